@@ -1,0 +1,19 @@
+import { defineConfig } from "vitest/config";
+
+const conditions = ["source", "node", "import", "module", "default"];
+
+// biome-ignore lint/style/noDefaultExport: the test runner reads the default export.
+export default defineConfig({
+  resolve: { conditions },
+  ssr: { resolve: { conditions } },
+  test: {
+    include: ["packages/*/src/**/*.test.ts", "apps/*/src/**/*.test.ts", "test/**/*.test.ts"],
+    globalSetup: ["packages/devnet/src/test-postgres.ts"],
+    // Two workers fit two cores; every chain test starts an anvil of its own.
+    maxWorkers: 2,
+    testTimeout: 30_000,
+    hookTimeout: 60_000,
+    retry: 0,
+    allowOnly: false,
+  },
+});
