@@ -1,0 +1,31 @@
+/** What is wrong with a message that cannot be decoded. */
+export type DecodeFault =
+  | "too_large"
+  | "not_base64"
+  | "not_utf8"
+  | "not_json"
+  | "too_deep"
+  | "wrong_shape";
+
+const words: Record<DecodeFault, string> = {
+  too_large: "is larger than the limit",
+  not_base64: "is not base64",
+  not_utf8: "is not UTF-8",
+  not_json: "is not JSON",
+  too_deep: "is nested too deeply",
+  wrong_shape: "does not have the right shape",
+};
+
+/** The one error that decoders throw, for any input. Its message never repeats the input. */
+export class DecodeError extends Error {
+  override readonly name = "DecodeError";
+  readonly fault: DecodeFault;
+  /** Where the shape is wrong, as a dotted path; empty for other faults. */
+  readonly path: string;
+
+  constructor(noun: string, fault: DecodeFault, path = "") {
+    super(`${noun} ${words[fault]}${path === "" ? "" : ` at ${path}`}`);
+    this.fault = fault;
+    this.path = path;
+  }
+}

@@ -1,0 +1,20 @@
+/**
+ * A fault of the facilitator, of its chain or of its ledger: never of the payer. HTTP answers with
+ * 5xx. Its message is safe to show: it names no address of ours, no key and no stack.
+ */
+export class FacilitatorError extends Error {
+  override readonly name = "FacilitatorError";
+  /** Whether the same call may succeed later. */
+  readonly isRetryable: boolean;
+  /** `unavailable`: could not be reached or is not ready. `bad_response`: it answered rubbish. */
+  readonly kind: "unavailable" | "bad_response";
+
+  constructor(
+    message: string,
+    options: { kind: "unavailable" | "bad_response"; isRetryable?: boolean; cause?: unknown },
+  ) {
+    super(message, { cause: options.cause });
+    this.kind = options.kind;
+    this.isRetryable = options.isRetryable ?? true;
+  }
+}

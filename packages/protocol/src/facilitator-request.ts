@@ -1,0 +1,88 @@
+import { z } from "zod";
+import { parseShape } from "./base64-json.ts";
+import { DecodeError } from "./decode-error.ts";
+import { type PaymentPayload, paymentPayloadSchema } from "./payment-payload.ts";
+import {
+  fromPaymentRequirementsV1,
+  type PaymentRequirements,
+  paymentRequirementsSchema,
+  paymentRequirementsV1Schema,
+} from "./payment-requirements.ts";
+import type { InvalidReason } from "./reason.ts";
+
+/** The body of `POST /verify` and `POST /settle`. */
+export interface FacilitatorRequest {
+  paymentPayload: PaymentPayload;
+  paymentRequirements: PaymentRequirements;
+}
+
+/** Either the request, or the reason to answer with. */
+export type ReadFacilitatorRequest =
+  | { ok: true; request: FacilitatorRequest }
+  | { ok: false; reason: InvalidReason; message: string };
+
+const envelopeSchema = z.object({
+  x402Version: z.unknown().optional(),
+  paymentPayload: z.looseObject({ x402Version: z.unknown().optional() }),
+  paymentRequirements: z.looseObject({}),
+});
+
+/** Reads the parsed JSON body of `POST /verify` or `POST /settle`, in either version. Never throws. */
+export function readFacilitatorRequest(body: unknown): ReadFacilitatorRequest {
+  const noun = "The request";
+  return guard("invalid_payload", () => {
+    const envelope = parseShape({ noun, value: body, schema: envelopeSchema });
+    const { x402Version = envelope.paymentPayload.x402Version } = envelope;
+    if (x402Version !== 1 && x402Version !== 2) {
+      return { ok: false, reason: "invalid_x402_version", message: "x402Version must be 1 or 2" };
+    }
+    return readFacilitatorArguments(
+      { ...envelope.paymentPayload, x402Version },
+      envelope.paymentRequirements,
+    );
+  });
+}
+
+/**
+ * Reads the two arguments of `verify` and `settle` as a caller in the same process passes them: in
+ * the form of either version, perhaps by another implementation's middleware. Never throws.
+ */
+export function readFacilitatorArguments(
+  paymentPayload: unknown,
+  paymentRequirements: unknown,
+): ReadFacilitatorRequest {
+  return guard("invalid_payload", () => {
+    const payload = parseShape({
+      noun: "The payment payload",
+      value: paymentPayload,
+      schema: paymentPayloadSchema,
+    });
+    return guard("invalid_payment_requirements", () => ({
+      ok: true,
+      request: {
+        paymentPayload: payload,
+        paymentRequirements: readRequirements(paymentRequirements),
+      },
+    }));
+  });
+}
+
+function readRequirements(value: unknown): PaymentRequirements {
+  const noun = "The payment requirements";
+  if (typeof value !== "object" || value === null || !("maxAmountRequired" in value)) {
+    return parseShape({ noun, value, schema: paymentRequirementsSchema });
+  }
+  const v1 = parseShape({ noun, value, schema: paymentRequirementsV1Schema });
+  const requirements = fromPaymentRequirementsV1(v1);
+  if (requirements === undefined) throw new DecodeError(noun, "wrong_shape", "network");
+  return requirements;
+}
+
+function guard(reason: InvalidReason, read: () => ReadFacilitatorRequest): ReadFacilitatorRequest {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof DecodeError) return { ok: false, reason, message: error.message };
+    throw error;
+  }
+}

@@ -1,0 +1,68 @@
+import type { PaymentPayload } from "./payment-payload.ts";
+import type { PaymentRequirements } from "./payment-requirements.ts";
+import type { BalanceReading, Reservation, ReservationStore, SealedAnswer } from "./reservation.ts";
+import type { SettleResponse } from "./settle-response.ts";
+import type { Supported } from "./supported.ts";
+import type { VerifyResponse } from "./verify-response.ts";
+
+/** What may accompany a verification. */
+export interface VerifyOptions {
+  /** Time that the route grants its handler; the authorization must outlive it. */
+  handlerTimeoutSeconds?: number | undefined;
+}
+
+/** What may accompany a settlement. */
+export interface SettleOptions {
+  /** Held by the caller since before its handler ran. Without one, `settle` reserves by itself. */
+  reservation?: Reservation | undefined;
+  /** The caller's key for this settlement: repeated with it, a settlement answers the same again. */
+  idempotencyKey?: string | undefined;
+  /** The handler's answer, kept before the money moves, so that it can be delivered after a crash. */
+  answer?: SealedAnswer | undefined;
+}
+
+/**
+ * Verifies and settles payments: in this process, or elsewhere over HTTP. The first two parameters
+ * are those of the reference implementation, so that either facilitator works in either middleware.
+ *
+ * A bad payment is a returned value. A throw means that the facilitator or its chain is at fault;
+ * thrown by `settle`, it means that the outcome is not known, and the payment may be settled.
+ */
+export interface Facilitator {
+  verify(
+    paymentPayload: PaymentPayload,
+    paymentRequirements: PaymentRequirements,
+    options?: VerifyOptions,
+  ): Promise<VerifyResponse>;
+  settle(
+    paymentPayload: PaymentPayload,
+    paymentRequirements: PaymentRequirements,
+    options?: SettleOptions,
+  ): Promise<SettleResponse>;
+  getSupported(): Supported | Promise<Supported>;
+}
+
+/**
+ * A facilitator that also answers for who may run: it holds an authorization for one request at a
+ * time, from before the handler until the answer is delivered.
+ */
+export interface ReservingFacilitator extends Facilitator, ReservationStore {
+  /**
+   * Resolves when configuration, chains and ledger have been found well.
+   *
+   * @throws one error that names every problem. It stays so until the process is started again.
+   */
+  ready(): Promise<void>;
+  /** The checks that ask no chain and no ledger. */
+  verifyLocally(
+    paymentPayload: PaymentPayload,
+    paymentRequirements: PaymentRequirements,
+    options?: VerifyOptions,
+  ): Promise<VerifyResponse>;
+  /** Everything, with the balance that was read, on which a reservation is decided. */
+  verify(
+    paymentPayload: PaymentPayload,
+    paymentRequirements: PaymentRequirements,
+    options?: VerifyOptions,
+  ): Promise<VerifyResponse & { balance?: BalanceReading | undefined }>;
+}

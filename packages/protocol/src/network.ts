@@ -1,0 +1,70 @@
+import { z } from "zod";
+
+/** A chain in CAIP-2 form, `eip155:<chain id>`. */
+export type Network = `eip155:${number}`;
+
+const caip2 = /^eip155:([1-9][0-9]{0,15})$/;
+
+/** Names that version 1 used before CAIP-2, for the networks that have one. */
+const legacyNames = new Map<string, Network>([
+  ["abstract", "eip155:2741"],
+  ["abstract-testnet", "eip155:11124"],
+  ["avalanche", "eip155:43114"],
+  ["avalanche-fuji", "eip155:43113"],
+  ["base", "eip155:8453"],
+  ["base-sepolia", "eip155:84532"],
+  ["celo", "eip155:42220"],
+  ["educhain", "eip155:41923"],
+  ["ethereum", "eip155:1"],
+  ["flare", "eip155:14"],
+  ["iotex", "eip155:4689"],
+  ["megaeth", "eip155:4326"],
+  ["monad", "eip155:143"],
+  ["peaq", "eip155:3338"],
+  ["polygon", "eip155:137"],
+  ["polygon-amoy", "eip155:80002"],
+  ["sei", "eip155:1329"],
+  ["sei-testnet", "eip155:1328"],
+  ["sepolia", "eip155:11155111"],
+  ["skale-base-sepolia", "eip155:324705682"],
+  ["stable", "eip155:988"],
+  ["stable-testnet", "eip155:2201"],
+  ["story", "eip155:1514"],
+]);
+
+const legacyNameOf = new Map([...legacyNames].map(([name, network]) => [network, name]));
+
+/** Whether a text is an EVM network in CAIP-2 form with a chain id that a number can hold. */
+export function isNetwork(text: string): text is Network {
+  const parts = caip2.exec(text);
+  return parts !== null && Number.isSafeInteger(Number(parts[1]));
+}
+
+/** A CAIP-2 EVM network. */
+export const networkSchema = z
+  .string()
+  .max(32)
+  .refine(isNetwork, "expected a network as eip155:<id>");
+
+/** A network as a version 1 message may name it: CAIP-2, or a name such as `base-sepolia`. */
+export const networkNameSchema = z.string().min(1).max(64);
+
+/** The CAIP-2 form of a network that is named either way; `undefined` when nobody knows the name. */
+export function parseNetwork(name: string): Network | undefined {
+  return isNetwork(name) ? name : legacyNames.get(name);
+}
+
+/** The version 1 name of a network (`base` for `eip155:8453`), if it has one. */
+export function legacyNetworkName(network: Network): string | undefined {
+  return legacyNameOf.get(network);
+}
+
+/** The CAIP-2 form of a chain id. */
+export function networkOf(chainId: number): Network {
+  return `eip155:${chainId}`;
+}
+
+/** The chain id of a CAIP-2 network. */
+export function chainIdOf(network: Network): number {
+  return Number(network.slice("eip155:".length));
+}

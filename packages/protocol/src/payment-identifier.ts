@@ -1,0 +1,16 @@
+import { z } from "zod";
+import type { PaymentPayload } from "./payment-payload.ts";
+
+const extensionSchema = z.object({
+  info: z.object({ id: z.string().regex(/^[A-Za-z0-9_-]{16,128}$/) }),
+});
+
+/**
+ * The buyer's idempotency key in the `payment-identifier` extension of a version 2 payment: 16 to
+ * 128 letters, digits, hyphens and underscores.
+ */
+export function paymentIdentifier(payload: PaymentPayload): string | undefined {
+  if (payload.x402Version === 1) return undefined;
+  const extension = extensionSchema.safeParse(payload.extensions?.["payment-identifier"]);
+  return extension.success ? extension.data.info.id : undefined;
+}

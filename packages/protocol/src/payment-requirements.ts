@@ -1,0 +1,94 @@
+import { z } from "zod";
+import { addressSchema } from "./address.ts";
+import { amountSchema } from "./amount.ts";
+import { networkNameSchema, networkSchema, parseNetwork } from "./network.ts";
+import type { ResourceInfo } from "./resource-info.ts";
+
+const scheme = z.string().min(1).max(64);
+const extra = z.record(z.string().max(128), z.unknown());
+const maxTimeoutSeconds = z.number().int().positive().max(Number.MAX_SAFE_INTEGER);
+
+/**
+ * One acceptable way to pay, in the form of version 2, which is also the form that we compute with.
+ * `amount` is in the token's smallest unit. In `extra`, `name` and `version` are the token's EIP-712
+ * domain, `paymentFlow` says when it settles, and `assetTransferMethod` is `eip3009` unless said.
+ */
+export const paymentRequirementsSchema = z.object({
+  scheme,
+  network: networkSchema,
+  amount: amountSchema,
+  asset: addressSchema,
+  payTo: addressSchema,
+  maxTimeoutSeconds,
+  extra: extra.optional(),
+});
+
+/** One acceptable way to pay, in the form of version 2. */
+export type PaymentRequirements = z.infer<typeof paymentRequirementsSchema>;
+
+/**
+ * One acceptable way to pay, in the form of version 1: it names its resource, and its network may
+ * have a name from before CAIP-2.
+ */
+export const paymentRequirementsV1Schema = z.object({
+  scheme,
+  network: networkNameSchema,
+  maxAmountRequired: amountSchema,
+  resource: z.string().max(4096),
+  description: z.string().max(4096).nullish(),
+  mimeType: z.string().max(256).nullish(),
+  outputSchema: z.unknown().optional(),
+  payTo: addressSchema,
+  maxTimeoutSeconds,
+  asset: addressSchema,
+  extra: extra.nullish(),
+});
+
+/** One acceptable way to pay, in the form of version 1. */
+export type PaymentRequirementsV1 = z.infer<typeof paymentRequirementsV1Schema>;
+
+/**
+ * Says in version 1 what is offered in version 2. Clients of version 1 read `description`,
+ * `mimeType` and an absolute `resource` as mandatory, so they are always there.
+ */
+export function toPaymentRequirementsV1(options: {
+  requirements: PaymentRequirements;
+  resource: ResourceInfo;
+  /** How the network is called; its CAIP-2 form unless given. */
+  networkName?: string | undefined;
+}): PaymentRequirementsV1 {
+  const { requirements, resource, networkName } = options;
+  return {
+    scheme: requirements.scheme,
+    network: networkName ?? requirements.network,
+    maxAmountRequired: requirements.amount,
+    resource: resource.url,
+    description: resource.description ?? "",
+    mimeType: resource.mimeType ?? "",
+    payTo: requirements.payTo,
+    maxTimeoutSeconds: requirements.maxTimeoutSeconds,
+    asset: requirements.asset,
+    ...(requirements.extra === undefined ? {} : { extra: requirements.extra }),
+  };
+}
+
+/**
+ * Reads version 1 requirements into the form of version 2.
+ *
+ * @returns `undefined` when nobody knows the network's name.
+ */
+export function fromPaymentRequirementsV1(
+  requirements: PaymentRequirementsV1,
+): PaymentRequirements | undefined {
+  const network = parseNetwork(requirements.network);
+  if (network === undefined) return undefined;
+  return {
+    scheme: requirements.scheme,
+    network,
+    amount: requirements.maxAmountRequired,
+    asset: requirements.asset,
+    payTo: requirements.payTo,
+    maxTimeoutSeconds: requirements.maxTimeoutSeconds,
+    ...(requirements.extra ? { extra: requirements.extra } : {}),
+  };
+}

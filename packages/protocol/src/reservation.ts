@@ -1,0 +1,92 @@
+import type { AuthorizationId } from "./authorization.ts";
+import type { InvalidReason } from "./reason.ts";
+import type { SettleResponse } from "./settle-response.ts";
+
+/** The right to run a handler for an authorization, and to settle it. Its token is secret. */
+export interface Reservation {
+  id: AuthorizationId;
+  token: string;
+}
+
+/** A payer's balance, and the block at whose end it was read. */
+export interface BalanceReading {
+  amount: bigint;
+  blockNumber: bigint;
+}
+
+/**
+ * An answer that only its buyer can open: encrypted under a key derived from the buyer's
+ * `Idempotency-Key`, found by a hash derived from the same key.
+ */
+export interface SealedAnswer {
+  keyHash: string;
+  sealed: Uint8Array;
+}
+
+/** What a request asks for when it wants to use an authorization. */
+export interface ReservationRequest {
+  id: AuthorizationId;
+  /**
+   * Which request this is: a hash over method, URL and body. While an authorization is open it
+   * serves this request and no other.
+   */
+  fingerprint: string;
+  /** Finds a kept answer, if the buyer sent an `Idempotency-Key`. */
+  keyHash?: string | undefined;
+}
+
+/** Where an authorization stands, for a request that brings it. */
+export type LookUp =
+  /** Never seen, or released before: go on. */
+  | { state: "free" }
+  /** Open for another request, or for the same one which still runs. */
+  | { state: "in_use" }
+  /** The buyer's idempotency key already belongs to another payment or another request. */
+  | { state: "key_conflict" }
+  /** Under way on the chain, or settled and not delivered: this request may resume it. */
+  | { state: "resumable" }
+  /** Settled and delivered. The kept answer, when this request brought the key to it. */
+  | { state: "delivered"; settlement: SettleResponse; answer?: SealedAnswer | undefined };
+
+/** What became of the attempt to reserve. */
+export type Reserved =
+  | { state: "reserved"; reservation: Reservation }
+  /**
+   * Taken up again by the same request. Calling `settle` with the reservation waits for the outcome
+   * or returns the one there is, and never pays twice. Then `answer` goes out, or, if none was
+   * kept, the handler runs once more.
+   */
+  | { state: "resumed"; reservation: Reservation; answer?: SealedAnswer | undefined }
+  | Exclude<LookUp, { state: "free" } | { state: "resumable" }>
+  /** What the payer holds is promised to other payments, or the payer has been released too often. */
+  | { state: "refused"; reason: InvalidReason; message?: string | undefined };
+
+/** Why a reservation ends without a settlement. */
+export type ReleaseCause = "handler_failed" | "waived" | "disconnected" | "refused";
+
+/**
+ * Who may run a handler for an authorization, decided once for all processes that share the store.
+ * Every method throws on faults of the store itself, and a throw reserves nothing.
+ */
+export interface ReservationStore {
+  /** Where an authorization stands. Changes nothing. */
+  lookUp(request: ReservationRequest): Promise<LookUp>;
+  /** Takes the authorization for one request, or says who has it. One of two racers wins. */
+  reserve(
+    request: ReservationRequest & {
+      /** What the authorization transfers, in the token's smallest unit. */
+      value: bigint;
+      /** Unix seconds: from then on nobody can settle it. */
+      validBefore: bigint;
+      /** The payer's balance, where the store can hold promises against it. */
+      balance?: BalanceReading | undefined;
+    },
+  ): Promise<Reserved>;
+  /**
+   * Gives up a reservation that has not been given to `settle`; afterwards the same payment may try
+   * again. For a resumed one it only ends this attempt: the payment stays as it is on the chain.
+   */
+  release(reservation: Reservation, cause: ReleaseCause): Promise<void>;
+  /** Records that the answer has gone out: the authorization has nothing more to give. */
+  deliver(reservation: Reservation): Promise<void>;
+}
