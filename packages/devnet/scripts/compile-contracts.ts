@@ -1,0 +1,110 @@
+/**
+ * Compiles `contracts/*.sol` and writes, for each contract, `contracts/<name>.generated.ts` with its ABI
+ * (as a constant, so that viem infers types from it) and its creation bytecode.
+ *
+ *   tsx scripts/compile-contracts.ts            writes the files
+ *   tsx scripts/compile-contracts.ts --check    compiles again and compares; exits with 1 if they differ
+ */
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import solc from "solc";
+import { z } from "zod";
+
+const directory = new URL("../contracts/", import.meta.url);
+
+const compilerOutput = z.object({
+  errors: z.array(z.object({ severity: z.string(), formattedMessage: z.string() })).default([]),
+  contracts: z
+    .record(
+      z.string(),
+      z.record(
+        z.string(),
+        z.object({
+          abi: z.array(z.unknown()),
+          evm: z.object({ bytecode: z.object({ object: z.string() }) }),
+        }),
+      ),
+    )
+    .default({}),
+});
+
+/** Compiles every source, and returns the text of each generated file by its name. Throws on errors and warnings. */
+function compileContracts(): Map<string, string> {
+  const sourceNames = readdirSync(directory).filter((name) => name.endsWith(".sol"));
+  const input = {
+    language: "Solidity",
+    sources: Object.fromEntries(
+      sourceNames.map((name) => [
+        name,
+        { content: readFileSync(new URL(name, directory), "utf8") },
+      ]),
+    ),
+    settings: {
+      // Shanghai is the oldest version that all chains we serve have reached.
+      evmVersion: "shanghai",
+      optimizer: { enabled: true, runs: 200 },
+      // The stack is too shallow for EIP-3009's nine arguments without the intermediate representation.
+      viaIR: true,
+      metadata: { appendCBOR: false, bytecodeHash: "none" },
+      outputSelection: { "*": { "*": ["abi", "evm.bytecode.object"] } },
+    },
+  };
+  const output = compilerOutput.parse(JSON.parse(solc.compile(JSON.stringify(input))));
+  const problems = output.errors.filter(({ severity }) => severity !== "info");
+  if (problems.length > 0) {
+    throw new Error(problems.map(({ formattedMessage }) => formattedMessage).join("\n"));
+  }
+  const files = new Map<string, string>();
+  for (const [sourceName, contracts] of Object.entries(output.contracts)) {
+    const contractName = sourceName.replace(/\.sol$/, "");
+    const contract = contracts[contractName];
+    if (contract === undefined) {
+      throw new Error(`${sourceName} has no contract named ${contractName}`);
+    }
+    files.set(
+      `${kebabCase(contractName)}.generated.ts`,
+      [
+        `// Generated from ${sourceName} by scripts/compile-contracts.ts (solc ${solc.version()}). Do not edit.`,
+        `export const ${contractName[0]?.toLowerCase()}${contractName.slice(1)} = {`,
+        `  abi: ${JSON.stringify(contract.abi)},`,
+        `  bytecode: "0x${contract.evm.bytecode.object}",`,
+        "} as const;",
+        "",
+      ].join("\n"),
+    );
+  }
+  return files;
+}
+
+function kebabCase(name: string): string {
+  return name.replace(/(?<=[a-z0-9])[A-Z]/g, "-$&").toLowerCase();
+}
+
+/** Names what differs between the compiled files and those that are stored: changed, missing, or left over. */
+function findDifferences(compiled: ReadonlyMap<string, string>): string[] {
+  const stored = readdirSync(directory).filter((name) => name.endsWith(".generated.ts"));
+  const changed = [...compiled].flatMap(([name, text]) => {
+    if (!stored.includes(name)) return [`contracts/${name} is missing`];
+    const same = readFileSync(new URL(name, directory), "utf8") === text;
+    return same ? [] : [`contracts/${name} differs from what its source compiles to`];
+  });
+  const leftOver = stored
+    .filter((name) => !compiled.has(name))
+    .map((name) => `contracts/${name} has no source`);
+  return [...changed, ...leftOver];
+}
+
+const compiled = compileContracts();
+if (process.argv.includes("--check")) {
+  const differences = findDifferences(compiled);
+  if (differences.length > 0) {
+    console.error(
+      `${differences.join("\n")}\nRun \`npm run contracts\` in packages/devnet and commit the result.`,
+    );
+    process.exitCode = 1;
+  } else {
+    console.log(`${compiled.size} compiled contracts match their sources.`);
+  }
+} else {
+  for (const [name, text] of compiled) writeFileSync(new URL(name, directory), text);
+  console.log(`Wrote ${[...compiled.keys()].join(", ")} to contracts/.`);
+}

@@ -1,0 +1,21 @@
+/** What a misbehaving token does wrong; the numbers are those of the contract's enum. */
+export const behaviours = {
+  honest: 0,
+  ignoresReplay: 1,
+  emitsNoTransfer: 2,
+  transfersLess: 3,
+  emitsOtherSender: 4,
+  emitsTransferFirst: 5,
+  burnsGas: 6,
+  reverts: 7,
+  wrongDomainSeparator: 8,
+  takesFee: 9,
+  returnsNothing: 10,
+} as const;
+
+export type Behaviour = keyof typeof behaviours;
+
+/** How a smart account answers when asked for its signature; the numbers are those of the contract's enum. */
+export const smartAccountAnswers = { honest: 0, refuses: 1, reverts: 2, burnsGas: 3 } as const;
+
+export type SmartAccountAnswer = keyof typeof smartAccountAnswers;

@@ -1,0 +1,80 @@
+import { type Address, encodeDeployData, type Hex, zeroAddress } from "viem";
+import { misbehavingToken } from "../contracts/misbehaving-token.generated.ts";
+import { smartAccount } from "../contracts/smart-account.generated.ts";
+import { testUsdt0 } from "../contracts/test-usdt0.generated.ts";
+import { transferBatch } from "../contracts/transfer-batch.generated.ts";
+import {
+  type Behaviour,
+  behaviours,
+  type SmartAccountAnswer,
+  smartAccountAnswers,
+} from "./contract-modes.ts";
+import type { DevnetClient } from "./devnet-client.ts";
+
+export type TokenOptions = {
+  /** EIP-712 domain name. Default "USDT0" */
+  name?: string;
+  /** EIP-712 domain version. Default "1" */
+  version?: string;
+  /** Default "USDT0" */
+  symbol?: string;
+  /** Default 6 */
+  decimals?: number;
+};
+
+export type SmartAccountOptions = {
+  /** Without one, each account that runs this code by EIP-7702 is its own owner. */
+  owner?: Address;
+  /** Default "honest" */
+  answer?: SmartAccountAnswer;
+};
+
+/** Creation code of the stablecoin. */
+export function tokenCreationCode(options: TokenOptions = {}): Hex {
+  return encodeDeployData({ ...testUsdt0, args: tokenArguments(options) });
+}
+
+/** Deploys a well-behaved stablecoin; resolves to its address when mined. */
+export function deployToken(client: DevnetClient, options: TokenOptions = {}): Promise<Address> {
+  return deploy(client, tokenCreationCode(options));
+}
+
+/** Deploys a stablecoin with one fault; resolves to its address when mined. */
+export function deployMisbehavingToken(
+  client: DevnetClient,
+  behaviour: Behaviour,
+  options: TokenOptions = {},
+): Promise<Address> {
+  const args = [...tokenArguments(options), behaviours[behaviour]] as const;
+  return deploy(client, encodeDeployData({ ...misbehavingToken, args }));
+}
+
+/** Deploys an EIP-1271 account; resolves to its address when mined. */
+export function deploySmartAccount(
+  client: DevnetClient,
+  { owner = zeroAddress, answer = "honest" }: SmartAccountOptions = {},
+): Promise<Address> {
+  const args = [owner, smartAccountAnswers[answer]] as const;
+  return deploy(client, encodeDeployData({ ...smartAccount, args }));
+}
+
+/** Deploys a contract that emits many Transfers in one transaction; resolves to its address when mined. */
+export function deployTransferBatch(client: DevnetClient): Promise<Address> {
+  return deploy(client, transferBatch.bytecode);
+}
+
+function tokenArguments(options: TokenOptions) {
+  const { name = "USDT0", version = "1", symbol = "USDT0", decimals = 6 } = options;
+  return [name, version, symbol, decimals] as const;
+}
+
+async function deploy(client: DevnetClient, creationCode: Hex): Promise<Address> {
+  // By its address, the chain signs for the account and counts its nonces: callers may run at the same time.
+  const hash = await client.sendTransaction({
+    account: client.account.address,
+    data: creationCode,
+  });
+  const { contractAddress } = await client.waitForTransactionReceipt({ hash });
+  if (!contractAddress) throw new Error(`Transaction ${hash} deployed no contract.`);
+  return contractAddress;
+}

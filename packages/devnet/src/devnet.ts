@@ -1,0 +1,160 @@
+import type { Address, Hex } from "viem";
+import { multicall3 } from "../contracts/multicall3.generated.ts";
+import { testUsdt0 } from "../contracts/test-usdt0.generated.ts";
+import { createDevAccounts, type DevAccounts } from "./accounts.ts";
+import { startAnvil } from "./anvil-process.ts";
+import type { Behaviour } from "./contract-modes.ts";
+import {
+  deployMisbehavingToken,
+  deploySmartAccount,
+  deployToken,
+  deployTransferBatch,
+  type SmartAccountOptions,
+  type TokenOptions,
+  tokenCreationCode,
+} from "./deploy.ts";
+import { createDevnetClient, type DevnetClient, multicall3Address } from "./devnet-client.ts";
+import { placeContract } from "./place-contract.ts";
+
+export type DevnetOptions = {
+  /** Default 9745, Plasma. */
+  chainId?: number;
+  /** Seconds between blocks. By default each transaction is mined at once. */
+  blockTimeSeconds?: number;
+  /** Default 0: any free one. */
+  port?: number;
+  /** How many accounts have gas money. At least 4, default 20. */
+  accountCount?: number;
+  /** Default 100 million. */
+  blockGasLimit?: bigint;
+};
+
+export type Devnet = {
+  rpcUrl: string;
+  chainId: number;
+  /** CAIP-2, such as "eip155:9745" */
+  network: `eip155:${number}`;
+  /** The stablecoin: EIP-712 domain name "USDT0", version "1", 6 decimals. On 9745 and 988 it has its real address. */
+  token: Address;
+  multicall3: Address;
+  /** Each holds 10,000 of the native coin, and no token. */
+  accounts: DevAccounts;
+  /** viem's test, public and wallet actions. The deployer signs where nobody else is named. */
+  client: DevnetClient;
+
+  /** Mints `amount` smallest units of the token, or of another one; resolves to the transaction hash when mined. */
+  mint: (options: { to: Address; amount: bigint; token?: Address }) => Promise<Hex>;
+  deployToken: (options?: TokenOptions) => Promise<Address>;
+  /** `setBehaviour(uint8)` changes the fault later. */
+  deployMisbehavingToken: (behaviour: Behaviour, options?: TokenOptions) => Promise<Address>;
+  /** `setAnswer(uint8)` changes the answer later. */
+  deploySmartAccount: (options?: SmartAccountOptions) => Promise<Address>;
+  deployTransferBatch: () => Promise<Address>;
+
+  /** Mines so many blocks, by default one; waiting transactions go into the first. */
+  mine: (blocks?: number) => Promise<void>;
+  /**
+   * Replaces the last `depth` blocks by as many others. Their transactions are gone, from the mempool too;
+   * instead `transactions`, signed and serialized, are mined, each in the new block of the given index.
+   */
+  reorg: (options: { depth: number; transactions?: ReorgTransaction[] }) => Promise<void>;
+  /** Whether each transaction is mined at once. Otherwise only an interval or `mine` does. */
+  setAutomine: (enabled: boolean) => Promise<void>;
+  /** Mines a block every so many seconds; 0 ends that. */
+  setIntervalMining: (seconds: number) => Promise<void>;
+  /** Resolves to an id for `revert`. */
+  snapshot: () => Promise<Hex>;
+  /** Goes back to a snapshot, and uses it up. */
+  revert: (id: Hex) => Promise<void>;
+
+  /** Ends the chain; harmless when repeated. */
+  stop: () => Promise<void>;
+};
+
+export type ReorgTransaction = { rawTransaction: Hex; blockIndex: number };
+
+const plasmaToken = "0xB8CE59FC3717ada4C02eaDF9682A9e934F625ebb";
+const knownTokens: Readonly<Record<number, Address>> = {
+  988: "0x779Ded0c9e1022225f8E0630b35a9b54bE713736",
+  9745: plasmaToken,
+};
+
+/**
+ * Starts a chain in a process of its own, with a stablecoin, Multicall3 and accounts that can pay for gas.
+ * Several may run at once. It ends with `stop`, or with this process, however that ends.
+ *
+ * @throws if there is no anvil for this platform, or it does not start
+ */
+export async function startDevnet(options: DevnetOptions = {}): Promise<Devnet> {
+  const { chainId = 9745, blockTimeSeconds, port = 0, accountCount = 20 } = options;
+  const { blockGasLimit = 100_000_000n } = options;
+  const accounts = createDevAccounts(accountCount);
+  const token = knownTokens[chainId] ?? plasmaToken;
+  const anvil = await startAnvil({ chainId, port, accountCount, blockGasLimit });
+  const client = createDevnetClient({ rpcUrl: anvil.rpcUrl, chainId, account: accounts.deployer });
+
+  try {
+    await client.setLoggingEnabled(false);
+    await placeContract(client, { address: token, creationCode: tokenCreationCode() });
+    await placeContract(client, { address: multicall3Address, creationCode: multicall3.bytecode });
+    await client.mine({ blocks: 1 });
+    if (blockTimeSeconds !== undefined) {
+      await client.setAutomine(false);
+      await client.setIntervalMining({ interval: blockTimeSeconds });
+    }
+  } catch (error) {
+    await anvil.stop();
+    throw error;
+  }
+
+  return {
+    rpcUrl: anvil.rpcUrl,
+    chainId,
+    network: `eip155:${chainId}`,
+    token,
+    multicall3: multicall3Address,
+    accounts,
+    client,
+    mint: (mint) => mintToken(client, { token, ...mint }),
+    deployToken: (token) => deployToken(client, token),
+    deployMisbehavingToken: (behaviour, token) => deployMisbehavingToken(client, behaviour, token),
+    deploySmartAccount: (account) => deploySmartAccount(client, account),
+    deployTransferBatch: () => deployTransferBatch(client),
+    mine: (blocks = 1) => client.mine({ blocks }),
+    reorg: (reorg) => reorganise(client, reorg),
+    setAutomine: (enabled) => client.setAutomine(enabled),
+    setIntervalMining: (interval) => client.setIntervalMining({ interval }),
+    snapshot: () => client.snapshot(),
+    revert: (id) => client.revert({ id }),
+    stop: anvil.stop,
+  };
+}
+
+async function mintToken(
+  client: DevnetClient,
+  { token, to, amount }: { token: Address; to: Address; amount: bigint },
+): Promise<Hex> {
+  const hash = await client.writeContract({
+    // By its address, the chain signs for the account and counts its nonces: callers may run at the same time.
+    account: client.account.address,
+    address: token,
+    abi: testUsdt0.abi,
+    functionName: "mint",
+    args: [to, amount],
+  });
+  await client.waitForTransactionReceipt({ hash });
+  return hash;
+}
+
+async function reorganise(
+  client: DevnetClient,
+  { depth, transactions = [] }: { depth: number; transactions?: ReorgTransaction[] },
+): Promise<void> {
+  await client.request({
+    method: "anvil_reorg",
+    params: [
+      depth,
+      transactions.map(({ rawTransaction, blockIndex }) => [rawTransaction, blockIndex]),
+    ],
+  });
+}

@@ -1,0 +1,48 @@
+/**
+ * The first words of a command line that runs a program which ends when its parent does, however the parent
+ * ends. The parent keeps the write end of a pipe: the program's standard input. Only the parent has it, so the
+ * kernel closes it with the parent, SIGKILL included. A watching shell then reads the end of file, kills the
+ * program and removes `$1`, a directory, if it is not empty.
+ *
+ * `exec` gives the program the process id of the shell, so signals that the parent sends arrive directly.
+ */
+const guardScript = `
+signal=$1 directory=$2
+shift 2
+exec 3<&0
+(
+  while read -r _; do :; done
+  kill -s "$signal" $$
+  if [ -n "$directory" ]; then
+    while kill -0 $$; do sleep 0.1; done
+    rm -rf "$directory"
+  fi
+) <&3 3<&- >/dev/null 2>&1 &
+exec "$@" </dev/null 3<&-
+`;
+
+export type GuardedCommand = {
+  file: string;
+  args: string[];
+};
+
+/**
+ * Wraps a command so that it dies with the process that spawns it.
+ * Spawn it with standard input as a pipe, and `detached`, so that a Ctrl-C in the terminal reaches the parent
+ * alone, which may then stop it in order.
+ *
+ * @param signal what the program is sent when its parent is gone
+ * @param directory removed after the program has ended that way
+ */
+export function guardedCommand(options: {
+  file: string;
+  args: readonly string[];
+  signal: "KILL" | "QUIT";
+  directory?: string;
+}): GuardedCommand {
+  if (process.platform === "win32") {
+    throw new Error("The devnet needs a POSIX shell: run it on Linux, on macOS, or in WSL.");
+  }
+  const { file, args, signal, directory = "" } = options;
+  return { file: "/bin/sh", args: ["-c", guardScript, "sh", signal, directory, file, ...args] };
+}

@@ -1,0 +1,15 @@
+export { misbehavingToken } from "../contracts/misbehaving-token.generated.ts";
+export { multicall3 } from "../contracts/multicall3.generated.ts";
+export { smartAccount } from "../contracts/smart-account.generated.ts";
+export { testUsdt0 } from "../contracts/test-usdt0.generated.ts";
+export { transferBatch } from "../contracts/transfer-batch.generated.ts";
+export { type DevAccount, type DevAccounts, devSeedPhrase } from "./accounts.ts";
+export {
+  type Behaviour,
+  behaviours,
+  type SmartAccountAnswer,
+  smartAccountAnswers,
+} from "./contract-modes.ts";
+export type { SmartAccountOptions, TokenOptions } from "./deploy.ts";
+export { type Devnet, type DevnetOptions, type ReorgTransaction, startDevnet } from "./devnet.ts";
+export { type DevnetClient, multicall3Address } from "./devnet-client.ts";

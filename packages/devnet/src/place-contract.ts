@@ -1,0 +1,24 @@
+import type { Address, Hex } from "viem";
+import type { DevnetClient } from "./devnet-client.ts";
+
+/**
+ * Puts a contract at an address of choice, as if its constructor had run there: the creation code is placed as if
+ * it were the contract, and called; what it writes stays in the storage of that address, and what it returns is
+ * the code to be placed there at last.
+ *
+ * Changes made this way belong to no block. Mine one afterwards, or a reorganisation takes them away.
+ *
+ * @param creationCode bytecode with the encoded constructor arguments
+ */
+export async function placeContract(
+  client: DevnetClient,
+  { address, creationCode }: { address: Address; creationCode: Hex },
+): Promise<void> {
+  await client.setCode({ address, bytecode: creationCode });
+  const { data: runtimeCode } = await client.call({ to: address });
+  if (runtimeCode === undefined)
+    throw new Error(`The constructor for ${address} returned no code.`);
+  const hash = await client.sendTransaction({ to: address });
+  await client.waitForTransactionReceipt({ hash });
+  await client.setCode({ address, bytecode: runtimeCode });
+}
