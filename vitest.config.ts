@@ -1,6 +1,7 @@
 import { defineConfig } from "vitest/config";
 
-const conditions = ["source", "node", "import", "module", "default"];
+// `import` and `require` are added where they belong; named here, they would hold for every package in both.
+const conditions = ["source", "node"];
 
 // biome-ignore lint/style/noDefaultExport: the test runner reads the default export.
 export default defineConfig({

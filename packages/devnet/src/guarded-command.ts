@@ -2,7 +2,7 @@
  * The first words of a command line that runs a program which ends when its parent does, however the parent
  * ends. The parent keeps the write end of a pipe: the program's standard input. Only the parent has it, so the
  * kernel closes it with the parent, SIGKILL included. A watching shell then reads the end of file, kills the
- * program and removes `$1`, a directory, if it is not empty.
+ * program and removes the directory, if one is given. A program that has ended by itself is left in peace.
  *
  * `exec` gives the program the process id of the shell, so signals that the parent sends arrive directly.
  */
@@ -12,7 +12,7 @@ shift 2
 exec 3<&0
 (
   while read -r _; do :; done
-  kill -s "$signal" $$
+  kill -s "$signal" $$ || exit
   if [ -n "$directory" ]; then
     while kill -0 $$; do sleep 0.1; done
     rm -rf "$directory"

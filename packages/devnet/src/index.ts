@@ -10,6 +10,9 @@ export {
   type SmartAccountAnswer,
   smartAccountAnswers,
 } from "./contract-modes.ts";
+export type { Database } from "./database.ts";
 export type { SmartAccountOptions, TokenOptions } from "./deploy.ts";
 export { type Devnet, type DevnetOptions, type ReorgTransaction, startDevnet } from "./devnet.ts";
 export { type DevnetClient, multicall3Address } from "./devnet-client.ts";
+export { type Postgres, startPostgres } from "./postgres.ts";
+export { createTestDatabase } from "./test-database.ts";

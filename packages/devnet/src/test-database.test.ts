@@ -1,0 +1,41 @@
+import { once } from "node:events";
+import pg from "pg";
+import { describe, expect, it } from "vitest";
+import { createTestDatabase } from "./test-database.ts";
+
+describe("a test database", () => {
+  it("is empty, durable and apart from every other", async () => {
+    const [first, second] = await Promise.all([createTestDatabase(), createTestDatabase()]);
+    const client = new pg.Client(first.url);
+    await client.connect();
+    await client.query("CREATE TABLE coins (amount NUMERIC(78, 0))");
+    expect((await client.query("SHOW fsync")).rows).toEqual([{ fsync: "on" }]);
+    expect((await client.query("SHOW synchronous_commit")).rows).toEqual([
+      { synchronous_commit: "on" },
+    ]);
+    await client.end();
+
+    const neighbour = new pg.Client(second.url);
+    await neighbour.connect();
+    await expect(neighbour.query("SELECT * FROM coins")).rejects.toThrow(
+      'relation "coins" does not exist',
+    );
+    await neighbour.end();
+    await first.drop();
+    await second.drop();
+  });
+
+  it("can be dropped twice, and while somebody is connected", async () => {
+    const database = await createTestDatabase();
+    const client = new pg.Client(database.url);
+    const errors: string[] = [];
+    client.on("error", (error) => errors.push(error.message));
+    await client.connect();
+    const ended = once(client, "end");
+    await database.drop();
+    await database.drop();
+    await ended;
+    expect(errors[0]).toContain("terminating connection");
+    await expect(new pg.Client(database.url).connect()).rejects.toThrow("does not exist");
+  });
+});
