@@ -1,0 +1,74 @@
+// The door to the project on a machine that has Node and npm and nothing else: installs what is
+// missing, then runs a task. Plain JavaScript, because it runs before anything is installed.
+import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+const stampFile = join(root, "node_modules", ".installed-from");
+
+const typescript = [process.execPath, "--import", "tsx", "--conditions=source"];
+const tasks = {
+  setup: undefined,
+  demo: [...typescript, "scripts/demo.ts"],
+  devnet: [...typescript, "packages/devnet/src/main.ts"],
+  bench: [...typescript, "bench/main.ts"],
+  test: [process.execPath, "node_modules/vitest/vitest.mjs", "run"],
+};
+
+const [task = "", ...args] = process.argv.slice(2);
+if (!Object.hasOwn(tasks, task)) {
+  fail(`Unknown task "${task}". There are: ${Object.keys(tasks).join(", ")}.`);
+}
+requireNode();
+install();
+const command = tasks[task];
+if (command !== undefined) process.exit(run([...command, ...args]));
+
+function requireNode() {
+  const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
+  if (major > 20 || (major === 20 && minor >= 19)) return;
+  fail(`Node ${process.versions.node} is too old: Coinslot needs Node 20.19 or newer.`);
+}
+
+function install() {
+  const wanted = createHash("sha256")
+    .update(readFileSync(join(root, "pnpm-lock.yaml")))
+    .update(readFileSync(join(root, "pnpm-workspace.yaml")))
+    .digest("hex");
+  if (existsSync(stampFile) && readFileSync(stampFile, "utf8") === wanted) return;
+  const pnpm = manifest.packageManager.split("+")[0];
+  console.log(`Installing dependencies with ${pnpm} (once, about half a minute) ...`);
+  const npm = process.platform === "win32" ? "npm.cmd" : "npm";
+  const status = run(
+    [npm, "exec", "--yes", pnpm, "--", "install", "--frozen-lockfile", "--reporter=append-only"],
+    { quiet: true },
+  );
+  if (status !== 0) {
+    fail(
+      "Installing failed; its output is above. It needs npm on the PATH and access to the npm registry.",
+    );
+  }
+  writeFileSync(stampFile, wanted);
+}
+
+function run([program, ...programArgs], { quiet = false } = {}) {
+  const result = spawnSync(program, programArgs, {
+    cwd: root,
+    stdio: quiet ? ["ignore", "pipe", "pipe"] : "inherit",
+    encoding: "utf8",
+    maxBuffer: 64 * 1024 * 1024,
+    env: { ...process.env, npm_config_loglevel: "error" },
+  });
+  if (result.error) fail(`${program} could not be started: ${result.error.message}`);
+  if (quiet && result.status !== 0) process.stderr.write(`${result.stdout}\n${result.stderr}`);
+  return result.status ?? 1;
+}
+
+function fail(message) {
+  console.error(message);
+  process.exit(1);
+}

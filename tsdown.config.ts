@@ -1,0 +1,26 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { defineConfig } from "tsdown";
+
+const publicPackages = readdirSync("packages")
+  .map((name) => `packages/${name}`)
+  .filter((folder) => {
+    const manifest: { private?: boolean } = JSON.parse(
+      readFileSync(`${folder}/package.json`, "utf8"),
+    );
+    return manifest.private !== true;
+  });
+
+// biome-ignore lint/style/noDefaultExport: the build tool reads the default export.
+export default defineConfig({
+  workspace: { include: publicPackages },
+  entry: ["src/index.ts"],
+  format: "esm",
+  platform: "node",
+  target: "node20.19",
+  dts: true,
+  // One output file for each source file, so that a stack trace names the room it comes from.
+  unbundle: true,
+  fixedExtension: false,
+  report: false,
+  logLevel: "warn",
+});
