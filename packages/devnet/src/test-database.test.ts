@@ -1,4 +1,3 @@
-import { once } from "node:events";
 import pg from "pg";
 import { describe, expect, it } from "vitest";
 import { createTestDatabase } from "./test-database.ts";
@@ -31,7 +30,7 @@ describe("a test database", () => {
     const errors: string[] = [];
     client.on("error", (error) => errors.push(error.message));
     await client.connect();
-    const ended = once(client, "end");
+    const ended = new Promise<void>((resolve) => client.once("end", () => resolve()));
     await database.drop();
     await database.drop();
     await ended;
