@@ -1,0 +1,31 @@
+import type { Hash } from "viem";
+import type { BlockHeader } from "./block-header.ts";
+
+/** The newest blocks of one chain, each the parent of the next. */
+export interface BlockWindow {
+  head(): BlockHeader | undefined;
+  /** The oldest block that is remembered. */
+  tail(): BlockHeader | undefined;
+  has(hash: Hash): boolean;
+  /**
+   * Puts `blocks` (oldest first, linked) on top of their parent, or in place of everything when
+   * their parent is not remembered. Returns the blocks that left the chain, oldest first.
+   */
+  put(blocks: readonly BlockHeader[]): BlockHeader[];
+}
+
+/** A window that remembers the last `size` blocks. */
+export function createBlockWindow(size: number): BlockWindow {
+  let blocks: BlockHeader[] = [];
+  return {
+    head: () => blocks.at(-1),
+    tail: () => blocks[0],
+    has: (hash) => blocks.some((block) => block.hash === hash),
+    put(entered) {
+      const parent = blocks.findIndex((block) => block.hash === entered[0]?.parentHash);
+      const left = blocks.slice(parent + 1);
+      blocks = [...blocks.slice(0, parent + 1), ...entered].slice(-size);
+      return left;
+    },
+  };
+}

@@ -1,0 +1,44 @@
+export type { BlockHeader } from "./block-header.ts";
+export { blockByHash, blockByNumber, parseBlockHeader } from "./block-header.ts";
+export type {
+  BlockEvent,
+  BlockListener,
+  BlockWatcher,
+  BlockWatcherOptions,
+  BlockWatcherStatus,
+} from "./block-watcher.ts";
+export { createBlockWatcher } from "./block-watcher.ts";
+export type { CallBatcher, CallBatcherOptions } from "./call-batcher.ts";
+export { createCallBatcher } from "./call-batcher.ts";
+export type { ChainPreset, FeeModel } from "./chain-presets.ts";
+export { chainPresets, getChainPreset, MULTICALL3_ADDRESS } from "./chain-presets.ts";
+export type { Clock } from "./clock.ts";
+export { sleep, systemClock } from "./clock.ts";
+export type { Fetch } from "./http-exchange.ts";
+export type { EndpointState } from "./rpc-endpoint.ts";
+export type { RpcCall } from "./rpc-envelope.ts";
+export type { EndpointFailureKind, EndpointProblem } from "./rpc-errors.ts";
+export {
+  RpcClosedError,
+  RpcEndpointError,
+  RpcError,
+  RpcNotReadyError,
+  RpcResponseError,
+  RpcUnavailableError,
+  RpcWrongChainError,
+} from "./rpc-errors.ts";
+export { isRepeatable } from "./rpc-methods.ts";
+export type {
+  RpcEndpointHandle,
+  RpcEndpointStatus,
+  RpcOutcome,
+  RpcPool,
+  RpcPoolEvent,
+  RpcPoolOptions,
+  RpcRequester,
+  RpcRequestOptions,
+} from "./rpc-pool.ts";
+export { createRpcPool } from "./rpc-pool.ts";
+export type { BroadcastOutcome } from "./send-raw-transaction.ts";
+export { sendRawTransaction } from "./send-raw-transaction.ts";
+export { createChainClient, viemTransport } from "./viem-client.ts";

@@ -1,0 +1,41 @@
+import { type Hash, type Hex, keccak256 } from "viem";
+import { RpcResponseError, type RpcUnavailableError } from "./rpc-errors.ts";
+import type { RpcRequester, RpcRequestOptions } from "./rpc-pool.ts";
+
+/**
+ * What became of a broadcast. Every outcome carries the hash, which follows from the bytes alone.
+ *
+ * - `accepted`: a node took it into its pool. It may still be dropped or replaced.
+ * - `rejected`: the first node that saw it refused it with an error. Its words may still mean that
+ *   the transaction is known or mined already; whoever knows the nonce must read them.
+ * - `unknown`: some node may have it: an answer was lost, or one node refused what another may have
+ *   taken before. Look it up by its hash, or send the same bytes again.
+ * - `unsent`: it is certain that no node has seen it.
+ */
+export type BroadcastOutcome =
+  | { outcome: "accepted"; hash: Hash; endpoint: number }
+  | { outcome: "rejected"; hash: Hash; error: RpcResponseError }
+  | { outcome: "unknown"; hash: Hash; error: RpcResponseError | RpcUnavailableError }
+  | { outcome: "unsent"; hash: Hash; error: RpcUnavailableError };
+
+/**
+ * Broadcasts a signed transaction with `eth_sendRawTransaction`. An endpoint that gives no answer is
+ * followed by the next with the same bytes: that is safe, for they are one transaction wherever they
+ * arrive. Throws only `RpcClosedError`, or the reason of an abort.
+ */
+export async function sendRawTransaction(
+  rpc: RpcRequester,
+  rawTransaction: Hex,
+  options?: Omit<RpcRequestOptions, "minBlock">,
+): Promise<BroadcastOutcome> {
+  const hash = keccak256(rawTransaction);
+  const call = { method: "eth_sendRawTransaction", params: [rawTransaction] };
+  const [outcome] = await rpc.requestMany([call], options);
+  if (!outcome) throw new TypeError("requestMany gave no outcome for its only call");
+  if (outcome.ok) return { outcome: "accepted", hash, endpoint: outcome.endpoint };
+  const { error } = outcome;
+  if (outcome.failures.some((failure) => failure.maybeSent))
+    return { outcome: "unknown", hash, error };
+  if (error instanceof RpcResponseError) return { outcome: "rejected", hash, error };
+  return { outcome: "unsent", hash, error };
+}
