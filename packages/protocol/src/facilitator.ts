@@ -1,9 +1,25 @@
-import type { PaymentPayload } from "./payment-payload.ts";
-import type { PaymentRequirements } from "./payment-requirements.ts";
 import type { BalanceReading, Reservation, ReservationStore, SealedAnswer } from "./reservation.ts";
 import type { SettleResponse } from "./settle-response.ts";
 import type { Supported } from "./supported.ts";
 import type { VerifyResponse } from "./verify-response.ts";
+
+/**
+ * A payment payload as a caller in the same process passes it: of either version, perhaps typed by
+ * another implementation. A facilitator reads it with `readFacilitatorArguments`.
+ */
+export interface AnyPaymentPayload {
+  x402Version: number;
+  payload: Record<string, unknown>;
+}
+
+/** Payment requirements as a caller in the same process passes them, of either version. */
+export interface AnyPaymentRequirements {
+  scheme: string;
+  network: string;
+  asset: string;
+  payTo: string;
+  maxTimeoutSeconds: number;
+}
 
 /** What may accompany a verification. */
 export interface VerifyOptions {
@@ -30,13 +46,13 @@ export interface SettleOptions {
  */
 export interface Facilitator {
   verify(
-    paymentPayload: PaymentPayload,
-    paymentRequirements: PaymentRequirements,
+    paymentPayload: AnyPaymentPayload,
+    paymentRequirements: AnyPaymentRequirements,
     options?: VerifyOptions,
   ): Promise<VerifyResponse>;
   settle(
-    paymentPayload: PaymentPayload,
-    paymentRequirements: PaymentRequirements,
+    paymentPayload: AnyPaymentPayload,
+    paymentRequirements: AnyPaymentRequirements,
     options?: SettleOptions,
   ): Promise<SettleResponse>;
   getSupported(): Supported | Promise<Supported>;
@@ -55,14 +71,14 @@ export interface ReservingFacilitator extends Facilitator, ReservationStore {
   ready(): Promise<void>;
   /** The checks that ask no chain and no ledger. */
   verifyLocally(
-    paymentPayload: PaymentPayload,
-    paymentRequirements: PaymentRequirements,
+    paymentPayload: AnyPaymentPayload,
+    paymentRequirements: AnyPaymentRequirements,
     options?: VerifyOptions,
   ): Promise<VerifyResponse>;
   /** Everything, with the balance that was read, on which a reservation is decided. */
   verify(
-    paymentPayload: PaymentPayload,
-    paymentRequirements: PaymentRequirements,
+    paymentPayload: AnyPaymentPayload,
+    paymentRequirements: AnyPaymentRequirements,
     options?: VerifyOptions,
   ): Promise<VerifyResponse & { balance?: BalanceReading | undefined }>;
 }

@@ -27,6 +27,8 @@ export {
   transferWithAuthorizationTypes,
 } from "./eip3009.ts";
 export type {
+  AnyPaymentPayload,
+  AnyPaymentRequirements,
   Facilitator,
   ReservingFacilitator,
   SettleOptions,
