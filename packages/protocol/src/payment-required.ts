@@ -50,14 +50,22 @@ export interface Offer {
   extensions?: Record<string, unknown> | undefined;
 }
 
-/** One way to pay, as we compute with it and as it stood in the message. */
-export interface OfferedRequirements {
-  requirements: PaymentRequirements;
-  /** How the message called the network; a version 1 payment must repeat it. */
-  networkName: string;
-  /** The entry exactly as received; a version 2 payment must repeat it. */
-  received: unknown;
-}
+/** One way to pay, as we compute with it, and what a payment of its version has to repeat. */
+export type OfferedRequirements =
+  | {
+      x402Version: 1;
+      requirements: PaymentRequirements;
+      /** How the message called the network. */
+      networkName: string;
+      /** The resource that this entry is for. */
+      resourceUrl: string;
+    }
+  | {
+      x402Version: 2;
+      requirements: PaymentRequirements;
+      /** The entry exactly as received, with members that we do not know. */
+      accepted: PaymentRequirements;
+    };
 
 const largestOfferHeader = 16_384;
 
@@ -83,12 +91,17 @@ export function decodePaymentRequired(header: string): Offer {
     error: message.error,
     resource: message.resource,
     extensions: message.extensions,
-    accepts: message.accepts.flatMap((received) => {
-      const entry = paymentRequirementsSchema.safeParse(received);
-      if (!entry.success) return [];
-      return [{ requirements: entry.data, networkName: entry.data.network, received }];
-    }),
+    accepts: message.accepts.filter(isPaymentRequirements).map((accepted) => ({
+      x402Version: 2,
+      requirements: paymentRequirementsSchema.parse(accepted),
+      accepted,
+    })),
   };
+}
+
+// The schema transforms nothing, so what passes it is of its type, unknown members and all.
+function isPaymentRequirements(entry: unknown): entry is PaymentRequirements {
+  return paymentRequirementsSchema.safeParse(entry).success;
 }
 
 /**
@@ -99,14 +112,17 @@ export function decodePaymentRequired(header: string): Offer {
 export function parsePaymentRequiredV1(body: unknown): Offer {
   const noun = "The body of the 402 answer";
   const message = parseShape({ noun, value: body, schema: paymentRequiredV1Schema });
-  const accepts = message.accepts.flatMap((received) => {
-    const entry = paymentRequirementsV1Schema.safeParse(received);
-    if (!entry.success) return [];
-    const requirements = fromPaymentRequirementsV1(entry.data);
-    if (requirements === undefined) return [];
-    return [{ requirements, networkName: entry.data.network, received, entry: entry.data }];
+  const entries = message.accepts.flatMap((entry) => {
+    const parsed = paymentRequirementsV1Schema.safeParse(entry);
+    return parsed.success ? [parsed.data] : [];
   });
-  const first = accepts[0]?.entry;
+  const accepts = entries.flatMap((entry): OfferedRequirements[] => {
+    const requirements = fromPaymentRequirementsV1(entry);
+    if (requirements === undefined) return [];
+    const { network: networkName, resource: resourceUrl } = entry;
+    return [{ x402Version: 1, requirements, networkName, resourceUrl }];
+  });
+  const first = entries[0];
   return {
     x402Version: 1,
     error: message.error,
@@ -115,10 +131,6 @@ export function parsePaymentRequiredV1(body: unknown): Offer {
       ...(first.description ? { description: first.description } : {}),
       ...(first.mimeType ? { mimeType: first.mimeType } : {}),
     },
-    accepts: accepts.map(({ requirements, networkName, received }) => ({
-      requirements,
-      networkName,
-      received,
-    })),
+    accepts,
   };
 }
