@@ -1,12 +1,21 @@
 import type { z } from "zod";
-import { DecodeError } from "./decode-error.ts";
+import { DecodeError, type DecodeFault } from "./decode-error.ts";
 
-/** Largest header value that we read or write, in characters of base64. */
+/** Largest payment header that we read, in characters of base64. */
 export const maxHeaderLength = 8192;
 
-const maxDepth = 12;
+/** Largest header of an answer that we read: common HTTP clients take no more in all headers. */
+export const maxAnswerHeaderLength = 16_384;
+
+/** Room for a JSON Schema of what is sold, which extensions carry, and no more. */
+const maxDepth = 32;
 const base64 = /^[A-Za-z0-9+/_-]*={0,2}$/;
 const utf8 = new TextDecoder("utf-8", { fatal: true });
+
+/** Keys with a meaning in JavaScript: harmless here, and a trap for whoever copies the value. */
+const reservedKeys = new Set(["__proto__", "constructor", "prototype"]);
+/** NUL, which PostgreSQL cannot store, and halves of surrogate pairs, which UTF-8 cannot say. */
+const unsafeText = /[\0\u{d800}-\u{dfff}]/u;
 
 /** Encodes a value as base64 of its JSON in UTF-8, in the standard alphabet with padding. */
 export function encodeBase64Json(value: unknown): string {
@@ -15,7 +24,8 @@ export function encodeBase64Json(value: unknown): string {
 
 /**
  * Decodes base64 of JSON and checks it against a schema. Reads what clients in the field send:
- * padding may be missing, and the URL-safe alphabet is accepted.
+ * padding may be missing, and the URL-safe alphabet is accepted. Of a repeated key the last one
+ * counts, as everywhere in JavaScript.
  *
  * @throws DecodeError for every input that is not such a message, and nothing else.
  */
@@ -27,44 +37,31 @@ export function decodeBase64Json<T>(options: {
   maxLength?: number;
 }): T {
   const { noun, schema, maxLength = maxHeaderLength } = options;
-  const value = options.value.trim();
-  if (value.length > maxLength) throw new DecodeError(noun, "too_large");
-  const unpadded = value.replace(/=+$/, "").length;
-  if (value === "" || !base64.test(value) || unpadded % 4 === 1) {
-    throw new DecodeError(noun, "not_base64");
-  }
-  const bytes = Buffer.from(value, "base64");
-  return parseJson({ noun, text: decodeUtf8(noun, bytes), schema });
+  if (options.value.length > maxLength) throw new DecodeError(noun, "too_large");
+  const text = decodeUtf8(noun, decodeBase64(noun, options.value.trim()));
+  return parseShape({ noun, value: parseJson(noun, text), schema });
 }
 
 /**
- * Parses JSON text and checks it against a schema.
- *
- * @throws DecodeError for every text that is not such a message, and nothing else.
- */
-export function parseJson<T>(options: { noun: string; text: string; schema: z.ZodType<T> }): T {
-  const { noun, text, schema } = options;
-  let json: unknown;
-  try {
-    json = JSON.parse(text);
-  } catch {
-    throw new DecodeError(noun, "not_json");
-  }
-  return parseShape({ noun, value: json, schema });
-}
-
-/**
- * Checks a parsed value against a schema, after bounding its depth.
+ * Checks a parsed value against a schema, after looking for what no message of ours contains:
+ * depths, reserved keys, text that cannot be stored, numbers that JSON cannot say.
  *
  * @throws DecodeError when the value does not fit, and nothing else.
  */
 export function parseShape<T>(options: { noun: string; value: unknown; schema: z.ZodType<T> }): T {
   const { noun, value, schema } = options;
-  if (!isShallow(value, maxDepth)) throw new DecodeError(noun, "too_deep");
+  const fault = faultIn(value, maxDepth);
+  if (fault !== undefined) throw new DecodeError(noun, fault);
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
   const path = parsed.error.issues[0]?.path.map(String).join(".") ?? "";
   throw new DecodeError(noun, "wrong_shape", /^[\w.:-]{0,80}$/.test(path) ? path : "");
+}
+
+function decodeBase64(noun: string, value: string): Uint8Array {
+  const isBase64 = base64.test(value) && value.replace(/={1,2}$/, "").length % 4 !== 1;
+  if (value === "" || !isBase64) throw new DecodeError(noun, "not_base64");
+  return Buffer.from(value, "base64");
 }
 
 function decodeUtf8(noun: string, bytes: Uint8Array): string {
@@ -75,8 +72,23 @@ function decodeUtf8(noun: string, bytes: Uint8Array): string {
   }
 }
 
-function isShallow(value: unknown, depth: number): boolean {
-  if (typeof value !== "object" || value === null) return true;
-  if (depth === 0) return false;
-  return Object.values(value).every((child) => isShallow(child, depth - 1));
+function parseJson(noun: string, text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new DecodeError(noun, "not_json");
+  }
+}
+
+function faultIn(value: unknown, depth: number): DecodeFault | undefined {
+  if (typeof value === "string") return unsafeText.test(value) ? "unsafe_content" : undefined;
+  if (typeof value === "number") return Number.isFinite(value) ? undefined : "unsafe_content";
+  if (typeof value !== "object" || value === null) return undefined;
+  if (depth === 0) return "too_deep";
+  for (const [key, child] of Object.entries(value)) {
+    if (reservedKeys.has(key) || unsafeText.test(key)) return "unsafe_content";
+    const fault = faultIn(child, depth - 1);
+    if (fault !== undefined) return fault;
+  }
+  return undefined;
 }

@@ -5,6 +5,7 @@ export type DecodeFault =
   | "not_utf8"
   | "not_json"
   | "too_deep"
+  | "unsafe_content"
   | "wrong_shape";
 
 const words: Record<DecodeFault, string> = {
@@ -13,6 +14,7 @@ const words: Record<DecodeFault, string> = {
   not_utf8: "is not UTF-8",
   not_json: "is not JSON",
   too_deep: "is nested too deeply",
+  unsafe_content: "holds a key, a character or a number that is not safe to pass on",
   wrong_shape: "does not have the right shape",
 };
 

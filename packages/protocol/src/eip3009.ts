@@ -1,5 +1,5 @@
 import { parseAbi } from "viem";
-import type { Address } from "./address.ts";
+import { type Address, toLowerHex } from "./address.ts";
 import type { Authorization } from "./authorization.ts";
 import { chainIdOf, type Network } from "./network.ts";
 
@@ -21,7 +21,10 @@ export const transferWithAuthorizationTypes = {
   ],
 } as const;
 
-/** What a buyer signs: the EIP-712 typed data of an EIP-3009 transfer, in the form viem takes. */
+/**
+ * What a buyer signs: the EIP-712 typed data of an EIP-3009 transfer, in the form viem takes.
+ * Addresses are in lower case, since viem throws at one that is written in capitals only.
+ */
 export function transferTypedData(options: {
   authorization: Authorization;
   network: Network;
@@ -34,11 +37,15 @@ export function transferTypedData(options: {
       name: domain.name,
       version: domain.version,
       chainId: chainIdOf(network),
-      verifyingContract: asset,
+      verifyingContract: toLowerHex(asset),
     },
     types: transferWithAuthorizationTypes,
     primaryType: "TransferWithAuthorization",
-    message: authorization,
+    message: {
+      ...authorization,
+      from: toLowerHex(authorization.from),
+      to: toLowerHex(authorization.to),
+    },
   } as const;
 }
 

@@ -21,25 +21,23 @@ export type ReadFacilitatorRequest =
   | { ok: true; request: FacilitatorRequest }
   | { ok: false; reason: InvalidReason; message: string };
 
-const envelopeSchema = z.object({
-  x402Version: z.unknown().optional(),
-  paymentPayload: z.looseObject({ x402Version: z.unknown().optional() }),
-  paymentRequirements: z.looseObject({}),
+const bodySchema = z.object({
+  x402Version: z.unknown(),
+  paymentPayload: z.unknown(),
+  paymentRequirements: z.unknown(),
 });
 
 /** Reads the parsed JSON body of `POST /verify` or `POST /settle`, in either version. Never throws. */
 export function readFacilitatorRequest(body: unknown): ReadFacilitatorRequest {
-  const noun = "The request";
   return guard("invalid_payload", () => {
-    const envelope = parseShape({ noun, value: body, schema: envelopeSchema });
-    const { x402Version = envelope.paymentPayload.x402Version } = envelope;
-    if (x402Version !== 1 && x402Version !== 2) {
-      return { ok: false, reason: "invalid_x402_version", message: "x402Version must be 1 or 2" };
+    const request = parseShape({ noun: "The request", value: body, schema: bodySchema });
+    const { x402Version, paymentPayload, paymentRequirements } = request;
+    if (x402Version === undefined || !isRecord(paymentPayload)) {
+      return readFacilitatorArguments(paymentPayload, paymentRequirements);
     }
-    return readFacilitatorArguments(
-      { ...envelope.paymentPayload, x402Version },
-      envelope.paymentRequirements,
-    );
+    const { x402Version: ownVersion = x402Version } = paymentPayload;
+    if (ownVersion !== x402Version) return wrongVersion;
+    return readFacilitatorArguments({ ...paymentPayload, x402Version }, paymentRequirements);
   });
 }
 
@@ -52,11 +50,11 @@ export function readFacilitatorArguments(
   paymentRequirements: unknown,
 ): ReadFacilitatorRequest {
   return guard("invalid_payload", () => {
-    const payload = parseShape({
-      noun: "The payment payload",
-      value: paymentPayload,
-      schema: paymentPayloadSchema,
-    });
+    const noun = "The payment payload";
+    if (isRecord(paymentPayload) && !isKnownVersion(paymentPayload.x402Version)) {
+      return wrongVersion;
+    }
+    const payload = parseShape({ noun, value: paymentPayload, schema: paymentPayloadSchema });
     return guard("invalid_payment_requirements", () => ({
       ok: true,
       request: {
@@ -67,9 +65,23 @@ export function readFacilitatorArguments(
   });
 }
 
+const wrongVersion: ReadFacilitatorRequest = {
+  ok: false,
+  reason: "invalid_x402_version",
+  message: "x402Version must be 1 or 2, and the same in the request and in its payment payload",
+};
+
+function isKnownVersion(version: unknown): boolean {
+  return version === 1 || version === 2;
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
 function readRequirements(value: unknown): PaymentRequirements {
   const noun = "The payment requirements";
-  if (typeof value !== "object" || value === null || !("maxAmountRequired" in value)) {
+  if (!isRecord(value) || !("maxAmountRequired" in value)) {
     return parseShape({ noun, value, schema: paymentRequirementsSchema });
   }
   const v1 = parseShape({ noun, value, schema: paymentRequirementsV1Schema });

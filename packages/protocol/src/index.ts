@@ -30,6 +30,8 @@ export type {
   AnyPaymentPayload,
   AnyPaymentRequirements,
   Facilitator,
+  PresentedPayload,
+  PresentedRequirements,
   ReservingFacilitator,
   SettleOptions,
   VerifyOptions,
@@ -112,4 +114,8 @@ export {
   settleResponseSchema,
 } from "./settle-response.ts";
 export { type Supported, supportedSchema } from "./supported.ts";
-export { type VerifyResponse, verifyResponseSchema } from "./verify-response.ts";
+export {
+  parseVerifyResponse,
+  type VerifyResponse,
+  verifyResponseSchema,
+} from "./verify-response.ts";

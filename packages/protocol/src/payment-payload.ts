@@ -2,11 +2,12 @@ import { z } from "zod";
 import { exactEvmPayloadSchema } from "./authorization.ts";
 import { decodeBase64Json, encodeBase64Json } from "./base64-json.ts";
 import { networkNameSchema } from "./network.ts";
+import { optionalOrNull } from "./optional-or-null.ts";
 import { paymentRequirementsSchema } from "./payment-requirements.ts";
 import { resourceInfoSchema } from "./resource-info.ts";
 
 /** A payment in version 1: the `X-PAYMENT` header. It names no asset. */
-export const paymentPayloadV1Schema = z.object({
+const paymentPayloadV1Schema = z.object({
   x402Version: z.literal(1),
   scheme: z.string().min(1).max(64),
   network: networkNameSchema,
@@ -14,12 +15,12 @@ export const paymentPayloadV1Schema = z.object({
 });
 
 /** A payment in version 2: the `PAYMENT-SIGNATURE` header. It repeats the offer that it accepts. */
-export const paymentPayloadV2Schema = z.object({
+const paymentPayloadV2Schema = z.object({
   x402Version: z.literal(2),
   payload: exactEvmPayloadSchema,
   accepted: paymentRequirementsSchema,
-  resource: resourceInfoSchema.nullish(),
-  extensions: z.record(z.string().max(128), z.unknown()).nullish(),
+  resource: optionalOrNull(resourceInfoSchema),
+  extensions: optionalOrNull(z.record(z.string().max(128), z.unknown())),
 });
 
 /** A payment in either version. */

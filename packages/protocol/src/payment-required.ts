@@ -1,17 +1,24 @@
 import { z } from "zod";
-import { decodeBase64Json, encodeBase64Json, parseShape } from "./base64-json.ts";
+import {
+  decodeBase64Json,
+  encodeBase64Json,
+  maxAnswerHeaderLength,
+  parseShape,
+} from "./base64-json.ts";
+import { optionalOrNull } from "./optional-or-null.ts";
 import {
   fromPaymentRequirementsV1,
   type PaymentRequirements,
   paymentRequirementsSchema,
   paymentRequirementsV1Schema,
 } from "./payment-requirements.ts";
+import { remarkSchema } from "./remark.ts";
 import { type ResourceInfo, resourceInfoSchema } from "./resource-info.ts";
 
 /** The body of a 402 answer in version 1. */
-export const paymentRequiredV1Schema = z.object({
+const paymentRequiredV1Schema = z.object({
   x402Version: z.literal(1),
-  error: z.string().max(1024).optional(),
+  error: optionalOrNull(remarkSchema(1024)),
   accepts: z.array(z.unknown()).max(64),
 });
 
@@ -23,12 +30,12 @@ export interface PaymentRequiredV1 {
 }
 
 /** The `PAYMENT-REQUIRED` header of a 402 answer in version 2. */
-export const paymentRequiredSchema = z.object({
+const paymentRequiredSchema = z.object({
   x402Version: z.literal(2),
-  error: z.string().max(1024).optional(),
-  resource: resourceInfoSchema.optional(),
+  error: optionalOrNull(remarkSchema(1024)),
+  resource: optionalOrNull(resourceInfoSchema),
   accepts: z.array(z.unknown()).max(64),
-  extensions: z.record(z.string().max(128), z.unknown()).optional(),
+  extensions: optionalOrNull(z.record(z.string().max(128), z.unknown())),
 });
 
 /** The `PAYMENT-REQUIRED` header of a 402 answer in version 2, as we write it. */
@@ -67,8 +74,6 @@ export type OfferedRequirements =
       accepted: PaymentRequirements;
     };
 
-const largestOfferHeader = 16_384;
-
 /** Encodes the `PAYMENT-REQUIRED` header. */
 export function encodePaymentRequired(paymentRequired: PaymentRequired): string {
   return encodeBase64Json(paymentRequired);
@@ -84,7 +89,7 @@ export function decodePaymentRequired(header: string): Offer {
     noun: "The PAYMENT-REQUIRED header",
     value: header,
     schema: paymentRequiredSchema,
-    maxLength: largestOfferHeader,
+    maxLength: maxAnswerHeaderLength,
   });
   return {
     x402Version: 2,

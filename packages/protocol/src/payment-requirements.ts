@@ -2,11 +2,15 @@ import { z } from "zod";
 import { addressSchema } from "./address.ts";
 import { amountSchema } from "./amount.ts";
 import { networkNameSchema, networkSchema, parseNetwork } from "./network.ts";
+import { optionalOrNull } from "./optional-or-null.ts";
 import type { ResourceInfo } from "./resource-info.ts";
 
 const scheme = z.string().min(1).max(64);
-const extra = z.record(z.string().max(128), z.unknown());
+const extra = optionalOrNull(z.record(z.string().max(128), z.unknown()));
 const maxTimeoutSeconds = z.number().int().positive().max(Number.MAX_SAFE_INTEGER);
+
+/** Assumed of a version 1 offer that does not say how long its payment stays good. */
+const defaultTimeoutSeconds = 300;
 
 /**
  * One acceptable way to pay, in the form of version 2, which is also the form that we compute with.
@@ -20,7 +24,7 @@ export const paymentRequirementsSchema = z.object({
   asset: addressSchema,
   payTo: addressSchema,
   maxTimeoutSeconds,
-  extra: extra.optional(),
+  extra,
 });
 
 /** One acceptable way to pay, in the form of version 2. */
@@ -35,13 +39,13 @@ export const paymentRequirementsV1Schema = z.object({
   network: networkNameSchema,
   maxAmountRequired: amountSchema,
   resource: z.string().max(4096),
-  description: z.string().max(4096).nullish(),
-  mimeType: z.string().max(256).nullish(),
+  description: optionalOrNull(z.string().max(4096)),
+  mimeType: optionalOrNull(z.string().max(256)),
   outputSchema: z.unknown().optional(),
   payTo: addressSchema,
-  maxTimeoutSeconds,
+  maxTimeoutSeconds: maxTimeoutSeconds.default(defaultTimeoutSeconds),
   asset: addressSchema,
-  extra: extra.nullish(),
+  extra,
 });
 
 /** One acceptable way to pay, in the form of version 1. */

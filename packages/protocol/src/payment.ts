@@ -1,4 +1,4 @@
-import { type Address, type Hex, isSameAddress, toLowerHex } from "./address.ts";
+import { type Address, type Hex, toLowerHex } from "./address.ts";
 import { type Authorization, type AuthorizationId, parseAuthorization } from "./authorization.ts";
 import type { TokenDomain } from "./eip3009.ts";
 import { type Network, parseNetwork } from "./network.ts";
@@ -29,7 +29,7 @@ export type ReadPayment =
 /**
  * Holds a payload against requirements: same scheme, same network, a token with an EIP-712 domain.
  * Asks nobody, checks no signature. In version 2 the payload says what it accepts; a difference in
- * amount, asset or recipient shows in the signed authorization, which is what counts.
+ * amount, asset or recipient shows in what was signed (value, EIP-712 domain, `to`), which counts.
  */
 export function readPayment(
   payload: PaymentPayload,
@@ -43,16 +43,12 @@ export function readPayment(
   });
   const scheme = payload.x402Version === 1 ? payload.scheme : payload.accepted.scheme;
   if (scheme !== "exact" || requirements.scheme !== "exact") return refuse("unsupported_scheme");
+  const method = requirements.extra?.assetTransferMethod ?? "eip3009";
+  if (method !== "eip3009") return refuse("unsupported_scheme");
   const named = payload.x402Version === 1 ? payload.network : payload.accepted.network;
   const network = parseNetwork(named);
   if (network === undefined) return refuse("invalid_network");
   if (network !== requirements.network) return refuse("invalid_exact_evm_network_mismatch");
-  if (payload.x402Version === 2 && !isSameAddress(payload.accepted.asset, requirements.asset)) {
-    return refuse("invalid_payment_requirements");
-  }
-  if (requirements.extra?.assetTransferMethod !== undefined) {
-    if (requirements.extra.assetTransferMethod !== "eip3009") return refuse("unsupported_scheme");
-  }
   const domain = readDomain(requirements);
   if (domain === undefined) return refuse("invalid_exact_evm_missing_eip712_domain");
   const asset = toLowerHex(requirements.asset);

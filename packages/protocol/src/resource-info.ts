@@ -1,10 +1,11 @@
 import { z } from "zod";
+import { optionalOrNull } from "./optional-or-null.ts";
 
 /** What is sold: its absolute URL, what it is, and the media type of its answer. */
 export const resourceInfoSchema = z.object({
   url: z.string().min(1).max(4096),
-  description: z.string().max(4096).optional(),
-  mimeType: z.string().max(256).optional(),
+  description: optionalOrNull(z.string().max(4096)),
+  mimeType: optionalOrNull(z.string().max(256)),
 });
 
 /** What is sold: its absolute URL, what it is, and the media type of its answer. */

@@ -1,5 +1,7 @@
 import { z } from "zod";
-import { decodeBase64Json, encodeBase64Json } from "./base64-json.ts";
+import { decodeBase64Json, encodeBase64Json, maxAnswerHeaderLength } from "./base64-json.ts";
+import { optionalOrNull } from "./optional-or-null.ts";
+import { remarkSchema } from "./remark.ts";
 
 /**
  * The answer of `/settle`, and the receipt that a buyer gets: in `PAYMENT-RESPONSE` (version 2) or
@@ -7,36 +9,40 @@ import { decodeBase64Json, encodeBase64Json } from "./base64-json.ts";
  */
 export const settleResponseSchema = z.object({
   success: z.boolean(),
-  errorReason: z.string().max(256).nullish(),
-  errorMessage: z.string().max(4096).nullish(),
-  payer: z.string().max(128).nullish(),
+  errorReason: optionalOrNull(remarkSchema(256)),
+  errorMessage: optionalOrNull(remarkSchema(1024)),
+  payer: optionalOrNull(z.string().max(128)),
   transaction: z.string().max(256),
   network: z.string().max(64),
-  amount: z.string().max(80).nullish(),
-  extensions: z.record(z.string().max(128), z.unknown()).nullish(),
+  amount: optionalOrNull(z.string().max(80)),
+  extensions: optionalOrNull(z.record(z.string().max(128), z.unknown())),
 });
 
-/** The answer of `/settle`, and the receipt that a buyer gets. */
+/** The answer of `/settle`, and the receipt that a buyer gets. Members that do not apply are absent. */
 export interface SettleResponse {
   success: boolean;
-  /** One of `SettleErrorReason` or `InvalidReason` from this implementation. */
-  errorReason?: string | undefined;
-  errorMessage?: string | undefined;
-  payer?: string | undefined;
+  /** One of `SettleErrorReason` from this implementation; another facilitator may say others. */
+  errorReason?: string;
+  /** The same in words, for people; never an address of ours, a key or a stack. */
+  errorMessage?: string;
+  payer?: string;
   /** Hash of the transaction, or `""` when none was sent. */
   transaction: string;
-  /** CAIP-2. */
+  /** CAIP-2 from this implementation. */
   network: string;
   /** What was transferred, in the token's smallest unit. */
-  amount?: string | undefined;
+  amount?: string;
+  /** What extensions of version 2 add. */
+  extensions?: Record<string, unknown>;
 }
 
 /** Encodes the receipt for the header of the version that paid. Version 1 knows fewer members. */
 export function encodeReceipt(receipt: SettleResponse, x402Version: 1 | 2): string {
-  const { success, errorReason, errorMessage, payer, transaction, network, amount } = receipt;
+  const { success, errorReason, errorMessage, payer, transaction, network } = receipt;
   if (x402Version === 1) {
     return encodeBase64Json({ success, errorReason, transaction, network, payer });
   }
+  const { amount, extensions } = receipt;
   return encodeBase64Json({
     success,
     errorReason,
@@ -45,6 +51,7 @@ export function encodeReceipt(receipt: SettleResponse, x402Version: 1 | 2): stri
     transaction,
     network,
     amount,
+    extensions,
   });
 }
 
@@ -55,7 +62,12 @@ export function encodeReceipt(receipt: SettleResponse, x402Version: 1 | 2): stri
  */
 export function decodeReceipt(header: string): SettleResponse {
   return parseSettleResponse(
-    decodeBase64Json({ noun: "The receipt header", value: header, schema: settleResponseSchema }),
+    decodeBase64Json({
+      noun: "The receipt header",
+      value: header,
+      schema: settleResponseSchema,
+      maxLength: maxAnswerHeaderLength,
+    }),
   );
 }
 
@@ -69,5 +81,6 @@ export function parseSettleResponse(wire: z.infer<typeof settleResponseSchema>):
     ...(wire.errorMessage ? { errorMessage: wire.errorMessage } : {}),
     ...(wire.payer ? { payer: wire.payer } : {}),
     ...(wire.amount ? { amount: wire.amount } : {}),
+    ...(wire.extensions ? { extensions: wire.extensions } : {}),
   };
 }

@@ -1,4 +1,6 @@
 import { z } from "zod";
+import { optionalOrNull } from "./optional-or-null.ts";
+import { remarkSchema } from "./remark.ts";
 
 /**
  * The answer of `/verify`. An invalid payment is an answer, not an error: `isValid` is false and
@@ -6,17 +8,27 @@ import { z } from "zod";
  */
 export const verifyResponseSchema = z.object({
   isValid: z.boolean(),
-  invalidReason: z.string().max(256).nullish(),
-  invalidMessage: z.string().max(4096).nullish(),
-  payer: z.string().max(128).nullish(),
+  invalidReason: optionalOrNull(remarkSchema(256)),
+  invalidMessage: optionalOrNull(remarkSchema(1024)),
+  payer: optionalOrNull(z.string().max(128)),
 });
 
-/** The answer of `/verify`. */
+/** The answer of `/verify`. Members that do not apply are absent. */
 export interface VerifyResponse {
   isValid: boolean;
   /** One of `InvalidReason` from this implementation; another facilitator may say others. */
-  invalidReason?: string | undefined;
+  invalidReason?: string;
   /** The same in words, for people; never an address of ours, a key or a stack. */
-  invalidMessage?: string | undefined;
-  payer?: string | undefined;
+  invalidMessage?: string;
+  payer?: string;
+}
+
+/** Drops what is absent from a parsed verify response. */
+export function parseVerifyResponse(wire: z.infer<typeof verifyResponseSchema>): VerifyResponse {
+  return {
+    isValid: wire.isValid,
+    ...(wire.invalidReason ? { invalidReason: wire.invalidReason } : {}),
+    ...(wire.invalidMessage ? { invalidMessage: wire.invalidMessage } : {}),
+    ...(wire.payer ? { payer: wire.payer } : {}),
+  };
 }
