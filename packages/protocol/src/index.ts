@@ -19,6 +19,7 @@ export {
 } from "./authorization.ts";
 export { maxHeaderLength } from "./base64-json.ts";
 export { checkPayment, minimumSettlementSeconds } from "./check-payment.ts";
+export { ConfigurationError } from "./configuration-error.ts";
 export { DecodeError, type DecodeFault } from "./decode-error.ts";
 export {
   eip3009Abi,
@@ -30,8 +31,6 @@ export type {
   AnyPaymentPayload,
   AnyPaymentRequirements,
   Facilitator,
-  PresentedPayload,
-  PresentedRequirements,
   ReservingFacilitator,
   SettleOptions,
   VerifyOptions,
