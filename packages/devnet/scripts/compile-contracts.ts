@@ -42,8 +42,6 @@ function compileContracts(): Map<string, string> {
       // Shanghai is the oldest version that all chains we serve have reached.
       evmVersion: "shanghai",
       optimizer: { enabled: true, runs: 200 },
-      // The stack is too shallow for EIP-3009's nine arguments without the intermediate representation.
-      viaIR: true,
       metadata: { appendCBOR: false, bytecodeHash: "none" },
       outputSelection: { "*": { "*": ["abi", "evm.bytecode.object"] } },
     },

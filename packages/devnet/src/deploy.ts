@@ -1,4 +1,4 @@
-import { type Address, encodeDeployData, type Hex, zeroAddress } from "viem";
+import { type Address, encodeDeployData, getAddress, type Hex, zeroAddress } from "viem";
 import { misbehavingToken } from "../contracts/misbehaving-token.generated.ts";
 import { smartAccount } from "../contracts/smart-account.generated.ts";
 import { testUsdt0 } from "../contracts/test-usdt0.generated.ts";
@@ -76,5 +76,5 @@ async function deploy(client: DevnetClient, creationCode: Hex): Promise<Address>
   });
   const { contractAddress } = await client.waitForTransactionReceipt({ hash });
   if (!contractAddress) throw new Error(`Transaction ${hash} deployed no contract.`);
-  return contractAddress;
+  return getAddress(contractAddress);
 }
