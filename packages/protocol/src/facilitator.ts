@@ -21,23 +21,6 @@ export interface AnyPaymentRequirements {
   maxTimeoutSeconds: number;
 }
 
-/**
- * A payment as a facilitator is handed it: `PaymentPayload`, or the same by the types of another
- * implementation. `readFacilitatorArguments` makes it the former, or says what is wrong with it.
- */
-export interface PresentedPayload {
-  x402Version: number;
-  payload: object;
-}
-
-/** Requirements as a facilitator is handed them, in the form of either version. */
-export interface PresentedRequirements {
-  scheme: string;
-  network: string;
-  asset: string;
-  payTo: string;
-}
-
 /** What may accompany a verification. */
 export interface VerifyOptions {
   /** Time that the route grants its handler; the authorization must outlive it. */

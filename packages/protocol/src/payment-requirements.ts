@@ -6,7 +6,7 @@ import { optionalOrNull } from "./optional-or-null.ts";
 import type { ResourceInfo } from "./resource-info.ts";
 
 const scheme = z.string().min(1).max(64);
-const extra = optionalOrNull(z.record(z.string().max(128), z.unknown()));
+const extra = z.record(z.string().max(128), z.unknown());
 const maxTimeoutSeconds = z.number().int().positive().max(Number.MAX_SAFE_INTEGER);
 
 /** Assumed of a version 1 offer that does not say how long its payment stays good. */
@@ -24,7 +24,7 @@ export const paymentRequirementsSchema = z.object({
   asset: addressSchema,
   payTo: addressSchema,
   maxTimeoutSeconds,
-  extra,
+  extra: extra.optional(),
 });
 
 /** One acceptable way to pay, in the form of version 2. */
@@ -45,7 +45,7 @@ export const paymentRequirementsV1Schema = z.object({
   payTo: addressSchema,
   maxTimeoutSeconds: maxTimeoutSeconds.default(defaultTimeoutSeconds),
   asset: addressSchema,
-  extra,
+  extra: optionalOrNull(extra),
 });
 
 /** One acceptable way to pay, in the form of version 1. */
