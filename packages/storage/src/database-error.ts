@@ -1,0 +1,53 @@
+/**
+ * What went wrong, the same words for both engines:
+ *
+ * - `configuration`: the URL, the credentials or the file are wrong; waiting does not help.
+ * - `unreachable`: no connection, or it was lost before the commit was sent; nothing was written.
+ * - `connection-lost`: lost while a statement outside a transaction, or a commit, was under way; it may
+ *   have been written. Repeat only what is guarded by the state before it.
+ * - `busy`: a lock was not free in time, a deadlock was broken, a snapshot was too old; undone.
+ * - `storage-full`: the disk is full or fails; undone.
+ * - `unique-violation`, `constraint-violation`: the data refuses the statement.
+ * - `newer-schema`: a newer release migrated this database.
+ * - `foreign-schema`: the migrations applied to it are not the ones of this program.
+ * - `file-locked`: another process owns the database file (see `lockDatabaseFile`).
+ * - `statement`: anything else the engine refused, usually a mistake in a query.
+ */
+export type DatabaseErrorKind =
+  | "configuration"
+  | "unreachable"
+  | "connection-lost"
+  | "busy"
+  | "storage-full"
+  | "unique-violation"
+  | "constraint-violation"
+  | "newer-schema"
+  | "foreign-schema"
+  | "file-locked"
+  | "statement";
+
+const retryableKinds: ReadonlySet<DatabaseErrorKind> = new Set([
+  "unreachable",
+  "connection-lost",
+  "busy",
+  "storage-full",
+]);
+
+/** The one error of this package. Its message never contains a password; `cause` is the driver's error. */
+export class DatabaseError extends Error {
+  override readonly name = "DatabaseError";
+  readonly kind: DatabaseErrorKind;
+  /** The same work may succeed later without anybody changing anything. */
+  readonly retryable: boolean;
+
+  constructor(kind: DatabaseErrorKind, message: string, options?: { cause?: unknown }) {
+    super(message, options);
+    this.kind = kind;
+    this.retryable = retryableKinds.has(kind);
+  }
+}
+
+/** Whether `error` is a `DatabaseError` of this kind, such as the `unique-violation` that a lost race ends in. */
+export function isDatabaseError(error: unknown, kind?: DatabaseErrorKind): error is DatabaseError {
+  return error instanceof DatabaseError && (kind === undefined || error.kind === kind);
+}

@@ -1,0 +1,34 @@
+import { DatabaseError } from "./database-error.ts";
+
+/** Where a database is, taken from its URL. `label` names it in messages, without credentials. */
+export type DatabaseLocation =
+  | { engine: "sqlite"; path: string; label: string }
+  | { engine: "postgres"; connectionString: string; label: string };
+
+/** The path that SQLite understands as a database that lives in memory. */
+export const MEMORY_PATH = ":memory:";
+
+const expectation =
+  "Expected sqlite:./file.db, sqlite::memory: or postgres://user:password@host:5432/database.";
+
+/**
+ * Reads `sqlite:<path>`, `sqlite::memory:`, `postgres://…` and `postgresql://…`.
+ * Throws a `DatabaseError` of kind `configuration` that repeats nothing of the URL, since it may hold a password.
+ */
+export function parseDatabaseUrl(url: string): DatabaseLocation {
+  if (url.startsWith("sqlite:")) {
+    const path = url.slice("sqlite:".length).replace(/^\/\//, "");
+    if (path === "") throw new DatabaseError("configuration", `No file in the URL. ${expectation}`);
+    return { engine: "sqlite", path, label: `SQLite database ${path}` };
+  }
+  if (!/^postgres(ql)?:\/\//.test(url)) {
+    throw new DatabaseError("configuration", `Not a database URL. ${expectation}`);
+  }
+  if (!URL.canParse(url)) {
+    throw new DatabaseError("configuration", `Malformed PostgreSQL URL. ${expectation}`);
+  }
+  const { hostname, port, pathname, searchParams } = new URL(url);
+  const host = hostname || searchParams.get("host") || "localhost";
+  const label = `PostgreSQL database ${host}:${port || "5432"}${pathname}`;
+  return { engine: "postgres", connectionString: url, label };
+}

@@ -1,0 +1,207 @@
+import {
+  type ColumnBuilderCallback,
+  type Expression,
+  type RawBuilder,
+  type SelectQueryBuilder,
+  sql,
+  type Transaction,
+} from "kysely";
+import type { DatabaseErrorKind } from "./database-error.ts";
+import { type InsertMany, insertWithUnnest, insertWithValues } from "./insert-many.ts";
+import { decodeSqliteAmount, encodeSqliteAmount } from "./sqlite-amount.ts";
+
+declare const storedAmount: unique symbol;
+
+/**
+ * A uint256 as it stands in a column and travels to and from the engine. Made by `dialect.amount.encode` alone, so
+ * that a plain decimal text, which would sort wrongly in SQLite, does not compile.
+ */
+export type StoredAmount = string & { readonly [storedAmount]: true };
+
+/** All that differs between SQLite and PostgreSQL in the queries of the packages above. */
+export interface Dialect {
+  readonly engine: "sqlite" | "postgres";
+
+  /** Column types. In a schema: `integer` and `timestampMs` are `number`, `amount` is `StoredAmount`. */
+  readonly types: {
+    /** Whole numbers up to 2^53; larger ones are refused when read, never rounded. Also for booleans, as 0 and 1. */
+    readonly integer: RawBuilder<unknown>;
+    /** Milliseconds since 1970. */
+    readonly timestampMs: RawBuilder<unknown>;
+    /** An unsigned integer of up to 256 bits. */
+    readonly amount: RawBuilder<unknown>;
+    readonly bytes: RawBuilder<unknown>;
+    readonly text: RawBuilder<unknown>;
+  };
+
+  /** Makes a column of type `integer` a primary key that counts by itself and never gives a number twice. */
+  readonly autoIncrement: ColumnBuilderCallback;
+
+  /** Stored amounts compare and sort as numbers: `=`, `<`, `order by`, `min`, `max`, indexes. */
+  readonly amount: {
+    /** Throws a `RangeError` on a number that is not a uint256. */
+    encode(amount: bigint): StoredAmount;
+    decode(stored: StoredAmount): bigint;
+    /** The sum, `0` of no rows. It may exceed a uint256; comparisons with it hold. */
+    sum(column: Expression<StoredAmount | null>): RawBuilder<StoredAmount>;
+  };
+
+  /** The database's clock when the statement runs, in milliseconds. */
+  nowMs(): RawBuilder<number>;
+
+  /** Locks the selected rows until the transaction ends. For `query.$call(dialect.forUpdate)`. */
+  readonly forUpdate: RowLock;
+  /** As `forUpdate`, but leaves out rows that others hold: for workers that share a queue. */
+  readonly forUpdateSkipLocked: RowLock;
+  /** For the end of a raw select: nobody changes the rows before this transaction has ended. */
+  readonly forShare: RawBuilder<unknown>;
+
+  /**
+   * Waits until no other transaction holds `key`, and holds it until this one ends. Take keys in the order of their
+   * texts when you need several. SQLite has one writer at a time, so it has nothing to do.
+   */
+  lockKey<Schema>(transaction: Transaction<Schema>, key: string): Promise<void>;
+
+  readonly insertMany: InsertMany;
+
+  /** Lifts the time limits of statements for this transaction: building an index may take minutes. */
+  liftTimeouts<Schema>(transaction: Transaction<Schema>): Promise<void>;
+
+  hasTable<Schema>(transaction: Transaction<Schema>, table: string): Promise<boolean>;
+
+  /** What an error of the engine's driver means. */
+  classify(error: unknown): DatabaseErrorKind;
+}
+
+type RowLock = <Schema, Table extends keyof Schema, Row>(
+  query: SelectQueryBuilder<Schema, Table, Row>,
+) => SelectQueryBuilder<Schema, Table, Row>;
+
+/** The aggregate that the SQLite engine registers: the sum of encoded amounts, encoded. */
+export const SQLITE_SUM = "coinslot_sum";
+
+export const sqliteDialect: Dialect = {
+  engine: "sqlite",
+  types: {
+    integer: sql`integer`,
+    timestampMs: sql`integer`,
+    amount: sql`text`,
+    bytes: sql`blob`,
+    text: sql`text`,
+  },
+  autoIncrement: (column) => column.primaryKey().autoIncrement(),
+  amount: {
+    encode: (amount) => encodeSqliteAmount(uint256(amount)) as StoredAmount,
+    decode: decodeSqliteAmount,
+    sum: (column) => sql<StoredAmount>`${sql.raw(SQLITE_SUM)}(${column})`,
+  },
+  nowMs: () => sql<number>`cast(round(unixepoch('subsec') * 1000) as integer)`,
+  forUpdate: (query) => query,
+  forUpdateSkipLocked: (query) => query,
+  forShare: sql``,
+  lockKey: async () => {},
+  insertMany: insertWithValues,
+  liftTimeouts: async () => {},
+  hasTable: async (transaction, table) => {
+    const found = sql`select 1 from sqlite_master where type = 'table' and name = ${table}`;
+    return (await found.execute(transaction)).rows.length > 0;
+  },
+  classify: classifySqliteError,
+};
+
+/** The driver knows it too, and then waits for answers as long as the server does. */
+export const POSTGRES_LIFT_TIMEOUTS =
+  "select set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true)";
+
+export const postgresDialect: Dialect = {
+  engine: "postgres",
+  types: {
+    integer: sql`bigint`,
+    timestampMs: sql`bigint`,
+    amount: sql`numeric(78, 0)`,
+    bytes: sql`bytea`,
+    text: sql`text`,
+  },
+  autoIncrement: (column) => column.generatedAlwaysAsIdentity().primaryKey(),
+  amount: {
+    encode: (amount) => uint256(amount).toString() as StoredAmount,
+    decode: (stored) => BigInt(stored),
+    sum: (column) => sql<StoredAmount>`coalesce(sum(${column}), 0)`,
+  },
+  nowMs: () => sql<number>`(extract(epoch from clock_timestamp()) * 1000)::bigint`,
+  forUpdate: (query) => query.forUpdate(),
+  forUpdateSkipLocked: (query) => query.forUpdate().skipLocked(),
+  forShare: sql`for share`,
+  lockKey: async (transaction, key) => {
+    await sql`select pg_advisory_xact_lock(hashtextextended(${key}, 0))`.execute(transaction);
+  },
+  insertMany: insertWithUnnest,
+  liftTimeouts: async (transaction) => {
+    await sql.raw(POSTGRES_LIFT_TIMEOUTS).execute(transaction);
+  },
+  hasTable: async (transaction, table) => {
+    const found = sql`select 1 where to_regclass(${table}) is not null`;
+    return (await found.execute(transaction)).rows.length > 0;
+  },
+  classify: classifyPostgresError,
+};
+
+function uint256(amount: bigint): bigint {
+  if (amount < 0n || amount >= 1n << 256n) throw new RangeError(`Not a uint256: ${amount}`);
+  return amount;
+}
+
+/** By SQLite's extended result codes, https://www.sqlite.org/rescode.html; the low byte is the primary one. */
+function classifySqliteError(error: unknown): DatabaseErrorKind {
+  const code = property(error, "errcode");
+  if (typeof code !== "number") return "statement";
+  if (code === 1555 || code === 2067 || code === 2579) return "unique-violation";
+  switch (code & 0xff) {
+    case 5: // busy: another connection writes
+    case 6: // locked
+      return "busy";
+    case 10: // input or output failed
+    case 13: // the disk is full
+      return "storage-full";
+    case 8: // read-only
+    case 14: // cannot open
+    case 26: // not a database
+      return "configuration";
+    case 19:
+      return "constraint-violation";
+    default:
+      return "statement";
+  }
+}
+
+/** By SQLSTATE, https://www.postgresql.org/docs/current/errcodes-appendix.html, and by the system's network codes. */
+function classifyPostgresError(error: unknown): DatabaseErrorKind {
+  const code = property(error, "code");
+  if (typeof code !== "string") return classifyPostgresMessage(property(error, "message"));
+  if (/^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ENOENT)$/.test(code)) {
+    return "unreachable";
+  }
+  if (code === "23505") return "unique-violation";
+  if (code === "57P03" || code === "53300") return "unreachable"; // starting up; too many connections
+  if (/^(40001|40P01|55P03|57014)$/.test(code)) return "busy"; // serialization, deadlock, lock, time limit
+  if (/^(28|3D)/.test(code)) return "configuration"; // credentials; no such database
+  if (/^23/.test(code)) return "constraint-violation";
+  if (/^(53|58)/.test(code)) return "storage-full";
+  if (/^(08|57P|25P03|E[A-Z]+$)/.test(code)) return "connection-lost";
+  return "statement";
+}
+
+/** The errors that the driver makes itself have no code. */
+function classifyPostgresMessage(message: unknown): DatabaseErrorKind {
+  if (typeof message !== "string") return "statement";
+  if (/not queryable|timeout expired|trying to connect|due to connection timeout/.test(message)) {
+    return "unreachable";
+  }
+  if (/^Connection terminated|read timeout/.test(message)) return "connection-lost";
+  if (/SASL|password|SSL/.test(message)) return "configuration";
+  return "statement";
+}
+
+function property(value: unknown, name: string): unknown {
+  return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
+}

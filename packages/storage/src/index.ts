@@ -1,0 +1,15 @@
+export { type Database, type DatabaseOptions, openDatabase } from "./database.ts";
+export { DatabaseError, type DatabaseErrorKind, isDatabaseError } from "./database-error.ts";
+export type { Dialect, StoredAmount } from "./dialect.ts";
+export type { InsertMany, OnConflict } from "./insert-many.ts";
+export {
+  createLeases,
+  type Lease,
+  type Leases,
+  type LeasesOptions,
+  leasesMigration,
+} from "./leases.ts";
+export { type DatabaseFileLock, lockDatabaseFile } from "./lock-file.ts";
+export { type MigrateOptions, type Migration, migrate } from "./migrate.ts";
+export type { NotificationHandler } from "./notifications.ts";
+export { createWriter, type Writer } from "./writer.ts";

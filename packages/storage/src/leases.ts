@@ -1,0 +1,108 @@
+import { type Expression, type RawBuilder, type SqlBool, sql } from "kysely";
+import type { Database } from "./database.ts";
+import type { Migration } from "./migrate.ts";
+
+/**
+ * The right of one owner to act for `name` until `expiresAtMs` on the database's clock. The epoch of a name grows
+ * with every acquisition, so an owner that slept through its expiry is told from the one that came after it.
+ */
+export interface Lease {
+  readonly name: string;
+  /** Unique for each process that runs, such as a random id made at its start. */
+  readonly owner: string;
+  readonly epoch: number;
+  readonly expiresAtMs: number;
+}
+
+/** Leases on database time; the clocks of the processes play no part. */
+export interface Leases {
+  /** Takes the lease if nobody holds it, else `undefined`. */
+  acquire(wish: { name: string; owner: string; ttlMs: number }): Promise<Lease | undefined>;
+  /** Extends the lease to `ttlMs` from now; `undefined` if it has expired, even if nobody took it since. */
+  renew(lease: Lease, options: { ttlMs: number }): Promise<Lease | undefined>;
+  /** Ends the lease now. Harmless if it is over. */
+  release(lease: Lease): Promise<void>;
+  /**
+   * A condition for the statement that must not happen after the lease: `update … where … and ${guard(lease)}`.
+   * Inside a transaction it keeps others from taking the lease until the commit, so what it guarded is visible to
+   * the next owner.
+   */
+  guard(lease: Lease): RawBuilder<SqlBool>;
+  /** Whether the lease is held at this moment. */
+  isHeld(lease: Lease): Promise<boolean>;
+}
+
+export interface LeasesOptions<Schema> {
+  database: Database<Schema>;
+  /** The time in milliseconds, as an expression of SQL. Default: the database's clock. */
+  nowMs?: Expression<number>;
+}
+
+/** Creates the table of leases: part of the migrations of whoever uses them, once per database. */
+export const leasesMigration: Migration = {
+  title: "leases",
+  async up(transaction, { types }) {
+    await transaction.schema
+      .createTable("coinslot_leases")
+      .addColumn("name", types.text, (column) => column.primaryKey())
+      .addColumn("owner", types.text, (column) => column.notNull())
+      .addColumn("epoch", types.integer, (column) => column.notNull())
+      .addColumn("expires_at_ms", types.timestampMs, (column) => column.notNull())
+      .execute();
+  },
+};
+
+interface LeaseRow {
+  epoch: number;
+  expires_at_ms: number;
+}
+
+/** Needs `leasesMigration` to have run. */
+export function createLeases<Schema>({
+  database: { kysely, dialect },
+  nowMs = dialect.nowMs(),
+}: LeasesOptions<Schema>): Leases {
+  const isCurrent = ({ name, owner, epoch }: Lease) =>
+    sql<SqlBool>`name = ${name} and owner = ${owner} and epoch = ${epoch} and expires_at_ms > ${nowMs}`;
+
+  const guard = (lease: Lease) =>
+    sql<SqlBool>`exists (select 1 from coinslot_leases where ${isCurrent(lease)} ${dialect.forShare})`;
+
+  return {
+    async acquire({ name, owner, ttlMs }) {
+      // Two may race for an expired lease: the second waits for the row, finds it taken, and writes nothing.
+      const { rows } = await sql<LeaseRow>`
+        insert into coinslot_leases as held (name, owner, epoch, expires_at_ms)
+        values (${name}, ${owner}, 1, ${nowMs} + ${ttlMs})
+        on conflict (name) do update
+        set owner = excluded.owner, epoch = held.epoch + 1, expires_at_ms = excluded.expires_at_ms
+        where held.expires_at_ms <= ${nowMs}
+        returning epoch, expires_at_ms
+      `.execute(kysely);
+      const [row] = rows;
+      return row && { name, owner, epoch: row.epoch, expiresAtMs: row.expires_at_ms };
+    },
+
+    async renew(lease, { ttlMs }) {
+      const { rows } = await sql<LeaseRow>`
+        update coinslot_leases set expires_at_ms = ${nowMs} + ${ttlMs}
+        where ${isCurrent(lease)} returning epoch, expires_at_ms
+      `.execute(kysely);
+      const [row] = rows;
+      return row && { ...lease, expiresAtMs: row.expires_at_ms };
+    },
+
+    async release(lease) {
+      await sql`update coinslot_leases set expires_at_ms = 0 where ${isCurrent(lease)}`.execute(
+        kysely,
+      );
+    },
+
+    guard,
+
+    async isHeld(lease) {
+      const { rows } = await sql`select 1 where ${guard(lease)}`.execute(kysely);
+      return rows.length > 0;
+    },
+  };
+}

@@ -1,0 +1,91 @@
+import { sql, type Transaction } from "kysely";
+import type { Database } from "./database.ts";
+import { DatabaseError } from "./database-error.ts";
+import type { Dialect } from "./dialect.ts";
+
+/** One step of a schema. Once released it never changes, and keeps its place in the list. */
+export interface Migration {
+  /** Says what it does, and tells it from the others. */
+  title: string;
+  up<Schema>(transaction: Transaction<Schema>, dialect: Dialect): Promise<void>;
+}
+
+export interface MigrateOptions {
+  /** Whose tables these are; several packages may keep theirs in one database. */
+  name: string;
+  /** In the order in which they are applied. */
+  migrations: readonly Migration[];
+}
+
+/**
+ * Brings the tables of `name` to the last of `migrations`, each in a transaction of its own, and remembers which ran.
+ * Any number of processes may start at once: one of them does the work, the others wait for it.
+ * Rejects with a `DatabaseError` of kind `newer-schema` if the database has more migrations than this program, and
+ * `foreign-schema` if it has others. A database opened with `readOnly` passes if nothing is to be done.
+ */
+export async function migrate<Schema>(
+  { transaction, dialect }: Database<Schema>,
+  { name, migrations }: MigrateOptions,
+): Promise<void> {
+  let done = false;
+  while (!done) {
+    done = await transaction(async (tx) => {
+      await dialect.liftTimeouts(tx);
+      // Held until the commit: whoever waits here then reads what the one before has done.
+      await dialect.lockKey(tx, "coinslot:migrate");
+      const applied = await readApplied(tx, { name, dialect });
+      refuseOthers(applied, { name, migrations });
+      const next = migrations[applied.length];
+      if (next === undefined) return true;
+      await next.up(tx, dialect);
+      await remember(tx, { name, version: applied.length + 1, title: next.title, dialect });
+      return false;
+    });
+  }
+}
+
+async function readApplied<Schema>(
+  tx: Transaction<Schema>,
+  { name, dialect }: { name: string; dialect: Dialect },
+): Promise<readonly string[]> {
+  if (!(await dialect.hasTable(tx, "coinslot_migrations"))) {
+    await tx.schema
+      .createTable("coinslot_migrations")
+      .addColumn("name", dialect.types.text, (column) => column.notNull())
+      .addColumn("version", dialect.types.integer, (column) => column.notNull())
+      .addColumn("title", dialect.types.text, (column) => column.notNull())
+      .addColumn("applied_at_ms", dialect.types.timestampMs, (column) => column.notNull())
+      .addPrimaryKeyConstraint("coinslot_migrations_key", ["name", "version"])
+      .execute();
+  }
+  const { rows } = await sql<{ title: string }>`
+    select title from coinslot_migrations where name = ${name} order by version
+  `.execute(tx);
+  return rows.map(({ title }) => title);
+}
+
+async function remember<Schema>(
+  tx: Transaction<Schema>,
+  row: { name: string; version: number; title: string; dialect: Dialect },
+): Promise<void> {
+  await sql`
+    insert into coinslot_migrations (name, version, title, applied_at_ms)
+    values (${row.name}, ${row.version}, ${row.title}, ${row.dialect.nowMs()})
+  `.execute(tx);
+}
+
+function refuseOthers(applied: readonly string[], { name, migrations }: MigrateOptions): void {
+  if (applied.length > migrations.length) {
+    throw new DatabaseError(
+      "newer-schema",
+      `The ${name} tables are at version ${applied.length}, and this program knows ${migrations.length}: a newer release has used this database. Update this program, or use another database.`,
+    );
+  }
+  const different = applied.findIndex((title, index) => migrations[index]?.title !== title);
+  if (different >= 0) {
+    throw new DatabaseError(
+      "foreign-schema",
+      `Version ${different + 1} of the ${name} tables is "${applied[different]}" in this database, and "${migrations[different]?.title}" in this program. Use the program that made them, or another database.`,
+    );
+  }
+}

@@ -1,0 +1,86 @@
+import type { CompiledQuery, QueryResult } from "kysely";
+import { DatabaseError } from "./database-error.ts";
+import { SQLITE_SUM, sqliteDialect } from "./dialect.ts";
+import { decodeSqliteAmount, encodeSqliteAmount } from "./sqlite-amount.ts";
+import type { SqliteHandle, SqliteLibrary, SqliteStatement } from "./sqlite-library.ts";
+
+/** One open connection. Everything in it is synchronous; errors are `DatabaseError`s. */
+export interface SqliteConnection {
+  readonly isTransaction: boolean;
+  exec(sql: string): void;
+  query<Row>(query: CompiledQuery): QueryResult<Row>;
+  close(): void;
+}
+
+export interface SqliteConnectionOptions {
+  library: SqliteLibrary;
+  path: string;
+  label: string;
+  readOnly: boolean;
+}
+
+// A service has some hundred texts; those that vary in length (`in (…)`) must not pile up.
+const preparedStatements = 500;
+
+/** Opens the file, creating it unless `readOnly`. Throws a `DatabaseError`. */
+export function openSqliteConnection(options: SqliteConnectionOptions): SqliteConnection {
+  const { library, path, label, readOnly } = options;
+  const handle = typed(label, () => new library.DatabaseSync(path, { readOnly }));
+  registerSum(handle);
+  // Insertion order is order of last use: the first key is the one to forget.
+  const prepared = new Map<string, { statement: SqliteStatement; givesRows: boolean }>();
+
+  function prepare(text: string) {
+    const known = prepared.get(text);
+    if (known !== undefined) {
+      prepared.delete(text);
+      prepared.set(text, known);
+      return known;
+    }
+    const statement = handle.prepare(text);
+    const entry = { statement, givesRows: statement.columns().length > 0 };
+    prepared.set(text, entry);
+    for (const oldest of prepared.keys()) {
+      if (prepared.size <= preparedStatements) break;
+      prepared.delete(oldest);
+    }
+    return entry;
+  }
+
+  return {
+    get isTransaction() {
+      return handle.isTransaction;
+    },
+    exec: (sql) => typed(label, () => handle.exec(sql)),
+    query<Row>({ sql, parameters }: CompiledQuery): QueryResult<Row> {
+      return typed(label, () => {
+        const { statement, givesRows } = prepare(sql);
+        if (givesRows) return { rows: statement.all(...parameters) as Row[] };
+        const { changes, lastInsertRowid } = statement.run(...parameters);
+        return { rows: [], numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid) };
+      });
+    },
+    close() {
+      prepared.clear();
+      handle.close();
+    },
+  };
+}
+
+function registerSum(handle: SqliteHandle): void {
+  handle.aggregate(SQLITE_SUM, {
+    start: () => 0n,
+    step: (total, value) => (typeof value === "string" ? total + decodeSqliteAmount(value) : total),
+    result: encodeSqliteAmount,
+    deterministic: true,
+  });
+}
+
+function typed<Result>(label: string, action: () => Result): Result {
+  try {
+    return action();
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new DatabaseError(sqliteDialect.classify(cause), `${label}: ${reason}`, { cause });
+  }
+}

@@ -1,0 +1,47 @@
+/** A value that SQLite gives back. Integers beyond 2^53 are not given back rounded: reading them throws. */
+export type SqliteValue = null | number | bigint | string | Uint8Array;
+
+/** The part of `node:sqlite` that is used here, in the form both implementations share. */
+export interface SqliteLibrary {
+  DatabaseSync: new (path: string, options?: { readOnly?: boolean }) => SqliteHandle;
+}
+
+export interface SqliteHandle {
+  readonly isTransaction: boolean;
+  exec(sql: string): void;
+  prepare(sql: string): SqliteStatement;
+  aggregate(name: string, options: SqliteAggregate): void;
+  close(): void;
+}
+
+export interface SqliteStatement {
+  columns(): readonly unknown[];
+  all(...parameters: unknown[]): unknown[];
+  run(...parameters: unknown[]): {
+    changes: number | bigint;
+    lastInsertRowid: number | bigint;
+  };
+}
+
+interface SqliteAggregate {
+  start: () => bigint;
+  step: (total: bigint, value: SqliteValue) => bigint;
+  result: (total: bigint) => string;
+  deterministic?: boolean;
+}
+
+/**
+ * `node:sqlite` where Node has it built in, with aggregates (22.16 and 24 on), else the same interface from
+ * `@photostructure/sqlite`, whose binaries come with the package.
+ */
+export async function loadSqlite(): Promise<SqliteLibrary> {
+  const builtIn: unknown = process.getBuiltinModule("node:sqlite");
+  if (isComplete(builtIn)) return builtIn;
+  return await import("@photostructure/sqlite");
+}
+
+function isComplete(library: unknown): library is SqliteLibrary {
+  if (typeof library !== "object" || library === null || !("DatabaseSync" in library)) return false;
+  const { DatabaseSync } = library;
+  return typeof DatabaseSync === "function" && "aggregate" in DatabaseSync.prototype;
+}

@@ -1,0 +1,105 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { sql, type Transaction } from "kysely";
+import type { Database } from "./database.ts";
+
+type Work<Schema, Result> = (transaction: Transaction<Schema>) => Promise<Result>;
+
+/** Runs small pieces of work durably; see `createWriter`. */
+export interface Writer<Schema> {
+  /**
+   * Runs `work` in a transaction and resolves with its result once that is committed. If `work` throws, its effects
+   * are undone, and nobody else's. It must await its own queries and nothing else: others wait for it. The shape of
+   * an error is that of `Database.transaction`.
+   */
+  write<Result>(work: Work<Schema, Result>): Promise<Result>;
+}
+
+/**
+ * A writer for many small concurrent transactions.
+ *
+ * SQLite has one writer and waits for the disk at every commit, so what comes while a commit runs is put together
+ * into the next one, each piece in a savepoint. PostgreSQL does that by itself for commits of several connections;
+ * there each piece has a transaction of its own, since pieces put together would hold each other's row locks, and
+ * the groups of two processes would lock each other out.
+ */
+export function createWriter<Schema>(database: Database<Schema>): Writer<Schema> {
+  return database.engine === "sqlite"
+    ? createGroupWriter(database)
+    : { write: database.transaction };
+}
+
+/** One waiting piece of work: runs it, and returns what tells its caller once the commit is done. */
+interface Piece<Schema> {
+  run(transaction: Transaction<Schema>): Promise<() => void>;
+  fail(error: unknown): void;
+}
+
+// Bounds the time for which readers of uncommitted work, the callers, have to wait.
+const largestGroup = 256;
+
+function createGroupWriter<Schema>({ transaction }: Database<Schema>): Writer<Schema> {
+  let waiting: Piece<Schema>[] = [];
+  let running = false;
+
+  async function runAll(): Promise<void> {
+    running = true;
+    while (waiting.length > 0) {
+      // Everything here is synchronous underneath: without this turn, no socket would be read between two groups,
+      // and whoever is about to write in this turn of the event loop joins the group.
+      await nextTurn();
+      const group = waiting.slice(0, largestGroup);
+      waiting = waiting.slice(largestGroup);
+      await runGroup(group);
+    }
+    running = false;
+  }
+
+  async function runGroup(group: readonly Piece<Schema>[]): Promise<void> {
+    try {
+      const tellAll = await transaction(async (tx) => {
+        const tell: (() => void)[] = [];
+        for (const piece of group) tell.push(await piece.run(tx));
+        return tell;
+      });
+      for (const tell of tellAll) tell();
+    } catch (error) {
+      for (const piece of group) piece.fail(error);
+    }
+  }
+
+  return {
+    write: (work) =>
+      new Promise((resolve, reject) => {
+        waiting.push({ run: inSavepoint(work, { resolve, reject }), fail: reject });
+        if (!running) void runAll();
+      }),
+  };
+}
+
+const savepoint = sql`savepoint piece`;
+const release = sql`release piece`;
+const rollback = sql`rollback to piece`;
+
+/**
+ * An error of `work` undoes `work`, and is told after the commit like a result: it may follow from what another
+ * piece of the group has written. An error of the savepoint itself (the disk is full, and SQLite has ended the
+ * transaction) is thrown, and fails the group.
+ */
+function inSavepoint<Schema, Result>(
+  work: Work<Schema, Result>,
+  caller: { resolve: (result: Result) => void; reject: (error: unknown) => void },
+): Piece<Schema>["run"] {
+  return async (tx) => {
+    await savepoint.execute(tx);
+    let tell: () => void;
+    try {
+      const result = await work(tx);
+      tell = () => caller.resolve(result);
+    } catch (error) {
+      tell = () => caller.reject(error);
+      await rollback.execute(tx);
+    }
+    await release.execute(tx);
+    return tell;
+  };
+}
