@@ -1,6 +1,7 @@
 /**
- * Compiles `contracts/*.sol` and writes, for each contract, `contracts/<name>.generated.ts` with its ABI
- * (as a constant, so that viem infers types from it) and its creation bytecode.
+ * Compiles the `contracts/*.sol` of each package that has some, and writes beside them, for each
+ * contract, `<name>.generated.ts` with its ABI (as a constant, so that viem infers types from it) and
+ * its creation bytecode.
  *
  *   tsx scripts/compile-contracts.ts            writes the files
  *   tsx scripts/compile-contracts.ts --check    compiles again and compares; exits with 1 if they differ
@@ -9,7 +10,8 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import solc from "solc";
 import { z } from "zod";
 
-const directory = new URL("../contracts/", import.meta.url);
+const packages = new URL("../../", import.meta.url);
+const directories = ["devnet/contracts/", "facilitator/contracts/"];
 
 const compilerOutput = z.object({
   errors: z.array(z.object({ severity: z.string(), formattedMessage: z.string() })).default([]),
@@ -27,15 +29,18 @@ const compilerOutput = z.object({
     .default({}),
 });
 
-/** Compiles every source, and returns the text of each generated file by its name. Throws on errors and warnings. */
-function compileContracts(): Map<string, string> {
-  const sourceNames = readdirSync(directory).filter((name) => name.endsWith(".sol"));
+/**
+ * Compiles every source of a directory, and returns the text of each generated file by its path.
+ * Throws on errors and warnings.
+ */
+function compileContracts(directory: string): Map<string, string> {
+  const sourceNames = list(directory, ".sol");
   const input = {
     language: "Solidity",
     sources: Object.fromEntries(
       sourceNames.map((name) => [
         name,
-        { content: readFileSync(new URL(name, directory), "utf8") },
+        { content: readFileSync(new URL(directory + name, packages), "utf8") },
       ]),
     ),
     settings: {
@@ -59,7 +64,7 @@ function compileContracts(): Map<string, string> {
       throw new Error(`${sourceName} has no contract named ${contractName}`);
     }
     files.set(
-      `${kebabCase(contractName)}.generated.ts`,
+      `${directory}${kebabCase(contractName)}.generated.ts`,
       [
         `// Generated from ${sourceName} by scripts/compile-contracts.ts (solc ${solc.version()}). Do not edit.`,
         `export const ${contractName[0]?.toLowerCase()}${contractName.slice(1)} = {`,
@@ -77,21 +82,27 @@ function kebabCase(name: string): string {
   return name.replace(/(?<=[a-z0-9])[A-Z]/g, "-$&").toLowerCase();
 }
 
+function list(directory: string, ending: string): string[] {
+  return readdirSync(new URL(directory, packages)).filter((name) => name.endsWith(ending));
+}
+
 /** Names what differs between the compiled files and those that are stored: changed, missing, or left over. */
 function findDifferences(compiled: ReadonlyMap<string, string>): string[] {
-  const stored = readdirSync(directory).filter((name) => name.endsWith(".generated.ts"));
-  const changed = [...compiled].flatMap(([name, text]) => {
-    if (!stored.includes(name)) return [`contracts/${name} is missing`];
-    const same = readFileSync(new URL(name, directory), "utf8") === text;
-    return same ? [] : [`contracts/${name} differs from what its source compiles to`];
+  const stored = directories.flatMap((directory) =>
+    list(directory, ".generated.ts").map((name) => directory + name),
+  );
+  const changed = [...compiled].flatMap(([path, text]) => {
+    if (!stored.includes(path)) return [`${path} is missing`];
+    const same = readFileSync(new URL(path, packages), "utf8") === text;
+    return same ? [] : [`${path} differs from what its source compiles to`];
   });
   const leftOver = stored
-    .filter((name) => !compiled.has(name))
-    .map((name) => `contracts/${name} has no source`);
+    .filter((path) => !compiled.has(path))
+    .map((path) => `${path} has no source`);
   return [...changed, ...leftOver];
 }
 
-const compiled = compileContracts();
+const compiled = new Map(directories.flatMap((directory) => [...compileContracts(directory)]));
 if (process.argv.includes("--check")) {
   const differences = findDifferences(compiled);
   if (differences.length > 0) {
@@ -103,6 +114,6 @@ if (process.argv.includes("--check")) {
     console.log(`${compiled.size} compiled contracts match their sources.`);
   }
 } else {
-  for (const [name, text] of compiled) writeFileSync(new URL(name, directory), text);
-  console.log(`Wrote ${[...compiled.keys()].join(", ")} to contracts/.`);
+  for (const [path, text] of compiled) writeFileSync(new URL(path, packages), text);
+  console.log(`Wrote ${[...compiled.keys()].join(", ")}.`);
 }

@@ -1,0 +1,128 @@
+import type { Hex } from "@coinslot/protocol";
+import { FacilitatorError } from "@coinslot/protocol";
+import { z } from "zod";
+import { simulator } from "../../contracts/simulator.generated.ts";
+import { splitSignature } from "../token/split-signature.ts";
+import { bytesWords, hexWord, uintWord } from "../token/word.ts";
+import type { Reading, SignedTransfer } from "./reading.ts";
+import { readRevertReason } from "./revert-reason.ts";
+
+/** EIP-3860: the most that init code may be. */
+const largestInitCode = 49_152;
+const initCodeOverhead = simulator.bytecode.length / 2 + 5 * 32;
+
+/** What a frame needs besides the token call: six readings of 30,000 gas, and its own work. */
+const frameOverheadGas = 250_000n;
+/** Creating the frame contract, and decoding. */
+const baseGas = 1_500_000n;
+/** As the contract reckons it. */
+const gasPerAnswer = 100_000n;
+/** EIP-7623. */
+const gasPerByte = 40n;
+
+const headWords = 11;
+const answerHeadWords = 4;
+const readingWords = 11;
+
+/** The most transfers whose answer fits in 24,576 bytes (EIP-170: what a constructor may return). */
+export const mostTransfers = 64;
+
+/** How much of the init code a transfer takes, in bytes. */
+export function sizeOf(transfer: SignedTransfer): number {
+  // A word for its offset, its head, and its signature with a length.
+  return 32 * (1 + headWords + 1) + Math.ceil((transfer.signature.length - 2) / 64) * 32;
+}
+
+/** What all transfers of one call may take of the init code, in bytes. */
+export const roomForTransfers = largestInitCode - initCodeOverhead;
+
+/** The call object of an `eth_call` that tries each transfer in a frame of its own. */
+export function encodeDeploylessCall(
+  transfers: readonly SignedTransfer[],
+  callGas: bigint,
+): { data: Hex; gas: Hex } {
+  const frameGas = callGas + callGas / 63n + frameOverheadGas;
+  const tuples = transfers.map(encodeTuple);
+  let offset = 32 * tuples.length;
+  const offsets = tuples.map((tuple) => {
+    const word = uintWord(offset);
+    offset += tuple.length / 2;
+    return word;
+  });
+  const words = [
+    uintWord(3 * 32),
+    uintWord(callGas),
+    uintWord(frameGas),
+    uintWord(tuples.length),
+    ...offsets,
+    ...tuples,
+  ];
+  const data: Hex = `${simulator.bytecode}${words.join("")}`;
+  const count = BigInt(transfers.length);
+  const frames = count * (frameGas + frameGas / 63n + gasPerAnswer);
+  const gas = baseGas + BigInt(data.length / 2) * gasPerByte + frames;
+  return { data, gas: `0x${gas.toString(16)}` };
+}
+
+function encodeTuple({ asset, authorization, signature }: SignedTransfer): string {
+  const { from, to, value, validAfter, validBefore, nonce } = authorization;
+  const key = splitSignature(signature);
+  const asTravelled = key && `${key.r}${key.s.slice(2)}${key.v.toString(16)}`;
+  return [
+    hexWord(asset),
+    hexWord(from),
+    hexWord(to),
+    uintWord(value),
+    uintWord(validAfter),
+    uintWord(validBefore),
+    hexWord(nonce),
+    uintWord(key?.v ?? 0),
+    hexWord(key?.r ?? "0x"),
+    hexWord(key?.s ?? "0x"),
+    uintWord(headWords * 32),
+    bytesWords(signature === asTravelled ? "0x" : signature),
+  ].join("");
+}
+
+const answerSchema = z.string().regex(/^0x(?:[0-9a-f]{64})+$/i);
+
+/**
+ * Reads the answer: one reading for each transfer, and `undefined` for those that the node's gas limit
+ * left no room for.
+ *
+ * @throws FacilitatorError when the answer is not one of the simulator.
+ */
+export function decodeDeploylessAnswer(
+  answer: unknown,
+  transfers: readonly SignedTransfer[],
+): (Reading | undefined)[] {
+  const parsed = answerSchema.safeParse(answer);
+  const words = answerHeadWords + transfers.length * readingWords;
+  if (!parsed.success || parsed.data.length !== 2 + words * 64) {
+    throw new FacilitatorError("The chain answered a simulation with something else", {
+      kind: "bad_response",
+    });
+  }
+  const hex = parsed.data;
+  const word = (index: number): bigint => BigInt(`0x${hex.slice(2 + index * 64, 66 + index * 64)}`);
+  const blockNumber = word(0);
+  const blockTimestamp = word(1);
+  return transfers.map((_, index) => {
+    const first = answerHeadWords + index * readingWords;
+    const outcome = word(first);
+    if (outcome === 0n) return undefined;
+    const reasonStart = 2 + (first + 7) * 64;
+    return {
+      outcome: outcome === 1n ? "succeeded" : "reverted",
+      isExact: word(first + 1) === 1n,
+      isUsed: word(first + 2) === 1n,
+      balance: word(first + 3),
+      payerHasCode: word(first + 4) > 0n,
+      assetHasCode: word(first + 5) > 0n,
+      gasUsed: word(first + 6),
+      revertReason: readRevertReason(`0x${hex.slice(reasonStart, reasonStart + 4 * 64)}`),
+      blockNumber,
+      blockTimestamp,
+    };
+  });
+}

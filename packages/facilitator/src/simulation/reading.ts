@@ -1,0 +1,33 @@
+import type { Address, Authorization, Hex } from "@coinslot/protocol";
+
+/** A signed transfer to be tried. A `Payment` is one. */
+export interface SignedTransfer {
+  asset: Address;
+  authorization: Authorization;
+  signature: Hex;
+}
+
+/** What a chain says of a signed transfer, all of it at the end of one block. */
+export interface Reading {
+  /** What became of the token call when it was tried. */
+  outcome: "succeeded" | "reverted";
+  /** Why the call reverted, in the token's words, as far as it gave any. */
+  revertReason?: string | undefined;
+  /**
+   * Whether the call did what it should: the payer lost the value, the recipient gained it, and the
+   * authorization was unused before and used after. `undefined` where the node shows no effects.
+   */
+  isExact?: boolean | undefined;
+  /** Whether the authorization was used or cancelled before. */
+  isUsed: boolean;
+  /** The payer's balance before, in the token's smallest unit; 0 where the asset tells none. */
+  balance: bigint;
+  /** Contracts have code, and accounts that delegate to one (EIP-7702). */
+  payerHasCode: boolean;
+  assetHasCode: boolean;
+  /** Gas of the token call by itself, with the balances already touched; `undefined` where not shown. */
+  gasUsed?: bigint | undefined;
+  blockNumber: bigint;
+  /** Unix seconds. */
+  blockTimestamp: bigint;
+}

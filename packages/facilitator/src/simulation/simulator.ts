@@ -1,0 +1,163 @@
+import { RpcError, type RpcRequester, RpcResponseError } from "@coinslot/chain";
+import { FacilitatorError } from "@coinslot/protocol";
+import {
+  decodeDeploylessAnswer,
+  encodeDeploylessCall,
+  mostTransfers,
+  roomForTransfers,
+  sizeOf,
+} from "./deployless-call.ts";
+import type { Reading, SignedTransfer } from "./reading.ts";
+import { simulateSingly } from "./single-calls.ts";
+
+export interface SimulatorOptions {
+  rpc: RpcRequester;
+  /**
+   * Gas that each token call may use, the payer's own check of its signature included. Default
+   * 300,000: several times a stablecoin transfer. The same limit should hold when it is settled.
+   */
+  callGas?: bigint | undefined;
+  /** Transfers in one RPC request. Default and maximum 64. */
+  maxTransfers?: number | undefined;
+  /** RPC requests at a time; transfers gather while that many are on their way. Default 4. */
+  maxConcurrent?: number | undefined;
+  /** Unix milliseconds. */
+  now: () => number;
+}
+
+/** Tries signed transfers on a chain without making them. */
+export interface Simulator {
+  /**
+   * Says what would become of a transfer if it were the only one. Whoever asks in the same turn of
+   * the event loop shares one RPC request; no transfer sees another's effects or uses its gas.
+   *
+   * @throws FacilitatorError when the chain cannot be asked: that says nothing of the transfer.
+   */
+  simulate(transfer: SignedTransfer): Promise<Reading>;
+  /** `simulate` for many, in their order; one RPC request for each 64. */
+  simulateAll(transfers: readonly SignedTransfer[]): Promise<Reading[]>;
+}
+
+interface Waiting {
+  transfer: SignedTransfer;
+  resolve: (reading: Reading) => void;
+  reject: (error: unknown) => void;
+}
+
+/** How long a node that refused something is not asked for it again. */
+const restrictionMs = 60_000;
+const defaultCallGas = 300_000n;
+
+/** Tries signed transfers by way of `eth_call`. Starts nothing by itself, and needs no closing. */
+export function createSimulator(options: SimulatorOptions): Simulator {
+  const { rpc, callGas = defaultCallGas, maxConcurrent = 4, now } = options;
+  const maxTransfers = Math.min(options.maxTransfers ?? mostTransfers, mostTransfers);
+  const queue: Waiting[] = [];
+  let onTheirWay = 0;
+  let isScheduled = false;
+  /** What the node has been found able to do in one request; 0 is single calls only. */
+  let restriction = { maxTransfers, untilMs: 0 };
+
+  function limit(): number {
+    return now() < restriction.untilMs ? restriction.maxTransfers : maxTransfers;
+  }
+
+  function restrict(transfers: number): void {
+    restriction = { maxTransfers: transfers, untilMs: now() + restrictionMs };
+  }
+
+  function schedule(): void {
+    if (isScheduled || queue.length === 0 || onTheirWay >= maxConcurrent) return;
+    isScheduled = true;
+    setImmediate(flush);
+  }
+
+  function flush(): void {
+    isScheduled = false;
+    while (queue.length > 0 && onTheirWay < maxConcurrent) {
+      onTheirWay += 1;
+      void deliver(takeChunk(queue, limit() || maxTransfers)).finally(() => {
+        onTheirWay -= 1;
+        schedule();
+      });
+    }
+  }
+
+  async function deliver(chunk: readonly Waiting[]): Promise<void> {
+    try {
+      const readings = await ask(chunk.map(({ transfer }) => transfer));
+      for (const [index, { resolve, reject }] of chunk.entries()) {
+        const reading = readings[index];
+        if (reading) resolve(reading);
+        else reject(unavailable());
+      }
+    } catch (error) {
+      const fault = error instanceof RpcError ? unavailable(error) : error;
+      for (const { reject } of chunk) reject(fault);
+    }
+  }
+
+  async function ask(transfers: readonly SignedTransfer[]): Promise<Reading[]> {
+    if (limit() === 0) return simulateSingly(rpc, transfers, callGas);
+    const answers = await askDeployless(transfers);
+    const answered = answers?.filter((reading) => reading !== undefined) ?? [];
+    if (answered.length === transfers.length) return answered;
+    if (answered.length > 0) {
+      // The node grants less gas than it was asked for.
+      restrict(answered.length);
+      return [...answered, ...(await ask(transfers.slice(answered.length)))];
+    }
+    if (transfers.length === 1) {
+      const readings = await simulateSingly(rpc, transfers, callGas);
+      restrict(0);
+      return readings;
+    }
+    const half = Math.ceil(transfers.length / 2);
+    restrict(half);
+    const halves = [transfers.slice(0, half), transfers.slice(half)];
+    return (await Promise.all(halves.map(ask))).flat();
+  }
+
+  /** `undefined`: the node refuses such a call, or one so large. */
+  async function askDeployless(
+    transfers: readonly SignedTransfer[],
+  ): Promise<(Reading | undefined)[] | undefined> {
+    const call = encodeDeploylessCall(transfers, callGas);
+    let answer: unknown;
+    try {
+      answer = await rpc.request({ method: "eth_call", params: [call, "latest"] });
+    } catch (error) {
+      if (error instanceof RpcResponseError) return undefined;
+      throw error;
+    }
+    return decodeDeploylessAnswer(answer, transfers);
+  }
+
+  function simulate(transfer: SignedTransfer): Promise<Reading> {
+    return new Promise((resolve, reject) => {
+      queue.push({ transfer, resolve, reject });
+      schedule();
+    });
+  }
+
+  return { simulate, simulateAll: (transfers) => Promise.all(transfers.map(simulate)) };
+}
+
+/** Takes from the front of a queue what fits into one request: at least one. */
+function takeChunk(queue: Waiting[], maxTransfers: number): Waiting[] {
+  let bytes = 0;
+  let count = 0;
+  for (const { transfer } of queue) {
+    bytes += sizeOf(transfer);
+    if (count > 0 && (bytes > roomForTransfers || count >= maxTransfers)) break;
+    count += 1;
+  }
+  return queue.splice(0, count);
+}
+
+function unavailable(cause?: unknown): FacilitatorError {
+  return new FacilitatorError("The chain cannot be read at the moment", {
+    kind: "unavailable",
+    cause,
+  });
+}

@@ -1,0 +1,150 @@
+import {
+  blockByNumber,
+  parseBlockHeader,
+  type RpcCall,
+  type RpcRequester,
+  RpcResponseError,
+} from "@coinslot/chain";
+import { type Address, FacilitatorError, type Hex } from "@coinslot/protocol";
+import { z } from "zod";
+import { encodeTransfer } from "../token/encode-transfer.ts";
+import { splitSignature } from "../token/split-signature.ts";
+import { hexWord } from "../token/word.ts";
+import type { Reading, SignedTransfer } from "./reading.ts";
+import { readRevertReason } from "./revert-reason.ts";
+
+const balanceOfSelector = "0x70a08231";
+const authorizationStateSelector = "0xe94a0102";
+
+/**
+ * Tries transfers by one `eth_call` each, in JSON-RPC batches: slower than the simulator contract, and
+ * blind to the effects of the calls, but every node can do it. All of it is read at one block.
+ *
+ * @throws RpcError or FacilitatorError when the node did not answer a question.
+ */
+export async function simulateSingly(
+  rpc: RpcRequester,
+  transfers: readonly SignedTransfer[],
+  callGas: bigint,
+): Promise<Reading[]> {
+  const block = parseBlockHeader(await rpc.request(blockByNumber("latest")));
+  if (block === undefined) throw badResponse();
+  const at = { minBlock: block.number };
+  const blockTag: Hex = `0x${block.number.toString(16)}`;
+
+  const questions = transfers.flatMap((transfer) => questionsBefore(transfer, blockTag));
+  const before = await rpc.requestMany(questions, at);
+  const facts = transfers.map((_, index) => {
+    const [state, balance, payerCode, assetCode] = before.slice(index * 4, index * 4 + 4);
+    return {
+      isUsed: wordOf(state) !== 0n,
+      balance: wordOf(balance),
+      payerHasCode: codeOf(payerCode) !== "0x",
+      assetHasCode: codeOf(assetCode) !== "0x",
+    };
+  });
+  const calls = transfers.map((transfer, index) => {
+    const payerHasCode = facts[index]?.payerHasCode ?? false;
+    return transferCall(transfer, { payerHasCode, callGas, blockTag });
+  });
+  const outcomes = await rpc.requestMany(
+    calls.flatMap((call) => call ?? []),
+    at,
+  );
+  const remaining = outcomes.values();
+  return calls.flatMap((call, index) => {
+    const found = facts[index];
+    if (found === undefined) return [];
+    const outcome = call === undefined ? unsigned : readOutcome(remaining.next().value);
+    const { number: blockNumber, timestamp: blockTimestamp } = block;
+    return [{ ...outcome, ...found, blockNumber, blockTimestamp }];
+  });
+}
+
+type Outcome = Pick<Reading, "outcome" | "revertReason">;
+type RpcOutcome = Awaited<ReturnType<RpcRequester["requestMany"]>>[number];
+
+const unsigned: Outcome = {
+  outcome: "reverted",
+  revertReason: "the signature is not one of a key",
+};
+
+function questionsBefore(
+  { asset, authorization: { from, nonce } }: SignedTransfer,
+  blockTag: Hex,
+): RpcCall[] {
+  const call = (data: Hex): RpcCall => ({
+    method: "eth_call",
+    params: [{ to: asset, data }, blockTag],
+  });
+  const code = (address: Address): RpcCall => ({
+    method: "eth_getCode",
+    params: [address, blockTag],
+  });
+  return [
+    call(`${authorizationStateSelector}${hexWord(from)}${hexWord(nonce)}`),
+    call(`${balanceOfSelector}${hexWord(from)}`),
+    code(from),
+    code(asset),
+  ];
+}
+
+function transferCall(
+  { asset, authorization, signature }: SignedTransfer,
+  options: { payerHasCode: boolean; callGas: bigint; blockTag: Hex },
+): RpcCall | undefined {
+  const { payerHasCode, callGas, blockTag } = options;
+  if (!payerHasCode && splitSignature(signature) === undefined) return undefined;
+  const data = encodeTransfer({ authorization, signature, payerHasCode });
+  // What a transaction costs before its first step, its calldata above all, comes on top.
+  const gas = callGas + 21_000n + BigInt(data.length / 2) * 40n;
+  const call = { to: asset, data, gas: `0x${gas.toString(16)}` };
+  return { method: "eth_call", params: [call, blockTag] };
+}
+
+const hexSchema = z.templateLiteral(["0x", z.string().regex(/^[0-9a-f]*$/i)]);
+
+/** A word that a call returned; zero where the token has no such function. */
+function wordOf(outcome: RpcOutcome | undefined): bigint {
+  if (outcome === undefined) throw badResponse();
+  if (!outcome.ok) {
+    if (isRevert(outcome.error)) return 0n;
+    throw outcome.error;
+  }
+  const hex = hexSchema.safeParse(outcome.result);
+  if (!hex.success) throw badResponse();
+  return hex.data.length < 66 ? 0n : BigInt(hex.data.slice(0, 66));
+}
+
+function codeOf(outcome: RpcOutcome | undefined): string {
+  if (outcome?.ok === false) throw outcome.error;
+  const hex = hexSchema.safeParse(outcome?.result);
+  if (!hex.success) throw badResponse();
+  return hex.data;
+}
+
+function readOutcome(outcome: RpcOutcome | undefined): Outcome {
+  if (outcome === undefined) throw badResponse();
+  if (outcome.ok) return { outcome: "succeeded" };
+  if (!isRevert(outcome.error)) throw outcome.error;
+  const data = hexSchema.safeParse(outcome.error.data);
+  return {
+    outcome: "reverted",
+    revertReason: data.success ? readRevertReason(data.data) : undefined,
+  };
+}
+
+const revertCode = 3;
+const revertWords = /revert|out of ?gas|invalid (opcode|jump)|bad instruction|not activated|stack/i;
+
+/** Whether a node says that the execution failed, in the words of one of the clients. */
+function isRevert(error: Error): error is RpcResponseError {
+  if (!(error instanceof RpcResponseError)) return false;
+  return error.code === revertCode || revertWords.test(error.details);
+}
+
+function badResponse(): FacilitatorError {
+  return new FacilitatorError("The chain answered a simulation with something else", {
+    kind: "bad_response",
+  });
+}

@@ -1,0 +1,40 @@
+import type { Authorization, Hex } from "@coinslot/protocol";
+import { splitSignature } from "./split-signature.ts";
+import { bytesWords, hexWord, uintWord } from "./word.ts";
+
+/** Selectors of EIP-3009's `transferWithAuthorization`, and of its overload for contract payers. */
+const selectorByKey = "e3ee160e";
+const selectorByCode = "cf092995";
+
+const headWordsByCode = 7;
+
+/**
+ * The calldata with which a token makes a signed transfer. A payer without code has signed with its
+ * key: `(v, r, s)`, in whichever form the signature travelled. A payer with code is asked by the
+ * token (EIP-1271) and gets its signature as it wrote it.
+ *
+ * @throws RangeError when a payer without code is said to have signed with something that is no
+ * signature of a key; `verify` refuses such a payment.
+ */
+export function encodeTransfer(options: {
+  authorization: Authorization;
+  signature: Hex;
+  payerHasCode: boolean;
+}): Hex {
+  const { authorization, signature, payerHasCode } = options;
+  const { from, to, value, validAfter, validBefore, nonce } = authorization;
+  const words =
+    hexWord(from) +
+    hexWord(to) +
+    uintWord(value) +
+    uintWord(validAfter) +
+    uintWord(validBefore) +
+    hexWord(nonce);
+  if (payerHasCode) {
+    const offset = uintWord(headWordsByCode * 32);
+    return `0x${selectorByCode}${words}${offset}${bytesWords(signature)}`;
+  }
+  const key = splitSignature(signature);
+  if (key === undefined) throw new RangeError("The signature is not one of a key");
+  return `0x${selectorByKey}${words}${uintWord(key.v)}${hexWord(key.r)}${hexWord(key.s)}`;
+}
