@@ -1,4 +1,5 @@
-import type { BalanceReading, Reservation, ReservationStore, SealedAnswer } from "./reservation.ts";
+import type { BalanceReading, Reservation, Reservations, SealedAnswer } from "./reservation.ts";
+import type { ResourceInfo } from "./resource-info.ts";
 import type { SettleResponse } from "./settle-response.ts";
 import type { Supported } from "./supported.ts";
 import type { VerifyResponse } from "./verify-response.ts";
@@ -25,6 +26,8 @@ export interface AnyPaymentRequirements {
 export interface VerifyOptions {
   /** Time that the route grants its handler; the authorization must outlive it. */
   handlerTimeoutSeconds?: number | undefined;
+  /** What is sold. Version 1 tells it to the facilitator in the requirements. */
+  resource?: ResourceInfo | undefined;
 }
 
 /** What may accompany a settlement. */
@@ -35,6 +38,8 @@ export interface SettleOptions {
   idempotencyKey?: string | undefined;
   /** The handler's answer, kept before the money moves, so that it can be delivered after a crash. */
   answer?: SealedAnswer | undefined;
+  /** What is sold. Version 1 tells it to the facilitator in the requirements. */
+  resource?: ResourceInfo | undefined;
 }
 
 /**
@@ -62,7 +67,7 @@ export interface Facilitator {
  * A facilitator that also answers for who may run: it holds an authorization for one request at a
  * time, from before the handler until the answer is delivered.
  */
-export interface ReservingFacilitator extends Facilitator, ReservationStore {
+export interface ReservingFacilitator extends Facilitator, Reservations {
   /**
    * Resolves when configuration, chains and ledger have been found well.
    *

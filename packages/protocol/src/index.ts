@@ -94,13 +94,16 @@ export {
   type SettleErrorReason,
   settleErrorReasons,
 } from "./reason.ts";
+export { recoverPayer } from "./recover-payer.ts";
 export type {
   BalanceReading,
+  BegunSettlement,
   LookUp,
   ReleaseCause,
   Reservation,
   ReservationRequest,
   ReservationStore,
+  Reservations,
   Reserved,
   SealedAnswer,
 } from "./reservation.ts";

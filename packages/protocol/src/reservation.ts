@@ -61,14 +61,21 @@ export type Reserved =
   /** What the payer holds is promised to other payments, or the payer has been released too often. */
   | { state: "refused"; reason: InvalidReason; message?: string | undefined };
 
-/** Why a reservation ends without a settlement. */
-export type ReleaseCause = "handler_failed" | "waived" | "disconnected" | "refused";
+/** Why a reservation ends without a delivered answer. */
+export type ReleaseCause =
+  | "handler_failed"
+  | "waived"
+  | "disconnected"
+  | "refused"
+  /** `settle` threw, or said that the outcome is still pending. */
+  | "outcome_unknown";
 
 /**
- * Who may run a handler for an authorization, decided once for all processes that share the store.
- * Every method throws on faults of the store itself, and a throw reserves nothing.
+ * Who may run a handler for an authorization, decided once for all processes that share the record.
+ * Every reservation ends with one `deliver` or one `release`. Every method throws on faults of the
+ * record itself, and a throw reserves nothing.
  */
-export interface ReservationStore {
+export interface Reservations {
   /** Where an authorization stands. Changes nothing. */
   lookUp(request: ReservationRequest): Promise<LookUp>;
   /** Takes the authorization for one request, or says who has it. One of two racers wins. */
@@ -78,15 +85,44 @@ export interface ReservationStore {
       value: bigint;
       /** Unix seconds: from then on nobody can settle it. */
       validBefore: bigint;
-      /** The payer's balance, where the store can hold promises against it. */
+      /** The payer's balance, where the record can hold promises against it. */
       balance?: BalanceReading | undefined;
     },
   ): Promise<Reserved>;
   /**
    * Gives up a reservation that has not been given to `settle`; afterwards the same payment may try
-   * again. For a resumed one it only ends this attempt: the payment stays as it is on the chain.
+   * again. For one that has, and for a resumed one, it only ends this attempt: the payment stays as
+   * it is on the chain, and the same request may resume it.
    */
   release(reservation: Reservation, cause: ReleaseCause): Promise<void>;
   /** Records that the answer has gone out: the authorization has nothing more to give. */
   deliver(reservation: Reservation): Promise<void>;
+}
+
+/** What a store knows when a settlement begins. */
+export type BegunSettlement =
+  /** It was settled before: nobody is to be asked. */
+  | { state: "settled"; settlement: SettleResponse }
+  | {
+      /** `repeated`: it was begun before, and its outcome never became known. */
+      state: "begun" | "repeated";
+      /** For the facilitator: the same each time for one authorization, and nobody else's. */
+      idempotencyKey: string;
+    };
+
+/**
+ * Reservations kept on behalf of a facilitator that keeps none: they live on the seller's side, and
+ * so does the record of what that facilitator answered.
+ */
+export interface ReservationStore extends Reservations {
+  /** Records that settling begins, and keeps the answer: from here on `release` gives nothing up. */
+  beginSettlement(
+    reservation: Reservation,
+    answer?: SealedAnswer | undefined,
+  ): Promise<BegunSettlement>;
+  /**
+   * Records the outcome: settled, or refused, after which the same payment may try again. It is not
+   * called while the outcome is unknown.
+   */
+  endSettlement(reservation: Reservation, settlement: SettleResponse): Promise<void>;
 }
