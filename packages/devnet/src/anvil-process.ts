@@ -28,6 +28,7 @@ export async function startAnvil(options: {
     accounts: options.accountCount,
     mnemonic: devSeedPhrase,
     gasLimit: options.blockGasLimit,
+    startTimeout: 30_000,
     // This package waits this long for a process that is gone already, and keeps a timer as long.
     stopTimeout: 500,
     execArgs: ([file, args, execOptions]) => {

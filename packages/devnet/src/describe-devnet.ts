@@ -1,0 +1,50 @@
+import { formatEther, formatUnits } from "viem";
+import { testUsdt0 } from "../contracts/test-usdt0.generated.ts";
+import { devSeedPhrase } from "./accounts.ts";
+import type { Devnet } from "./devnet.ts";
+
+/** Tells a person where everything is on a devnet, with the balances of this moment. */
+export async function describeDevnet(
+  devnet: Devnet,
+  { blockTimeSeconds }: { blockTimeSeconds: number | undefined },
+): Promise<string> {
+  const { accounts, client, token } = devnet;
+  const { others, ...named } = accounts;
+  const everybody = [
+    ...Object.entries(named),
+    ...others.map((account, index) => [`others[${index}]`, account] as const),
+  ];
+  const described = await Promise.all(
+    everybody.map(async ([name, { address, privateKey }]) => {
+      const balance = await client.getBalance({ address });
+      const tokens = await client.readContract({
+        address: token,
+        abi: testUsdt0.abi,
+        functionName: "balanceOf",
+        args: [address],
+      });
+      return [
+        `  ${name.padEnd(11)} ${address}   ${formatEther(balance)} gas, ${formatUnits(tokens, 6)} USDT0`,
+        `  ${" ".repeat(11)} ${privateKey}`,
+      ].join("\n");
+    }),
+  );
+  const mining =
+    blockTimeSeconds === undefined
+      ? "a block for each transaction"
+      : `a block every ${blockTimeSeconds} s`;
+  return `
+Devnet
+
+  RPC URL     ${devnet.rpcUrl}
+  Chain       ${devnet.chainId} (${devnet.network}), ${mining}
+  USDT0       ${token}   name "USDT0", version "1", 6 decimals; anybody may mint
+  Multicall3  ${devnet.multicall3}
+
+Accounts, each with its private key. Everybody knows these keys: never send them anything of value.
+
+${described.join("\n")}
+
+  Seed phrase ${devSeedPhrase}
+`;
+}

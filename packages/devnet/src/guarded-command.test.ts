@@ -1,0 +1,76 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmod, mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { describe, expect, it } from "vitest";
+import { runningCommands } from "./running-commands.ts";
+
+const index = new URL("./index.ts", import.meta.url).href;
+
+/** Runs a program in a process of its own, and resolves with that process and the first line that it prints. */
+async function runParent(program: string, env: Record<string, string> = {}) {
+  const parent: ChildProcess = spawn(
+    process.execPath,
+    ["--import", "tsx", "--input-type=module", "--eval", program],
+    {
+      cwd: new URL("..", import.meta.url),
+      env: { ...process.env, ...env },
+      stdio: ["ignore", "pipe", "inherit"],
+    },
+  );
+  if (parent.stdout === null) throw new Error("The process has no standard output.");
+  const [line] = await once(createInterface(parent.stdout), "line");
+  return { parent, line: String(line) };
+}
+
+async function killHard(parent: ChildProcess): Promise<void> {
+  const exited = once(parent, "exit");
+  parent.kill("SIGKILL");
+  await exited;
+}
+
+describe("when the parent is killed with SIGKILL", () => {
+  it("the chain dies with it", async () => {
+    const chainId = 1_000_000 + Math.floor(Math.random() * 1e9);
+    const { parent, line: rpcUrl } = await runParent(`
+      import { startDevnet } from ${JSON.stringify(index)};
+      console.log((await startDevnet({ chainId: ${chainId} })).rpcUrl);
+    `);
+    const ask = () =>
+      fetch(rpcUrl, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: '{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}',
+      });
+    expect(await (await ask()).json()).toMatchObject({ result: `0x${chainId.toString(16)}` });
+    await killHard(parent);
+    await expect
+      .poll(() => runningCommands(`--chain-id ${chainId}`), { timeout: 10_000 })
+      .toEqual([]);
+    await expect(ask()).rejects.toThrow("fetch failed");
+  });
+
+  it("PostgreSQL dies with it, and its data goes too", async () => {
+    const directory = await mkdtemp(join(tmpdir(), "coinslot-guard-"));
+    // As root, PostgreSQL runs as somebody else, who needs what every temporary directory allows.
+    await chmod(directory, 0o1777);
+    const { parent, line: url } = await runParent(
+      `
+        import { startPostgres } from ${JSON.stringify(index)};
+        console.log((await startPostgres()).url);
+      `,
+      { TMPDIR: directory },
+    );
+    expect(url).toMatch(/^postgres:/);
+    expect(runningCommands(directory)).not.toEqual([]);
+    expect(await readdir(directory)).not.toEqual([]);
+    await killHard(parent);
+    await expect.poll(() => runningCommands(directory), { timeout: 10_000 }).toEqual([]);
+    // tsx keeps a directory of its own for temporary files.
+    const left = (await readdir(directory)).filter((name) => name.startsWith("coinslot-"));
+    expect(left).toEqual([]);
+    await rm(directory, { recursive: true });
+  });
+});

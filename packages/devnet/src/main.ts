@@ -1,0 +1,59 @@
+/** Starts a devnet for people: prints where everything is, and stays until Ctrl-C. */
+import { once } from "node:events";
+import { parseArgs } from "node:util";
+import { describeDevnet } from "./describe-devnet.ts";
+import { startDevnet } from "./devnet.ts";
+
+const usage = `Usage: npm run devnet -- [options]
+
+  --chain-id <number>     default 9745, Plasma
+  --port <number>         default: any free one
+  --block-time <seconds>  default: a block for each transaction
+  --help
+`;
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({
+    options: {
+      "chain-id": { type: "string" },
+      port: { type: "string" },
+      "block-time": { type: "string" },
+      help: { type: "boolean" },
+    },
+  });
+  if (values.help) {
+    console.log(usage);
+    return;
+  }
+  const chainId = readNumber("--chain-id", values["chain-id"]);
+  const port = readNumber("--port", values.port);
+  const blockTimeSeconds = readNumber("--block-time", values["block-time"]);
+
+  const stopped = Promise.race([once(process, "SIGINT"), once(process, "SIGTERM")]);
+  const devnet = await startDevnet({
+    ...(chainId !== undefined && { chainId }),
+    ...(port !== undefined && { port }),
+    ...(blockTimeSeconds !== undefined && { blockTimeSeconds }),
+  });
+  try {
+    await devnet.mint({ to: devnet.accounts.buyer.address, amount: 1_000_000_000n });
+    console.log(await describeDevnet(devnet, { blockTimeSeconds }));
+    console.log("Ctrl-C stops it.");
+    await stopped;
+  } finally {
+    await devnet.stop();
+  }
+  console.log("Stopped.");
+}
+
+function readNumber(flag: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  if (!/^[0-9]{1,9}$/.test(text))
+    throw new TypeError(`${flag} takes a whole number, not "${text}".`);
+  return Number(text);
+}
+
+main().catch((error: unknown) => {
+  console.error(`${error instanceof Error ? error.message : String(error)}\n\n${usage}`);
+  process.exitCode = 1;
+});
