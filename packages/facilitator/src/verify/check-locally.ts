@@ -1,0 +1,93 @@
+import {
+  type Address,
+  checkPayment,
+  type Hex,
+  type Network,
+  type Payment,
+  type PaymentRequirements,
+  readFacilitatorArguments,
+  readPayment,
+  type VerifyOptions,
+} from "@coinslot/protocol";
+import { zeroAddress } from "viem";
+import { refuse } from "./refuse.ts";
+import type { LocalVerdict, Refused } from "./verdict.ts";
+
+/** What is served on one network, as far as local checks need it. */
+export interface ServedNetwork {
+  /** The tokens that are served, in lower case; every token when absent. */
+  assets?: ReadonlySet<Address> | undefined;
+  /** Longest usual time between two blocks. */
+  blockTimeSeconds?: number | undefined;
+}
+
+export interface LocalCheck {
+  paymentPayload: unknown;
+  paymentRequirements: unknown;
+  served: ReadonlyMap<Network, ServedNetwork>;
+  isSignedByPayer: (payment: Payment) => boolean;
+  /** Unix milliseconds. */
+  now: number;
+  options?: VerifyOptions | undefined;
+}
+
+/** The checks that ask nobody, cheap ones first; the first fault is the one that is told. */
+export function checkLocally(check: LocalCheck): LocalVerdict {
+  const read = readFacilitatorArguments(check.paymentPayload, check.paymentRequirements);
+  if (!read.ok) return refuse(read.reason, { message: read.message });
+  const { paymentPayload, paymentRequirements } = read.request;
+
+  const held = readPayment(paymentPayload, paymentRequirements);
+  const network = check.served.get(paymentRequirements.network);
+  if (!held.ok) {
+    // A network that is not served comes before a domain that is missing.
+    const isAboutDomain = held.reason === "invalid_exact_evm_missing_eip712_domain";
+    const reason = isAboutDomain && network === undefined ? "invalid_network" : held.reason;
+    return refuse(reason, { payer: held.payer });
+  }
+  const { payment } = held;
+  const payer = payment.authorization.from;
+  if (network === undefined) return refuse("invalid_network", { payer });
+
+  const unpayable = checkRequirements(payment, paymentRequirements, network);
+  if (unpayable !== undefined) return unpayable;
+  const reason = checkPayment(payment, {
+    now: check.now,
+    handlerTimeoutSeconds: check.options?.handlerTimeoutSeconds,
+    blockTimeSeconds: network.blockTimeSeconds,
+  });
+  if (reason !== undefined) return refuse(reason, { payer });
+  if (payer === payment.payTo) {
+    const message = "The payer would pay itself.";
+    return refuse("invalid_exact_evm_recipient_mismatch", { payer, message });
+  }
+  if (isPredeploySignature(payment.signature)) {
+    const message = "Signatures of accounts that are not deployed yet (EIP-6492) are not served.";
+    return refuse("invalid_exact_evm_signature", { payer, message });
+  }
+  return { isValid: true, payer, payment, isSignedByPayer: check.isSignedByPayer(payment) };
+}
+
+/** What a seller may have got wrong: an offer that can be fulfilled and is worth nothing. */
+function checkRequirements(
+  { asset, payTo, amountRequired, authorization }: Payment,
+  requirements: PaymentRequirements,
+  { assets }: ServedNetwork,
+): Refused | undefined {
+  const payer = authorization.from;
+  const refuseBecause = (message: string) =>
+    refuse("invalid_payment_requirements", { payer, message });
+  if (assets !== undefined && !assets.has(asset)) {
+    return refuseBecause(`The asset ${requirements.asset} is not served here.`);
+  }
+  if (payTo === zeroAddress) return refuseBecause("payTo is the zero address.");
+  if (amountRequired === 0n) return refuseBecause("The amount is zero.");
+  return undefined;
+}
+
+/** EIP-6492: a wrapper that ends in this word asks for a contract to be deployed first. */
+const predeployMagic = "6492".repeat(16);
+
+function isPredeploySignature(signature: Hex): boolean {
+  return signature.endsWith(predeployMagic);
+}

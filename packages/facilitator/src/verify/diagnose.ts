@@ -1,0 +1,81 @@
+import { RpcError, type RpcRequester, RpcResponseError } from "@coinslot/chain";
+import {
+  type Address,
+  FacilitatorError,
+  type InvalidReason,
+  type Payment,
+} from "@coinslot/protocol";
+import type { Reading } from "../simulation/reading.ts";
+import { compareDomain } from "../token/compare-domain.ts";
+import type { TokenFacts } from "../token/token-facts.ts";
+import { bytesWords, uintWord } from "../token/word.ts";
+
+/** What a diagnosis may ask. */
+export interface DiagnosisTools {
+  rpc: RpcRequester;
+  readFacts: (asset: Address) => Promise<TokenFacts>;
+  /** The EIP-712 digest that the payer is to have signed. */
+  digestOf: (payment: Payment) => Uint8Array;
+}
+
+/**
+ * Finds out why a transfer that was tried failed, in the order in which the answers help: what the
+ * token is, what the payment is, and only then what the payer has.
+ *
+ * @throws FacilitatorError when the chain cannot be asked.
+ */
+export async function diagnose(
+  payment: Payment,
+  reading: Reading,
+  tools: DiagnosisTools,
+): Promise<InvalidReason> {
+  const { authorization, asset } = payment;
+  if (!reading.assetHasCode) return "asset_not_deployed_contract";
+  if (reading.isUsed) return "invalid_exact_evm_nonce_already_used";
+  // The chain's clock is that of its latest block, and may be behind ours.
+  if (authorization.validAfter >= reading.blockTimestamp) {
+    return "invalid_exact_evm_payload_authorization_valid_after";
+  }
+  if (authorization.validBefore <= reading.blockTimestamp) {
+    return "invalid_exact_evm_payload_authorization_valid_before";
+  }
+  const facts = await tools.readFacts(asset);
+  const comparison = compareDomain(payment, facts);
+  if (comparison.result === "differs") {
+    return comparison.name === undefined
+      ? "invalid_exact_evm_token_version_mismatch"
+      : "invalid_exact_evm_token_name_mismatch";
+  }
+  if (!facts.hasAuthorizations) return "invalid_exact_evm_eip3009_not_supported";
+  if (reading.payerHasCode && !(await acceptsSignature(payment, tools))) {
+    return "invalid_exact_evm_signature";
+  }
+  if (reading.balance < authorization.value) return "invalid_exact_evm_insufficient_balance";
+  return "invalid_exact_evm_transaction_simulation_failed";
+}
+
+const isValidSignatureSelector = "0x1626ba7e";
+const signatureCheckGas = 300_000n;
+
+/** Asks a payer with code whether a signature is its own (EIP-1271). */
+async function acceptsSignature(
+  payment: Payment,
+  { rpc, digestOf }: DiagnosisTools,
+): Promise<boolean> {
+  const { authorization, signature } = payment;
+  const digest = Buffer.from(digestOf(payment)).toString("hex");
+  const data = `${isValidSignatureSelector}${digest}${uintWord(64)}${bytesWords(signature)}`;
+  const gas = signatureCheckGas + BigInt(data.length / 2) * 40n;
+  const call = { to: authorization.from, data, gas: `0x${gas.toString(16)}` };
+  try {
+    const answer = await rpc.request({ method: "eth_call", params: [call, "latest"] });
+    return typeof answer === "string" && answer.startsWith(isValidSignatureSelector);
+  } catch (cause) {
+    if (cause instanceof RpcResponseError) return false;
+    if (!(cause instanceof RpcError)) throw cause;
+    throw new FacilitatorError("The chain cannot be read at the moment", {
+      kind: "unavailable",
+      cause,
+    });
+  }
+}

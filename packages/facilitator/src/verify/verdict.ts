@@ -1,0 +1,58 @@
+import type {
+  Address,
+  BalanceReading,
+  InvalidReason,
+  Payment,
+  VerifyResponse,
+} from "@coinslot/protocol";
+
+/** A payment that is refused, and why. */
+export interface Refused {
+  isValid: false;
+  invalidReason: InvalidReason;
+  /** The same in words; safe to show. */
+  invalidMessage: string;
+  /** Absent where the payload could not be read. */
+  payer?: Address | undefined;
+}
+
+/** What the checks that ask no chain say. */
+export type LocalVerdict =
+  | {
+      isValid: true;
+      payer: Address;
+      payment: Payment;
+      /**
+       * Whether the payer's own key has signed. If not, the payment is good only where the payer has
+       * code that accepts the signature, which the chain knows.
+       */
+      isSignedByPayer: boolean;
+    }
+  | Refused;
+
+/** What all checks say. */
+export type Verdict =
+  | {
+      isValid: true;
+      payer: Address;
+      payment: Payment;
+      /** Whether the payer is a contract, or delegates to one (EIP-7702). */
+      payerHasCode: boolean;
+      /** On which a reservation is decided. */
+      balance: BalanceReading;
+      /** Of the token call by itself; `undefined` where the node shows none. */
+      gasUsed?: bigint | undefined;
+    }
+  | Refused;
+
+/** A verdict as it travels: without the payment, its signature and our measurements. */
+export function toVerifyResponse(verdict: LocalVerdict | Verdict): VerifyResponse {
+  if (verdict.isValid) return { isValid: true, payer: verdict.payer };
+  const { invalidReason, invalidMessage, payer } = verdict;
+  return {
+    isValid: false,
+    invalidReason,
+    invalidMessage,
+    ...(payer === undefined ? {} : { payer }),
+  };
+}
