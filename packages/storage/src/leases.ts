@@ -22,6 +22,8 @@ export interface Leases {
   renew(lease: Lease, options: { ttlMs: number }): Promise<Lease | undefined>;
   /** Ends the lease now. Harmless if it is over. */
   release(lease: Lease): Promise<void>;
+  /** Ends every lease now: for whoever knows that all other owners are dead, as the holder of a file's lock does. */
+  endAll(): Promise<void>;
   /**
    * A condition for the statement that must not happen after the lease: `update … where … and ${guard(lease)}`.
    * Inside a transaction it keeps others from taking the lease until the commit, so what it guarded is visible to
@@ -96,6 +98,10 @@ export function createLeases<Schema>({
       await sql`update coinslot_leases set expires_at_ms = 0 where ${isCurrent(lease)}`.execute(
         kysely,
       );
+    },
+
+    async endAll() {
+      await sql`update coinslot_leases set expires_at_ms = 0`.execute(kysely);
     },
 
     guard,
