@@ -1,0 +1,132 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { Agent, request } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Devnet, startDevnet } from "@coinslot/devnet";
+import { encodePaymentPayload, headerName } from "@coinslot/protocol";
+import autocannon from "autocannon";
+import type { Figure } from "../support/figure.ts";
+import { percentile, timeConcurrently, timeEach } from "../support/measure.ts";
+import { type SellerProcess, startSellerProcess } from "../support/seller.ts";
+import { fundPayers, requirementsOf, signPayments } from "../support/signed-payments.ts";
+
+/** Paid and unpaid requests over HTTP, the seller in a process of its own. */
+export async function http(): Promise<Figure[]> {
+  const devnet = await startDevnet({ accountCount: 40 });
+  const folder = await mkdtemp(join(tmpdir(), "coinslot-bench-"));
+  try {
+    await fundPayers(devnet);
+    const ours = await sell(devnet, "ours", folder);
+    const reference = await sell(devnet, "reference", folder);
+    return [
+      {
+        scenario: "paid GET, one at a time, p50",
+        ours: `${ours.p50.toFixed(1)} ms`,
+        reference: `${reference.p50.toFixed(1)} ms`,
+        ratio: `${(ours.p50 / reference.p50).toFixed(2)}x the time`,
+        goal: "0.5x",
+      },
+      {
+        scenario: "paid GET, 128 at once",
+        ours: `${ours.rate.toFixed(0)} /s`,
+        reference: `${reference.rate.toFixed(0)} /s`,
+        ratio: `${(ours.rate / reference.rate).toFixed(1)}x`,
+        goal: "10x",
+      },
+      {
+        scenario: "memory of the seller under this load",
+        ours: `${(ours.memory / 1e6).toFixed(0)} MB`,
+        reference: `${(reference.memory / 1e6).toFixed(0)} MB`,
+        ratio: "",
+        goal: "< 250 MB",
+      },
+      await unpaid(devnet, folder),
+    ];
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+    await devnet.stop();
+  }
+}
+
+async function sell(devnet: Devnet, kind: "ours" | "reference", folder: string) {
+  const seller = await startSeller(devnet, kind, folder);
+  const agent = new Agent({ keepAlive: true, maxSockets: 128 });
+  try {
+    const atOnce = kind === "ours" ? 4096 : 512;
+    const headers = (await signPayments(devnet, 100 + 256 + atOnce)).map(encodePaymentPayload);
+    const buy = (header: string) => get({ port: seller.port, agent, header });
+    await timeConcurrently(headers.splice(0, 256), 128, buy);
+    const p50 = percentile(await timeEach(headers.splice(0, 100), buy), 0.5);
+    const seconds = await timeConcurrently(headers, 128, buy);
+    return { p50, rate: headers.length / seconds, memory: await seller.memory() };
+  } finally {
+    agent.destroy();
+    await seller.stop();
+  }
+}
+
+async function unpaid(devnet: Devnet, folder: string): Promise<Figure> {
+  const rates = new Map<string, number>();
+  for (const kind of ["bare", "ours", "reference", "bare", "ours", "reference"] as const) {
+    const seller = await startSeller(devnet, kind, folder);
+    const url = `http://127.0.0.1:${seller.port}/weather`;
+    await autocannon({ url, connections: 32, duration: 2 });
+    const { requests } = await autocannon({ url, connections: 32, duration: 5 });
+    rates.set(kind, Math.max(rates.get(kind) ?? 0, requests.average));
+    await seller.stop();
+  }
+  const [bare = 0, ours = 0, reference = 0] = ["bare", "ours", "reference"].map((kind) =>
+    rates.get(kind),
+  );
+  return {
+    scenario: "unpaid GET, 402 answers, beside a bare route",
+    ours: `${ours.toFixed(0)} /s`,
+    reference: `${reference.toFixed(0)} /s`,
+    ratio: `${(ours / bare).toFixed(2)}x of ${bare.toFixed(0)} /s bare`,
+    goal: "0.9x",
+  };
+}
+
+function startSeller(
+  devnet: Devnet,
+  kind: "ours" | "reference" | "bare",
+  folder: string,
+): Promise<SellerProcess> {
+  const { relayer, deployer } = devnet.accounts;
+  return startSellerProcess({
+    kind,
+    rpcUrl: devnet.rpcUrl,
+    chainId: devnet.chainId,
+    privateKey: kind === "ours" ? relayer.privateKey : deployer.privateKey,
+    ledger: `sqlite:${join(folder, "ledger.db")}`,
+    requirements: requirementsOf(devnet),
+  });
+}
+
+function get(options: { port: number; agent: Agent; header: string }): Promise<void> {
+  const { port, agent, header } = options;
+  return new Promise((resolve, reject) => {
+    const sent = request(
+      {
+        host: "127.0.0.1",
+        port,
+        agent,
+        path: "/weather",
+        headers: { [headerName.paymentSignature]: header },
+      },
+      (response) => {
+        let body = "";
+        response.setEncoding("utf8");
+        response.on("data", (chunk: string) => {
+          body += chunk;
+        });
+        response.on("end", () => {
+          if (response.statusCode === 200) resolve();
+          else reject(new Error(`A paid request was answered ${response.statusCode}: ${body}`));
+        });
+      },
+    );
+    sent.on("error", reject);
+    sent.end();
+  });
+}

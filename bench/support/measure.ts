@@ -1,0 +1,35 @@
+/** Runs the jobs with so many under way at once; resolves to the seconds that all of them took. */
+export async function timeConcurrently<T>(
+  jobs: readonly T[],
+  concurrency: number,
+  run: (job: T) => Promise<void>,
+): Promise<number> {
+  let next = 0;
+  const started = performance.now();
+  await Promise.all(
+    Array.from({ length: concurrency }, async () => {
+      for (let job = jobs[next++]; job !== undefined; job = jobs[next++]) await run(job);
+    }),
+  );
+  return (performance.now() - started) / 1000;
+}
+
+/** Runs the jobs one after the other; resolves to the milliseconds that each took. */
+export async function timeEach<T>(
+  jobs: readonly T[],
+  run: (job: T) => Promise<void>,
+): Promise<number[]> {
+  const times: number[] = [];
+  for (const job of jobs) {
+    const started = performance.now();
+    await run(job);
+    times.push(performance.now() - started);
+  }
+  return times;
+}
+
+/** The value below which the given share of the values lies. */
+export function percentile(values: readonly number[], share: number): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
+}

@@ -1,0 +1,70 @@
+import { randomBytes } from "node:crypto";
+import type { Devnet } from "@coinslot/devnet";
+import {
+  formatAuthorization,
+  type PaymentPayloadV2,
+  type PaymentRequirements,
+  parseAuthorization,
+  transferTypedData,
+} from "@coinslot/protocol";
+import { toHex } from "viem";
+
+/** Price of one request in every scenario, in the token's smallest unit. */
+export const price = 1000n;
+
+/** What every scenario asks for: one price of the devnet's token, paid to the seller. */
+export function requirementsOf(devnet: Devnet): PaymentRequirements {
+  return {
+    scheme: "exact",
+    network: devnet.network,
+    amount: price.toString(),
+    asset: devnet.token,
+    payTo: devnet.accounts.seller.address,
+    maxTimeoutSeconds: 3600,
+    extra: { name: "USDT0", version: "1" },
+  };
+}
+
+/** Gives every paying account of the devnet enough for any scenario. */
+export async function fundPayers(devnet: Devnet): Promise<void> {
+  for (const { address } of devnet.accounts.others) {
+    await devnet.mint({ to: address, amount: 1_000_000_000n });
+  }
+}
+
+/** Signs so many payments beforehand, spread over the devnet's paying accounts. */
+export async function signPayments(devnet: Devnet, count: number): Promise<PaymentPayloadV2[]> {
+  const requirements = requirementsOf(devnet);
+  const payers = devnet.accounts.others;
+  const validBefore = BigInt(Math.floor(Date.now() / 1000) + 3600);
+  const payments: PaymentPayloadV2[] = [];
+  for (let index = 0; index < count; index += 1) {
+    const payer = payers[index % payers.length];
+    if (payer === undefined) throw new Error("The devnet has no accounts that pay.");
+    const authorization = {
+      from: payer.address,
+      to: devnet.accounts.seller.address,
+      value: price,
+      validAfter: 0n,
+      validBefore,
+      nonce: toHex(randomBytes(32)),
+    };
+    const signature = await payer.signTypedData(
+      transferTypedData({
+        authorization,
+        network: devnet.network,
+        asset: devnet.token,
+        domain: { name: "USDT0", version: "1" },
+      }),
+    );
+    payments.push({
+      x402Version: 2,
+      accepted: requirements,
+      payload: {
+        signature,
+        authorization: formatAuthorization(parseAuthorization(formatAuthorization(authorization))),
+      },
+    });
+  }
+  return payments;
+}

@@ -1,0 +1,64 @@
+import type { Devnet } from "@coinslot/devnet";
+import { type PaymentRoutes, paymentMiddleware } from "@coinslot/express";
+import { type CoinslotFacilitator, createFacilitator } from "@coinslot/facilitator";
+import type { Facilitator } from "@coinslot/protocol";
+import express from "express";
+import { type Listening, listen } from "./listen.ts";
+
+/** What one weather report costs in these tests: 0.001 of the token. */
+export const priceOfWeather = 1000n;
+
+/** Our facilitator in this process, on a devnet, with its ledger in memory. */
+export function createTestFacilitator(devnet: Devnet): CoinslotFacilitator {
+  return createFacilitator({
+    networks: [
+      { network: devnet.network, rpcUrls: [devnet.rpcUrl], relayer: devnet.accounts.relayer },
+    ],
+    ledger: "sqlite::memory:",
+  });
+}
+
+/** Two paid routes that differ only in when they settle: `/weather` and `/stream`. */
+export function weatherRoutes(devnet: Devnet): PaymentRoutes {
+  const accepts = [
+    {
+      scheme: "exact",
+      network: devnet.network,
+      payTo: devnet.accounts.seller.address,
+      price: {
+        amount: priceOfWeather.toString(),
+        asset: devnet.token,
+        extra: { name: "USDT0", version: "1", decimals: 6 },
+      },
+    },
+  ] as const;
+  return {
+    "GET /weather": { accepts, description: "Weather", mimeType: "application/json" },
+    "GET /stream": { accepts, paymentFlow: "upfront" },
+  };
+}
+
+/** A seller as its README shows it, and how often its handlers ran. */
+export interface Seller extends Listening {
+  runs(): number;
+}
+
+/** Starts a seller of weather on a free port, behind the given facilitator. */
+export async function startSeller(options: {
+  devnet: Devnet;
+  facilitator: Facilitator;
+  legacyNetworkNames?: boolean;
+}): Promise<Seller> {
+  const { devnet, facilitator, legacyNetworkNames = false } = options;
+  let runs = 0;
+  const app = express();
+  const gate = paymentMiddleware(weatherRoutes(devnet), facilitator, { legacyNetworkNames });
+  app.use(gate);
+  app.get(["/weather", "/stream"], (_request, response) => {
+    runs += 1;
+    response.json({ forecast: "sun" });
+  });
+  await gate.ready();
+  const listening = await listen(app);
+  return { ...listening, runs: () => runs };
+}
