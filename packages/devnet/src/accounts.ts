@@ -9,7 +9,7 @@ export const devSeedPhrase = "test test test test test test test test test test 
 export type DevAccount = PrivateKeyAccount & { privateKey: Hex };
 
 export type DevAccounts = {
-  /** m/44'/60'/0'/0/0: deploys and mints */
+  /** m/44'/60'/0'/0/0: signs where the client is told nobody else */
   deployer: DevAccount;
   /** m/44'/60'/0'/0/1 */
   relayer: DevAccount;
@@ -24,7 +24,7 @@ export type DevAccounts = {
 /** The first `count` accounts of the development seed phrase, at least four. */
 export function createDevAccounts(count: number): DevAccounts {
   const [deployer, relayer, seller, buyer, ...others] = Array.from({ length: count }, (_, index) =>
-    deriveAccount(index),
+    devAccount(index),
   );
   if (!deployer || !relayer || !seller || !buyer) {
     throw new RangeError(`A devnet has at least 4 accounts, not ${count}.`);
@@ -36,7 +36,8 @@ export function createDevAccounts(count: number): DevAccounts {
 const derived: DevAccount[] = [];
 let branch: HDKey | undefined;
 
-function deriveAccount(index: number): DevAccount {
+/** The account of the development seed phrase at `m/44'/60'/0'/0/<index>`. */
+export function devAccount(index: number): DevAccount {
   const known = derived[index];
   if (known) return known;
   branch ??= mnemonicToAccount(devSeedPhrase, { path: "m/44'/60'/0'/0" }).getHdKey();

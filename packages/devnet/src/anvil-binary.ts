@@ -11,9 +11,9 @@ import { createRequire } from "node:module";
 export function anvilBinary(): string {
   const architecture = process.arch === "x64" ? "amd64" : process.arch;
   const platformPackage = `@foundry-rs/anvil-${process.platform}-${architecture}`;
-  const fromHere = createRequire(import.meta.url);
+  const require = createRequire(import.meta.url);
   try {
-    const fromAnvil = createRequire(fromHere.resolve("@foundry-rs/anvil/package.json"));
+    const fromAnvil = createRequire(require.resolve("@foundry-rs/anvil/package.json"));
     const binary = fromAnvil.resolve(`${platformPackage}/bin/anvil`);
     if (existsSync(binary)) return binary;
   } catch (cause) {

@@ -9,7 +9,7 @@ import {
   type SmartAccountAnswer,
   smartAccountAnswers,
 } from "./contract-modes.ts";
-import type { DevnetClient } from "./devnet-client.ts";
+import type { Faucet } from "./faucet.ts";
 
 export type TokenOptions = {
   /** EIP-712 domain name. Default "USDT0" */
@@ -35,32 +35,32 @@ export function tokenCreationCode(options: TokenOptions = {}): Hex {
 }
 
 /** Deploys a well-behaved stablecoin; resolves to its address when mined. */
-export function deployToken(client: DevnetClient, options: TokenOptions = {}): Promise<Address> {
-  return deploy(client, tokenCreationCode(options));
+export function deployToken(send: Faucet, options: TokenOptions = {}): Promise<Address> {
+  return deploy(send, tokenCreationCode(options));
 }
 
 /** Deploys a stablecoin with one fault; resolves to its address when mined. */
 export function deployMisbehavingToken(
-  client: DevnetClient,
+  send: Faucet,
   behaviour: Behaviour,
   options: TokenOptions = {},
 ): Promise<Address> {
   const args = [...tokenArguments(options), behaviours[behaviour]] as const;
-  return deploy(client, encodeDeployData({ ...misbehavingToken, args }));
+  return deploy(send, encodeDeployData({ ...misbehavingToken, args }));
 }
 
 /** Deploys an EIP-1271 account; resolves to its address when mined. */
 export function deploySmartAccount(
-  client: DevnetClient,
+  send: Faucet,
   { owner = zeroAddress, answer = "honest" }: SmartAccountOptions = {},
 ): Promise<Address> {
   const args = [owner, smartAccountAnswers[answer]] as const;
-  return deploy(client, encodeDeployData({ ...smartAccount, args }));
+  return deploy(send, encodeDeployData({ ...smartAccount, args }));
 }
 
 /** Deploys a contract that emits many Transfers in one transaction; resolves to its address when mined. */
-export function deployTransferBatch(client: DevnetClient): Promise<Address> {
-  return deploy(client, transferBatch.bytecode);
+export function deployTransferBatch(send: Faucet): Promise<Address> {
+  return deploy(send, transferBatch.bytecode);
 }
 
 function tokenArguments(options: TokenOptions) {
@@ -68,13 +68,8 @@ function tokenArguments(options: TokenOptions) {
   return [name, version, symbol, decimals] as const;
 }
 
-async function deploy(client: DevnetClient, creationCode: Hex): Promise<Address> {
-  // By its address, the chain signs for the account and counts its nonces: callers may run at the same time.
-  const hash = await client.sendTransaction({
-    account: client.account.address,
-    data: creationCode,
-  });
-  const { contractAddress } = await client.waitForTransactionReceipt({ hash });
-  if (!contractAddress) throw new Error(`Transaction ${hash} deployed no contract.`);
+async function deploy(send: Faucet, creationCode: Hex): Promise<Address> {
+  const { contractAddress, transactionHash } = await send({ data: creationCode });
+  if (!contractAddress) throw new Error(`Transaction ${transactionHash} deployed no contract.`);
   return getAddress(contractAddress);
 }

@@ -1,7 +1,7 @@
-import type { Address, Hex } from "viem";
+import { type Address, encodeFunctionData, type Hex } from "viem";
 import { multicall3 } from "../contracts/multicall3.generated.ts";
 import { testUsdt0 } from "../contracts/test-usdt0.generated.ts";
-import { createDevAccounts, type DevAccounts } from "./accounts.ts";
+import { createDevAccounts, type DevAccounts, devAccount } from "./accounts.ts";
 import { startAnvil } from "./anvil-process.ts";
 import type { Behaviour } from "./contract-modes.ts";
 import {
@@ -14,6 +14,7 @@ import {
   tokenCreationCode,
 } from "./deploy.ts";
 import { createDevnetClient, type DevnetClient, multicall3Address } from "./devnet-client.ts";
+import { createFaucet, type Faucet } from "./faucet.ts";
 import { placeContract } from "./place-contract.ts";
 
 export type DevnetOptions = {
@@ -90,13 +91,17 @@ export async function startDevnet(options: DevnetOptions = {}): Promise<Devnet> 
   const { blockGasLimit = 100_000_000n } = options;
   const accounts = createDevAccounts(accountCount);
   const token = knownTokens[chainId] ?? plasmaToken;
-  const anvil = await startAnvil({ chainId, port, accountCount, blockGasLimit });
+  const anvil = await startAnvil({ chainId, port, accountCount: accountCount + 1, blockGasLimit });
   const client = createDevnetClient({ rpcUrl: anvil.rpcUrl, chainId, account: accounts.deployer });
+  const send = createFaucet(client, devAccount(accountCount).address);
 
   try {
     await client.setLoggingEnabled(false);
-    await placeContract(client, { address: token, creationCode: tokenCreationCode() });
-    await placeContract(client, { address: multicall3Address, creationCode: multicall3.bytecode });
+    await placeContract({ client, send }, { address: token, creationCode: tokenCreationCode() });
+    await placeContract(
+      { client, send },
+      { address: multicall3Address, creationCode: multicall3.bytecode },
+    );
     await client.mine({ blocks: 1 });
     if (blockTimeSeconds !== undefined) {
       await client.setAutomine(false);
@@ -115,11 +120,11 @@ export async function startDevnet(options: DevnetOptions = {}): Promise<Devnet> 
     multicall3: multicall3Address,
     accounts,
     client,
-    mint: (mint) => mintToken(client, { token, ...mint }),
-    deployToken: (token) => deployToken(client, token),
-    deployMisbehavingToken: (behaviour, token) => deployMisbehavingToken(client, behaviour, token),
-    deploySmartAccount: (account) => deploySmartAccount(client, account),
-    deployTransferBatch: () => deployTransferBatch(client),
+    mint: (mint) => mintToken(send, { token, ...mint }),
+    deployToken: (token) => deployToken(send, token),
+    deployMisbehavingToken: (behaviour, token) => deployMisbehavingToken(send, behaviour, token),
+    deploySmartAccount: (account) => deploySmartAccount(send, account),
+    deployTransferBatch: () => deployTransferBatch(send),
     mine: (blocks = 1) => client.mine({ blocks }),
     reorg: (reorg) => reorganise(client, reorg),
     setAutomine: (enabled) => client.setAutomine(enabled),
@@ -131,19 +136,12 @@ export async function startDevnet(options: DevnetOptions = {}): Promise<Devnet> 
 }
 
 async function mintToken(
-  client: DevnetClient,
+  send: Faucet,
   { token, to, amount }: { token: Address; to: Address; amount: bigint },
 ): Promise<Hex> {
-  const hash = await client.writeContract({
-    // By its address, the chain signs for the account and counts its nonces: callers may run at the same time.
-    account: client.account.address,
-    address: token,
-    abi: testUsdt0.abi,
-    functionName: "mint",
-    args: [to, amount],
-  });
-  await client.waitForTransactionReceipt({ hash });
-  return hash;
+  const data = encodeFunctionData({ abi: testUsdt0.abi, functionName: "mint", args: [to, amount] });
+  const { transactionHash } = await send({ to: token, data });
+  return transactionHash;
 }
 
 async function reorganise(

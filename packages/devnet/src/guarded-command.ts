@@ -2,7 +2,8 @@
  * The first words of a command line that runs a program which ends when its parent does, however the parent
  * ends. The parent keeps the write end of a pipe: the program's standard input. Only the parent has it, so the
  * kernel closes it with the parent, SIGKILL included. A watching shell then reads the end of file, kills the
- * program and removes the directory, if one is given. A program that has ended by itself is left in peace.
+ * program and removes the directory, if one is given. A program that has ended by itself is left in peace. The wait for its
+ * end has a bound, since in some containers nobody collects the dead, and they seem to live on.
  *
  * `exec` gives the program the process id of the shell, so signals that the parent sends arrive directly.
  */
@@ -14,7 +15,8 @@ exec 3<&0
   while read -r _; do :; done
   kill -s "$signal" $$ || exit
   if [ -n "$directory" ]; then
-    while kill -0 $$; do sleep 0.1; done
+    tries=0
+    while kill -0 $$ && [ $((tries += 1)) -lt 100 ]; do sleep 0.1; done
     rm -rf "$directory"
   fi
 ) <&3 3<&- >/dev/null 2>&1 &

@@ -1,5 +1,6 @@
 import type { Address, Hex } from "viem";
 import type { DevnetClient } from "./devnet-client.ts";
+import type { Faucet } from "./faucet.ts";
 
 /**
  * Puts a contract at an address of choice, as if its constructor had run there: the creation code is placed as if
@@ -11,14 +12,13 @@ import type { DevnetClient } from "./devnet-client.ts";
  * @param creationCode bytecode with the encoded constructor arguments
  */
 export async function placeContract(
-  client: DevnetClient,
+  { client, send }: { client: DevnetClient; send: Faucet },
   { address, creationCode }: { address: Address; creationCode: Hex },
 ): Promise<void> {
   await client.setCode({ address, bytecode: creationCode });
   const { data: runtimeCode } = await client.call({ to: address });
   if (runtimeCode === undefined)
     throw new Error(`The constructor for ${address} returned no code.`);
-  const hash = await client.sendTransaction({ to: address });
-  await client.waitForTransactionReceipt({ hash });
+  await send({ to: address });
   await client.setCode({ address, bytecode: runtimeCode });
 }

