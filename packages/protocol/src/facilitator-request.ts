@@ -22,9 +22,9 @@ export type ReadFacilitatorRequest =
   | { ok: false; reason: InvalidReason; message: string };
 
 const bodySchema = z.object({
-  x402Version: z.unknown(),
-  paymentPayload: z.unknown(),
-  paymentRequirements: z.unknown(),
+  x402Version: z.unknown().optional(),
+  paymentPayload: z.unknown().optional(),
+  paymentRequirements: z.unknown().optional(),
 });
 
 /** Reads the parsed JSON body of `POST /verify` or `POST /settle`, in either version. Never throws. */
@@ -50,7 +50,7 @@ export function readFacilitatorArguments(
   paymentRequirements: unknown,
 ): ReadFacilitatorRequest {
   return guard("invalid_payload", () => {
-    const noun = "The payment payload";
+    const noun = "The member paymentPayload";
     if (isRecord(paymentPayload) && !isKnownVersion(paymentPayload.x402Version)) {
       return wrongVersion;
     }
@@ -80,7 +80,7 @@ function isRecord(value: unknown): value is Record<string, unknown> {
 }
 
 function readRequirements(value: unknown): PaymentRequirements {
-  const noun = "The payment requirements";
+  const noun = "The member paymentRequirements";
   if (!isRecord(value) || !("maxAmountRequired" in value)) {
     return parseShape({ noun, value, schema: paymentRequirementsSchema });
   }

@@ -1,7 +1,7 @@
 import type { BalanceReading, Reservation, Reservations, SealedAnswer } from "./reservation.ts";
 import type { ResourceInfo } from "./resource-info.ts";
 import type { SettleResponse } from "./settle-response.ts";
-import type { Supported } from "./supported.ts";
+import type { AnySupported, Supported } from "./supported.ts";
 import type { VerifyResponse } from "./verify-response.ts";
 
 /**
@@ -60,7 +60,8 @@ export interface Facilitator {
     paymentRequirements: AnyPaymentRequirements,
     options?: SettleOptions,
   ): Promise<SettleResponse>;
-  getSupported(): Supported | Promise<Supported>;
+  /** Callers read the answer with `supportedSchema`. */
+  getSupported(): AnySupported | Promise<AnySupported>;
 }
 
 /**
@@ -74,6 +75,7 @@ export interface ReservingFacilitator extends Facilitator, Reservations {
    * @throws one error that names every problem. It stays so until the process is started again.
    */
   ready(): Promise<void>;
+  getSupported(): Promise<Supported>;
   /** The checks that ask no chain and no ledger. */
   verifyLocally(
     paymentPayload: AnyPaymentPayload,

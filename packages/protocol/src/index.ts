@@ -115,7 +115,7 @@ export {
   type SettleResponse,
   settleResponseSchema,
 } from "./settle-response.ts";
-export { type Supported, supportedSchema } from "./supported.ts";
+export { type AnySupported, type Supported, supportedSchema } from "./supported.ts";
 export {
   parseVerifyResponse,
   type VerifyResponse,

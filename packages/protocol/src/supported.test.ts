@@ -1,0 +1,33 @@
+import { expect, test } from "vitest";
+import { supportedSchema } from "./supported.ts";
+
+test("kinds are read into CAIP-2, and those on networks that nobody knows are left out", () => {
+  const kind = (network: string) => ({ x402Version: 1, scheme: "exact", network });
+  const names = [
+    "eip155:9745",
+    "base",
+    "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp",
+    "solana",
+    "",
+    ":",
+  ];
+  const { kinds } = supportedSchema.parse({ kinds: names.map(kind) });
+  expect(kinds).toEqual([
+    kind("eip155:9745"),
+    kind("eip155:8453"),
+    kind("solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp"),
+  ]);
+});
+
+test("what a facilitator leaves out is empty", () => {
+  const kind = { x402Version: 2, scheme: "exact", network: "eip155:9745" };
+  expect(supportedSchema.parse({ kinds: [{ ...kind, extra: null }] })).toEqual({
+    kinds: [kind],
+    extensions: [],
+    signers: {},
+  });
+});
+
+test.each([null, [], {}, { kinds: [{}] }, { kinds: "all" }])("%j is no answer", (answer) => {
+  expect(supportedSchema.safeParse(answer).success).toBe(false);
+});
