@@ -1,3 +1,4 @@
+import type { Network } from "./network.ts";
 import type { PaymentPayloadV1, PaymentPayloadV2 } from "./payment-payload.ts";
 import type { PaymentRequired } from "./payment-required.ts";
 import type { PaymentRequirements } from "./payment-requirements.ts";
@@ -56,7 +57,7 @@ export const sampleReceipt = {
   transaction: `0x${"12".repeat(32)}`,
   network: "eip155:9745",
   amount: "10000",
-} satisfies SettleResponse;
+} satisfies SettleResponse & { network: Network };
 
 /** Base64 of a text, as a careless or hostile client would make it. */
 export function base64Of(text: string): string {
