@@ -2,8 +2,8 @@
  * The first words of a command line that runs a program which ends when its parent does, however the parent
  * ends. The parent keeps the write end of a pipe: the program's standard input. Only the parent has it, so the
  * kernel closes it with the parent, SIGKILL included. A watching shell then reads the end of file, kills the
- * program and removes the directory, if one is given. A program that has ended by itself is left in peace. The wait for its
- * end has a bound, since in some containers nobody collects the dead, and they seem to live on.
+ * program and removes the directory, if one is given. A program that has ended by itself is left in peace.
+ * The wait for its end has a bound: in some containers nobody collects the dead, and they seem to live on.
  *
  * `exec` gives the program the process id of the shell, so signals that the parent sends arrive directly.
  */
