@@ -1,6 +1,6 @@
 import type { RpcCall } from "./rpc-envelope.ts";
 import { RpcUnavailableError } from "./rpc-errors.ts";
-import type { RpcRequester } from "./rpc-pool.ts";
+import type { RpcRequester } from "./rpc-requester.ts";
 
 export interface CallBatcherOptions {
   rpc: RpcRequester;

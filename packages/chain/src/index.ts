@@ -28,17 +28,14 @@ export {
   RpcWrongChainError,
 } from "./rpc-errors.ts";
 export { isRepeatable } from "./rpc-methods.ts";
+export type { RpcEndpointStatus, RpcPool, RpcPoolEvent, RpcPoolOptions } from "./rpc-pool.ts";
+export { createRpcPool } from "./rpc-pool.ts";
 export type {
   RpcEndpointHandle,
-  RpcEndpointStatus,
   RpcOutcome,
-  RpcPool,
-  RpcPoolEvent,
-  RpcPoolOptions,
   RpcRequester,
   RpcRequestOptions,
-} from "./rpc-pool.ts";
-export { createRpcPool } from "./rpc-pool.ts";
+} from "./rpc-requester.ts";
 export type { BroadcastOutcome } from "./send-raw-transaction.ts";
 export { sendRawTransaction } from "./send-raw-transaction.ts";
 export { createChainClient, viemTransport } from "./viem-client.ts";

@@ -2,7 +2,7 @@ import { type BlockHeader, blockByHash, blockByNumber, parseBlockHeader } from "
 import type { BlockWindow } from "./block-window.ts";
 import type { RpcCall } from "./rpc-envelope.ts";
 import { RpcUnavailableError } from "./rpc-errors.ts";
-import type { RpcRequester } from "./rpc-pool.ts";
+import type { RpcRequester } from "./rpc-requester.ts";
 
 /**
  * The blocks from the window's chain up to `latest`, oldest first, so that the first one's parent is

@@ -26,13 +26,13 @@ export type JsonRpcReply =
 const errorSchema = z.object({
   code: z.coerce.number().int(),
   message: z.string().catch(""),
-  data: z.unknown(),
+  data: z.unknown().optional(),
 });
 const answerSchema = z.union([
-  z.object({ id: z.unknown(), error: errorSchema }),
+  z.object({ id: z.unknown().optional(), error: errorSchema }),
   // `result` may be null, but it must be there.
   z
-    .object({ id: z.unknown(), result: z.unknown() })
+    .object({ id: z.unknown().optional(), result: z.unknown() })
     .refine((answer) => "result" in answer && answer.result !== undefined),
 ]);
 

@@ -16,8 +16,18 @@ export type EndpointFailureKind =
   | "too-large"
   /** Our own limits kept the request waiting until its time was over. It was never sent. */
   | "busy"
+  /** It failed before and is left alone for a while. Not sent. */
+  | "resting"
   /** The endpoint has not seen the block that the read asked for. */
   | "behind";
+
+/** How an endpoint is called in texts and fields. Its URL is never part of it. */
+export interface EndpointName {
+  /** Place in the configuration, counted from 1. */
+  number: number;
+  /** "endpoint 2 of 3" */
+  label: string;
+}
 
 /** Base of every error of this package. Messages name endpoints by number and never hold a URL. */
 export abstract class RpcError extends Error {
@@ -44,17 +54,16 @@ export class RpcResponseError extends RpcError {
     code: number;
     details: string;
     data: unknown;
-    endpoint: number;
-    label: string;
+    name: EndpointName;
   }) {
     super(
-      `${options.method} was answered with error ${options.code} by ${options.label}: ${options.details}`,
+      `${options.method} was answered with error ${options.code} by ${options.name.label}: ${options.details}`,
     );
     this.method = options.method;
     this.code = options.code;
     this.details = options.details;
     this.data = options.data;
-    this.endpoint = options.endpoint;
+    this.endpoint = options.name.number;
   }
 }
 
@@ -63,6 +72,7 @@ export class RpcEndpointError extends RpcError {
   override readonly name = "RpcEndpointError";
   readonly retryable = true;
   readonly kind: EndpointFailureKind;
+  readonly details: string;
   readonly endpoint: number;
   /** `false` only where it is certain that no node has seen the request. */
   readonly maybeSent: boolean;
@@ -70,16 +80,16 @@ export class RpcEndpointError extends RpcError {
   readonly retryAfterMs: number | undefined;
 
   constructor(options: {
+    name: EndpointName;
     kind: EndpointFailureKind;
-    endpoint: number;
-    label: string;
     details: string;
     maybeSent: boolean;
     retryAfterMs?: number | undefined;
   }) {
-    super(`${options.label}: ${options.details}`);
+    super(`${options.name.label}: ${options.details}`);
     this.kind = options.kind;
-    this.endpoint = options.endpoint;
+    this.details = options.details;
+    this.endpoint = options.name.number;
     this.maybeSent = options.maybeSent;
     this.retryAfterMs = options.retryAfterMs;
   }
@@ -93,9 +103,11 @@ export class RpcWrongChainError extends RpcError {
   readonly expectedChainId: number;
   readonly actualChainId: number;
 
-  constructor(options: { endpoint: number; label: string; expected: number; actual: number }) {
-    super(`${options.label} serves chain ${options.actual} instead of chain ${options.expected}`);
-    this.endpoint = options.endpoint;
+  constructor(options: { name: EndpointName; expected: number; actual: number }) {
+    super(
+      `${options.name.label} serves chain ${options.actual} instead of chain ${options.expected}`,
+    );
+    this.endpoint = options.name.number;
     this.expectedChainId = options.expected;
     this.actualChainId = options.actual;
   }

@@ -1,11 +1,8 @@
-import { type Clock, sleep, systemClock } from "./clock.ts";
+import { askInTurn } from "./ask-in-turn.ts";
+import { type Clock, systemClock } from "./clock.ts";
+import { createEndpointOrder, type EndpointSource } from "./endpoint-order.ts";
 import type { Fetch } from "./http-exchange.ts";
-import {
-  createRpcEndpoint,
-  type EndpointEvent,
-  type EndpointState,
-  type RpcEndpoint,
-} from "./rpc-endpoint.ts";
+import { createRpcEndpoint, type EndpointEvent, type EndpointState } from "./rpc-endpoint.ts";
 import type { RpcCall } from "./rpc-envelope.ts";
 import {
   type EndpointFailureKind,
@@ -13,10 +10,9 @@ import {
   RpcClosedError,
   RpcEndpointError,
   RpcNotReadyError,
-  RpcResponseError,
   RpcUnavailableError,
 } from "./rpc-errors.ts";
-import { isRepeatable } from "./rpc-methods.ts";
+import type { RpcEndpointHandle, RpcRequester, RpcRequestOptions } from "./rpc-requester.ts";
 import { createRedactor, parseRpcUrls } from "./rpc-url.ts";
 
 export interface RpcPoolOptions {
@@ -50,48 +46,6 @@ export interface RpcPoolOptions {
 
 /** What an operator may want to log or count. */
 export type RpcPoolEvent = EndpointEvent;
-
-export interface RpcRequestOptions {
-  /** Ask only endpoints that claim to have this block. */
-  minBlock?: bigint;
-  timeoutMs?: number;
-  /** When aborted, the request rejects with the signal's reason. */
-  signal?: AbortSignal;
-}
-
-/** The outcome of one call of `requestMany`. */
-export type RpcOutcome =
-  | { ok: true; result: unknown; endpoint: number; failures: readonly RpcEndpointError[] }
-  | {
-      ok: false;
-      error: RpcResponseError | RpcUnavailableError;
-      /** What endpoints did before this outcome. */
-      failures: readonly RpcEndpointError[];
-    };
-
-/** What asks: a whole pool, or one endpoint of it. */
-export interface RpcRequester {
-  readonly chainId: number;
-  /**
-   * The `result` of one call, to be parsed by the caller.
-   * Throws `RpcResponseError` when a node answered with an error, `RpcUnavailableError` when none
-   * answered, `RpcClosedError` after `close()`.
-   */
-  request(call: RpcCall, options?: RpcRequestOptions): Promise<unknown>;
-  /**
-   * Many calls as one JSON-RPC batch in one HTTP request where the server allows it. One outcome per
-   * call, in order; a failing call does not touch its neighbours.
-   */
-  requestMany(calls: readonly RpcCall[], options?: RpcRequestOptions): Promise<RpcOutcome[]>;
-}
-
-/** One endpoint, for reads that must see one and the same chain. */
-export interface RpcEndpointHandle extends RpcRequester {
-  /** Counted from 1, as in messages. */
-  readonly endpoint: number;
-  /** The block that it last called its head; undefined before it was asked. */
-  head(): bigint | undefined;
-}
 
 export interface RpcEndpointStatus {
   endpoint: number;
@@ -129,8 +83,6 @@ export interface RpcPool extends RpcRequester {
   close(): void;
 }
 
-const RETRY_PAUSE_MS = 100;
-
 /**
  * JSON-RPC over HTTP to one chain through several endpoints, the first that is well being used.
  *
@@ -140,20 +92,18 @@ const RETRY_PAUSE_MS = 100;
  * moves on only when it is certain that no node has seen it.
  */
 export function createRpcPool(options: RpcPoolOptions): RpcPool {
-  const { chainId, timeoutMs = 10_000, patienceMs = 2_000, clock = systemClock } = options;
-  const { maxLagBlocks = 5, headCheckMs = 15_000 } = options;
+  const { chainId, timeoutMs = 10_000, clock = systemClock } = options;
   const urls = parseRpcUrls(options.rpcUrls);
   const closing = new AbortController();
   const redact = createRedactor(urls);
   const all = urls.map((url, index) =>
     createRpcEndpoint({
-      number: index + 1,
-      count: urls.length,
+      name: { number: index + 1, label: `endpoint ${index + 1} of ${urls.length}` },
       chainId,
       url,
       redact,
       clock,
-      fetch: options.fetch ?? fetch,
+      fetch: options.fetch ?? ((url, init) => fetch(url, init)),
       timeoutMs,
       maxBatchSize: options.maxBatchSize ?? 100,
       maxInFlight: options.maxInFlight ?? 32,
@@ -166,8 +116,15 @@ export function createRpcPool(options: RpcPoolOptions): RpcPool {
       emit,
     }),
   );
-  let lagging: ReadonlySet<RpcEndpoint> = new Set();
-  let headsComparedAt = clock.now();
+  const order = createEndpointOrder({
+    endpoints: all,
+    timeoutMs,
+    patienceMs: options.patienceMs ?? 2_000,
+    maxLagBlocks: options.maxLagBlocks ?? 5,
+    headCheckMs: options.headCheckMs ?? 15_000,
+    clock,
+    closing: closing.signal,
+  });
 
   function emit(event: RpcPoolEvent) {
     try {
@@ -177,128 +134,22 @@ export function createRpcPool(options: RpcPoolOptions): RpcPool {
     }
   }
 
-  function inOrder(): RpcEndpoint[] {
-    return [...all.filter((each) => !lagging.has(each)), ...lagging];
-  }
-
-  /** Why the endpoint cannot be used for this request now; undefined: it can. */
-  async function obstacle(
-    endpoint: RpcEndpoint,
-    { minBlock, signal }: RpcRequestOptions,
-  ): Promise<EndpointProblem | undefined> {
-    if (endpoint.state() === "unchecked") await endpoint.check();
-    closing.signal.throwIfAborted();
-    signal?.throwIfAborted();
-    if (endpoint.state() !== "ready")
-      return endpoint.problem() ?? endpoint.fail("connection", "not checked yet");
-    if (minBlock === undefined) return undefined;
-    if ((endpoint.head() ?? -1n) < minBlock)
-      await endpoint.send([{ method: "eth_blockNumber" }], { timeoutMs, signal });
-    const head = endpoint.head();
-    if (head !== undefined && head >= minBlock) return undefined;
-    return endpoint.fail("behind", `has block ${head ?? "unknown"}, asked for block ${minBlock}`);
-  }
-
-  /** The endpoints worth a try, the best first, over and over while patience lasts. */
-  async function* candidates(
-    requestOptions: RpcRequestOptions,
-    passOver: (problem: EndpointProblem) => void,
-  ): AsyncGenerator<RpcEndpoint, void, void> {
-    const deadline = clock.now() + patienceMs;
-    compareHeadsNowAndThen();
-    for (;;) {
-      const onTrial: RpcEndpoint[] = [];
-      for (const endpoint of inOrder()) {
-        if (endpoint.onTrial()) {
-          // Its trial runs beside, so that nobody waits for it while others are well.
-          void endpoint.check();
-          onTrial.push(endpoint);
-          continue;
-        }
-        const problem = await obstacle(endpoint, requestOptions);
-        if (problem) passOver(problem);
-        else yield endpoint;
-      }
-      for (const endpoint of onTrial) {
-        const problem = await obstacle(endpoint, requestOptions);
-        if (problem) passOver(problem);
-        else yield endpoint;
-      }
-      const pauseMs = Math.max(RETRY_PAUSE_MS, soonestMs());
-      if (clock.now() + pauseMs > deadline) return;
-      await sleep(clock, pauseMs, requestOptions.signal);
-      closing.signal.throwIfAborted();
-    }
-  }
-
-  /** The time until an endpoint may be used again; infinite when all serve another chain. */
-  function soonestMs(): number {
-    const usable = all.filter((endpoint) => endpoint.state() !== "wrong-chain");
-    return Math.min(...usable.map((endpoint) => endpoint.restMs()));
-  }
-
   function unavailable(subject: string, failures: readonly EndpointProblem[]) {
-    const soonest = soonestMs();
+    const soonest = order.soonestMs();
     const retryAfterMs = Number.isFinite(soonest) ? Math.ceil(soonest) : 0;
     return new RpcUnavailableError({ chainId, subject, failures, retryAfterMs });
   }
 
-  /** Asks one endpoint after the other, with whatever has no answer yet. */
-  async function ask(
-    calls: readonly RpcCall[],
-    requestOptions: RpcRequestOptions,
-    endpoints: (passOver: (problem: EndpointProblem) => void) => AsyncIterable<RpcEndpoint>,
-  ): Promise<RpcOutcome[]> {
-    closing.signal.throwIfAborted();
-    const { signal } = requestOptions;
-    const outcomes = new Map<number, RpcOutcome>();
-    const passedOver: EndpointProblem[] = [];
-    let pending = calls.map((call, index) => ({ call, index, failures: [] as RpcEndpointError[] }));
-    const sendOptions = { timeoutMs: requestOptions.timeoutMs ?? timeoutMs, signal };
-    if (pending.length > 0)
-      for await (const endpoint of endpoints((problem) => passedOver.push(problem))) {
-        const asked = pending;
-        const answers = await endpoint.send(
-          asked.map(({ call }) => call),
-          sendOptions,
-        );
-        pending = [];
-        for (const [position, item] of asked.entries()) {
-          const answer = answers[position];
-          const { call, index, failures } = item;
-          if (!answer) pending.push(item);
-          else if (answer.ok)
-            outcomes.set(index, { ...answer, endpoint: endpoint.number, failures });
-          else if (answer.error instanceof RpcResponseError)
-            outcomes.set(index, { ok: false, error: answer.error, failures });
-          else {
-            failures.push(answer.error);
-            if (isRepeatable(call.method) || !answer.error.maybeSent) pending.push(item);
-            else
-              outcomes.set(index, {
-                ok: false,
-                error: unavailable(call.method, failures),
-                failures,
-              });
-          }
-        }
-        if (pending.length === 0) break;
-      }
-    return calls.map((call, index) => {
-      const failures = pending.find((item) => item.index === index)?.failures ?? [];
-      const error = () => unavailable(call.method, [...passedOver, ...failures]);
-      return outcomes.get(index) ?? { ok: false, error: error(), failures };
-    });
-  }
-
-  function requester(
-    endpoints: (
-      requestOptions: RpcRequestOptions,
-      passOver: (problem: EndpointProblem) => void,
-    ) => AsyncIterable<RpcEndpoint>,
-  ): RpcRequester {
-    function requestMany(calls: readonly RpcCall[], requestOptions: RpcRequestOptions = {}) {
-      return ask(calls, requestOptions, (passOver) => endpoints(requestOptions, passOver));
+  function requester(endpoints: EndpointSource): RpcRequester {
+    async function requestMany(calls: readonly RpcCall[], requestOptions: RpcRequestOptions = {}) {
+      closing.signal.throwIfAborted();
+      return askInTurn({
+        calls,
+        endpoints: (passOver) => endpoints(requestOptions, passOver),
+        timeoutMs: requestOptions.timeoutMs ?? timeoutMs,
+        signal: requestOptions.signal,
+        unavailable,
+      });
     }
     return {
       chainId,
@@ -311,44 +162,18 @@ export function createRpcPool(options: RpcPoolOptions): RpcPool {
     };
   }
 
-  const handles = all.map((endpoint): RpcEndpointHandle => {
-    async function* alone(
-      requestOptions: RpcRequestOptions,
-      passOver: (problem: EndpointProblem) => void,
-    ) {
-      const problem = await obstacle(endpoint, requestOptions);
-      if (problem) passOver(problem);
-      else yield endpoint;
-    }
-    return { endpoint: endpoint.number, head: endpoint.head, ...requester(alone) };
-  });
-
-  async function compareHeads(): Promise<void> {
-    headsComparedAt = clock.now();
-    const heads = await Promise.all(
-      handles.map(async (handle, index) => {
-        const [outcome] = await handle.requestMany([{ method: "eth_blockNumber" }]);
-        return { endpoint: all[index], head: outcome?.ok ? handle.head() : undefined };
-      }),
-    );
-    const best = heads.reduce((max, { head = 0n }) => (head > max ? head : max), 0n);
-    lagging = new Set(
-      heads.flatMap(({ endpoint, head }) =>
-        endpoint && head !== undefined && best - head > BigInt(maxLagBlocks) ? [endpoint] : [],
-      ),
-    );
-  }
-
-  function compareHeadsNowAndThen() {
-    if (all.length === 1 || clock.now() - headsComparedAt < headCheckMs) return;
-    // It rejects only when the pool closes.
-    compareHeads().catch(() => undefined);
-  }
+  const handles = all.map(
+    (endpoint): RpcEndpointHandle => ({
+      endpoint: endpoint.name.number,
+      head: endpoint.head,
+      ...requester(order.only(endpoint)),
+    }),
+  );
 
   return {
-    ...requester(candidates),
+    ...requester(order.candidates),
     endpoints: handles,
-    compareHeads,
+    compareHeads: order.compareHeads,
     async ready() {
       closing.signal.throwIfAborted();
       await Promise.all(all.map((endpoint) => endpoint.check()));
@@ -363,10 +188,10 @@ export function createRpcPool(options: RpcPoolOptions): RpcPool {
     async onEndpoint(read, requestOptions = {}) {
       closing.signal.throwIfAborted();
       const failures: EndpointProblem[] = [];
-      for await (const endpoint of candidates(requestOptions, (problem) =>
+      for await (const endpoint of order.candidates(requestOptions, (problem) =>
         failures.push(problem),
       )) {
-        const handle = handles[endpoint.number - 1];
+        const handle = handles[endpoint.name.number - 1];
         if (!handle) break;
         try {
           return await read(handle);
@@ -381,10 +206,10 @@ export function createRpcPool(options: RpcPoolOptions): RpcPool {
       return all.map((endpoint) => {
         const problem = endpoint.problem();
         return {
-          endpoint: endpoint.number,
+          endpoint: endpoint.name.number,
           state: endpoint.state(),
           head: endpoint.head(),
-          lagging: lagging.has(endpoint),
+          lagging: order.isLagging(endpoint),
           latencyMs: endpoint.latencyMs(),
           inFlight: endpoint.inFlight(),
           restMs: endpoint.restMs(),

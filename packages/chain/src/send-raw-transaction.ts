@@ -1,6 +1,6 @@
 import { type Hash, type Hex, keccak256 } from "viem";
-import { RpcResponseError, type RpcUnavailableError } from "./rpc-errors.ts";
-import type { RpcRequester, RpcRequestOptions } from "./rpc-pool.ts";
+import { RpcResponseError, RpcUnavailableError } from "./rpc-errors.ts";
+import type { RpcRequester, RpcRequestOptions } from "./rpc-requester.ts";
 
 /**
  * What became of a broadcast. Every outcome carries the hash, which follows from the bytes alone.
@@ -32,7 +32,15 @@ export async function sendRawTransaction(
   const call = { method: "eth_sendRawTransaction", params: [rawTransaction] };
   const [outcome] = await rpc.requestMany([call], options);
   if (!outcome) throw new TypeError("requestMany gave no outcome for its only call");
-  if (outcome.ok) return { outcome: "accepted", hash, endpoint: outcome.endpoint };
+  if (outcome.ok) {
+    const { result, endpoint } = outcome;
+    if (result === hash) return { outcome: "accepted", hash, endpoint };
+    // It took something, but says it was something else.
+    const subject = "eth_sendRawTransaction with the hash of what was sent";
+    const { chainId } = rpc;
+    const error = new RpcUnavailableError({ chainId, subject, failures: [], retryAfterMs: 0 });
+    return { outcome: "unknown", hash, error };
+  }
   const { error } = outcome;
   if (outcome.failures.some((failure) => failure.maybeSent))
     return { outcome: "unknown", hash, error };

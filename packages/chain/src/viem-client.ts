@@ -9,7 +9,7 @@ import {
 import { getChainPreset } from "./chain-presets.ts";
 import type { RpcCall } from "./rpc-envelope.ts";
 import { RpcResponseError } from "./rpc-errors.ts";
-import type { RpcRequester } from "./rpc-pool.ts";
+import type { RpcRequester } from "./rpc-requester.ts";
 
 /**
  * A viem transport over a pool, or over one endpoint of it: viem's actions with our failover. Node

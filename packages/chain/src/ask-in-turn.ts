@@ -1,0 +1,71 @@
+import type { RpcEndpoint } from "./rpc-endpoint.ts";
+import type { RpcCall } from "./rpc-envelope.ts";
+import {
+  type EndpointProblem,
+  type RpcEndpointError,
+  RpcResponseError,
+  type RpcUnavailableError,
+} from "./rpc-errors.ts";
+import { isRepeatable } from "./rpc-methods.ts";
+import type { RpcOutcome } from "./rpc-requester.ts";
+
+export interface AskInTurnOptions {
+  calls: readonly RpcCall[];
+  /** The endpoints to try, one after the other; it may tell why it passed some over. */
+  endpoints: (passOver: (problem: EndpointProblem) => void) => AsyncIterable<RpcEndpoint>;
+  timeoutMs: number;
+  signal: AbortSignal | undefined;
+  /** Makes the error of a call that nobody answered. */
+  unavailable: (subject: string, failures: readonly EndpointProblem[]) => RpcUnavailableError;
+}
+
+interface Pending {
+  call: RpcCall;
+  index: number;
+  failures: RpcEndpointError[];
+}
+
+/**
+ * Asks one endpoint after the other, each with the calls that have no answer yet. An error from a
+ * node is an answer. A call that may not be repeated goes on only when it was certainly not sent.
+ */
+export async function askInTurn(options: AskInTurnOptions): Promise<RpcOutcome[]> {
+  const { calls, unavailable } = options;
+  if (calls.length === 0) return [];
+  const outcomes = new Map<number, RpcOutcome>();
+  const passedOver: EndpointProblem[] = [];
+  let pending = calls.map((call, index): Pending => ({ call, index, failures: [] }));
+  for await (const endpoint of options.endpoints((problem) => passedOver.push(problem))) {
+    const asked = pending;
+    const answers = await endpoint.send(
+      asked.map(({ call }) => call),
+      options,
+    );
+    pending = asked.filter((item, position) => {
+      const { call, index, failures } = item;
+      const answer = answers[position];
+      if (!answer) return true;
+      if (answer.ok) {
+        outcomes.set(index, { ...answer, endpoint: endpoint.name.number, failures });
+        return false;
+      }
+      const { error } = answer;
+      if (error instanceof RpcResponseError) {
+        outcomes.set(index, { ok: false, error, failures });
+        return false;
+      }
+      failures.push(error);
+      if (isRepeatable(call.method) || !error.maybeSent) return true;
+      outcomes.set(index, { ok: false, error: unavailable(call.method, failures), failures });
+      return false;
+    });
+    if (pending.length === 0) break;
+  }
+  for (const { call, index, failures } of pending)
+    outcomes.set(index, {
+      ok: false,
+      error: unavailable(call.method, [...passedOver, ...failures]),
+      failures,
+    });
+  return calls.flatMap((_, index) => outcomes.get(index) ?? []);
+}
