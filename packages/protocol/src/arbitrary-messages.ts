@@ -20,8 +20,8 @@ function hexOf(length: number): fc.Arbitrary<Hex> {
     .map((bytes): Hex => `0x${Buffer.from(bytes).toString("hex")}`);
 }
 
-export const bytes32 = hexOf(32);
-export const lowerCaseAddress: fc.Arbitrary<Address> = hexOf(20);
+const bytes32 = hexOf(32);
+const lowerCaseAddress: fc.Arbitrary<Address> = hexOf(20);
 
 /** An address in each of the forms in which addresses travel. */
 export const address: fc.Arbitrary<Address> = lowerCaseAddress.chain((lower) =>
