@@ -30,7 +30,7 @@ test.each([
   `0x${"00".repeat(65)}`,
   `0x${"ff".repeat(65)}`,
   `0x${"ab".repeat(66)}`,
-] as const)("signature %s recovers to nobody, and throws nothing", async (signature) => {
+] as const)("signature %s does not recover to its payer, and throws nothing", async (signature) => {
   const payment = await signedPayment();
   expect(await recoverPayer({ ...payment, signature })).not.toBe(payment.authorization.from);
 });
