@@ -1,3 +1,4 @@
+import { PassThrough } from "node:stream";
 import { createAnvil } from "@viem/anvil";
 import { devSeedPhrase } from "./accounts.ts";
 import { anvilBinary } from "./anvil-binary.ts";
@@ -21,6 +22,9 @@ export async function startAnvil(options: {
   accountCount: number;
   blockGasLimit: bigint;
 }): Promise<AnvilProcess> {
+  // While this is open, anvil lives: ending it ends anvil just as the end of this process would. The package's own
+  // stop() races against a timer that either rejects on a busy machine or keeps the process from exiting.
+  const lifeline = new PassThrough();
   const anvil = createAnvil({
     anvilBinary: anvilBinary(),
     chainId: options.chainId,
@@ -29,8 +33,6 @@ export async function startAnvil(options: {
     mnemonic: devSeedPhrase,
     gasLimit: options.blockGasLimit,
     startTimeout: 30_000,
-    // This package waits this long for a process that is gone already, and keeps a timer as long.
-    stopTimeout: 500,
     execArgs: ([file, args, execOptions]) => {
       const guarded = guardedCommand({
         file,
@@ -38,11 +40,15 @@ export async function startAnvil(options: {
         args: [...args, "--hardfork", "prague", "--color", "never", "--no-request-size-limit"],
         signal: "KILL",
       });
-      // A devnet has nothing to save: ended by SIGKILL it is gone at once.
-      const how = { ...execOptions, cleanup: false, detached: true, killSignal: "SIGKILL" };
+      const how = { ...execOptions, cleanup: false, detached: true, input: lifeline };
       return [guarded.file, guarded.args, how];
     },
   });
+  const exited = new Promise<void>((resolve) => anvil.on("exit", () => resolve()));
+  const stop = () => {
+    lifeline.end();
+    return exited;
+  };
   let output = "";
   const unsubscribe = anvil.on("stdout", (text) => {
     output += text;
@@ -51,8 +57,8 @@ export async function startAnvil(options: {
   unsubscribe();
   const address = /Listening on (\S+)/.exec(output)?.[1];
   if (address === undefined) {
-    await anvil.stop();
+    await stop();
     throw new Error(`anvil did not say where it listens. It said: ${output}`);
   }
-  return { rpcUrl: `http://${address}`, stop: () => anvil.stop() };
+  return { rpcUrl: `http://${address}`, stop };
 }
