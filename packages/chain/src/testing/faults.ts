@@ -29,7 +29,7 @@ export function answerMethod(method: string, result: unknown): Fault {
 }
 
 /** Each answer is changed on its way. */
-export function changeAnswers(change: (answer: { id: number }) => unknown): Fault {
+function changeAnswers(change: (answer: { id: number }) => unknown): Fault {
   return async (exchange) => {
     const answer = await exchange.forward();
     if (!exchange.isBatch) return exchange.reply(change(answerSchema.parse(answer)));
