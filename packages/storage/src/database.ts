@@ -28,7 +28,7 @@ export interface DatabaseOptions {
   onBackgroundError?: (error: unknown) => void;
 }
 
-/** An open database. Every error of it is a `DatabaseError`. */
+/** An open database. Whatever its engine refuses comes as a `DatabaseError`. */
 export interface Database<Schema> {
   readonly engine: Dialect["engine"];
   readonly dialect: Dialect;

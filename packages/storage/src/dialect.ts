@@ -93,7 +93,8 @@ export const sqliteDialect: Dialect = {
   amount: {
     encode: (amount) => encodeSqliteAmount(uint256(amount)) as StoredAmount,
     decode: decodeSqliteAmount,
-    sum: (column) => sql<StoredAmount>`${sql.raw(SQLITE_SUM)}(${column})`,
+    sum: (column) =>
+      sql<StoredAmount>`coalesce(${sql.raw(SQLITE_SUM)}(${column}), ${encodeSqliteAmount(0n)})`,
   },
   nowMs: () => sql<number>`cast(round(unixepoch('subsec') * 1000) as integer)`,
   forUpdate: (query) => query,

@@ -1,4 +1,4 @@
-import { CompiledQuery, type Insertable, type Kysely } from "kysely";
+import { CompiledQuery, type Insertable, type Kysely, type Transaction } from "kysely";
 
 /** What to do with a row whose key is taken: skip it, or write these columns of it over the row that is there. */
 export type OnConflict<Row> =
@@ -11,10 +11,11 @@ export type OnConflict<Row> =
  * a transaction.
  */
 export type InsertMany = <Schema, Table extends keyof Schema & string>(
-  executor: Kysely<Schema>,
+  // The union lets the compiler find the schema of either.
+  executor: Kysely<Schema> | Transaction<Schema>,
   table: Table,
-  rows: readonly Insertable<Schema[Table]>[],
-  onConflict?: OnConflict<Insertable<Schema[Table]>>,
+  rows: readonly NoInfer<Insertable<Schema[Table]>>[],
+  onConflict?: OnConflict<NoInfer<Insertable<Schema[Table]>>>,
 ) => Promise<number>;
 
 // Larger statements gained nothing more: SQLite binds every value by itself.

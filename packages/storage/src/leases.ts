@@ -40,12 +40,13 @@ export interface LeasesOptions<Schema> {
   nowMs?: Expression<number>;
 }
 
-/** Creates the table of leases: part of the migrations of whoever uses them, once per database. */
+/** Creates the table of leases, unless it is there: part of the migrations of every package that uses leases. */
 export const leasesMigration: Migration = {
   title: "leases",
   async up(transaction, { types }) {
     await transaction.schema
       .createTable("coinslot_leases")
+      .ifNotExists()
       .addColumn("name", types.text, (column) => column.primaryKey())
       .addColumn("owner", types.text, (column) => column.notNull())
       .addColumn("epoch", types.integer, (column) => column.notNull())

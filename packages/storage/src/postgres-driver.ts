@@ -5,7 +5,8 @@ import { POSTGRES_LIFT_TIMEOUTS } from "./dialect.ts";
 import { postgresError } from "./postgres-error.ts";
 
 interface Session extends DatabaseConnection {
-  readonly client: PoolClient;
+  /** Missing after a connection that died at the beginning of a transaction could not be replaced. */
+  client?: PoolClient | undefined;
   /** After a lost connection or an unanswered query the client is in an unknown state, and leaves the pool. */
   broken: boolean;
   /** Its transaction has lifted the time limits. */
@@ -44,6 +45,17 @@ export function createPostgresDriver(options: PostgresDriverOptions): Driver {
     return session;
   }
 
+  async function connect(): Promise<PoolClient> {
+    try {
+      return await pool.connect();
+    } catch (cause) {
+      const error = postgresError(label, cause);
+      // Lost before any statement of ours: nothing was written.
+      if (!isDatabaseError(error, "connection-lost")) throw error;
+      throw new DatabaseError("unreachable", error.message, { cause });
+    }
+  }
+
   async function run(session: Session, text: string, values: readonly unknown[] = []) {
     const query: QueryConfig & { query_timeout: number } = {
       text,
@@ -51,6 +63,7 @@ export function createPostgresDriver(options: PostgresDriverOptions): Driver {
       query_timeout: session.unlimited ? 0 : answerTimeoutMs,
     };
     try {
+      if (session.client === undefined) throw new Error("Client is not queryable");
       return await session.client.query(query);
     } catch (cause) {
       const error = postgresError(label, cause);
@@ -62,20 +75,27 @@ export function createPostgresDriver(options: PostgresDriverOptions): Driver {
   return {
     async init() {},
     async acquireConnection() {
-      try {
-        return createSession(await pool.connect());
-      } catch (cause) {
-        const error = postgresError(label, cause);
-        // Lost before any statement of ours: nothing was written.
-        if (!isDatabaseError(error, "connection-lost")) throw error;
-        throw new DatabaseError("unreachable", error.message, { cause });
-      }
+      return createSession(await connect());
     },
     async releaseConnection(session: Session) {
-      session.client.release(session.broken);
+      session.client?.release(session.broken);
     },
     async beginTransaction(session: Session) {
-      await run(session, "begin");
+      // After a restart of the server the pool is full of connections that nobody has noticed to be dead. What they
+      // swallow here is no more than a begin, so another one may be tried.
+      for (let attempt = 0; ; attempt++) {
+        try {
+          await run(session, "begin");
+          return;
+        } catch (error) {
+          if (!session.broken || attempt === pool.options.max) throw error;
+        }
+        // Given back first, or sixteen of them would wait for a seventeenth.
+        session.client?.release(true);
+        session.client = undefined;
+        session.client = await connect();
+        session.broken = false;
+      }
     },
     async commitTransaction(session: Session) {
       // PostgreSQL answers ROLLBACK to the commit of a transaction in which a statement failed.
@@ -88,9 +108,9 @@ export function createPostgresDriver(options: PostgresDriverOptions): Driver {
       if (session.broken) return;
       try {
         await run(session, "rollback");
-      } catch (error) {
+      } catch {
+        // Its connection is closed instead, which undoes the same; the error that led here is the one to tell.
         session.broken = true;
-        throw error;
       }
     },
     async destroy() {

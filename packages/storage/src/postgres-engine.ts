@@ -56,6 +56,7 @@ export function createPostgresEngine(options: PostgresEngineOptions): Engine {
       label,
       createClient: () =>
         new Client({ ...config, pipeline: true, query_timeout: options.connectTimeoutMs }),
+      heartbeatMs: 15_000,
       onBackgroundError,
     }),
   };

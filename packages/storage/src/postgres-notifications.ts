@@ -10,13 +10,13 @@ export interface PostgresNotificationsOptions {
   label: string;
   /** Makes a client that is not connected yet, and gives up on a query that is not answered in time. */
   createClient: () => Client;
+  /** How often to ask whether the connection still lives: one that died without a word gives no answer. */
+  heartbeatMs: number;
   onBackgroundError: (error: unknown) => void;
 }
 
 // Short, since a notification saves whole polling intervals; a server that restarts is back in a second.
 const reconnectPauseMs = 250;
-// A connection that died without a word (a lost route) is found by a question without an answer.
-const heartbeatMs = 15_000;
 
 /**
  * LISTEN on one connection of its own, opened at first use and again whenever it is lost; then every handler is
@@ -24,7 +24,7 @@ const heartbeatMs = 15_000;
  * while one is under way equal ones wait together, and go as one.
  */
 export function createPostgresNotifications(options: PostgresNotificationsOptions): Notifications {
-  const { pool, label, createClient, onBackgroundError } = options;
+  const { pool, label, createClient, heartbeatMs, onBackgroundError } = options;
   const registry = createHandlerRegistry(onBackgroundError);
   let connection: Promise<Client> | undefined;
   let reconnecting = false;

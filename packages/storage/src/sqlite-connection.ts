@@ -67,11 +67,14 @@ export function openSqliteConnection(options: SqliteConnectionOptions): SqliteCo
   };
 }
 
+/** The running total is text, since @photostructure/sqlite cuts a bigint down to 64 bits. */
 function registerSum(handle: SqliteHandle): void {
   handle.aggregate(SQLITE_SUM, {
-    start: () => 0n,
-    step: (total, value) => (typeof value === "string" ? total + decodeSqliteAmount(value) : total),
-    result: encodeSqliteAmount,
+    start: encodeSqliteAmount(0n),
+    step: (total, value) =>
+      typeof value === "string"
+        ? encodeSqliteAmount(decodeSqliteAmount(total) + decodeSqliteAmount(value))
+        : total,
     deterministic: true,
   });
 }

@@ -24,9 +24,8 @@ export interface SqliteStatement {
 }
 
 interface SqliteAggregate {
-  start: () => bigint;
-  step: (total: bigint, value: SqliteValue) => bigint;
-  result: (total: bigint) => string;
+  start: string;
+  step: (total: string, value: SqliteValue) => string;
   deterministic?: boolean;
 }
 

@@ -1,0 +1,44 @@
+import { describe, expect, it } from "vitest";
+import { isDatabaseError } from "./database-error.ts";
+import { parseDatabaseUrl } from "./database-url.ts";
+
+describe("a database URL", () => {
+  it.each([
+    ["sqlite:./coinslot.db", "./coinslot.db"],
+    ["sqlite:/var/lib/coinslot.db", "/var/lib/coinslot.db"],
+    ["sqlite:///var/lib/coinslot.db", "/var/lib/coinslot.db"],
+    ["sqlite://./coinslot.db", "./coinslot.db"],
+    ["sqlite::memory:", ":memory:"],
+  ])("%s is a file of SQLite", (url, path) => {
+    expect(parseDatabaseUrl(url)).toMatchObject({ engine: "sqlite", path });
+  });
+
+  it.each(["postgres", "postgresql"])("of %s is labelled without its credentials", (scheme) => {
+    const url = `${scheme}://user:secret@db.example:6432/coinslot?sslmode=verify-full`;
+    expect(parseDatabaseUrl(url)).toEqual({
+      engine: "postgres",
+      connectionString: url,
+      label: "PostgreSQL database db.example:6432/coinslot",
+    });
+  });
+
+  it.each([
+    "",
+    "sqlite:",
+    "./coinslot.db",
+    "mysql://user:secret@localhost/x",
+    "postgres:user:secret@localhost",
+    "postgres://user:secret@host:port/x",
+    "https://user:secret@localhost",
+  ])("%j is refused, and not repeated", (url) => {
+    let error: unknown;
+    try {
+      parseDatabaseUrl(url);
+    } catch (thrown) {
+      error = thrown;
+    }
+    expect(isDatabaseError(error, "configuration")).toBe(true);
+    expect(String(error)).toContain("Expected sqlite:./file.db");
+    expect(String(error)).not.toContain("secret");
+  });
+});

@@ -1,0 +1,161 @@
+import { sql, type Transaction } from "kysely";
+import { describe, expect, it } from "vitest";
+import type { Database } from "./database.ts";
+import { createLeases, type Lease, leasesMigration } from "./leases.ts";
+import { type Migration, migrate } from "./migrate.ts";
+import { engines, openForTest } from "./testing/engines.ts";
+import { type CounterSchema, counterMigrations } from "./testing/schema.ts";
+
+const name = "relayer";
+const ttlMs = 1_000;
+
+const clockMigration: Migration = {
+  title: "clock",
+  async up(tx, { types }) {
+    await tx.schema.createTable("clock").addColumn("now_ms", types.integer).execute();
+    await sql`insert into clock (now_ms) values (0)`.execute(tx);
+  },
+};
+
+/** Leases on a clock that stands in a table: still the database's, and it goes when the test says so. */
+async function openLeases(url: string) {
+  const database = await openForTest<CounterSchema>({ url });
+  const migrations = [leasesMigration, ...counterMigrations, clockMigration];
+  await migrate(database, { name: "test", migrations });
+  const nowMs = sql<number>`(select now_ms from clock)`;
+  return { database, leases: createLeases({ database, nowMs }) };
+}
+
+async function advance({ kysely }: Database<CounterSchema>, byMs: number): Promise<void> {
+  await sql`update clock set now_ms = now_ms + ${byMs}`.execute(kysely);
+}
+
+function held(lease: Lease | undefined): Lease {
+  if (lease === undefined) throw new Error("The lease was refused");
+  return lease;
+}
+
+async function nowOf({ kysely, dialect }: Database<CounterSchema>): Promise<number> {
+  const query = kysely.selectNoFrom(dialect.nowMs().as("now"));
+  return (await query.executeTakeFirstOrThrow()).now;
+}
+
+async function waitingForLocks(tx: Transaction<CounterSchema>): Promise<number> {
+  const { rows } = await sql`
+    select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+  `.execute(tx);
+  return rows.length;
+}
+
+describe.each(engines)("leases on $engine", ({ createUrl }) => {
+  it("are held by one owner until they expire, and then by the next, with a higher epoch", async () => {
+    const { database, leases } = await openLeases(await createUrl());
+    const first = held(await leases.acquire({ name, owner: "a", ttlMs }));
+    expect(first).toEqual({ name, owner: "a", epoch: 1, expiresAtMs: ttlMs });
+    await advance(database, ttlMs - 1);
+    expect(await leases.acquire({ name, owner: "b", ttlMs })).toBeUndefined();
+    expect(await leases.isHeld(first)).toBe(true);
+
+    await advance(database, 1);
+    expect(await leases.isHeld(first)).toBe(false);
+    const second = held(await leases.acquire({ name, owner: "b", ttlMs }));
+    expect(second.epoch).toBe(2);
+    expect(await leases.isHeld(second)).toBe(true);
+  });
+
+  it("last as long as they are renewed, and cannot be renewed once they are over", async () => {
+    const { database, leases } = await openLeases(await createUrl());
+    let lease = held(await leases.acquire({ name, owner: "a", ttlMs }));
+    for (let round = 0; round < 5; round++) {
+      await advance(database, ttlMs - 1);
+      lease = held(await leases.renew(lease, { ttlMs }));
+      expect(lease.epoch).toBe(1);
+    }
+    await advance(database, ttlMs);
+    expect(await leases.renew(lease, { ttlMs })).toBeUndefined();
+  });
+
+  it("can be given back, and keep counting", async () => {
+    const { leases } = await openLeases(await createUrl());
+    const first = held(await leases.acquire({ name, owner: "a", ttlMs }));
+    await leases.release(first);
+    expect(await leases.isHeld(first)).toBe(false);
+    expect(await leases.renew(first, { ttlMs })).toBeUndefined();
+    const again = held(await leases.acquire({ name, owner: "a", ttlMs }));
+    expect(again.epoch).toBe(2);
+    await leases.release(first);
+    expect(await leases.isHeld(again)).toBe(true);
+  });
+
+  it("of different names do not meet", async () => {
+    const { leases } = await openLeases(await createUrl());
+    held(await leases.acquire({ name, owner: "a", ttlMs }));
+    held(await leases.acquire({ name: "other", owner: "b", ttlMs }));
+  });
+
+  it("go to exactly one of those that race for them, at every expiry", async () => {
+    const url = await createUrl();
+    const { database, leases } = await openLeases(url);
+    const { leases: other } = await openLeases(url);
+    for (let epoch = 1; epoch <= 5; epoch++) {
+      const outcomes = await Promise.all(
+        Array.from({ length: 12 }, (_, index) =>
+          (index % 2 === 0 ? leases : other).acquire({ name, owner: `owner ${index}`, ttlMs }),
+        ),
+      );
+      const winners = outcomes.filter((lease) => lease !== undefined);
+      expect(winners.map((lease) => lease.epoch)).toEqual([epoch]);
+      await advance(database, ttlMs);
+    }
+  });
+
+  it("guard a statement of an owner that froze", async () => {
+    const { database, leases } = await openLeases(await createUrl());
+    const frozen = held(await leases.acquire({ name, owner: "a", ttlMs }));
+    const writeUnder = (lease: Lease) =>
+      database.kysely
+        .updateTable("counters")
+        .set(({ eb }) => ({ value: eb("value", "+", 1) }))
+        .where(leases.guard(lease))
+        .executeTakeFirst();
+    await database.kysely.insertInto("counters").values({ id: 1, value: 0 }).execute();
+    expect((await writeUnder(frozen)).numUpdatedRows).toBe(1n);
+
+    await advance(database, ttlMs);
+    expect((await writeUnder(frozen)).numUpdatedRows).toBe(0n);
+    const awake = held(await leases.acquire({ name, owner: "b", ttlMs }));
+    expect((await writeUnder(frozen)).numUpdatedRows).toBe(0n);
+    expect((await writeUnder(awake)).numUpdatedRows).toBe(1n);
+  });
+
+  it("are not taken before what they guard is committed", async () => {
+    const url = await createUrl();
+    const { database } = await openLeases(url);
+    const other = await openForTest<CounterSchema>({ url });
+    const leases = createLeases({ database });
+    const lease = held(await leases.acquire({ name, owner: "a", ttlMs: 200 }));
+    const rows = () => other.kysely.selectFrom("counters").selectAll().execute();
+
+    const takeover = await database.transaction(async (tx) => {
+      await sql`insert into counters (id, value) select 1, 1 where ${leases.guard(lease)}`.execute(
+        tx,
+      );
+      await expect.poll(() => nowOf(other)).toBeGreaterThan(lease.expiresAtMs);
+      const taken = createLeases({ database: other }).acquire({ name, owner: "b", ttlMs });
+      if (database.engine === "postgres") await expect.poll(() => waitingForLocks(tx)).toBe(1);
+      return { whenTaken: taken.then(rows) };
+    });
+    expect(await takeover.whenTaken).toEqual([{ id: 1, value: 1 }]);
+  });
+
+  it("run on the database's clock unless told otherwise", async () => {
+    const { database } = await openLeases(await createUrl());
+    const before = await nowOf(database);
+    const leases = createLeases({ database });
+    const lease = held(await leases.acquire({ name, owner: "a", ttlMs: 60_000 }));
+    expect(lease.expiresAtMs).toBeGreaterThanOrEqual(before + 60_000);
+    expect(lease.expiresAtMs).toBeLessThan(before + 90_000);
+    const short = held(await leases.acquire({ name: "short", owner: "a", ttlMs: 1 }));
+    await expect.poll(() => leases.isHeld(short)).toBe(false);
+  });
+});

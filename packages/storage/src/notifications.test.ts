@@ -1,0 +1,106 @@
+import { Client, Pool } from "pg";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { createPostgresNotifications } from "./postgres-notifications.ts";
+import { createPostgresUrl, engines, openForTest } from "./testing/engines.ts";
+import { startTcpProxy } from "./testing/tcp-proxy.ts";
+
+describe.each(engines)("notifications on $engine", ({ createUrl }) => {
+  it("reach all that listen on the channel, until they stop", async () => {
+    const database = await openForTest({ url: await createUrl() });
+    const heard: string[] = [];
+    const listenAs = (who: string, channel: string) =>
+      database.listen(channel, (payload) => heard.push(`${who} ${payload}`));
+    await listenAs("a", "queue");
+    const stop = await listenAs("b", "queue");
+    await listenAs("c", `other "channel"`);
+    await database.notify("queue", "1");
+    await expect.poll(() => heard).toEqual(["a 1", "b 1"]);
+
+    await stop();
+    await database.notify("queue", "2");
+    await database.notify(`other "channel"`, "3");
+    await expect.poll(() => heard).toEqual(["a 1", "b 1", "a 2", "c 3"]);
+  });
+
+  it("survive a handler that throws, and report it", async () => {
+    const errors: unknown[] = [];
+    const database = await openForTest({
+      url: await createUrl(),
+      onBackgroundError: (error) => errors.push(error),
+    });
+    const heard: unknown[] = [];
+    const failure = new Error("handler");
+    await database.listen("queue", () => {
+      throw failure;
+    });
+    await database.listen("queue", (payload) => heard.push(payload));
+    await database.notify("queue", "1");
+    await expect.poll(() => heard).toEqual(["1"]);
+    expect(errors).toEqual([failure]);
+  });
+});
+
+describe("notifications on postgres", () => {
+  it("pass from one process to the others", async () => {
+    const url = await createPostgresUrl();
+    const leader = await openForTest({ url });
+    const other = await openForTest({ url });
+    const heard: unknown[] = [];
+    await leader.listen("queue", (payload) => heard.push(payload));
+    await other.notify("queue", "eip155:9745");
+    await expect.poll(() => heard).toEqual(["eip155:9745"]);
+  });
+
+  it("that are equal and sent at once are joined, and the last is not lost", async () => {
+    const database = await openForTest({ url: await createPostgresUrl() });
+    let heard = 0;
+    await database.listen("queue", () => heard++);
+    let last = "";
+    await database.listen("end", (payload) => {
+      last = payload ?? "";
+    });
+    await Promise.all(Array.from({ length: 50 }, () => database.notify("queue", "same")));
+    await database.notify("end", "end");
+    await expect.poll(() => last).toBe("end");
+    expect(heard).toBe(2);
+  });
+
+  it("go on after the connection was lost, and say that some may have been missed", async () => {
+    const target = await createPostgresUrl();
+    const proxy = await startTcpProxy(target);
+    const database = await openForTest({ url: proxy.url });
+    const other = await openForTest({ url: target });
+    const heard: unknown[] = [];
+    await database.listen("queue", (payload) => heard.push(payload));
+    await proxy.cut();
+    await other.notify("queue", "missed");
+    await proxy.mend();
+    await expect.poll(() => heard, { timeout: 5_000 }).toEqual([undefined]);
+    await other.notify("queue", "again");
+    await expect.poll(() => heard).toEqual([undefined, "again"]);
+  });
+
+  it("notice a connection that died without a word", async () => {
+    const connectionString = await createPostgresUrl();
+    const proxy = await startTcpProxy(connectionString);
+    const pool = new Pool({ connectionString });
+    const notifications = createPostgresNotifications({
+      pool,
+      label: "the database",
+      createClient: () =>
+        new Client({ connectionString: proxy.url, pipeline: true, query_timeout: 100 }),
+      heartbeatMs: 50,
+      onBackgroundError: () => {},
+    });
+    onTestFinished(async () => {
+      await notifications.close();
+      await pool.end();
+    });
+    const heard: unknown[] = [];
+    await notifications.listen("queue", (payload) => heard.push(payload));
+    proxy.freeze();
+    await expect.poll(() => heard, { timeout: 5_000 }).toEqual([undefined]);
+    await notifications.notify("queue", "again");
+    await expect.poll(() => heard).toEqual([undefined, "again"]);
+  });
+});

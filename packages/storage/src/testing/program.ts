@@ -1,0 +1,51 @@
+import { once } from "node:events";
+import { type Database, openDatabase } from "../database.ts";
+import { isDatabaseError } from "../database-error.ts";
+import { lockDatabaseFile } from "../lock-file.ts";
+import { migrate } from "../migrate.ts";
+import { createWriter } from "../writer.ts";
+import { type CounterSchema, counterMigrations } from "./schema.ts";
+
+/** What the tests run in a process of its own: `node program.ts <command> <database URL>`. */
+const commands: Record<string, (url: string) => Promise<void>> = {
+  /** Opens, tells so, waits for the word, migrates, tells the outcome. */
+  async migrate(url) {
+    const database = await openDatabase<CounterSchema>({ url });
+    tell("ready");
+    await once(process, "message");
+    tell(await outcome(migrate(database, { name: "counters", migrations: counterMigrations })));
+    await database.close();
+    process.disconnect();
+  },
+  /** Writes row after row, and tells each once it is written, until it is killed. */
+  async write(url) {
+    const database: Database<CounterSchema> = await openDatabase<CounterSchema>({ url });
+    const { write } = createWriter(database);
+    for (let id = 1; ; id++) {
+      await write((tx) => tx.insertInto("counters").values({ id, value: id }).execute());
+      tell(id);
+    }
+  },
+  /** Takes the lock of the file, tells the outcome, and keeps it until it is killed. */
+  async lock(url) {
+    tell(await outcome(lockDatabaseFile(url)));
+  },
+};
+
+async function outcome(work: Promise<unknown>): Promise<string> {
+  try {
+    await work;
+    return "done";
+  } catch (error) {
+    return isDatabaseError(error) ? `${error.kind}: ${error.message}` : String(error);
+  }
+}
+
+function tell(message: string | number): void {
+  process.send?.(message);
+}
+
+// Keeps the process until it is killed or lets go of the channel.
+process.on("message", () => {});
+const [command = "", url = ""] = process.argv.slice(2);
+await commands[command]?.(url);

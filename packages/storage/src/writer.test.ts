@@ -1,0 +1,137 @@
+import { describe, expect, it } from "vitest";
+import { migrate } from "./migrate.ts";
+import { engines, openForTest } from "./testing/engines.ts";
+import { killTestProcess, nextMessage, startTestProcess } from "./testing/process.ts";
+import { type CounterSchema, counterMigrations } from "./testing/schema.ts";
+import { createWriter } from "./writer.ts";
+
+async function openCounters(url: string) {
+  const database = await openForTest<CounterSchema>({ url });
+  await migrate(database, { name: "counters", migrations: counterMigrations });
+  return database;
+}
+
+describe.each(engines)("a writer on $engine", ({ createUrl }) => {
+  it("commits what comes at once, each with its result", async () => {
+    const database = await openCounters(await createUrl());
+    const { write } = createWriter(database);
+    const ids = Array.from({ length: 300 }, (_, index) => index);
+    const results = await Promise.all(
+      ids.map((id) =>
+        write(async (tx) => {
+          await tx.insertInto("counters").values({ id, value: id }).execute();
+          return id * 2;
+        }),
+      ),
+    );
+    expect(results).toEqual(ids.map((id) => id * 2));
+    const rows = await database.kysely.selectFrom("counters").select("id").orderBy("id").execute();
+    expect(rows.map(({ id }) => id)).toEqual(ids);
+  });
+
+  it("undoes a failing piece, and that alone", async () => {
+    const database = await openCounters(await createUrl());
+    const { write } = createWriter(database);
+    const insert = (id: number, fail?: "throw" | "violate") =>
+      write(async (tx) => {
+        await tx.insertInto("counters").values({ id, value: id }).execute();
+        if (fail === "throw") throw new Error("changed my mind");
+        if (fail === "violate") await tx.insertInto("counters").values({ id, value: 0 }).execute();
+      });
+    const outcomes = await Promise.allSettled([
+      insert(1),
+      insert(2, "throw"),
+      insert(3),
+      insert(4, "violate"),
+      insert(5),
+    ]);
+
+    expect(outcomes.map(({ status }) => status)).toEqual([
+      "fulfilled",
+      "rejected",
+      "fulfilled",
+      "rejected",
+      "fulfilled",
+    ]);
+    const [, thrown, , violation] = outcomes;
+    expect(thrown).toMatchObject({ reason: { message: "changed my mind" } });
+    expect(violation).toMatchObject({ reason: { kind: "unique-violation", retryable: false } });
+    const rows = await database.kysely.selectFrom("counters").select("id").orderBy("id").execute();
+    expect(rows.map(({ id }) => id)).toEqual([1, 3, 5]);
+  });
+
+  it("lets exactly one of those win that race for a guarded row", async () => {
+    const database = await openCounters(await createUrl());
+    const { write } = createWriter(database);
+    await write((tx) => tx.insertInto("counters").values({ id: 1, value: 0 }).execute());
+    const changes = await Promise.all(
+      Array.from({ length: 40 }, (_, index) =>
+        write((tx) =>
+          tx
+            .updateTable("counters")
+            .set({ value: index + 1 })
+            .where("id", "=", 1)
+            .where("value", "=", 0)
+            .executeTakeFirst(),
+        ),
+      ),
+    );
+    expect(changes.filter(({ numUpdatedRows }) => numUpdatedRows === 1n)).toHaveLength(1);
+  });
+
+  it("resolves no piece before others can read it", async () => {
+    const url = await createUrl();
+    const database = await openCounters(url);
+    const other = await openForTest<CounterSchema>({ url });
+    const { write } = createWriter(database);
+    await Promise.all(
+      Array.from({ length: 50 }, async (_, id) => {
+        await write((tx) => tx.insertInto("counters").values({ id, value: id }).execute());
+        const row = await other.kysely
+          .selectFrom("counters")
+          .selectAll()
+          .where("id", "=", id)
+          .executeTakeFirst();
+        expect(row).toEqual({ id, value: id });
+      }),
+    );
+  });
+
+  it("has on the disk what it resolved, when its process is killed", async () => {
+    const url = await createUrl();
+    const database = await openCounters(url);
+    const child = startTestProcess("write", url);
+    let last = 0;
+    child.on("message", (id) => {
+      last = Number(id);
+    });
+    while (last < 20) await nextMessage(child);
+    await killTestProcess(child);
+
+    const rows = await database.kysely.selectFrom("counters").select("id").orderBy("id").execute();
+    expect(rows.length).toBeGreaterThanOrEqual(last);
+    expect(rows.map(({ id }) => id)).toEqual(rows.map((_, index) => index + 1));
+  });
+
+  it("tells a closed database as an error of every piece", async () => {
+    const database = await openCounters(await createUrl());
+    const { write } = createWriter(database);
+    await database.close();
+    await expect(write((tx) => tx.selectFrom("counters").selectAll().execute())).rejects.toThrow();
+  });
+});
+
+describe("a writer on sqlite", () => {
+  it("lets timers and sockets have their turn between two groups", async () => {
+    const database = await openCounters("sqlite::memory:");
+    const { write } = createWriter(database);
+    let timerRan = false;
+    setTimeout(() => {
+      timerRan = true;
+    }, 1);
+    for (let id = 0; !timerRan; id++) {
+      await write((tx) => tx.insertInto("counters").values({ id, value: id }).execute());
+    }
+    expect(timerRan).toBe(true);
+  });
+});
