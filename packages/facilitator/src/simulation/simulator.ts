@@ -10,11 +10,14 @@ import {
 import type { Reading, SignedTransfer } from "./reading.ts";
 import { simulateSingly } from "./single-calls.ts";
 
+/** Several times what a stablecoin transfer needs, so that a payer with code may check a signature. */
+export const defaultCallGas = 300_000n;
+
 export interface SimulatorOptions {
   rpc: RpcRequester;
   /**
    * Gas that each token call may use, the payer's own check of its signature included. Default
-   * 300,000: several times a stablecoin transfer. The same limit should hold when it is settled.
+   * 300,000. The same limit should hold when it is settled.
    */
   callGas?: bigint | undefined;
   /** Transfers in one RPC request. Default and maximum 64. */
@@ -46,7 +49,6 @@ interface Waiting {
 
 /** How long a node that refused something is not asked for it again. */
 const restrictionMs = 60_000;
-const defaultCallGas = 300_000n;
 
 /** Tries signed transfers by way of `eth_call`. Starts nothing by itself, and needs no closing. */
 export function createSimulator(options: SimulatorOptions): Simulator {

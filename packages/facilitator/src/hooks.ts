@@ -1,0 +1,209 @@
+import type {
+  AnyPaymentPayload,
+  AnyPaymentRequirements,
+  SettleResponse,
+  VerifyResponse,
+} from "@coinslot/protocol";
+import type { Logger } from "./logger.ts";
+
+/** What every hook is told: the two messages, as the caller passed them. */
+export interface HookContext {
+  paymentPayload: AnyPaymentPayload;
+  requirements: AnyPaymentRequirements;
+}
+
+/** With what came of it. */
+export interface ResultContext<Result> extends HookContext {
+  result: Result;
+}
+
+/** With why it came to nothing. */
+export interface FailureContext extends HookContext {
+  error: Error;
+}
+
+/** Refuses a payment: `reason` becomes the `invalidReason` or `errorReason` of the answer. */
+export interface Abort {
+  abort: true;
+  reason: string;
+  message?: string | undefined;
+}
+
+type Awaitable<T> = T | Promise<T>;
+
+/** Runs before; refuses the payment by returning an `Abort`, or by throwing. */
+// biome-ignore lint/suspicious/noConfusingVoidType: most hooks are async functions that return nothing.
+export type BeforeHook = (context: HookContext) => Awaitable<Abort | void>;
+/** Looks on. What it returns or throws changes nothing; a throw is logged. */
+export type ObservingHook<Context> = (context: Context) => Awaitable<unknown>;
+
+/** Every hook that there is. */
+export interface HookSet {
+  onBeforeVerify: BeforeHook;
+  /** Sees valid and invalid payments. */
+  onAfterVerify: ObservingHook<ResultContext<VerifyResponse>>;
+  /** Sees invalid payments, and faults of ours. */
+  onVerifyFailure: ObservingHook<FailureContext>;
+  onBeforeSettle: BeforeHook;
+  /** Sees settled and failed payments, and those whose outcome is not known yet. */
+  onAfterSettle: ObservingHook<ResultContext<SettleResponse>>;
+  /** Sees payments that were not settled, and faults of ours. */
+  onSettleFailure: ObservingHook<FailureContext>;
+}
+
+/** The methods that add a hook and return what they were called on, so that they can be chained. */
+export type HookMethods<Self> = {
+  [Name in keyof HookSet]: (hook: HookSet[Name]) => Self;
+};
+
+export interface Hooks {
+  /** Methods for an object that wants to be chainable: `{ ...hooks.methods(() => self), … }`. */
+  methods<Self>(self: () => Self): HookMethods<Self>;
+  /** Runs `verify` among its hooks. Throws only what `verify` throws. */
+  aroundVerify<Result extends VerifyResponse>(
+    context: HookContext,
+    verify: () => Promise<Result>,
+  ): Promise<Result | VerifyResponse>;
+  /** Runs `settle` among its hooks. Throws only what `settle` throws. */
+  aroundSettle(
+    context: HookContext,
+    settle: () => Promise<SettleResponse>,
+  ): Promise<SettleResponse>;
+}
+
+/**
+ * The hooks of a facilitator. They run in the calling process, in the order in which they were added,
+ * and are waited for. What happens after a crash they do not see: the ledger is the record.
+ *
+ * The rule: before-hooks decide, and fail closed; all others look on, and cannot change what has
+ * happened. A refusal by a before-hook is a result like any other to those that look on.
+ */
+export function createHooks(options: {
+  logger: Logger;
+  /** Hooks to begin with. */
+  hooks?: Partial<HookSet> | undefined;
+}): Hooks {
+  const { logger, hooks = {} } = options;
+  const added: { [Name in keyof HookSet]: HookSet[Name][] } = {
+    onBeforeVerify: listOf(hooks.onBeforeVerify),
+    onAfterVerify: listOf(hooks.onAfterVerify),
+    onVerifyFailure: listOf(hooks.onVerifyFailure),
+    onBeforeSettle: listOf(hooks.onBeforeSettle),
+    onAfterSettle: listOf(hooks.onAfterSettle),
+    onSettleFailure: listOf(hooks.onSettleFailure),
+  };
+
+  /** The first refusal, and nobody is asked after it. */
+  async function decide(
+    name: "onBeforeVerify" | "onBeforeSettle",
+    context: HookContext,
+  ): Promise<{ reason: string; message: string } | undefined> {
+    for (const hook of added[name]) {
+      try {
+        const decision = await hook(context);
+        if (decision?.abort === true) {
+          const { reason, message = "The payment was refused by the seller's own rule." } =
+            decision;
+          return { reason, message };
+        }
+      } catch (err) {
+        logger.error({ err, hook: name }, "a hook threw: the payment is refused");
+        const reason =
+          name === "onBeforeVerify" ? "unexpected_verify_error" : "unexpected_settle_error";
+        return { reason, message: "The seller's own rule could not be applied." };
+      }
+    }
+    return undefined;
+  }
+
+  async function tell<Context>(
+    name: keyof HookSet,
+    observers: readonly ObservingHook<Context>[],
+    context: Context,
+  ): Promise<void> {
+    for (const observe of observers) {
+      try {
+        await observe(context);
+      } catch (err) {
+        logger.error({ err, hook: name }, "a hook threw: nothing is changed by it");
+      }
+    }
+  }
+
+  function tellVerifyFailure(context: HookContext, error: Error): Promise<void> {
+    return tell("onVerifyFailure", added.onVerifyFailure, { ...context, error });
+  }
+
+  function tellSettleFailure(context: HookContext, error: Error): Promise<void> {
+    return tell("onSettleFailure", added.onSettleFailure, { ...context, error });
+  }
+
+  return {
+    methods: (self) => ({
+      onBeforeVerify: adder(added.onBeforeVerify, self),
+      onAfterVerify: adder(added.onAfterVerify, self),
+      onVerifyFailure: adder(added.onVerifyFailure, self),
+      onBeforeSettle: adder(added.onBeforeSettle, self),
+      onAfterSettle: adder(added.onAfterSettle, self),
+      onSettleFailure: adder(added.onSettleFailure, self),
+    }),
+
+    async aroundVerify(context, verify) {
+      const refusal = await decide("onBeforeVerify", context);
+      const result = refusal
+        ? { isValid: false, invalidReason: refusal.reason, invalidMessage: refusal.message }
+        : await orTell(verify, (error) => tellVerifyFailure(context, error));
+      await tell("onAfterVerify", added.onAfterVerify, { ...context, result });
+      if (!result.isValid) {
+        const { invalidReason, invalidMessage } = result;
+        await tellVerifyFailure(context, describe(invalidReason, invalidMessage));
+      }
+      return result;
+    },
+
+    async aroundSettle(context, settle) {
+      const refusal = await decide("onBeforeSettle", context);
+      const result = refusal
+        ? {
+            success: false,
+            errorReason: refusal.reason,
+            errorMessage: refusal.message,
+            transaction: "",
+            network: context.requirements.network,
+          }
+        : await orTell(settle, (error) => tellSettleFailure(context, error));
+      await tell("onAfterSettle", added.onAfterSettle, { ...context, result });
+      if (!result.success) {
+        await tellSettleFailure(context, describe(result.errorReason, result.errorMessage));
+      }
+      return result;
+    },
+  };
+}
+
+function listOf<T>(hook: T | undefined): T[] {
+  return hook === undefined ? [] : [hook];
+}
+
+function adder<Hook, Self>(hooks: Hook[], self: () => Self): (hook: Hook) => Self {
+  return (hook) => {
+    hooks.push(hook);
+    return self();
+  };
+}
+
+async function orTell<T>(
+  run: () => Promise<T>,
+  tellFailure: (error: Error) => Promise<void>,
+): Promise<T> {
+  try {
+    return await run();
+  } catch (thrown) {
+    await tellFailure(thrown instanceof Error ? thrown : new Error(String(thrown)));
+    throw thrown;
+  }
+}
+
+function describe(reason = "unknown", message?: string): Error {
+  return new Error(message === undefined ? reason : `${reason}: ${message}`);
+}
