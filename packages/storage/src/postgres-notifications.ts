@@ -75,7 +75,7 @@ export function createPostgresNotifications(options: PostgresNotificationsOption
   }
 
   const send = coalesce(async (key) => {
-    const [channel, payload] = JSON.parse(key);
+    const [channel, payload]: [string, string] = JSON.parse(key);
     try {
       await pool.query("select pg_notify($1, $2)", [channel, payload]);
     } catch (cause) {

@@ -1,8 +1,14 @@
+import { sql } from "kysely";
 import { describe, expect, it } from "vitest";
 import { migrate } from "./migrate.ts";
-import { engines, openForTest } from "./testing/engines.ts";
+import { createSqliteUrl, engines, openForTest } from "./testing/engines.ts";
 import { killTestProcess, nextMessage, startTestProcess } from "./testing/process.ts";
-import { type CounterSchema, counterMigrations } from "./testing/schema.ts";
+import {
+  type AmountSchema,
+  amountMigrations,
+  type CounterSchema,
+  counterMigrations,
+} from "./testing/schema.ts";
 import { createWriter } from "./writer.ts";
 
 async function openCounters(url: string) {
@@ -133,5 +139,35 @@ describe("a writer on sqlite", () => {
       await write((tx) => tx.insertInto("counters").values({ id, value: id }).execute());
     }
     expect(timerRan).toBe(true);
+  });
+
+  it("keeps every promise when the disk is full, and goes on when there is room again", async () => {
+    const url = await createSqliteUrl();
+    const database = await openForTest<AmountSchema>({ url });
+    await migrate(database, { name: "amounts", migrations: amountMigrations });
+    const { write } = createWriter(database);
+    const amount = database.dialect.amount.encode(1n);
+    const insert = (id: number) =>
+      write((tx) =>
+        tx
+          .insertInto("amounts")
+          .values({ id, amount, note: "x".repeat(3_000) })
+          .execute(),
+      );
+    const limitPages = (pages: number) =>
+      sql.raw(`pragma max_page_count = ${pages}`).execute(database.kysely);
+    await limitPages(20);
+    const ids = Array.from({ length: 60 }, (_, id) => id);
+    const outcomes = await Promise.allSettled(ids.map(insert));
+    const kept = ids.filter((id) => outcomes[id]?.status === "fulfilled");
+    const stored = await database.kysely.selectFrom("amounts").select("id").orderBy("id").execute();
+    expect(stored.map(({ id }) => id)).toEqual(kept);
+    const refused = outcomes.filter((outcome) => outcome.status === "rejected");
+    expect(refused.length).toBeGreaterThan(0);
+    for (const { reason } of refused) {
+      expect(reason).toMatchObject({ kind: "storage-full", retryable: true });
+    }
+    await limitPages(10_000);
+    await insert(1_000);
   });
 });

@@ -8,8 +8,8 @@ type Work<Schema, Result> = (transaction: Transaction<Schema>) => Promise<Result
 export interface Writer<Schema> {
   /**
    * Runs `work` in a transaction and resolves with its result once that is committed. If `work` throws, its effects
-   * are undone, and nobody else's. It must await its own queries and nothing else: others wait for it. The shape of
-   * an error is that of `Database.transaction`.
+   * are undone, and nobody else's. It must await its own queries and nothing else: others wait for it.
+   * The kinds of errors are those of `Database.transaction`.
    */
   write<Result>(work: Work<Schema, Result>): Promise<Result>;
 }
@@ -82,8 +82,8 @@ const rollback = sql`rollback to piece`;
 
 /**
  * An error of `work` undoes `work`, and is told after the commit like a result: it may follow from what another
- * piece of the group has written. An error of the savepoint itself (the disk is full, and SQLite has ended the
- * transaction) is thrown, and fails the group.
+ * piece of the group has written. If the savepoint is gone, since SQLite ends the whole transaction when the disk is
+ * full, the error is thrown, and fails the group.
  */
 function inSavepoint<Schema, Result>(
   work: Work<Schema, Result>,
@@ -97,7 +97,9 @@ function inSavepoint<Schema, Result>(
       tell = () => caller.resolve(result);
     } catch (error) {
       tell = () => caller.reject(error);
-      await rollback.execute(tx);
+      await rollback.execute(tx).catch(() => {
+        throw error;
+      });
     }
     await release.execute(tx);
     return tell;
