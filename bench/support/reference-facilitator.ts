@@ -2,7 +2,14 @@ import type { Devnet } from "@coinslot/devnet";
 import { x402Facilitator } from "@x402/core/facilitator";
 import { toFacilitatorEvmSigner } from "@x402/evm";
 import { ExactEvmScheme } from "@x402/evm/exact/facilitator";
-import { createNonceManager, createWalletClient, type Hex, http, publicActions } from "viem";
+import {
+  type Chain,
+  createNonceManager,
+  createWalletClient,
+  type Hex,
+  http,
+  publicActions,
+} from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { jsonRpc } from "viem/nonce";
 

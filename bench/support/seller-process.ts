@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { paymentMiddleware as coinslotMiddleware } from "@coinslot/express";
 import { createFacilitator } from "@coinslot/facilitator";
-import type { PaymentRequirements } from "@coinslot/protocol";
+import { type PaymentRequirements, supportedSchema } from "@coinslot/protocol";
 import { ExactEvmScheme } from "@x402/evm/exact/server";
 import { paymentMiddleware as referenceMiddleware, x402ResourceServer } from "@x402/express";
 import express, { type RequestHandler } from "express";
@@ -74,10 +74,7 @@ async function createGate(): Promise<RequestHandler | undefined> {
       const resourceServer = new x402ResourceServer({
         verify: (payload, requirements) => facilitator.verify(payload, requirements),
         settle: (payload, requirements) => facilitator.settle(payload, requirements),
-        getSupported: async () => {
-          const supported = facilitator.getSupported();
-          return { ...supported, kinds: supported.kinds.map((kind) => ({ ...kind, network })) };
-        },
+        getSupported: async () => supportedSchema.parse(facilitator.getSupported()),
       }).register(network, new ExactEvmScheme());
       const accepts = { scheme: "exact", network, payTo, price: { amount, asset, extra } };
       return referenceMiddleware({ "GET /weather": { accepts } }, resourceServer);

@@ -2,6 +2,7 @@ import { createPayingFetch, receiptOf } from "@coinslot/client";
 import { type Devnet, startDevnet } from "@coinslot/devnet";
 import { facilitatorRouter } from "@coinslot/express";
 import type { CoinslotFacilitator } from "@coinslot/facilitator";
+import { supportedSchema } from "@coinslot/protocol";
 import { type FacilitatorClient, HTTPFacilitatorClient } from "@x402/core/server";
 import { ExactEvmScheme } from "@x402/evm/exact/server";
 import { paymentMiddleware, x402ResourceServer } from "@x402/express";
@@ -77,7 +78,7 @@ describe("@x402/express", () => {
     const seller = await startReferenceSeller({
       verify: (payload, requirements) => reference.verify(payload, requirements),
       settle: (payload, requirements) => reference.settle(payload, requirements),
-      getSupported: async () => reference.getSupported(),
+      getSupported: async () => supportedSchema.parse(reference.getSupported()),
     });
     const pay = createPayingFetch({
       account: devnet.accounts.buyer,
