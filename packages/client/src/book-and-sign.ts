@@ -1,0 +1,61 @@
+import { headerName, type Offer } from "@coinslot/protocol";
+import { bytesToHex } from "viem";
+import { type Candidate, refuse } from "./choose-requirements.ts";
+import { OfferRefusedError, type Refusal } from "./offer-refused-error.ts";
+import type { PayingFetchContext } from "./paying-fetch-options.ts";
+import { releaseBooking } from "./release-booking.ts";
+import type { RepeatableRequest } from "./repeatable-request.ts";
+import { draftTerms, signPayment } from "./sign-payment.ts";
+import type { SignedPayment } from "./signed-payment.ts";
+
+/**
+ * Books and signs the first of the candidates for which the budget has room.
+ *
+ * @throws OfferRefusedError `over_budget` when it has room for none; PaymentError when the budget
+ * cannot be kept or the account does not sign; the signal's reason when the caller aborted. Whatever
+ * it throws, no payment is left, and none is booked.
+ */
+export async function bookAndSign(
+  context: PayingFetchContext,
+  wanted: {
+    candidates: readonly Candidate[];
+    offer: Offer;
+    request: RepeatableRequest;
+    /** Where the payment will be sent. */
+    url: URL;
+  },
+): Promise<SignedPayment> {
+  const { account, budget, onPayment } = context;
+  const { request, url } = wanted;
+  const { host } = url;
+  const idempotencyKey =
+    request.headers.get(headerName.idempotencyKey) ?? bytesToHex(context.randomBytes(32)).slice(2);
+  const refusals: Refusal[] = [];
+
+  for (const candidate of wanted.candidates) {
+    const { asset, amount } = candidate;
+    const now = context.now();
+    const terms = draftTerms({ ...context, candidate, payer: account.address, now });
+    const { network, payer, nonce, validBefore } = terms;
+    const id = { network, asset: terms.asset, payer, nonce };
+    request.signal?.throwIfAborted();
+    // Before signing: parallel requests, and this one after a crash, find the amount taken.
+    const booked = await budget.book({ id, validBefore, asset, amount, host: url.hostname });
+    if (!booked.ok) {
+      refusals.push(refuse(candidate, "over_budget", booked.message));
+      continue;
+    }
+    onPayment({ state: "booked", host, terms });
+    try {
+      request.signal?.throwIfAborted();
+      const payment = await signPayment({ ...wanted, account, candidate, terms, idempotencyKey });
+      onPayment({ state: "signed", host, terms });
+      request.signal?.throwIfAborted();
+      return payment;
+    } catch (error) {
+      await releaseBooking(context, host, terms);
+      throw error;
+    }
+  }
+  throw new OfferRefusedError(refusals);
+}

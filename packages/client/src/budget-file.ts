@@ -1,0 +1,92 @@
+import { open, readFile, rename } from "node:fs/promises";
+import { dirname, resolve } from "node:path";
+import { type BudgetState, budgetStateSchema, emptyBudget } from "./budget-state.ts";
+import type { BudgetStore } from "./budget-store.ts";
+import { type FileLockOptions, withFileLock } from "./file-lock.ts";
+import { PaymentError } from "./payment-error.ts";
+
+/**
+ * Keeps a budget in a JSON file that any number of processes may share. A file that is not there
+ * is an empty budget; one that cannot be understood is never overwritten, and nothing is paid.
+ */
+export function createFileStore(file: string, lockOptions: FileLockOptions = {}): BudgetStore {
+  const path = resolve(file);
+  return {
+    update: (change) =>
+      withFileLock(
+        path,
+        async () => {
+          const before = await readState(path);
+          const { state, result } = change(before);
+          if (state !== before) await writeState(path, state);
+          return result;
+        },
+        lockOptions,
+      ),
+  };
+}
+
+async function readState(path: string): Promise<BudgetState> {
+  let text: string;
+  try {
+    text = await readFile(path, "utf8");
+  } catch (cause) {
+    if (hasCode(cause, "ENOENT")) return emptyBudget;
+    throw new PaymentError("budget_file_unavailable", "The budget file cannot be read", { cause });
+  }
+  const parsed = budgetStateSchema.safeParse(parseJson(text));
+  if (parsed.success) return parsed.data;
+  throw new PaymentError(
+    "budget_file_corrupt",
+    "The budget file is not one: repair it, or remove it to begin the day anew",
+  );
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+// A reader, or a crash at any moment, finds either the old state or the new one: the new one is
+// complete on disk before it takes the name, and the name is on disk before anything is signed.
+async function writeState(path: string, state: BudgetState): Promise<void> {
+  const temporary = `${path}.tmp`;
+  const text = JSON.stringify(
+    state,
+    (_key, value: unknown) => (typeof value === "bigint" ? value.toString() : value),
+    1,
+  );
+  try {
+    const handle = await open(temporary, "w", 0o600);
+    try {
+      await handle.writeFile(`${text}\n`);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await rename(temporary, path);
+    await syncDirectory(dirname(path));
+  } catch (cause) {
+    throw new PaymentError("budget_file_unavailable", "The budget file cannot be written", {
+      cause,
+    });
+  }
+}
+
+async function syncDirectory(path: string): Promise<void> {
+  // Windows has no such call, and keeps renames in its journal.
+  if (process.platform === "win32") return;
+  const handle = await open(path, "r");
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+function hasCode(error: unknown, code: string): boolean {
+  return error instanceof Error && "code" in error && error.code === code;
+}

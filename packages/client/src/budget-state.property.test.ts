@@ -1,0 +1,136 @@
+import fc from "fast-check";
+import { bytesToHex } from "viem";
+import { describe, expect, it } from "vitest";
+import { bookedIn, emptyBudget } from "./budget-state.ts";
+import type { BudgetStore } from "./budget-store.ts";
+import { createMemoryStore } from "./budget-store.ts";
+import { createSpendingBudget } from "./spending-budget.ts";
+import { inPot, type Pot, type SpendableAsset } from "./spending-policy.ts";
+
+const hourMs = 3_600_000;
+const dayMs = 24 * hourMs;
+
+function assetIn(pot: Pot, decimals: number): SpendableAsset {
+  const address = `0x${"11".repeat(20)}` as const;
+  return { network: "eip155:9745", address, name: "T", version: "1", decimals, pot };
+}
+
+function nonceOf(index: number): `0x${string}` {
+  return bytesToHex(new Uint8Array(32).fill(index));
+}
+
+/** A store that shows its state. */
+function createOpenStore() {
+  const store: BudgetStore = createMemoryStore();
+  const read = () => store.update((state) => ({ state, result: state }));
+  return { store, read };
+}
+
+const limits = fc
+  .tuple(
+    fc.bigInt({ min: 0n, max: 100n }),
+    fc.bigInt({ min: 0n, max: 100n }),
+    fc.bigInt({ min: 0n, max: 100n }),
+  )
+  .map(([perPayment, b, c]) => ({ perPayment, perHost: b, perDay: c }));
+
+const step = fc.record({
+  afterMs: fc.integer({ min: 0, max: 6 * hourMs }),
+  host: fc.constantFrom("a", "b", "c"),
+  amount: fc.bigInt({ min: 0n, max: 60n }),
+  end: fc.constantFrom("settle", "release", "leave"),
+});
+
+describe("a budget", () => {
+  it("never lets the bookings of any day exceed a limit, whatever is booked and ended", async () => {
+    await fc.assert(
+      fc.asyncProperty(limits, fc.array(step, { maxLength: 40 }), async (limits, steps) => {
+        const pot: Pot = { name: "p", decimals: 2, limits };
+        const asset = assetIn(pot, 2);
+        const { store } = createOpenStore();
+        let now = 1_700_000_000_000;
+        const budget = createSpendingBudget({ store, now: () => now, findUnused: async () => [] });
+        const kept: { at: number; host: string; amount: bigint }[] = [];
+
+        for (const [index, { afterMs, host, amount, end }] of steps.entries()) {
+          now += afterMs;
+          const nonce = nonceOf(index);
+          const id = { network: asset.network, asset: asset.address, payer: asset.address, nonce };
+          const booked = await budget.book({ id, validBefore: 0, asset, amount, host });
+          if (!booked.ok) continue;
+          expect(amount).toBeLessThanOrEqual(limits.perPayment);
+          const ofDay = [...kept, { at: now, host, amount }].filter(({ at }) => at > now - dayMs);
+          const sum = (entries: typeof ofDay) =>
+            entries.reduce((all, each) => all + each.amount, 0n);
+          expect(sum(ofDay)).toBeLessThanOrEqual(limits.perDay);
+          expect(sum(ofDay.filter((each) => each.host === host))).toBeLessThanOrEqual(
+            limits.perHost,
+          );
+          if (end === "settle") await budget.settle(nonce);
+          if (end === "release") await budget.release(nonce);
+          else kept.push({ at: now, host, amount });
+        }
+      }),
+    );
+  });
+
+  it("has room again for exactly what was released, and for all of it after a day and an hour", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 20 }), async (steps) => {
+        const most = 10_000n;
+        const pot: Pot = {
+          name: "p",
+          decimals: 2,
+          limits: { perPayment: most, perHost: most, perDay: most },
+        };
+        const asset = assetIn(pot, 2);
+        const { store, read } = createOpenStore();
+        let now = 1_700_000_000_000;
+        const budget = createSpendingBudget({ store, now: () => now, findUnused: async () => [] });
+        const book = (index: number, amount: bigint, host: string) => {
+          const nonce = nonceOf(index);
+          const id = { network: asset.network, asset: asset.address, payer: asset.address, nonce };
+          return budget.book({ id, validBefore: 0, asset, amount, host });
+        };
+        let kept = 0n;
+        for (const [index, { host, amount, end }] of steps.entries()) {
+          await book(index, amount, host);
+          if (end === "settle") await budget.settle(nonceOf(index));
+          if (end === "release") await budget.release(nonceOf(index));
+          else kept += amount;
+        }
+        expect(bookedIn(await read(), "p")).toBe(kept);
+        expect((await book(100, most - kept + 1n, "a")).ok).toBe(false);
+        expect((await book(101, most - kept, "a")).ok).toBe(true);
+        now += dayMs + hourMs;
+        expect((await book(102, most, "a")).ok).toBe(true);
+        await budget.release(nonceOf(102));
+        expect(await read()).toEqual(emptyBudget);
+      }),
+    );
+  });
+});
+
+describe("an amount in its pot", () => {
+  it("is never less than it was, and exact wherever it can be said exactly", () => {
+    const limits = { perPayment: 0n, perHost: 0n, perDay: 0n };
+    fc.assert(
+      fc.property(
+        fc.bigInt({ min: 0n, max: 2n ** 256n - 1n }),
+        fc.bigInt({ min: 0n, max: 2n ** 256n - 1n }),
+        fc.integer({ min: 0, max: 77 }),
+        (a, b, decimals) => {
+          const asset = assetIn({ name: "usd", decimals: 18, limits }, decimals);
+          const inUnits = inPot(asset, a);
+          // Compared as fractions: inUnits / 10^18 against a / 10^decimals.
+          const left = inUnits * 10n ** BigInt(decimals);
+          const right = a * 10n ** 18n;
+          expect(left).toBeGreaterThanOrEqual(right);
+          expect(left - right).toBeLessThan(10n ** BigInt(decimals));
+          if (decimals <= 18) expect(left).toBe(right);
+          expect(inPot(asset, a) + inPot(asset, b)).toBeGreaterThanOrEqual(inPot(asset, a + b));
+        },
+      ),
+    );
+  });
+});

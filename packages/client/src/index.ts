@@ -1,0 +1,12 @@
+export type { RpcUrls } from "./chain-reader.ts";
+export { OfferRefusedError, type Refusal, type RefusalCode } from "./offer-refused-error.ts";
+export { OutcomeUnclearError } from "./outcome-unclear-error.ts";
+export type { PayerOptions, PayingAccount } from "./payer.ts";
+export { createPayingFetch, type PayingFetch } from "./paying-fetch.ts";
+export type { PayingFetchOptions } from "./paying-fetch-options.ts";
+export { PaymentError, type PaymentErrorCode } from "./payment-error.ts";
+export type { PaymentEvent, PaymentState } from "./payment-event.ts";
+export { type PaymentOutcome, paymentOf, receiptOf } from "./payment-outcome.ts";
+export { type PaymentTerms, type SignedPayment, signedPaymentSchema } from "./signed-payment.ts";
+export type { Budget, BudgetAsset, SpendingLimits } from "./spending-policy.ts";
+export type { TopUp, TopUpNeed, TopUpRequest } from "./top-up.ts";

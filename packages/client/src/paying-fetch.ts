@@ -1,0 +1,140 @@
+import { headerName, isSameAddress } from "@coinslot/protocol";
+import { bookAndSign } from "./book-and-sign.ts";
+import { type Candidate, chooseRequirements } from "./choose-requirements.ts";
+import { deliverPayment } from "./deliver-payment.ts";
+import { findFunds } from "./find-funds.ts";
+import { OfferRefusedError } from "./offer-refused-error.ts";
+import { checkResource, findPaidUrl } from "./paid-url.ts";
+import {
+  type PayingFetchContext,
+  type PayingFetchOptions,
+  readOptions,
+} from "./paying-fetch-options.ts";
+import { PaymentError } from "./payment-error.ts";
+import { readOffer } from "./read-offer.ts";
+import {
+  checkRepeatable,
+  hashBody,
+  type RepeatableRequest,
+  readRequest,
+  toInit,
+} from "./repeatable-request.ts";
+import { type SignedPayment, signedPaymentSchema } from "./signed-payment.ts";
+import { toTopUpNeed } from "./top-up.ts";
+
+/** A `fetch` that pays. It may be used wherever `fetch` is. */
+export interface PayingFetch {
+  /**
+   * As `fetch`; but a 402 answer that offers a way to pay, within the budget and for which there are
+   * funds, is paid and answered with what was bought. `receiptOf` tells the seller's receipt.
+   *
+   * A payment that the seller rejects comes back as its 402 response, and so does a 402 that is no
+   * offer of x402. An answer to a paid request that redirects is returned as it is.
+   *
+   * @throws PaymentError for every offer that is not paid, and for a payment whose outcome is not
+   * known; else what `fetch` throws. Aborted before a payment is sent, it throws the signal's reason.
+   */
+  (input: string | URL | Request, init?: RequestInit): Promise<Response>;
+
+  /**
+   * Sends a payment again whose outcome was unclear, with the same request that it was made for.
+   * Signs nothing and books nothing: it never pays twice.
+   *
+   * @throws PaymentError as above, and `request_mismatch` if this is another request.
+   */
+  resume(
+    payment: SignedPayment,
+    input: string | URL | Request,
+    init?: RequestInit,
+  ): Promise<Response>;
+}
+
+/**
+ * Creates a `fetch` that pays.
+ *
+ * @throws PaymentError `invalid_configuration`, which names everything that is wrong at once.
+ */
+export function createPayingFetch(options: PayingFetchOptions): PayingFetch {
+  const context = readOptions(options);
+  return Object.assign(
+    async function payingFetch(input: string | URL | Request, init?: RequestInit) {
+      const request = await readRequest(input, init, context.maxBodyBytes);
+      return payIfAsked(context, request);
+    },
+    {
+      async resume(given: SignedPayment, input: string | URL | Request, init?: RequestInit) {
+        const request = await readRequest(input, init, context.maxBodyBytes);
+        checkRepeatable(request, context.maxBodyBytes);
+        const payment = checkPaymentFor(request, given);
+        return deliverPayment(context, { request, payment, wasSent: true });
+      },
+    },
+  );
+}
+
+async function payIfAsked(
+  context: PayingFetchContext,
+  request: RepeatableRequest,
+  toppedUpFor?: readonly Candidate[],
+): Promise<Response> {
+  const response = await context.fetch(request.url.href, toInit(request));
+  if (response.status !== 402 || carriesPayment(request.headers)) return response;
+  const offer = await readOffer(response);
+  if (offer === undefined) return response;
+  await response.body?.cancel();
+
+  const { account, assets, chains, allowInsecureHttp, maxBodyBytes, topUp } = context;
+  const url = findPaidUrl({ request, response, allowInsecureHttp });
+  checkRepeatable(request, maxBodyBytes);
+  const { networks } = chains;
+  const { candidates, refusals } = chooseRequirements({ offer, assets, networks });
+  for (const { offered } of candidates) checkResource(offer, offered, url);
+  if (toppedUpFor) checkNoWorse(candidates, toppedUpFor);
+
+  const found = await findFunds({ candidates, payer: account.address, chains });
+  if (found.funded.length > 0) {
+    const payment = await bookAndSign(context, { candidates: found.funded, offer, request, url });
+    return deliverPayment(context, { request, payment, wasSent: false });
+  }
+  if (topUp && !toppedUpFor && found.shortfalls.length > 0) {
+    const needs = found.shortfalls.map(toTopUpNeed);
+    const { signal } = request;
+    const isThere = await topUp({ payer: account.address, host: url.host, needs, signal });
+    if (isThere) return payIfAsked(context, request, candidates);
+  }
+  throw new OfferRefusedError([...refusals, ...found.refusals]);
+}
+
+// A request that already brings a payment is somebody else's to see through.
+function carriesPayment(headers: Headers): boolean {
+  return headers.has(headerName.payment) || headers.has(headerName.paymentSignature);
+}
+
+// What funds were fetched for is what the caller agreed to: same token, same recipient, no dearer.
+function checkNoWorse(candidates: readonly Candidate[], before: readonly Candidate[]): void {
+  const isKnown = (candidate: Candidate) =>
+    before.some(
+      (earlier) =>
+        earlier.asset === candidate.asset &&
+        candidate.amount <= earlier.amount &&
+        isSameAddress(earlier.offered.requirements.payTo, candidate.offered.requirements.payTo),
+    );
+  if (candidates.every(isKnown)) return;
+  throw new PaymentError("offer_changed", "The seller changed its offer during the top-up");
+}
+
+function checkPaymentFor(request: RepeatableRequest, given: SignedPayment): SignedPayment {
+  const parsed = signedPaymentSchema.safeParse(given);
+  if (!parsed.success) {
+    throw new PaymentError("request_mismatch", "What is to be resumed is no signed payment");
+  }
+  const payment = parsed.data;
+  const { method, url, bodyHash } = payment.request;
+  const isSame =
+    method === request.method &&
+    url === request.url.href &&
+    bodyHash === hashBody(request) &&
+    new URL(payment.sendTo).origin === request.url.origin;
+  if (isSame) return payment;
+  throw new PaymentError("request_mismatch", "The payment was made for another request");
+}

@@ -1,0 +1,59 @@
+/**
+ * Why a fetch that pays did not return a response. Only for `outcome_unclear` may money have moved;
+ * every other code means that no signed payment has left this process.
+ */
+export type PaymentErrorCode =
+  /** What was given to `createPayingFetch` cannot work. */
+  | "invalid_configuration"
+  /** The body is longer than what is kept for sending it again. */
+  | "body_too_large"
+  /** Payment is asked for over plain HTTP, by a host that is not this machine. */
+  | "insecure_url"
+  /** The offer came from another origin, or after a redirect that a payment cannot follow. */
+  | "redirected"
+  /** The offer is for a resource on another host. */
+  | "resource_mismatch"
+  /** No entry of the offer is in a scheme and on a network in which this payer pays. */
+  | "unsupported_offer"
+  /** The budget names no such token. */
+  | "unknown_asset"
+  /** What the offer says of a token contradicts what is known of it. */
+  | "asset_mismatch"
+  /** Above what may be spent for one payment, at one host, or in a day. */
+  | "over_budget"
+  /** No offered network has the funds. */
+  | "insufficient_funds"
+  /** No configured RPC endpoint told the balance. */
+  | "balance_unreadable"
+  /** After a top-up, the seller asks for something else than before. */
+  | "offer_changed"
+  /** The account did not sign. */
+  | "signing_failed"
+  /** With what the seller wants repeated, the payment is too long for a header. */
+  | "payment_too_large"
+  /** The seller could not be connected to with the payment. */
+  | "unreachable"
+  /** The budget file cannot be understood. */
+  | "budget_file_corrupt"
+  /** The budget file cannot be read, locked or written. */
+  | "budget_file_unavailable"
+  /** The payment to resume was made for another request. */
+  | "request_mismatch"
+  /** The payment was sent, and nobody said what became of it. */
+  | "outcome_unclear";
+
+/** The one base of all errors of a fetch that pays. No message holds a key, a URL or a signature. */
+export class PaymentError extends Error {
+  override readonly name: string = "PaymentError";
+  readonly code: PaymentErrorCode;
+
+  constructor(code: PaymentErrorCode, message: string, options: { cause?: unknown } = {}) {
+    super(message, options);
+    this.code = code;
+  }
+
+  /** Whether the payer's tokens may have moved, or still may. */
+  get moneyMayHaveMoved(): boolean {
+    return this.code === "outcome_unclear";
+  }
+}

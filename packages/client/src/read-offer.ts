@@ -1,0 +1,52 @@
+import {
+  DecodeError,
+  decodePaymentRequired,
+  headerName,
+  type Offer,
+  parsePaymentRequiredV1,
+} from "@coinslot/protocol";
+
+/** Largest body that is looked into for an offer of version 1. */
+const maxBodyBytes = 262_144;
+
+/**
+ * The offer of a 402 answer: version 2 from its header, else version 1 from its body. The response
+ * can still be read afterwards.
+ *
+ * @returns `undefined` when the answer is no x402 offer.
+ */
+export async function readOffer(response: Response): Promise<Offer | undefined> {
+  const header = response.headers.get(headerName.paymentRequired);
+  const fromHeader =
+    header === null ? undefined : unlessUnreadable(() => decodePaymentRequired(header));
+  if (fromHeader) return fromHeader;
+  const text = await readText(response.clone());
+  return text === undefined
+    ? undefined
+    : unlessUnreadable(() => parsePaymentRequiredV1(JSON.parse(text)));
+}
+
+function unlessUnreadable(read: () => Offer): Offer | undefined {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof DecodeError || error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
+async function readText(response: Response): Promise<string | undefined> {
+  if (response.body === null) return undefined;
+  const decoder = new TextDecoder();
+  const reader = response.body.getReader();
+  let text = "";
+  for (let length = 0; length <= maxBodyBytes; ) {
+    const { done, value } = await reader.read();
+    if (done) return text + decoder.decode();
+    length += value.byteLength;
+    text += decoder.decode(value, { stream: true });
+  }
+  // Not awaited: a copy is only cancelled when the response itself has come to its end, too.
+  void reader.cancel().catch(() => undefined);
+  return undefined;
+}

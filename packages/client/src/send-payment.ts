@@ -1,0 +1,149 @@
+import { headerName } from "@coinslot/protocol";
+import { OutcomeUnclearError } from "./outcome-unclear-error.ts";
+import { PaymentError } from "./payment-error.ts";
+import type { PaymentOutcome } from "./payment-outcome.ts";
+import { type Answer, readAnswer } from "./read-answer.ts";
+import { type RepeatableRequest, toInit } from "./repeatable-request.ts";
+import { readRetryAfter } from "./retry-after.ts";
+import type { SignedPayment } from "./signed-payment.ts";
+
+/** How long and how often a payment is sent. */
+export interface Persistence {
+  /** How often the same payment is sent at most. */
+  maxAttempts: number;
+  /** How long one attempt may take until its headers have arrived. */
+  attemptTimeoutMs: number;
+  /** The longest pause between two attempts; a seller that asks for a longer one is not waited for. */
+  maxWaitMs: number;
+}
+
+/** What happened to one attempt. */
+type Attempt =
+  | { kind: "answered"; response: Response; answer: Answer }
+  /** `wasSent` is false only if no connection came about. */
+  | { kind: "failed"; cause: unknown; wasSent: boolean };
+
+const firstPauseMs = 500;
+/**
+ * Sends a payment until the seller has decided: the same one each time, never another. Redirects
+ * are not followed, so the payment goes to its own URL alone.
+ *
+ * @throws OutcomeUnclearError when it was sent and nobody said what became of it, also when the
+ * caller aborted meanwhile (the reason is its `cause`).
+ * @throws PaymentError `unreachable` when no attempt came as far as a connection.
+ */
+export async function sendPayment(options: {
+  payment: SignedPayment;
+  request: RepeatableRequest;
+  /** Whether the payment was sent before this call. */
+  wasSent: boolean;
+  fetch: typeof fetch;
+  persistence: Persistence;
+  now: () => number;
+  wait: (ms: number, signal?: AbortSignal) => Promise<void>;
+  onSend: (attempt: number) => void;
+}): Promise<{ response: Response; outcome: PaymentOutcome }> {
+  const { payment, request, persistence, now, wait, onSend } = options;
+  const deadline = payment.terms.validBefore * 1000;
+  let { wasSent } = options;
+
+  for (let count = 1; ; count += 1) {
+    onSend(count);
+    const attempt = await tryOnce(options);
+    if (attempt.kind === "answered" && attempt.answer.kind === "final") {
+      const { state, receipt, reason } = attempt.answer;
+      return { response: attempt.response, outcome: { state, payment, receipt, reason } };
+    }
+    wasSent ||= attempt.kind === "answered" || attempt.wasSent;
+    if (attempt.kind === "answered") await attempt.response.body?.cancel();
+
+    const asked =
+      attempt.kind === "answered" ? readRetryAfter(attempt.response.headers, now()) : undefined;
+    const pause = asked ?? Math.min(firstPauseMs * 2 ** (count - 1), persistence.maxWaitMs);
+    const isLast =
+      count >= persistence.maxAttempts ||
+      pause > persistence.maxWaitMs ||
+      now() + pause >= deadline;
+    if (isLast || request.signal?.aborted) throw giveUp(payment, request, attempt, asked, wasSent);
+    try {
+      await wait(pause, request.signal);
+    } catch {
+      throw giveUp(payment, request, attempt, asked, wasSent);
+    }
+  }
+}
+
+async function tryOnce(options: {
+  payment: SignedPayment;
+  request: RepeatableRequest;
+  fetch: typeof fetch;
+  persistence: Persistence;
+}): Promise<Attempt> {
+  const { payment, request, persistence } = options;
+  const headers = new Headers(request.headers);
+  headers.set(payment.header.name, payment.header.value);
+  headers.set(headerName.idempotencyKey, payment.idempotencyKey);
+
+  // The time limit is for the headers; afterwards the body may stream as long as it likes.
+  const tooSlow = new AbortController();
+  const timer = setTimeout(
+    () => tooSlow.abort(new DOMException("The seller did not answer in time", "TimeoutError")),
+    persistence.attemptTimeoutMs,
+  );
+  const signals = request.signal ? [request.signal, tooSlow.signal] : [tooSlow.signal];
+  const init: RequestInit = {
+    ...toInit({ ...request, headers }),
+    redirect: "manual",
+    signal: AbortSignal.any(signals),
+  };
+  try {
+    const response = await options.fetch(payment.sendTo, init);
+    clearTimeout(timer);
+    return { kind: "answered", response, answer: await readAnswer(response) };
+  } catch (cause) {
+    return { kind: "failed", cause, wasSent: !isNotConnected(cause) };
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function giveUp(
+  payment: SignedPayment,
+  request: RepeatableRequest,
+  attempt: Attempt,
+  askedMs: number | undefined,
+  wasSent: boolean,
+): PaymentError {
+  const host = new URL(payment.sendTo).host;
+  const cause = request.signal?.aborted
+    ? request.signal.reason
+    : attempt.kind === "failed"
+      ? attempt.cause
+      : undefined;
+  if (!wasSent) {
+    const message = `${host} could not be connected to; the payment was not sent`;
+    return new PaymentError("unreachable", message, { cause });
+  }
+  const status = attempt.kind === "answered" ? attempt.response.status : undefined;
+  const last = status === undefined ? "no answer arrived" : `it answered ${status}`;
+  return new OutcomeUnclearError({
+    message: `A payment was sent to ${host} and its outcome is not known: ${last}`,
+    payment,
+    status,
+    retryAfterSeconds: askedMs === undefined ? undefined : Math.ceil(askedMs / 1000),
+    transaction:
+      attempt.kind === "answered" ? attempt.answer.receipt?.transaction || undefined : undefined,
+    cause,
+  });
+}
+
+// Whatever is not certainly a failure to connect may have reached the seller.
+function isNotConnected(error: unknown): boolean {
+  if (error instanceof AggregateError) return error.errors.every(isNotConnected);
+  if (!(error instanceof Error)) return false;
+  if ("syscall" in error && (error.syscall === "connect" || error.syscall === "getaddrinfo")) {
+    return true;
+  }
+  if ("code" in error && error.code === "UND_ERR_CONNECT_TIMEOUT") return true;
+  return isNotConnected(error.cause);
+}

@@ -1,0 +1,45 @@
+import {
+  addressSchema,
+  amountSchema,
+  bytes32Schema,
+  headerName,
+  maxHeaderLength,
+  networkSchema,
+} from "@coinslot/protocol";
+import { z } from "zod";
+
+/**
+ * A signed payment with all that is needed to send it again, as plain JSON: it can be kept in a
+ * database over a restart. Until `validBefore` it is worth its amount to its recipient, so keep it
+ * like a secret.
+ */
+export const signedPaymentSchema = z.object({
+  /** The request that it pays for. The body is the SHA-256 of its bytes, `""` if there is none. */
+  request: z.object({ method: z.string(), url: z.url(), bodyHash: z.string() }),
+  /** Where it is sent: the URL of the request, or where that was redirected on the same origin. */
+  sendTo: z.url(),
+  /** How the payment travels; its name tells the version of the protocol. */
+  header: z.object({
+    name: z.enum([headerName.payment, headerName.paymentSignature]),
+    value: z.string().max(maxHeaderLength),
+  }),
+  idempotencyKey: z.string(),
+  /** What was authorized. */
+  terms: z.object({
+    network: networkSchema,
+    asset: addressSchema,
+    payer: addressSchema,
+    payTo: addressSchema,
+    /** In the token's smallest unit. */
+    amount: amountSchema,
+    nonce: bytes32Schema,
+    /** Unix seconds. */
+    validBefore: z.number().int(),
+  }),
+});
+
+/** A signed payment with all that is needed to send it again. */
+export type SignedPayment = z.infer<typeof signedPaymentSchema>;
+
+/** What a payment transfers: the part of it that is no secret. */
+export type PaymentTerms = SignedPayment["terms"];

@@ -1,0 +1,124 @@
+import type { AuthorizationId } from "@coinslot/protocol";
+import {
+  type Booking,
+  type BudgetState,
+  bookedIn,
+  forgetOld,
+  hourOf,
+  openBooking,
+  releaseBooking,
+  settleBooking,
+} from "./budget-state.ts";
+import type { BudgetStore } from "./budget-store.ts";
+import type { ChainReader } from "./chain-reader.ts";
+import { inPot, type Pot, type SpendableAsset, showInPot } from "./spending-policy.ts";
+
+/** What a payment wants to book. */
+export interface BookingRequest {
+  id: AuthorizationId;
+  /** Unix seconds. */
+  validBefore: number;
+  asset: SpendableAsset;
+  /** In the token's smallest unit. */
+  amount: bigint;
+  /** Host name, without port: a port is for a seller to choose. */
+  host: string;
+}
+
+/** Either booked, or which limit stands against it. */
+export type Booked = { ok: true } | { ok: false; message: string };
+
+/** Books what is going to be spent, before it is signed. */
+export interface SpendingBudget {
+  /**
+   * Promises the amount if all limits allow it; of two racers for the last cent, one gets it.
+   *
+   * @throws PaymentError when the budget cannot be read or kept. Then nothing is booked.
+   */
+  book(request: BookingRequest): Promise<Booked>;
+  /** The payment is made. Its booking counts until it is a day old. */
+  settle(nonce: string): Promise<void>;
+  /** It is certain that the payment was not made and never will be. */
+  release(nonce: string): Promise<void>;
+}
+
+/** After the end of an authorization, what the chain says of it is believed once this much time has passed. */
+const settledHistorySeconds = 600;
+/** How many expired authorizations are asked about at once. */
+const reclaimedAtOnce = 20;
+
+/** Holds bookings against limits, over a store that may be shared. */
+export function createSpendingBudget(options: {
+  store: BudgetStore;
+  /** Unix milliseconds. */
+  now: () => number;
+  findUnused: ChainReader["findUnused"];
+}): SpendingBudget {
+  const { store, now, findUnused } = options;
+
+  async function tryToBook(request: BookingRequest): Promise<Booked> {
+    const { id, validBefore, asset, amount, host } = request;
+    const hour = hourOf(now());
+    const booking: Booking = {
+      id,
+      validBefore,
+      hour,
+      pot: asset.pot.name,
+      host,
+      amount: inPot(asset, amount),
+    };
+    return store.update<Booked>((before) => {
+      const state = forgetOld(before, now());
+      const message = findExceededLimit(state, booking, asset.pot);
+      if (message !== undefined) return { state, result: { ok: false, message } };
+      return { state: openBooking(state, booking), result: { ok: true } };
+    });
+  }
+
+  // Payments that were refused or lost stay booked until they cannot be made any more. That is
+  // found out when the room is needed, and outside the lock, since a chain may be slow.
+  async function reclaim(pot: string): Promise<boolean> {
+    const latest = Math.floor(now() / 1000) - settledHistorySeconds;
+    const open = await store.update((state) => ({ state, result: state.open }));
+    const expired = open.filter((each) => each.pot === pot && each.validBefore < latest);
+    if (expired.length === 0) return false;
+    const unused = await findUnused(expired.slice(0, reclaimedAtOnce));
+    if (unused.length === 0) return false;
+    await store.update((state) => ({
+      state: unused.reduce((rest, { nonce }) => releaseBooking(rest, nonce), state),
+      result: undefined,
+    }));
+    return true;
+  }
+
+  return {
+    async book(request) {
+      const booked = await tryToBook(request);
+      if (booked.ok || !(await reclaim(request.asset.pot.name))) return booked;
+      return tryToBook(request);
+    },
+    settle: (nonce) =>
+      store.update((state) => ({ state: settleBooking(state, nonce), result: undefined })),
+    release: (nonce) =>
+      store.update((state) => ({ state: releaseBooking(state, nonce), result: undefined })),
+  };
+}
+
+function findExceededLimit(state: BudgetState, booking: Booking, pot: Pot): string | undefined {
+  const { limits } = pot;
+  const exceeds = (limit: bigint, booked: bigint) => booked + booking.amount > limit;
+  const show = (amount: bigint) => showInPot(pot, amount);
+  const wanted = show(booking.amount);
+  if (exceeds(limits.perPayment, 0n)) {
+    return `${wanted} is more than the budget allows for one payment: ${show(limits.perPayment)}`;
+  }
+  const atHost = bookedIn(state, pot.name, booking.host);
+  if (exceeds(limits.perHost, atHost)) {
+    return `${wanted} at ${booking.host}, after ${show(atHost)} in the last day, is more than the budget allows for one host in a day: ${show(limits.perHost)}`;
+  }
+  const inAll = bookedIn(state, pot.name);
+  if (exceeds(limits.perDay, inAll)) {
+    return `${wanted}, after ${show(inAll)} in the last day, is more than the budget allows in a day: ${show(limits.perDay)}`;
+  }
+  return undefined;
+}

@@ -1,0 +1,169 @@
+import {
+  type Address,
+  type Asset,
+  formatMoney,
+  isNetwork,
+  isSameAddress,
+  isWellFormedAddress,
+  knownAsset,
+  type Network,
+  parseMoney,
+  plasma,
+  plasmaUsdt0,
+  stable,
+  stableUsdt0,
+} from "@coinslot/protocol";
+
+/** What may be spent. A day is a rolling one: what was booked in the last 24 hours, counted by the hour. */
+export interface Budget {
+  /** Most for one payment in dollars. Default `"$0.10"`. */
+  perPayment?: string | undefined;
+  /** Most in a day at one host name, in dollars. Default `"$1"`. */
+  perHost?: string | undefined;
+  /** Most in a day, in dollars. Default `"$5"`. */
+  perDay?: string | undefined;
+  /**
+   * The tokens that may be spent, best first; no other is. Default: USDT0 on Plasma and on Stable.
+   */
+  assets?: readonly BudgetAsset[] | undefined;
+  /**
+   * A file that keeps what was spent over restarts, and between processes that share it. Without
+   * one, every `createPayingFetch` counts for itself and in memory.
+   */
+  file?: string | undefined;
+}
+
+/**
+ * A token that may be spent. Either it counts in dollars, together with all others that do (a
+ * dollar stablecoin that is not known here says so by `isDollar`), or it has limits of its own.
+ */
+export interface BudgetAsset extends Asset {
+  network: Network;
+  isDollar?: true | undefined;
+  limits?: SpendingLimits | undefined;
+}
+
+/** Limits in the smallest unit of what they count. */
+export interface SpendingLimits {
+  perPayment: bigint;
+  perHost: bigint;
+  perDay: bigint;
+}
+
+/** What is counted together. */
+export interface Pot {
+  /** `"usd"`, or `<network>/<asset>` for a token with limits of its own. */
+  name: string;
+  decimals: number;
+  limits: SpendingLimits;
+}
+
+/** A token that may be spent, and the pot in which it counts. */
+export interface SpendableAsset extends Asset {
+  network: Network;
+  pot: Pot;
+}
+
+const dollarDecimals = 18;
+const defaultAssets: readonly BudgetAsset[] = [
+  { network: plasma, ...plasmaUsdt0 },
+  { network: stable, ...stableUsdt0 },
+];
+
+/** Reads a budget; tells `problems` what is wrong with it. The assets come in order of preference. */
+export function readBudget(budget: Budget, problems: string[]): SpendableAsset[] {
+  const dollarPot: Pot = {
+    name: "usd",
+    decimals: dollarDecimals,
+    limits: readDollarLimits(budget, problems),
+  };
+  checkLimits("budget", dollarPot, problems);
+  return (budget.assets ?? defaultAssets).map((asset, index) => {
+    const at = `budget.assets[${index}]`;
+    checkAsset(at, asset, problems);
+    const pot = asset.limits === undefined ? dollarPot : ownPot(asset, asset.limits);
+    if (pot !== dollarPot) checkLimits(`${at}.limits`, pot, problems);
+    const { network, address, name, version, decimals } = asset;
+    return { network, address, name, version, decimals, pot };
+  });
+}
+
+/** The asset under an address, if it may be spent. */
+export function findAsset(
+  assets: readonly SpendableAsset[],
+  network: Network,
+  address: Address,
+): SpendableAsset | undefined {
+  return assets.find((asset) => asset.network === network && isSameAddress(asset.address, address));
+}
+
+/** An amount of an asset in the unit of its pot, rounded up. */
+export function inPot(asset: SpendableAsset, amount: bigint): bigint {
+  const shift = asset.pot.decimals - asset.decimals;
+  if (shift >= 0) return amount * 10n ** BigInt(shift);
+  const divisor = 10n ** BigInt(-shift);
+  return (amount + divisor - 1n) / divisor;
+}
+
+/** An amount in the unit of a pot, for people: `"$0.10"`, or a plain number of tokens. */
+export function showInPot(pot: Pot, amount: bigint): string {
+  return `${pot.name === "usd" ? "$" : ""}${formatMoney(amount, pot.decimals)}`;
+}
+
+function readDollarLimits(budget: Budget, problems: string[]): SpendingLimits {
+  const read = (key: keyof SpendingLimits): bigint | undefined => {
+    const text = budget[key];
+    if (text === undefined) return undefined;
+    const amount = text.startsWith("$") ? parseMoney(text, dollarDecimals) : undefined;
+    if (amount === undefined) problems.push(`budget.${key} is no amount such as "$0.10"`);
+    return amount;
+  };
+  // A default gives way to a tighter limit, never to a looser one.
+  const perDay = read("perDay") ?? dollars("$5");
+  const perHost = read("perHost") ?? least(dollars("$1"), perDay);
+  const perPayment = read("perPayment") ?? least(dollars("$0.10"), perHost);
+  return { perPayment, perHost, perDay };
+}
+
+function dollars(text: string): bigint {
+  return parseMoney(text, dollarDecimals) ?? 0n;
+}
+
+function least(a: bigint, b: bigint): bigint {
+  return a < b ? a : b;
+}
+
+function ownPot(asset: BudgetAsset, limits: SpendingLimits): Pot {
+  const name = `${asset.network}/${asset.address.toLowerCase()}`;
+  return { name, decimals: asset.decimals, limits };
+}
+
+function checkLimits(at: string, pot: Pot, problems: string[]): void {
+  const { perPayment, perHost, perDay } = pot.limits;
+  if (perPayment < 0n) problems.push(`${at}.perPayment is negative`);
+  const show = (amount: bigint) => showInPot(pot, amount);
+  // A limit that another one makes unreachable is a mistake in one of the two.
+  if (perPayment > perHost) {
+    problems.push(`${at}.perPayment ${show(perPayment)} is above perHost ${show(perHost)}`);
+  }
+  if (perHost > perDay) {
+    problems.push(`${at}.perHost ${show(perHost)} is above perDay ${show(perDay)}`);
+  }
+}
+
+function checkAsset(at: string, asset: BudgetAsset, problems: string[]): void {
+  if (!isNetwork(asset.network)) problems.push(`${at}.network is not eip155:<chain id>`);
+  if (!isWellFormedAddress(asset.address)) problems.push(`${at}.address is not a valid address`);
+  if (!Number.isInteger(asset.decimals) || asset.decimals < 0 || asset.decimals > 255) {
+    problems.push(`${at}.decimals is not an integer from 0 to 255`);
+  }
+  if (asset.isDollar && asset.limits) problems.push(`${at} has both isDollar and limits`);
+  const known = knownAsset(asset.network);
+  if (known && isSameAddress(known.address, asset.address)) {
+    for (const key of ["name", "version", "decimals"] as const) {
+      if (asset[key] !== known[key]) problems.push(`${at}.${key} is known to be ${known[key]}`);
+    }
+  } else if (!asset.isDollar && !asset.limits) {
+    problems.push(`${at} needs limits of its own, or isDollar: true if it is a dollar stablecoin`);
+  }
+}

@@ -1,0 +1,33 @@
+// Run by a test in processes of its own: each books as often as it can, and prints how often it could.
+import { bytesToHex } from "viem";
+import { createFileStore } from "../budget-file.ts";
+import { createSpendingBudget } from "../spending-budget.ts";
+import { readBudget } from "../spending-policy.ts";
+
+const [file = "", wanted = "0"] = process.argv.slice(2);
+const problems: string[] = [];
+const [asset] = readBudget({ perHost: "$0.05", perDay: "$0.05" }, problems);
+if (asset === undefined || problems.length > 0) throw new Error(problems.join());
+
+const budget = createSpendingBudget({
+  store: createFileStore(file),
+  now: Date.now,
+  findUnused: async () => [],
+});
+const attempts = await Promise.all(
+  Array.from({ length: Number(wanted) }, () =>
+    budget.book({
+      id: {
+        network: asset.network,
+        asset: asset.address,
+        payer: asset.address,
+        nonce: bytesToHex(crypto.getRandomValues(new Uint8Array(32))),
+      },
+      validBefore: Math.floor(Date.now() / 1000) + 300,
+      asset,
+      amount: 1000n,
+      host: "shop.example",
+    }),
+  ),
+);
+process.stdout.write(String(attempts.filter(({ ok }) => ok).length));

@@ -1,0 +1,80 @@
+import { type Devnet, startDevnet } from "@coinslot/devnet";
+import { plasma } from "@coinslot/protocol";
+import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
+import {
+  createPayingFetch,
+  type PayingAccount,
+  type PayingFetch,
+  type PayingFetchOptions,
+  type PaymentEvent,
+} from "../index.ts";
+import { type CountingAccount, countSignatures } from "./counting-account.ts";
+import type { Listening } from "./listen.ts";
+
+/** A chain, a rich buyer, and servers that end with the test. */
+export interface World {
+  devnet(): Devnet;
+  /** The buyer, counting from zero in each test. */
+  account(): CountingAccount;
+  /** What the fetches of this test have told, without their terms. */
+  states(): string[];
+  /** How long the fetches of this test have waited between attempts, in milliseconds. */
+  waits: number[];
+  /** Closes the server after the test. */
+  keep<T extends Listening>(listening: T): T;
+  createFetch(change?: Change): PayingFetch;
+}
+
+type Change = Partial<Omit<PayingFetchOptions, "account" | "seedPhrase" | "privateKey">> & {
+  account?: PayingAccount;
+};
+
+/** Registers the hooks for a test file that needs a chain. */
+export function useWorld(): World {
+  let devnet: Devnet | undefined;
+  let account: CountingAccount | undefined;
+  const servers: Listening[] = [];
+  const events: PaymentEvent[] = [];
+  const waits: number[] = [];
+
+  beforeAll(async () => {
+    devnet = await startDevnet({ chainId: 9745 });
+    await devnet.mint({ to: devnet.accounts.buyer.address, amount: 1_000_000_000n });
+  });
+  afterAll(() => devnet?.stop());
+  beforeEach(() => {
+    account = countSignatures(world.devnet().accounts.buyer);
+    events.length = 0;
+    waits.length = 0;
+  });
+  afterEach(async () => {
+    await Promise.all(servers.splice(0).map((server) => server.close()));
+  });
+
+  const world: World = {
+    devnet: () => devnet ?? unready(),
+    account: () => account ?? unready(),
+    states: () => events.map(({ state }) => state),
+    waits,
+    keep: (listening) => {
+      servers.push(listening);
+      return listening;
+    },
+    createFetch: (change) =>
+      createPayingFetch({
+        account: world.account(),
+        rpcUrls: { [plasma]: world.devnet().rpcUrl },
+        onPayment: (event) => events.push(event),
+        wait: async (ms, signal) => {
+          signal?.throwIfAborted();
+          waits.push(ms);
+        },
+        ...change,
+      }),
+  };
+  return world;
+}
+
+function unready(): never {
+  throw new Error("The world is there only while tests run");
+}
