@@ -1,0 +1,63 @@
+import type { Address, Hash } from "viem";
+import type { IndexedTransfer, TokenName, TransferEvent } from "../transfer.ts";
+import type { TransferPlace } from "./cursor.ts";
+
+/** One page of the transfers of one token into and out of one address. Times are milliseconds, both inclusive. */
+export interface TransfersQuery extends TokenName {
+  /** In lower case. */
+  address: Address;
+  limit: number;
+  fromMs: number;
+  toMs?: number | undefined;
+  sort: "asc" | "desc";
+  /** Where the page before ended: only what comes after it in the order of `sort`. */
+  after?: TransferPlace | undefined;
+}
+
+/** New transfers and retractions of one address after an event. */
+export interface EventsQuery extends TokenName {
+  address: Address;
+  after: number;
+  limit: number;
+}
+
+export interface EventsPage {
+  events: TransferEvent[];
+  /** All events up to this one have been looked at: where to go on. */
+  lastId: number;
+  /** Whether events after `after` have been forgotten: then history has to be read again. */
+  isIncomplete: boolean;
+}
+
+/** How one token of one chain is doing. */
+export interface TokenHealth extends TokenName {
+  isHealthy: boolean;
+  /** Blocks from the newest indexed one to the chain's head. */
+  lag: number | undefined;
+  rpcLatencyMs: number | undefined;
+}
+
+export interface SourceHealth {
+  status: "healthy" | "degraded" | "unhealthy";
+  isDatabaseHealthy: boolean;
+  tokens: readonly TokenHealth[];
+}
+
+/** What the API asks of an indexer: the engine is one, and a test may bring another. */
+export interface TransferSource {
+  /** What is served, in the order of the configuration. */
+  readonly chains: readonly { name: string; tokens: readonly { name: string }[] }[];
+  readTransfers(query: TransfersQuery): Promise<IndexedTransfer[]>;
+  /** All transfers of one token in one transaction, in their order. */
+  readTransactionTransfers(
+    query: TokenName & { transactionHash: Hash },
+  ): Promise<IndexedTransfer[]>;
+  readBalance(query: TokenName & { address: Address }): Promise<bigint>;
+  /** Never rejects: a database that is away is what it tells. */
+  readHealth(): Promise<SourceHealth>;
+  readEvents(query: EventsQuery): Promise<EventsPage>;
+  /** The newest event of all tokens; 0 before the first. */
+  readLastEventId(): Promise<number>;
+  /** Calls back when there may be new events, in this process or another. Returns what ends that. */
+  onEvents(listener: () => void): () => void;
+}
