@@ -1,0 +1,55 @@
+import type { Database } from "@coinslot/storage";
+import { sql } from "kysely";
+import type { KnownToken } from "../store/known-token.ts";
+import { blockOfPosition, LOGS_PER_BLOCK } from "../store/position.ts";
+import type { IndexerSchema } from "../store/schema.ts";
+import type { IndexedTransfer } from "../transfer.ts";
+import { readTransfer, type TransferRow } from "./read-transfer.ts";
+
+/** The transfers of a token, each with its block and with how far its chain is. */
+export function selectIndexedTransfers(
+  { kysely }: Pick<Database<IndexerSchema>, "kysely">,
+  { id, chainId }: KnownToken,
+) {
+  return kysely
+    .selectFrom("indexer_transfers as transfer")
+    .innerJoin("indexer_blocks as block", (join) =>
+      join
+        .on("block.chain_id", "=", chainId)
+        .on("block.number", "=", sql<number>`transfer.position / ${sql.lit(LOGS_PER_BLOCK)}`),
+    )
+    .leftJoin("indexer_chains as chain", "chain.chain_id", "block.chain_id")
+    .where("transfer.token_id", "=", id)
+    .select([
+      "transfer.position",
+      "transfer.transaction_index",
+      "transfer.transfer_index",
+      "transfer.transaction_hash",
+      "transfer.from_address",
+      "transfer.to_address",
+      "transfer.amount",
+      "block.hash as block_hash",
+      "block.timestamp_ms",
+      "chain.head_number",
+      "chain.finalized_number",
+    ]);
+}
+
+/** A row of `selectIndexedTransfers`. */
+export interface IndexedTransferRow extends TransferRow {
+  head_number: number | null;
+  finalized_number: number | null;
+}
+
+export function readIndexedTransfer(
+  row: IndexedTransferRow,
+  context: Parameters<typeof readTransfer>[1],
+): IndexedTransfer {
+  const blockNumber = blockOfPosition(row.position);
+  return {
+    ...readTransfer(row, context),
+    // The head on record may be a moment older than the newest block.
+    confirmations: Math.max(1, (row.head_number ?? 0) - blockNumber + 1),
+    finalized: row.finalized_number !== null && blockNumber <= row.finalized_number,
+  };
+}

@@ -1,0 +1,49 @@
+/** How well something is served: `degraded` answers, but late; `unhealthy` must not be relied upon. */
+export type Health = "healthy" | "degraded" | "unhealthy";
+
+/**
+ * Where a chain is on its way.
+ *
+ * - `waiting`: nobody has followed it yet; the writing process has just started, or cannot reach it.
+ * - `history`: final blocks are being read, range by range.
+ * - `live`: it follows the head, block by block.
+ * - `stopped`: it was reorganised from below finality. Nothing is written until somebody decides.
+ */
+export type ChainState = "waiting" | "history" | "live" | "stopped";
+
+export interface TokenStatus {
+  name: string;
+  /** The last block up to which everything is indexed from the start block on; undefined: nothing yet. */
+  indexedTo: number | undefined;
+  health: Health;
+}
+
+export interface ChainStatus {
+  name: string;
+  chainId: number;
+  state: ChainState;
+  health: Health;
+  /** Why it is not healthy, for an operator. */
+  problem: string | undefined;
+  /** The newest block reported by an endpoint, and the last one that cannot be replaced. */
+  head: number | undefined;
+  finalized: number | undefined;
+  /** How many blocks the slowest token is behind the head. */
+  lagBlocks: number | undefined;
+  /** Time since something new was indexed, on the database's clock. */
+  sinceProgressMs: number | undefined;
+  /** The fastest endpoint's; undefined before the first request, and where this process has not asked. */
+  rpcLatencyMs: number | undefined;
+  /** While in history: transfers per second, and the time left. */
+  eventsPerSecond: number | undefined;
+  secondsLeft: number | undefined;
+  tokens: TokenStatus[];
+}
+
+export interface IndexerStatus {
+  health: Health;
+  /** `writer` follows the chains; `standby` serves, and takes over when the writer is gone. */
+  role: "writer" | "standby";
+  database: "healthy" | "unhealthy";
+  chains: ChainStatus[];
+}

@@ -1,0 +1,27 @@
+/**
+ * Where a transfer stands on its chain, as one whole number: the block's number, and in its lower 21 bits the log's
+ * index. Its order is the order of events, so one column sorts, pages and cuts, and half of every index is saved.
+ * 2^32 blocks of 2^21 logs fill the 53 bits that a number holds exactly.
+ */
+export const LOGS_PER_BLOCK = 2 ** 21;
+const MAX_BLOCK = 2 ** 32 - 1;
+
+/** Throws a `RangeError` on a block or log that no position can hold. */
+export function positionOf(blockNumber: number, logIndex: number): number {
+  if (!isIndex(blockNumber, MAX_BLOCK) || !isIndex(logIndex, LOGS_PER_BLOCK - 1)) {
+    throw new RangeError(`No position for log ${logIndex} of block ${blockNumber}`);
+  }
+  return blockNumber * LOGS_PER_BLOCK + logIndex;
+}
+
+export function blockOfPosition(position: number): number {
+  return Math.floor(position / LOGS_PER_BLOCK);
+}
+
+export function logOfPosition(position: number): number {
+  return position % LOGS_PER_BLOCK;
+}
+
+function isIndex(value: number, max: number): boolean {
+  return Number.isInteger(value) && value >= 0 && value <= max;
+}

@@ -1,0 +1,101 @@
+import type { StoredAmount } from "@coinslot/storage";
+import type { Generated } from "kysely";
+
+/** A chain as the writing process sees it, for every process that serves. Times are the database's. */
+interface ChainsTable {
+  chain_id: number;
+  name: string;
+  state: "history" | "live" | "stopped";
+  /** Why it is stopped, or what went wrong last. */
+  problem: string | null;
+  /** The newest block that an endpoint reported, and its own time. */
+  head_number: number | null;
+  head_timestamp_ms: number | null;
+  /** The last block that can no longer be replaced. */
+  finalized_number: number | null;
+  /** When the writer looked at the chain last, and when it found something new. */
+  seen_at_ms: number;
+  progress_at_ms: number;
+  /** Transfers from this block on are announced as events; null until the first hand-over to live. */
+  announced_from: number | null;
+}
+
+interface TokensTable {
+  id: Generated<number>;
+  chain_id: number;
+  address: Uint8Array;
+  name: string;
+  /** 1 where nobody can have had a balance before the first indexed block; 0 where that is not known. */
+  opens_at_zero: number;
+  /** Counts what was indexed below the newest range; see `openings`. */
+  revision: number;
+}
+
+/** The blocks of a token that are indexed: disjoint, `from_block` up to but not including `next_block`. */
+interface RangesTable {
+  token_id: number;
+  from_block: number;
+  next_block: number;
+}
+
+interface TransfersTable {
+  token_id: number;
+  /** See `positionOf`. */
+  position: number;
+  transaction_index: number;
+  /** Place among the transfers of the same token in the transaction. */
+  transfer_index: number;
+  transaction_hash: Uint8Array;
+  from_address: Uint8Array;
+  to_address: Uint8Array;
+  amount: StoredAmount;
+}
+
+/** Every block that holds a transfer. */
+interface BlocksTable {
+  chain_id: number;
+  number: number;
+  hash: Uint8Array;
+  timestamp_ms: number;
+}
+
+/** Every block that may still be replaced, and below them the newest one that may not. */
+interface WindowTable {
+  chain_id: number;
+  number: number;
+  hash: Uint8Array;
+}
+
+/** What an address gained since the first indexed block, modulo 2^256. */
+interface BalancesTable {
+  token_id: number;
+  address: Uint8Array;
+  amount: StoredAmount;
+}
+
+/** What an address had before the first indexed block, modulo 2^256, where somebody asked. */
+interface OpeningsTable {
+  token_id: number;
+  address: Uint8Array;
+  amount: StoredAmount;
+}
+
+/** What happened at the live end, in the order of commits; the oldest are forgotten. */
+interface EventsTable extends TransfersTable {
+  id: Generated<number>;
+  kind: "transfer" | "retraction";
+  block_hash: Uint8Array;
+  timestamp_ms: number;
+}
+
+export interface IndexerSchema {
+  indexer_chains: ChainsTable;
+  indexer_tokens: TokensTable;
+  indexer_ranges: RangesTable;
+  indexer_transfers: TransfersTable;
+  indexer_blocks: BlocksTable;
+  indexer_window: WindowTable;
+  indexer_balances: BalancesTable;
+  indexer_openings: OpeningsTable;
+  indexer_events: EventsTable;
+}

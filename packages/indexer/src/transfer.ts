@@ -1,0 +1,44 @@
+import type { Address, Hash } from "viem";
+
+/** One ERC-20 `Transfer` event, as it is served. Addresses and hashes are in lowercase. */
+export interface Transfer {
+  /** The chain's and the token's names in the configuration. */
+  blockchain: string;
+  token: string;
+  blockNumber: number;
+  blockHash: Hash;
+  /** Time of the block, in milliseconds since 1970. */
+  timestamp: number;
+  transactionHash: Hash;
+  transactionIndex: number;
+  /** Place of the event in its block. */
+  logIndex: number;
+  /** Place among the transfers of the same token in the transaction. */
+  transferIndex: number;
+  /** The zero address where tokens were minted. */
+  from: Address;
+  /** The zero address where tokens were burnt. */
+  to: Address;
+  /** In the token's smallest unit. */
+  amount: bigint;
+}
+
+/** A stored transfer, with how firmly it stands. */
+export interface IndexedTransfer extends Transfer {
+  /** 1 in the newest block. */
+  confirmations: number;
+  /** Whether no reorganisation can take it away any more. */
+  finalized: boolean;
+}
+
+/** Names one token by the names in the configuration. */
+export interface TokenName {
+  blockchain: string;
+  token: string;
+}
+
+/** Something new at the live end. `id` grows; it is what a reader resumes after. */
+export type TransferEvent =
+  | { id: number; type: "transfer"; transfer: Transfer }
+  /** The block of a transfer that was announced is no longer part of the chain. */
+  | { id: number; type: "retraction"; transfer: Transfer };
