@@ -115,13 +115,7 @@ function readNetwork(
   if (blockTimeSeconds !== undefined && !(blockTimeSeconds > 0 && blockTimeSeconds <= 3_600)) {
     problems.push("blockTimeSeconds must be more than 0, and an hour at most");
   }
-  for (const [name, fee] of Object.entries(fees)) {
-    if (fee !== undefined && fee < 0n) problems.push(`fees.${name} is negative`);
-  }
-  const { maxFeePerGas, maxPriorityFeePerGas = 0n } = fees;
-  if (maxFeePerGas !== undefined && maxPriorityFeePerGas > maxFeePerGas) {
-    problems.push("fees.maxPriorityFeePerGas is more than fees.maxFeePerGas, which includes it");
-  }
+  problems.push(...findFeeProblems(fees));
   const { minimumBalance = defaultMinimumBalance } = options;
   const { warningBalance = minimumBalance * 10n } = options;
   if (minimumBalance < 0n) problems.push("minimumBalance is negative");
@@ -149,6 +143,16 @@ function readNetwork(
       warningBalance,
     },
   };
+}
+
+function findFeeProblems(fees: FeeOptions): string[] {
+  const negative = Object.entries(fees).flatMap(([name, fee]) =>
+    fee !== undefined && fee < 0n ? [`fees.${name} is negative`] : [],
+  );
+  if (negative.length > 0) return negative;
+  const { maxFeePerGas, maxPriorityFeePerGas = 0n } = fees;
+  if (maxFeePerGas === undefined || maxPriorityFeePerGas <= maxFeePerGas) return [];
+  return ["fees.maxPriorityFeePerGas is more than fees.maxFeePerGas, which includes it"];
 }
 
 function readRpcUrls(options: FacilitatorNetworkOptions): {

@@ -16,8 +16,11 @@ export function findSeedPhraseProblem(phrase: string): string | undefined {
   const numbers = words.map((word) => wordNumbers.get(word));
   const unknown = numbers.flatMap((number, index) => (number === undefined ? [index + 1] : []));
   if (unknown.length > 0) {
-    const places = unknown.length === 1 ? "the word at place" : "the words at places";
-    return `has a typing error: ${places} ${unknown.join(", ")} not in the English list of BIP-39`;
+    const faulty =
+      unknown.length === 1
+        ? `the word at place ${unknown[0]} is`
+        : `the words at places ${unknown.join(", ")} are`;
+    return `has a typing error: ${faulty} not in the English list of BIP-39`;
   }
   return hasChecksum(numbers)
     ? undefined

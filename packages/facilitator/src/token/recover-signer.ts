@@ -14,8 +14,8 @@ export type SignerRecovery =
   | { implementation: "native"; recoverSigner: RecoverSigner }
   | { implementation: "noble"; recoverSigner: RecoverSigner; cause: unknown };
 
-/** Gives the 65 bytes of an uncompressed public key, or throws. */
-type RecoverKey = (digest: Uint8Array, compact: Uint8Array, parity: number) => Uint8Array;
+/** Gives the 65 bytes of an uncompressed public key, or throws where there is none. */
+export type RecoverKey = (digest: Uint8Array, compact: Uint8Array, parity: number) => Uint8Array;
 
 /** A signature made elsewhere, so that a library is not its own judge. */
 export const sample = {
@@ -32,10 +32,12 @@ export const sample = {
  * Chooses how to recover signers: natively (libsecp256k1, 20 times as fast), and if the binary is
  * missing for this machine or fails a known sample, in JavaScript. The package's own entry would
  * choose a slow one by itself and say nothing, so its bindings are asked for.
+ *
+ * @param load gives the native implementation, or throws
  */
-export function createSignerRecovery(): SignerRecovery {
+export function createSignerRecovery(load: () => RecoverKey = loadNative): SignerRecovery {
   try {
-    const recoverSigner = recoverWith(loadNative());
+    const recoverSigner = recoverWith(load());
     if (
       recoverSigner(Buffer.from(sample.digest.slice(2), "hex"), sample.signature) === sample.signer
     ) {

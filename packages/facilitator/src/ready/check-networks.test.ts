@@ -1,0 +1,168 @@
+import { createRpcPool, type RpcPool } from "@coinslot/chain";
+import { type Devnet, devSeedPhrase, startDevnet } from "@coinslot/devnet";
+import { type Asset, ConfigurationError } from "@coinslot/protocol";
+import { mnemonicToAccount } from "viem/accounts";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { type NetworkConfiguration, readFacilitatorOptions } from "../facilitator-configuration.ts";
+import type { FacilitatorNetworkOptions } from "../facilitator-options.ts";
+import { silentLogger } from "../logger.ts";
+import { checkNetworks } from "./check-networks.ts";
+
+let devnet: Devnet;
+let otherChain: Devnet;
+beforeAll(async () => {
+  [devnet, otherChain] = await Promise.all([
+    startDevnet(),
+    startDevnet({ chainId: 988, accountCount: 4 }),
+  ]);
+});
+afterAll(async () => {
+  await Promise.all([devnet.stop(), otherChain.stop()]);
+});
+
+const pools: RpcPool[] = [];
+afterEach(() => {
+  for (const pool of pools.splice(0)) pool.close();
+});
+
+function configure(change: Partial<FacilitatorNetworkOptions> = {}): {
+  configuration: NetworkConfiguration;
+  pool: RpcPool;
+} {
+  const { network, rpcUrl, accounts } = devnet;
+  const { privateKey } = accounts.relayer;
+  const { networks } = readFacilitatorOptions({
+    networks: [{ network, rpcUrls: [rpcUrl], relayer: { privateKey }, ...change }],
+    ledger: "sqlite::memory:",
+  });
+  const [configuration] = networks;
+  const { chainId, rpcUrls } = configuration;
+  const pool = createRpcPool({ chainId, rpcUrls, patienceMs: 100 });
+  pools.push(pool);
+  return { configuration, pool };
+}
+
+/** What a start with these networks says: problems, and warnings in the log. */
+async function check(...changes: Partial<FacilitatorNetworkOptions>[]) {
+  const warnings: string[] = [];
+  const logger = {
+    ...silentLogger,
+    warn: (_: object, message: string) => void warnings.push(message),
+  };
+  try {
+    const reports = await checkNetworks({ networks: changes.map(configure), logger });
+    return { problems: [], warnings, reports };
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error;
+    return { problems: error.problems, warnings };
+  }
+}
+
+const usdt0 = (change: Partial<Asset> = {}): Asset => ({
+  address: devnet.token,
+  name: "USDT0",
+  version: "1",
+  decimals: 6,
+  ...change,
+});
+
+test("a good network has no problem, and its Multicall3 is found", async () => {
+  const { problems, warnings, reports } = await check({});
+  expect({ problems, warnings }).toEqual({ problems: [], warnings: [] });
+  expect(reports?.get(devnet.network)?.hasMulticall3).toBe(true);
+});
+
+test("an endpoint of another chain is named by its place, never by its URL", async () => {
+  const { problems } = await check({ rpcUrls: [devnet.rpcUrl, otherChain.rpcUrl] });
+  expect(problems).toHaveLength(1);
+  expect(problems[0]).toMatch(/endpoint 2 of 2 serves chain 988 instead of chain 9745; remove it/);
+  expect(problems[0]).not.toContain(otherChain.rpcUrl);
+});
+
+test("a chain that cannot be reached is a problem; one endpoint of several that is down is none", async () => {
+  const nobody = "http://127.0.0.1:1";
+  const { problems } = await check({ rpcUrls: [nobody] });
+  expect(problems).toEqual([expect.stringMatching(/check its URL/)]);
+  expect((await check({ rpcUrls: [nobody, devnet.rpcUrl] })).problems).toEqual([]);
+});
+
+test("a domain is compared with the token's own, and it is said which of name and version differs", async () => {
+  const name = await check({ assets: [usdt0({ name: "USDT" })] });
+  expect(name.problems).toEqual([
+    expect.stringContaining('signs under the name "USDT0", not "USDT": correct its name'),
+  ]);
+  const version = await check({ assets: [usdt0({ version: "2" })] });
+  expect(version.problems).toEqual([
+    expect.stringContaining('signs under the version "1", not "2": correct its version'),
+  ]);
+  const both = await check({ assets: [usdt0({ name: "USDT", version: "2" })] });
+  expect(both.problems).toHaveLength(2);
+});
+
+test("a token whose separator fits no name that it tells is a problem of its own", async () => {
+  const address = await devnet.deployMisbehavingToken("wrongDomainSeparator");
+  const { problems } = await check({ assets: [usdt0({ address })] });
+  expect(problems).toEqual([expect.stringContaining("does not tell under what: ask its issuer")]);
+});
+
+test("an asset without a contract, or without EIP-3009, is a problem", async () => {
+  const nowhere = `0x${"ab".repeat(20)}` as const;
+  const { problems } = await check({ assets: [nowhere, devnet.multicall3] });
+  expect(problems).toEqual([
+    expect.stringContaining(`The token ${nowhere} is not on ${devnet.network}`),
+    expect.stringContaining("has no EIP-3009 transfers"),
+  ]);
+});
+
+test("a relayer without gas money is told its address and what it needs", async () => {
+  const relayer = { privateKey: `0x${"77".repeat(32)}` };
+  const { problems } = await check({ relayer });
+  expect(problems).toEqual([
+    expect.stringMatching(
+      /^The relayer 0x\w{40} holds 0 XPL on eip155:9745, and needs at least 0.001 XPL/,
+    ),
+  ]);
+});
+
+test("one funded address of several is enough, and the others are warned of", async () => {
+  const relayer = { seedPhrase: devSeedPhrase, accountIndex: 500, addressCount: 2 };
+  const { address } = mnemonicToAccount(devSeedPhrase, { addressIndex: 501 });
+  await devnet.client.setBalance({ address, value: 10n ** 18n });
+  const { problems, warnings } = await check({ relayer });
+  expect(problems).toEqual([]);
+  expect(warnings).toEqual([expect.stringContaining("holds 0 XPL")]);
+});
+
+test("a relayer that runs low is warned of before it is a problem", async () => {
+  const { problems, warnings } = await check({ warningBalance: 10n ** 24n });
+  expect(problems).toEqual([]);
+  expect(warnings).toEqual([expect.stringMatching(/holds only 10000 XPL .* send it some soon/)]);
+});
+
+test("a chain without Multicall3 can be served, and this is said", async () => {
+  const code = await devnet.client.getCode({ address: devnet.multicall3 });
+  await devnet.client.setCode({ address: devnet.multicall3, bytecode: "0x" });
+  const { problems, warnings, reports } = await check({});
+  await devnet.client.setCode({ address: devnet.multicall3, bytecode: code ?? "0x" });
+  expect(problems).toEqual([]);
+  expect(warnings).toEqual([expect.stringContaining("There is no Multicall3")]);
+  expect(reports?.get(devnet.network)?.hasMulticall3).toBe(false);
+});
+
+test("the network's usual token is looked at without being asked for, and warned of", async () => {
+  const code = await devnet.client.getCode({ address: devnet.token });
+  await devnet.client.setCode({ address: devnet.token, bytecode: "0x" });
+  const { problems, warnings } = await check({});
+  await devnet.client.setCode({ address: devnet.token, bytecode: code ?? "0x" });
+  expect(problems).toEqual([]);
+  expect(warnings).toEqual([expect.stringContaining("there is no contract at this address")]);
+});
+
+test("all problems of all networks are told at once", async () => {
+  const poor = { privateKey: `0x${"77".repeat(32)}` };
+  const { problems } = await check(
+    { relayer: poor, assets: [usdt0({ name: "USDT", version: "2" })] },
+    { network: "eip155:988", rpcUrls: [otherChain.rpcUrl], relayer: poor },
+  );
+  expect(problems).toHaveLength(4);
+});

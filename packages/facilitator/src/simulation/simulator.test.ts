@@ -1,0 +1,239 @@
+import { type Address, FacilitatorError, type Hex } from "@coinslot/protocol";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createInterferingPool } from "../testing/interfering-pool.ts";
+import {
+  createPool,
+  startingBalance,
+  startVerifyingDevnet,
+  type VerifyingDevnet,
+} from "../testing/verifying-devnet.ts";
+import type { SignedTransfer } from "./reading.ts";
+import { createSimulator } from "./simulator.ts";
+
+let chain: VerifyingDevnet;
+beforeAll(async () => {
+  chain = await startVerifyingDevnet();
+});
+afterAll(() => chain.stop());
+
+type Change = Parameters<VerifyingDevnet["sign"]>[0];
+
+async function transfer(change: Change = {}): Promise<SignedTransfer> {
+  const { authorization, signature } = await chain.sign(change);
+  return { asset: change.asset ?? chain.devnet.token, authorization, signature };
+}
+
+const many = (count: number, change?: Change) =>
+  Promise.all(Array.from({ length: count }, () => transfer(change)));
+
+/** An account whose code is a few instructions. */
+async function accountWithCode(address: Address, bytecode: Hex): Promise<Address> {
+  await chain.devnet.client.setCode({ address, bytecode });
+  await chain.devnet.mint({ to: address, amount: startingBalance });
+  await chain.devnet.mine();
+  return address;
+}
+
+describe("a transfer that is tried", () => {
+  test("is told with the payer's balance, the effect and the block, and has not happened", async () => {
+    const { devnet, simulator } = chain;
+    const { buyer } = devnet.accounts;
+    const reading = await simulator.simulate(await transfer());
+    const block = await devnet.client.getBlock();
+    expect(reading).toMatchObject({
+      outcome: "succeeded",
+      isExact: true,
+      isUsed: false,
+      balance: startingBalance,
+      payerHasCode: false,
+      assetHasCode: true,
+      blockNumber: block.number,
+      blockTimestamp: block.timestamp,
+    });
+    expect(reading.gasUsed).toBeGreaterThan(20_000n);
+    expect(reading.gasUsed).toBeLessThan(100_000n);
+    const again = await simulator.simulate(await transfer());
+    expect(again.balance).toBe(startingBalance);
+    expect(await devnet.client.getTransactionCount({ address: buyer.address })).toBe(0);
+  });
+
+  test("that fails is told with the token's own words", async () => {
+    const reading = await chain.simulator.simulate(
+      await transfer({ amount: startingBalance + 1n }),
+    );
+    expect(reading).toMatchObject({
+      outcome: "reverted",
+      revertReason: "ERC20: transfer amount exceeds balance",
+      isExact: false,
+    });
+  });
+
+  test("at an address without code neither fails nor has an effect", async () => {
+    const asset = "0x00000000000000000000000000000000000a55e7";
+    const reading = await chain.simulator.simulate(await transfer({ asset }));
+    expect(reading).toMatchObject({ outcome: "succeeded", isExact: false, assetHasCode: false });
+  });
+});
+
+describe("transfers that are tried together", () => {
+  test("share one RPC request for each 64, and come back in their order", async () => {
+    const before = chain.requests.length;
+    const amounts = Array.from({ length: 128 }, (_, index) => BigInt(index) * 10_000n);
+    const transfers = await Promise.all(amounts.map((amount) => transfer({ amount })));
+    const readings = await Promise.all(transfers.map((each) => chain.simulator.simulate(each)));
+    expect(chain.requests.length - before).toBe(2);
+    expect(readings.map(({ outcome }) => outcome)).toEqual(
+      amounts.map((amount) => (amount <= startingBalance ? "succeeded" : "reverted")),
+    );
+  });
+
+  test("do not see each other's effects: each may spend the whole balance", async () => {
+    const readings = await chain.simulator.simulateAll(await many(5, { amount: startingBalance }));
+    expect(readings.every(({ isExact }) => isExact)).toBe(true);
+  });
+
+  test("do not see each other's effects: the same authorization twice is unused twice", async () => {
+    const one = await transfer();
+    const readings = await chain.simulator.simulateAll([one, one]);
+    expect(readings.map(({ isUsed, isExact }) => ({ isUsed, isExact }))).toEqual([
+      { isUsed: false, isExact: true },
+      { isUsed: false, isExact: true },
+    ]);
+  });
+
+  test("are not hurt by payers that burn all gas, or answer and revert with huge data", async () => {
+    const { devnet, simulator, requests } = chain;
+    const burner = await devnet.deploySmartAccount({ answer: "burnsGas" });
+    await devnet.mint({ to: burner, amount: startingBalance });
+    // PUSH3 300,000 PUSH0 RETURN, and the same with REVERT.
+    const bomb = await accountWithCode(
+      "0x0000000000000000000000000000000000b0b001",
+      "0x620493e05ff3",
+    );
+    const dud = await accountWithCode(
+      "0x0000000000000000000000000000000000b0b002",
+      "0x620493e05ffd",
+    );
+    const poison = await Promise.all(
+      [burner, bomb, dud].map((from) => transfer({ authorization: { from } })),
+    );
+    const good = await many(9);
+    const before = requests.length;
+    const mixed = [...poison, ...good.slice(0, 4), ...poison, ...good.slice(4)];
+    const readings = await simulator.simulateAll(mixed);
+    expect(requests.length - before).toBe(1);
+    const outcomes = readings.map(({ outcome, isExact }) => outcome === "succeeded" && isExact);
+    const [bad, fine] = [false, true];
+    expect(outcomes).toEqual([
+      ...[bad, bad, bad],
+      ...[fine, fine, fine, fine],
+      ...[bad, bad, bad],
+      ...[fine, fine, fine, fine, fine],
+    ]);
+  });
+
+  test("are not hurt by tokens that burn all gas, or answer every call with huge data", async () => {
+    const { devnet, simulator } = chain;
+    const burner = await devnet.deployMisbehavingToken("burnsGas");
+    const bomb = await accountWithoutToken("0x0000000000000000000000000000000000b0b003");
+    const good = await many(2);
+    const poison = await Promise.all([burner, bomb].map((asset) => transfer({ asset })));
+    const readings = await simulator.simulateAll([...poison, ...good]);
+    expect(readings.map(({ isExact }) => isExact)).toEqual([false, false, true, true]);
+    expect(readings[0]?.outcome).toBe("reverted");
+  });
+
+  test("with long signatures are spread over as many requests as their size needs", async () => {
+    const from = await chain.devnet.deploySmartAccount();
+    const changeSignature = (): Hex => `0x${"ab".repeat(4_096)}`;
+    const before = chain.requests.length;
+    const long = await many(20, { authorization: { from }, changeSignature });
+    const readings = await chain.simulator.simulateAll(long);
+    expect(readings.every(({ outcome }) => outcome === "reverted")).toBe(true);
+    expect(chain.requests.length - before).toBe(3);
+  });
+});
+
+describe("a node", () => {
+  test("that grants less gas than it is asked for is asked again for those it left out", async () => {
+    const counted = createInterferingPool(chain.devnet, (call) => {
+      call.gas = "0x2dc6c0";
+      return undefined;
+    });
+    const simulator = createSimulator({ rpc: counted.pool, now: Date.now });
+    const readings = await simulator.simulateAll(await many(12));
+    expect(readings).toHaveLength(12);
+    expect(readings.every(({ isExact }) => isExact)).toBe(true);
+    expect(counted.calls()).toBeGreaterThan(1);
+    const before = counted.calls();
+    await simulator.simulateAll(await many(4));
+    expect(counted.calls() - before).toBeLessThanOrEqual(2);
+  });
+
+  test("that refuses large calls is asked in smaller ones", async () => {
+    const counted = createInterferingPool(chain.devnet, (call) =>
+      call.to === undefined && call.data.length > 14_000
+        ? { code: -32000, message: "too large" }
+        : undefined,
+    );
+    const simulator = createSimulator({ rpc: counted.pool, now: Date.now });
+    const readings = await simulator.simulateAll(await many(16));
+    expect(readings.map(({ isExact }) => isExact)).toEqual(Array(16).fill(true));
+  });
+
+  test("that refuses calls without a contract is asked singly, at one block, and not tried again for a minute", async () => {
+    const counted = createInterferingPool(chain.devnet, (call) =>
+      call.to === undefined ? { code: -32602, message: "missing field to" } : undefined,
+    );
+    let now = 1_000_000;
+    const simulator = createSimulator({ rpc: counted.pool, now: () => now });
+    const smart = await chain.devnet.deploySmartAccount({
+      owner: chain.devnet.accounts.buyer.address,
+    });
+    await chain.devnet.mint({ to: smart, amount: 5_000n });
+    const transfers = [
+      await transfer(),
+      await transfer({ amount: startingBalance + 1n }),
+      await transfer({ authorization: { from: smart } }),
+      await transfer({ changeSignature: () => "0x1234" }),
+      await transfer({ asset: "0x00000000000000000000000000000000000a55e7" }),
+    ];
+    const block = await chain.devnet.client.getBlock();
+    const readings = await simulator.simulateAll(transfers);
+    const at = { blockNumber: block.number, blockTimestamp: block.timestamp };
+    expect(readings).toMatchObject([
+      { outcome: "succeeded", balance: startingBalance, payerHasCode: false, isUsed: false, ...at },
+      { outcome: "reverted", revertReason: "ERC20: transfer amount exceeds balance", ...at },
+      { outcome: "succeeded", balance: 5_000n, payerHasCode: true, ...at },
+      { outcome: "reverted", payerHasCode: false },
+      { outcome: "succeeded", assetHasCode: false },
+    ]);
+    expect(readings.every(({ isExact }) => isExact === undefined)).toBe(true);
+
+    const refused = counted.answered();
+    await simulator.simulate(await transfer());
+    expect(counted.answered()).toBe(refused);
+    now += 60_001;
+    await simulator.simulate(await transfer());
+    expect(counted.answered()).toBe(refused + 1);
+  });
+
+  test("that cannot be reached, or answers rubbish, is our fault and not the payment's", async () => {
+    const one = await transfer();
+    const dead = createPool(chain.devnet, () => Promise.reject(new TypeError("fetch failed")));
+    const attempt = createSimulator({ rpc: dead, now: Date.now }).simulate(one);
+    await expect(attempt).rejects.toMatchObject({ kind: "unavailable", isRetryable: true });
+    await expect(attempt).rejects.toBeInstanceOf(FacilitatorError);
+    dead.close();
+
+    const rubbish = createInterferingPool(chain.devnet, () => "0x1234");
+    await expect(
+      createSimulator({ rpc: rubbish.pool, now: Date.now }).simulate(one),
+    ).rejects.toMatchObject({ kind: "bad_response" });
+  });
+});
+
+async function accountWithoutToken(address: Address): Promise<Address> {
+  await chain.devnet.client.setCode({ address, bytecode: "0x620493e05ff3" });
+  return address;
+}

@@ -1,0 +1,96 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createTestDatabase, type Devnet, startDevnet, testUsdt0 } from "@coinslot/devnet";
+import type { Address } from "@coinslot/protocol";
+import { type CoinslotFacilitator, createFacilitator } from "../create-facilitator.ts";
+import type { FacilitatorNetworkOptions, FacilitatorOptions } from "../facilitator-options.ts";
+import type { SettlementOptions } from "../settlement-options.ts";
+import { signPayment, type TestPayment } from "./payments.ts";
+
+/** The engines under which everything must hold. */
+export const engines = ["sqlite", "postgres"] as const;
+export type Engine = (typeof engines)[number];
+
+/** Where a ledger lives during a test. */
+export interface TestLedger {
+  url: string;
+  drop(): Promise<void>;
+}
+
+/** An empty ledger: a SQLite file, or a PostgreSQL database. */
+export async function createTestLedger(engine: Engine): Promise<TestLedger> {
+  if (engine === "postgres") return createTestDatabase();
+  const directory = await mkdtemp(join(tmpdir(), "coinslot-ledger-"));
+  return {
+    url: `sqlite:${join(directory, "ledger.db")}`,
+    drop: () => rm(directory, { recursive: true }),
+  };
+}
+
+type Options = Partial<FacilitatorOptions & SettlementOptions> & {
+  network?: Partial<FacilitatorNetworkOptions>;
+};
+
+/** A devnet with facilitators on one ledger, which end together. */
+export interface SettlingDevnet {
+  devnet: Devnet;
+  ledger: TestLedger;
+  /** Starts a facilitator on the ledger, and waits until it is ready. */
+  start(options?: Options): Promise<CoinslotFacilitator>;
+  /** A payment of the buyer to the seller, of 1,000 units unless said. */
+  pay(payment?: Partial<TestPayment>): ReturnType<typeof signPayment>;
+  balanceOf(account: Address): Promise<bigint>;
+  stop(): Promise<void>;
+}
+
+/** Starts a devnet whose buyer holds tokens. */
+export async function startSettlingDevnet(
+  engine: Engine,
+  options: { blockTimeSeconds?: number } = {},
+): Promise<SettlingDevnet> {
+  const [devnet, ledger] = await Promise.all([startDevnet(options), createTestLedger(engine)]);
+  const { buyer, relayer, seller } = devnet.accounts;
+  await devnet.mint({ to: buyer.address, amount: 1_000_000_000n });
+  const running: CoinslotFacilitator[] = [];
+  return {
+    devnet,
+    ledger,
+    async start({ network, ...others } = {}) {
+      const facilitator = createFacilitator({
+        networks: [
+          {
+            network: devnet.network,
+            rpcUrls: [devnet.rpcUrl],
+            relayer: { privateKey: relayer.privateKey },
+            ...network,
+          },
+        ],
+        ledger: ledger.url,
+        ...others,
+      });
+      running.push(facilitator);
+      await facilitator.ready();
+      return facilitator;
+    },
+    pay: (payment = {}) =>
+      signPayment({
+        network: devnet.network,
+        asset: devnet.token,
+        signer: buyer,
+        payTo: seller.address,
+        ...payment,
+      }),
+    balanceOf: (account) =>
+      devnet.client.readContract({
+        address: devnet.token,
+        abi: testUsdt0.abi,
+        functionName: "balanceOf",
+        args: [account],
+      }),
+    async stop() {
+      await Promise.all(running.map((facilitator) => facilitator.close()));
+      await Promise.all([devnet.stop(), ledger.drop()]);
+    },
+  };
+}

@@ -1,0 +1,37 @@
+import { eip3009Abi } from "@coinslot/protocol";
+import fc from "fast-check";
+import { encodeFunctionData } from "viem";
+import { expect, test } from "vitest";
+import { anyAuthorization, anySignature } from "../testing/arbitraries.ts";
+import { encodeTransfer } from "./encode-transfer.ts";
+import { splitSignature } from "./split-signature.ts";
+
+const functionName = "transferWithAuthorization";
+
+test("the calldata for a payer without code is the one that viem encodes", () => {
+  fc.assert(
+    fc.property(anyAuthorization, anySignature, (authorization, signature) => {
+      const key = splitSignature(signature);
+      const encode = () => encodeTransfer({ authorization, signature, payerHasCode: false });
+      if (key === undefined) {
+        expect(encode).toThrow(RangeError);
+        return;
+      }
+      const { from, to, value, validAfter, validBefore, nonce } = authorization;
+      const { v, r, s } = key;
+      const args = [from, to, value, validAfter, validBefore, nonce, v, r, s] as const;
+      expect(encode()).toBe(encodeFunctionData({ abi: eip3009Abi, functionName, args }));
+    }),
+  );
+});
+
+test("the calldata for a payer with code is the one that viem encodes, its signature as it came", () => {
+  fc.assert(
+    fc.property(anyAuthorization, anySignature, (authorization, signature) => {
+      const { from, to, value, validAfter, validBefore, nonce } = authorization;
+      const args = [from, to, value, validAfter, validBefore, nonce, signature] as const;
+      const expected = encodeFunctionData({ abi: eip3009Abi, functionName, args });
+      expect(encodeTransfer({ authorization, signature, payerHasCode: true })).toBe(expected);
+    }),
+  );
+});

@@ -1,0 +1,379 @@
+import { smartAccount } from "@coinslot/devnet";
+import { type Address, eip3009Abi, FacilitatorError, type Hex } from "@coinslot/protocol";
+import { parseSignature } from "viem";
+import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createInterferingPool } from "../testing/interfering-pool.ts";
+import type { TestPayment } from "../testing/payments.ts";
+import { changeSignature } from "../testing/signature-forms.ts";
+import {
+  createPool,
+  createTestVerifier,
+  startingBalance,
+  startVerifyingDevnet,
+  type VerifyingDevnet,
+} from "../testing/verifying-devnet.ts";
+import { toVerifyResponse, type Verdict } from "./verdict.ts";
+
+let chain: VerifyingDevnet;
+beforeAll(async () => {
+  chain = await startVerifyingDevnet();
+});
+afterAll(() => chain.stop());
+
+async function verify(change: Partial<TestPayment> = {}, by = chain.verifier): Promise<Verdict> {
+  const { paymentPayload, paymentRequirements } = await chain.sign(change);
+  return by.verify(paymentPayload, paymentRequirements);
+}
+
+async function reasonFor(change: Partial<TestPayment>): Promise<string | undefined> {
+  return toVerifyResponse(await verify(change)).invalidReason;
+}
+
+/** Signs a payment and has the token execute it. */
+async function execute(change: Partial<TestPayment> = {}) {
+  const payment = await chain.sign(change);
+  const { from, to, value, validAfter, validBefore, nonce } = payment.authorization;
+  const { r, s, yParity } = parseSignature(payment.signature);
+  const { client, token, accounts } = chain.devnet;
+  const hash = await client.writeContract({
+    account: accounts.deployer.address,
+    address: change.asset ?? token,
+    abi: eip3009Abi,
+    functionName: "transferWithAuthorization",
+    args: [from, to, value, validAfter, validBefore, nonce, 27 + yParity, r, s],
+  });
+  await client.waitForTransactionReceipt({ hash });
+  return payment;
+}
+
+/** A misbehaving token on which the buyer holds some, or would if it could be minted. */
+async function tokenThat(behaviour: Parameters<typeof chain.devnet.deployMisbehavingToken>[0]) {
+  const token = await chain.devnet.deployMisbehavingToken(behaviour);
+  const to = chain.devnet.accounts.buyer.address;
+  await chain.devnet.mint({ to, amount: startingBalance, token });
+  return token;
+}
+
+describe("a good payment", () => {
+  test.each([1, 2] as const)(
+    "is valid in version %i, with the balance and the block that it was read at",
+    async (x402Version) => {
+      const verdict = await verify({ x402Version });
+      expect(verdict).toMatchObject({
+        isValid: true,
+        payer: chain.devnet.accounts.buyer.address.toLowerCase(),
+        payerHasCode: false,
+        balance: {
+          amount: startingBalance,
+          blockNumber: await chain.devnet.client.getBlockNumber(),
+        },
+      });
+    },
+  );
+
+  test("is valid with v as 0 or 1, and in the compact form", async () => {
+    for (const form of ["parity", "compact"] as const) {
+      const verdict = await verify({ changeSignature: (s) => changeSignature(s, form) });
+      expect(verdict.isValid).toBe(true);
+    }
+  });
+
+  test("shares one RPC request with all that are asked about in the same turn", async () => {
+    const payments = await Promise.all(Array.from({ length: 50 }, () => chain.sign()));
+    const before = chain.requests.length;
+    const verdicts = await Promise.all(
+      payments.map(({ paymentPayload, paymentRequirements }) =>
+        chain.verifier.verify(paymentPayload, paymentRequirements),
+      ),
+    );
+    expect(verdicts.every(({ isValid }) => isValid)).toBe(true);
+    expect(chain.requests.length - before).toBe(1);
+  });
+
+  test("that was verified before is verified again before its batch, by the same rules", async () => {
+    const verdict = await verify();
+    if (!verdict.isValid) throw new Error("expected a valid payment");
+    expect(await chain.verifier.verifyOnChain(verdict.payment)).toMatchObject({ isValid: true });
+    const poor = {
+      ...verdict.payment,
+      authorization: { ...verdict.payment.authorization, value: 5n },
+    };
+    expect(await chain.verifier.verifyOnChain(poor)).toMatchObject({
+      invalidReason: "invalid_exact_evm_signature",
+    });
+  });
+});
+
+describe("a payer without code is refused", () => {
+  test.each<[string, Partial<TestPayment>]>([
+    ["a signature of somebody else", { authorization: { from: `0x${"12".repeat(20)}` } }],
+    ["a signature over another chain", { signedNetwork: "eip155:1" }],
+    ["a signature over another token", { signedAsset: `0x${"12".repeat(20)}` }],
+    ["a signature under another name", { signedDomain: { name: "USDT", version: "1" } }],
+    ["a signature under another version", { signedDomain: { name: "USDT0", version: "2" } }],
+    ["a high s", { changeSignature: (signature) => changeSignature(signature, "highS") }],
+    ["a signature of no bytes", { changeSignature: () => "0x" }],
+    ["a signature of 66 bytes", { changeSignature: (signature) => `${signature}00` }],
+    ["an EIP-6492 wrapper", { changeSignature: (s) => `${s}${"6492".repeat(16)}` }],
+  ])("with %s", async (_, change) => {
+    expect(await reasonFor(change)).toBe("invalid_exact_evm_signature");
+  });
+
+  test("for more than it holds, and not for all that it holds", async () => {
+    expect(await reasonFor({ amount: startingBalance })).toBeUndefined();
+    expect(await reasonFor({ amount: startingBalance + 1n })).toBe(
+      "invalid_exact_evm_insufficient_balance",
+    );
+  });
+
+  test("for an authorization that was used, and for one that was cancelled", async () => {
+    const signer = privateKeyToAccount(generatePrivateKey());
+    const { mint, client, token, accounts } = chain.devnet;
+    await mint({ to: signer.address, amount: 5_000n });
+    const { paymentPayload, paymentRequirements } = await execute({ signer });
+    expect(await chain.verifier.verify(paymentPayload, paymentRequirements)).toMatchObject({
+      invalidReason: "invalid_exact_evm_nonce_already_used",
+    });
+
+    const cancelled = await chain.sign({ signer });
+    const { nonce } = cancelled.authorization;
+    const signature = await signer.signTypedData({
+      domain: { name: "USDT0", version: "1", chainId: 9745, verifyingContract: token },
+      types: {
+        CancelAuthorization: [
+          { name: "authorizer", type: "address" },
+          { name: "nonce", type: "bytes32" },
+        ],
+      },
+      primaryType: "CancelAuthorization",
+      message: { authorizer: signer.address, nonce },
+    });
+    const { r, s, yParity } = parseSignature(signature);
+    const hash = await client.writeContract({
+      account: accounts.deployer.address,
+      address: token,
+      abi: eip3009Abi,
+      functionName: "cancelAuthorization",
+      args: [signer.address, nonce, 27 + yParity, r, s],
+    });
+    await client.waitForTransactionReceipt({ hash });
+    expect(
+      await chain.verifier.verify(cancelled.paymentPayload, cancelled.paymentRequirements),
+    ).toMatchObject({ invalidReason: "invalid_exact_evm_nonce_already_used" });
+  });
+
+  test("for an authorization that the chain's latest block is too early for", async () => {
+    const { timestamp } = await chain.devnet.client.getBlock();
+    expect(await reasonFor({ authorization: { validAfter: timestamp - 1n } })).toBeUndefined();
+    expect(await reasonFor({ authorization: { validAfter: timestamp } })).toBe(
+      "invalid_exact_evm_payload_authorization_valid_after",
+    );
+  });
+
+  test("whom the token blocks, and is told the token's words", async () => {
+    const signer = privateKeyToAccount(generatePrivateKey());
+    const { mint, client, token, accounts } = chain.devnet;
+    await mint({ to: signer.address, amount: 5_000n });
+    const hash = await client.writeContract({
+      account: accounts.deployer.address,
+      address: token,
+      abi: [
+        {
+          type: "function",
+          name: "setBlocked",
+          stateMutability: "nonpayable",
+          inputs: [{ type: "address" }, { type: "bool" }],
+          outputs: [],
+        },
+      ],
+      functionName: "setBlocked",
+      args: [signer.address, true],
+    });
+    await client.waitForTransactionReceipt({ hash });
+    expect(await verify({ signer })).toMatchObject({
+      invalidReason: "invalid_exact_evm_transaction_simulation_failed",
+      invalidMessage: expect.stringContaining("account is blacklisted"),
+    });
+  });
+});
+
+describe("a seller's mistake is told as what it is", () => {
+  test("a domain with another name or version than the token's", async () => {
+    expect(await reasonFor({ domain: { name: "USDT", version: "1" } })).toBe(
+      "invalid_exact_evm_token_name_mismatch",
+    );
+    expect(await reasonFor({ domain: { name: "USDT0", version: "2" } })).toBe(
+      "invalid_exact_evm_token_version_mismatch",
+    );
+    expect(await reasonFor({ domain: { name: "USDT", version: "2" } })).toBe(
+      "invalid_exact_evm_token_name_mismatch",
+    );
+  });
+
+  test("an asset without a contract, and one without EIP-3009", async () => {
+    expect(await reasonFor({ asset: `0x${"ab".repeat(20)}` })).toBe("asset_not_deployed_contract");
+    expect(await reasonFor({ asset: chain.devnet.multicall3 })).toBe(
+      "invalid_exact_evm_eip3009_not_supported",
+    );
+  });
+
+  test("many bad payments are diagnosed with one question about their token", async () => {
+    const asset = await chain.devnet.deployToken({ name: "Other" });
+    const bad = await Promise.all(Array.from({ length: 20 }, () => chain.sign({ asset })));
+    const before = chain.requests.length;
+    const verdicts = await Promise.all(
+      bad.map((payment) =>
+        chain.verifier.verify(payment.paymentPayload, payment.paymentRequirements),
+      ),
+    );
+    for (const verdict of verdicts) {
+      expect(verdict).toMatchObject({ invalidReason: "invalid_exact_evm_token_name_mismatch" });
+    }
+    expect(chain.requests.length - before).toBe(2);
+  });
+});
+
+describe("a payer with code", () => {
+  const accountThat = async (answer: "honest" | "refuses" | "reverts" | "burnsGas") => {
+    const owner = chain.devnet.accounts.buyer.address;
+    const account = await chain.devnet.deploySmartAccount({ owner, answer });
+    await chain.devnet.mint({ to: account, amount: 5_000n });
+    return account;
+  };
+  const paidBy = (from: Address) => ({ authorization: { from } });
+
+  test("that accepts the signature (EIP-1271) is valid", async () => {
+    expect(await verify(paidBy(await accountThat("honest")))).toMatchObject({
+      isValid: true,
+      payerHasCode: true,
+      balance: { amount: 5_000n },
+    });
+  });
+
+  test.each(["refuses", "reverts", "burnsGas"] as const)("that %s is refused", async (answer) => {
+    expect(await reasonFor(paidBy(await accountThat(answer)))).toBe("invalid_exact_evm_signature");
+  });
+
+  test("gets its signature as it wrote it, and not as a key would have", async () => {
+    const from = await accountThat("honest");
+    const change = { ...paidBy(from), changeSignature: (s: Hex) => changeSignature(s, "parity") };
+    expect(await reasonFor(change)).toBe("invalid_exact_evm_signature");
+  });
+
+  test("that accepts and does not hold the amount is told so", async () => {
+    const from = await accountThat("honest");
+    expect(await reasonFor({ ...paidBy(from), amount: 5_001n })).toBe(
+      "invalid_exact_evm_insufficient_balance",
+    );
+  });
+
+  test("by delegation (EIP-7702) is asked too, and its key alone does not count", async () => {
+    const { client, mint, deploySmartAccount } = chain.devnet;
+    const signer = privateKeyToAccount(generatePrivateKey());
+    await mint({ to: signer.address, amount: 5_000n });
+    const delegate = await deploySmartAccount();
+    const authorization = await client.signAuthorization({
+      account: signer,
+      contractAddress: delegate,
+    });
+    const hash = await client.sendTransaction({
+      to: client.account.address,
+      authorizationList: [authorization],
+    });
+    await client.waitForTransactionReceipt({ hash });
+    expect(await verify({ signer })).toMatchObject({ isValid: true, payerHasCode: true });
+
+    const refuse = await client.writeContract({
+      account: client.account.address,
+      address: signer.address,
+      abi: smartAccount.abi,
+      functionName: "setAnswer",
+      args: [1],
+    });
+    await client.waitForTransactionReceipt({ hash: refuse });
+    expect(await reasonFor({ signer })).toBe("invalid_exact_evm_signature");
+  });
+});
+
+describe("a token that misbehaves", () => {
+  test("by returning without a word on a used authorization does not make it good", async () => {
+    const asset = await tokenThat("ignoresReplay");
+    const { paymentPayload, paymentRequirements } = await execute({ asset });
+    expect(await chain.verifier.verify(paymentPayload, paymentRequirements)).toMatchObject({
+      invalidReason: "invalid_exact_evm_nonce_already_used",
+    });
+  });
+
+  test.each(["transfersLess", "takesFee"] as const)(
+    "in that it %s is refused: only the exact amount counts",
+    async (behaviour) => {
+      const asset = await tokenThat(behaviour);
+      expect(await verify({ asset })).toMatchObject({
+        invalidReason: "invalid_exact_evm_transaction_simulation_failed",
+        invalidMessage: expect.stringContaining("exactly the amount"),
+      });
+    },
+  );
+
+  test.each(["burnsGas", "reverts"] as const)(
+    "in that it %s is refused, and hurts no neighbour",
+    async (behaviour) => {
+      const asset = await tokenThat(behaviour);
+      const verdicts = await Promise.all([verify(), verify({ asset }), verify()]);
+      expect(verdicts.map((verdict) => toVerifyResponse(verdict).invalidReason)).toEqual([
+        undefined,
+        "invalid_exact_evm_transaction_simulation_failed",
+        undefined,
+      ]);
+    },
+  );
+
+  test("is not served where only others are configured", async () => {
+    const asset = await tokenThat("honest");
+    const { devnet, pool } = chain;
+    const strict = createTestVerifier({ devnet, pool, assets: [devnet.token] });
+    expect(await verify({}, strict)).toMatchObject({ isValid: true });
+    expect(await verify({ asset }, strict)).toMatchObject({
+      invalidReason: "invalid_payment_requirements",
+    });
+  });
+});
+
+describe("a chain that cannot be asked", () => {
+  test("makes a good payment neither valid nor invalid: it throws, to be tried again", async () => {
+    const { devnet } = chain;
+    const pool = createPool(devnet, () => Promise.reject(new TypeError("fetch failed")));
+    const attempt = verify({}, createTestVerifier({ devnet, pool }));
+    await expect(attempt).rejects.toBeInstanceOf(FacilitatorError);
+    await expect(attempt).rejects.toMatchObject({ kind: "unavailable", isRetryable: true });
+    await expect(attempt).rejects.not.toMatchObject({
+      message: expect.stringContaining(devnet.rpcUrl),
+    });
+    pool.close();
+  });
+
+  test("in the middle of a diagnosis throws too", async () => {
+    const { devnet } = chain;
+    const { pool } = createInterferingPool(devnet, ({ to }) => {
+      if (to === undefined) return undefined;
+      throw new TypeError("connection lost");
+    });
+    const attempt = verify({ amount: startingBalance + 1n }, createTestVerifier({ devnet, pool }));
+    await expect(attempt).rejects.toMatchObject({ kind: "unavailable" });
+    pool.close();
+  });
+
+  test("and takes no calls without a contract is asked in another way", async () => {
+    const { devnet } = chain;
+    const { pool } = createInterferingPool(devnet, ({ to }) =>
+      to === undefined ? { code: -32602, message: "to is missing" } : undefined,
+    );
+    const verifier = createTestVerifier({ devnet, pool });
+    expect(await verify({}, verifier)).toMatchObject({ isValid: true, payerHasCode: false });
+    expect(await verify({ amount: startingBalance + 1n }, verifier)).toMatchObject({
+      invalidReason: "invalid_exact_evm_insufficient_balance",
+    });
+    pool.close();
+  });
+});
