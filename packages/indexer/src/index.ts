@@ -1,13 +1,7 @@
 export { IndexerConfigurationError } from "./configuration-error.ts";
-export type { IndexedChain, IndexedToken, Indexer, SubscribeOptions } from "./indexer.ts";
+export type { IndexedChain, IndexedToken, Indexer } from "./indexer.ts";
 export type { IndexerLogger } from "./logger.ts";
 export { BalanceUnavailableError } from "./query/balance-unavailable-error.ts";
-export type { ListTransfers, TransferPage } from "./query/list-transfers.ts";
-export {
-  formatTransferCursor,
-  parseTransferCursor,
-  type TransferCursor,
-} from "./query/transfer-cursor.ts";
 export { UnknownTokenError } from "./query/unknown-token-error.ts";
 export type { ChainState, ChainStatus, Health, IndexerStatus, TokenStatus } from "./status.ts";
 export type { IndexerSchema } from "./store/schema.ts";

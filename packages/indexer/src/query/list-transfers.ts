@@ -3,30 +3,23 @@ import { type RawBuilder, sql } from "kysely";
 import type { Address } from "viem";
 import { bytesOfHex } from "../store/bytes.ts";
 import type { KnownToken } from "../store/known-token.ts";
-import { LOGS_PER_BLOCK } from "../store/position.ts";
+import { LOGS_PER_BLOCK, positionOf } from "../store/position.ts";
 import type { IndexerSchema } from "../store/schema.ts";
 import type { IndexedTransfer } from "../transfer.ts";
 import { readIndexedTransfer, selectIndexedTransfers } from "./indexed-transfers.ts";
-import { cursorOfPosition, positionOfCursor, type TransferCursor } from "./transfer-cursor.ts";
 
 export interface ListTransfers {
   /** Transfers from or to this address. */
   address: Address;
-  /** Milliseconds since 1970, inclusive. */
-  fromTs?: number | undefined;
-  toTs?: number | undefined;
-  /** By block and log. Default `desc`: the newest first. */
-  sort?: "asc" | "desc" | undefined;
+  /** Milliseconds since 1970, both inclusive. */
+  fromMs?: number | undefined;
+  toMs?: number | undefined;
+  /** By block, then by log. */
+  sort: "asc" | "desc";
   /** At least 1. */
   limit: number;
-  /** `next` of the page before. */
-  cursor?: TransferCursor | undefined;
-}
-
-export interface TransferPage {
-  transfers: IndexedTransfer[];
-  /** Where the next page begins; undefined on the last one. */
-  next: TransferCursor | undefined;
+  /** The last transfer of the page before. It may be gone meanwhile: what counts is its place. */
+  after?: { blockNumber: number; logIndex: number } | undefined;
 }
 
 /**
@@ -39,18 +32,18 @@ export interface TransferPage {
 export async function listTransfers(
   database: Database<IndexerSchema>,
   token: KnownToken,
-  { address, fromTs, toTs, sort = "desc", limit, cursor }: ListTransfers,
-): Promise<TransferPage> {
+  { address, fromMs, toMs, sort, limit, after }: ListTransfers,
+): Promise<IndexedTransfer[]> {
   const bytes = bytesOfHex(address);
   const bounds: RawBuilder<boolean>[] = [];
-  if (cursor !== undefined) {
-    const after = sql.raw<unknown>(sort === "desc" ? "<" : ">");
-    bounds.push(sql`position ${after} ${positionOfCursor(cursor)}`);
+  if (after !== undefined) {
+    const beyond = sort === "desc" ? sql`<` : sql`>`;
+    bounds.push(sql`position ${beyond} ${positionOf(after.blockNumber, after.logIndex)}`);
   }
-  if (fromTs !== undefined) bounds.push(sql`position >= ${firstPositionFrom(token, fromTs)}`);
-  if (toTs !== undefined) bounds.push(sql`position <= ${lastPositionUpTo(token, toTs)}`);
-  // One more than asked for tells whether there is another page. As a literal, so that the planner sees how few.
-  const wanted = sql.lit(limit + 1);
+  if (fromMs !== undefined) bounds.push(sql`position >= ${firstPositionFrom(token, fromMs)}`);
+  if (toMs !== undefined) bounds.push(sql`position <= ${lastPositionUpTo(token, toMs)}`);
+  // As a literal, so that PostgreSQL plans for so few.
+  const wanted = sql.lit(limit);
 
   const positions = (column: "from_address" | "to_address") =>
     database.kysely
@@ -79,12 +72,7 @@ export async function listTransfers(
     .orderBy("transfer.position", sort)
     .execute();
 
-  const shown = rows.slice(0, limit);
-  const last = shown.at(-1);
-  return {
-    transfers: shown.map((row) => readIndexedTransfer(row, { token, dialect: database.dialect })),
-    next: rows.length > limit && last ? cursorOfPosition(last.position) : undefined,
-  };
+  return rows.map((row) => readIndexedTransfer(row, { token, dialect: database.dialect }));
 }
 
 // Block times never fall along a chain, so a time is a block, and a block is a position. Where there is no such
