@@ -1,0 +1,287 @@
+import { randomBytes } from "node:crypto";
+import { createRpcPool, systemClock } from "@coinslot/chain";
+import {
+  FacilitatorError,
+  type LookUp,
+  type Network,
+  type Reserved,
+  type ReservingFacilitator,
+} from "@coinslot/protocol";
+import { isDatabaseError } from "@coinslot/storage";
+import type { Registry } from "prom-client";
+import { readFacilitatorOptions } from "./facilitator-configuration.ts";
+import type { FacilitatorOptions } from "./facilitator-options.ts";
+import { createHooks, type HookMethods } from "./hooks.ts";
+import type { LedgerPayment } from "./ledger/ledger-payment.ts";
+import type { PaymentFilter, PaymentPage } from "./ledger/list-payments.ts";
+import type { PaymentStats } from "./ledger/payment-stats.ts";
+import { checkNetworks } from "./ready/check-networks.ts";
+import { createMetrics } from "./settle/metrics.ts";
+import { settleResponseOf } from "./settle/settle-response.ts";
+import type { SettlementEvent, SettlementListener } from "./settle/settlement-event.ts";
+import { readSettlementOptions, type SettlementOptions } from "./settlement-options.ts";
+import { createSimulator } from "./simulation/simulator.ts";
+import { type Engine, startEngine } from "./start-engine.ts";
+import { toVerifyResponse } from "./verify/verdict.ts";
+import { createVerifier } from "./verify/verifier.ts";
+
+/** A facilitator in this process. */
+export interface CoinslotFacilitator
+  extends ReservingFacilitator,
+    HookMethods<CoinslotFacilitator> {
+  /** What the ledger knows of payments. */
+  readonly payments: {
+    /** The newest first, page by page. */
+    list(filter?: PaymentFilter): Promise<PaymentPage>;
+    /** By the id that the ledger gave it. */
+    get(id: string): Promise<LedgerPayment | undefined>;
+  };
+  /** Counts and sums by network, asset and state. */
+  stats(options?: { createdFrom?: number | undefined }): Promise<PaymentStats[]>;
+  /** Figures for Prometheus: `await metrics.metrics()` is the text of a scrape. */
+  readonly metrics: Registry;
+  /** Calls the listener for everything that happens to payments from now on; returns what ends that. */
+  onEvent(listener: SettlementListener): () => void;
+  /** Ends in order: what was begun is stored, leases are given back. Harmless when repeated. */
+  close(): Promise<void>;
+}
+
+/**
+ * Creates a facilitator that verifies and settles payments in this process. It begins at once to
+ * open its ledger and to check its chains; `ready()` says what came of it.
+ *
+ * @throws ConfigurationError with everything that is wrong in the options.
+ */
+export function createFacilitator(
+  options: FacilitatorOptions & SettlementOptions,
+): CoinslotFacilitator {
+  const configuration = readFacilitatorOptions(options);
+  const settings = readSettlementOptions(options);
+  const { logger, now } = configuration;
+  const hooks = createHooks({ logger, hooks: configuration.hooks });
+  const metrics = createMetrics();
+  const listeners = new Set<SettlementListener>();
+  const chains = configuration.networks.map((network) => {
+    const { chainId, rpcUrls } = network;
+    const pool = createRpcPool({ chainId, rpcUrls });
+    const simulator = createSimulator({ rpc: pool, callGas: network.callGas, now });
+    return { configuration: network, pool, simulator };
+  });
+  const verifier = createVerifier({
+    logger,
+    now,
+    networks: new Map(
+      chains.map(({ configuration: { network, assets, blockTimeSeconds }, pool, simulator }) => [
+        network,
+        { rpc: pool, simulator, assets, blockTimeSeconds },
+      ]),
+    ),
+  });
+  const starting = start();
+  // Told by `ready`, and by every method; nobody may ever ask.
+  starting.catch(() => undefined);
+  let closing: Promise<void> | undefined;
+
+  async function start(): Promise<Engine> {
+    const processId = randomBytes(12).toString("hex");
+    const engine = startEngine({
+      processId,
+      ledgerUrl: configuration.ledger,
+      chains,
+      checks: checkNetworks({
+        networks: chains.map(({ configuration: network, pool }) => ({
+          configuration: network,
+          pool,
+        })),
+        logger,
+      }),
+      settings,
+      verifier,
+      metrics,
+      logger,
+      now,
+      clock: systemClock,
+      emit,
+    });
+    return engine;
+  }
+
+  function emit(event: SettlementEvent): void {
+    for (const listener of listeners) {
+      try {
+        listener(event);
+      } catch (err) {
+        logger.error({ err, event: event.type }, "a listener threw: nothing is changed by it");
+      }
+    }
+  }
+
+  /** The engine, for methods that are of no use without it. */
+  async function engine(): Promise<Engine> {
+    try {
+      return await starting;
+    } catch (cause) {
+      throw new FacilitatorError("The facilitator is not ready", { kind: "unavailable", cause });
+    }
+  }
+
+  /** A fault of the database is a fault of ours, and its words are for the log. */
+  async function guarded<Result>(work: (engine: Engine) => Promise<Result>): Promise<Result> {
+    const running = await engine();
+    try {
+      return await work(running);
+    } catch (cause) {
+      if (!isDatabaseError(cause)) throw cause;
+      logger.error({ err: cause }, "the ledger failed");
+      throw new FacilitatorError("The ledger cannot be used at the moment", {
+        kind: "unavailable",
+        cause,
+      });
+    }
+  }
+
+  const facilitator: CoinslotFacilitator = {
+    ...hooks.methods(() => facilitator),
+
+    async ready() {
+      await (await starting).ready();
+    },
+
+    async getSupported() {
+      const networks = configuration.networks.map(({ network }) => network);
+      return {
+        kinds: networks.flatMap((network) =>
+          [1, 2].map((x402Version) => ({ x402Version, scheme: "exact", network })),
+        ),
+        extensions: [],
+        signers: Object.fromEntries(
+          configuration.networks.map(({ network, relayers }) => [
+            network,
+            relayers.map(({ address }) => address),
+          ]),
+        ),
+      };
+    },
+
+    async verifyLocally(paymentPayload, paymentRequirements, verifyOptions) {
+      return toVerifyResponse(
+        verifier.verifyLocally(paymentPayload, paymentRequirements, verifyOptions),
+      );
+    },
+
+    async verify(paymentPayload, requirements, verifyOptions) {
+      return hooks.aroundVerify({ paymentPayload, requirements }, async () => {
+        const stopTimer = metrics.stageSeconds.startTimer({ stage: "verify" });
+        const verdict = await verifier.verify(paymentPayload, requirements, verifyOptions);
+        stopTimer();
+        if (!verdict.isValid) return toVerifyResponse(verdict);
+        const { payment, balance } = verdict;
+        const running = await engine();
+        running.remember(payment.id, verdict);
+        return { ...toVerifyResponse(verdict), balance };
+      });
+    },
+
+    settle: (paymentPayload, requirements, settleOptions = {}) =>
+      hooks.aroundSettle({ paymentPayload, requirements }, () =>
+        guarded((running) => running.settle(paymentPayload, requirements, settleOptions)),
+      ),
+
+    lookUp: (request) =>
+      guarded(async ({ ledger }): Promise<LookUp> => {
+        const { standing, payment, answer } = await ledger.lookUp(request);
+        if (standing !== "delivered") return { state: standing };
+        if (payment === undefined) return { state: "free" };
+        return { state: "delivered", settlement: settleResponseOf(payment, undefined), answer };
+      }),
+
+    reserve: (request) => guarded((running) => reserve(running, request)),
+
+    release: (reservation, cause) =>
+      guarded(({ ledger }) =>
+        ledger.release({
+          token: reservation.token,
+          payer: reservation.id.payer,
+          countsAgainstPayer: cause === "handler_failed" || cause === "disconnected",
+        }),
+      ),
+
+    deliver: (reservation) => guarded(({ ledger }) => ledger.deliver(reservation.token)),
+
+    payments: {
+      list: (filter = {}) => guarded(({ ledger }) => ledger.list(filter)),
+      get: (id) => guarded(async ({ ledger }) => (await ledger.get([id]))[0]),
+    },
+    stats: (which) => guarded(({ ledger }) => ledger.stats(which)),
+    metrics: metrics.registry,
+    onEvent(listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+    close() {
+      closing ??= closeAll();
+      return closing;
+    },
+  };
+
+  async function reserve(
+    { ledger, canPay }: Engine,
+    request: Parameters<ReservingFacilitator["reserve"]>[0],
+  ): Promise<Reserved> {
+    const { id } = request;
+    if (!canPay(id.network)) {
+      // What is under way already can be resumed: that takes no gas.
+      const { standing } = await ledger.lookUp(request);
+      if (standing === "free") throw outOfGasMoney(id.network);
+    }
+    const stopTimer = metrics.stageSeconds.startTimer({ stage: "reserve" });
+    const result = await ledger.reserve(request);
+    stopTimer();
+    await settings.checkpoint("reserved");
+    switch (result.outcome) {
+      case "reserved":
+        return { state: "reserved", reservation: { id, token: result.token } };
+      case "resumed":
+        return {
+          state: "resumed",
+          reservation: { id, token: result.token },
+          answer: result.answer,
+        };
+      case "in_use":
+      case "key_conflict":
+        return { state: result.outcome };
+      case "delivered":
+        return {
+          state: "delivered",
+          settlement: settleResponseOf(result.payment, undefined),
+          answer: result.answer,
+        };
+      case "over_promised":
+        return {
+          state: "refused",
+          reason: "invalid_exact_evm_insufficient_balance",
+          message: "The payer's balance is promised to its other payments.",
+        };
+      case "released_too_often":
+        return {
+          state: "refused",
+          reason: "unexpected_verify_error",
+          message: "Too many requests of this payer ended without a payment; try again later.",
+        };
+    }
+  }
+
+  async function closeAll(): Promise<void> {
+    const running = await starting.catch(() => undefined);
+    await running?.close();
+    for (const { pool } of chains) pool.close();
+  }
+
+  return facilitator;
+}
+
+function outOfGasMoney(network: Network): FacilitatorError {
+  return new FacilitatorError(`No more payments can be settled on ${network} at the moment`, {
+    kind: "unavailable",
+  });
+}

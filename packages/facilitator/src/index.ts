@@ -1,0 +1,25 @@
+export { type CoinslotFacilitator, createFacilitator } from "./create-facilitator.ts";
+export type {
+  Depth,
+  FacilitatorNetworkOptions,
+  FacilitatorOptions,
+  FeeOptions,
+} from "./facilitator-options.ts";
+export type {
+  Abort,
+  BeforeHook,
+  FailureContext,
+  HookContext,
+  HookSet,
+  ObservingHook,
+  ResultContext,
+} from "./hooks.ts";
+export type { Inclusion, LedgerPayment } from "./ledger/ledger-payment.ts";
+export type { PaymentState } from "./ledger/ledger-schema.ts";
+export type { PaymentFilter, PaymentPage } from "./ledger/list-payments.ts";
+export type { PaymentStats } from "./ledger/payment-stats.ts";
+export type { Logger } from "./logger.ts";
+export type { RelayerOptions } from "./relayer-account.ts";
+export type { CheckpointName, SettlementTimes } from "./settle/settlement-context.ts";
+export type { SettlementEvent, SettlementListener } from "./settle/settlement-event.ts";
+export type { SettlementOptions } from "./settlement-options.ts";

@@ -1,0 +1,172 @@
+import type { Dialect } from "@coinslot/storage";
+import { type SqlBool, sql, type Transaction } from "kysely";
+import { openStates, paymentStates } from "./ledger-schema.ts";
+
+/** The first migration of the ledger: every table and index of `LedgerSchema`. */
+export async function createTables<Schema>(
+  transaction: Transaction<Schema>,
+  { types }: Dialect,
+): Promise<void> {
+  const { schema } = transaction;
+  await schema
+    .createTable("payments")
+    .addColumn("id", types.text, (column) => column.primaryKey())
+    .addColumn("network", types.text, (column) => column.notNull())
+    .addColumn("asset", types.text, (column) => column.notNull())
+    .addColumn("payer", types.text, (column) => column.notNull())
+    .addColumn("nonce", types.text, (column) => column.notNull())
+    .addColumn("value", types.amount, (column) => column.notNull())
+    .addColumn("valid_before", types.amount, (column) => column.notNull())
+    .addColumn("state", types.text, (column) =>
+      column
+        .notNull()
+        .check(sql`state in (${sql.join(paymentStates.map((state) => sql.lit(state)))})`),
+    )
+    .addColumn("fingerprint", types.text, (column) => column.notNull())
+    .addColumn("key_hash", types.text)
+    .addColumn("token", types.text)
+    .addColumn("owner", types.text)
+    .addColumn("unused_at_block", types.integer)
+    .addColumn("transaction_id", types.text)
+    .addColumn("carried", types.integer, (column) => column.notNull())
+    .addColumn("is_alone", types.integer, (column) => column.notNull())
+    .addColumn("block_number", types.integer)
+    .addColumn("block_hash", types.text)
+    .addColumn("transaction_hash", types.text)
+    .addColumn("reason", types.text)
+    .addColumn("created_at", types.timestampMs, (column) => column.notNull())
+    .addColumn("queued_at", types.timestampMs)
+    .addColumn("submitted_at", types.timestampMs)
+    .addColumn("confirmed_at", types.timestampMs)
+    .addColumn("final_at", types.timestampMs)
+    .addColumn("delivered_at", types.timestampMs)
+    .addColumn("closed_at", types.timestampMs)
+    .execute();
+  // The nonce is random, so it comes first: an index of long equal beginnings is slow.
+  await schema
+    .createIndex("payments_identity")
+    .on("payments")
+    .columns(["nonce", "payer", "asset", "network"])
+    .unique()
+    .execute();
+  await schema
+    .createIndex("payments_token")
+    .on("payments")
+    .column("token")
+    .unique()
+    .where(sql<SqlBool>`token is not null`)
+    .execute();
+  const open = sql<SqlBool>`state in (${sql.join(openStates.map((state) => sql.lit(state)))})`;
+  await schema
+    .createIndex("payments_open")
+    .on("payments")
+    .columns(["network", "state", "id"])
+    .where(open)
+    .execute();
+  await schema
+    .createIndex("payments_unsettled")
+    .on("payments")
+    .columns(["network", "id"])
+    .where(sql<SqlBool>`state = 'failed' and closed_at is null`)
+    .execute();
+  await schema
+    .createIndex("payments_not_final")
+    .on("payments")
+    .columns(["network", "block_number"])
+    .where(sql<SqlBool>`state = 'confirmed' and final_at is null`)
+    .execute();
+  await schema
+    .createIndex("payments_payer")
+    .on("payments")
+    .columns(["payer", "state", "block_number"])
+    .execute();
+  await schema
+    .createIndex("payments_key")
+    .on("payments")
+    .columns(["key_hash", "payer"])
+    .where(sql<SqlBool>`key_hash is not null`)
+    .execute();
+  await schema
+    .createIndex("payments_transaction")
+    .on("payments")
+    .column("transaction_id")
+    .where(sql<SqlBool>`transaction_id is not null`)
+    .execute();
+
+  await schema
+    .createTable("orders")
+    .addColumn("payment_id", types.text, (column) => column.primaryKey())
+    .addColumn("pay_to", types.text, (column) => column.notNull())
+    .addColumn("valid_after", types.amount, (column) => column.notNull())
+    .addColumn("signature", types.text, (column) => column.notNull())
+    .execute();
+
+  await schema
+    .createTable("transactions")
+    .addColumn("id", types.text, (column) => column.primaryKey())
+    .addColumn("network", types.text, (column) => column.notNull())
+    .addColumn("relayer", types.text, (column) => column.notNull())
+    .addColumn("nonce", types.integer, (column) => column.notNull())
+    .addColumn("state", types.text, (column) => column.notNull())
+    .addColumn("epoch", types.integer, (column) => column.notNull())
+    .addColumn("gas_limit", types.integer, (column) => column.notNull())
+    .addColumn("created_at", types.timestampMs, (column) => column.notNull())
+    .addColumn("hash", types.text)
+    .addColumn("block_number", types.integer)
+    .addColumn("block_hash", types.text)
+    .addColumn("gas_used", types.integer)
+    .execute();
+  await schema
+    .createIndex("transactions_nonce")
+    .on("transactions")
+    .columns(["network", "relayer", "nonce"])
+    .unique()
+    .execute();
+  await schema
+    .createIndex("transactions_not_final")
+    .on("transactions")
+    .columns(["network", "state"])
+    .where(sql<SqlBool>`state in ('open', 'settled')`)
+    .execute();
+
+  await schema
+    .createTable("broadcasts")
+    .addColumn("hash", types.text, (column) => column.primaryKey())
+    .addColumn("transaction_id", types.text, (column) => column.notNull())
+    .addColumn("raw", types.text, (column) => column.notNull())
+    .addColumn("content", types.text, (column) => column.notNull())
+    .addColumn("max_fee_per_gas", types.amount, (column) => column.notNull())
+    .addColumn("max_priority_fee_per_gas", types.amount)
+    .addColumn("created_at", types.timestampMs, (column) => column.notNull())
+    .execute();
+  await schema
+    .createIndex("broadcasts_transaction")
+    .on("broadcasts")
+    .column("transaction_id")
+    .execute();
+
+  await schema
+    .createTable("answers")
+    .addColumn("payer", types.text, (column) => column.notNull())
+    .addColumn("key_hash", types.text, (column) => column.notNull())
+    .addColumn("payment_id", types.text, (column) => column.notNull())
+    .addColumn("sealed", types.bytes, (column) => column.notNull())
+    .addColumn("expires_at", types.timestampMs, (column) => column.notNull())
+    .addPrimaryKeyConstraint("answers_key", ["key_hash", "payer"])
+    .execute();
+  await schema.createIndex("answers_payment").on("answers").column("payment_id").execute();
+  await schema.createIndex("answers_expiry").on("answers").column("expires_at").execute();
+
+  await schema
+    .createTable("payers")
+    .addColumn("payer", types.text, (column) => column.primaryKey())
+    .addColumn("releases", types.integer, (column) => column.notNull())
+    .addColumn("window_started_at", types.timestampMs, (column) => column.notNull())
+    .execute();
+
+  await schema
+    .createTable("processes")
+    .addColumn("id", types.text, (column) => column.primaryKey())
+    .addColumn("heartbeat_at", types.timestampMs, (column) => column.notNull())
+    .execute();
+}

@@ -1,0 +1,54 @@
+import type { Network } from "@coinslot/protocol";
+import type { Dialect } from "@coinslot/storage";
+import type { Transaction } from "kysely";
+import type { LedgerSchema } from "./ledger-schema.ts";
+
+/**
+ * `queued` → `expired` for what can no longer be included in time. A payment that a transaction has
+ * carried before may still be executed by that one, so it becomes `failed`, which is watched.
+ *
+ * @returns the payments that changed.
+ */
+export async function expirePayments(options: {
+  transaction: Transaction<LedgerSchema>;
+  dialect: Dialect;
+  network: Network;
+  /** Unix seconds: what is valid only before this is over. */
+  before: bigint;
+}): Promise<string[]> {
+  const { transaction, dialect, network, before } = options;
+  const rows = await transaction
+    .updateTable("payments")
+    .set((set) => ({
+      state: set
+        .case()
+        .when("carried", "=", 0)
+        .then("expired" as const)
+        .else("failed" as const)
+        .end(),
+      reason: "invalid_exact_evm_payload_authorization_valid_before",
+    }))
+    .where("network", "=", network)
+    .where("state", "=", "queued")
+    .where("valid_before", "<=", dialect.amount.encode(before))
+    .returning("id")
+    .execute();
+  return rows.map(({ id }) => id);
+}
+
+/** Ends the watch over failed payments: used for something else, cancelled, or over at depth. */
+export async function closePayments(options: {
+  transaction: Transaction<LedgerSchema>;
+  ids: readonly string[];
+  /** Unix milliseconds. */
+  now: number;
+}): Promise<void> {
+  const { transaction, ids, now } = options;
+  if (ids.length === 0) return;
+  await transaction
+    .updateTable("payments")
+    .set({ closed_at: now })
+    .where("id", "in", [...ids])
+    .where("state", "=", "failed")
+    .execute();
+}

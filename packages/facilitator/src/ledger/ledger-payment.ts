@@ -1,0 +1,76 @@
+import type { AuthorizationId, Hex, SettleErrorReason } from "@coinslot/protocol";
+import type { Dialect } from "@coinslot/storage";
+import type { Selectable } from "kysely";
+import type { PaymentState, PaymentsTable } from "./ledger-schema.ts";
+
+/** Where and by what a payment was executed. */
+export interface Inclusion {
+  transactionHash: Hex;
+  blockNumber: number;
+  blockHash: Hex;
+}
+
+/** A payment as the ledger knows it. Without token and signature: it may be shown. */
+export interface LedgerPayment {
+  /** Sorts by time of creation. */
+  id: string;
+  authorization: AuthorizationId;
+  /** In the token's smallest unit. */
+  value: bigint;
+  /** Unix seconds. */
+  validBefore: bigint;
+  state: PaymentState;
+  fingerprint: string;
+  keyHash: string | undefined;
+  unusedAtBlock: number | undefined;
+  transactionId: string | undefined;
+  /** How many transactions have carried it. */
+  carried: number;
+  isAlone: boolean;
+  /** The transaction that executed it, or, of a failed one, that did not. */
+  inclusion: Inclusion | undefined;
+  reason: SettleErrorReason | undefined;
+  /** Unix milliseconds, like all that follow. */
+  createdAt: number;
+  queuedAt: number | undefined;
+  submittedAt: number | undefined;
+  confirmedAt: number | undefined;
+  finalAt: number | undefined;
+  deliveredAt: number | undefined;
+  closedAt: number | undefined;
+}
+
+/** Reads a row of `payments`. */
+export function toLedgerPayment(row: Selectable<PaymentsTable>, dialect: Dialect): LedgerPayment {
+  const { transaction_hash, block_number, block_hash } = row;
+  return {
+    id: row.id,
+    authorization: {
+      network: row.network,
+      asset: row.asset,
+      payer: row.payer,
+      nonce: row.nonce,
+    },
+    value: dialect.amount.decode(row.value),
+    validBefore: dialect.amount.decode(row.valid_before),
+    state: row.state,
+    fingerprint: row.fingerprint,
+    keyHash: row.key_hash ?? undefined,
+    unusedAtBlock: row.unused_at_block ?? undefined,
+    transactionId: row.transaction_id ?? undefined,
+    carried: row.carried,
+    isAlone: row.is_alone === 1,
+    inclusion:
+      transaction_hash === null || block_number === null || block_hash === null
+        ? undefined
+        : { transactionHash: transaction_hash, blockNumber: block_number, blockHash: block_hash },
+    reason: row.reason ?? undefined,
+    createdAt: row.created_at,
+    queuedAt: row.queued_at ?? undefined,
+    submittedAt: row.submitted_at ?? undefined,
+    confirmedAt: row.confirmed_at ?? undefined,
+    finalAt: row.final_at ?? undefined,
+    deliveredAt: row.delivered_at ?? undefined,
+    closedAt: row.closed_at ?? undefined,
+  };
+}

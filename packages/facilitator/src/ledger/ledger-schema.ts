@@ -1,0 +1,144 @@
+import type { Address, Hex, Network, SettleErrorReason } from "@coinslot/protocol";
+import type { StoredAmount } from "@coinslot/storage";
+
+/** Where a payment stands; README.md beside this file says who may leave which state. */
+export type PaymentState =
+  | "reserved"
+  | "queued"
+  | "submitted"
+  | "confirmed"
+  | "failed"
+  | "expired"
+  | "released";
+
+/** Every state, in the order of a payment's way. */
+export const paymentStates = [
+  "reserved",
+  "queued",
+  "submitted",
+  "confirmed",
+  "failed",
+  "expired",
+  "released",
+] as const satisfies readonly PaymentState[];
+
+/** The states in which an amount is promised and not yet seen in a block. */
+export const openStates = ["reserved", "queued", "submitted"] as const;
+
+/**
+ * `open`: its nonce is not yet used, as far as we know. `included`: a block holds one of its hashes
+ * (outcomes may wait for depth). `settled`: every payment in it has its outcome. `final`: at depth.
+ * `lost`: its nonce was used by a transaction that is not ours.
+ */
+export type TransactionState = "open" | "settled" | "final" | "lost";
+
+/** One row per authorization, whatever brought it. */
+export interface PaymentsTable {
+  /** Sorts by time of creation. */
+  id: string;
+  network: Network;
+  asset: Address;
+  payer: Address;
+  nonce: Hex;
+  value: StoredAmount;
+  valid_before: StoredAmount;
+  state: PaymentState;
+  fingerprint: string;
+  key_hash: string | null;
+  /** Held by the request that runs for it now, or ran when its process died. */
+  token: string | null;
+  /** The process that holds the token. */
+  owner: string | null;
+  /** At the end of this block the authorization was unused; a foreign execution comes after it. */
+  unused_at_block: number | null;
+  /** The transaction that carries it, or carried it last. */
+  transaction_id: string | null;
+  /** How many transactions have carried it. */
+  carried: number;
+  /** 1: it must not share a transaction with others. */
+  is_alone: number;
+  block_number: number | null;
+  block_hash: Hex | null;
+  transaction_hash: Hex | null;
+  reason: SettleErrorReason | null;
+  created_at: number;
+  queued_at: number | null;
+  submitted_at: number | null;
+  confirmed_at: number | null;
+  final_at: number | null;
+  delivered_at: number | null;
+  /** Failed, and nothing can change that any more. */
+  closed_at: number | null;
+}
+
+/** What is to be executed for a payment. Written when it is queued, never changed. */
+export interface OrdersTable {
+  payment_id: string;
+  pay_to: Address;
+  valid_after: StoredAmount;
+  signature: Hex;
+}
+
+/** One row per used nonce of a relayer. */
+export interface TransactionsTable {
+  id: string;
+  network: Network;
+  relayer: Address;
+  nonce: number;
+  state: TransactionState;
+  /** Epoch of the lease under which it was stored. */
+  epoch: number;
+  gas_limit: number;
+  created_at: number;
+  /** The hash that a block holds, and that block. */
+  hash: Hex | null;
+  block_number: number | null;
+  block_hash: Hex | null;
+  gas_used: number | null;
+}
+
+/** Every signed form of a transaction: the first one and its replacements. Stored before sent. */
+export interface BroadcastsTable {
+  hash: Hex;
+  transaction_id: string;
+  raw: Hex;
+  /** `payments` carries the payments; `filler` only uses the nonce up. */
+  content: "payments" | "filler";
+  max_fee_per_gas: StoredAmount;
+  /** `null` in a transaction of the legacy type. */
+  max_priority_fee_per_gas: StoredAmount | null;
+  created_at: number;
+}
+
+/** Sealed answers, kept for buyers that sent a key. */
+export interface AnswersTable {
+  payer: Address;
+  key_hash: string;
+  payment_id: string;
+  sealed: Uint8Array;
+  expires_at: number;
+}
+
+/** One row per payer: the lock under which its reservations are decided, and its releases. */
+export interface PayersTable {
+  payer: Address;
+  releases: number;
+  window_started_at: number;
+}
+
+/** The processes that share the ledger, as long as they live. */
+export interface ProcessesTable {
+  id: string;
+  heartbeat_at: number;
+}
+
+/** The tables of the ledger. */
+export interface LedgerSchema {
+  payments: PaymentsTable;
+  orders: OrdersTable;
+  transactions: TransactionsTable;
+  broadcasts: BroadcastsTable;
+  answers: AnswersTable;
+  payers: PayersTable;
+  processes: ProcessesTable;
+}

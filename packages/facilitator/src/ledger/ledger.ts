@@ -1,0 +1,309 @@
+import { randomBytes } from "node:crypto";
+import type { Address, Hex, Network, ReservationRequest } from "@coinslot/protocol";
+import {
+  createLeases,
+  createWriter,
+  type Database,
+  isDatabaseError,
+  type Lease,
+  type Leases,
+} from "@coinslot/storage";
+import type { Transaction } from "kysely";
+import {
+  finaliseBlocks,
+  findBlocks,
+  type KnownBlock,
+  type UndonePayment,
+  undoBlocks,
+} from "./blocks.ts";
+import { deliverPayments } from "./deliver-payments.ts";
+import { type EnqueueRequest, type EnqueueResult, enqueuePayments } from "./enqueue-payments.ts";
+import { closePayments, expirePayments } from "./expire-payments.ts";
+import { findOrders, type OrderedPayment } from "./find-orders.ts";
+import {
+  findHashes,
+  findHighestNonce,
+  findOpenTransactions,
+  type OpenTransaction,
+} from "./find-transactions.ts";
+import { gather } from "./gather.ts";
+import { dropExpiredAnswers } from "./keep-answers.ts";
+import type { Inclusion, LedgerPayment } from "./ledger-payment.ts";
+import type { LedgerSchema } from "./ledger-schema.ts";
+import {
+  getPayments,
+  listPayments,
+  type PaymentFilter,
+  type PaymentPage,
+} from "./list-payments.ts";
+import { lookUpPayment, type PaymentStanding } from "./look-up-payment.ts";
+import { type PaymentStats, paymentStats } from "./payment-stats.ts";
+import { beatHeart, forgetProcesses, releaseDead } from "./processes.ts";
+import { type PaymentOutcomes, recordOutcomes } from "./record-outcomes.ts";
+import { releasePayment } from "./release-payment.ts";
+import { type ReserveRequest, type ReserveResult, reservePayments } from "./reserve-payments.ts";
+import { loseTransaction, settleTransaction } from "./settle-transaction.ts";
+import {
+  type NewTransaction,
+  type StoreOutcome,
+  storeReplacement,
+  storeTransaction,
+} from "./store-transaction.ts";
+
+export interface LedgerOptions {
+  database: Database<LedgerSchema>;
+  /** Names this process among those that share the ledger. */
+  processId: string;
+  /** Unix milliseconds. */
+  now: () => number;
+  /** How long after its last heartbeat a process counts as alive. */
+  heartbeatLeaseMs: number;
+  /** How long answers are kept, and keys belong to one payment. */
+  keepAnswersMs: number;
+  /** How often a payer may let a handler run for nothing. */
+  releaseLimit: { count: number; windowMs: number };
+}
+
+/** A wish to reserve; the ledger adds its secret and the name of the row. */
+export type ReserveWish = Omit<ReserveRequest, "paymentId" | "token">;
+
+/**
+ * The payments, their transactions and their answers. Every change of state is one of these
+ * functions, and each of them one guarded statement in a database transaction of its own or of a
+ * group; README.md beside this file says which states there are, and who may race whom.
+ *
+ * Every function throws a `DatabaseError` on faults of the database.
+ */
+export interface Ledger {
+  readonly processId: string;
+  readonly leases: Leases;
+  reserve(wish: ReserveWish): Promise<ReserveResult>;
+  lookUp(request: ReservationRequest): Promise<PaymentStanding>;
+  enqueue(request: EnqueueRequest): Promise<EnqueueResult>;
+  release(options: { token: string; payer: Address; countsAgainstPayer: boolean }): Promise<void>;
+  deliver(token: string): Promise<void>;
+
+  /** The oldest queued payments of a network. */
+  findQueued(options: { network: Network; limit: number }): Promise<OrderedPayment[]>;
+  /** How many payments of a network are queued. */
+  countQueued(network: Network): Promise<number>;
+  storeTransaction(lease: Lease, record: NewTransaction): Promise<StoreOutcome>;
+  storeReplacement(
+    lease: Lease,
+    record: Pick<NewTransaction, "id" | "broadcast">,
+  ): Promise<StoreOutcome>;
+  findOpenTransactions(relayer: { network: Network; relayer: Address }): Promise<OpenTransaction[]>;
+  findHighestNonce(relayer: { network: Network; relayer: Address }): Promise<number | undefined>;
+  /** Every hash of a transaction, the newest first. */
+  findHashes(transactionId: string): Promise<Hex[]>;
+
+  /** Records outcomes and, with them, what became of their transaction. Returns the payments that changed. */
+  recordOutcomes(
+    outcomes: readonly PaymentOutcomes[],
+    settled?: { id: string; inclusion: Inclusion; gasUsed: bigint } | undefined,
+  ): Promise<string[]>;
+  loseTransaction(id: string): Promise<void>;
+  expire(options: { network: Network; before: bigint }): Promise<string[]>;
+
+  /** Failed payments that somebody may still execute, after `afterId` in the order of their ids. */
+  findFailed(options: {
+    network: Network;
+    limit: number;
+    afterId?: string | undefined;
+  }): Promise<OrderedPayment[]>;
+  /** Submitted payments whose transaction has been stored before a time. */
+  findOverdue(options: {
+    network: Network;
+    submittedBefore: number;
+    limit: number;
+  }): Promise<OrderedPayment[]>;
+  closePayments(ids: readonly string[]): Promise<void>;
+  findBlocks(options: { network: Network; upTo?: bigint | undefined }): Promise<KnownBlock[]>;
+  undoBlocks(options: { network: Network; blockHashes: readonly Hex[] }): Promise<UndonePayment[]>;
+  finaliseBlocks(options: { network: Network; blockHashes: readonly Hex[] }): Promise<string[]>;
+
+  beatHeart(): Promise<void>;
+  /** Ends what dead processes held. Returns what was queued. */
+  releaseDead(): Promise<{ reserved: number; queued: string[] }>;
+  /** Says that this process ends, so that nobody waits for its heart to stop. */
+  leave(): Promise<void>;
+  dropExpiredAnswers(): Promise<void>;
+
+  get(ids: readonly string[]): Promise<LedgerPayment[]>;
+  list(filter: PaymentFilter): Promise<PaymentPage>;
+  stats(options?: { createdFrom?: number | undefined }): Promise<PaymentStats[]>;
+
+  notify: Database<LedgerSchema>["notify"];
+  listen: Database<LedgerSchema>["listen"];
+}
+
+/** Bounds one statement's parameters, and the time for which it holds its locks. */
+const mostAtOnce = 250;
+const busyRetries = 4;
+
+/** The ledger over an open database. */
+export function createLedger(options: LedgerOptions): Ledger {
+  const { database, processId, now, heartbeatLeaseMs, keepAnswersMs, releaseLimit } = options;
+  const { dialect, kysely: db } = database;
+  const writer = createWriter(database);
+  const leases = createLeases({ database });
+
+  /** A deadlock or a failed serialisation wrote nothing: the same again finds its turn. */
+  async function write<Result>(
+    work: (transaction: Transaction<LedgerSchema>) => Promise<Result>,
+  ): Promise<Result> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await writer.write(work);
+      } catch (error) {
+        if (!isDatabaseError(error, "busy") || attempt > busyRetries) throw error;
+      }
+    }
+  }
+
+  const reserveOne = gather<ReserveRequest, ReserveResult>(
+    (requests) =>
+      write((transaction) =>
+        reservePayments({
+          transaction,
+          dialect,
+          requests,
+          owner: processId,
+          now: now(),
+          heartbeatLeaseMs,
+          keepAnswersMs,
+          releaseLimit,
+        }),
+      ),
+    { mostItems: mostAtOnce },
+  );
+  const enqueueOne = gather<EnqueueRequest, EnqueueResult>(
+    (requests) =>
+      write((transaction) =>
+        enqueuePayments({ transaction, dialect, requests, now: now(), keepAnswersMs }),
+      ),
+    { mostItems: mostAtOnce },
+  );
+  const deliverOne = gather<string, undefined>(
+    async (tokens) => {
+      await write((transaction) => deliverPayments({ transaction, tokens, now: now() }));
+      return tokens.map(() => undefined);
+    },
+    { mostItems: mostAtOnce },
+  );
+
+  return {
+    processId,
+    leases,
+    reserve: (wish) =>
+      reserveOne({
+        ...wish,
+        paymentId: createSortableId(now()),
+        token: randomBytes(24).toString("base64url"),
+      }),
+    lookUp: (request) =>
+      lookUpPayment({ db, dialect, request, now: now(), heartbeatLeaseMs, keepAnswersMs }),
+    enqueue: enqueueOne,
+    release: ({ token, payer, countsAgainstPayer }) =>
+      write((transaction) =>
+        releasePayment({
+          transaction,
+          dialect,
+          token,
+          payer,
+          countsAgainstPayer,
+          now: now(),
+          releaseWindowMs: releaseLimit.windowMs,
+        }),
+      ),
+    deliver: deliverOne,
+
+    findQueued: ({ network, limit }) =>
+      findOrders({
+        db,
+        dialect,
+        where: (query) =>
+          query
+            .where("payments.network", "=", network)
+            .where("payments.state", "=", "queued")
+            .limit(limit),
+      }),
+    async countQueued(network) {
+      const row = await db
+        .selectFrom("payments")
+        .select((select) => select.fn.countAll().as("count"))
+        .where("network", "=", network)
+        .where("state", "=", "queued")
+        .executeTakeFirst();
+      return Number(row?.count ?? 0);
+    },
+    storeTransaction: (lease, record) =>
+      storeTransaction({ write, dialect, leases, lease, now: now() }, record),
+    storeReplacement: (lease, record) =>
+      storeReplacement({ write, dialect, leases, lease, now: now() }, record),
+    findOpenTransactions: (relayer) => findOpenTransactions({ db, dialect, ...relayer }),
+    findHighestNonce: (relayer) => findHighestNonce({ db, ...relayer }),
+    findHashes: (transactionId) => findHashes({ db, transactionId }),
+
+    recordOutcomes: (outcomes, settled) =>
+      write(async (transaction) => {
+        const changed: string[] = [];
+        for (const each of outcomes) {
+          changed.push(...(await recordOutcomes({ transaction, outcomes: each, now: now() })));
+        }
+        if (settled) await settleTransaction({ transaction, ...settled });
+        return changed;
+      }),
+    loseTransaction: (id) => write((transaction) => loseTransaction({ transaction, id })),
+    expire: ({ network, before }) =>
+      write((transaction) => expirePayments({ transaction, dialect, network, before })),
+
+    findFailed: ({ network, limit, afterId = "" }) =>
+      findOrders({
+        db,
+        dialect,
+        where: (query) =>
+          query
+            .where("payments.network", "=", network)
+            .where("payments.state", "=", "failed")
+            .where("payments.closed_at", "is", null)
+            .where("payments.id", ">", afterId)
+            .limit(limit),
+      }),
+    findOverdue: ({ network, submittedBefore, limit }) =>
+      findOrders({
+        db,
+        dialect,
+        where: (query) =>
+          query
+            .where("payments.network", "=", network)
+            .where("payments.state", "=", "submitted")
+            .where("payments.submitted_at", "<", submittedBefore)
+            .limit(limit),
+      }),
+    closePayments: (ids) => write((transaction) => closePayments({ transaction, ids, now: now() })),
+    findBlocks: (which) => findBlocks({ db, ...which }),
+    undoBlocks: (which) => write((transaction) => undoBlocks({ transaction, ...which })),
+    finaliseBlocks: (which) =>
+      write((transaction) => finaliseBlocks({ transaction, now: now(), ...which })),
+
+    beatHeart: () => write((transaction) => beatHeart({ db: transaction, dialect, processId })),
+    releaseDead: () =>
+      write((transaction) => releaseDead({ transaction, dialect, heartbeatLeaseMs })),
+    leave: () => write((transaction) => forgetProcesses({ transaction, which: { id: processId } })),
+    dropExpiredAnswers: () =>
+      write((transaction) => dropExpiredAnswers({ transaction, now: now() })),
+
+    get: (ids) => getPayments({ db, dialect, ids }),
+    list: (filter) => listPayments({ db, dialect, filter }),
+    stats: (which = {}) => paymentStats({ db, dialect, ...which }),
+
+    notify: database.notify,
+    listen: database.listen,
+  };
+}
+
+/** An id that sorts by its time: 48 bits of milliseconds, then 80 random ones. */
+export function createSortableId(now: number): string {
+  return Math.floor(now).toString(16).padStart(12, "0") + randomBytes(10).toString("hex");
+}

@@ -1,0 +1,77 @@
+import {
+  createLeases,
+  createWriter,
+  type Database,
+  type DatabaseFileLock,
+  leasesMigration,
+  lockDatabaseFile,
+  type Migration,
+  migrate,
+  openDatabase,
+} from "@coinslot/storage";
+import { createTables } from "./create-tables.ts";
+import type { LedgerSchema } from "./ledger-schema.ts";
+import { forgetProcesses } from "./processes.ts";
+
+const migrations: readonly Migration[] = [
+  leasesMigration,
+  { title: "payments, their transactions and their answers", up: createTables },
+];
+
+export interface OpenLedgerOptions {
+  /** `sqlite:./file.db` or `postgres://…`. */
+  url: string;
+  /** Names this process among those that share the ledger; new for each start. */
+  processId: string;
+  /** For programs that only look: no lock is taken, nothing is written. */
+  readOnly?: boolean | undefined;
+  onBackgroundError?: ((error: unknown) => void) | undefined;
+}
+
+/** The database of a ledger, brought to the newest schema. */
+export interface LedgerDatabase {
+  database: Database<LedgerSchema>;
+  close(): Promise<void>;
+}
+
+/**
+ * Opens the ledger's database and brings its schema up to date.
+ *
+ * @throws DatabaseError when it cannot be reached, belongs to a newer version, or, as a SQLite file,
+ * to another process: two of them would settle the same payments.
+ */
+export async function openLedger(options: OpenLedgerOptions): Promise<LedgerDatabase> {
+  const { url, processId, readOnly = false, onBackgroundError } = options;
+  const lock = readOnly ? undefined : await lockDatabaseFile(url);
+  let database: Database<LedgerSchema> | undefined;
+  try {
+    database = await openDatabase<LedgerSchema>({
+      url,
+      readOnly,
+      applicationName: "coinslot-facilitator",
+      ...(onBackgroundError ? { onBackgroundError } : {}),
+    });
+    await migrate(database, { name: "facilitator", migrations });
+    if (!readOnly && database.engine === "sqlite") await forgetTheDead(database, processId);
+    return { database, close: () => closeBoth(database, lock) };
+  } catch (error) {
+    await closeBoth(database, lock);
+    throw error;
+  }
+}
+
+/** Who holds the file's lock is alone: whatever other processes held, and whatever they leased, is over. */
+async function forgetTheDead(database: Database<LedgerSchema>, processId: string): Promise<void> {
+  await createWriter(database).write(async (transaction) => {
+    await forgetProcesses({ transaction, which: { allBut: processId } });
+  });
+  await createLeases({ database }).endAll();
+}
+
+async function closeBoth(
+  database: Database<LedgerSchema> | undefined,
+  lock: DatabaseFileLock | undefined,
+): Promise<void> {
+  await database?.close();
+  lock?.release();
+}

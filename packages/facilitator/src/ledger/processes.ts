@@ -1,0 +1,81 @@
+import type { Dialect } from "@coinslot/storage";
+import { type Kysely, sql, type Transaction } from "kysely";
+import type { LedgerSchema } from "./ledger-schema.ts";
+
+/** Says that a process lives, on the database's clock. */
+export async function beatHeart(options: {
+  db: Kysely<LedgerSchema>;
+  dialect: Dialect;
+  processId: string;
+}): Promise<void> {
+  const { db, dialect, processId } = options;
+  await db
+    .insertInto("processes")
+    .values({ id: processId, heartbeat_at: dialect.nowMs() })
+    .onConflict((conflict) => conflict.column("id").doUpdateSet({ heartbeat_at: dialect.nowMs() }))
+    .execute();
+}
+
+/** Forgets processes: one that ends in order, or all others, where only one can be. */
+export async function forgetProcesses(options: {
+  transaction: Transaction<LedgerSchema>;
+  which: { id: string } | { allBut: string };
+}): Promise<void> {
+  const { transaction, which } = options;
+  await transaction
+    .deleteFrom("processes")
+    .where("id", "id" in which ? "=" : "!=", "id" in which ? which.id : which.allBut)
+    .execute();
+}
+
+/**
+ * Ends what dead processes held: `reserved` → `released`, and `queued` without a kept answer →
+ * `released`, for their answers died with them. A payment that a transaction carries, or carried
+ * before, is left to the chain.
+ *
+ * The racer is the owner itself, frozen and awake again: its token is gone, so its `enqueue` finds
+ * nothing. A planner that is about to store a transaction finds `queued` gone, and stores nothing.
+ *
+ * @returns the payments that were queued, so that whoever waits for them can be told.
+ */
+export async function releaseDead(options: {
+  transaction: Transaction<LedgerSchema>;
+  dialect: Dialect;
+  heartbeatLeaseMs: number;
+}): Promise<{ reserved: number; queued: string[] }> {
+  const { transaction, dialect, heartbeatLeaseMs } = options;
+  const alive = transaction
+    .selectFrom("processes")
+    .select("id")
+    .where((where) =>
+      where("heartbeat_at", ">", sql<number>`${dialect.nowMs()} - ${sql.lit(heartbeatLeaseMs)}`),
+    );
+  const reserved = await transaction
+    .updateTable("payments")
+    .set({ state: "released", token: null, owner: null })
+    .where("state", "=", "reserved")
+    .where("owner", "not in", alive)
+    .executeTakeFirst();
+  const queued = await transaction
+    .updateTable("payments")
+    .set({ state: "released", token: null, owner: null })
+    .where("state", "=", "queued")
+    .where("carried", "=", 0)
+    .where("owner", "not in", alive)
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom("answers")
+            .select("answers.payment_id")
+            .whereRef("answers.payment_id", "=", "payments.id"),
+        ),
+      ),
+    )
+    .returning("id")
+    .execute();
+  const queuedIds = queued.map(({ id }) => id);
+  if (queuedIds.length > 0) {
+    await transaction.deleteFrom("orders").where("payment_id", "in", queuedIds).execute();
+  }
+  return { reserved: Number(reserved.numUpdatedRows), queued: queuedIds };
+}

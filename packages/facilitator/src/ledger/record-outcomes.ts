@@ -1,0 +1,84 @@
+import type { SettleErrorReason } from "@coinslot/protocol";
+import type { Transaction } from "kysely";
+import type { Inclusion } from "./ledger-payment.ts";
+import type { LedgerSchema } from "./ledger-schema.ts";
+
+/** What a block, or the chain's refusal beforehand, decided for payments. */
+export interface PaymentOutcomes {
+  /** `queued`, `submitted`, `failed` → `confirmed`: the exact Transfer stands in this block. */
+  confirmed?: { ids: readonly string[]; inclusion: Inclusion } | undefined;
+  /** `queued`, `submitted` → `failed`. With the block of the transaction that did not move the money, if there was one. */
+  failed?:
+    | { ids: readonly string[]; reason: SettleErrorReason; inclusion?: Inclusion | undefined }[]
+    | undefined;
+  /** `submitted` → `queued`: its transaction was included without having tried it fairly. */
+  requeued?: { ids: readonly string[]; isAlone: boolean } | undefined;
+}
+
+/**
+ * Records outcomes; a payment that is in none of the states named is left alone.
+ *
+ * The racers are two processes that read the same block, the old and the new holder of a lease: they
+ * write the same, and the second changes nothing.
+ *
+ * @returns the payments that changed.
+ */
+export async function recordOutcomes(options: {
+  transaction: Transaction<LedgerSchema>;
+  outcomes: PaymentOutcomes;
+  /** Unix milliseconds. */
+  now: number;
+}): Promise<string[]> {
+  const { transaction, outcomes, now } = options;
+  const changed: { id: string }[] = [];
+  const { confirmed, failed = [], requeued } = outcomes;
+  if (confirmed && confirmed.ids.length > 0) {
+    const { transactionHash, blockNumber, blockHash } = confirmed.inclusion;
+    const rows = await transaction
+      .updateTable("payments")
+      .set({
+        state: "confirmed",
+        transaction_hash: transactionHash,
+        block_number: blockNumber,
+        block_hash: blockHash,
+        reason: null,
+        confirmed_at: now,
+        closed_at: null,
+      })
+      .where("id", "in", [...confirmed.ids])
+      .where("state", "in", ["queued", "submitted", "failed"])
+      .returning("id")
+      .execute();
+    changed.push(...rows);
+  }
+  for (const { ids, reason, inclusion } of failed) {
+    if (ids.length === 0) continue;
+    const rows = await transaction
+      .updateTable("payments")
+      .set({
+        state: "failed",
+        reason,
+        transaction_hash: inclusion?.transactionHash ?? null,
+        block_number: inclusion?.blockNumber ?? null,
+        block_hash: inclusion?.blockHash ?? null,
+      })
+      .where("id", "in", [...ids])
+      .where("state", "in", ["queued", "submitted"])
+      .returning("id")
+      .execute();
+    changed.push(...rows);
+  }
+  if (requeued && requeued.ids.length > 0) {
+    await transaction
+      .updateTable("payments")
+      .set({
+        state: "queued",
+        transaction_id: null,
+        ...(requeued.isAlone ? { is_alone: 1 } : {}),
+      })
+      .where("id", "in", [...requeued.ids])
+      .where("state", "=", "submitted")
+      .execute();
+  }
+  return changed.map(({ id }) => id);
+}

@@ -1,0 +1,50 @@
+import type { Address } from "@coinslot/protocol";
+import type { Dialect } from "@coinslot/storage";
+import type { Transaction } from "kysely";
+import type { LedgerSchema } from "./ledger-schema.ts";
+import { lockPayers } from "./lock-payers.ts";
+
+/**
+ * `reserved` → `released`, by the holder of the token. A resumed payment keeps its state and only
+ * loses its holder. The racer is `enqueue` with the same token: one of the two statements finds
+ * `reserved`, the other nothing.
+ */
+export async function releasePayment(options: {
+  transaction: Transaction<LedgerSchema>;
+  dialect: Dialect;
+  token: string;
+  payer: Address;
+  /** Whether it counts against the payer: the seller has worked for nothing. */
+  countsAgainstPayer: boolean;
+  /** Unix milliseconds. */
+  now: number;
+  releaseWindowMs: number;
+}): Promise<void> {
+  const { transaction, dialect, token, payer, countsAgainstPayer, now, releaseWindowMs } = options;
+  // First, as whoever reserves does: two orders of locking could wait for each other.
+  const releases = (await lockPayers({ transaction, dialect, payers: [payer], now })).get(payer);
+  const { numUpdatedRows } = await transaction
+    .updateTable("payments")
+    .set({ state: "released", token: null, owner: null })
+    .where("token", "=", token)
+    .where("state", "=", "reserved")
+    .executeTakeFirst();
+  if (numUpdatedRows === 0n) {
+    await transaction
+      .updateTable("payments")
+      .set({ token: null, owner: null })
+      .where("token", "=", token)
+      .execute();
+  } else if (countsAgainstPayer && releases !== undefined) {
+    const isSameWindow = now - releases.window_started_at < releaseWindowMs;
+    await transaction
+      .updateTable("payers")
+      .set(
+        isSameWindow
+          ? { releases: releases.releases + 1 }
+          : { releases: 1, window_started_at: now },
+      )
+      .where("payer", "=", payer)
+      .execute();
+  }
+}

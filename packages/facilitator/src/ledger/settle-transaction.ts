@@ -1,0 +1,48 @@
+import type { Transaction } from "kysely";
+import type { Inclusion } from "./ledger-payment.ts";
+import type { LedgerSchema } from "./ledger-schema.ts";
+
+/** `open` → `settled`: a block holds the transaction, and every payment in it has its outcome. */
+export async function settleTransaction(options: {
+  transaction: Transaction<LedgerSchema>;
+  id: string;
+  inclusion: Inclusion;
+  gasUsed: bigint;
+}): Promise<void> {
+  const { transaction, id, inclusion, gasUsed } = options;
+  await transaction
+    .updateTable("transactions")
+    .set({
+      state: "settled",
+      hash: inclusion.transactionHash,
+      block_number: inclusion.blockNumber,
+      block_hash: inclusion.blockHash,
+      gas_used: Number(gasUsed),
+    })
+    .where("id", "=", id)
+    .where("state", "=", "open")
+    .execute();
+}
+
+/**
+ * `open` → `lost`: its nonce was used, at depth, by a transaction that is not ours. Its payments go
+ * back to the queue: the token executes an authorization once, whatever happens to the lost one.
+ */
+export async function loseTransaction(options: {
+  transaction: Transaction<LedgerSchema>;
+  id: string;
+}): Promise<void> {
+  const { transaction, id } = options;
+  await transaction
+    .updateTable("transactions")
+    .set({ state: "lost" })
+    .where("id", "=", id)
+    .where("state", "=", "open")
+    .execute();
+  await transaction
+    .updateTable("payments")
+    .set({ state: "queued", transaction_id: null })
+    .where("transaction_id", "=", id)
+    .where("state", "=", "submitted")
+    .execute();
+}

@@ -1,0 +1,35 @@
+import type { Hex } from "@coinslot/protocol";
+
+/** What every transaction costs before it does anything. */
+const transactionGas = 21_000n;
+/**
+ * What Multicall3 adds to a call, and what the call costs more than in a simulation that has touched
+ * the balances before: cold accounts and slots (EIP-2929).
+ */
+const callOverheadGas = 16_000n;
+/** Where a node tells no gas of a transfer. A stablecoin behind a proxy takes less. */
+const unknownCallGas = 110_000n;
+
+/** Gas of a transaction's calldata (EIP-2028): 16 for a byte, 4 for a zero one. */
+export function calldataGas(data: Hex): bigint {
+  let zeros = 0;
+  for (let index = 2; index < data.length; index += 2) {
+    if (data.charCodeAt(index) === 48 && data.charCodeAt(index + 1) === 48) zeros += 1;
+  }
+  const bytes = data.length / 2 - 1;
+  return BigInt(16 * (bytes - zeros) + 4 * zeros);
+}
+
+/** What one payment takes of a batch, its calldata apart. `measured` is the token call by itself. */
+export function gasOfCall(measured: bigint | undefined): bigint {
+  return (measured ?? unknownCallGas) + callOverheadGas;
+}
+
+/**
+ * The limit for a transaction whose calls need `callsGas`. A call is given 63 of 64 parts of what is
+ * left (EIP-150), and gas that is not used is not paid, so there is some more than needed.
+ */
+export function gasLimitOf(data: Hex, callsGas: bigint): bigint {
+  const needed = transactionGas + calldataGas(data) + callsGas;
+  return needed + needed / 16n + 20_000n;
+}

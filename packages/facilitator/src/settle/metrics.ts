@@ -1,0 +1,73 @@
+import { Counter, Gauge, Histogram, Registry } from "prom-client";
+
+/** The figures of a facilitator, in a registry of its own. */
+export type SettlementMetrics = ReturnType<typeof createMetrics>;
+
+const latencyBuckets = [
+  0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
+];
+
+/** Creates the metrics of one facilitator. */
+export function createMetrics() {
+  const registry = new Registry();
+  const registers = [registry];
+  return {
+    registry,
+    stageSeconds: new Histogram({
+      name: "coinslot_stage_seconds",
+      help: "Time that a payment spends in a stage: verify, reserve, queue (to stored), include (stored to outcome), settle (all of it)",
+      labelNames: ["stage"] as const,
+      buckets: latencyBuckets,
+      registers,
+    }),
+    outcomes: new Counter({
+      name: "coinslot_payments_total",
+      help: "Payments by their outcome",
+      labelNames: ["network", "outcome"] as const,
+      registers,
+    }),
+    batchSize: new Histogram({
+      name: "coinslot_batch_payments",
+      help: "Payments in a transaction",
+      labelNames: ["network"] as const,
+      buckets: [1, 2, 5, 10, 20, 50, 100, 200],
+      registers,
+    }),
+    transactions: new Counter({
+      name: "coinslot_transactions_total",
+      help: "Transactions: stored, replaced, settled, lost",
+      labelNames: ["network", "event"] as const,
+      registers,
+    }),
+    queueDepth: new Gauge({
+      name: "coinslot_queue_payments",
+      help: "Payments that wait for a transaction, as seen at the last look",
+      labelNames: ["network"] as const,
+      registers,
+    }),
+    inFlight: new Gauge({
+      name: "coinslot_transactions_in_flight",
+      help: "Transactions that no block holds yet",
+      labelNames: ["network", "relayer"] as const,
+      registers,
+    }),
+    relayerBalance: new Gauge({
+      name: "coinslot_relayer_balance_wei",
+      help: "What a relayer holds to pay for gas",
+      labelNames: ["network", "relayer"] as const,
+      registers,
+    }),
+    reorganised: new Counter({
+      name: "coinslot_reorganised_payments_total",
+      help: "Payments whose block left the chain; delivered says whether their answer had gone out",
+      labelNames: ["network", "delivered"] as const,
+      registers,
+    }),
+    sendErrors: new Counter({
+      name: "coinslot_send_errors_total",
+      help: "Refusals of nodes to take a transaction, by what they mean",
+      labelNames: ["network", "error"] as const,
+      registers,
+    }),
+  };
+}

@@ -1,0 +1,99 @@
+import type { SettleErrorReason } from "@coinslot/protocol";
+import type { OrderedPayment } from "../ledger/find-orders.ts";
+import type { PaymentOutcomes } from "../ledger/record-outcomes.ts";
+import type { Reading } from "../simulation/reading.ts";
+import type { Candidate } from "./choose-batch.ts";
+import { findExecutions } from "./find-executions.ts";
+import { gasOfCall } from "./gas.ts";
+import type { ReadingCache } from "./reading-cache.ts";
+import type { SettlementNetwork } from "./settlement-context.ts";
+
+/** What is known of a queued payment without asking: enough to see whether a batch is full. */
+export function guessCandidate(queued: OrderedPayment, readings: ReadingCache): Candidate {
+  const facts = readings.recall(queued.payment.authorization);
+  return {
+    ...queued,
+    payerHasCode: facts?.payerHasCode ?? queued.payment.isAlone,
+    gas: gasOfCall(facts?.gasUsed),
+  };
+}
+
+/**
+ * Tries queued payments once more, each by itself, unless that was done a moment ago, so that what
+ * has been poisoned meanwhile costs no gas and no neighbour.
+ *
+ * @returns those that go through, and the outcomes of those that never will.
+ */
+export async function prepareCandidates(options: {
+  network: SettlementNetwork;
+  readings: ReadingCache;
+  queue: readonly OrderedPayment[];
+}): Promise<{ candidates: Candidate[]; outcomes: PaymentOutcomes[] }> {
+  const { network, readings, queue } = options;
+  const stale = queue.filter(({ payment }) => !readings.isFresh(payment.authorization));
+  const tried = await network.simulator.simulateAll(
+    stale.map(({ payment, order }) => ({
+      asset: payment.authorization.asset,
+      authorization: {
+        from: payment.authorization.payer,
+        to: order.payTo,
+        value: payment.value,
+        validAfter: order.validAfter,
+        validBefore: payment.validBefore,
+        nonce: payment.authorization.nonce,
+      },
+      signature: order.signature,
+    })),
+  );
+  const refused = new Map<OrderedPayment, Reading>();
+  for (const [index, reading] of tried.entries()) {
+    const queued = stale[index];
+    if (queued === undefined) continue;
+    if (goesThrough(reading))
+      readings.remember(queued.payment.authorization, { gasUsed: undefined, ...reading });
+    else refused.set(queued, reading);
+  }
+  const candidates = queue
+    .filter((queued) => !refused.has(queued))
+    .map((queued) => guessCandidate(queued, readings));
+  return { candidates, outcomes: await explainRefusals(network, refused) };
+}
+
+function goesThrough({ outcome, isUsed, isExact }: Reading): boolean {
+  return outcome === "succeeded" && !isUsed && isExact !== false;
+}
+
+/** A used authorization may have been used for what it says, by somebody else: then it has paid. */
+async function explainRefusals(
+  { rpc }: SettlementNetwork,
+  refused: ReadonlyMap<OrderedPayment, Reading>,
+): Promise<PaymentOutcomes[]> {
+  const outcomes: PaymentOutcomes[] = [];
+  for (const [queued, reading] of refused) {
+    const { id, unusedAtBlock } = queued.payment;
+    if (reading.isUsed && unusedAtBlock !== undefined) {
+      const found = await findExecutions({
+        rpc,
+        payments: [queued],
+        fromBlock: BigInt(unusedAtBlock) + 1n,
+        toBlock: reading.blockNumber,
+      });
+      const execution = found.get(queued);
+      if (execution?.outcome === "executed") {
+        outcomes.push({ confirmed: { ids: [id], inclusion: execution.inclusion } });
+        continue;
+      }
+    }
+    outcomes.push({ failed: [{ ids: [id], reason: reasonFor(queued, reading) }] });
+  }
+  return outcomes;
+}
+
+function reasonFor({ payment }: OrderedPayment, reading: Reading): SettleErrorReason {
+  if (reading.isUsed) return "invalid_exact_evm_nonce_already_used";
+  if (reading.balance < payment.value) return "invalid_exact_evm_insufficient_balance";
+  if (payment.validBefore <= reading.blockTimestamp) {
+    return "invalid_exact_evm_payload_authorization_valid_before";
+  }
+  return "invalid_exact_evm_transaction_simulation_failed";
+}

@@ -1,0 +1,108 @@
+import type { Address, Hex } from "@coinslot/protocol";
+import { keccak256, stringToBytes } from "viem";
+import type { ReceiptLog } from "./transaction-receipt.ts";
+
+/** `AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)`, EIP-3009. */
+export const authorizationUsedTopic = topicOf("AuthorizationUsed(address,bytes32)");
+/** `AuthorizationCanceled(address indexed authorizer, bytes32 indexed nonce)`, EIP-3009. */
+export const authorizationCanceledTopic = topicOf("AuthorizationCanceled(address,bytes32)");
+/** `Transfer(address indexed from, address indexed to, uint256 value)`, ERC-20. */
+export const transferTopic = topicOf("Transfer(address,address,uint256)");
+
+/** What was to happen: this payer's authorization moves exactly this. All in lower case. */
+export interface ExpectedTransfer {
+  asset: Address;
+  payer: Address;
+  nonce: Hex;
+  payTo: Address;
+  value: bigint;
+}
+
+/**
+ * What a transaction's logs say of an authorization. `executed`: used, and its exact Transfer is
+ * there. `mismatch`: used, and no Transfer of its own is exact. `absent`: not used in here.
+ */
+export type LogOutcome = "executed" | "mismatch" | "absent";
+
+interface Move {
+  index: number;
+  from: string;
+  to: string;
+  value: string;
+  isClaimed: boolean;
+}
+
+/**
+ * Reads from the logs of one transaction what became of authorizations. Each `AuthorizationUsed`, in
+ * log order, claims one exact `Transfer` of the same token: the first unclaimed one after it, and,
+ * since the EIP leaves the order open, else the last unclaimed one before it. Each Transfer is
+ * claimed once, also by authorizations that nobody asks about here: two equal payments of one payer,
+ * of which the token executed one, must not both find the one Transfer.
+ */
+export function readOutcomes<Expected extends ExpectedTransfer>(
+  logs: readonly ReceiptLog[],
+  expected: readonly Expected[],
+): Map<Expected, LogOutcome> {
+  const outcomes = new Map<Expected, LogOutcome>(expected.map((each) => [each, "absent"]));
+  for (const asset of new Set(expected.map((each) => each.asset))) {
+    readToken(
+      logs.filter(({ address }) => address === asset),
+      new Map(expected.filter((each) => each.asset === asset).map((each) => [keyOf(each), each])),
+      outcomes,
+    );
+  }
+  return outcomes;
+}
+
+function readToken<Expected extends ExpectedTransfer>(
+  logs: readonly ReceiptLog[],
+  wanted: ReadonlyMap<string, Expected>,
+  outcomes: Map<Expected, LogOutcome>,
+): void {
+  const moves = logs.flatMap((log, index) => readMove(log, index) ?? []);
+  const movesByPayer = new Map<string, Move[]>();
+  for (const move of moves) {
+    const known = movesByPayer.get(move.from);
+    if (known) known.push(move);
+    else movesByPayer.set(move.from, [move]);
+  }
+  for (const [index, { topics }] of logs.entries()) {
+    const [topic, payerWord, nonce] = topics;
+    if (topic !== authorizationUsedTopic || payerWord === undefined || nonce === undefined)
+      continue;
+    const want = wanted.get(payerWord + nonce);
+    const fits = (move: Move) =>
+      !move.isClaimed &&
+      (want === undefined ||
+        (move.to === wordOf(want.payTo) && move.value === uintHex(want.value)));
+    const own = movesByPayer.get(payerWord) ?? [];
+    const claimed =
+      own.find((move) => move.index > index && fits(move)) ??
+      own.findLast((move) => move.index < index && fits(move));
+    if (claimed) claimed.isClaimed = true;
+    if (want) outcomes.set(want, claimed ? "executed" : "mismatch");
+  }
+}
+
+function readMove({ topics, data }: ReceiptLog, index: number): Move | undefined {
+  const [topic, from, to] = topics;
+  if (topic !== transferTopic || from === undefined || to === undefined) return undefined;
+  return { index, from, to, value: data, isClaimed: false };
+}
+
+function keyOf({ payer, nonce }: ExpectedTransfer): string {
+  return wordOf(payer) + nonce;
+}
+
+/** An address as it stands in a topic. */
+export function wordOf(address: Address): Hex {
+  return `0x${address.slice(2).padStart(64, "0")}`;
+}
+
+function uintHex(value: bigint): string {
+  return `0x${value.toString(16).padStart(64, "0")}`;
+}
+
+function topicOf(event: string): Hex {
+  return keccak256(stringToBytes(event));
+}

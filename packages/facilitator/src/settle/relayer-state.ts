@@ -1,0 +1,50 @@
+import type { Lease } from "@coinslot/storage";
+import type { OpenTransaction } from "../ledger/find-transactions.ts";
+
+/** An open transaction, with what this process has seen of it. Times by the clock of this process. */
+export interface TrackedTransaction extends OpenTransaction {
+  /** When its newest form was signed here, or taken over. */
+  formedAt: number;
+  /** When its newest form was sent last; `undefined`: not by this process. */
+  sentAt: number | undefined;
+  /** Since when its nonce has been seen as used, without a receipt of ours. */
+  nonceUsedSince: number | undefined;
+  /** How often a node has said that it would never take it. */
+  refusals: number;
+  /** A block holds it; some of its payments wait for depth. */
+  isIncluded: boolean;
+}
+
+/** What a process knows of a relayer for which it plans. The ledger knows it too, except times. */
+export interface RelayerState {
+  lease: Lease | undefined;
+  /** The next nonce to use; `undefined` until ledger and chain have been reconciled under this lease. */
+  nextNonce: number | undefined;
+  open: Map<string, TrackedTransaction>;
+}
+
+/** Begins to track an open transaction. */
+export function trackedFrom(transaction: OpenTransaction, now: number): TrackedTransaction {
+  return {
+    ...transaction,
+    formedAt: now,
+    sentAt: undefined,
+    nonceUsedSince: undefined,
+    refusals: 0,
+    isIncluded: false,
+  };
+}
+
+/** The form that was signed last. */
+export function newestForm({ broadcasts, id }: OpenTransaction) {
+  const newest = broadcasts.at(-1);
+  if (newest === undefined) throw new TypeError(`Transaction ${id} has no signed form`);
+  return newest;
+}
+
+/** How many transactions no block holds yet. */
+export function countInFlight({ open }: RelayerState): number {
+  let count = 0;
+  for (const { isIncluded } of open.values()) if (!isIncluded) count += 1;
+  return count;
+}

@@ -1,0 +1,272 @@
+import { createHash } from "node:crypto";
+import {
+  type AnyPaymentPayload,
+  type AnyPaymentRequirements,
+  authorizationKey,
+  FacilitatorError,
+  type Hex,
+  type Payment,
+  type Reservation,
+  readFacilitatorArguments,
+  readPayment,
+  type SealedAnswer,
+  type SettleOptions,
+  type SettleResponse,
+} from "@coinslot/protocol";
+import type { LedgerPayment } from "../ledger/ledger-payment.ts";
+import type { Order } from "../ledger/reserve-payments.ts";
+import type { Verdict } from "../verify/verdict.ts";
+import type { Verifier } from "../verify/verifier.ts";
+import { hasOutcome } from "./outcome-board.ts";
+import { duplicateResponse, refusedResponse, settleResponseOf } from "./settle-response.ts";
+import type { SettlementContext } from "./settlement-context.ts";
+
+export interface SettlePaymentOptions {
+  context: SettlementContext;
+  verifier: Verifier;
+  /** Says that the network has a new payment in its queue. */
+  wake: (payment: Payment) => void;
+  /** How long to wait for an outcome until the answer is "pending". */
+  timeoutMs: number;
+}
+
+/** Settles payments, and answers what came of them. */
+export interface PaymentSettler {
+  /** @throws FacilitatorError, DatabaseError: the outcome is unknown, the payment may be settled. */
+  settle(
+    payload: AnyPaymentPayload,
+    requirements: AnyPaymentRequirements,
+    options: SettleOptions,
+  ): Promise<SettleResponse>;
+}
+
+/** The request for which a payment is reserved that arrives without a reservation: no hash over a request is like it. */
+const settleFingerprint = "settle";
+
+/** Creates what settles payments by way of the ledger's queue. */
+export function createPaymentSettler(options: SettlePaymentOptions): PaymentSettler {
+  const { context, verifier, wake, timeoutMs } = options;
+  const { ledger, board, readings, checkpoint, metrics } = context;
+
+  /** The caller holds a reservation since before its handler ran, or took one up again. */
+  async function settleReserved(
+    payment: Payment,
+    reservation: Reservation,
+    answer: SealedAnswer | undefined,
+  ): Promise<SettleResponse> {
+    const queued = await ledger.enqueue({
+      token: reservation.token,
+      payer: payment.id.payer,
+      order: orderOf(payment),
+      isAlone: readings.recall(payment.id)?.payerHasCode,
+      answer,
+    });
+    if (queued === undefined) {
+      // Its owner was silent for too long, and somebody else has the payment now.
+      const standing = await ledger.lookUp({ id: payment.id, fingerprint: settleFingerprint });
+      if (standing.payment === undefined) throw reservationLost();
+      return duplicateResponse(standing.payment, await hashOf(standing.payment));
+    }
+    await checkpoint("queued");
+    return settleResponseOf(...(await outcomeOf(queued, payment)));
+  }
+
+  /** Nobody has reserved: verified, reserved and queued in one go. */
+  async function settleDirectly(
+    payload: AnyPaymentPayload,
+    requirements: AnyPaymentRequirements,
+    idempotencyKey: string | undefined,
+  ): Promise<SettleResponse> {
+    const local = verifier.verifyLocally(payload, requirements);
+    const { network } = requirements;
+    if (!local.isValid && local.payer === undefined) return refusal(local, network);
+    let verdict: Verdict;
+    try {
+      verdict = await verifier.verify(payload, requirements);
+    } catch (error) {
+      const known = await recall(payload, requirements, idempotencyKey);
+      if (known) return known;
+      throw error;
+    }
+    if (!verdict.isValid) {
+      return (await recall(payload, requirements, idempotencyKey)) ?? refusal(verdict, network);
+    }
+    const { payment, payerHasCode, gasUsed, balance } = verdict;
+    readings.remember(payment.id, { payerHasCode, gasUsed });
+    const keyHash = keyHashOf(payment, idempotencyKey);
+    const reserved = await ledger.reserve({
+      id: payment.id,
+      fingerprint: settleFingerprint,
+      keyHash,
+      value: payment.authorization.value,
+      validBefore: payment.authorization.validBefore,
+      balance,
+      order: orderOf(payment),
+      isAlone: payerHasCode,
+    });
+    await checkpoint("queued");
+    switch (reserved.outcome) {
+      case "reserved":
+        return conclude(payment, { id: reserved.paymentId }, reserved.token);
+      case "resumed":
+        return conclude(payment, reserved.payment, reserved.token);
+      case "in_use":
+      case "delivered":
+        return repeat(reserved.payment, keyHash, payment);
+      case "key_conflict":
+        return refusedResponse({
+          reason: "duplicate_settlement",
+          message: "The idempotency key belongs to another payment.",
+          payer: payment.id.payer,
+          network,
+        });
+      case "over_promised":
+        return refusedResponse({
+          reason: "invalid_exact_evm_insufficient_balance",
+          message: "The payer's balance is promised to its other payments.",
+          payer: payment.id.payer,
+          network,
+        });
+      case "released_too_often":
+        return refusedResponse({
+          reason: "unexpected_settle_error",
+          message: "Too many requests of this payer ended without a payment; try again later.",
+          payer: payment.id.payer,
+          network,
+        });
+    }
+  }
+
+  /** Waits as the holder of the token, and tells the ledger that the outcome is being told. */
+  async function conclude(
+    payment: Payment,
+    known: { id: string } | LedgerPayment,
+    token: string,
+  ): Promise<SettleResponse> {
+    const [settled, hash] = await outcomeOf(known, payment);
+    if (settled.state === "confirmed") await ledger.deliver(token);
+    else await ledger.release({ token, payer: payment.id.payer, countsAgainstPayer: false });
+    return settleResponseOf(settled, hash);
+  }
+
+  /** What a repeated settlement is told of a payment that another call brought. */
+  async function repeat(
+    known: LedgerPayment,
+    keyHash: string | undefined,
+    payment: Payment | undefined,
+  ): Promise<SettleResponse> {
+    const isSameCaller = keyHash !== undefined && known.keyHash === keyHash;
+    if (!isSameCaller) return duplicateResponse(known, await hashOf(known));
+    return settleResponseOf(...(await outcomeOf(known, payment)));
+  }
+
+  /** A payment that the chain refuses now may be one that was settled before. */
+  async function recall(
+    payload: AnyPaymentPayload,
+    requirements: AnyPaymentRequirements,
+    idempotencyKey: string | undefined,
+  ): Promise<SettleResponse | undefined> {
+    const payment = paymentOf(payload, requirements);
+    if (payment === undefined) return undefined;
+    const keyHash = keyHashOf(payment, idempotencyKey);
+    const { standing, payment: known } = await ledger.lookUp({
+      id: payment.id,
+      fingerprint: settleFingerprint,
+      keyHash,
+    });
+    if (known === undefined || standing === "free" || standing === "key_conflict") return undefined;
+    if (standing !== "resumable") return repeat(known, keyHash, payment);
+    const taken = await ledger.reserve({
+      id: payment.id,
+      fingerprint: settleFingerprint,
+      keyHash,
+      value: payment.authorization.value,
+      validBefore: payment.authorization.validBefore,
+    });
+    if (taken.outcome !== "resumed") return repeat(known, keyHash, payment);
+    return conclude(payment, known, taken.token);
+  }
+
+  /** The payment once it has an outcome, or as it stands when the time is over, with its hash. */
+  async function outcomeOf(
+    known: { id: string } | LedgerPayment,
+    payment: Payment | undefined,
+  ): Promise<[LedgerPayment, Hex | undefined]> {
+    if ("authorization" in known && hasOutcome(known)) return [known, undefined];
+    const stopTimer = metrics.stageSeconds.startTimer({ stage: "outcome" });
+    board.follow(known.id);
+    const waiting = board.wait(known.id, { timeoutMs });
+    if (payment) wake(payment);
+    const settled = await waiting;
+    stopTimer();
+    if (settled === undefined) throw reservationLost();
+    return [settled, await hashOf(settled)];
+  }
+
+  async function hashOf(payment: LedgerPayment): Promise<Hex | undefined> {
+    const { inclusion, transactionId } = payment;
+    if (inclusion || transactionId === undefined) return inclusion?.transactionHash;
+    const [newest] = await ledger.findHashes(transactionId);
+    return newest;
+  }
+
+  return {
+    async settle(payload, requirements, { reservation, idempotencyKey, answer }) {
+      if (reservation === undefined) {
+        return settleDirectly(payload, requirements, idempotencyKey);
+      }
+      const payment = paymentOf(payload, requirements);
+      if (
+        payment === undefined ||
+        authorizationKey(payment.id) !== authorizationKey(reservation.id)
+      ) {
+        return refusedResponse({
+          reason: "invalid_payload",
+          message: "The payment is not the one that was reserved.",
+          network: requirements.network,
+        });
+      }
+      return settleReserved(payment, reservation, answer);
+    },
+  };
+}
+
+function paymentOf(
+  payload: AnyPaymentPayload,
+  requirements: AnyPaymentRequirements,
+): Payment | undefined {
+  const read = readFacilitatorArguments(payload, requirements);
+  if (!read.ok) return undefined;
+  const held = readPayment(read.request.paymentPayload, read.request.paymentRequirements);
+  return held.ok ? held.payment : undefined;
+}
+
+function orderOf({ payTo, authorization, signature }: Payment): Order {
+  return { payTo, validAfter: authorization.validAfter, signature };
+}
+
+/** A seller's key is found again by this, and cannot be read from the ledger. */
+function keyHashOf(payment: Payment, key: string | undefined): string | undefined {
+  if (key === undefined) return undefined;
+  return createHash("sha256").update(`settle\0${payment.id.payer}\0${key}`).digest("base64url");
+}
+
+function refusal(
+  verdict: { invalidReason: string; invalidMessage: string; payer?: string | undefined },
+  network: string,
+): SettleResponse {
+  return {
+    success: false,
+    errorReason: verdict.invalidReason,
+    errorMessage: verdict.invalidMessage,
+    ...(verdict.payer === undefined ? {} : { payer: verdict.payer }),
+    transaction: "",
+    network,
+  };
+}
+
+function reservationLost(): FacilitatorError {
+  return new FacilitatorError("The reservation was lost; try again with the same payment", {
+    kind: "unavailable",
+  });
+}

@@ -1,0 +1,66 @@
+import type { Hex, InvalidReason, SettleErrorReason, SettleResponse } from "@coinslot/protocol";
+import type { LedgerPayment } from "../ledger/ledger-payment.ts";
+
+/** What to answer for a payment as it stands. `hash`: its transaction, where no block holds it yet. */
+export function settleResponseOf(payment: LedgerPayment, hash: Hex | undefined): SettleResponse {
+  const { authorization, inclusion, value } = payment;
+  const { network, payer } = authorization;
+  const common = { network, payer };
+  switch (payment.state) {
+    case "confirmed":
+      return {
+        ...common,
+        success: true,
+        transaction: inclusion?.transactionHash ?? "",
+        amount: value.toString(),
+      };
+    case "failed":
+    case "expired": {
+      const errorReason = payment.reason ?? "invalid_exact_evm_transaction_failed";
+      const transaction = inclusion?.transactionHash ?? "";
+      return { ...common, success: false, errorReason, transaction };
+    }
+    case "reserved":
+    case "queued":
+    case "submitted":
+    case "released":
+      return {
+        ...common,
+        success: false,
+        errorReason: "settlement_pending",
+        errorMessage: "The settlement is under way; ask again with the same payment.",
+        transaction: hash ?? "",
+      };
+  }
+}
+
+/** The answer to a settlement of what was settled, or is being settled, for somebody else. */
+export function duplicateResponse(payment: LedgerPayment, hash: Hex | undefined): SettleResponse {
+  const { network, payer } = payment.authorization;
+  return {
+    success: false,
+    errorReason: "duplicate_settlement",
+    errorMessage: "This payment has been settled, or is being settled, for another request.",
+    transaction: payment.inclusion?.transactionHash ?? hash ?? "",
+    network,
+    payer,
+  };
+}
+
+/** The answer to a payment that was refused before anything was done for it. */
+export function refusedResponse(refusal: {
+  reason: SettleErrorReason | InvalidReason;
+  message?: string | undefined;
+  payer?: string | undefined;
+  network: string;
+}): SettleResponse {
+  const { reason, message, payer, network } = refusal;
+  return {
+    success: false,
+    errorReason: reason,
+    ...(message === undefined ? {} : { errorMessage: message }),
+    ...(payer === undefined ? {} : { payer }),
+    transaction: "",
+    network,
+  };
+}

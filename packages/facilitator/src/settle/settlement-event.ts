@@ -1,0 +1,16 @@
+import type { AuthorizationId, Hex, Network, SettleErrorReason } from "@coinslot/protocol";
+
+/** What happens to payments and relayers, for those who want to be told. */
+export type SettlementEvent =
+  /** The first transaction that carries the payment is being broadcast. */
+  | { type: "settle_started"; authorization: AuthorizationId; transactionHash: Hex }
+  /** Its Transfer stands in a block: also after an answer that was still pending, or failed. */
+  | { type: "settle_completed"; authorization: AuthorizationId; transactionHash: Hex }
+  | { type: "settle_failed"; authorization: AuthorizationId; reason: SettleErrorReason }
+  /** Its block has left the chain; it is under way again. */
+  | { type: "settle_reorganised"; authorization: AuthorizationId; wasDelivered: boolean }
+  | { type: "relayer_funds_low"; network: Network; relayer: Hex; balance: bigint }
+  | { type: "relayer_funds_exhausted"; network: Network; relayer: Hex; balance: bigint }
+  | { type: "relayer_funds_restored"; network: Network; relayer: Hex; balance: bigint };
+
+export type SettlementListener = (event: SettlementEvent) => void;

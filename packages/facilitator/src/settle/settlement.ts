@@ -1,0 +1,124 @@
+import type { Network } from "@coinslot/protocol";
+import { planTransactions } from "./planner.ts";
+import { type Relayer, startRelayer } from "./relayer.ts";
+import { type RelayerFunds, type RelayerFundsOptions, watchRelayerFunds } from "./relayer-funds.ts";
+import type { RelayerSigner, SettlementContext, SettlementNetwork } from "./settlement-context.ts";
+import { createSingleFlight } from "./single-flight.ts";
+import { startBlockWatch } from "./watch-blocks.ts";
+
+export interface NetworkSettlementOptions {
+  context: SettlementContext;
+  network: SettlementNetwork;
+  signers: readonly RelayerSigner[];
+  funds: Pick<RelayerFundsOptions, "minimumBalance" | "warningBalance">;
+}
+
+/** The settlement engine of one network in one process. */
+export interface NetworkSettlement {
+  readonly funds: RelayerFunds;
+  readonly relayers: readonly Relayer[];
+  /** To be called when payments have been queued, here or elsewhere. */
+  wake(): void;
+  /** Resolves when what was not final before has been reconciled, here or by who holds the lease. */
+  ready(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+const queueChannel = "coinslot_queue";
+const undoneChannel = "coinslot_undone";
+
+/** Starts to settle what is queued for a network, and to follow what was submitted before. */
+export async function startNetworkSettlement(
+  options: NetworkSettlementOptions,
+): Promise<NetworkSettlement> {
+  const { context, network, signers } = options;
+  const { ledger, logger, times, clock, metrics, emit } = context;
+  let cancelSweep: (() => void) | undefined;
+  let isStopped = false;
+
+  const funds = watchRelayerFunds({
+    ...options.funds,
+    network: network.network,
+    rpc: network.rpc,
+    addresses: signers.map(({ address }) => address),
+    clock,
+    logger,
+    metrics,
+    emit,
+  });
+  const planning = createSingleFlight(async () => {
+    try {
+      await planTransactions({ context, network, relayers });
+    } catch (error) {
+      if (isStopped) return;
+      logger.warn(
+        { err: error, network: network.network },
+        "the queue could not be planned; it is tried again",
+      );
+    }
+  });
+  const relayers = signers.map((signer) =>
+    startRelayer({ context, network, signer, onRoom: planning.trigger, onPoor: funds.look }),
+  );
+  const reload = () => {
+    for (const relayer of relayers) relayer.reload();
+  };
+  const watch = startBlockWatch({
+    context,
+    network,
+    onUndone() {
+      reload();
+      planning.trigger();
+      tell(undoneChannel);
+    },
+  });
+  const unsubscribe = network.watcher.subscribe(() => {
+    for (const { look, state } of relayers) if (state.open.size > 0) look();
+  });
+  const listening = await Promise.all([
+    ledger.listen(queueChannel, (payload) => forUs(payload) && planning.trigger()),
+    ledger.listen(undoneChannel, (payload) => forUs(payload) && reload()),
+  ]);
+  sweep();
+
+  /** What nobody told us of: lost messages, payments of dead processes, answers whose time is over. */
+  function sweep(): void {
+    cancelSweep = clock.setTimer(() => {
+      planning.trigger();
+      watch.look();
+      if (!isStopped) sweep();
+    }, times.sweepMs);
+  }
+
+  /** No payload: the connection was lost for a while, anything may have happened. */
+  function forUs(payload: string | undefined): boolean {
+    return payload === undefined || payload === network.network;
+  }
+
+  function tell(channel: string): void {
+    ledger.notify(channel, network.network satisfies Network).catch((error: unknown) => {
+      logger.warn({ err: error, network: network.network }, "other processes could not be told");
+    });
+  }
+
+  return {
+    funds,
+    relayers,
+    wake() {
+      planning.trigger();
+      // Only where somebody else may have to do it.
+      if (relayers.some((relayer) => !relayer.isReady())) tell(queueChannel);
+    },
+    async ready() {
+      await Promise.all(relayers.map((relayer) => relayer.settled()));
+    },
+    async stop() {
+      isStopped = true;
+      cancelSweep?.();
+      unsubscribe();
+      await Promise.all(listening.map((end) => end()));
+      await planning.stop();
+      await Promise.all([watch.stop(), funds.stop(), ...relayers.map((relayer) => relayer.stop())]);
+    },
+  };
+}

@@ -1,0 +1,44 @@
+import type { Address, Hex } from "@coinslot/protocol";
+import { keccak256 } from "viem";
+import type { BroadcastsTable } from "../ledger/ledger-schema.ts";
+import type { Broadcast } from "../ledger/store-transaction.ts";
+import { type Fees, priceOf } from "./fee-quote.ts";
+import type { RelayerSigner } from "./settlement-context.ts";
+
+/** Signs one form of a transaction. Nothing is sent. */
+export async function signBroadcast(options: {
+  signer: RelayerSigner;
+  chainId: number;
+  nonce: number;
+  to: Address;
+  data: Hex;
+  gasLimit: bigint;
+  fees: Fees;
+  content: BroadcastsTable["content"];
+}): Promise<Broadcast> {
+  const { signer, chainId, nonce, to, data, gasLimit, fees, content } = options;
+  const common = { chainId, nonce, to, data, gas: gasLimit, value: 0n };
+  const raw =
+    fees.type === "legacy"
+      ? await signer.signTransaction({ ...common, type: "legacy", gasPrice: fees.gasPrice })
+      : await signer.signTransaction({
+          ...common,
+          type: "eip1559",
+          maxFeePerGas: fees.maxFeePerGas,
+          maxPriorityFeePerGas: fees.maxPriorityFeePerGas,
+        });
+  return {
+    hash: keccak256(raw),
+    raw,
+    content,
+    maxFeePerGas: priceOf(fees),
+    maxPriorityFeePerGas: fees.type === "legacy" ? undefined : fees.maxPriorityFeePerGas,
+  };
+}
+
+/** The fees with which a transaction was signed. */
+export function feesOf({ maxFeePerGas, maxPriorityFeePerGas }: Broadcast): Fees {
+  return maxPriorityFeePerGas === undefined
+    ? { type: "legacy", gasPrice: maxFeePerGas }
+    : { type: "eip1559", maxFeePerGas, maxPriorityFeePerGas };
+}

@@ -1,0 +1,52 @@
+import type { RpcCall } from "@coinslot/chain";
+import { type Address, type Hex, toLowerHex } from "@coinslot/protocol";
+import { z } from "zod";
+
+/** One event that a transaction left behind. Hex in lower case. */
+export interface ReceiptLog {
+  address: Address;
+  topics: readonly Hex[];
+  data: Hex;
+}
+
+/** A transaction receipt, as far as payments need it. */
+export interface TransactionReceipt {
+  transactionHash: Hex;
+  blockNumber: number;
+  blockHash: Hex;
+  isSuccess: boolean;
+  gasUsed: bigint;
+  /** In the order in which they were emitted. */
+  logs: readonly ReceiptLog[];
+}
+
+const hex = z.templateLiteral(["0x", z.string().regex(/^[0-9a-fA-F]*$/)]).transform(toLowerHex);
+const quantity = z.string().regex(/^0x[0-9a-f]{1,64}$/i);
+
+const receiptSchema = z.object({
+  transactionHash: hex,
+  blockNumber: quantity.transform(Number),
+  blockHash: hex,
+  status: quantity,
+  gasUsed: quantity.transform(BigInt),
+  logs: z.array(z.object({ address: hex, topics: z.array(hex), data: hex })),
+});
+
+/** Asks for the receipt of a transaction. */
+export function receiptCall(hash: Hex): RpcCall {
+  return { method: "eth_getTransactionReceipt", params: [hash] };
+}
+
+/**
+ * Reads the answer to `receiptCall`; `undefined` while no block holds the transaction, and for one
+ * that has no block yet, as some nodes answer for the pool.
+ *
+ * @throws ZodError on anything else.
+ */
+export function parseReceipt(result: unknown): TransactionReceipt | undefined {
+  if (result === null || result === undefined) return undefined;
+  const pending = z.object({ blockNumber: z.null() }).safeParse(result);
+  if (pending.success) return undefined;
+  const { status, ...receipt } = receiptSchema.parse(result);
+  return { ...receipt, isSuccess: BigInt(status) === 1n };
+}

@@ -1,0 +1,196 @@
+import { type BlockEvent, blockByNumber, parseBlockHeader } from "@coinslot/chain";
+import type { Hex } from "@coinslot/protocol";
+import type { Lease } from "@coinslot/storage";
+import type { KnownBlock } from "../ledger/blocks.ts";
+import type { OrderedPayment } from "../ledger/find-orders.ts";
+import type { LedgerPayment } from "../ledger/ledger-payment.ts";
+import { findExecutions } from "./find-executions.ts";
+import { keepLease } from "./lease-keeper.ts";
+import type { SettlementContext, SettlementNetwork } from "./settlement-context.ts";
+import { createSingleFlight } from "./single-flight.ts";
+
+export interface BlockWatchOptions {
+  context: SettlementContext;
+  network: SettlementNetwork;
+  /** Called when transactions that were settled are open again. */
+  onUndone: () => void;
+}
+
+/** What one process does for a network on behalf of all that share the ledger. */
+export interface BlockWatch {
+  /** Looks now, besides at every new block. */
+  look(): void;
+  stop(): Promise<void>;
+}
+
+/** Payments looked at in one round. */
+const mostAtOnce = 500;
+
+/**
+ * Follows what has an outcome until it is final: takes back what stood in a block that left the
+ * chain, marks what is deep enough, and watches failed payments, whose authorizations anybody may
+ * still execute. One process at a time does so for a network, under a lease; everything it writes is
+ * guarded by the state before, so two that overlap do no harm.
+ */
+export function startBlockWatch(options: BlockWatchOptions): BlockWatch {
+  const { context, network, onUndone } = options;
+  const { ledger, board, clock, times, logger, metrics, emit } = context;
+  const { rpc, watcher, finalAfter } = network;
+  let lease: Lease | undefined;
+  /** Up to where failed payments have been looked for; a reorganisation sets it back. */
+  const searchedTo = new Map<string, bigint>();
+  let left: Hex[] = [];
+  let mustCompareAll = true;
+
+  const working = createSingleFlight(async () => {
+    if (lease === undefined) return;
+    try {
+      await followChain();
+    } catch (error) {
+      mustCompareAll = true;
+      logger.warn(
+        { err: error, network: network.network },
+        "the chain could not be followed; it is tried again",
+      );
+    }
+  });
+  const keeper = keepLease({
+    leases: ledger.leases,
+    name: `watch:${network.network}`,
+    owner: ledger.processId,
+    ttlMs: times.leaseMs,
+    clock,
+    logger,
+    onChange(next) {
+      lease = next;
+      mustCompareAll = true;
+      if (next) working.trigger();
+    },
+  });
+  const unsubscribe = watcher.subscribe(onBlock);
+
+  function onBlock(event: BlockEvent): void {
+    if (event.type === "reorganised") {
+      left.push(...event.left.map(({ hash }) => hash));
+      const [lowest] = event.left;
+      for (const [id, height] of searchedTo) {
+        if (lowest && height >= lowest.number) searchedTo.set(id, lowest.number - 1n);
+      }
+    }
+    if (event.type === "reset" || event.type === "reachable") {
+      mustCompareAll = true;
+      searchedTo.clear();
+    }
+    working.trigger();
+  }
+
+  async function followChain(): Promise<void> {
+    const head = watcher.latest() ?? (await watcher.refresh());
+    const gone = left;
+    left = [];
+    await undo(gone);
+    if (mustCompareAll) {
+      mustCompareAll = false;
+      const { absent } = await compare(await ledger.findBlocks({ network: network.network }));
+      await undo(absent);
+    }
+    const finalHeight = head.number - BigInt(finalAfter);
+    const deep = await ledger.findBlocks({ network: network.network, upTo: finalHeight });
+    if (deep.length > 0) {
+      const { present, absent } = await compare(deep);
+      await undo(absent);
+      await ledger.finaliseBlocks({ network: network.network, blockHashes: present });
+    }
+    await watchFailed(head.number);
+  }
+
+  async function undo(blockHashes: readonly Hex[]): Promise<void> {
+    if (blockHashes.length === 0) return;
+    const undone = await ledger.undoBlocks({ network: network.network, blockHashes });
+    for (const { authorization, wasDelivered } of undone) {
+      metrics.reorganised.inc({ network: network.network, delivered: String(wasDelivered) });
+      emit({ type: "settle_reorganised", authorization, wasDelivered });
+    }
+    if (undone.length > 0) {
+      logger.warn(
+        { network: network.network, payments: undone.length },
+        "a reorganisation took payments back; they are followed again",
+      );
+    }
+    onUndone();
+  }
+
+  /** Which of these blocks the chain still has. */
+  async function compare(
+    blocks: readonly KnownBlock[],
+  ): Promise<{ present: Hex[]; absent: Hex[] }> {
+    const present: Hex[] = [];
+    const absent: Hex[] = [];
+    const outcomes = await rpc.requestMany(
+      blocks.map(({ number }) => blockByNumber(BigInt(number))),
+    );
+    for (const [index, { hash }] of blocks.entries()) {
+      const outcome = outcomes[index];
+      if (outcome && !outcome.ok) throw outcome.error;
+      const header = parseBlockHeader(outcome?.result ?? null);
+      // A node that has not heard of the height yet says nothing of the block.
+      if (header === undefined) continue;
+      if (header.hash.toLowerCase() === hash) present.push(hash);
+      else absent.push(hash);
+    }
+    return { present, absent };
+  }
+
+  /** Failed payments that somebody executed are confirmed; those that nobody can any more are closed. */
+  async function watchFailed(head: bigint): Promise<void> {
+    const failed = await ledger.findFailed({ network: network.network, limit: mostAtOnce });
+    if (failed.length === 0) return searchedTo.clear();
+    const searchable = failed.filter(({ payment }) => startOf(payment) <= head);
+    if (searchable.length > 0) {
+      const starts = searchable.map(({ payment }) => Number(startOf(payment)));
+      const fromBlock = BigInt(Math.min(...starts));
+      const found = await findExecutions({ rpc, payments: searchable, fromBlock, toBlock: head });
+      const spent: string[] = [];
+      const confirmed: string[] = [];
+      for (const [{ payment }, execution] of found) {
+        if (execution.outcome === "spent") spent.push(payment.id);
+        else {
+          const outcomes = { confirmed: { ids: [payment.id], inclusion: execution.inclusion } };
+          confirmed.push(...(await ledger.recordOutcomes([outcomes])));
+        }
+      }
+      await ledger.closePayments(spent);
+      board.publish(confirmed);
+      for (const { payment } of searchable) searchedTo.set(payment.id, head);
+    }
+    await closeOver(failed, head);
+  }
+
+  async function closeOver(failed: readonly OrderedPayment[], head: bigint): Promise<void> {
+    const height = head - BigInt(finalAfter);
+    if (height < 0n) return;
+    const header = parseBlockHeader(await rpc.request(blockByNumber(height)));
+    if (header === undefined) return;
+    const over = failed.filter(
+      ({ payment }) =>
+        payment.validBefore <= header.timestamp && (searchedTo.get(payment.id) ?? -1n) >= height,
+    );
+    await ledger.closePayments(over.map(({ payment }) => payment.id));
+    for (const { payment } of over) searchedTo.delete(payment.id);
+  }
+
+  function startOf({ id, unusedAtBlock, inclusion }: LedgerPayment): bigint {
+    const searched = searchedTo.get(id);
+    if (searched !== undefined) return searched + 1n;
+    return BigInt(unusedAtBlock ?? inclusion?.blockNumber ?? 0) + 1n;
+  }
+
+  return {
+    look: working.trigger,
+    async stop() {
+      unsubscribe();
+      await working.stop();
+      await keeper.stop();
+    },
+  };
+}

@@ -1,0 +1,60 @@
+import type { CheckpointName, SettlementTimes } from "./settle/settlement-context.ts";
+
+/** What may be said of the way in which payments are settled. Every member has a default that fits payments. */
+export interface SettlementOptions {
+  /** How long `settle` waits for an outcome until it answers that it is pending. Default 30 s. */
+  settleTimeoutSeconds?: number | undefined;
+  /** How long a kept answer can be had again with its key. Default one hour. */
+  keepAnswersSeconds?: number | undefined;
+  /** Answers larger than this are not kept. Default 1 MiB. */
+  mostAnswerBytes?: number | undefined;
+  /** How often a payer may let a handler run for nothing. Default 20 times in a minute. */
+  releaseLimit?: { count: number; windowSeconds: number } | undefined;
+  /** A process that has been silent for so long is taken for dead. Default 10 s. */
+  heartbeatLeaseSeconds?: number | undefined;
+  /** Payments in one transaction, at most. Default 100. */
+  mostPaymentsPerTransaction?: number | undefined;
+  /** Transactions of one relayer that no block holds yet, at most. Default 16. */
+  mostTransactionsInFlight?: number | undefined;
+  /** Times of the engine, in milliseconds. */
+  times?: Partial<SettlementTimes> | undefined;
+  /** Stops the process at a named place, in fault tests. */
+  checkpoint?: ((name: CheckpointName) => void | Promise<void>) | undefined;
+}
+
+/** Settlement options with every default filled in; times in milliseconds. */
+export interface SettlementSettings {
+  settleTimeoutMs: number;
+  keepAnswersMs: number;
+  mostAnswerBytes: number;
+  releaseLimit: { count: number; windowMs: number };
+  heartbeatLeaseMs: number;
+  mostPaymentsPerTransaction: number;
+  mostTransactionsInFlight: number;
+  times: SettlementTimes;
+  checkpoint: (name: CheckpointName) => void | Promise<void>;
+}
+
+/** Fills in the defaults. */
+export function readSettlementOptions(options: SettlementOptions): SettlementSettings {
+  const { count, windowSeconds } = options.releaseLimit ?? { count: 20, windowSeconds: 60 };
+  return {
+    settleTimeoutMs: (options.settleTimeoutSeconds ?? 30) * 1000,
+    keepAnswersMs: (options.keepAnswersSeconds ?? 3_600) * 1000,
+    mostAnswerBytes: options.mostAnswerBytes ?? 1024 * 1024,
+    releaseLimit: { count, windowMs: windowSeconds * 1000 },
+    heartbeatLeaseMs: (options.heartbeatLeaseSeconds ?? 10) * 1000,
+    mostPaymentsPerTransaction: options.mostPaymentsPerTransaction ?? 100,
+    mostTransactionsInFlight: options.mostTransactionsInFlight ?? 16,
+    times: {
+      leaseMs: 5_000,
+      sweepMs: 1_000,
+      resendMs: 2_000,
+      replaceMs: 8_000,
+      loseMs: 15_000,
+      leadMs: 1_000,
+      ...options.times,
+    },
+    checkpoint: options.checkpoint ?? (() => undefined),
+  };
+}
