@@ -1,4 +1,3 @@
-import { randomBytes } from "node:crypto";
 import { getChainPreset } from "@coinslot/chain";
 import {
   type Address,
@@ -50,7 +49,6 @@ export interface FacilitatorConfiguration {
   logger: Logger;
   hooks: Partial<HookSet>;
   now: () => number;
-  random: (size: number) => Uint8Array;
 }
 
 const callGasRange = { least: 50_000n, most: 5_000_000n };
@@ -82,8 +80,7 @@ export function readFacilitatorOptions(options: FacilitatorOptions): Facilitator
   if (problems.length > 0 || first === undefined) {
     throw new ConfigurationError("The facilitator", problems);
   }
-  const random = options.random ?? randomBytes;
-  return { networks: [first, ...others], ledger, logger, hooks, now, random };
+  return { networks: [first, ...others], ledger, logger, hooks, now };
 }
 
 function readNetwork(

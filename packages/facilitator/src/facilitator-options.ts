@@ -58,6 +58,4 @@ export interface FacilitatorOptions {
   hooks?: Partial<HookSet> | undefined;
   /** Unix milliseconds. Default `Date.now`. */
   now?: (() => number) | undefined;
-  /** Unpredictable bytes. Default those of `node:crypto`. */
-  random?: ((size: number) => Uint8Array) | undefined;
 }

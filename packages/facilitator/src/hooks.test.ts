@@ -204,8 +204,10 @@ test("hooks run in the order in which they were added, those of the options firs
     logger: { debug() {}, info() {}, warn() {}, error() {} },
     hooks: { onAfterVerify: () => void seen.push("first") },
   });
-  type Chainable = HookMethods<Chainable>;
-  const self: Chainable = { ...first.methods(() => self) };
+  interface Chainable extends HookMethods<Chainable> {
+    name: string;
+  }
+  const self: Chainable = { name: "facilitator", ...first.methods(() => self) };
   const chained = self
     .onAfterVerify(async () => void seen.push("second"))
     .onAfterVerify(() => void seen.push("third"));

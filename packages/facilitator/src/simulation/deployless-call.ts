@@ -25,7 +25,26 @@ const answerHeadWords = 4;
 const readingWords = 11;
 
 /** The most transfers whose answer fits in 24,576 bytes (EIP-170: what a constructor may return). */
-export const mostTransfers = 64;
+const mostAnswers = 64;
+/** What most nodes allow an `eth_call` by default. */
+const usualGasCap = 50_000_000n;
+
+/** How many transfers fit in one call, by the size of the answer and by gas. At least one. */
+export function mostTransfers(callGas: bigint): number {
+  const shared = baseGas + BigInt(largestInitCode) * gasPerByte;
+  const byGas = Number((usualGasCap - shared) / gasOf(callGas));
+  return Math.max(1, Math.min(mostAnswers, byGas));
+}
+
+/** What a frame gets, and with it, what one transfer takes of a call. */
+function frameGasOf(callGas: bigint): bigint {
+  return callGas + callGas / 63n + frameOverheadGas;
+}
+
+function gasOf(callGas: bigint): bigint {
+  const frameGas = frameGasOf(callGas);
+  return frameGas + frameGas / 63n + gasPerAnswer;
+}
 
 /** How much of the init code a transfer takes, in bytes. */
 export function sizeOf(transfer: SignedTransfer): number {
@@ -41,7 +60,6 @@ export function encodeDeploylessCall(
   transfers: readonly SignedTransfer[],
   callGas: bigint,
 ): { data: Hex; gas: Hex } {
-  const frameGas = callGas + callGas / 63n + frameOverheadGas;
   const tuples = transfers.map(encodeTuple);
   let offset = 32 * tuples.length;
   const offsets = tuples.map((tuple) => {
@@ -52,15 +70,14 @@ export function encodeDeploylessCall(
   const words = [
     uintWord(3 * 32),
     uintWord(callGas),
-    uintWord(frameGas),
+    uintWord(frameGasOf(callGas)),
     uintWord(tuples.length),
     ...offsets,
     ...tuples,
   ];
   const data: Hex = `${simulator.bytecode}${words.join("")}`;
-  const count = BigInt(transfers.length);
-  const frames = count * (frameGas + frameGas / 63n + gasPerAnswer);
-  const gas = baseGas + BigInt(data.length / 2) * gasPerByte + frames;
+  const shared = baseGas + BigInt(data.length / 2) * gasPerByte;
+  const gas = shared + BigInt(transfers.length) * gasOf(callGas);
   return { data, gas: `0x${gas.toString(16)}` };
 }
 

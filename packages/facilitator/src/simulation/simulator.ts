@@ -20,8 +20,6 @@ export interface SimulatorOptions {
    * 300,000. The same limit should hold when it is settled.
    */
   callGas?: bigint | undefined;
-  /** Transfers in one RPC request. Default and maximum 64. */
-  maxTransfers?: number | undefined;
   /** RPC requests at a time; transfers gather while that many are on their way. Default 4. */
   maxConcurrent?: number | undefined;
   /** Unix milliseconds. */
@@ -37,7 +35,7 @@ export interface Simulator {
    * @throws FacilitatorError when the chain cannot be asked: that says nothing of the transfer.
    */
   simulate(transfer: SignedTransfer): Promise<Reading>;
-  /** `simulate` for many, in their order; one RPC request for each 64. */
+  /** `simulate` for many, in their order; by default one RPC request for each 64. */
   simulateAll(transfers: readonly SignedTransfer[]): Promise<Reading[]>;
 }
 
@@ -53,7 +51,7 @@ const restrictionMs = 60_000;
 /** Tries signed transfers by way of `eth_call`. Starts nothing by itself, and needs no closing. */
 export function createSimulator(options: SimulatorOptions): Simulator {
   const { rpc, callGas = defaultCallGas, maxConcurrent = 4, now } = options;
-  const maxTransfers = Math.min(options.maxTransfers ?? mostTransfers, mostTransfers);
+  const maxTransfers = mostTransfers(callGas);
   const queue: Waiting[] = [];
   let onTheirWay = 0;
   let isScheduled = false;
