@@ -1,0 +1,69 @@
+import { headerName, type SettleResponse } from "@coinslot/protocol";
+import type { Response } from "express";
+import type { Offer } from "./offer.ts";
+import type { UnpaidAnswer } from "./payment-middleware-options.ts";
+import { unpaidError } from "./payment-required-answer.ts";
+import { type Refusal, settlementPending } from "./refusals.ts";
+import { resourceOf } from "./resource.ts";
+import { exposePaymentHeaders, setReceipt } from "./response-headers.ts";
+import type { Order, Visit } from "./sale.ts";
+
+const json = "application/json; charset=utf-8";
+
+/** Answers 402 to a request that brought no payment, with the seller's own body if there is one. */
+export async function answerUnpaid(visit: Visit, offer: Offer): Promise<void> {
+  const { request, settings } = visit;
+  const accepts = offer.map(({ requirements }) => requirements);
+  const unpaidAnswer = settings.unpaidAnswer && (await settings.unpaidAnswer({ request, accepts }));
+  answerPaymentRequired(visit, { offer, error: unpaidError, unpaidAnswer });
+}
+
+/** Answers 402 with what would be accepted, and why what came was not. */
+export function answerPaymentRequired(
+  visit: Visit,
+  options: { offer: Offer; error: string; unpaidAnswer?: UnpaidAnswer | undefined },
+): void {
+  const { response } = visit;
+  const { offer, error, unpaidAnswer } = options;
+  const { header, body } = visit.writeOffer({ offer, resource: resourceOf(visit), error });
+  if (header !== undefined) response.setHeader(headerName.paymentRequired, header);
+  send(response, {
+    status: 402,
+    contentType: unpaidAnswer?.contentType ?? json,
+    body: unpaidAnswer === undefined ? body : Buffer.from(unpaidAnswer.body),
+  });
+}
+
+/**
+ * Answers a payment that was given to be settled and is not: 402 if it was rejected, 503 while
+ * nobody knows. The receipt says so too, in the header of the version that paid.
+ */
+export function answerUnsettled(order: Order, settlement: SettleResponse): void {
+  const { response, payload, offer } = order;
+  const { errorReason = "unexpected_settle_error", transaction } = settlement;
+  setReceipt(response, settlement, payload.x402Version);
+  if (errorReason === "settlement_pending") answerRefusal(response, settlementPending(transaction));
+  else answerPaymentRequired(order, { offer, error: errorReason });
+}
+
+/** Answers with an error in JSON: never a stack, a path, a key or an address of ours. */
+export function answerRefusal(response: Response, refusal: Refusal): void {
+  const { status, retryAfterSeconds, error, message, transaction } = refusal;
+  if (retryAfterSeconds !== undefined) response.setHeader("Retry-After", retryAfterSeconds);
+  // The rest of the body is not waited for.
+  if (status === 413) response.setHeader("Connection", "close");
+  const body = Buffer.from(JSON.stringify({ error, message, transaction }));
+  send(response, { status, contentType: json, body });
+}
+
+function send(
+  response: Response,
+  { status, contentType, body }: { status: number; contentType: string; body: Buffer },
+): void {
+  response.statusCode = status;
+  response.setHeader("Cache-Control", "no-store");
+  response.setHeader("Content-Type", contentType);
+  response.setHeader("Content-Length", body.length);
+  exposePaymentHeaders(response);
+  response.end(body);
+}

@@ -1,0 +1,38 @@
+import {
+  type FacilitatorRequest,
+  type PaymentPayload,
+  type PaymentRequirements,
+  type PaymentRequirementsV1,
+  type ResourceInfo,
+  toPaymentRequirementsV1,
+} from "@coinslot/protocol";
+
+/** The two arguments of a facilitator's verify and settle, in the form of the payment's version. */
+export interface ForeignRequest {
+  paymentPayload: PaymentPayload;
+  paymentRequirements: PaymentRequirements | PaymentRequirementsV1;
+}
+
+/**
+ * Says a request as a facilitator of any implementation expects it: version 1 has requirements of
+ * its own form, and calls the network as that facilitator lists it. No signature covers that name.
+ */
+export function toForeignRequest(options: {
+  request: FacilitatorRequest;
+  resource: ResourceInfo | undefined;
+  /** How the facilitator calls the network in version 1; as the payment does, unless given. */
+  networkName?: string | undefined;
+}): ForeignRequest {
+  const { request, resource } = options;
+  const { paymentPayload, paymentRequirements } = request;
+  if (paymentPayload.x402Version === 2) return request;
+  const networkName = options.networkName ?? paymentPayload.network;
+  return {
+    paymentPayload: { ...paymentPayload, network: networkName },
+    paymentRequirements: toPaymentRequirementsV1({
+      requirements: paymentRequirements,
+      resource: resource ?? { url: "" },
+      networkName,
+    }),
+  };
+}

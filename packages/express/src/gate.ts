@@ -1,0 +1,106 @@
+import {
+  ConfigurationError,
+  type Facilitator,
+  type ReservingFacilitator,
+  supportedSchema,
+} from "@coinslot/protocol";
+import type { NextFunction, Request, Response } from "express";
+import {
+  type FacilitatorSource,
+  facilitatorFromEnvironment,
+} from "./facilitator-from-environment.ts";
+import type { PaymentMiddlewareOptions } from "./payment-middleware-options.ts";
+import { createPaymentRequiredAnswers } from "./payment-required-answer.ts";
+import type { Route } from "./read-routes.ts";
+import { createReadiness, unservedNetworks } from "./readiness.ts";
+import { createReservationStore } from "./reservation-store.ts";
+import type { Visit } from "./sale.ts";
+import { readSettings } from "./settings.ts";
+import { withReservations } from "./with-reservations.ts";
+
+/** What stands before paid routes: settings, a facilitator, and whether it can be used yet. */
+export interface Gate {
+  /** `undefined` while payments cannot be taken. */
+  open(options: {
+    route: Route;
+    request: Request;
+    response: Response;
+    next: NextFunction;
+  }): Visit | undefined;
+  /** Resolves when payments can be taken. */
+  ready(): Promise<void>;
+  /** Closes the facilitator, if it was made from the environment. */
+  close(): Promise<void>;
+}
+
+/**
+ * Makes the gate of some routes, and begins to wait for its facilitator.
+ *
+ * @throws ConfigurationError with these problems and its own, if there are any.
+ */
+export function createGate(config: {
+  routes: readonly Route[];
+  facilitator: Facilitator | undefined;
+  options: PaymentMiddlewareOptions;
+  problems: readonly string[];
+}): Gate {
+  const { routes, facilitator, options } = config;
+  const problems = [...config.problems];
+  const settings = readSettings(options, (problem) => problems.push(problem));
+  const source = sourceOf({ routes, facilitator, options, problems });
+  if (problems.length > 0) throw new ConfigurationError("The payment middleware", problems);
+
+  const { legacyNetworkNames, onError, now } = settings;
+  const writeOffer = createPaymentRequiredAnswers();
+  const readiness = createReadiness({
+    load: source.load,
+    routes,
+    legacyNetworkNames,
+    onError,
+    now,
+  });
+  return {
+    open({ route, ...visit }) {
+      const prepared = readiness.prepared();
+      const makeOffer = prepared?.offers.get(route);
+      if (prepared === undefined || makeOffer === undefined) return undefined;
+      const { facilitator } = prepared;
+      return { ...visit, settings, facilitator, route, makeOffer, writeOffer };
+    },
+    ready: readiness.ready,
+    close: source.close,
+  };
+}
+
+function sourceOf(config: {
+  routes: readonly Route[];
+  facilitator: Facilitator | undefined;
+  options: PaymentMiddlewareOptions;
+  problems: string[];
+}): FacilitatorSource {
+  const { routes, facilitator, options, problems } = config;
+  if (facilitator === undefined) {
+    return facilitatorFromEnvironment(process.env, (problem) => problems.push(problem));
+  }
+  problems.push(...problemsKnownAtOnce(routes, facilitator));
+  const reserving = isReserving(facilitator)
+    ? facilitator
+    : withReservations(facilitator, options.reservations ?? createReservationStore());
+  return { load: async () => reserving, close: async () => undefined };
+}
+
+/** What a facilitator that has to ask nobody says at once; one that has to is waited for. */
+function problemsKnownAtOnce(routes: readonly Route[], facilitator: Facilitator): string[] {
+  if (isReserving(facilitator)) return [];
+  const supported = facilitator.getSupported();
+  if (supported instanceof Promise) {
+    supported.catch(() => undefined);
+    return [];
+  }
+  const read = supportedSchema.safeParse(supported);
+  return read.success ? unservedNetworks(routes, read.data) : [];
+}
+
+function isReserving(facilitator: Facilitator): facilitator is ReservingFacilitator {
+  return "reserve" in facilitator && "verifyLocally" in facilitator;
+}

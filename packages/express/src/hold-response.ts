@@ -1,0 +1,216 @@
+import { type ServerResponse, validateHeaderValue } from "node:http";
+import { type HeldAnswer, headersOf, replaceHeaders, sendAnswer } from "./held-answer.ts";
+import { shadowMethods } from "./shadow-methods.ts";
+import { applyHead } from "./write-head.ts";
+
+/** How the handler's work on a held response ended. */
+export type HeldOutcome =
+  /** The answer is complete, and its status says whether the handler has failed. */
+  | { kind: "answered"; answer: HeldAnswer }
+  /** The answer is larger than what may be held. */
+  | { kind: "too_large" }
+  /** The handler has destroyed the response, as a pipeline does when its source fails. */
+  | { kind: "destroyed" };
+
+/** A response whose handler writes, and of which nothing is sent. */
+export interface HeldResponse {
+  /** Resolves when the handler has ended the response, or cannot any more. */
+  outcome: Promise<HeldOutcome>;
+  /** Sends an answer of the handler's; `decorate` adds what goes out with it. */
+  release(answer: HeldAnswer, decorate?: () => void): void;
+  /**
+   * Undoes everything that the handler did to the response, and lets `answer` write another one.
+   * What the handler does afterwards has no effect.
+   */
+  replace(answer: () => void): void;
+}
+
+/**
+ * Holds a response: status, headers and body stay here until `release` or `replace`.
+ *
+ * Nothing is sent meanwhile, and `headersSent` says so: a handler that fails halfway through its
+ * answer is still answered for by the application's error handler, whose answer takes the place of
+ * the first. Middleware that wraps the response before this sees one complete answer on `release`;
+ * what wraps it later (compression, sessions) does its work on the held one.
+ */
+export function holdResponse(
+  response: ServerResponse,
+  { maxBytes }: { maxBytes: number },
+): HeldResponse {
+  const before = {
+    statusCode: response.statusCode,
+    statusMessage: response.statusMessage,
+    headers: headersOf(response),
+  };
+  let chunks: Buffer[] = [];
+  let size = 0;
+  let trailers: HeldAnswer["trailers"] = [];
+  let isHeadWritten = false;
+  let isFailure = false;
+  let isOver = false;
+  let resolveOutcome: (outcome: HeldOutcome) => void = () => {};
+  const outcome = new Promise<HeldOutcome>((resolve) => {
+    resolveOutcome = resolve;
+  });
+
+  const destroy = response.destroy;
+  const restore = shadowMethods(response, {
+    writeHead(...head: unknown[]) {
+      isHeadWritten = true;
+      if (!isOver) applyHead(response, head);
+      return response;
+    },
+    flushHeaders: writeHeadOnce,
+    write(...written: unknown[]) {
+      const { chunk, encoding, callback } = readArguments(written);
+      if (!isOver) {
+        writeHeadOnce();
+        append(chunk, encoding);
+      }
+      if (callback) process.nextTick(callback);
+      return true;
+    },
+    end(...written: unknown[]) {
+      const { chunk, encoding, callback } = readArguments(written);
+      if (callback) response.once("finish", callback);
+      if (isOver) return response;
+      writeHeadOnce();
+      if (chunk !== undefined && chunk !== null) append(chunk, encoding);
+      else startAgainOnFailure();
+      if (isOver) return response;
+      finish({ kind: "answered", answer: readAnswer() });
+      return response;
+    },
+    addTrailers(added: unknown) {
+      if (!isOver) trailers = [...trailers, ...readTrailers(added)];
+    },
+    // Hints are part of what is sold.
+    writeEarlyHints(_hints: unknown, callback?: () => void) {
+      if (callback) process.nextTick(callback);
+    },
+    destroy(error?: Error) {
+      finish({ kind: "destroyed" });
+      return destroy.call(response, error);
+    },
+  });
+
+  return {
+    outcome,
+    release(answer, decorate) {
+      isOver = true;
+      restore();
+      replaceHeaders(response, answer.headers);
+      decorate?.();
+      sendAnswer(response, answer);
+    },
+    replace(answer) {
+      isOver = true;
+      restore();
+      response.statusCode = before.statusCode;
+      response.statusMessage = before.statusMessage;
+      replaceHeaders(response, before.headers);
+      answer();
+      // Not before the head has left: middleware outside may still be waiting to write it.
+      if (response.headersSent) deafen(response);
+      else response.once("finish", () => deafen(response));
+    },
+  };
+
+  function finish(result: HeldOutcome): void {
+    isOver = true;
+    resolveOutcome(result);
+  }
+
+  /** As Node does before the first byte: through whatever wraps `writeHead`. */
+  function writeHeadOnce(): void {
+    if (!isHeadWritten) response.writeHead(response.statusCode);
+  }
+
+  function append(chunk: unknown, encoding: BufferEncoding | undefined): void {
+    startAgainOnFailure();
+    const bytes = toBytes(chunk, encoding);
+    size += bytes.length;
+    if (size > maxBytes) {
+      chunks = [];
+      finish({ kind: "too_large" });
+      return;
+    }
+    chunks.push(bytes);
+  }
+
+  /** An error answer that begins after the handler has written takes the place of what it wrote. */
+  function startAgainOnFailure(): void {
+    const fails = response.statusCode >= 400;
+    if (fails && !isFailure) {
+      chunks = [];
+      size = 0;
+      trailers = [];
+    }
+    isFailure = fails;
+  }
+
+  function readAnswer(): HeldAnswer {
+    return {
+      status: response.statusCode,
+      statusMessage: response.statusMessage,
+      headers: headersOf(response),
+      trailers,
+      body: Buffer.concat(chunks, size),
+    };
+  }
+}
+
+/** Lets nothing that a late handler does reach a response which was answered without it. */
+function deafen(response: ServerResponse): void {
+  const ignore = () => response;
+  shadowMethods(response, {
+    setHeader: ignore,
+    setHeaders: ignore,
+    appendHeader: ignore,
+    removeHeader: () => undefined,
+    writeHead: ignore,
+    flushHeaders: () => undefined,
+    write: () => true,
+    end: ignore,
+    addTrailers: () => undefined,
+    writeEarlyHints: () => undefined,
+  });
+}
+
+interface WriteArguments {
+  chunk: unknown;
+  encoding: BufferEncoding | undefined;
+  callback: (() => void) | undefined;
+}
+
+/** `(chunk, encoding, callback)`, of which any may be left out. */
+function readArguments(written: readonly unknown[]): WriteArguments {
+  const callback = written.find(isCallback);
+  const [chunk, encoding] = written.filter((argument) => argument !== callback);
+  return {
+    chunk,
+    encoding: typeof encoding === "string" && Buffer.isEncoding(encoding) ? encoding : undefined,
+    callback,
+  };
+}
+
+function isCallback(value: unknown): value is () => void {
+  return typeof value === "function";
+}
+
+function toBytes(chunk: unknown, encoding: BufferEncoding | undefined): Buffer {
+  if (typeof chunk === "string") return Buffer.from(chunk, encoding);
+  // A copy: the handler may use its buffer again.
+  if (chunk instanceof Uint8Array) return Buffer.from(chunk);
+  throw new TypeError("A response is written in strings, Buffers and Uint8Arrays");
+}
+
+function readTrailers(added: unknown): HeldAnswer["trailers"] {
+  const entries: readonly unknown[] = Array.isArray(added) ? added : Object.entries(added ?? {});
+  return entries.flatMap((entry): HeldAnswer["trailers"] => {
+    if (!Array.isArray(entry)) return [];
+    const [name, value] = [String(entry[0]), String(entry[1])];
+    validateHeaderValue(name, value);
+    return [[name, value]];
+  });
+}

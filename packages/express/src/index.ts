@@ -1,0 +1,26 @@
+export {
+  createFacilitatorClient,
+  type FacilitatorClientOptions,
+} from "./facilitator-client.ts";
+export { type FacilitatorRouterOptions, facilitatorRouter } from "./facilitator-router.ts";
+export { type PaymentMiddleware, paymentMiddleware } from "./payment-middleware.ts";
+export type {
+  PaymentMiddlewareOptions,
+  RefusePayerContext,
+  UnpaidAnswer,
+  UnpaidAnswerContext,
+} from "./payment-middleware-options.ts";
+export type {
+  AuthorizationRoutePayment,
+  PaymentOption,
+  PaymentRoutes,
+  Price,
+  RouteKey,
+  RoutePayment,
+  RouteVerb,
+  TokenPrice,
+  UpfrontRoutePayment,
+} from "./payment-routes.ts";
+export type { AuthorizedPayment, RequestPayment, SettledPayment } from "./request-payment.ts";
+export { createReservationStore, type ReservationStoreOptions } from "./reservation-store.ts";
+export { withReservations } from "./with-reservations.ts";

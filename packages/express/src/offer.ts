@@ -1,0 +1,84 @@
+import {
+  ConfigurationError,
+  legacyNetworkName,
+  type PaymentRequirements,
+} from "@coinslot/protocol";
+import type { Request } from "express";
+import type { MaybePromise } from "./maybe-promise.ts";
+import { readPayTo } from "./read-pay-to.ts";
+import { readPrice } from "./read-price.ts";
+import type { PaymentTerms } from "./read-route-payment.ts";
+import type { Route } from "./read-routes.ts";
+import type { SupportedVersions } from "./supported-versions.ts";
+
+/** One way to pay for one request: what has to be paid, and in which versions it is offered. */
+export interface OfferedWay {
+  requirements: PaymentRequirements;
+  versions: { v1: boolean; v2: boolean };
+  /** How version 1 calls the network. */
+  networkName: string;
+}
+
+/** All ways to pay for one request. */
+export type Offer = readonly OfferedWay[];
+
+/** What a route asks for a request: always the same object where nothing depends on the request. */
+export type MakeOffer = (request: Request) => MaybePromise<Offer>;
+
+/**
+ * Prepares the offer of a route. Prices and recipients that depend on the request are asked of the
+ * seller, once for each request.
+ *
+ * The function throws what the seller's function threw, or a `ConfigurationError` when that returned
+ * no price or no recipient.
+ */
+export function prepareOffer(options: {
+  route: Route;
+  versionsOf: SupportedVersions;
+  legacyNetworkNames: boolean;
+}): MakeOffer {
+  const { route, versionsOf, legacyNetworkNames } = options;
+  const isFixed = route.accepts.every(
+    ({ price, payTo }) => typeof price !== "function" && typeof payTo !== "function",
+  );
+  if (isFixed) {
+    const offer = route.accepts.map((terms) => toWay(terms, terms.price, terms.payTo));
+    return () => offer;
+  }
+  return (request) => Promise.all(route.accepts.map((terms) => resolve(terms, request)));
+
+  async function resolve(terms: PaymentTerms, request: Request): Promise<OfferedWay> {
+    const { price, payTo } = terms;
+    return toWay(
+      terms,
+      typeof price === "function" ? await price(request) : price,
+      typeof payTo === "function" ? await payTo(request) : payTo,
+    );
+  }
+
+  function toWay({ network }: PaymentTerms, price: unknown, payTo: unknown): OfferedWay {
+    const readingOfPrice = readPrice(price, network);
+    const readingOfPayTo = readPayTo(payTo);
+    if (!readingOfPrice.ok) throw unusable(`price ${readingOfPrice.problem}`);
+    if (!readingOfPayTo.ok) throw unusable(`payTo ${readingOfPayTo.problem}`);
+    const { amount, asset, extra } = readingOfPrice.price;
+    return {
+      requirements: {
+        scheme: "exact",
+        network,
+        amount,
+        asset,
+        payTo: readingOfPayTo.payTo,
+        maxTimeoutSeconds: route.maxTimeoutSeconds,
+        extra:
+          route.paymentFlow === "upfront" ? { ...extra, paymentFlow: "upfront" } : { ...extra },
+      },
+      versions: versionsOf(network),
+      networkName: (legacyNetworkNames ? legacyNetworkName(network) : undefined) ?? network,
+    };
+  }
+
+  function unusable(problem: string): ConfigurationError {
+    return new ConfigurationError(`The offer of "${route.key}"`, [problem]);
+  }
+}

@@ -1,0 +1,57 @@
+import type { Request } from "express";
+
+const unusual = /[%\\]|\/\/|\/\./;
+
+/**
+ * The paths under which a request may reach a handler: as it was sent, relative to where the
+ * middleware is mounted, and each of them decoded and normalised, as servers of files and proxies
+ * read it.
+ */
+export function pathForms({ url, baseUrl, originalUrl }: Request): string[] {
+  const forms = [url];
+  if (originalUrl !== url) forms.push(originalUrl);
+  const full = baseUrl + url;
+  if (full !== url && full !== originalUrl) forms.push(full);
+  for (const target of [...forms]) {
+    const path = pathOf(target);
+    if (unusual.test(path)) forms.push(...normalForms(path));
+  }
+  return forms;
+}
+
+/** A request target without its query, and without scheme and host if it has them. */
+function pathOf(target: string): string {
+  const path = target.split(/[?#]/, 1)[0] ?? "";
+  return path.startsWith("/") ? path : path.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/]*/i, "");
+}
+
+/** Decoded once, with single slashes and no dot segments; plainly, and encoded again. */
+function normalForms(path: string): string[] {
+  const segments: string[] = [];
+  const decoded = decode(path).replaceAll("\\", "/");
+  for (const segment of decoded.split("/")) {
+    if (segment === "..") segments.pop();
+    else if (segment !== "" && segment !== ".") segments.push(segment);
+  }
+  const plain = `/${segments.join("/")}${/\/\.{0,2}$/.test(decoded) && segments.length > 0 ? "/" : ""}`;
+  return [plain, encode(plain)].map((form) => form.replaceAll("?", "%3F").replaceAll("#", "%23"));
+}
+
+function decode(path: string): string {
+  return path.replace(/(?:%[0-9a-f]{2})+/gi, (run) => {
+    try {
+      return decodeURIComponent(run);
+    } catch {
+      return run;
+    }
+  });
+}
+
+/** As `encodeURI`, for any text. */
+function encode(path: string): string {
+  return Buffer.from(path, "utf8")
+    .toString("latin1")
+    .replace(/[^A-Za-z0-9\-._~!$&'()*+,;=:@/?#]/g, (byte) => {
+      return `%${byte.charCodeAt(0).toString(16).toUpperCase().padStart(2, "0")}`;
+    });
+}

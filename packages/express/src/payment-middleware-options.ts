@@ -1,0 +1,57 @@
+import type { Address, PaymentRequirements, ReservationStore } from "@coinslot/protocol";
+import type { Request } from "express";
+import type { MaybePromise } from "./maybe-promise.ts";
+
+/** Settings of `paymentMiddleware` beside its routes. */
+export interface PaymentMiddlewareOptions {
+  /**
+   * Writes the names from before CAIP-2 (`base`, `polygon`) into version 1 offers, for the networks
+   * that have one, so that clients which know nothing else can pay. Default false.
+   */
+  legacyNetworkNames?: boolean;
+  /**
+   * Where reservations live when the facilitator keeps none: a remote one, or another
+   * implementation's. By default in this process, as `createReservationStore()`.
+   */
+  reservations?: ReservationStore;
+  /** Serves a request for nothing: a subscriber, a holder of a key. A throw serves nobody. */
+  grantAccess?: (request: Request) => MaybePromise<boolean>;
+  /**
+   * Turns a payer away with 403, before anything is reserved. Return the reason in words, or nothing
+   * to go on. The signature has not been checked yet: it is who the payment says it is from.
+   */
+  refusePayer?: (context: RefusePayerContext) => MaybePromise<string | undefined>;
+  /** Another body for unpaid requests, such as a page for people. The offer stays in the header. */
+  unpaidAnswer?: (context: UnpaidAnswerContext) => MaybePromise<UnpaidAnswer | undefined>;
+  /** Largest request body of a paid request, in bytes: it is read to know the request again. Default 1 MiB. */
+  maxRequestBytes?: number;
+  /** Largest answer that is held back until it is paid, in bytes. Default 4 MiB; larger ones are sold `upfront`. */
+  maxResponseBytes?: number;
+  /** Largest answer that is kept for a buyer who brings an idempotency key, in bytes. Default 256 KiB. */
+  maxKeptAnswerBytes?: number;
+  /** Told of faults that no caller sees. By default their message goes to standard error. */
+  onError?: (error: unknown) => void;
+  /** Unix milliseconds. */
+  now?: () => number;
+}
+
+/** What `refusePayer` is told. */
+export interface RefusePayerContext {
+  request: Request;
+  /** Lower case. */
+  payer: Address;
+  requirements: PaymentRequirements;
+}
+
+/** What `unpaidAnswer` is told. */
+export interface UnpaidAnswerContext {
+  request: Request;
+  accepts: readonly PaymentRequirements[];
+}
+
+/** A body for an unpaid request. */
+export interface UnpaidAnswer {
+  /** Media type, such as `text/html; charset=utf-8`. */
+  contentType: string;
+  body: string;
+}

@@ -1,0 +1,126 @@
+import { decodePaymentRequired, decodeReceipt, headerName, plasma } from "@coinslot/protocol";
+import { afterEach, describe, expect, it } from "vitest";
+import { createBuyer } from "./testing/buyer.ts";
+import { expressVersions } from "./testing/express-versions.ts";
+import type { Listening } from "./testing/listen.ts";
+import { openShop, option, payTo } from "./testing/shop.ts";
+
+const opened: Listening[] = [];
+
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((shop) => shop.close()));
+});
+
+describe.each(expressVersions)("a paid route on $name", ({ express }) => {
+  async function openWeather(config: Partial<Parameters<typeof openShop>[0]> = {}) {
+    let runs = 0;
+    const shop = await openShop({
+      express,
+      routes: {
+        "GET /weather": {
+          accepts: [option()],
+          description: "Weather data",
+          mimeType: "application/json",
+        },
+      },
+      serve(app) {
+        app.get("/weather", (_request, response) => {
+          runs += 1;
+          response.json({ forecast: "sun" });
+        });
+        app.get("/about", (_request, response) => {
+          response.send("free");
+        });
+      },
+      ...config,
+    });
+    opened.push(shop);
+    return Object.assign(shop, { runs: () => runs });
+  }
+
+  it("answers an unpaid request with an offer in both versions", async () => {
+    const shop = await openWeather();
+    const response = await fetch(`${shop.url}/weather?day=1`);
+    expect(response.status).toBe(402);
+    expect(response.headers.get("Cache-Control")).toBe("no-store");
+    expect(response.headers.get("Content-Type")).toMatch(/^application\/json/);
+    expect(await response.json()).toEqual({
+      x402Version: 1,
+      error: "Payment required",
+      accepts: [
+        {
+          scheme: "exact",
+          network: plasma,
+          maxAmountRequired: "1000",
+          resource: `${shop.url}/weather?day=1`,
+          description: "Weather data",
+          mimeType: "application/json",
+          payTo,
+          maxTimeoutSeconds: 300,
+          asset: "0xB8CE59FC3717ada4C02eaDF9682A9e934F625ebb",
+          extra: { name: "USDT0", version: "1", decimals: 6 },
+        },
+      ],
+    });
+    const header = response.headers.get(headerName.paymentRequired) ?? "";
+    expect(decodePaymentRequired(header)).toMatchObject({
+      x402Version: 2,
+      resource: { url: `${shop.url}/weather?day=1`, description: "Weather data" },
+      accepts: [{ requirements: { network: plasma, amount: "1000", payTo } }],
+    });
+    expect(shop.runs()).toBe(0);
+  });
+
+  it("leaves routes that are not listed alone", async () => {
+    const shop = await openWeather();
+    const response = await fetch(`${shop.url}/about`);
+    expect(response.status).toBe(200);
+    expect(await response.text()).toBe("free");
+    expect(response.headers.has("Cache-Control")).toBe(false);
+  });
+
+  it.each([1, 2] as const)("sells in version %i, with a receipt", async (version) => {
+    const shop = await openWeather();
+    const buyer = createBuyer();
+    const { headers } = await buyer.payFor(`${shop.url}/weather`, { version });
+    const response = await fetch(`${shop.url}/weather`, { headers });
+    expect(response.status).toBe(200);
+    expect(await response.json()).toEqual({ forecast: "sun" });
+    expect(response.headers.get("Cache-Control")).toBe("private");
+    const [ours, other] =
+      version === 1
+        ? [headerName.paymentResponseV1, headerName.paymentResponse]
+        : [headerName.paymentResponse, headerName.paymentResponseV1];
+    expect(response.headers.has(other)).toBe(false);
+    expect(decodeReceipt(response.headers.get(ours) ?? "")).toMatchObject({
+      success: true,
+      network: plasma,
+      payer: buyer.account.address.toLowerCase(),
+    });
+    expect(shop.facilitator.settled).toHaveLength(1);
+    expect(shop.runs()).toBe(1);
+  });
+
+  it("runs one of ten concurrent requests with the same authorization", async () => {
+    const shop = await openWeather();
+    const { headers } = await createBuyer().payFor(`${shop.url}/weather`);
+    const responses = await Promise.all(
+      Array.from({ length: 10 }, () => fetch(`${shop.url}/weather`, { headers })),
+    );
+    const statuses = responses.map(({ status }) => status).sort();
+    expect(statuses.filter((status) => status === 200)).toHaveLength(1);
+    expect(statuses.filter((status) => status === 409 || status === 402)).toHaveLength(9);
+    expect(shop.runs()).toBe(1);
+    expect(shop.facilitator.settled).toHaveLength(1);
+  });
+
+  it("serves an authorization once", async () => {
+    const shop = await openWeather();
+    const { headers } = await createBuyer().payFor(`${shop.url}/weather`);
+    expect((await fetch(`${shop.url}/weather`, { headers })).status).toBe(200);
+    const again = await fetch(`${shop.url}/weather`, { headers });
+    expect(again.status).toBe(402);
+    expect(await again.json()).toMatchObject({ error: "invalid_exact_evm_nonce_already_used" });
+    expect(shop.runs()).toBe(1);
+  });
+});

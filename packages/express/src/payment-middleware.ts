@@ -1,0 +1,237 @@
+import type { Facilitator, ReservationRequest, Reserved, SealedAnswer } from "@coinslot/protocol";
+import type { NextFunction, Request, Response } from "express";
+import { answerPaymentRequired, answerRefusal, answerUnpaid, answerUnsettled } from "./answer.ts";
+import { createAnswerSeal } from "./answer-seal.ts";
+import { askFacilitator } from "./ask-facilitator.ts";
+import { releaseSale } from "./end-reservation.ts";
+import { fingerprintOf } from "./fingerprint.ts";
+import { createGate, type Gate } from "./gate.ts";
+import { handOver, handOverKept, handOverStream } from "./hand-over.ts";
+import { idempotencyKeyOf } from "./idempotency-key.ts";
+import { openKeptAnswer } from "./kept-answer.ts";
+import { matchRequirements } from "./match-requirements.ts";
+import { createRouteMatcher } from "./match-route.ts";
+import type { PaymentMiddlewareOptions } from "./payment-middleware-options.ts";
+import type { PaymentRoutes, RoutePayment } from "./payment-routes.ts";
+import { readPaymentHeader } from "./read-payment-header.ts";
+import { readRoutePayment } from "./read-route-payment.ts";
+import { type Route, readRoutes } from "./read-routes.ts";
+import * as refusals from "./refusals.ts";
+import { readRequestBody } from "./request-body.ts";
+import { resourceOf } from "./resource.ts";
+import { runHeld } from "./run-held.ts";
+import type { Order, Sale, Visit } from "./sale.ts";
+import { settleSale } from "./settle-sale.ts";
+
+/** Express middleware that sells. */
+export interface PaymentMiddleware {
+  (request: Request, response: Response, next: NextFunction): void;
+  /**
+   * Resolves when payments can be taken; until then paid routes answer 503.
+   *
+   * @throws what stands in the way, all of it at once: an application logs it and exits with 1.
+   */
+  ready(): Promise<void>;
+  /** Closes the facilitator that was made from the environment; one that was passed in stays open. */
+  close(): Promise<void>;
+}
+
+/**
+ * Express middleware that sells the listed routes: unpaid requests get 402 with an offer, paid ones
+ * get the handler's answer once the money has moved. Other routes are none of its business.
+ *
+ * `paymentMiddleware.route(payment, facilitator?, options?)` sells whatever reaches it: it stands
+ * beside a handler, where no path has to be matched.
+ *
+ * @param facilitator verifies and settles; made from the environment when left out
+ * @throws ConfigurationError with everything that is wrong with routes and options
+ */
+export function paymentMiddleware(
+  routes: PaymentRoutes,
+  facilitator?: Facilitator,
+  options: PaymentMiddlewareOptions = {},
+): PaymentMiddleware {
+  const problems: string[] = [];
+  const read = readRoutes(routes, (problem) => problems.push(problem));
+  const gate = createGate({ routes: read, facilitator, options, problems });
+  const match = createRouteMatcher(read);
+  const middleware = (request: Request, response: Response, next: NextFunction): void => {
+    const matched = match(request);
+    if (matched === undefined) next();
+    else if (matched === "malformed") answerRefusal(response, refusals.malformedPath);
+    else enter(gate, { route: matched, request, response, next });
+  };
+  return Object.assign(middleware, { ready: gate.ready, close: gate.close });
+}
+
+paymentMiddleware.route = (
+  payment: RoutePayment,
+  facilitator?: Facilitator,
+  options: PaymentMiddlewareOptions = {},
+): PaymentMiddleware => {
+  const problems: string[] = [];
+  const terms = readRoutePayment(payment, (problem) => problems.push(`The route: ${problem}`));
+  const routes = terms ? [{ key: "the route", verb: "*", path: "*", ...terms }] : [];
+  const gate = createGate({ routes, facilitator, options, problems });
+  const middleware = (request: Request, response: Response, next: NextFunction): void => {
+    for (const route of routes) enter(gate, { route, request, response, next });
+  };
+  return Object.assign(middleware, { ready: gate.ready, close: gate.close });
+};
+
+function enter(
+  gate: Gate,
+  options: { route: Route; request: Request; response: Response; next: NextFunction },
+): void {
+  const { response } = options;
+  const visit = gate.open(options);
+  if (visit === undefined) {
+    answerRefusal(response, refusals.notReady);
+    return;
+  }
+  serve(visit).catch((error: unknown) => {
+    visit.settings.onError(error);
+    if (response.headersSent) response.destroy();
+    else answerRefusal(response, refusals.internalError);
+  });
+}
+
+/** From a request to a paid route to the admission of its payment. */
+async function serve(visit: Visit): Promise<void> {
+  const { settings, facilitator, route, request, response, next } = visit;
+  if (settings.grantAccess && (await settings.grantAccess(request)) === true) return next();
+
+  const making = visit.makeOffer(request);
+  const offer = making instanceof Promise ? await making : making;
+  const refuse = (error: string) => answerPaymentRequired(visit, { offer, error });
+
+  const header = readPaymentHeader(request);
+  if (header.state === "absent") return answerUnpaid(visit, offer);
+  if (header.state === "malformed") {
+    return answerRefusal(response, refusals.malformedPayment(header.message));
+  }
+  const purchase = await matchRequirements(header.payload, offer);
+  if (purchase === undefined) return refuse("No matching payment requirements");
+  const order: Order = { ...visit, ...purchase, offer, resource: resourceOf(visit) };
+
+  const { payload, requirements, payment } = order;
+  const { payer } = payment.id;
+  const turnedAway =
+    settings.refusePayer && (await settings.refusePayer({ request, payer, requirements }));
+  if (turnedAway !== undefined) {
+    return answerRefusal(response, refusals.refusedPayer(turnedAway));
+  }
+  const checked = await askFacilitator(order, () =>
+    facilitator.verifyLocally(payload, requirements, verifyOptions(order)),
+  );
+  if (checked === undefined) return;
+  if (!checked.isValid) return refuse(checked.invalidReason ?? "invalid_payload");
+
+  const body = await readRequestBody(request, settings.maxRequestBytes);
+  if (body.state === "aborted") return;
+  if (body.state === "too_large") {
+    return answerRefusal(response, refusals.requestTooLarge(settings.maxRequestBytes));
+  }
+  const key = idempotencyKeyOf(request, payload);
+  const seal = key === undefined ? undefined : createAnswerSeal({ key, id: payment.id });
+  const fingerprint = fingerprintOf(request, body);
+  const admitted = await askFacilitator(order, () =>
+    admit(order, { id: payment.id, fingerprint, keyHash: seal?.keyHash }),
+  );
+  if (admitted === undefined) return;
+  switch (admitted.state) {
+    case "refused":
+      return refuse(admitted.reason);
+    case "in_use":
+      return answerRefusal(response, refusals.inUse);
+    case "key_conflict":
+      return answerRefusal(response, refusals.keyConflict);
+    case "delivered": {
+      const kept = openKeptAnswer(admitted.answer, seal);
+      if (kept === undefined) return refuse("invalid_exact_evm_nonce_already_used");
+      return handOverKept(order, kept, admitted.settlement);
+    }
+    case "reserved":
+    case "resumed": {
+      const sale: Sale = { ...order, reservation: admitted.reservation, seal };
+      if (response.closed) return releaseSale(sale, "disconnected");
+      if (admitted.state === "resumed") return resume(sale, admitted.answer);
+      return route.paymentFlow === "upfront" ? sellUpfront(sale) : sellOnAnswer(sale);
+    }
+  }
+}
+
+/** What became of a payment before its handler: admitted, or why it is not. */
+type Admission = Reserved | { state: "refused"; reason: string };
+
+/** Ledger, chain, reservation. A payment that is resumed was checked before it went to the chain. */
+async function admit(order: Order, request: ReservationRequest): Promise<Admission> {
+  const { facilitator, payload, requirements, payment } = order;
+  const found = await facilitator.lookUp(request);
+  if (found.state !== "free" && found.state !== "resumable") return found;
+  const isNew = found.state === "free";
+  const verified = isNew
+    ? await facilitator.verify(payload, requirements, verifyOptions(order))
+    : undefined;
+  if (verified?.isValid === false) {
+    return { state: "refused", reason: verified.invalidReason ?? "unexpected_verify_error" };
+  }
+  const { value, validBefore } = payment.authorization;
+  const balance = verified?.balance;
+  const reserved = await facilitator.reserve({ ...request, value, validBefore, balance });
+  if (reserved.state !== "reserved" || isNew) return reserved;
+  // What was to be resumed has come to nothing meanwhile, and of a new one nobody asked the chain.
+  await facilitator.release(reserved.reservation, "refused");
+  return { state: "in_use" };
+}
+
+/** The handler works, the money moves, the answer goes out. */
+async function sellOnAnswer(sale: Sale): Promise<void> {
+  const run = await runHeld(sale);
+  if (run === undefined) return;
+  const { held, answer, isWaived } = run;
+  if (answer.status >= 400 || isWaived) {
+    await releaseSale(sale, isWaived ? "waived" : "handler_failed");
+    return held.release(answer);
+  }
+  const settlement = await settleSale(sale, answer);
+  if (settlement.success) return handOver({ ...sale, settlement }, held, answer);
+  await releaseSale(sale, releaseCauseOf(settlement));
+  held.replace(() => answerUnsettled(sale, settlement));
+}
+
+/** The money moves, and the handler answers as it likes. */
+async function sellUpfront(sale: Sale): Promise<void> {
+  const settlement = await settleSale(sale);
+  if (settlement.success) return handOverStream({ ...sale, settlement });
+  await releaseSale(sale, releaseCauseOf(settlement));
+  answerUnsettled(sale, settlement);
+}
+
+/** A payment that was under way: its outcome, then its answer, or the handler once more. */
+async function resume(sale: Sale, sealed: SealedAnswer | undefined): Promise<void> {
+  const settlement = await settleSale(sale);
+  if (!settlement.success) {
+    await releaseSale(sale, releaseCauseOf(settlement));
+    return answerUnsettled(sale, settlement);
+  }
+  const paid = { ...sale, settlement };
+  const kept = openKeptAnswer(sealed, sale.seal);
+  if (kept !== undefined) return handOverKept(paid, kept, settlement);
+  if (sale.route.paymentFlow === "upfront") return handOverStream(paid);
+  const run = await runHeld(sale);
+  if (run === undefined) return;
+  const { held, answer } = run;
+  if (answer.status < 400) return handOver(paid, held, answer);
+  await releaseSale(sale, "handler_failed");
+  held.release(answer);
+}
+
+function verifyOptions({ route, resource }: Order) {
+  const { paymentFlow, handlerTimeoutSeconds } = route;
+  return paymentFlow === "upfront" ? { resource } : { resource, handlerTimeoutSeconds };
+}
+
+function releaseCauseOf({ errorReason }: { errorReason?: string }) {
+  return errorReason === "settlement_pending" ? "outcome_unknown" : "refused";
+}

@@ -1,0 +1,90 @@
+import type { Address, Network } from "@coinslot/protocol";
+import type { Request } from "express";
+import type { MaybePromise } from "./maybe-promise.ts";
+
+/** A price in a token: how much, which contract, and the domain under which its transfers are signed. */
+export interface TokenPrice {
+  /** In the token's smallest unit, as a decimal string. */
+  amount: string;
+  /** The token contract. */
+  asset: Address;
+  extra: {
+    /** EIP-712 domain name of the token contract. */
+    name: string;
+    /** EIP-712 domain version of the token contract. */
+    version: string;
+    decimals?: number;
+  };
+}
+
+/**
+ * What a request costs: a `TokenPrice`, or an exact decimal amount such as `"$0.001"` of the token
+ * that is known for the network. It is never rounded, and never zero.
+ */
+export type Price = TokenPrice | `$${number}` | `${number}`;
+
+/** One acceptable way to pay. */
+export interface PaymentOption {
+  scheme: "exact";
+  /** CAIP-2, such as `"eip155:9745"`. */
+  network: Network;
+  /** A function is asked once for each request. */
+  price: Price | ((request: Request) => MaybePromise<Price>);
+  /** Who receives the money. A function is asked once for each request. */
+  payTo: Address | ((request: Request) => MaybePromise<Address>);
+}
+
+/** What every paid route says. */
+interface RoutePaymentBase {
+  /** At least one way to pay; the buyer chooses. */
+  accepts: PaymentOption | readonly PaymentOption[];
+  /** What is sold, for people. */
+  description?: string;
+  /** Media type of the answer. */
+  mimeType?: string;
+  /** How long a signed payment stays good. Default 300. */
+  maxTimeoutSeconds?: number;
+}
+
+/** The money moves when the handler has done its work, and only if it has. */
+export interface AuthorizationRoutePayment extends RoutePaymentBase {
+  paymentFlow?: "authorization";
+  /** How long the handler may take. Default 60; a payment must stay good for longer than that. */
+  handlerTimeoutSeconds?: number;
+  /**
+   * What becomes of the payment when the buyer leaves while the handler runs: `release` charges
+   * nothing, `settle` charges and keeps the answer for the same request. By default `release` for
+   * safe methods (GET, HEAD, OPTIONS, TRACE) and `settle` for the others, which may have changed
+   * something.
+   */
+  onDisconnect?: "release" | "settle";
+}
+
+/** The money moves before the handler begins, which then may stream. */
+export interface UpfrontRoutePayment extends RoutePaymentBase {
+  paymentFlow: "upfront";
+}
+
+/** How a route is paid for. */
+export type RoutePayment = AuthorizationRoutePayment | UpfrontRoutePayment;
+
+/** A method of HTTP that a route key may name. */
+export type RouteVerb =
+  | "DELETE"
+  | "GET"
+  | "HEAD"
+  | "OPTIONS"
+  | "PATCH"
+  | "POST"
+  | "PUT"
+  | "QUERY"
+  | "SEARCH";
+
+/**
+ * Which requests are sold: a verb or `*`, a space, and a path as the installed Express understands
+ * paths; or a path alone, for all verbs. A path is the full one or the one relative to the mount.
+ */
+export type RouteKey = `${RouteVerb | "*"} /${string}` | `/${string}`;
+
+/** The paid routes. The first key that matches a request counts. */
+export type PaymentRoutes = { readonly [key in RouteKey]?: RoutePayment };

@@ -1,0 +1,16 @@
+import { type Address, addressSchema } from "@coinslot/protocol";
+
+/** Either the recipient, or what is wrong with it. */
+export type ReadPayTo = { ok: true; payTo: Address } | { ok: false; problem: string };
+
+/** Reads a recipient as the seller wrote it, or as the seller's function returned it. */
+export function readPayTo(payTo: unknown): ReadPayTo {
+  const address = addressSchema.safeParse(payTo);
+  if (!address.success) {
+    return { ok: false, problem: "must be an address with a correct checksum" };
+  }
+  if (/^0x0{40}$/.test(address.data)) {
+    return { ok: false, problem: "is the zero address: money sent there is lost" };
+  }
+  return { ok: true, payTo: address.data };
+}

@@ -1,0 +1,167 @@
+import { minimumSettlementSeconds, type Network, networkSchema } from "@coinslot/protocol";
+import type { Request } from "express";
+import type { MaybePromise } from "./maybe-promise.ts";
+import type { TokenPrice } from "./payment-routes.ts";
+import { readPayTo } from "./read-pay-to.ts";
+import { readPrice } from "./read-price.ts";
+
+/** A way to pay, read. What does not depend on the request is known; the rest is asked of the seller. */
+export interface PaymentTerms {
+  network: Network;
+  price: TokenPrice | ((request: Request) => MaybePromise<unknown>);
+  payTo: `0x${string}` | ((request: Request) => MaybePromise<unknown>);
+}
+
+/** How a route is paid for, read, with every default in its place. */
+export interface RouteTerms {
+  accepts: readonly PaymentTerms[];
+  description: string | undefined;
+  mimeType: string | undefined;
+  paymentFlow: "authorization" | "upfront";
+  maxTimeoutSeconds: number;
+  handlerTimeoutSeconds: number;
+  /** `undefined`: as the method of the request suggests. */
+  onDisconnect: "release" | "settle" | undefined;
+}
+
+const defaultMaxTimeoutSeconds = 300;
+const defaultHandlerTimeoutSeconds = 60;
+const longestWords = 1024;
+
+const members = new Set([
+  "accepts",
+  "description",
+  "mimeType",
+  "paymentFlow",
+  "maxTimeoutSeconds",
+  "handlerTimeoutSeconds",
+  "onDisconnect",
+]);
+
+/**
+ * Reads how a route is paid for, and tells every problem. It trusts no types: a seller may write
+ * plain JavaScript, and a misspelt member would silently change what is charged.
+ *
+ * @returns `undefined` when there is a problem.
+ */
+export function readRoutePayment(
+  config: unknown,
+  tell: (problem: string) => void,
+): RouteTerms | undefined {
+  let isSound = true;
+  const fault = (problem: string): void => {
+    isSound = false;
+    tell(problem);
+  };
+  if (!isRecord(config)) {
+    fault("must be an object with `accepts`");
+    return undefined;
+  }
+  for (const name of Object.keys(config)) {
+    if (!members.has(name)) fault(`has an unknown member: ${name}`);
+  }
+  const paymentFlow = config.paymentFlow ?? "authorization";
+  if (paymentFlow !== "authorization" && paymentFlow !== "upfront") {
+    fault('paymentFlow must be "authorization" or "upfront"');
+    return undefined;
+  }
+  const { onDisconnect } = config;
+  if (onDisconnect !== undefined && onDisconnect !== "release" && onDisconnect !== "settle") {
+    fault('onDisconnect must be "release" or "settle"');
+    return undefined;
+  }
+  const { maxTimeoutSeconds = defaultMaxTimeoutSeconds } = config;
+  const { handlerTimeoutSeconds = defaultHandlerTimeoutSeconds } = config;
+  if (!isPositive(maxTimeoutSeconds) || !Number.isSafeInteger(maxTimeoutSeconds)) {
+    fault("maxTimeoutSeconds must be a positive whole number");
+    return undefined;
+  }
+  if (!isPositive(handlerTimeoutSeconds) || handlerTimeoutSeconds > longestTimerSeconds) {
+    fault(`handlerTimeoutSeconds must be a positive number up to ${longestTimerSeconds}`);
+    return undefined;
+  }
+  const needed = handlerTimeoutSeconds + minimumSettlementSeconds;
+  if (paymentFlow === "authorization" && maxTimeoutSeconds <= needed) {
+    fault(
+      `maxTimeoutSeconds is ${maxTimeoutSeconds}, and must exceed ${needed}: the handler's ${handlerTimeoutSeconds} seconds and ${minimumSettlementSeconds} for settling`,
+    );
+  }
+  const accepts = readAccepts(config.accepts, fault);
+  const description = readWords(config.description, "description", fault);
+  const mimeType = readWords(config.mimeType, "mimeType", fault);
+  if (!isSound) return undefined;
+  return {
+    accepts,
+    description,
+    mimeType,
+    paymentFlow,
+    maxTimeoutSeconds,
+    handlerTimeoutSeconds,
+    onDisconnect,
+  };
+}
+
+// Node's timers count milliseconds in 31 bits.
+const longestTimerSeconds = 2_147_483;
+
+function readAccepts(value: unknown, tell: (problem: string) => void): PaymentTerms[] {
+  const entries: readonly unknown[] = Array.isArray(value) ? value : [value];
+  if (value === undefined || entries.length === 0)
+    tell("accepts must name at least one way to pay");
+  if (entries.length > 16) tell("accepts names more than 16 ways to pay, which no header can hold");
+  return entries.flatMap((entry, index) => {
+    const at = Array.isArray(value) ? `accepts[${index}]` : "accepts";
+    if (entry === undefined) return [];
+    return readPaymentOption(entry, (problem) => tell(`${at}${problem}`)) ?? [];
+  });
+}
+
+function readPaymentOption(
+  option: unknown,
+  tell: (problem: string) => void,
+): PaymentTerms | undefined {
+  if (!isRecord(option)) {
+    tell(" must be an object");
+    return undefined;
+  }
+  if (option.scheme !== "exact") tell('.scheme must be "exact"');
+  const network = networkSchema.safeParse(option.network);
+  if (!network.success) {
+    tell('.network must be an EVM chain in CAIP-2 form, such as "eip155:9745"');
+    return undefined;
+  }
+  const price = isFunction(option.price) ? option.price : readPrice(option.price, network.data);
+  const payTo = isFunction(option.payTo) ? option.payTo : readPayTo(option.payTo);
+  if ("ok" in price && !price.ok) tell(`.price ${price.problem}`);
+  if ("ok" in payTo && !payTo.ok) tell(`.payTo ${payTo.problem}`);
+  if ("ok" in price && !price.ok) return undefined;
+  if ("ok" in payTo && !payTo.ok) return undefined;
+  return {
+    network: network.data,
+    price: "ok" in price ? price.price : price,
+    payTo: "ok" in payTo ? payTo.payTo : payTo,
+  };
+}
+
+function readWords(
+  value: unknown,
+  name: string,
+  tell: (problem: string) => void,
+): string | undefined {
+  if (value === undefined) return undefined;
+  if (typeof value === "string" && value.length <= longestWords) return value;
+  tell(`${name} must be a string of at most ${longestWords} characters`);
+  return undefined;
+}
+
+function isPositive(value: unknown): value is number {
+  return typeof value === "number" && Number.isFinite(value) && value > 0;
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null;
+}
+
+function isFunction(value: unknown): value is (request: Request) => MaybePromise<unknown> {
+  return typeof value === "function";
+}

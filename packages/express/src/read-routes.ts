@@ -1,0 +1,25 @@
+import { type RouteTerms, readRoutePayment } from "./read-route-payment.ts";
+import { readRouteKey } from "./route-key.ts";
+
+/** A paid route, read. */
+export interface Route extends RouteTerms {
+  key: string;
+  /** Upper case, or `*` for all. */
+  verb: string;
+  path: string;
+}
+
+/** Reads all routes in their order, and tells every problem of every one. */
+export function readRoutes(routes: unknown, tell: (problem: string) => void): Route[] {
+  if (typeof routes !== "object" || routes === null) {
+    tell("The routes must be an object from route keys to payments.");
+    return [];
+  }
+  return Object.entries(routes).flatMap(([key, config]) => {
+    const read = readRouteKey(key);
+    if (!read.ok) tell(`"${key}" ${read.problem}`);
+    const terms = readRoutePayment(config, (problem) => tell(`"${key}": ${problem}`));
+    if (!read.ok || terms === undefined) return [];
+    return [{ key, ...read.parts, ...terms }];
+  });
+}

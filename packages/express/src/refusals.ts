@@ -1,0 +1,111 @@
+import { FacilitatorError } from "@coinslot/protocol";
+
+/** A refusal that is not about what is offered: a code for programs, and the same in words. */
+export interface Refusal {
+  status: 400 | 403 | 409 | 413 | 500 | 502 | 503 | 504;
+  error: string;
+  message: string;
+  /** Hash of the transaction whose outcome is not known. */
+  transaction?: string;
+  retryAfterSeconds?: number;
+}
+
+/** The payment header cannot be read. */
+export function malformedPayment(message: string): Refusal {
+  return { status: 400, error: "invalid_payload", message };
+}
+
+/** The path of the request cannot be decoded. */
+export const malformedPath: Refusal = {
+  status: 400,
+  error: "invalid_path",
+  message: "The path of the request cannot be decoded",
+};
+
+/** The seller turns this payer away. */
+export function refusedPayer(message: string): Refusal {
+  return { status: 403, error: "payer_refused", message };
+}
+
+/** Another request has the authorization, or the same one still runs. */
+export const inUse: Refusal = {
+  status: 409,
+  error: "payment_in_use",
+  message: "This payment is in use by another request",
+  retryAfterSeconds: 1,
+};
+
+/** The idempotency key belongs to something else. */
+export const keyConflict: Refusal = {
+  status: 409,
+  error: "idempotency_key_in_use",
+  message: "This Idempotency-Key belongs to another payment or another request",
+};
+
+/** The request cannot be known again, because it is not read to its end. */
+export function requestTooLarge(maxBytes: number): Refusal {
+  return {
+    status: 413,
+    error: "request_too_large",
+    message: `The body of a paid request has at most ${maxBytes} bytes here`,
+  };
+}
+
+/** The seller's code or settings are at fault. */
+export const internalError: Refusal = {
+  status: 500,
+  error: "internal_error",
+  message: "The request could not be served. Nothing was charged",
+};
+
+/** The handler's answer cannot be held. */
+export function responseTooLarge(maxBytes: number): Refusal {
+  return {
+    status: 500,
+    error: "response_too_large",
+    message: `The answer is larger than the ${maxBytes} bytes that are held. Nothing was charged`,
+  };
+}
+
+/** The handler did not answer in time. */
+export const handlerTimeout: Refusal = {
+  status: 504,
+  error: "handler_timeout",
+  message: "The request took too long. Nothing was charged, and the same payment may be used again",
+};
+
+/** The seller's side has not been found well yet. */
+export const notReady: Refusal = {
+  status: 503,
+  error: "not_ready",
+  message: "Payments cannot be taken yet",
+  retryAfterSeconds: 1,
+};
+
+/** Nobody knows yet whether the money moved. The same payment resumes, and never pays twice. */
+export function settlementPending(transaction: string): Refusal {
+  return {
+    status: 503,
+    error: "settlement_pending",
+    message: "The outcome of the payment is not known yet. Send the same request with it again",
+    transaction,
+    retryAfterSeconds: 2,
+  };
+}
+
+/** The facilitator, its chain or its ledger is at fault, before any money could move. */
+export function facilitatorFault(error: unknown): Refusal {
+  if (error instanceof FacilitatorError && error.kind === "bad_response") {
+    return {
+      status: 502,
+      error: "bad_facilitator_response",
+      message: "The facilitator's answer could not be read. Nothing was charged",
+    };
+  }
+  return {
+    status: 503,
+    error: "facilitator_unavailable",
+    message: "The payment cannot be checked at the moment. Nothing was charged",
+    retryAfterSeconds: 2,
+  };
+}

@@ -1,0 +1,43 @@
+import type { ServerResponse } from "node:http";
+import { encodeReceipt, headerName, type SettleResponse } from "@coinslot/protocol";
+
+const ourHeaders = [
+  headerName.paymentRequired,
+  headerName.paymentResponse,
+  headerName.paymentResponseV1,
+];
+
+/** Puts the receipt of a settlement, good or bad, into the header of the version that paid. */
+export function setReceipt(
+  response: ServerResponse,
+  receipt: SettleResponse,
+  x402Version: 1 | 2,
+): void {
+  const name = x402Version === 1 ? headerName.paymentResponseV1 : headerName.paymentResponse;
+  response.setHeader(name, encodeReceipt(receipt, x402Version));
+}
+
+/** Keeps a paid answer out of shared caches, whatever the handler allowed them. */
+export function makePrivate(response: ServerResponse): void {
+  const current = response.getHeader("Cache-Control");
+  const directives = (Array.isArray(current) ? current.join(",") : String(current ?? ""))
+    .split(",")
+    .map((directive) => directive.trim())
+    .filter(
+      (directive) => directive !== "" && !/^(?:public$|s-maxage=|private\b)/i.test(directive),
+    );
+  response.setHeader("Cache-Control", ["private", ...directives].join(", "));
+}
+
+/** Lets a page on another origin read our headers, if the application lets it read the answer. */
+export function exposePaymentHeaders(response: ServerResponse): void {
+  if (!response.hasHeader("Access-Control-Allow-Origin")) return;
+  const current = response.getHeader("Access-Control-Expose-Headers");
+  const exposed = (Array.isArray(current) ? current.join(",") : String(current ?? ""))
+    .split(",")
+    .map((name) => name.trim())
+    .filter((name) => name !== "");
+  const known = new Set(exposed.map((name) => name.toLowerCase()));
+  const missing = ourHeaders.filter((name) => !known.has(name.toLowerCase()));
+  response.setHeader("Access-Control-Expose-Headers", [...exposed, ...missing].join(", "));
+}

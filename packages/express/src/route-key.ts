@@ -1,0 +1,45 @@
+import { METHODS } from "node:http";
+import { Router } from "express";
+
+/** A route key, read. */
+export interface RouteKeyParts {
+  /** Upper case, or `*` for all. */
+  verb: string;
+  path: string;
+}
+
+/** Either the parts of a key, or why it can never match a request. */
+export type ReadRouteKey = { ok: true; parts: RouteKeyParts } | { ok: false; problem: string };
+
+const verbs = new Set(METHODS);
+
+/**
+ * Reads a route key: a verb or `*`, a space, and a path; or a path alone, for all verbs. Which paths
+ * there are, the installed Express decides.
+ */
+export function readRouteKey(key: string): ReadRouteKey {
+  const [, named, path] = /^(?:(\S+)\s+)?(\S.*)$/.exec(key.trim()) ?? [];
+  const verb = (named ?? "*").toUpperCase();
+  if (path === undefined) return refuse('is empty: write "GET /path", "* /path" or "/path"');
+  if (verb !== "*" && !verbs.has(verb)) return refuse(`has the unknown verb "${named}"`);
+  if (!path.startsWith("/") && !path.startsWith("*")) {
+    return refuse(`has a path that does not begin with "/": "${path}"`);
+  }
+  if (/#|\?[^/]*=/.test(path)) {
+    return refuse("names a query or a fragment: requests are matched by their path alone");
+  }
+  if (/(^|\/)\.{1,2}(\/|$)/.test(path) || path.includes("//")) {
+    return refuse('has an empty, "." or ".." segment, which no client sends');
+  }
+  try {
+    Router().all(path, () => undefined);
+  } catch (error) {
+    const words = error instanceof Error ? error.message : "not a path";
+    return refuse(`has a path that the installed Express does not understand: ${words}`);
+  }
+  return { ok: true, parts: { verb, path } };
+}
+
+function refuse(problem: string): ReadRouteKey {
+  return { ok: false, problem };
+}

@@ -1,0 +1,55 @@
+import type { Application } from "express";
+import { applicationRouter } from "./application-router.ts";
+
+/** What a router distinguishes: letter case, and a slash at the end. */
+export interface RoutingSettings {
+  caseSensitive: boolean;
+  strict: boolean;
+}
+
+/**
+ * Whether every router in an application distinguishes at least this much, so that a path which
+ * differs only so reaches no handler. What cannot be looked into (another application, a function
+ * with a mount path of its own) counts as distinguishing nothing.
+ */
+export function hasOnlyRoutersLike(app: Application, settings: RoutingSettings): boolean {
+  return [...rootsOf(app)].every((root) => isLike(applicationRouter(root), settings, new Set()));
+}
+
+/** An application and those it is mounted in: what it leaves to the next handler, they may serve. */
+function* rootsOf(app: Application): Iterable<Application> {
+  let current: unknown = app;
+  while (isApplication(current)) {
+    yield current;
+    current = Reflect.get(current, "parent");
+  }
+}
+
+function isApplication(value: unknown): value is Application {
+  return typeof value === "function" && "handle" in value && "set" in value;
+}
+
+function isLike(router: object, settings: RoutingSettings, seen: Set<object>): boolean {
+  if (seen.has(router)) return true;
+  seen.add(router);
+  if (settings.caseSensitive && Reflect.get(router, "caseSensitive") !== true) return false;
+  if (settings.strict && Reflect.get(router, "strict") !== true) return false;
+  const stack: unknown = Reflect.get(router, "stack");
+  return Array.isArray(stack) && stack.every((layer: unknown) => isLayerLike(layer));
+
+  function isLayerLike(layer: unknown): boolean {
+    if (typeof layer !== "object" || layer === null) return false;
+    if (Reflect.get(layer, "route") !== undefined) return true;
+    const handle: unknown = Reflect.get(layer, "handle");
+    if (typeof handle !== "function") return false;
+    if (Array.isArray(Reflect.get(handle, "stack"))) return isLike(handle, settings, seen);
+    return isAtRoot(layer) && handle.name !== "mounted_app";
+  }
+}
+
+/** Whether a layer stands at "/", as middleware does. */
+function isAtRoot(layer: object): boolean {
+  if (Reflect.get(layer, "slash") === true) return true;
+  const pattern: unknown = Reflect.get(layer, "regexp");
+  return pattern instanceof RegExp && Reflect.get(pattern, "fast_slash") === true;
+}

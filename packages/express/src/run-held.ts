@@ -1,0 +1,67 @@
+import { answerRefusal } from "./answer.ts";
+import { releaseSale } from "./end-reservation.ts";
+import type { HeldAnswer } from "./held-answer.ts";
+import { type HeldResponse, holdResponse } from "./hold-response.ts";
+import { handlerTimeout, responseTooLarge } from "./refusals.ts";
+import { runHandler } from "./run-handler.ts";
+import type { Sale } from "./sale.ts";
+
+/** A handler's complete answer, held. */
+export interface HeldRun {
+  held: HeldResponse;
+  answer: HeldAnswer;
+  /** The handler wants nothing for it. */
+  isWaived: boolean;
+}
+
+const safeMethods = new Set(["GET", "HEAD", "OPTIONS", "TRACE"]);
+
+/**
+ * Runs the handler of a sale and holds its answer.
+ *
+ * @returns `undefined` when there is none: the sale is released, and the buyer answered.
+ */
+export async function runHeld(sale: Sale): Promise<HeldRun | undefined> {
+  const { settings, route, request, response, next, payment } = sale;
+  const { maxResponseBytes } = settings;
+  const held = holdResponse(response, { maxBytes: maxResponseBytes });
+  let isWaived = false;
+  request.payment = {
+    paymentFlow: "authorization",
+    payer: payment.id.payer,
+    amount: payment.authorization.value.toString(),
+    asset: payment.asset,
+    network: payment.network,
+    waive: () => {
+      isWaived = true;
+    },
+  };
+  const onDisconnect =
+    route.onDisconnect ?? (safeMethods.has(request.method) ? "release" : "settle");
+  const outcome = await runHandler({
+    response,
+    held,
+    next,
+    timeoutSeconds: route.handlerTimeoutSeconds,
+    endsOnDisconnect: onDisconnect === "release",
+  });
+  switch (outcome.kind) {
+    case "answered":
+      return { held, answer: outcome.answer, isWaived };
+    case "too_large":
+      await releaseSale(sale, "handler_failed");
+      held.replace(() => answerRefusal(response, responseTooLarge(maxResponseBytes)));
+      return undefined;
+    case "timed_out":
+      await releaseSale(sale, "handler_failed");
+      held.replace(() => answerRefusal(response, handlerTimeout));
+      return undefined;
+    case "destroyed":
+      await releaseSale(sale, "handler_failed");
+      return undefined;
+    case "disconnected":
+      await releaseSale(sale, "disconnected");
+      held.replace(() => response.end());
+      return undefined;
+  }
+}

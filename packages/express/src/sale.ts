@@ -1,0 +1,47 @@
+import type {
+  Reservation,
+  ReservingFacilitator,
+  ResourceInfo,
+  SettleResponse,
+} from "@coinslot/protocol";
+import type { NextFunction, Request, Response } from "express";
+import type { AnswerSeal } from "./answer-seal.ts";
+import type { Purchase } from "./match-requirements.ts";
+import type { MakeOffer, Offer } from "./offer.ts";
+import type { PaymentRequiredAnswer } from "./payment-required-answer.ts";
+import type { Route } from "./read-routes.ts";
+import type { Settings } from "./settings.ts";
+
+/** A request to a paid route. */
+export interface Visit {
+  settings: Settings;
+  facilitator: ReservingFacilitator;
+  route: Route;
+  makeOffer: MakeOffer;
+  writeOffer(options: {
+    offer: Offer;
+    resource: ResourceInfo;
+    error: string;
+  }): PaymentRequiredAnswer;
+  request: Request;
+  response: Response;
+  next: NextFunction;
+}
+
+/** A visit that brings a payment for something that is offered. */
+export interface Order extends Visit, Purchase {
+  offer: Offer;
+  resource: ResourceInfo;
+}
+
+/** An order that may run its handler. */
+export interface Sale extends Order {
+  reservation: Reservation;
+  /** Under the buyer's idempotency key, if there is one. */
+  seal: AnswerSeal | undefined;
+}
+
+/** A sale whose money has moved. */
+export interface PaidSale extends Sale {
+  settlement: SettleResponse;
+}

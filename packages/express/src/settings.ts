@@ -1,0 +1,57 @@
+import type { PaymentMiddlewareOptions } from "./payment-middleware-options.ts";
+import { writeError } from "./write-error.ts";
+
+type Hook = "grantAccess" | "refusePayer" | "unpaidAnswer";
+
+/** The options of the middleware, read, with every default in its place. */
+export type Settings = Required<Omit<PaymentMiddlewareOptions, Hook | "reservations">> &
+  Pick<PaymentMiddlewareOptions, Hook>;
+
+const functions = ["grantAccess", "refusePayer", "unpaidAnswer", "onError", "now"] as const;
+const byteLimits = ["maxRequestBytes", "maxResponseBytes", "maxKeptAnswerBytes"] as const;
+const names = new Set<string>([...functions, ...byteLimits, "legacyNetworkNames", "reservations"]);
+
+/** Reads the options, and tells every problem: a misspelt hook would be a gate that stands open. */
+export function readSettings(
+  options: PaymentMiddlewareOptions,
+  tell: (problem: string) => void,
+): Settings {
+  for (const name of Object.keys(options)) {
+    if (!names.has(name)) tell(`options.${name} is unknown`);
+  }
+  for (const name of functions) {
+    const value: unknown = options[name];
+    if (value !== undefined && typeof value !== "function") {
+      tell(`options.${name} must be a function`);
+    }
+  }
+  for (const name of byteLimits) {
+    const value = options[name];
+    if (value !== undefined && !(Number.isSafeInteger(value) && value >= 0)) {
+      tell(`options.${name} must be a whole number of bytes`);
+    }
+  }
+  const { grantAccess, refusePayer, unpaidAnswer } = options;
+  return {
+    legacyNetworkNames: options.legacyNetworkNames ?? false,
+    maxRequestBytes: options.maxRequestBytes ?? 2 ** 20,
+    maxResponseBytes: options.maxResponseBytes ?? 4 * 2 ** 20,
+    maxKeptAnswerBytes: options.maxKeptAnswerBytes ?? 256 * 2 ** 10,
+    now: options.now ?? Date.now,
+    onError: harmless(options.onError ?? writeError),
+    ...(grantAccess && { grantAccess }),
+    ...(refusePayer && { refusePayer }),
+    ...(unpaidAnswer && { unpaidAnswer }),
+  };
+}
+
+/** Whoever is told of a fault must not add one: somebody waits for an answer. */
+function harmless(tell: (error: unknown) => void): (error: unknown) => void {
+  return (error) => {
+    try {
+      tell(error);
+    } catch (fault) {
+      writeError(fault);
+    }
+  };
+}

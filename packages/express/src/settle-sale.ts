@@ -1,0 +1,32 @@
+import type { SealedAnswer, SettleResponse } from "@coinslot/protocol";
+import { encodeAnswer, type HeldAnswer } from "./held-answer.ts";
+import type { Sale } from "./sale.ts";
+
+/**
+ * Settles a sale, keeping the handler's answer first for a buyer who brought a key. Whatever the
+ * facilitator throws, it was asked: the outcome is then not known, and the payment is not given up.
+ */
+export async function settleSale(sale: Sale, answer?: HeldAnswer): Promise<SettleResponse> {
+  const { facilitator, payload, requirements, reservation, resource, settings, payment } = sale;
+  try {
+    return await facilitator.settle(payload, requirements, {
+      reservation,
+      resource,
+      answer: answer && sealAnswer(sale, answer),
+    });
+  } catch (error) {
+    settings.onError(error);
+    return {
+      success: false,
+      errorReason: "settlement_pending",
+      transaction: "",
+      network: payment.network,
+      payer: payment.authorization.from,
+    };
+  }
+}
+
+function sealAnswer({ seal, settings }: Sale, answer: HeldAnswer): SealedAnswer | undefined {
+  if (seal === undefined || answer.body.length > settings.maxKeptAnswerBytes) return undefined;
+  return { keyHash: seal.keyHash, sealed: seal.seal(encodeAnswer(answer)) };
+}

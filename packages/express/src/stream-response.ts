@@ -1,0 +1,27 @@
+import type { ServerResponse } from "node:http";
+import { shadowMethods } from "./shadow-methods.ts";
+import { applyHead } from "./write-head.ts";
+
+/** Adds headers of ours to whatever head the handler writes, just before it is sent. */
+export function decorateHead(response: ServerResponse, decorate: () => void): void {
+  const restore = shadowMethods(response, {
+    writeHead(...head: unknown[]) {
+      applyHead(response, head);
+      decorate();
+      restore();
+      return response.writeHead(response.statusCode);
+    },
+  });
+}
+
+/** How an answer that was streamed came to its end. */
+export type StreamedOutcome = "answered" | "failed" | "disconnected";
+
+/** Resolves when the handler's answer has gone out, or when the connection is gone. */
+export function whenStreamed(response: ServerResponse): Promise<StreamedOutcome> {
+  return new Promise((resolve) => {
+    if (response.closed) resolve("disconnected");
+    response.once("finish", () => resolve(response.statusCode < 400 ? "answered" : "failed"));
+    response.once("close", () => resolve("disconnected"));
+  });
+}

@@ -1,0 +1,61 @@
+import type { Facilitator } from "@coinslot/protocol";
+import { plasma, plasmaUsdt0 } from "@coinslot/protocol";
+import type { Express } from "express";
+import {
+  type PaymentMiddlewareOptions,
+  type PaymentOption,
+  type PaymentRoutes,
+  paymentMiddleware,
+} from "../index.ts";
+import { type ExpressModule, expressVersions } from "./express-versions.ts";
+import { type Listening, listen } from "./listen.ts";
+import { createPaperFacilitator, type PaperFacilitator } from "./paper-facilitator.ts";
+
+/** Where the money of these tests goes. */
+export const payTo = "0x00000000000000000000000000000000000beef1";
+
+/** 0.001 USDT0 on Plasma, unless said otherwise. */
+export function option(change: Partial<PaymentOption> = {}): PaymentOption {
+  const { address: asset, name, version, decimals } = plasmaUsdt0;
+  return {
+    scheme: "exact",
+    network: plasma,
+    payTo,
+    price: { amount: "1000", asset, extra: { name, version, decimals } },
+    ...change,
+  };
+}
+
+/** A seller that listens. */
+export interface Shop extends Listening {
+  facilitator: PaperFacilitator;
+  /** What the middleware told of. */
+  errors: unknown[];
+}
+
+/** Starts an application: its gate first, then what `serve` adds. */
+export async function openShop(config: {
+  express?: ExpressModule | undefined;
+  routes: PaymentRoutes;
+  serve: (app: Express) => void;
+  /** What stands before the gate. */
+  before?: ((app: Express) => void) | undefined;
+  facilitator?: PaperFacilitator | undefined;
+  options?: PaymentMiddlewareOptions | undefined;
+}): Promise<Shop> {
+  const { routes, serve, before, options = {} } = config;
+  const express = config.express ?? expressVersions[1]?.express;
+  if (express === undefined) throw new Error("No Express");
+  const facilitator = config.facilitator ?? createPaperFacilitator();
+  const errors: unknown[] = [];
+  const app = express();
+  const gate = paymentMiddleware(routes, facilitator satisfies Facilitator, {
+    onError: (error) => errors.push(error),
+    ...options,
+  });
+  before?.(app);
+  app.use(gate);
+  serve(app);
+  await gate.ready();
+  return { ...(await listen(app)), facilitator, errors };
+}
