@@ -28,10 +28,10 @@ export const stableUsdt0: Asset = {
 };
 
 /** Plasma, a chain made for stablecoin transfers. */
-export const plasma = "eip155:9745" satisfies Network;
+export const plasma = "eip155:9745" as const satisfies Network;
 
 /** Stable, a chain made for stablecoin transfers. */
-export const stable = "eip155:988" satisfies Network;
+export const stable = "eip155:988" as const satisfies Network;
 
 const knownAssets = new Map<Network, Asset>([
   [plasma, plasmaUsdt0],
