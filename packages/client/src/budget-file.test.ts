@@ -1,6 +1,8 @@
-import { execFile } from "node:child_process";
+import { execFile, spawnSync } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import { mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
+import { hostname } from "node:os";
 import { dirname } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { promisify } from "node:util";
@@ -133,8 +135,11 @@ describe("a budget in a file", () => {
 });
 
 describe("two processes on one budget file", () => {
-  it("never spend more than one of them may", async () => {
+  it("never spend more than one of them may, also when a third one died with the lock", async () => {
     const file = inFolder("budget.json");
+    const dead = spawnSync(process.execPath, ["-e", ""]);
+    const holder = { id: randomUUID(), pid: dead.pid, host: hostname() };
+    await writeFile(`${file}.lock`, JSON.stringify(holder));
     const tsx = pathToFileURL(createRequire(import.meta.url).resolve("tsx")).href;
     const script = fileURLToPath(new URL("./testing/spend-in-process.ts", import.meta.url));
     const run = async () => {

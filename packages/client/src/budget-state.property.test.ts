@@ -49,7 +49,11 @@ describe("a budget", () => {
         const asset = assetIn(pot, 2);
         const { store } = createOpenStore();
         let now = 1_700_000_000_000;
-        const budget = createSpendingBudget({ store, now: () => now, findUnused: async () => [] });
+        const budget = createSpendingBudget({
+          store,
+          now: () => now,
+          wasUsed: async () => undefined,
+        });
         const kept: { at: number; host: string; amount: bigint }[] = [];
 
         for (const [index, { afterMs, host, amount, end }] of steps.entries()) {
@@ -86,7 +90,11 @@ describe("a budget", () => {
         const asset = assetIn(pot, 2);
         const { store, read } = createOpenStore();
         let now = 1_700_000_000_000;
-        const budget = createSpendingBudget({ store, now: () => now, findUnused: async () => [] });
+        const budget = createSpendingBudget({
+          store,
+          now: () => now,
+          wasUsed: async () => undefined,
+        });
         const book = (index: number, amount: bigint, host: string) => {
           const nonce = nonceOf(index);
           const id = { network: asset.network, asset: asset.address, payer: asset.address, nonce };

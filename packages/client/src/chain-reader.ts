@@ -8,8 +8,13 @@ import {
 } from "@coinslot/protocol";
 import { createPublicClient, fallback, http, type PublicClient } from "viem";
 
-/** RPC endpoints by CAIP-2 network. Of several, the next is asked when one fails. */
-export type RpcUrls = Readonly<Record<Network, string | readonly string[]>>;
+/**
+ * RPC endpoints by CAIP-2 network. Of several, the next is asked when one fails. One may be
+ * `undefined` so that `process.env` can be passed; that is a problem which is told at once.
+ */
+export type RpcUrls = Readonly<
+  Record<Network, string | undefined | readonly (string | undefined)[]>
+>;
 
 /** An authorization, and the unix second from which on nobody can use it. */
 export interface Expiring {
@@ -27,8 +32,11 @@ export interface ChainReader {
     asset: Address;
     owner: Address;
   }): Promise<bigint | undefined>;
-  /** Of authorizations, those that have expired and were certainly never used; none in doubt. */
-  findUnused(authorizations: readonly Expiring[]): Promise<AuthorizationId[]>;
+  /**
+   * Whether an authorization that has expired was used, or cancelled; `undefined` while it has not
+   * expired by the chain's own clock, or when no endpoint told it.
+   */
+  wasUsed(expiring: Expiring): Promise<boolean | undefined>;
 }
 
 /**
@@ -46,7 +54,7 @@ export function createChainReader(options: {
   const networks = Object.entries(options.rpcUrls);
   if (networks.length === 0) options.problems.push("rpcUrls names no network");
   for (const [network, given] of networks) {
-    const urls = typeof given === "string" ? [given] : (given ?? []);
+    const urls = typeof given === "object" ? given : [given];
     if (!isNetwork(network)) options.problems.push("a key of rpcUrls is not eip155:<chain id>");
     else if (urls.length === 0 || !urls.every(isHttpUrl)) {
       options.problems.push(`rpcUrls["${network}"] needs http or https URLs`);
@@ -69,13 +77,23 @@ export function createChainReader(options: {
       }
     },
 
-    async findUnused(authorizations) {
-      const found = await Promise.all(
-        authorizations.map(async (each) =>
-          (await isUnused(clients.get(each.id.network), each)) ? [each.id] : [],
-        ),
-      );
-      return found.flat();
+    async wasUsed({ id, validBefore }) {
+      const { network, asset, payer, nonce } = id;
+      try {
+        const client = clients.get(network);
+        const block = await client?.getBlock();
+        // The token compares with the time of its block: before that, it could still be used.
+        if (block === undefined || block.timestamp < BigInt(validBefore)) return undefined;
+        return await client?.readContract({
+          address: asset,
+          abi: eip3009Abi,
+          functionName: "authorizationState",
+          args: [payer, nonce],
+          blockNumber: block.number,
+        });
+      } catch {
+        return undefined;
+      }
     },
   };
 }
@@ -96,26 +114,6 @@ function createClient(network: Network, urls: readonly string[], timeoutMs: numb
   });
 }
 
-async function isUnused(client: PublicClient | undefined, expiring: Expiring): Promise<boolean> {
-  if (client === undefined) return false;
-  const { asset, payer, nonce } = expiring.id;
-  try {
-    const block = await client.getBlock();
-    // The token compares with the time of the block: before that, it could still be used.
-    if (block.timestamp < BigInt(expiring.validBefore)) return false;
-    const isUsed = await client.readContract({
-      address: asset,
-      abi: eip3009Abi,
-      functionName: "authorizationState",
-      args: [payer, nonce],
-      blockNumber: block.number,
-    });
-    return !isUsed;
-  } catch {
-    return false;
-  }
-}
-
-function isHttpUrl(url: unknown): boolean {
-  return typeof url === "string" && URL.canParse(url) && /^https?:$/.test(new URL(url).protocol);
+function isHttpUrl(url: string | undefined): url is string {
+  return url !== undefined && URL.canParse(url) && /^https?:$/.test(new URL(url).protocol);
 }

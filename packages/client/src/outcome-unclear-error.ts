@@ -14,6 +14,8 @@ export class OutcomeUnclearError extends PaymentError {
   readonly retryAfterSeconds: number | undefined;
   /** The transaction that the seller is waiting for, if it told its hash. */
   readonly transaction: string | undefined;
+  /** Why the seller rejected the payment, if it did so after an attempt whose outcome is not known. */
+  readonly reason: string | undefined;
   readonly #payment: SignedPayment;
 
   constructor(options: {
@@ -22,12 +24,14 @@ export class OutcomeUnclearError extends PaymentError {
     status?: number | undefined;
     retryAfterSeconds?: number | undefined;
     transaction?: string | undefined;
+    reason?: string | undefined;
     cause?: unknown;
   }) {
     super("outcome_unclear", options.message, { cause: options.cause });
     this.status = options.status;
     this.retryAfterSeconds = options.retryAfterSeconds;
     this.transaction = options.transaction;
+    this.reason = options.reason;
     this.#payment = options.payment;
   }
 

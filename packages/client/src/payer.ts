@@ -1,45 +1,66 @@
+import { validateMnemonic } from "@scure/bip39";
 import type { LocalAccount } from "viem";
-import { mnemonicToAccount, privateKeyToAccount } from "viem/accounts";
+import { english, mnemonicToAccount, privateKeyToAccount } from "viem/accounts";
 
 /** Who signs: its address, and EIP-712 signing as viem's accounts offer it. */
 export type PayingAccount = Pick<LocalAccount, "address" | "signTypedData">;
 
-/** Exactly one way to sign. */
+/**
+ * Exactly one way to sign. Secrets may be `undefined` so that `process.env` can be passed; that is a
+ * problem which is told when the fetch is created.
+ */
 export type PayerOptions =
   | { account: PayingAccount; seedPhrase?: undefined; privateKey?: undefined }
   | {
-      /** BIP-39. */
-      seedPhrase: string;
+      /** BIP-39, in English words. */
+      seedPhrase: string | undefined;
       /** The last step of `m/44'/60'/0'/0/i`. Default 0. */
       accountIndex?: number | undefined;
       account?: undefined;
       privateKey?: undefined;
     }
-  | { privateKey: `0x${string}`; account?: undefined; seedPhrase?: undefined };
+  | {
+      /** 32 bytes in hex. */
+      privateKey: string | undefined;
+      account?: undefined;
+      seedPhrase?: undefined;
+    };
 
 /** The account that the options name; tells `problems` and returns `undefined` if there is none. */
 export function readPayer(options: PayerOptions, problems: string[]): PayingAccount | undefined {
   const { account, seedPhrase, privateKey } = options;
   const given = [account, seedPhrase, privateKey].filter((each) => each !== undefined);
   if (given.length !== 1) {
-    problems.push("give exactly one of account, seedPhrase and privateKey");
+    const found = given.length === 0 ? "none is set" : "more than one is set";
+    problems.push(`give exactly one of account, seedPhrase and privateKey: ${found}`);
     return undefined;
   }
   if (account !== undefined) return account;
   // The errors of the libraries repeat the secret, or words of it: they are not passed on.
   try {
-    if (privateKey !== undefined) return privateKeyToAccount(privateKey);
+    if (privateKey !== undefined) return deriveFromKey(privateKey);
     if (seedPhrase !== undefined) {
-      const addressIndex = "accountIndex" in options ? (options.accountIndex ?? 0) : 0;
-      return mnemonicToAccount(seedPhrase, { addressIndex });
+      return deriveFromPhrase(seedPhrase, "accountIndex" in options ? options.accountIndex : 0);
     }
   } catch {
     // Told below.
   }
   problems.push(
     privateKey !== undefined
-      ? "privateKey is not 0x and 64 hex digits of a valid key"
-      : "seedPhrase is not a valid BIP-39 seed phrase, or accountIndex no valid index",
+      ? "privateKey is no valid key of 32 bytes in hex"
+      : "seedPhrase is no valid BIP-39 seed phrase (a word is wrong or missing), or accountIndex no valid index",
   );
   return undefined;
+}
+
+function deriveFromKey(privateKey: string): PayingAccount {
+  const digits = /^(?:0x)?([0-9a-fA-F]{64})$/.exec(privateKey.trim())?.[1];
+  return privateKeyToAccount(`0x${digits}`);
+}
+
+function deriveFromPhrase(seedPhrase: string, addressIndex = 0): PayingAccount {
+  const words = seedPhrase.normalize("NFKD").trim().split(/\s+/).join(" ").toLowerCase();
+  // Deriving takes any words, and a mistyped phrase would be an empty wallet.
+  if (!validateMnemonic(words, english)) throw new RangeError("The checksum is wrong");
+  return mnemonicToAccount(words, { addressIndex });
 }

@@ -97,7 +97,7 @@ export function readOptions(options: PayingFetchOptions): PayingFetchContext {
     account,
     chains,
     assets,
-    budget: createSpendingBudget({ store, now, findUnused: chains.findUnused }),
+    budget: createSpendingBudget({ store, now, wasUsed: chains.wasUsed }),
     fetch: options.fetch ?? fetch,
     onPayment: guard(options.onPayment),
     topUp: options.topUp,

@@ -8,9 +8,10 @@ import {
   stableUsdt0,
   transferTypedData,
 } from "@coinslot/protocol";
-import { parseSignature, recoverTypedDataAddress } from "viem";
+import { recoverTypedDataAddress } from "viem";
 import { describe, expect, it } from "vitest";
 import { createPayingFetch, type PaymentEvent, paymentOf, receiptOf } from "./index.ts";
+import { executePayment } from "./testing/execute-payment.ts";
 import { listen } from "./testing/listen.ts";
 import {
   answer402,
@@ -122,15 +123,7 @@ describe.each([1, 2] as const)("an offer in version %i", (version) => {
       await startSeller({
         version,
         onPaid: async (paid, response) => {
-          const { from, to, value, validAfter, validBefore, nonce } = paid.authorization;
-          const { r, s, yParity } = parseSignature(paid.payload.payload.signature);
-          const hash = await client.writeContract({
-            address: token,
-            abi: eip3009Abi,
-            functionName: "transferWithAuthorization",
-            args: [from, to, value, validAfter, validBefore, nonce, 27 + yParity, r, s],
-          });
-          await client.waitForTransactionReceipt({ hash });
+          const hash = await executePayment(world.devnet(), paid);
           sell(response, paid, hash);
           return true;
         },

@@ -3,7 +3,7 @@ import { encodeReceipt, plasma } from "@coinslot/protocol";
 import { describe, expect, it } from "vitest";
 import { OutcomeUnclearError, paymentOf, receiptOf, type SignedPayment } from "./index.ts";
 import { listen } from "./testing/listen.ts";
-import { type PaidRequest, requirements, startSeller } from "./testing/seller.ts";
+import { type PaidRequest, reject, requirements, startSeller } from "./testing/seller.ts";
 import { useWorld } from "./testing/world.ts";
 
 const world = useWorld();
@@ -102,6 +102,25 @@ describe("after an unclear outcome the same payment is sent again", () => {
   });
 });
 
+describe("the pause between attempts", () => {
+  it("is a real one by default, and ends when the caller aborts", async () => {
+    const onPaid = firstAnswer(1, 503, { "Retry-After": "0" });
+    const quick = keep(await startSeller({ onPaid }));
+    expect((await createFetch({ wait: undefined })(quick.url)).status).toBe(200);
+
+    const slow = keep(await startSeller({ onPaid: firstAnswer(9, 503, { "Retry-After": "25" }) }));
+    const controller = new AbortController();
+    const call = createFetch({ wait: undefined })(slow.url, { signal: controller.signal });
+    await expect.poll(() => slow.paid.length).toBe(1);
+    controller.abort(new Error("Enough"));
+    await expect(call).rejects.toMatchObject({
+      code: "outcome_unclear",
+      cause: { message: "Enough" },
+    });
+    expect(slow.paid).toHaveLength(1);
+  });
+});
+
 describe("when it stays unclear", () => {
   it("throws what is needed to resume, after a bounded number of attempts", async () => {
     const headers = { "Retry-After": "2", "PAYMENT-RESPONSE": pendingReceipt };
@@ -135,6 +154,18 @@ describe("when it stays unclear", () => {
     await expect(createFetch()(short.url)).rejects.toBeInstanceOf(OutcomeUnclearError);
     expect(short.paid).toHaveLength(1);
     expect(waits).toEqual([]);
+  });
+
+  it("is still unclear when the seller then rejects the payment: it may have settled it before", async () => {
+    const onPaid: OnPaid = (paid, response, count) => {
+      if (count === 1) response.destroy();
+      else reject(response, paid, "invalid_exact_evm_nonce_already_used");
+      return true;
+    };
+    const seller = keep(await startSeller({ onPaid }));
+    const error = await unclearOf(createFetch()(seller.url));
+    expect(error).toMatchObject({ status: 402, reason: "invalid_exact_evm_nonce_already_used" });
+    expectSamePayment(seller.paid, 2);
   });
 
   it("keeps its amount booked", async () => {

@@ -28,8 +28,8 @@ const firstPauseMs = 500;
  * Sends a payment until the seller has decided: the same one each time, never another. Redirects
  * are not followed, so the payment goes to its own URL alone.
  *
- * @throws OutcomeUnclearError when it was sent and nobody said what became of it, also when the
- * caller aborted meanwhile (the reason is its `cause`).
+ * @throws OutcomeUnclearError when it was sent and nobody said what became of it; also when it was
+ * rejected after such an attempt, and when the caller aborted meanwhile (the reason is its `cause`).
  * @throws PaymentError `unreachable` when no attempt came as far as a connection.
  */
 export async function sendPayment(options: {
@@ -52,6 +52,12 @@ export async function sendPayment(options: {
     const attempt = await tryOnce(options);
     if (attempt.kind === "answered" && attempt.answer.kind === "final") {
       const { state, receipt, reason } = attempt.answer;
+      // A seller that has settled an earlier attempt, and does not know it again, rejects this one
+      // as used. As a mere 402 that would invite the caller to pay once more.
+      if (state === "rejected" && wasSent) {
+        await attempt.response.body?.cancel();
+        throw giveUp({ payment, request, attempt, wasSent, reason });
+      }
       return { response: attempt.response, outcome: { state, payment, receipt, reason } };
     }
     wasSent ||= attempt.kind === "answered" || attempt.wasSent;
@@ -64,11 +70,12 @@ export async function sendPayment(options: {
       count >= persistence.maxAttempts ||
       pause > persistence.maxWaitMs ||
       now() + pause >= deadline;
-    if (isLast || request.signal?.aborted) throw giveUp(payment, request, attempt, asked, wasSent);
+    const end = { payment, request, attempt, wasSent, askedMs: asked };
+    if (isLast || request.signal?.aborted) throw giveUp(end);
     try {
       await wait(pause, request.signal);
     } catch {
-      throw giveUp(payment, request, attempt, asked, wasSent);
+      throw giveUp(end);
     }
   }
 }
@@ -107,32 +114,33 @@ async function tryOnce(options: {
   }
 }
 
-function giveUp(
-  payment: SignedPayment,
-  request: RepeatableRequest,
-  attempt: Attempt,
-  askedMs: number | undefined,
-  wasSent: boolean,
-): PaymentError {
-  const host = new URL(payment.sendTo).host;
-  const cause = request.signal?.aborted
-    ? request.signal.reason
-    : attempt.kind === "failed"
-      ? attempt.cause
-      : undefined;
+function giveUp(options: {
+  payment: SignedPayment;
+  request: RepeatableRequest;
+  /** The last one. */
+  attempt: Attempt;
+  wasSent: boolean;
+  /** After how long the seller wants to be asked again. */
+  askedMs?: number | undefined;
+  reason?: string | undefined;
+}): PaymentError {
+  const { payment, request, attempt, wasSent, askedMs, reason } = options;
+  const { host } = new URL(payment.sendTo);
+  const failure = attempt.kind === "failed" ? attempt.cause : undefined;
+  const cause: unknown = request.signal?.aborted ? request.signal.reason : failure;
   if (!wasSent) {
     const message = `${host} could not be connected to; the payment was not sent`;
     return new PaymentError("unreachable", message, { cause });
   }
-  const status = attempt.kind === "answered" ? attempt.response.status : undefined;
-  const last = status === undefined ? "no answer arrived" : `it answered ${status}`;
+  const answered = attempt.kind === "answered" ? attempt : undefined;
+  const last = answered ? `it answered ${answered.response.status}` : "no answer arrived";
   return new OutcomeUnclearError({
     message: `A payment was sent to ${host} and its outcome is not known: ${last}`,
     payment,
-    status,
+    status: answered?.response.status,
     retryAfterSeconds: askedMs === undefined ? undefined : Math.ceil(askedMs / 1000),
-    transaction:
-      attempt.kind === "answered" ? attempt.answer.receipt?.transaction || undefined : undefined,
+    transaction: answered?.answer.receipt?.transaction || undefined,
+    reason,
     cause,
   });
 }

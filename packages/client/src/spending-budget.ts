@@ -52,9 +52,9 @@ export function createSpendingBudget(options: {
   store: BudgetStore;
   /** Unix milliseconds. */
   now: () => number;
-  findUnused: ChainReader["findUnused"];
+  wasUsed: ChainReader["wasUsed"];
 }): SpendingBudget {
-  const { store, now, findUnused } = options;
+  const { store, now, wasUsed } = options;
 
   async function tryToBook(request: BookingRequest): Promise<Booked> {
     const { id, validBefore, asset, amount, host } = request;
@@ -75,20 +75,20 @@ export function createSpendingBudget(options: {
     });
   }
 
-  // Payments that were refused or lost stay booked until they cannot be made any more. That is
-  // found out when the room is needed, and outside the lock, since a chain may be slow.
+  // Payments that were refused or lost stay booked until they cannot be made any more. What became
+  // of them is found out when the room is needed, and outside the lock, since a chain may be slow.
   async function reclaim(pot: string): Promise<boolean> {
     const latest = Math.floor(now() / 1000) - settledHistorySeconds;
     const open = await store.update((state) => ({ state, result: state.open }));
     const expired = open.filter((each) => each.pot === pot && each.validBefore < latest);
-    if (expired.length === 0) return false;
-    const unused = await findUnused(expired.slice(0, reclaimedAtOnce));
-    if (unused.length === 0) return false;
-    await store.update((state) => ({
-      state: unused.reduce((rest, { nonce }) => releaseBooking(rest, nonce), state),
-      result: undefined,
-    }));
-    return true;
+    const fates = await Promise.all(
+      expired.slice(0, reclaimedAtOnce).map(async (booking) => {
+        return { nonce: booking.id.nonce, used: await wasUsed(booking) };
+      }),
+    );
+    if (fates.every(({ used }) => used === undefined)) return false;
+    await store.update((state) => ({ state: fates.reduce(endBooking, state), result: undefined }));
+    return fates.some(({ used }) => used === false);
   }
 
   return {
@@ -102,6 +102,14 @@ export function createSpendingBudget(options: {
     release: (nonce) =>
       store.update((state) => ({ state: releaseBooking(state, nonce), result: undefined })),
   };
+}
+
+function endBooking(
+  state: BudgetState,
+  { nonce, used }: { nonce: string; used: boolean | undefined },
+): BudgetState {
+  if (used === undefined) return state;
+  return used ? settleBooking(state, nonce) : releaseBooking(state, nonce);
 }
 
 function findExceededLimit(state: BudgetState, booking: Booking, pot: Pot): string | undefined {

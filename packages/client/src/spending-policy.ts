@@ -118,10 +118,15 @@ function readDollarLimits(budget: Budget, problems: string[]): SpendingLimits {
     if (amount === undefined) problems.push(`budget.${key} is no amount such as "$0.10"`);
     return amount;
   };
+  const given = {
+    perPayment: read("perPayment"),
+    perHost: read("perHost"),
+    perDay: read("perDay"),
+  };
   // A default gives way to a tighter limit, never to a looser one.
-  const perDay = read("perDay") ?? dollars("$5");
-  const perHost = read("perHost") ?? least(dollars("$1"), perDay);
-  const perPayment = read("perPayment") ?? least(dollars("$0.10"), perHost);
+  const perDay = given.perDay ?? dollars("$5");
+  const perHost = given.perHost ?? least(dollars("$1"), perDay);
+  const perPayment = given.perPayment ?? least(dollars("$0.10"), perHost);
   return { perPayment, perHost, perDay };
 }
 

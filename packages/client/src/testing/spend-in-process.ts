@@ -12,7 +12,7 @@ if (asset === undefined || problems.length > 0) throw new Error(problems.join())
 const budget = createSpendingBudget({
   store: createFileStore(file),
   now: Date.now,
-  findUnused: async () => [],
+  wasUsed: async () => undefined,
 });
 const attempts = await Promise.all(
   Array.from({ length: Number(wanted) }, () =>

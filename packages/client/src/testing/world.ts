@@ -25,9 +25,9 @@ export interface World {
   createFetch(change?: Change): PayingFetch;
 }
 
-type Change = Partial<Omit<PayingFetchOptions, "account" | "seedPhrase" | "privateKey">> & {
-  account?: PayingAccount;
-};
+type Change = Partial<
+  Omit<PayingFetchOptions, "account" | "seedPhrase" | "accountIndex" | "privateKey">
+> & { account?: PayingAccount };
 
 /** Registers the hooks for a test file that needs a chain. */
 export function useWorld(): World {

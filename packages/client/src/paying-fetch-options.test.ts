@@ -1,0 +1,60 @@
+import { plasma } from "@coinslot/protocol";
+import { describe, expect, it } from "vitest";
+import { createPayingFetch, type PayingFetchOptions, PaymentError } from "./index.ts";
+
+const privateKey = `0x${"11".repeat(32)}` as const;
+const rpcUrls = { [plasma]: "https://rpc.example/v2/key-1234" };
+
+function problemOf(options: PayingFetchOptions): PaymentError {
+  try {
+    createPayingFetch(options);
+  } catch (error) {
+    if (error instanceof PaymentError) return error;
+    throw error;
+  }
+  throw new Error("The options were accepted");
+}
+
+describe("createPayingFetch", () => {
+  it("tells everything that is wrong at once, when it is called", () => {
+    const error = problemOf({
+      privateKey: "0x1234",
+      rpcUrls: { [plasma]: [], "eip155:988": "ftp://rpc.example" },
+      budget: { perDay: "much" },
+      maxAttempts: 0,
+      balanceTimeoutMs: Number.NaN,
+    });
+    expect(error.code).toBe("invalid_configuration");
+    expect(error.message.split("; ")).toEqual([
+      "createPayingFetch: privateKey is no valid key of 32 bytes in hex",
+      "balanceTimeoutMs is no positive integer",
+      'rpcUrls["eip155:9745"] needs http or https URLs',
+      'rpcUrls["eip155:988"] needs http or https URLs',
+      'budget.perDay is no amount such as "$0.10"',
+      "maxAttempts is no positive integer",
+    ]);
+  });
+
+  it("wants exactly one way to sign, and a network", () => {
+    const message = "createPayingFetch: give exactly one of account, seedPhrase and privateKey";
+    const both: object = { privateKey, seedPhrase: "test" };
+    expect(problemOf({ privateKey, rpcUrls: {}, ...both }).message).toBe(
+      `${message}: more than one is set; rpcUrls names no network`,
+    );
+    // What an unset environment variable is.
+    expect(problemOf({ seedPhrase: undefined, rpcUrls: { [plasma]: undefined } }).message).toBe(
+      `${message}: none is set; rpcUrls["eip155:9745"] needs http or https URLs`,
+    );
+  });
+
+  it("repeats no secret in what it says of it", () => {
+    const phrase =
+      "correct horse battery staple correct horse battery staple wrong wrong wrong wrong";
+    const key = `0x${"zz".repeat(32)}` as const;
+    for (const payer of [{ seedPhrase: phrase }, { privateKey: key }]) {
+      const error = problemOf({ ...payer, rpcUrls });
+      expect(error.message).toMatch(/createPayingFetch: (seedPhrase|privateKey) is no valid /);
+      expect(`${error.stack} ${String(error.cause)}`).not.toMatch(/horse|staple|zzzz|key-1234/);
+    }
+  });
+});
