@@ -104,17 +104,14 @@ function encodeTuple({ asset, authorization, signature }: SignedTransfer): strin
 const answerSchema = z.string().regex(/^0x(?:[0-9a-f]{64})+$/i);
 
 /**
- * Reads the answer: one reading for each transfer, and `undefined` for those that the node's gas limit
- * left no room for.
+ * Reads the answer to a call for `count` transfers: a reading for each, or for fewer where the node
+ * granted less gas than it was asked for; those that are left out are the last ones.
  *
  * @throws FacilitatorError when the answer is not one of the simulator.
  */
-export function decodeDeploylessAnswer(
-  answer: unknown,
-  transfers: readonly SignedTransfer[],
-): (Reading | undefined)[] {
+export function decodeDeploylessAnswer(answer: unknown, count: number): Reading[] {
   const parsed = answerSchema.safeParse(answer);
-  const words = answerHeadWords + transfers.length * readingWords;
+  const words = answerHeadWords + count * readingWords;
   if (!parsed.success || parsed.data.length !== 2 + words * 64) {
     throw new FacilitatorError("The chain answered a simulation with something else", {
       kind: "bad_response",
@@ -124,13 +121,14 @@ export function decodeDeploylessAnswer(
   const word = (index: number): bigint => BigInt(`0x${hex.slice(2 + index * 64, 66 + index * 64)}`);
   const blockNumber = word(0);
   const blockTimestamp = word(1);
-  return transfers.map((_, index) => {
+  const readings: Reading[] = [];
+  for (let index = 0; index < count; index++) {
     const first = answerHeadWords + index * readingWords;
-    const outcome = word(first);
-    if (outcome === 0n) return undefined;
+    const outcome = outcomes[Number(word(first))];
+    if (outcome === undefined) break;
     const reasonStart = 2 + (first + 7) * 64;
-    return {
-      outcome: outcome === 1n ? "succeeded" : "reverted",
+    readings.push({
+      outcome,
       isExact: word(first + 1) === 1n,
       isUsed: word(first + 2) === 1n,
       balance: word(first + 3),
@@ -140,6 +138,10 @@ export function decodeDeploylessAnswer(
       revertReason: readRevertReason(`0x${hex.slice(reasonStart, reasonStart + 4 * 64)}`),
       blockNumber,
       blockTimestamp,
-    };
-  });
+    });
+  }
+  return readings;
 }
+
+/** The contract's enum. */
+const outcomes = [undefined, "succeeded", "reverted"] as const;

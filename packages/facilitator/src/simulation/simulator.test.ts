@@ -179,6 +179,9 @@ describe("a node", () => {
     const simulator = createSimulator({ rpc: counted.pool, now: Date.now });
     const readings = await simulator.simulateAll(await many(16));
     expect(readings.map(({ isExact }) => isExact)).toEqual(Array(16).fill(true));
+    const refused = counted.answered();
+    await simulator.simulateAll(await many(16));
+    expect(counted.answered()).toBe(refused);
   });
 
   test("that refuses calls without a contract is asked singly, at one block, and not tried again for a minute", async () => {

@@ -99,38 +99,38 @@ export function createSimulator(options: SimulatorOptions): Simulator {
 
   async function ask(transfers: readonly SignedTransfer[]): Promise<Reading[]> {
     if (limit() === 0) return simulateSingly(rpc, transfers, callGas);
-    const answers = await askDeployless(transfers);
-    const answered = answers?.filter((reading) => reading !== undefined) ?? [];
+    const answered = await askDeployless(transfers);
     if (answered.length === transfers.length) return answered;
     if (answered.length > 0) {
-      // The node grants less gas than it was asked for.
       restrict(answered.length);
       return [...answered, ...(await ask(transfers.slice(answered.length)))];
     }
-    if (transfers.length === 1) {
-      const readings = await simulateSingly(rpc, transfers, callGas);
-      restrict(0);
-      return readings;
+    if (transfers.length > 1 && (await askDeployless(transfers.slice(0, 1))).length > 0) {
+      // It was too much at once. One half after the other, for what is learnt from the first.
+      const half = Math.ceil(transfers.length / 2);
+      restrict(half);
+      const readings = await ask(transfers.slice(0, half));
+      return [...readings, ...(await ask(transfers.slice(half)))];
     }
-    const half = Math.ceil(transfers.length / 2);
-    restrict(half);
-    const halves = [transfers.slice(0, half), transfers.slice(half)];
-    return (await Promise.all(halves.map(ask))).flat();
+    const readings = await simulateSingly(rpc, transfers, callGas);
+    restrict(0);
+    return readings;
   }
 
-  /** `undefined`: the node refuses such a call, or one so large. */
-  async function askDeployless(
-    transfers: readonly SignedTransfer[],
-  ): Promise<(Reading | undefined)[] | undefined> {
+  /**
+   * The readings of as many transfers, from the first on, as the node's gas limit left room for; none
+   * where the node refuses such a call.
+   */
+  async function askDeployless(transfers: readonly SignedTransfer[]): Promise<Reading[]> {
     const call = encodeDeploylessCall(transfers, callGas);
     let answer: unknown;
     try {
       answer = await rpc.request({ method: "eth_call", params: [call, "latest"] });
     } catch (error) {
-      if (error instanceof RpcResponseError) return undefined;
+      if (error instanceof RpcResponseError) return [];
       throw error;
     }
-    return decodeDeploylessAnswer(answer, transfers);
+    return decodeDeploylessAnswer(answer, transfers.length);
   }
 
   function simulate(transfer: SignedTransfer): Promise<Reading> {
