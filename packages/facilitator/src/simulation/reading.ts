@@ -31,3 +31,11 @@ export interface Reading {
   /** Unix seconds. */
   blockTimestamp: bigint;
 }
+
+/**
+ * Whether the transfer would be made, exactly as signed. A call that succeeds is not enough: a token may
+ * well return from one that did nothing, or something else.
+ */
+export function goesThrough({ outcome, isUsed, isExact }: Reading): boolean {
+  return outcome === "succeeded" && !isUsed && isExact !== false;
+}

@@ -1,5 +1,5 @@
 import type { InvalidReason, Payment } from "@coinslot/protocol";
-import type { Reading } from "../simulation/reading.ts";
+import { goesThrough, type Reading } from "../simulation/reading.ts";
 import { type DiagnosisTools, diagnose } from "./diagnose.ts";
 import { refuse } from "./refuse.ts";
 import type { Verdict } from "./verdict.ts";
@@ -20,8 +20,7 @@ export async function judge(
   const { payerHasCode, gasUsed } = reading;
   const payer = payment.authorization.from;
   if (!payerHasCode && !isSignedByPayer) return refuse("invalid_exact_evm_signature", { payer });
-  // A token may well return from a call that did nothing, or something else.
-  if (reading.outcome === "succeeded" && !reading.isUsed && reading.isExact !== false) {
+  if (goesThrough(reading)) {
     const balance = { amount: reading.balance, blockNumber: reading.blockNumber };
     return { isValid: true, payer, payment, payerHasCode, balance, gasUsed };
   }

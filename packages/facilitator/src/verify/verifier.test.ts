@@ -90,19 +90,6 @@ describe("a good payment", () => {
     expect(verdicts.every(({ isValid }) => isValid)).toBe(true);
     expect(chain.requests.length - before).toBe(1);
   });
-
-  test("that was verified before is verified again before its batch, by the same rules", async () => {
-    const verdict = await verify();
-    if (!verdict.isValid) throw new Error("expected a valid payment");
-    expect(await chain.verifier.verifyOnChain(verdict.payment)).toMatchObject({ isValid: true });
-    const poor = {
-      ...verdict.payment,
-      authorization: { ...verdict.payment.authorization, value: 5n },
-    };
-    expect(await chain.verifier.verifyOnChain(poor)).toMatchObject({
-      invalidReason: "invalid_exact_evm_signature",
-    });
-  });
 });
 
 describe("a payer without code is refused", () => {

@@ -53,13 +53,6 @@ export interface Verifier {
     paymentRequirements: unknown,
     options?: VerifyOptions,
   ): Promise<Verdict>;
-  /**
-   * What the chain says of a payment that has passed the local checks before: whether it would still
-   * go through now. For a batch, ask for all of its payments at once; times are not looked at again.
-   *
-   * @throws FacilitatorError when the chain cannot be asked.
-   */
-  verifyOnChain(payment: Payment): Promise<Verdict>;
 }
 
 /** Creates a verifier for some networks. */
@@ -110,13 +103,6 @@ export function createVerifier({ networks, now, logger }: VerifierOptions): Veri
     });
   }
 
-  async function askChain(payment: Payment, isSigned: boolean): Promise<Verdict> {
-    const chain = chains.get(payment.network);
-    if (chain === undefined) return refuse("invalid_network", { payer: payment.id.payer });
-    const reading = await chain.simulator.simulate(payment);
-    return judge(payment, { reading, isSignedByPayer: isSigned, tools: chain.tools });
-  }
-
   async function verify(
     paymentPayload: unknown,
     paymentRequirements: unknown,
@@ -124,12 +110,12 @@ export function createVerifier({ networks, now, logger }: VerifierOptions): Veri
   ): Promise<Verdict> {
     const local = verifyLocally(paymentPayload, paymentRequirements, options);
     if (!local.isValid) return local;
-    return askChain(local.payment, local.isSignedByPayer);
+    const { payment, isSignedByPayer } = local;
+    const chain = chains.get(payment.network);
+    if (chain === undefined) return refuse("invalid_network", { payer: local.payer });
+    const reading = await chain.simulator.simulate(payment);
+    return judge(payment, { reading, isSignedByPayer, tools: chain.tools });
   }
 
-  return {
-    verifyLocally,
-    verify,
-    verifyOnChain: (payment) => askChain(payment, isSignedByPayer(payment)),
-  };
+  return { verifyLocally, verify };
 }
