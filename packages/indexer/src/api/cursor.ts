@@ -1,22 +1,21 @@
+import { LOGS_PER_BLOCK, MAX_BLOCK } from "../store/position.ts";
 import { badRequest } from "./api-error.ts";
 
-/** The place of a transfer in its chain: what pages and streams go on from. */
+/** The place of a transfer in its chain: where a page ended, and the next one goes on. */
 export interface TransferPlace {
   blockNumber: number;
   logIndex: number;
 }
 
-/** Writes a place as text for URLs and event ids. */
+/** Writes a place as text for a URL. */
 export function encodeCursor({ blockNumber, logIndex }: TransferPlace): string {
   return `${blockNumber}-${logIndex}`;
 }
 
 /** @throws ApiError 400 on anything that `encodeCursor` does not write */
 export function decodeCursor(cursor: string): TransferPlace {
-  const [, blockNumber, logIndex] =
-    /^(0|[1-9][0-9]{0,14})-(0|[1-9][0-9]{0,14})$/.exec(cursor) ?? [];
-  if (blockNumber === undefined || logIndex === undefined) {
-    throw badRequest('cursor: must be taken from the Link header of another page, rel="next"');
-  }
-  return { blockNumber: Number(blockNumber), logIndex: Number(logIndex) };
+  const [, block, log] = /^(0|[1-9][0-9]{0,9})-(0|[1-9][0-9]{0,6})$/.exec(cursor) ?? [];
+  const [blockNumber, logIndex] = [Number(block), Number(log)];
+  if (blockNumber <= MAX_BLOCK && logIndex < LOGS_PER_BLOCK) return { blockNumber, logIndex };
+  throw badRequest('cursor: must be taken from the Link header of another page, rel="next"');
 }

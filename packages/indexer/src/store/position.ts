@@ -4,7 +4,7 @@
  * 2^32 blocks of 2^21 logs fill the 53 bits that a number holds exactly.
  */
 export const LOGS_PER_BLOCK = 2 ** 21;
-const MAX_BLOCK = 2 ** 32 - 1;
+export const MAX_BLOCK = 2 ** 32 - 1;
 
 /** Throws a `RangeError` on a block or log that no position can hold. */
 export function positionOf(blockNumber: number, logIndex: number): number {

@@ -1,0 +1,47 @@
+import type { MigrateOptions } from "@coinslot/storage";
+import { sql } from "kysely";
+
+/** The tables of the API, in the same database as the transfers. */
+export const apiMigrations: MigrateOptions = {
+  name: "indexer-api",
+  migrations: [
+    {
+      title: "keys",
+      async up(tx, { types }) {
+        await tx.schema
+          .createTable("indexer_api_keys")
+          .addColumn("id", types.text, (column) => column.primaryKey())
+          .addColumn("salt", types.text, (column) => column.notNull())
+          .addColumn("hash", types.text, (column) => column.notNull().unique())
+          .addColumn("owner", types.text, (column) => column.notNull())
+          .addColumn("label", types.text)
+          .addColumn("ttl_ms", types.integer, (column) => column.notNull())
+          .addColumn("created_at_ms", types.timestampMs, (column) => column.notNull())
+          .addColumn("last_active_at_ms", types.timestampMs, (column) => column.notNull())
+          .addColumn("limit_max", types.integer)
+          .addColumn("limit_window_ms", types.integer)
+          .execute();
+        await tx.schema
+          .createIndex("indexer_api_keys_owner")
+          .on("indexer_api_keys")
+          .column("owner")
+          .execute();
+      },
+    },
+    {
+      // Counts are worth nothing after a crash, so PostgreSQL need not log them; SQLite has one process, which
+      // counts in its memory.
+      title: "counted requests",
+      async up(tx, { engine }) {
+        if (engine === "sqlite") return;
+        await sql`
+          create unlogged table indexer_api_hits (
+            name text primary key,
+            count bigint not null,
+            resets_at_ms bigint not null
+          )
+        `.execute(tx);
+      },
+    },
+  ],
+};

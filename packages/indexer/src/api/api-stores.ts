@@ -1,0 +1,36 @@
+import { type Database, migrate } from "@coinslot/storage";
+import { apiMigrations } from "./api-migrations.ts";
+import { createKeyStore, type KeyStore } from "./keys/key-store.ts";
+import { createDatabaseHitCounter } from "./limits/database-hit-counter.ts";
+import type { HitCounter } from "./limits/hit-counter.ts";
+import { createMemoryHitCounter } from "./limits/memory-hit-counter.ts";
+
+/** What the API keeps. */
+export interface ApiStores {
+  keys: KeyStore;
+  counter: HitCounter;
+}
+
+/**
+ * Opens the API's tables beside those of the transfers. Requests are counted in PostgreSQL where processes may share
+ * it, and in memory beside SQLite, which has one process.
+ */
+export async function openApiStores<Schema>(options: {
+  database: Database<Schema>;
+  now: () => number;
+  onBackgroundError: (error: unknown) => void;
+}): Promise<ApiStores> {
+  const { database, now, onBackgroundError } = options;
+  const keys = await openKeyStore(database);
+  const counter =
+    database.engine === "postgres"
+      ? createDatabaseHitCounter({ database, now, onBackgroundError })
+      : createMemoryHitCounter({ now });
+  return { keys, counter };
+}
+
+/** Opens the keys alone, for the command line. Creates the tables where they are missing. */
+export async function openKeyStore<Schema>(database: Database<Schema>): Promise<KeyStore> {
+  await migrate(database, apiMigrations);
+  return createKeyStore(database);
+}

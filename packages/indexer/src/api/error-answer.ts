@@ -1,0 +1,64 @@
+import { isDatabaseError } from "@coinslot/storage";
+import type { ErrorRequestHandler, RequestHandler, Response } from "express";
+import type { IndexerLogger } from "../logger.ts";
+import { ApiError } from "./api-error.ts";
+
+/** Answers with an error in JSON: status, reason and words, and never anything of ours. */
+export function answerError(response: Response, error: ApiError): void {
+  for (const [name, value] of Object.entries(error.headers)) response.setHeader(name, value);
+  if (error.retryAfterSeconds !== undefined) {
+    response.setHeader("Retry-After", String(error.retryAfterSeconds));
+  }
+  response.removeHeader("Link");
+  response.status(error.status).json(error.toBody());
+}
+
+/** Answers 404 in JSON: the last handler of an app. */
+export const answerNotFound: RequestHandler = function answerNotFound(request) {
+  throw new ApiError(404, `There is no ${request.method} ${request.baseUrl}${request.path}.`);
+};
+
+/**
+ * Turns whatever was thrown into the one shape of errors. What is not the caller's fault is logged in full and told
+ * as a bare 500.
+ */
+export function createErrorHandler(logger: IndexerLogger): ErrorRequestHandler {
+  // Express knows an error handler by its four parameters.
+  return function answerThrown(error: unknown, request, response, _next) {
+    const answer = toApiError(error);
+    if (answer.status >= 500) {
+      logger.error({ err: error, method: request.method, path: request.path }, "request failed");
+    }
+    // A stream that has begun can only be cut, so that nobody takes the part for the whole.
+    if (response.headersSent) response.destroy();
+    else answerError(response, answer);
+  };
+}
+
+/** Reads what handlers, Express and its body parser throw. */
+function toApiError(error: unknown): ApiError {
+  if (error instanceof ApiError) return error;
+  const retryAfterSeconds = isDatabaseError(error) && error.retryable ? 1 : undefined;
+  const serverError = new ApiError(500, "The server could not answer. It is not your request.", {
+    retryAfterSeconds,
+    cause: error,
+  });
+  if (!(error instanceof Error) || !("status" in error)) return serverError;
+  switch (error.status) {
+    case 400:
+      return new ApiError(400, describeBodyError(error));
+    case 413:
+      return new ApiError(413, "The body is too large.");
+    case 415:
+      return new ApiError(415, "The body must be JSON in UTF-8.");
+    default:
+      return serverError;
+  }
+}
+
+function describeBodyError(error: Error): string {
+  if (error instanceof URIError) return "The path has a malformed percent-encoding.";
+  const type = "type" in error ? error.type : undefined;
+  if (type === "entity.parse.failed") return "The body is not valid JSON.";
+  return "The request is malformed.";
+}

@@ -1,0 +1,93 @@
+import type { Request, Response } from "express";
+import type { Address } from "viem";
+import type { TokenName, Transfer } from "../../transfer.ts";
+import { badRequest } from "../api-error.ts";
+import type { TransferSource } from "../transfer-source.ts";
+import { encodeEvent } from "./encode-event.ts";
+import { createWakeUp } from "./wake-up.ts";
+
+export interface EventStreamOptions {
+  source: TransferSource;
+  owner: TokenName & { address: Address };
+  /** Ends all streams, for a graceful stop. */
+  signal: AbortSignal | undefined;
+  /** How often a word is sent when nothing happens, so that nobody in between closes the connection. */
+  heartbeatMs: number;
+  /** Asked with each heartbeat: a key that was revoked ends its streams. */
+  isStillWelcome: () => Promise<boolean>;
+}
+
+const pageSize = 500;
+const retryMs = 2_000;
+
+/**
+ * Streams the new transfers of an address, and retractions, until the reader leaves. The reader's place is an event
+ * number in the database, so nothing is kept for a slow one, and it may resume at any process.
+ */
+export async function answerEvents(
+  request: Request,
+  response: Response,
+  options: EventStreamOptions,
+): Promise<void> {
+  const { source, owner, signal, heartbeatMs, isStillWelcome } = options;
+  const alarm = createWakeUp();
+  const newest = await source.readLastEventId();
+  const resumed = readLastEventId(request);
+  // A number from the future is from another database: the reader has to look for itself.
+  const hasLostPlace = resumed !== undefined && resumed > newest;
+  let place = hasLostPlace ? newest : (resumed ?? newest);
+
+  const isOver = () => response.destroyed || signal?.aborted === true;
+
+  /** Sends what is new; returns whether there may be more. */
+  async function sendPage(): Promise<boolean> {
+    const page = await source.readEvents({ ...owner, after: place, limit: pageSize });
+    if (page.isIncomplete) response.write(encodeEvent({ id: place, event: "gap", data: {} }));
+    for (const { id, type, transfer } of page.events) {
+      response.write(encodeEvent({ id, event: type, data: toData(transfer) }));
+    }
+    place = page.lastId;
+    return page.events.length === pageSize;
+  }
+
+  const stopListening = source.onEvents(alarm.ring);
+  response.once("close", alarm.ring);
+  response.on("drain", alarm.ring);
+  signal?.addEventListener("abort", alarm.ring, { once: true });
+  try {
+    response.setHeader("Content-Type", "text/event-stream; charset=utf-8");
+    // Proxies and compressors would hold back what has to arrive now.
+    response.setHeader("Cache-Control", "no-store, no-transform");
+    response.setHeader("X-Accel-Buffering", "no");
+    response.write(encodeEvent({ retryMs, id: place }));
+    if (hasLostPlace) response.write(encodeEvent({ id: place, event: "gap", data: {} }));
+
+    let heartbeatAt = performance.now() + heartbeatMs;
+    while (!isOver()) {
+      if (performance.now() >= heartbeatAt) {
+        if (!(await isStillWelcome())) return;
+        heartbeatAt = performance.now() + heartbeatMs;
+        if (!response.writableNeedDrain) response.write(encodeEvent({ id: place }));
+      }
+      // A reader that does not keep up gets no more until it has taken what it has; "drain" rings then.
+      const isMore = !response.writableNeedDrain && (await sendPage());
+      if (!isMore) await alarm.wait(heartbeatAt - performance.now());
+    }
+  } finally {
+    stopListening();
+    signal?.removeEventListener("abort", alarm.ring);
+    response.end();
+  }
+}
+
+/** @throws ApiError 400 */
+function readLastEventId(request: Request): number | undefined {
+  const text = request.get("last-event-id");
+  if (text === undefined || text === "") return undefined;
+  if (/^[0-9]{1,15}$/.test(text)) return Number(text);
+  throw badRequest("Last-Event-ID: must be the id of an event of this stream");
+}
+
+function toData({ amount, ...transfer }: Transfer) {
+  return { ...transfer, amount: amount.toString() };
+}

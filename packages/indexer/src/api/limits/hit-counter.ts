@@ -1,0 +1,12 @@
+/** How often something happened in its window. */
+export interface Hits {
+  count: number;
+  /** Until the window ends and counting begins again. */
+  resetsInMs: number;
+}
+
+/** Counts in fixed windows, which begin with the first hit. */
+export interface HitCounter {
+  /** Counts one, and returns the count with it. */
+  hit(name: string, windowMs: number): Promise<Hits>;
+}

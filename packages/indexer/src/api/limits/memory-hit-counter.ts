@@ -1,0 +1,36 @@
+import type { HitCounter } from "./hit-counter.ts";
+
+// Callers that are not known choose addresses: what they can make us remember is bounded.
+const mostWindows = 100_000;
+
+/** Counts in this process. */
+export function createMemoryHitCounter({ now }: { now: () => number }): HitCounter {
+  const windows = new Map<string, { count: number; resetsAtMs: number }>();
+
+  /** Forgets windows that have ended, then, if need be, the ones that began first. */
+  function makeRoom(): void {
+    const nowMs = now();
+    for (const [name, { resetsAtMs }] of windows) {
+      if (resetsAtMs <= nowMs) windows.delete(name);
+    }
+    for (const name of windows.keys()) {
+      if (windows.size < mostWindows) break;
+      windows.delete(name);
+    }
+  }
+
+  return {
+    async hit(name, windowMs) {
+      const nowMs = now();
+      const known = windows.get(name);
+      if (known !== undefined && known.resetsAtMs > nowMs) {
+        known.count += 1;
+        return { count: known.count, resetsInMs: known.resetsAtMs - nowMs };
+      }
+      windows.delete(name);
+      if (windows.size >= mostWindows) makeRoom();
+      windows.set(name, { count: 1, resetsAtMs: nowMs + windowMs });
+      return { count: 1, resetsInMs: windowMs };
+    },
+  };
+}

@@ -1,0 +1,94 @@
+import type { Database } from "@coinslot/storage";
+import { type IRouter, json, Router } from "express";
+import type { Registry } from "prom-client";
+import { type IndexerLogger, silentLogger } from "../logger.ts";
+import type { IndexerSchema } from "../store/schema.ts";
+import { createKeyAccess, openAccess } from "./access.ts";
+import { createApiMetrics } from "./api-metrics.ts";
+import { fillRouter } from "./api-router.ts";
+import { openApiStores } from "./api-stores.ts";
+import { createStreamRoom } from "./event-stream/stream-room.ts";
+import type { Limit } from "./limits/limit.ts";
+import { onceSuccessful } from "./once-successful.ts";
+import { createHandlers } from "./operation-handlers.ts";
+import { largestBodyBytes } from "./read-json-body.ts";
+import { createTransferService } from "./transfer-service.ts";
+import type { TransferSource } from "./transfer-source.ts";
+
+/** What the API serves: an `Indexer` is one. */
+export interface ApiSource extends TransferSource {
+  /** Where keys and counted requests are kept, beside the transfers. */
+  database(): Promise<Database<IndexerSchema>>;
+}
+
+export interface TransferApiOptions {
+  /**
+   * `specified` (default): a missing, wrong or expired key is a 401 everywhere. `live`, as the public deployment of
+   * this API: 403 for a missing or wrong key, 401 for an expired one, and health and chains need none.
+   */
+  authStatus?: "specified" | "live";
+  /**
+   * Asks nobody for a key, and limits nobody: for a router behind something that decides about access itself, such
+   * as a payment. There are no operations on keys then. Default false.
+   */
+  unsafeOpenAccess?: boolean;
+  /** How many wrong keys an address may present. Default 20 a minute. Behind a proxy, set Express' `trust proxy`. */
+  failureLimit?: Limit;
+  /** Streams of events that may be open at once. Default 200, and 10 of one key. */
+  streams?: { total: number; perCaller: number };
+  /** Between two signs of life on a stream without events. Default 15,000. */
+  heartbeatMs?: number;
+  /** Ends all streams when it fires: for a graceful stop. */
+  signal?: AbortSignal;
+  logger?: IndexerLogger;
+  /** Where requests are counted. */
+  registry?: Registry;
+  /** Milliseconds since 1970. */
+  now?: () => number;
+}
+
+/**
+ * The REST API as an Express router, to be mounted anywhere: `/api/v1/…`, `/openapi.json`, and `/docs`, a page to try
+ * it. It parses bodies itself. Errors under `/api/v1` are always JSON: `{ error, message, status }`.
+ */
+export function transferApi(indexer: ApiSource, options: TransferApiOptions = {}): Router {
+  const router = Router();
+  mountTransferApi(router, json, indexer, options);
+  return router;
+}
+
+/** Puts the API onto a router of any supported Express, with its parser of JSON. */
+export function mountTransferApi(
+  router: IRouter,
+  parser: typeof json,
+  indexer: ApiSource,
+  options: TransferApiOptions,
+): void {
+  const { authStatus = "specified", unsafeOpenAccess = false, logger = silentLogger } = options;
+  const { failureLimit = { max: 20, windowMs: 60_000 }, now = Date.now, registry } = options;
+  const stores = onceSuccessful(async () =>
+    openApiStores({
+      database: await indexer.database(),
+      now,
+      onBackgroundError: (error) => logger.warn({ err: error }, "old limits were not removed"),
+    }),
+  );
+
+  fillRouter(router, {
+    handlers: createHandlers({
+      source: indexer,
+      service: createTransferService(indexer, { now }),
+      stores,
+      streamRoom: createStreamRoom(options.streams ?? { total: 200, perCaller: 10 }),
+      heartbeatMs: options.heartbeatMs ?? 15_000,
+      signal: options.signal,
+      now,
+      parseJson: parser({ limit: largestBodyBytes, type: () => true, strict: false }),
+    }),
+    access: unsafeOpenAccess ? openAccess : createKeyAccess({ stores, authStatus, failureLimit }),
+    authStatus,
+    hasKeys: !unsafeOpenAccess,
+    logger,
+    metrics: registry && createApiMetrics(registry),
+  });
+}

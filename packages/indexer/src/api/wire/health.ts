@@ -1,0 +1,37 @@
+import { z } from "zod";
+import { documented } from "./documentation.ts";
+
+const wellOrNot = z.enum(["healthy", "unhealthy"]);
+const check = documented(z.object({ status: wellOrNot }), { id: "Check" });
+const count = z.int().min(0);
+
+/** The state of the whole service, and of each chain and token. */
+export const healthBody = documented(
+  z.object({
+    status: z.enum(["healthy", "degraded", "unhealthy"]),
+    timestamp: z.iso.datetime(),
+    summary: z.object({ healthy: count, unhealthy: count, total: count }),
+    checks: z.object({
+      database: check,
+      indexers: documented(
+        z.record(
+          z.string(),
+          z.object({
+            status: wellOrNot,
+            rpcLatencyMs: documented(z.number().min(0).optional(), {
+              description: "How long the chain's endpoint took to answer, lately.",
+            }),
+            lag: documented(z.number().min(0).optional(), {
+              description: "Blocks between the chain's head and the newest indexed one.",
+            }),
+            db: check,
+          }),
+        ),
+        { description: "By <blockchain>:<token>." },
+      ),
+    }),
+  }),
+  { id: "Health", description: "The state of the service, and of each chain and token." },
+);
+
+export type HealthBody = z.infer<typeof healthBody>;
