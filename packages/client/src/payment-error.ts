@@ -1,6 +1,6 @@
 /**
  * Why a fetch that pays did not return a response. Only for `outcome_unclear` may money have moved;
- * every other code means that no signed payment has left this process.
+ * every other code means that this call has sent no payment.
  */
 export type PaymentErrorCode =
   /** What was given to `createPayingFetch` cannot work. */
