@@ -76,7 +76,9 @@ async function createGate(): Promise<RequestHandler | undefined> {
         settle: (payload, requirements) => facilitator.settle(payload, requirements),
         getSupported: async () => supportedSchema.parse(facilitator.getSupported()),
       }).register(network, new ExactEvmScheme());
-      const accepts = { scheme: "exact", network, payTo, price: { amount, asset, extra } };
+      const price = { amount, asset, extra };
+      const { maxTimeoutSeconds } = options.requirements;
+      const accepts = { scheme: "exact", network, payTo, price, maxTimeoutSeconds };
       return referenceMiddleware({ "GET /weather": { accepts } }, resourceServer);
     }
   }

@@ -21,7 +21,7 @@ export function requirementsOf(devnet: Devnet): PaymentRequirements {
     asset: devnet.token,
     payTo: devnet.accounts.seller.address,
     maxTimeoutSeconds: 3600,
-    extra: { name: "USDT0", version: "1" },
+    extra: { name: "USDT0", version: "1", decimals: 6 },
   };
 }
 
