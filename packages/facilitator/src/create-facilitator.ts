@@ -171,9 +171,9 @@ export function createFacilitator(
 
     async verify(paymentPayload, requirements, verifyOptions) {
       return hooks.aroundVerify({ paymentPayload, requirements }, async () => {
-        const stopTimer = metrics.stageSeconds.startTimer({ stage: "verify" });
+        const startedAt = performance.now();
         const verdict = await verifier.verify(paymentPayload, requirements, verifyOptions);
-        stopTimer();
+        metrics.verifySeconds(startedAt);
         if (!verdict.isValid) return toVerifyResponse(verdict);
         const { payment, balance } = verdict;
         const running = await engine();
@@ -234,9 +234,9 @@ export function createFacilitator(
       const { standing } = await ledger.lookUp(request);
       if (standing === "free") throw outOfGasMoney(id.network);
     }
-    const stopTimer = metrics.stageSeconds.startTimer({ stage: "reserve" });
+    const startedAt = performance.now();
     const result = await ledger.reserve(request);
-    stopTimer();
+    metrics.reserveSeconds(startedAt);
     await settings.checkpoint("reserved");
     switch (result.outcome) {
       case "reserved":

@@ -1,6 +1,7 @@
 import type { AuthorizationId, Hex, Network } from "@coinslot/protocol";
 import type { Kysely, Transaction } from "kysely";
 import type { LedgerSchema } from "./ledger-schema.ts";
+import { is } from "./states.ts";
 
 /** A block in which something of ours stands that is not final yet. */
 export interface KnownBlock {
@@ -20,7 +21,7 @@ export async function findBlocks(options: {
     .selectFrom("payments")
     .select(["block_number", "block_hash"])
     .where("network", "=", network)
-    .where("state", "=", "confirmed")
+    .where("state", "=", is("confirmed"))
     .where("final_at", "is", null)
     .where("block_number", "<=", highest)
     .union(
@@ -28,7 +29,7 @@ export async function findBlocks(options: {
         .selectFrom("transactions")
         .select(["block_number", "block_hash"])
         .where("network", "=", network)
-        .where("state", "=", "settled")
+        .where("state", "=", is("settled"))
         .where("block_number", "<=", highest),
     )
     .execute();
@@ -63,7 +64,7 @@ export async function undoBlocks(options: {
     .updateTable("transactions")
     .set({ state: "open", hash: null, block_number: null, block_hash: null, gas_used: null })
     .where("network", "=", network)
-    .where("state", "=", "settled")
+    .where("state", "=", is("settled"))
     .where("block_hash", "in", [...blockHashes])
     .execute();
   const rows = await transaction
@@ -76,7 +77,7 @@ export async function undoBlocks(options: {
             selectFrom("transactions")
               .select("transactions.id")
               .whereRef("transactions.id", "=", "payments.transaction_id")
-              .where("transactions.state", "=", "open"),
+              .where("transactions.state", "=", is("open")),
           ),
         )
         .then("submitted" as const)
@@ -88,7 +89,7 @@ export async function undoBlocks(options: {
       confirmed_at: null,
     }))
     .where("network", "=", network)
-    .where("state", "=", "confirmed")
+    .where("state", "=", is("confirmed"))
     .where("final_at", "is", null)
     .where("block_hash", "in", [...blockHashes])
     .returning(["id", "network", "asset", "payer", "nonce", "delivered_at"])
@@ -114,14 +115,14 @@ export async function finaliseBlocks(options: {
     .updateTable("transactions")
     .set({ state: "final" })
     .where("network", "=", network)
-    .where("state", "=", "settled")
+    .where("state", "=", is("settled"))
     .where("block_hash", "in", [...blockHashes])
     .execute();
   const rows = await transaction
     .updateTable("payments")
     .set({ final_at: now })
     .where("network", "=", network)
-    .where("state", "=", "confirmed")
+    .where("state", "=", is("confirmed"))
     .where("final_at", "is", null)
     .where("block_hash", "in", [...blockHashes])
     .returning("id")

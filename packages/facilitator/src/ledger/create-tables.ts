@@ -1,6 +1,6 @@
 import type { Dialect } from "@coinslot/storage";
 import { type SqlBool, sql, type Transaction } from "kysely";
-import { openStates, paymentStates } from "./ledger-schema.ts";
+import { paymentStates } from "./ledger-schema.ts";
 
 /** The first migration of the ledger: every table and index of `LedgerSchema`. */
 export async function createTables<Schema>(
@@ -56,12 +56,24 @@ export async function createTables<Schema>(
     .unique()
     .where(sql<SqlBool>`token is not null`)
     .execute();
-  const open = sql<SqlBool>`state in (${sql.join(openStates.map((state) => sql.lit(state)))})`;
+  // SQLite uses such an index only for statements that show the very same condition.
   await schema
-    .createIndex("payments_open")
+    .createIndex("payments_reserved")
     .on("payments")
-    .columns(["network", "state", "id"])
-    .where(open)
+    .column("owner")
+    .where(sql<SqlBool>`state = 'reserved'`)
+    .execute();
+  await schema
+    .createIndex("payments_queued")
+    .on("payments")
+    .columns(["network", "id"])
+    .where(sql<SqlBool>`state = 'queued'`)
+    .execute();
+  await schema
+    .createIndex("payments_submitted")
+    .on("payments")
+    .columns(["network", "submitted_at"])
+    .where(sql<SqlBool>`state = 'submitted'`)
     .execute();
   await schema
     .createIndex("payments_unsettled")
@@ -123,10 +135,16 @@ export async function createTables<Schema>(
     .unique()
     .execute();
   await schema
-    .createIndex("transactions_not_final")
+    .createIndex("transactions_open")
     .on("transactions")
-    .columns(["network", "state"])
-    .where(sql<SqlBool>`state in ('open', 'settled')`)
+    .columns(["network", "relayer"])
+    .where(sql<SqlBool>`state = 'open'`)
+    .execute();
+  await schema
+    .createIndex("transactions_settled")
+    .on("transactions")
+    .columns(["network", "block_number"])
+    .where(sql<SqlBool>`state = 'settled'`)
     .execute();
 
   await schema

@@ -6,6 +6,7 @@ import { keepAnswers } from "./keep-answers.ts";
 import type { LedgerPayment } from "./ledger-payment.ts";
 import type { LedgerSchema } from "./ledger-schema.ts";
 import { type Order, orderRow } from "./reserve-payments.ts";
+import { is } from "./states.ts";
 
 /** A wish to have a reserved payment settled. */
 export interface EnqueueRequest {
@@ -39,7 +40,7 @@ export async function enqueuePayments(options: {
     .updateTable("payments")
     .set({ state: "queued", queued_at: now })
     .where("token", "in", tokens)
-    .where("state", "=", "reserved")
+    .where("state", "=", is("reserved"))
     .returning(["token", "id"])
     .execute();
   const idByToken = new Map(moved.map(({ token, id }) => [token, id]));

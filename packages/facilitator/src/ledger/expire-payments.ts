@@ -2,6 +2,7 @@ import type { Network } from "@coinslot/protocol";
 import type { Dialect } from "@coinslot/storage";
 import type { Transaction } from "kysely";
 import type { LedgerSchema } from "./ledger-schema.ts";
+import { is } from "./states.ts";
 
 /**
  * `queued` → `expired` for what can no longer be included in time. A payment that a transaction has
@@ -29,7 +30,7 @@ export async function expirePayments(options: {
       reason: "invalid_exact_evm_payload_authorization_valid_before",
     }))
     .where("network", "=", network)
-    .where("state", "=", "queued")
+    .where("state", "=", is("queued"))
     .where("valid_before", "<=", dialect.amount.encode(before))
     .returning("id")
     .execute();
@@ -49,6 +50,6 @@ export async function closePayments(options: {
     .updateTable("payments")
     .set({ closed_at: now })
     .where("id", "in", [...ids])
-    .where("state", "=", "failed")
+    .where("state", "=", is("failed"))
     .execute();
 }

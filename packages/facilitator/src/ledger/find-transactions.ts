@@ -2,7 +2,8 @@ import type { Address, Hex, Network } from "@coinslot/protocol";
 import type { Dialect } from "@coinslot/storage";
 import type { Kysely } from "kysely";
 import { findOrders, type OrderedPayment } from "./find-orders.ts";
-import type { LedgerSchema, TransactionState } from "./ledger-schema.ts";
+import type { LedgerSchema } from "./ledger-schema.ts";
+import { is } from "./states.ts";
 import type { Broadcast } from "./store-transaction.ts";
 
 /** A transaction whose nonce is not known to be used, with everything that may happen to it. */
@@ -33,7 +34,7 @@ export async function findOpenTransactions(options: {
     .selectAll()
     .where("network", "=", network)
     .where("relayer", "=", relayer)
-    .where("state", "=", "open" satisfies TransactionState)
+    .where("state", "=", is("open"))
     .orderBy("nonce")
     .execute();
   if (rows.length === 0) return [];

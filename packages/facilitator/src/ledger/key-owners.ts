@@ -1,6 +1,7 @@
 import { authorizationKey, type ReservationRequest } from "@coinslot/protocol";
 import type { Kysely } from "kysely";
 import { type LedgerSchema, openStates } from "./ledger-schema.ts";
+import { is } from "./states.ts";
 
 /**
  * Which payment a buyer's key belongs to: `payer/keyHash` → `authorizationKey`. A key belongs to an
@@ -23,7 +24,7 @@ export async function findKeyOwners(options: {
       where.or([
         where("state", "in", openStates),
         where.and([
-          where("state", "=", "confirmed"),
+          where("state", "=", is("confirmed")),
           where("confirmed_at", ">", now - keepAnswersMs),
         ]),
       ]),

@@ -43,6 +43,7 @@ import { type PaymentOutcomes, recordOutcomes } from "./record-outcomes.ts";
 import { releasePayment } from "./release-payment.ts";
 import { type ReserveRequest, type ReserveResult, reservePayments } from "./reserve-payments.ts";
 import { loseTransaction, settleTransaction } from "./settle-transaction.ts";
+import { is } from "./states.ts";
 import {
   type NewTransaction,
   type StoreOutcome,
@@ -85,8 +86,8 @@ export interface Ledger {
 
   /** The oldest queued payments of a network. */
   findQueued(options: { network: Network; limit: number }): Promise<OrderedPayment[]>;
-  /** How many payments of a network are queued. */
-  countQueued(network: Network): Promise<number>;
+  /** How many payments of a network are queued, counted up to a number. */
+  countQueued(options: { network: Network; upTo: number }): Promise<number>;
   storeTransaction(lease: Lease, record: NewTransaction): Promise<StoreOutcome>;
   storeReplacement(
     lease: Lease,
@@ -225,15 +226,21 @@ export function createLedger(options: LedgerOptions): Ledger {
         where: (query) =>
           query
             .where("payments.network", "=", network)
-            .where("payments.state", "=", "queued")
+            .where("payments.state", "=", is("queued"))
             .limit(limit),
       }),
-    async countQueued(network) {
+    async countQueued({ network, upTo }) {
       const row = await db
-        .selectFrom("payments")
+        .selectFrom(
+          db
+            .selectFrom("payments")
+            .select("id")
+            .where("network", "=", network)
+            .where("state", "=", is("queued"))
+            .limit(upTo)
+            .as("queued"),
+        )
         .select((select) => select.fn.countAll().as("count"))
-        .where("network", "=", network)
-        .where("state", "=", "queued")
         .executeTakeFirst();
       return Number(row?.count ?? 0);
     },
@@ -265,7 +272,7 @@ export function createLedger(options: LedgerOptions): Ledger {
         where: (query) =>
           query
             .where("payments.network", "=", network)
-            .where("payments.state", "=", "failed")
+            .where("payments.state", "=", is("failed"))
             .where("payments.closed_at", "is", null)
             .where("payments.id", ">", afterId)
             .limit(limit),
@@ -277,7 +284,7 @@ export function createLedger(options: LedgerOptions): Ledger {
         where: (query) =>
           query
             .where("payments.network", "=", network)
-            .where("payments.state", "=", "submitted")
+            .where("payments.state", "=", is("submitted"))
             .where("payments.submitted_at", "<", submittedBefore)
             .limit(limit),
       }),

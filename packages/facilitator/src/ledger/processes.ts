@@ -1,6 +1,7 @@
 import type { Dialect } from "@coinslot/storage";
 import { type Kysely, sql, type Transaction } from "kysely";
 import type { LedgerSchema } from "./ledger-schema.ts";
+import { is } from "./states.ts";
 
 /** Says that a process lives, on the database's clock. */
 export async function beatHeart(options: {
@@ -53,13 +54,13 @@ export async function releaseDead(options: {
   const reserved = await transaction
     .updateTable("payments")
     .set({ state: "released", token: null, owner: null })
-    .where("state", "=", "reserved")
+    .where("state", "=", is("reserved"))
     .where("owner", "not in", alive)
     .executeTakeFirst();
   const queued = await transaction
     .updateTable("payments")
     .set({ state: "released", token: null, owner: null })
-    .where("state", "=", "queued")
+    .where("state", "=", is("queued"))
     .where("carried", "=", 0)
     .where("owner", "not in", alive)
     .where(({ not, exists, selectFrom }) =>

@@ -3,6 +3,7 @@ import type { Dialect } from "@coinslot/storage";
 import type { Transaction } from "kysely";
 import { type LedgerSchema, openStates } from "./ledger-schema.ts";
 import type { ReserveRequest } from "./reserve-payments.ts";
+import { is } from "./states.ts";
 
 /** What payers have promised to others already. */
 export interface Promises {
@@ -66,7 +67,7 @@ export async function findPromises(options: {
       .where((where) =>
         where.or([
           where("state", "in", openStates),
-          where.and([where("state", "=", "confirmed"), where("block_number", ">", oldest)]),
+          where.and([where("state", "=", is("confirmed")), where("block_number", ">", oldest)]),
         ]),
       )
       .groupBy(["network", "asset", "payer", "block_number"])

@@ -2,6 +2,7 @@ import type { SettleErrorReason } from "@coinslot/protocol";
 import type { Transaction } from "kysely";
 import type { Inclusion } from "./ledger-payment.ts";
 import type { LedgerSchema } from "./ledger-schema.ts";
+import { is } from "./states.ts";
 
 /** What a block, or the chain's refusal beforehand, decided for payments. */
 export interface PaymentOutcomes {
@@ -77,7 +78,7 @@ export async function recordOutcomes(options: {
         ...(requeued.isAlone ? { is_alone: 1 } : {}),
       })
       .where("id", "in", [...requeued.ids])
-      .where("state", "=", "submitted")
+      .where("state", "=", is("submitted"))
       .execute();
   }
   return changed.map(({ id }) => id);

@@ -3,6 +3,7 @@ import type { Dialect } from "@coinslot/storage";
 import type { Transaction } from "kysely";
 import type { LedgerSchema } from "./ledger-schema.ts";
 import { lockPayers } from "./lock-payers.ts";
+import { is } from "./states.ts";
 
 /**
  * `reserved` → `released`, by the holder of the token. A resumed payment keeps its state and only
@@ -27,7 +28,7 @@ export async function releasePayment(options: {
     .updateTable("payments")
     .set({ state: "released", token: null, owner: null })
     .where("token", "=", token)
-    .where("state", "=", "reserved")
+    .where("state", "=", is("reserved"))
     .executeTakeFirst();
   if (numUpdatedRows === 0n) {
     await transaction

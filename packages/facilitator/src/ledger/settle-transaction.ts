@@ -1,6 +1,7 @@
 import type { Transaction } from "kysely";
 import type { Inclusion } from "./ledger-payment.ts";
 import type { LedgerSchema } from "./ledger-schema.ts";
+import { is } from "./states.ts";
 
 /** `open` → `settled`: a block holds the transaction, and every payment in it has its outcome. */
 export async function settleTransaction(options: {
@@ -20,7 +21,7 @@ export async function settleTransaction(options: {
       gas_used: Number(gasUsed),
     })
     .where("id", "=", id)
-    .where("state", "=", "open")
+    .where("state", "=", is("open"))
     .execute();
 }
 
@@ -37,12 +38,12 @@ export async function loseTransaction(options: {
     .updateTable("transactions")
     .set({ state: "lost" })
     .where("id", "=", id)
-    .where("state", "=", "open")
+    .where("state", "=", is("open"))
     .execute();
   await transaction
     .updateTable("payments")
     .set({ state: "queued", transaction_id: null })
     .where("transaction_id", "=", id)
-    .where("state", "=", "submitted")
+    .where("state", "=", is("submitted"))
     .execute();
 }

@@ -8,6 +8,7 @@ import {
 } from "@coinslot/storage";
 import { sql, type Transaction } from "kysely";
 import type { BroadcastsTable, LedgerSchema } from "./ledger-schema.ts";
+import { is } from "./states.ts";
 
 /** One signed form of a transaction. */
 export interface Broadcast {
@@ -89,7 +90,7 @@ export async function storeTransaction(
           carried: set("carried", "+", 1),
         }))
         .where("id", "in", [...record.paymentIds])
-        .where("state", "=", "queued")
+        .where("state", "=", is("queued"))
         .executeTakeFirst();
       if (numUpdatedRows !== BigInt(record.paymentIds.length)) {
         throw new StoreRefused("payments_changed");
@@ -114,7 +115,7 @@ export async function storeReplacement(
         .selectFrom("transactions")
         .select("id")
         .where("id", "=", record.id)
-        .where("state", "=", "open")
+        .where("state", "=", is("open"))
         .$call(dialect.forUpdate)
         .executeTakeFirst();
       if (open === undefined) throw new StoreRefused("payments_changed");

@@ -23,17 +23,27 @@ export async function planTransactions(options: {
   context: SettlementContext;
   network: SettlementNetwork;
   relayers: readonly Relayer[];
+  /** Whether to read the queue even if it is likely better to gather: for what becomes urgent. */
+  isSweep: boolean;
 }): Promise<void> {
-  const { context, network, relayers } = options;
+  const { context, network, relayers, isSweep } = options;
   const { ledger, board, readings, metrics, times, now, logger } = context;
   for (let collisions = 0; collisions < mostCollisions; ) {
     const relayer = leastBusy(relayers, network.mostInFlight);
     if (relayer === undefined) return;
     const { multicall3 } = network;
     const limits = multicall3 ? network.limits : { ...network.limits, mostPayments: 1 };
+    const isIdle = relayers.every(({ state }) => countInFlight(state) === 0);
+    if (!isIdle && !isSweep) {
+      // Counting costs a hundredth of reading, and this is asked for with every payment.
+      const most = limits.mostPayments;
+      const count = await ledger.countQueued({ network: network.network, upTo: most });
+      const isLikelyFull = count >= most || BigInt(count) * readings.typicalGas() >= limits.mostGas;
+      if (!isLikelyFull) return;
+    }
     const queue = await ledger.findQueued({
       network: network.network,
-      limit: 2 * limits.mostPayments,
+      limit: limits.mostPayments,
     });
     metrics.queueDepth.set({ network: network.network }, queue.length);
     if (queue.length === 0) return;
@@ -48,7 +58,6 @@ export async function planTransactions(options: {
       limits,
     );
     const isUrgent = guess.chosen.some(({ payment }) => payment.validBefore <= deadline + 2n);
-    const isIdle = relayers.every(({ state }) => countInFlight(state) === 0);
     if (!isIdle && !guess.isFull && !isUrgent) return;
 
     const { candidates, outcomes } = await prepareCandidates({

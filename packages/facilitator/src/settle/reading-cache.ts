@@ -1,4 +1,5 @@
 import { type AuthorizationId, authorizationKey } from "@coinslot/protocol";
+import { gasOfCall } from "./gas.ts";
 
 /** What a simulation has told of a payment that matters for its transaction. */
 export interface CallFacts {
@@ -14,7 +15,8 @@ export interface ReadingCache {
   recall(id: AuthorizationId): CallFacts | undefined;
   /** Whether the payment has been simulated so recently that it need not be tried again. */
   isFresh(id: AuthorizationId): boolean;
-  forget(id: AuthorizationId): void;
+  /** What a payment takes of a batch, as far as seen lately. */
+  typicalGas(): bigint;
 }
 
 const mostEntries = 20_000;
@@ -25,10 +27,12 @@ const mostEntries = 20_000;
  */
 export function createReadingCache(options: { freshMs: number; now: () => number }): ReadingCache {
   const { freshMs, now } = options;
+  let lastGas: bigint | undefined;
   const entries = new Map<string, CallFacts & { at: number }>();
   return {
     remember(id, facts) {
       const key = authorizationKey(id);
+      lastGas = facts.gasUsed ?? lastGas;
       entries.delete(key);
       entries.set(key, { ...facts, at: now() });
       // The order of insertion is that of age.
@@ -42,6 +46,6 @@ export function createReadingCache(options: { freshMs: number; now: () => number
       const entry = entries.get(authorizationKey(id));
       return entry !== undefined && now() - entry.at < freshMs;
     },
-    forget: (id) => void entries.delete(authorizationKey(id)),
+    typicalGas: () => gasOfCall(lastGas),
   };
 }

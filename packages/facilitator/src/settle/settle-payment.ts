@@ -193,12 +193,12 @@ export function createPaymentSettler(options: SettlePaymentOptions): PaymentSett
     payment: Payment | undefined,
   ): Promise<[LedgerPayment, Hex | undefined]> {
     if ("authorization" in known && hasOutcome(known)) return [known, undefined];
-    const stopTimer = metrics.stageSeconds.startTimer({ stage: "outcome" });
+    const startedAt = performance.now();
     board.follow(known.id);
     const waiting = board.wait(known.id, { timeoutMs });
     if (payment) wake(payment);
     const settled = await waiting;
-    stopTimer();
+    metrics.settleSeconds(startedAt);
     if (settled === undefined) throw reservationLost();
     return [settled, await hashOf(settled)];
   }

@@ -35,6 +35,7 @@ export async function startNetworkSettlement(
   const { ledger, logger, times, clock, metrics, emit } = context;
   let cancelSweep: (() => void) | undefined;
   let isStopped = false;
+  let isSweep = false;
 
   const funds = watchRelayerFunds({
     ...options.funds,
@@ -47,8 +48,10 @@ export async function startNetworkSettlement(
     emit,
   });
   const planning = createSingleFlight(async () => {
+    const sweeps = isSweep;
+    isSweep = false;
     try {
-      await planTransactions({ context, network, relayers });
+      await planTransactions({ context, network, relayers, isSweep: sweeps });
     } catch (error) {
       if (isStopped) return;
       logger.warn(
@@ -84,6 +87,7 @@ export async function startNetworkSettlement(
   /** What nobody told us of: lost messages, payments of dead processes, answers whose time is over. */
   function sweep(): void {
     cancelSweep = clock.setTimer(() => {
+      isSweep = true;
       planning.trigger();
       watch.look();
       if (!isStopped) sweep();
