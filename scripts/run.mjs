@@ -16,6 +16,7 @@ const tasks = {
   demo: [...typescript, "scripts/demo.ts"],
   devnet: [...typescript, "packages/devnet/src/main.ts"],
   bench: [...typescript, "bench/main.ts"],
+  pack: [process.execPath, "scripts/pack.mjs"],
   test: [process.execPath, "node_modules/vitest/vitest.mjs", "run"],
 };
 

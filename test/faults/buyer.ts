@@ -1,0 +1,157 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { decodeReceipt, headerName } from "@coinslot/protocol";
+import { z } from "zod";
+import type { Purchase } from "./purchase.ts";
+
+/** What one request of a buyer came to. */
+export type Attempt =
+  | { kind: "served"; transaction: string; content: string }
+  /** 402: this payment buys nothing, or no longer. */
+  | { kind: "refused"; reason: string }
+  /** Anything that a client tries again: what it was, and when. */
+  | { kind: "again"; why: string; afterMs: number; mayHaveRun: boolean };
+
+/** How a purchase ended for its buyer, and what it took. */
+export interface Bought {
+  purchase: Purchase;
+  outcome: Exclude<Attempt, { kind: "again" }> | { kind: "gave up"; why: string };
+  /** Requests that were sent. */
+  attempts: number;
+  /** Requests after which the handler may have run, and had to run again. */
+  interruptions: number;
+  /** How often the content arrived. */
+  deliveries: number;
+  /** An observer, who has the payment but not the buyer's key, was given the content. */
+  wasRobbed: boolean;
+}
+
+const errorSchema = z.object({ error: z.string() });
+/** How long a buyer waits for an answer. */
+const patienceMs = 20_000;
+
+/**
+ * Buys as a real client does: the same payment again until there is an answer that means something,
+ * at whatever process is there.
+ */
+export async function buy(options: {
+  purchase: Purchase;
+  /** Where the seller can be reached now. Waits for one that lives. */
+  sellerUrl: () => Promise<string>;
+  /** Called with the first request under way. */
+  onBegun: () => void;
+  /** Aborts when there is no hope left. */
+  signal: AbortSignal;
+}): Promise<Bought> {
+  const { purchase, sellerUrl, onBegun, signal } = options;
+  let attempts = 0;
+  let interruptions = 0;
+  let deliveries = 0;
+
+  async function attempt(hangUpAfterMs?: number): Promise<Attempt> {
+    attempts += 1;
+    const url = await sellerUrl();
+    const made = await request({ url, purchase, hangUpAfterMs });
+    if (made.kind === "served") deliveries += 1;
+    if (made.kind === "again" && made.mayHaveRun) interruptions += 1;
+    return made;
+  }
+
+  function bought(outcome: Bought["outcome"], wasRobbed = false): Bought {
+    return { purchase, outcome, attempts, interruptions, deliveries, wasRobbed };
+  }
+
+  const first = attempt(purchase.hangsUpAfterMs);
+  const twin = purchase.isTwin ? attempt() : undefined;
+  onBegun();
+  let last = better(await first, await twin);
+  for (;;) {
+    if (last.kind === "served") return bought(last, await isRobbed(purchase, await sellerUrl()));
+    if (last.kind === "refused") return bought(last);
+    if (signal.aborted) return bought({ kind: "gave up", why: last.why });
+    await sleep(last.afterMs);
+    last = await attempt();
+  }
+}
+
+/** Of two answers to one payment, the one that counts for a client. */
+function better(one: Attempt, other: Attempt | undefined): Attempt {
+  if (other === undefined || one.kind === "served") return one;
+  if (other.kind === "served" || one.kind === "refused") return other;
+  return one;
+}
+
+async function request(options: {
+  url: string;
+  purchase: Purchase;
+  hangUpAfterMs?: number | undefined;
+}): Promise<Attempt> {
+  const { url, purchase, hangUpAfterMs = patienceMs } = options;
+  let response: Response;
+  let body: string;
+  try {
+    response = await fetch(`${url}${purchase.path}`, {
+      headers: purchase.headers,
+      signal: AbortSignal.timeout(hangUpAfterMs),
+    });
+    body = await response.text();
+  } catch (error) {
+    const why = error instanceof Error ? error.name : String(error);
+    return { kind: "again", why: `no answer (${why})`, afterMs: 200, mayHaveRun: true };
+  }
+  if (response.status === 200) {
+    const receipt =
+      response.headers.get(headerName.paymentResponse) ??
+      response.headers.get(headerName.paymentResponseV1);
+    const transaction = receipt === null ? "" : decodeReceipt(receipt).transaction;
+    return { kind: "served", transaction, content: body };
+  }
+  const error = errorOf(body);
+  if (response.status === 402) return { kind: "refused", reason: error };
+  return {
+    kind: "again",
+    why: `${response.status} ${error}`,
+    afterMs: 1000 * Number(response.headers.get("retry-after") ?? 0.2),
+    mayHaveRun: mayRunAgain(error, purchase),
+  };
+}
+
+/** Whether the handler may have run for this answer, and has to run once more for the next. */
+function mayRunAgain(error: string, { hasKey, path }: Purchase): boolean {
+  switch (error) {
+    // Another request runs, or none did.
+    case "payment_in_use":
+    case "not_ready":
+    case "facilitator_unavailable":
+      return false;
+    case "settlement_pending":
+      return !hasKey || path.startsWith("/upfront");
+    default:
+      return true;
+  }
+}
+
+function errorOf(body: string): string {
+  try {
+    return errorSchema.parse(JSON.parse(body)).error;
+  } catch {
+    return body.slice(0, 80);
+  }
+}
+
+/** Once a payment is on the chain, everybody can present it. Without the buyer's key it must give nothing. */
+async function isRobbed(
+  { hasKey, path, headers, number }: Purchase,
+  url: string,
+): Promise<boolean> {
+  if (!hasKey || number % 10 !== 0) return false;
+  const { [headerName.idempotencyKey]: _, ...seen } = headers;
+  try {
+    const signal = AbortSignal.timeout(patienceMs);
+    const response = await fetch(`${url}${path}`, { headers: seen, signal });
+    await response.arrayBuffer();
+    return response.status === 200;
+  } catch {
+    // The process died: nothing was given.
+    return false;
+  }
+}

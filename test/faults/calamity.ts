@@ -1,0 +1,81 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { LiveChain } from "./live-chain.ts";
+import type { Random } from "./seeded-random.ts";
+import type { SellerFleet } from "./seller-fleet.ts";
+import { type KillPoint, killPoints } from "./worker-messages.ts";
+
+/** Where a worker was when it died: a named point, or wherever it happened to be. */
+export type KillPlace = KillPoint | "any moment";
+
+/** What has been done to the sellers and to their chain. */
+export interface Calamities {
+  kills: ReadonlyMap<KillPlace, number>;
+  /** Processes that stood still longer than their leases. */
+  freezes: number;
+}
+
+/** A point that nobody passes in this time is given up for a kill at any moment. */
+const patienceMs = 3_000;
+/** Longer than the lease of a relayer and than the heartbeat. */
+const freezeMs = { least: 3_500, most: 6_000 };
+
+/**
+ * Kills workers one after the other, so many times; in between, freezes some and reorganises the
+ * chain. Each kill waits for its share of the load, so that kills and payments end together.
+ */
+export async function strike(options: {
+  kills: number;
+  fleet: SellerFleet;
+  chain: LiveChain;
+  random: Random;
+  /** Resolves when the load has come as far as the n-th kill needs. */
+  awaitLoad: (kill: number) => Promise<void>;
+}): Promise<Calamities> {
+  const { kills: wanted, fleet, chain, random, awaitLoad } = options;
+  const kills = new Map<KillPlace, number>();
+  const thawing: Promise<void>[] = [];
+  for (let kill = 0; kill < wanted; kill += 1) {
+    await awaitLoad(kill);
+    if (random.chance(0.15)) thawing.push(freezeOne());
+    if (random.chance(0.3)) chain.reorganise();
+    await fleet.waitFor(1);
+    const place = random.chance(0.75)
+      ? await killAt(random.pick(killPoints))
+      : await killAnywhere();
+    kills.set(place, (kills.get(place) ?? 0) + 1);
+  }
+  await Promise.all(thawing);
+  return { kills, freezes: thawing.length };
+
+  /** Nobody knows which process comes there first, so all are told; the others are told to forget it. */
+  async function killAt(point: KillPoint): Promise<KillPlace> {
+    const passes = random.between(1, 2);
+    const death = fleet.nextDeath();
+    const told = fleet.workers();
+    for (const worker of told) worker.killAt(point, passes);
+    const outcome = await Promise.race([
+      death.then(() => "died" as const),
+      sleep(patienceMs, "lives" as const, { ref: false }),
+    ]);
+    for (const worker of told) worker.letLive();
+    return outcome === "died" ? point : killAnywhere();
+  }
+
+  async function killAnywhere(): Promise<KillPlace> {
+    await sleep(random.between(0, 400));
+    await fleet.waitFor(1);
+    const [first, ...others] = fleet.workers();
+    if (first !== undefined) await random.pick([first, ...others]).kill();
+    return "any moment";
+  }
+
+  async function freezeOne(): Promise<void> {
+    await fleet.waitFor(1);
+    const [first, ...others] = fleet.workers();
+    if (first === undefined) return;
+    const victim = random.pick([first, ...others]);
+    victim.freeze();
+    await sleep(random.between(freezeMs.least, freezeMs.most));
+    victim.thaw();
+  }
+}

@@ -1,0 +1,62 @@
+import type { Devnet } from "@coinslot/devnet";
+import { eip3009Abi, toLowerHex } from "@coinslot/protocol";
+import { type Address, type Hex, isAddressEqual, parseEventLogs } from "viem";
+import type { Purchase } from "./purchase.ts";
+
+/** What the canonical chain says, read from the node itself. */
+export interface ChainRecord {
+  /** Transactions that executed the authorization and moved its money as it says; one, or none. */
+  executionsOf(purchase: Purchase): readonly Hex[];
+  /** How many transfers from its payer to the seller the chain holds. */
+  transfersToSeller(payer: Address): number;
+  /** Transactions that the account has sent. */
+  nonce: number;
+  /** Transactions that wait in the node's mempool, with or without a gap before them. */
+  waiting: number;
+}
+
+/** Reads the whole chain. */
+export async function readChain(devnet: Devnet): Promise<ChainRecord> {
+  const { client, token, accounts } = devnet;
+  const logs = await client.getLogs({ address: token, fromBlock: 0n, toBlock: "latest" });
+  const events = parseEventLogs({ abi: eip3009Abi, logs });
+  const executions = new Map<string, { hash: Hex; logIndex: number }[]>();
+  const transfers = new Map<string, { to: Address; value: bigint }>();
+  const toSeller = new Map<string, number>();
+  for (const event of events) {
+    const { transactionHash, logIndex } = event;
+    if (event.eventName === "AuthorizationUsed") {
+      const key = keyOf(event.args.authorizer, event.args.nonce);
+      const known = executions.get(key) ?? [];
+      executions.set(key, [...known, { hash: transactionHash, logIndex }]);
+    }
+    if (event.eventName === "Transfer") {
+      const { from, to, value } = event.args;
+      transfers.set(`${transactionHash} ${logIndex} ${toLowerHex(from)}`, { to, value });
+      if (!isAddressEqual(to, accounts.seller.address)) continue;
+      toSeller.set(toLowerHex(from), (toSeller.get(toLowerHex(from)) ?? 0) + 1);
+    }
+  }
+  const [nonce, pool] = await Promise.all([
+    client.getTransactionCount({ address: accounts.relayer.address }),
+    client.getTxpoolStatus(),
+  ]);
+  return {
+    // The token says that it uses an authorization, and in the next line moves the money.
+    executionsOf({ authorization: { from, to, value, nonce } }) {
+      return (executions.get(keyOf(from, nonce)) ?? [])
+        .filter(({ hash, logIndex }) => {
+          const moved = transfers.get(`${hash} ${logIndex + 1} ${toLowerHex(from)}`);
+          return moved?.value === value && isAddressEqual(moved.to, to);
+        })
+        .map(({ hash }) => hash);
+    },
+    transfersToSeller: (payer) => toSeller.get(toLowerHex(payer)) ?? 0,
+    nonce,
+    waiting: pool.pending + pool.queued,
+  };
+}
+
+function keyOf(payer: Address, nonce: Hex): string {
+  return `${toLowerHex(payer)}/${toLowerHex(nonce)}`;
+}

@@ -1,0 +1,71 @@
+import { type Bought, buy } from "./buyer.ts";
+import type { LiveChain } from "./live-chain.ts";
+import type { Purchase } from "./purchase.ts";
+import type { SellerFleet } from "./seller-fleet.ts";
+
+/** Buyers who buy one after the other, so many at a time. */
+export interface Load {
+  /** Lets the first so many purchases begin. */
+  allow(count: number): void;
+  /** Resolves when so many purchases have begun. */
+  begun(count: number): Promise<void>;
+  /** Resolves when every purchase has ended. */
+  done: Promise<Bought[]>;
+}
+
+/** Begins to buy; nothing happens until it is allowed. */
+export function startLoad(options: {
+  purchases: readonly Purchase[];
+  /** Purchases under way at a time. */
+  concurrency: number;
+  fleet: SellerFleet;
+  chain: LiveChain;
+  /** Ends the hope of buyers who still have no answer. */
+  signal: AbortSignal;
+}): Load {
+  const { purchases, concurrency, fleet, chain, signal } = options;
+  let allowed = 0;
+  let next = 0;
+  let waiting: (() => void)[] = [];
+
+  function changed(): void {
+    const woken = waiting;
+    waiting = [];
+    for (const wake of woken) wake();
+  }
+
+  async function until(isSo: () => boolean): Promise<void> {
+    while (!isSo()) await new Promise<void>((resolve) => waiting.push(resolve));
+  }
+
+  async function buyInTurn(): Promise<Bought[]> {
+    const bought: Bought[] = [];
+    for (;;) {
+      await until(() => next >= purchases.length || next < allowed);
+      const purchase = purchases[next];
+      if (purchase === undefined) return bought;
+      next += 1;
+      changed();
+      let interfering: Promise<void> | undefined;
+      const ended = await buy({
+        purchase,
+        signal,
+        sellerUrl: fleet.url,
+        onBegun() {
+          interfering = chain.interfere(purchase);
+        },
+      });
+      await interfering;
+      bought.push(ended);
+    }
+  }
+
+  return {
+    allow(count) {
+      allowed = Math.max(allowed, count);
+      changed();
+    },
+    begun: (count) => until(() => next >= Math.min(count, purchases.length)),
+    done: Promise.all(Array.from({ length: concurrency }, buyInTurn)).then((lists) => lists.flat()),
+  };
+}

@@ -1,0 +1,137 @@
+import { toLowerHex } from "@coinslot/protocol";
+import { type Hex, keccak256, parseTransaction } from "viem";
+import type { Bought } from "./buyer.ts";
+import type { ChainRecord } from "./chain-record.ts";
+import type { Purchase } from "./purchase.ts";
+import type { ListedPayment } from "./worker-messages.ts";
+
+/** All that is known when a run is over. */
+export interface Evidence {
+  chain: ChainRecord;
+  ledger: readonly ListedPayment[];
+  bought: readonly Bought[];
+  /** How often the handler ran, by path. */
+  runs: ReadonlyMap<string, number>;
+  /** Every signed transaction that reached the proxy. */
+  broadcasts: readonly Hex[];
+  /** Hashes of transactions whose block a reorganisation replaced. */
+  replaced: ReadonlySet<string>;
+}
+
+/** Everything that must not be. Empty when nothing was lost, given away or taken twice. */
+export function findViolations(evidence: Evidence): string[] {
+  const listed = new Map(
+    evidence.ledger.map((payment) => [toLowerHex(payment.nonce), payment] as const),
+  );
+  return [
+    ...evidence.bought.flatMap((each) => judgePurchase(each, evidence, listed)),
+    ...judgePayers(evidence),
+    ...judgeLedger(evidence.ledger),
+    ...judgeRelayer(evidence),
+  ];
+}
+
+/** One purchase: what the buyer got, what the chain took, and what the ledger says of it. */
+function judgePurchase(
+  bought: Bought,
+  { chain, runs, replaced }: Evidence,
+  listed: ReadonlyMap<string, ListedPayment>,
+): string[] {
+  const { purchase, outcome } = bought;
+  const { number, path, hasKey, authorization } = purchase;
+  const problems: string[] = [];
+  const tell = (problem: string) => problems.push(`purchase ${number}: ${problem}`);
+  const nonce = toLowerHex(authorization.nonce);
+  const payment = listed.get(nonce);
+  const executions = chain.executionsOf(purchase);
+  const isPaid = executions.length > 0;
+
+  if (executions.length > 1) tell(`the chain moved its money ${executions.length} times`);
+  if (payment?.state === "confirmed" && !isPaid) tell("confirmed in the ledger, not on the chain");
+  if (isPaid && payment?.state !== "confirmed" && !mayBeUnknown(purchase)) {
+    tell(`paid on the chain, ${payment?.state ?? "unknown"} in the ledger`);
+  }
+  if (payment?.state === "confirmed" && isPaid && payment.transactionHash !== executions[0]) {
+    tell(`the ledger says ${payment.transactionHash}, the chain says ${executions[0]}`);
+  }
+  if (outcome.kind === "served") {
+    // Served when included: the seller has chosen to bear what a reorganisation lets the payer do.
+    const wasUndone = replaced.has(outcome.transaction);
+    if (outcome.content !== JSON.stringify({ report: path })) tell("foreign content went out");
+    if (!isPaid && !(wasUndone && purchase.interference !== "none"))
+      tell("content went out unpaid");
+    if (isPaid && outcome.transaction !== executions[0] && !wasUndone) {
+      tell(`its receipt names ${outcome.transaction}, the chain ${executions[0]}`);
+    }
+  }
+  if (outcome.kind === "gave up") tell(`its buyer never got an answer: ${outcome.why}`);
+  if (outcome.kind === "refused" && isPaid && hasKey && !mayBeUnknown(purchase)) {
+    tell(`paid with a key, and refused: ${outcome.reason}`);
+  }
+  if (outcome.kind === "refused" && !isPaid && purchase.interference === "none") {
+    tell(`an honest buyer was refused: ${outcome.reason}`);
+  }
+  if (outcome.kind === "refused" && isPaid && !hasKey && bought.interruptions === 0) {
+    if (!mayBeUnknown(purchase) && !purchase.isTwin) tell(`paid, and refused: ${outcome.reason}`);
+  }
+  if (bought.wasRobbed) tell("an observer without the key was given the content");
+  const ran = runs.get(path) ?? 0;
+  if (ran > 1 + bought.interruptions) {
+    tell(`its handler ran ${ran} times, with ${bought.interruptions} interruptions`);
+  }
+  return problems;
+}
+
+/** Somebody else may execute a payment before the seller has heard of it: then it is none of ours. */
+function mayBeUnknown({ interference }: Purchase): boolean {
+  return interference === "submitted";
+}
+
+/** Nobody has paid the seller for anything but purchases that the chain executed. */
+function judgePayers({ bought, chain }: Evidence): string[] {
+  const expected = new Map<Hex, number>();
+  for (const { purchase } of bought) {
+    const { address } = purchase.payer;
+    const count = chain.executionsOf(purchase).length;
+    expected.set(address, (expected.get(address) ?? 0) + count);
+  }
+  return [...expected].flatMap(([payer, count]) => {
+    const moved = chain.transfersToSeller(payer);
+    return moved === count ? [] : [`payer ${payer} paid ${moved} times for ${count} purchases`];
+  });
+}
+
+function judgeLedger(ledger: readonly ListedPayment[]): string[] {
+  return ledger.flatMap(({ nonce, state, isFinal }) => {
+    if (isUnderWay(state)) return [`authorization ${nonce} is still ${state}`];
+    if (state === "confirmed" && !isFinal) return [`authorization ${nonce} never became final`];
+    return [];
+  });
+}
+
+/** Whether a payment in this state still waits for something to happen. */
+export function isUnderWay(state: ListedPayment["state"]): boolean {
+  return state === "reserved" || state === "queued" || state === "submitted";
+}
+
+/** Nonces follow one another, and each was used for one purpose. */
+function judgeRelayer({ broadcasts, chain }: Evidence): string[] {
+  const problems: string[] = [];
+  const purposes = new Map<number, Set<Hex>>();
+  for (const raw of broadcasts) {
+    const { nonce = 0, data } = parseTransaction(raw);
+    const known = purposes.get(nonce) ?? new Set();
+    purposes.set(nonce, known);
+    // Without data it only uses its nonce up, which harms nobody.
+    if (data !== undefined && data !== "0x") known.add(keccak256(data));
+  }
+  for (const [nonce, { size }] of purposes) {
+    if (size > 1) problems.push(`nonce ${nonce} was used for ${size} different transactions`);
+  }
+  const highest = Math.max(-1, ...purposes.keys());
+  if (highest + 1 !== chain.nonce) {
+    problems.push(`nonces up to ${highest} were sent, and the chain is at ${chain.nonce}`);
+  }
+  if (chain.waiting > 0) problems.push(`${chain.waiting} transactions still wait in the mempool`);
+  return problems;
+}

@@ -1,0 +1,92 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Random } from "./seeded-random.ts";
+import type { WorkerMessage, WorkerOptions } from "./worker-messages.ts";
+import { startWorker, type WorkerProcess } from "./worker-process.ts";
+
+/** Sellers that share a ledger, each started again when it dies. */
+export interface SellerFleet {
+  /** Those that live now, the frozen ones among them. */
+  workers(): readonly WorkerProcess[];
+  /** Where to buy: at any that lives. Waits for one. */
+  url(): Promise<string>;
+  /** Resolves at the next death of any of them. */
+  nextDeath(): Promise<void>;
+  /** How many have died. */
+  deaths(): number;
+  /** Resolves when so many live. */
+  waitFor(count: number): Promise<void>;
+  /** Ends them for good. */
+  stop(): Promise<void>;
+}
+
+/** A start may come to nothing because of a faulty answer; so often in a row it is the seller's own fault. */
+const mostFailedStarts = 20;
+const lookMs = 20;
+
+/** Starts so many sellers, and resolves when all of them take payments. */
+export async function startSellerFleet(options: {
+  count: number;
+  worker: WorkerOptions;
+  random: Random;
+  onMessage: (message: WorkerMessage) => void;
+}): Promise<SellerFleet> {
+  const { count, worker, random, onMessage } = options;
+  const alive = new Set<WorkerProcess>();
+  let mourners: (() => void)[] = [];
+  let deaths = 0;
+  let isStopped = false;
+  let fault: unknown;
+  const places = Array.from({ length: count }, () =>
+    keepPlace().catch((error: unknown) => {
+      fault ??= error;
+    }),
+  );
+  await waitFor(count);
+
+  async function keepPlace(): Promise<void> {
+    for (let failedStarts = 0; !isStopped; ) {
+      let started: WorkerProcess;
+      try {
+        started = await startWorker(worker, onMessage);
+        failedStarts = 0;
+      } catch (error) {
+        failedStarts += 1;
+        if (failedStarts === mostFailedStarts) throw error;
+        continue;
+      }
+      alive.add(started);
+      if (isStopped) await started.kill();
+      await started.gone;
+      alive.delete(started);
+      deaths += 1;
+      const told = mourners;
+      mourners = [];
+      for (const tell of told) tell();
+    }
+  }
+
+  async function waitFor(wanted: number): Promise<void> {
+    while (alive.size < wanted) {
+      if (fault !== undefined) throw fault;
+      await sleep(lookMs);
+    }
+  }
+
+  return {
+    workers: () => [...alive],
+    async url() {
+      await waitFor(1);
+      const [first, ...others] = alive;
+      if (first === undefined) throw new Error("Nobody sells.");
+      return random.pick([first, ...others]).url;
+    },
+    nextDeath: () => new Promise((resolve) => mourners.push(resolve)),
+    deaths: () => deaths,
+    waitFor,
+    async stop() {
+      isStopped = true;
+      await Promise.all([...alive].map((each) => each.kill()));
+      await Promise.all(places);
+    },
+  };
+}

@@ -1,0 +1,143 @@
+// The process under test: a seller with its own facilitator, as an application would write one, but
+// that it dies where it is told to. Ends with the runner.
+import { appendFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { paymentMiddleware } from "@coinslot/express";
+import { createFacilitator, type LedgerPayment, type Logger } from "@coinslot/facilitator";
+import express from "express";
+import { listen } from "../support/listen.ts";
+import { tokenDomain } from "./purchase.ts";
+import {
+  type KillPoint,
+  type ListedPayment,
+  runnerMessageSchema,
+  type WorkerMessage,
+  workerOptionsSchema,
+} from "./worker-messages.ts";
+
+const options = workerOptionsSchema.parse(JSON.parse(process.argv[2] ?? ""));
+const { network, payTo, token, price, validitySeconds } = options;
+let doom: { point: KillPoint; passes: number } | undefined;
+
+process.on("disconnect", () => process.exit());
+process.on("message", (message) => {
+  const told = runnerMessageSchema.parse(message);
+  switch (told.type) {
+    case "kill-at":
+      doom = { point: told.point, passes: told.passes };
+      return;
+    case "live":
+      doom = undefined;
+      return;
+    case "list-payments":
+      listPayments().then(
+        (payments) => tell({ type: "payments", payments }),
+        (error: unknown) => log.error({ err: error }, "the payments could not be listed"),
+      );
+  }
+});
+
+const log = createFileLogger(options.logFile);
+const facilitator = createFacilitator({
+  networks: [{ network, rpcUrls: [options.rpcUrl], relayer: { privateKey: options.relayerKey } }],
+  ledger: options.ledger,
+  logger: log,
+  // Shorter than in production, so that a run sees many takeovers.
+  settleTimeoutSeconds: 10,
+  heartbeatLeaseSeconds: 3,
+  times: { leaseMs: 2_000, sweepMs: 500, resendMs: 1_000, replaceMs: 4_000 },
+  checkpoint: pass,
+}).onAfterSettle(({ result }) => {
+  if (result.success) pass("settled");
+});
+facilitator.onEvent((event) => {
+  if (event.type !== "settle_reorganised") return;
+  const { nonce } = event.authorization;
+  tell({ type: "reorganised", nonce, wasDelivered: event.wasDelivered });
+});
+
+const accepts = {
+  scheme: "exact",
+  network,
+  payTo,
+  price: { amount: price, asset: token, extra: { ...tokenDomain, decimals: 6 } },
+} as const;
+const gate = paymentMiddleware(
+  {
+    "GET /report/:number": { accepts, maxTimeoutSeconds: validitySeconds },
+    "GET /upfront/:number": { accepts, maxTimeoutSeconds: validitySeconds, paymentFlow: "upfront" },
+  },
+  facilitator,
+  { onError: (error) => log.warn({ err: error }, "the middleware was told of a fault") },
+);
+const failedOnce = new Set<string>();
+const app = express();
+app.use(gate);
+app.get(["/report/:number", "/upfront/:number"], async (request, response) => {
+  const number = Number(request.params.number);
+  // The operating system has it when this returns, so it outlives the process.
+  appendFileSync(options.runsFile, `${request.path}\n`);
+  pass("handling");
+  await sleep(number % 4 === 0 ? 30 : 0);
+  if (number % 50 === 7 && !failedOnce.has(request.path)) {
+    failedOnce.add(request.path);
+    response.status(500).json({ error: "the handler failed" });
+    return;
+  }
+  response.json({ report: request.path });
+});
+await gate.ready();
+const { url } = await listen(app);
+tell({ type: "listening", port: Number(new URL(url).port) });
+
+/** Dies here if it is the time. Nothing that was begun is ended: the kernel takes the process away. */
+function pass(point: KillPoint): void {
+  if (doom?.point !== point) return;
+  doom = { point, passes: doom.passes - 1 };
+  if (doom.passes <= 0) process.kill(process.pid, "SIGKILL");
+}
+
+function tell(message: WorkerMessage): void {
+  process.send?.(message);
+}
+
+async function listPayments(): Promise<ListedPayment[]> {
+  const listed: LedgerPayment[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await facilitator.payments.list({ limit: 1000, cursor });
+    listed.push(...page.payments);
+    cursor = page.nextCursor;
+  } while (cursor !== undefined);
+  return listed.map(({ authorization, state, inclusion, reason, finalAt, deliveredAt }) => ({
+    payer: authorization.payer,
+    nonce: authorization.nonce,
+    state,
+    transactionHash: inclusion?.transactionHash,
+    reason,
+    isFinal: finalAt !== undefined,
+    isDelivered: deliveredAt !== undefined,
+  }));
+}
+
+/** One JSON object a line, for who looks into a run that went wrong. */
+function createFileLogger(file: string): Logger {
+  const write = (level: string) => (fields: object, message: string) => {
+    const line = { at: Date.now(), pid: process.pid, level, message, ...describe(fields) };
+    appendFileSync(file, `${JSON.stringify(line)}\n`);
+  };
+  return {
+    debug: () => undefined,
+    info: write("info"),
+    warn: write("warn"),
+    error: write("error"),
+  };
+}
+
+function describe(fields: object): Record<string, unknown> {
+  const entries = Object.entries(fields).map(([name, value]: [string, unknown]) => [
+    name,
+    value instanceof Error ? (value.stack ?? value.message) : value,
+  ]);
+  return Object.fromEntries(entries);
+}

@@ -1,0 +1,107 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, openSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import {
+  type KillPoint,
+  type ListedPayment,
+  type RunnerMessage,
+  type WorkerMessage,
+  type WorkerOptions,
+  workerMessageSchema,
+} from "./worker-messages.ts";
+
+/** A seller in a process of its own. */
+export interface WorkerProcess {
+  url: string;
+  /** Resolves when the process is gone, however that came. */
+  readonly gone: Promise<void>;
+  isAlive(): boolean;
+  /** Has the process kill itself when it passes a point for the n-th time. */
+  killAt(point: KillPoint, passes: number): void;
+  /** Takes that back. */
+  letLive(): void;
+  /** Takes the process away at once. */
+  kill(): Promise<void>;
+  /** The process stands still, and knows nothing of it afterwards. */
+  freeze(): void;
+  thaw(): void;
+  /** What the ledger holds, as this process sees it. Rejects if it dies meanwhile. */
+  listPayments(): Promise<ListedPayment[]>;
+}
+
+const program = fileURLToPath(new URL("./seller-worker.ts", import.meta.url));
+
+/** Starts a seller, and resolves when it takes payments. Rejects if it ends before. */
+export async function startWorker(
+  options: WorkerOptions,
+  onMessage: (message: WorkerMessage) => void = () => undefined,
+): Promise<WorkerProcess> {
+  // What it says when it dies of an error belongs to its log.
+  const log = openSync(options.logFile, "a");
+  const child = fork(program, [JSON.stringify(options)], {
+    execArgv: ["--conditions=source", "--import", "tsx"],
+    env: { ...process.env, NODE_ENV: "production" },
+    stdio: ["ignore", "ignore", log, "ipc"],
+  });
+  closeSync(log);
+  const gone = once(child, "exit").then(() => undefined);
+  child.on("error", () => undefined);
+  child.on("message", (message) => onMessage(workerMessageSchema.parse(message)));
+  const { port } = await nextMessage(child, "listening");
+
+  function send(message: RunnerMessage): void {
+    if (child.connected) child.send(message, () => undefined);
+  }
+
+  return {
+    url: `http://127.0.0.1:${port}`,
+    gone,
+    isAlive: () => child.exitCode === null && child.signalCode === null,
+    killAt: (point, passes) => send({ type: "kill-at", point, passes }),
+    letLive: () => send({ type: "live" }),
+    async kill() {
+      child.kill("SIGKILL");
+      await gone;
+    },
+    freeze: () => void child.kill("SIGSTOP"),
+    thaw: () => void child.kill("SIGCONT"),
+    async listPayments() {
+      const answer = nextMessage(child, "payments");
+      send({ type: "list-payments" });
+      return (await answer).payments;
+    },
+  };
+}
+
+/** The next message of a type. Rejects when the process ends without it. */
+function nextMessage<Type extends WorkerMessage["type"]>(
+  child: ChildProcess,
+  type: Type,
+): Promise<Extract<WorkerMessage, { type: Type }>> {
+  return new Promise((resolve, reject) => {
+    function onMessage(message: unknown): void {
+      const told = workerMessageSchema.parse(message);
+      if (!isOfType(told, type)) return;
+      forget();
+      resolve(told);
+    }
+    function onExit(code: number | null, signal: string | null): void {
+      forget();
+      reject(new Error(`The worker ended with ${code ?? signal}.`));
+    }
+    function forget(): void {
+      child.off("message", onMessage);
+      child.off("exit", onExit);
+    }
+    child.on("message", onMessage);
+    child.on("exit", onExit);
+  });
+}
+
+function isOfType<Type extends WorkerMessage["type"]>(
+  message: WorkerMessage,
+  type: Type,
+): message is Extract<WorkerMessage, { type: Type }> {
+  return message.type === type;
+}
