@@ -73,7 +73,7 @@ function start(program, args, options = {}) {
         };
         child.stdout.setEncoding("utf8").on("data", look);
         child.stderr.setEncoding("utf8").on("data", look);
-        exited.then(() => reject(new Error(`${program} ${args.join(" ")} ended:\n${output}`)));
+        void exited.then(() => reject(new Error(`${program} ${args.join(" ")} ended:\n${output}`)));
         timeout.addEventListener("abort", () => reject(new Error(`Too slow:\n${output}`)));
       }),
     stop: async () => {
