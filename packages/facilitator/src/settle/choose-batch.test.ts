@@ -1,0 +1,77 @@
+import { describe, expect, it } from "vitest";
+import { type Candidate, chooseBatch } from "./choose-batch.ts";
+
+const limits = { mostPayments: 16, mostGas: 1_000n };
+
+function candidate(
+  changes: { gas?: bigint; payerHasCode?: boolean; isAlone?: boolean; carried?: number } = {},
+): Candidate {
+  const { gas = 10n, payerHasCode = false, isAlone = false, carried = 0 } = changes;
+  return {
+    gas,
+    payerHasCode,
+    order: { payTo: "0x", validAfter: 0n, signature: "0x" },
+    payment: {
+      id: "",
+      authorization: { network: "eip155:1", asset: "0x", payer: "0x", nonce: "0x" },
+      value: 1n,
+      validBefore: 1n,
+      state: "queued",
+      fingerprint: "",
+      keyHash: undefined,
+      unusedAtBlock: undefined,
+      transactionId: undefined,
+      carried,
+      isAlone,
+      inclusion: undefined,
+      reason: undefined,
+      createdAt: 0,
+      queuedAt: 0,
+      submittedAt: undefined,
+      confirmedAt: undefined,
+      finalAt: undefined,
+      deliveredAt: undefined,
+      closedAt: undefined,
+    },
+  };
+}
+
+function many(count: number, changes = {}): Candidate[] {
+  return Array.from({ length: count }, () => candidate(changes));
+}
+
+describe("the choice of what shares a transaction", () => {
+  it("takes all that wait, and says that more would fit", () => {
+    expect(chooseBatch(many(5), limits)).toMatchObject({ chosen: { length: 5 }, isFull: false });
+    expect(chooseBatch([], limits)).toEqual({ chosen: [], isFull: false });
+  });
+
+  it("is full by count and by gas", () => {
+    expect(chooseBatch(many(20), limits)).toMatchObject({ chosen: { length: 16 }, isFull: true });
+    expect(chooseBatch(many(20, { gas: 300n }), limits)).toMatchObject({
+      chosen: { length: 3 },
+      isFull: true,
+    });
+  });
+
+  it("takes one that is larger than the limit, rather than none", () => {
+    expect(chooseBatch(many(2, { gas: 5_000n }), limits)).toMatchObject({
+      chosen: { length: 1 },
+      isFull: true,
+    });
+  });
+
+  it("lets a payer with code go alone", () => {
+    const queue = [candidate({ payerHasCode: true }), ...many(3)];
+    expect(chooseBatch(queue, limits)).toEqual({ chosen: [queue[0]], isFull: true });
+    expect(
+      chooseBatch([...many(2), candidate({ isAlone: true }), ...many(1)], limits).chosen,
+    ).toHaveLength(3);
+  });
+
+  it("gives a payment whose transaction came to nothing ever smaller company", () => {
+    expect(chooseBatch(many(16, { carried: 1 }), limits).chosen).toHaveLength(4);
+    expect(chooseBatch(many(16, { carried: 2 }), limits).chosen).toHaveLength(1);
+    expect(chooseBatch(many(16, { carried: 9 }), limits).chosen).toHaveLength(1);
+  });
+});

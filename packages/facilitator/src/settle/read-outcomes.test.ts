@@ -1,0 +1,95 @@
+import { testUsdt0 } from "@coinslot/devnet";
+import type { Address, Hex } from "@coinslot/protocol";
+import { encodeAbiParameters, encodeEventTopics, toHex, type Hex as ViemHex } from "viem";
+import { describe, expect, it } from "vitest";
+import { type ExpectedTransfer, readOutcomes, wordOf } from "./read-outcomes.ts";
+import type { ReceiptLog } from "./transaction-receipt.ts";
+
+const asset: Address = `0x${"aa".repeat(20)}`;
+const payer: Address = `0x${"bb".repeat(20)}`;
+const payTo: Address = `0x${"dd".repeat(20)}`;
+
+function expected(number: number, changes: Partial<ExpectedTransfer> = {}): ExpectedTransfer {
+  return { asset, payer, nonce: nonceOf(number), payTo, value: 10n, ...changes };
+}
+
+function nonceOf(number: number): Hex {
+  return toHex(number, { size: 32 });
+}
+
+function used(number: number, address: Address = asset): ReceiptLog {
+  const topics = encodeEventTopics({
+    abi: testUsdt0.abi,
+    eventName: "AuthorizationUsed",
+    args: { authorizer: payer, nonce: nonceOf(number) },
+  });
+  return { address, topics: topics.map(lower), data: "0x" };
+}
+
+function transfer(
+  changes: { value?: bigint; to?: Address; from?: Address; address?: Address } = {},
+): ReceiptLog {
+  const { value = 10n, to = payTo, from = payer, address = asset } = changes;
+  const topics = encodeEventTopics({
+    abi: testUsdt0.abi,
+    eventName: "Transfer",
+    args: { from, to },
+  });
+  return {
+    address,
+    topics: topics.map(lower),
+    data: encodeAbiParameters([{ type: "uint256" }], [value]),
+  };
+}
+
+function lower(topic: ViemHex | ViemHex[] | null): Hex {
+  if (typeof topic !== "string") throw new TypeError("A topic is missing");
+  return `0x${topic.slice(2).toLowerCase()}`;
+}
+
+function outcomesOf(logs: readonly ReceiptLog[], wanted: readonly ExpectedTransfer[]) {
+  return [...readOutcomes(logs, wanted).values()];
+}
+
+describe("outcomes of authorizations in logs", () => {
+  it("finds each authorization with its Transfer, in either order", () => {
+    const wanted = [expected(1), expected(2)];
+    expect(outcomesOf([used(1), transfer(), used(2), transfer()], wanted)).toEqual([
+      "executed",
+      "executed",
+    ]);
+    expect(outcomesOf([transfer(), used(1), transfer(), used(2)], wanted)).toEqual([
+      "executed",
+      "executed",
+    ]);
+  });
+
+  it("gives one Transfer to one of two equal payments", () => {
+    const wanted = [expected(1), expected(2)];
+    expect(outcomesOf([used(1), transfer()], wanted)).toEqual(["executed", "absent"]);
+    expect(outcomesOf([used(1), transfer(), used(2)], wanted)).toEqual(["executed", "mismatch"]);
+  });
+
+  it("does not take the Transfer of an authorization that nobody asks about", () => {
+    expect(outcomesOf([used(7), transfer(), used(1)], [expected(1)])).toEqual(["mismatch"]);
+  });
+
+  it.each([
+    ["a smaller amount", transfer({ value: 9n })],
+    ["another recipient", transfer({ to: `0x${"de".repeat(20)}` })],
+    ["another sender", transfer({ from: `0x${"be".repeat(20)}` })],
+    ["another token", transfer({ address: `0x${"ab".repeat(20)}` })],
+  ])("does not take a Transfer of %s", (_, log) => {
+    expect(outcomesOf([used(1), log], [expected(1)])).toEqual(["mismatch"]);
+  });
+
+  it("does not take another token's word for an authorization", () => {
+    expect(outcomesOf([used(1, `0x${"ab".repeat(20)}`), transfer()], [expected(1)])).toEqual([
+      "absent",
+    ]);
+  });
+
+  it("writes an address as a topic", () => {
+    expect(wordOf(payer)).toBe(transfer().topics[1]);
+  });
+});
