@@ -1,7 +1,8 @@
 /**
  * Compiles the `contracts/*.sol` of each package that has some, and writes beside them, for each
  * contract, `<name>.generated.ts` with its ABI (as a constant, so that viem infers types from it) and
- * its creation bytecode.
+ * its creation bytecode; where contracts are never deployed but only placed by a node's state override, with the bytecode
+ * that a deployment would leave.
  *
  *   tsx scripts/compile-contracts.ts            writes the files
  *   tsx scripts/compile-contracts.ts --check    compiles again and compares; exits with 1 if they differ
@@ -11,7 +12,14 @@ import solc from "solc";
 import { z } from "zod";
 
 const packages = new URL("../../", import.meta.url);
-const directories = ["devnet/contracts/", "facilitator/contracts/"];
+const outputs: Readonly<Record<string, "bytecode" | "deployedBytecode">> = {
+  "devnet/contracts/": "bytecode",
+  "facilitator/contracts/": "bytecode",
+  "bridge/contracts/": "deployedBytecode",
+};
+const directories = Object.keys(outputs);
+
+const code = z.object({ object: z.string() });
 
 const compilerOutput = z.object({
   errors: z.array(z.object({ severity: z.string(), formattedMessage: z.string() })).default([]),
@@ -22,7 +30,7 @@ const compilerOutput = z.object({
         z.string(),
         z.object({
           abi: z.array(z.unknown()),
-          evm: z.object({ bytecode: z.object({ object: z.string() }) }),
+          evm: z.object({ bytecode: code, deployedBytecode: code }),
         }),
       ),
     )
@@ -48,9 +56,12 @@ function compileContracts(directory: string): Map<string, string> {
       evmVersion: "shanghai",
       optimizer: { enabled: true, runs: 200 },
       metadata: { appendCBOR: false, bytecodeHash: "none" },
-      outputSelection: { "*": { "*": ["abi", "evm.bytecode.object"] } },
+      outputSelection: {
+        "*": { "*": ["abi", "evm.bytecode.object", "evm.deployedBytecode.object"] },
+      },
     },
   };
+  const kind = outputs[directory] ?? "bytecode";
   const output = compilerOutput.parse(JSON.parse(solc.compile(JSON.stringify(input))));
   const problems = output.errors.filter(({ severity }) => severity !== "info");
   if (problems.length > 0) {
@@ -69,7 +80,7 @@ function compileContracts(directory: string): Map<string, string> {
         `// Generated from ${sourceName} by scripts/compile-contracts.ts (solc ${solc.version()}). Do not edit.`,
         `export const ${contractName[0]?.toLowerCase()}${contractName.slice(1)} = {`,
         `  abi: ${JSON.stringify(contract.abi)},`,
-        `  bytecode: "0x${contract.evm.bytecode.object}",`,
+        `  ${kind}: "0x${contract.evm[kind].object}",`,
         "} as const;",
         "",
       ].join("\n"),

@@ -51,6 +51,10 @@ export type Devnet = {
   /** `setAnswer(uint8)` changes the answer later. */
   deploySmartAccount: (options?: SmartAccountOptions) => Promise<Address>;
   deployTransferBatch: () => Promise<Address>;
+  /** Puts a contract at an address of choice, as if its constructor had run there, and mines a block. */
+  place: (contract: { address: Address; creationCode: Hex }) => Promise<void>;
+  /** Sends from an account that tests do not use; resolves when mined, rejects if it reverts. */
+  send: Faucet;
 
   /** Mines so many blocks, by default one; waiting transactions go into the first. */
   mine: (blocks?: number) => Promise<void>;
@@ -125,6 +129,11 @@ export async function startDevnet(options: DevnetOptions = {}): Promise<Devnet> 
     deployMisbehavingToken: (behaviour, token) => deployMisbehavingToken(send, behaviour, token),
     deploySmartAccount: (account) => deploySmartAccount(send, account),
     deployTransferBatch: () => deployTransferBatch(send),
+    async place(contract) {
+      await placeContract({ client, send }, contract);
+      await client.mine({ blocks: 1 });
+    },
+    send,
     mine: (blocks = 1) => client.mine({ blocks }),
     reorg: (reorg) => reorganise(client, reorg),
     setAutomine: (enabled) => client.setAutomine(enabled),

@@ -1,6 +1,9 @@
 export { misbehavingToken } from "../contracts/misbehaving-token.generated.ts";
 export { multicall3 } from "../contracts/multicall3.generated.ts";
 export { smartAccount } from "../contracts/smart-account.generated.ts";
+export { testEndpoint } from "../contracts/test-endpoint.generated.ts";
+export { testOft } from "../contracts/test-oft.generated.ts";
+export { testTether } from "../contracts/test-tether.generated.ts";
 export { testUsdt0 } from "../contracts/test-usdt0.generated.ts";
 export { transferBatch } from "../contracts/transfer-batch.generated.ts";
 export { type DevAccount, type DevAccounts, devSeedPhrase } from "./accounts.ts";
@@ -14,5 +17,6 @@ export type { Database } from "./database.ts";
 export type { SmartAccountOptions, TokenOptions } from "./deploy.ts";
 export { type Devnet, type DevnetOptions, type ReorgTransaction, startDevnet } from "./devnet.ts";
 export { type DevnetClient, multicall3Address } from "./devnet-client.ts";
+export { type LayerZero, type OmnichainEnd, startLayerZero } from "./layer-zero.ts";
 export { type Postgres, startPostgres } from "./postgres.ts";
 export { createTestDatabase } from "./test-database.ts";

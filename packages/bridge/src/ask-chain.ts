@@ -1,0 +1,40 @@
+import { RpcError } from "@coinslot/chain";
+import { BaseError } from "viem";
+import { BridgeError } from "./bridge-error.ts";
+import { describeRevert, findRevertData } from "./revert-reason.ts";
+
+/**
+ * Waits for an answer of a chain, and says in the words of a bridge why there is none. `signal` keeps its own reason.
+ *
+ * @param subject ends the sentence "No RPC endpoint told …", or "The contract refuses …"
+ * @throws BridgeError `refused_by_contract` or `rpc_unavailable`
+ */
+export async function askChain<T>(
+  subject: string,
+  answer: Promise<T>,
+  signal?: AbortSignal,
+): Promise<T> {
+  try {
+    return await answer;
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw toBridgeError(error, subject);
+  }
+}
+
+function toBridgeError(error: unknown, subject: string): unknown {
+  if (error instanceof BridgeError) return error;
+  const revertData = findRevertData(error);
+  if (revertData !== undefined) {
+    const reason = describeRevert(revertData);
+    return new BridgeError("refused_by_contract", `The contract refuses ${subject}: ${reason}`);
+  }
+  // Errors of a pool hide URLs; those of any other client hold them, and are not passed on.
+  const cause = error instanceof BaseError ? error.walk((each) => each instanceof RpcError) : error;
+  if (cause instanceof RpcError) {
+    return new BridgeError("rpc_unavailable", cause.message, { cause });
+  }
+  // Whatever is no error of a chain is one of ours.
+  if (!(error instanceof BaseError)) return error;
+  return new BridgeError("rpc_unavailable", `No RPC endpoint told ${subject}: ${error.name}`);
+}

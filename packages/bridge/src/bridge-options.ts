@@ -1,0 +1,111 @@
+import { type Clock, systemClock } from "@coinslot/chain";
+import type { Address, LocalAccount, PublicClient } from "viem";
+import type { BridgeChain } from "./bridge-chain.ts";
+import { BridgeError } from "./bridge-error.ts";
+import { type ChainList, createChainList } from "./chain-list.ts";
+import { type Connections, createConnections } from "./connect.ts";
+import { parseEvmAddress } from "./evm-address.ts";
+
+/** Who sends: an address, and EIP-1559 signing as viem's local accounts offer it. */
+export type BridgeAccount = Pick<LocalAccount, "address" | "signTransaction">;
+
+/** What a bridge is made of. */
+export type BridgeOptions = SourceOptions & {
+  /** A viem account; or an address, which can quote and track but not send. */
+  account: BridgeAccount | Address;
+  /** The most that LayerZero may take for a transfer, in the native coin of the source chain (18 decimals). */
+  bridgeMaxFee: bigint;
+  /** The most that LayerZero and the gas may cost together. Default: no bound. */
+  maxTotalFee?: bigint | undefined;
+  /** Where to see tokens arrive, by key of the target chain. Of several, the next is asked when one fails. */
+  targetRpcUrls?: Readonly<Record<string, string | readonly string[]>> | undefined;
+  /** Further chains. One with the key of a chain in the table takes its place. */
+  chains?: readonly BridgeChain[] | undefined;
+  /** How long to wait for a transaction to be mined. Default 180 000. */
+  receiptTimeoutMs?: number | undefined;
+  clock?: Clock | undefined;
+};
+
+/** The chain where the tokens are: the one that is behind the URL or the client. */
+export type SourceOptions =
+  | { rpcUrl: string | readonly string[]; client?: undefined }
+  | { client: PublicClient; rpcUrl?: undefined };
+
+/** The options, read and checked. */
+export interface BridgeContext {
+  owner: Address;
+  /** `undefined`: read-only. */
+  signer: BridgeAccount | undefined;
+  bridgeMaxFee: bigint;
+  maxTotalFee: bigint | undefined;
+  chains: ChainList;
+  connections: Connections;
+  receiptTimeoutMs: number;
+  clock: Clock;
+}
+
+/**
+ * Reads the options.
+ *
+ * @throws BridgeError `invalid_configuration`, which names everything that is wrong at once
+ */
+export function readOptions(options: BridgeOptions): BridgeContext {
+  const problems: string[] = [];
+  const { bridgeMaxFee, maxTotalFee, receiptTimeoutMs = 180_000 } = options;
+  const signer = typeof options.account === "string" ? undefined : options.account;
+  const owner = parseEvmAddress(String(signer?.address ?? options.account));
+  if (owner instanceof Error) problems.push(`account ${owner.message}`);
+  if (!isFee(bridgeMaxFee)) problems.push("bridgeMaxFee is no bigint of zero or more");
+  if (maxTotalFee !== undefined && !isFee(maxTotalFee)) {
+    problems.push("maxTotalFee is no bigint of zero or more");
+  }
+  if (!(receiptTimeoutMs > 0)) problems.push("receiptTimeoutMs is not above zero");
+  const chains = createChainList(options.chains ?? [], problems);
+  const targets = new Map(
+    Object.entries(options.targetRpcUrls ?? {}).map(([key, given]) => [key, toUrls(given)]),
+  );
+  for (const [key, rpcUrls] of targets) {
+    const name = `targetRpcUrls.${key}`;
+    if (chains.byKey(key)?.type !== "evm") problems.push(`${name}: there is no such EVM chain`);
+    checkUrls(name, rpcUrls, problems);
+  }
+  const source = readSource(options, problems);
+  if (source === undefined || owner instanceof Error || problems.length > 0) {
+    throw new BridgeError("invalid_configuration", `createBridge: ${problems.join("; ")}`);
+  }
+  return {
+    owner,
+    signer,
+    bridgeMaxFee,
+    maxTotalFee,
+    chains,
+    connections: createConnections({ source, targets }),
+    receiptTimeoutMs,
+    clock: options.clock ?? systemClock,
+  };
+}
+
+function readSource({ client, rpcUrl }: SourceOptions, problems: string[]) {
+  if ((client === undefined) === (rpcUrl === undefined)) {
+    problems.push("give exactly one of rpcUrl and client");
+    return undefined;
+  }
+  if (client !== undefined) return { client };
+  const rpcUrls = toUrls(rpcUrl ?? []);
+  checkUrls("rpcUrl", rpcUrls, problems);
+  return { rpcUrls };
+}
+
+function toUrls(given: string | readonly string[]): readonly string[] {
+  return typeof given === "string" ? [given] : given;
+}
+
+function checkUrls(name: string, urls: readonly string[], problems: string[]): void {
+  const isHttp = (url: string) => URL.canParse(url) && /^https?:$/.test(new URL(url).protocol);
+  // Never the URL itself: there may be a key in it.
+  if (urls.length === 0 || !urls.every(isHttp)) problems.push(`${name} needs http or https URLs`);
+}
+
+function isFee(value: unknown): boolean {
+  return typeof value === "bigint" && value >= 0n;
+}

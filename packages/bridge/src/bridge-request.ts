@@ -1,0 +1,65 @@
+import type { Address, Hex } from "viem";
+import type { BridgeChain } from "./bridge-chain.ts";
+import { BridgeError } from "./bridge-error.ts";
+import type { ChainList } from "./chain-list.ts";
+import { parseEvmAddress } from "./evm-address.ts";
+import { parseRecipient } from "./parse-recipient.ts";
+
+/** What is to be sent, and where. */
+export interface BridgeRequest {
+  /** Key of the target chain, such as "plasma". */
+  targetChain: string;
+  /** An address in the form of the target chain. */
+  recipient: string;
+  /** The token on the source chain. */
+  token: string;
+  /** In the token's smallest unit. */
+  amount: bigint;
+  /** A contract to send through, instead of the one that the table has for the token. */
+  oftContractAddress?: string | undefined;
+}
+
+/** A request whose members are what they should be, as far as that can be said without asking a chain. */
+export interface CheckedRequest {
+  target: BridgeChain;
+  /** The recipient in 32 bytes. */
+  to: Hex;
+  token: Address;
+  amount: bigint;
+  oft: Address | undefined;
+}
+
+/**
+ * Checks a request.
+ *
+ * @throws BridgeError `unknown_target_chain`, `invalid_recipient`, `invalid_token`, `invalid_contract`,
+ * `amount_too_small`
+ */
+export function checkRequest(request: BridgeRequest, chains: ChainList): CheckedRequest {
+  const target = chains.byKey(request.targetChain);
+  if (target === undefined) {
+    throw new BridgeError(
+      "unknown_target_chain",
+      `There is no chain ${JSON.stringify(request.targetChain)}: supportedChains() names those there are`,
+    );
+  }
+  const { amount, oftContractAddress } = request;
+  if (typeof amount !== "bigint" || amount <= 0n) {
+    throw new BridgeError("amount_too_small", "The amount must be a bigint above zero");
+  }
+  const token = parseEvmAddress(request.token);
+  if (token instanceof Error) throw new BridgeError("invalid_token", `token ${token.message}`);
+  const oft = checkContractAddress(oftContractAddress);
+  return { target, to: parseRecipient(request.recipient, target), token, amount, oft };
+}
+
+/**
+ * Checks the address of a contract that was given instead of the table's.
+ *
+ * @throws BridgeError `invalid_contract`
+ */
+export function checkContractAddress(text: string | undefined): Address | undefined {
+  const address = text === undefined ? undefined : parseEvmAddress(text);
+  if (!(address instanceof Error)) return address;
+  throw new BridgeError("invalid_contract", `oftContractAddress ${address.message}`);
+}

@@ -1,0 +1,93 @@
+import {
+  createChainClient,
+  createRpcPool,
+  RpcError,
+  RpcNotReadyError,
+  type RpcPool,
+  RpcWrongChainError,
+} from "@coinslot/chain";
+import type { PublicClient } from "viem";
+import { BridgeError } from "./bridge-error.ts";
+import { type Broadcast, broadcastThroughClient, broadcastThroughPool } from "./broadcast.ts";
+
+/** A chain to ask, and to send to. */
+export interface Connection {
+  client: PublicClient;
+  broadcast: Broadcast;
+}
+
+/** Connections of one bridge to its chains, made when first needed. */
+export interface Connections {
+  source(): Promise<Connection>;
+  /** `undefined`: no RPC URL was given for it. */
+  target(chain: { key: string; chainId: number }): PublicClient | undefined;
+  close(): void;
+}
+
+/** Where the source chain is: a viem client, or RPC URLs. */
+export type Endpoint = { client: PublicClient } | { rpcUrls: readonly string[] };
+
+/** Creates connections; asks nothing yet. */
+export function createConnections(options: {
+  source: Endpoint;
+  targets: ReadonlyMap<string, readonly string[]>;
+}): Connections {
+  const pools: RpcPool[] = [];
+  const targets = new Map<string, PublicClient>();
+  let source: Promise<Connection> | undefined;
+
+  function open(chainId: number, rpcUrls: readonly string[]): Connection {
+    const pool = createRpcPool({ chainId, rpcUrls });
+    pools.push(pool);
+    return { client: createChainClient(pool), broadcast: broadcastThroughPool(pool) };
+  }
+
+  async function connectSource(endpoint: Endpoint): Promise<Connection> {
+    if ("rpcUrls" in endpoint) return open(await findChainId(endpoint.rpcUrls), endpoint.rpcUrls);
+    const { client } = endpoint;
+    return { client, broadcast: broadcastThroughClient(client) };
+  }
+
+  return {
+    source() {
+      source ??= connectSource(options.source).catch((error: unknown) => {
+        source = undefined;
+        throw error;
+      });
+      return source;
+    },
+    target({ key, chainId }) {
+      const rpcUrls = options.targets.get(key);
+      const known = targets.get(key);
+      if (known !== undefined || rpcUrls === undefined) return known;
+      const { client } = open(chainId, rpcUrls);
+      targets.set(key, client);
+      return client;
+    },
+    close() {
+      for (const pool of pools) pool.close();
+    },
+  };
+}
+
+/**
+ * Which chain RPC endpoints serve.
+ *
+ * @throws BridgeError `rpc_unavailable`
+ */
+async function findChainId(rpcUrls: readonly string[]): Promise<number> {
+  // No chain has the id 0, so every endpoint of this pool objects, and tells the id that it has.
+  const pool = createRpcPool({ chainId: 0, rpcUrls });
+  try {
+    await pool.ready();
+  } catch (error) {
+    if (!(error instanceof RpcError)) throw error;
+    const problems = error instanceof RpcNotReadyError ? error.problems : [];
+    const answer = problems.find((problem) => problem instanceof RpcWrongChainError);
+    if (answer !== undefined) return answer.actualChainId;
+    throw new BridgeError("rpc_unavailable", error.message, { cause: error });
+  } finally {
+    pool.close();
+  }
+  throw new BridgeError("rpc_unavailable", "The RPC endpoints serve a chain with the id 0");
+}

@@ -1,0 +1,50 @@
+import type { BridgeChain } from "./bridge-chain.ts";
+import { type BridgeOptions, readOptions } from "./bridge-options.ts";
+import type { BridgeRequest } from "./bridge-request.ts";
+import { type BridgeCallOptions, type BridgeResult, makeTransfer } from "./make-transfer.ts";
+import { type BridgeQuote, quoteTransfer } from "./quote-transfer.ts";
+import { listSupportedTokens, type SupportedToken } from "./supported-tokens.ts";
+import { type TrackOptions, trackTransfer } from "./track-transfer.ts";
+import type { Delivered } from "./transfer-progress.ts";
+
+/** Brings tokens from one chain to others. Every method throws BridgeError, with one code for each kind of fault. */
+export interface Bridge {
+  /** What a transfer would cost, and the least that would arrive. Signs nothing, and needs no allowance. */
+  quoteBridge(request: BridgeRequest): Promise<BridgeQuote>;
+  /**
+   * Approves what is missing, sends, and resolves when the transfer is in a block of the source chain. What cannot or
+   * must not be sent is refused before anything is signed. Transfers of one bridge are made one after the other.
+   */
+  bridge(request: BridgeRequest, options?: BridgeCallOptions): Promise<BridgeResult>;
+  /** Waits until a transfer has arrived on the target chain. */
+  track(options: TrackOptions): Promise<Delivered>;
+  /** The chain table, with what the configuration adds to it. */
+  supportedChains(): readonly BridgeChain[];
+  /** What can be sent from the source chain. */
+  supportedTokens(): Promise<SupportedToken[]>;
+  /** Ends the connections to chains. What is under way fails. */
+  close(): void;
+}
+
+/**
+ * Creates a bridge from the chain behind `rpcUrl` or `client`.
+ *
+ * @throws BridgeError `invalid_configuration`, which names everything that is wrong at once
+ */
+export function createBridge(options: BridgeOptions): Bridge {
+  const context = readOptions(options);
+  let last: Promise<unknown> = Promise.resolve();
+  return {
+    quoteBridge: (request) => quoteTransfer(context, request),
+    bridge(request, callOptions) {
+      // Nonces and allowances are the account's: two transfers at once would take them from one another.
+      const result = last.then(() => makeTransfer(context, request, callOptions));
+      last = result.catch(() => undefined);
+      return result;
+    },
+    track: (trackOptions) => trackTransfer(context, trackOptions),
+    supportedChains: () => context.chains.all,
+    supportedTokens: () => listSupportedTokens(context),
+    close: context.connections.close,
+  };
+}

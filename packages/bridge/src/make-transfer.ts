@@ -1,0 +1,104 @@
+import type { Hash, Hex, TransactionReceipt } from "viem";
+import { BridgeError } from "./bridge-error.ts";
+import type { BridgeContext } from "./bridge-options.ts";
+import { type BridgeRequest, checkRequest } from "./bridge-request.ts";
+import { checkAffordable } from "./check-affordable.ts";
+import { estimateGas, type Step } from "./estimate-gas.ts";
+import { findSent } from "./find-sent.ts";
+import { planTransfer } from "./plan-transfer.ts";
+import { sendStep } from "./send-step.ts";
+import { findSourceChain } from "./source-chain.ts";
+import type { TransferProgress } from "./transfer-progress.ts";
+
+export interface BridgeCallOptions {
+  /**
+   * Is told each step. What it returns is waited for, and what it throws ends the transfer: so the hash of a transfer
+   * can be stored before it is sent.
+   */
+  onProgress?: ((progress: TransferProgress) => void | Promise<void>) | undefined;
+}
+
+/** A transfer that has left the source chain. */
+export interface BridgeResult {
+  /** Of the transaction on the source chain: what `track` needs. */
+  hash: Hash;
+  /** What gas has cost, approvals included, in the native coin. */
+  fee: bigint;
+  /** What LayerZero was paid, in the native coin. */
+  bridgeFee: bigint;
+  /** LayerZero's name for the message. */
+  guid: Hex;
+  /** In the token's smallest unit. */
+  amountSent: bigint;
+  /** The least that arrives. */
+  amountReceived: bigint;
+}
+
+/**
+ * Makes a transfer: approves what is missing, sends, and waits until it is in a block of the source chain. Every check
+ * comes before the first signature. Approvals that are there already are not made again, so what was interrupted
+ * before `sending` can be run again.
+ */
+export async function makeTransfer(
+  context: BridgeContext,
+  request: BridgeRequest,
+  { onProgress = () => undefined }: BridgeCallOptions = {},
+): Promise<BridgeResult> {
+  const checked = checkRequest(request, context.chains);
+  const { owner, signer } = context;
+  if (signer === undefined) {
+    throw new BridgeError(
+      "read_only_account",
+      "The bridge has an address, and nothing to sign with",
+    );
+  }
+  const source = await findSourceChain(context, checked.target);
+  const { client, chain } = source;
+  const makePlan = async () => {
+    const plan = await planTransfer({ client, source: chain, owner, request: checked });
+    checkAffordable(context, plan);
+    return plan;
+  };
+  let feeSpent = 0n;
+  const run = async (step: Step, gas: bigint, state: "approving" | "sending") => {
+    const receipt = await sendStep(context, {
+      connection: source,
+      signer,
+      chainId: chain.chainId,
+      step,
+      gas,
+      gasPrice: plan.gasPrice,
+      onSigned: (hash) => onProgress({ state, hash }),
+    });
+    feeSpent += receipt.gasUsed * receipt.effectiveGasPrice;
+    return receipt;
+  };
+
+  let plan = await makePlan();
+  if (plan.approvals.length > 0) {
+    for (const step of plan.approvals) {
+      const gas = await estimateGas(client, { owner, step, subject: "to be given an allowance" });
+      const receipt = await run(step, gas, "approving");
+      checkApproved(receipt);
+      await onProgress({ state: "approved", hash: receipt.transactionHash });
+    }
+    // Fees have moved on, and only now can the send be tried as it is.
+    plan = await makePlan();
+  }
+  if (plan.sendGas === undefined) {
+    const text = "The RPC endpoint does not know of the approval yet: run the same transfer again";
+    throw new BridgeError("rpc_unavailable", text);
+  }
+  const receipt = await run(plan.send, plan.sendGas, "sending");
+  const { guid, amountSent, amountReceived } = findSent(receipt, [plan.contract]);
+  const hash = receipt.transactionHash;
+  await onProgress({ state: "sent", hash, guid });
+  return { hash, fee: feeSpent, bridgeFee: plan.bridgeFee, guid, amountSent, amountReceived };
+}
+
+function checkApproved({ status, transactionHash: hash }: TransactionReceipt): void {
+  if (status === "success") return;
+  throw new BridgeError("approval_reverted", `The approval ${hash} reverted: no token has moved`, {
+    hash,
+  });
+}

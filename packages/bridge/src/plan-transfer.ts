@@ -1,0 +1,103 @@
+import { type Address, erc20Abi, type PublicClient } from "viem";
+import { askChain } from "./ask-chain.ts";
+import type { EvmBridgeChain } from "./bridge-chain.ts";
+import type { CheckedRequest } from "./bridge-request.ts";
+import {
+  approvalGasBound,
+  estimateGas,
+  rehearseGas,
+  type Step,
+  sendGasBound,
+} from "./estimate-gas.ts";
+import { findContract } from "./find-contract.ts";
+import { type GasPrice, mostPerGas, readGasPrice } from "./gas-price.ts";
+import { oftAbi } from "./oft-abi.ts";
+import { planApprovals } from "./plan-approvals.ts";
+import { type AmountQuote, quoteAmounts } from "./quote-amounts.ts";
+import { encodeSend, toSendParam } from "./send-param.ts";
+
+/** Everything that is to be known of a transfer before anything is signed. */
+export interface TransferPlan extends AmountQuote {
+  /** The contract it is sent through. */
+  contract: Address;
+  /** Approvals that are still needed, in order. */
+  approvals: readonly Step[];
+  send: Step;
+  /** Gas of the send, where it can be tried as it is: no approval is missing, and there is money for it. */
+  sendGas: bigint | undefined;
+  gasPrice: GasPrice;
+  /** The most that the gas of all these steps costs, in the native coin. */
+  fee: bigint;
+  /** Whether a node has estimated the gas, or it is the bound that holds for any transfer. */
+  feeBasis: "estimate" | "bound";
+  /** LayerZero's fee, in the native coin. */
+  bridgeFee: bigint;
+  tokenBalance: bigint;
+  nativeBalance: bigint;
+}
+
+/**
+ * Asks the source chain for all that decides on a transfer. Changes nothing, and needs no allowance.
+ *
+ * @throws BridgeError `no_route`, `invalid_contract`, `amount_too_small`, `amount_too_large`, `loss_too_large`,
+ * `refused_by_contract`, `rpc_unavailable`
+ */
+export async function planTransfer(options: {
+  client: PublicClient;
+  source: EvmBridgeChain;
+  owner: Address;
+  request: CheckedRequest;
+}): Promise<TransferPlan> {
+  const { client, source, owner, request } = options;
+  const { target, token, amount, to, oft: given } = request;
+  const contract = await findContract({ client, source, target, token, given });
+  const subject = `to send ${amount} of ${token} to ${target.name}`;
+  const dstEid = target.eid;
+
+  const amounts = await quoteAmounts(client, { contract, dstEid, to, amount, subject });
+  const { amountSent, amountReceived } = amounts;
+  const param = toSendParam({ dstEid, to, amount, minAmount: amountReceived });
+  const quoteSend = {
+    address: contract,
+    abi: oftAbi,
+    functionName: "quoteSend",
+    args: [param, false],
+  } as const;
+  const balanceOf = {
+    address: token,
+    abi: erc20Abi,
+    functionName: "balanceOf",
+    args: [owner],
+  } as const;
+  const [{ nativeFee }, tokenBalance, nativeBalance, approvals, gasPrice] = await Promise.all([
+    askChain(subject, client.readContract(quoteSend)),
+    askChain("to tell the balance", client.readContract(balanceOf)),
+    askChain("the native balance", client.getBalance({ address: owner })),
+    planApprovals(client, { contract, token, owner, amount: amountSent }),
+    readGasPrice(client, source.chainId),
+  ]);
+  const data = encodeSend({ param, nativeFee, refundTo: owner });
+  const send = { to: contract, value: nativeFee, data };
+
+  // Without the tokens, no node can try it.
+  const hasTokens = tokenBalance >= amountSent;
+  const isReady = hasTokens && approvals.length === 0 && nativeBalance > nativeFee;
+  const sendGas = isReady ? await estimateGas(client, { owner, step: send, subject }) : undefined;
+  const steps = [...approvals, send];
+  const gas =
+    sendGas ?? (hasTokens ? await rehearseGas(client, { owner, steps, subject }) : undefined);
+  const gasBound = sendGasBound + BigInt(approvals.length) * approvalGasBound;
+  return {
+    ...amounts,
+    contract,
+    approvals,
+    send,
+    sendGas,
+    gasPrice,
+    fee: (gas ?? gasBound) * mostPerGas(gasPrice),
+    feeBasis: gas === undefined ? "bound" : "estimate",
+    bridgeFee: nativeFee,
+    tokenBalance,
+    nativeBalance,
+  };
+}

@@ -1,0 +1,81 @@
+import { sleep } from "@coinslot/chain";
+import type { Hash } from "viem";
+import { BridgeError } from "./bridge-error.ts";
+import type { BridgeContext } from "./bridge-options.ts";
+import { checkContractAddress } from "./bridge-request.ts";
+import { createTransferReader } from "./read-transfer.ts";
+import { findSourceChain } from "./source-chain.ts";
+import {
+  type Delivered,
+  describeWhereabouts,
+  isNews,
+  type TrackedProgress,
+} from "./transfer-progress.ts";
+
+/** Which transfer to wait for, and how long. */
+export interface TrackOptions {
+  /** Of the transaction on the source chain. */
+  hash: Hash;
+  /** The contract it was sent through, if the request named one. */
+  oftContractAddress?: string | undefined;
+  /** Is told each change, in either direction: a reorganisation may take back what was told before. */
+  onProgress?: ((progress: TrackedProgress) => void | Promise<void>) | undefined;
+  /** How deep on the target chain, 1 being its newest block. Default: as deep as the chain needs to be final. */
+  confirmations?: number | undefined;
+  /** Default 1 800 000. */
+  timeoutMs?: number | undefined;
+  /** Default 2000. */
+  pollIntervalMs?: number | undefined;
+  /** When aborted, tracking rejects with its reason. */
+  signal?: AbortSignal | undefined;
+}
+
+/**
+ * Waits until a transfer has arrived. All that is known of it is read from the chains, again and again: so it may be
+ * asked for in another process and at any time, follows reorganisations of both chains, and outlives endpoints that
+ * fail for a while.
+ */
+export async function trackTransfer(
+  context: BridgeContext,
+  options: TrackOptions,
+): Promise<Delivered> {
+  const { hash, confirmations, signal, onProgress } = options;
+  const { timeoutMs = 1_800_000, pollIntervalMs = 2_000 } = options;
+  const { clock } = context;
+  const deadline = clock.now() + timeoutMs;
+  const contract = checkContractAddress(options.oftContractAddress);
+  const source = await findSourceChain(context);
+  const read = createTransferReader(context, { source, hash, contract, confirmations });
+  let known: TrackedProgress | undefined;
+  let outage: BridgeError | undefined;
+
+  while (true) {
+    signal?.throwIfAborted();
+    const progress = await read().catch((error: unknown) => {
+      if (!(error instanceof BridgeError) || error.code !== "rpc_unavailable") throw error;
+      return error;
+    });
+    if (progress instanceof BridgeError) outage = progress;
+    else {
+      outage = undefined;
+      if (isNews(progress, known)) await onProgress?.(progress);
+      known = progress;
+      if (progress.state === "delivered") return progress;
+    }
+    if (clock.now() >= deadline) throw tooLate(hash, known, outage);
+    await sleep(clock, pollIntervalMs, signal);
+  }
+}
+
+function tooLate(
+  hash: Hash,
+  known: TrackedProgress | undefined,
+  outage: BridgeError | undefined,
+): BridgeError {
+  const texts = [known && describeWhereabouts(known), outage?.message].filter(Boolean);
+  return new BridgeError("delivery_timeout", texts.join(". Now: "), {
+    hash,
+    progress: known,
+    cause: outage,
+  });
+}
