@@ -28,14 +28,13 @@ export async function strike(options: {
   fleet: SellerFleet;
   chain: LiveChain;
   random: Random;
-  /** Resolves when the load has come as far as the n-th kill needs. */
-  awaitLoad: (kill: number) => Promise<void>;
+  /** Lets the n-th share of the load begin, and resolves when the shares before it have begun. */
+  feed: (share: number) => Promise<void>;
 }): Promise<Calamities> {
-  const { kills: wanted, fleet, chain, random, awaitLoad } = options;
+  const { kills: wanted, fleet, chain, random, feed } = options;
   const kills = new Map<KillPlace, number>();
   const thawing: Promise<void>[] = [];
   for (let kill = 0; kill < wanted; kill += 1) {
-    await awaitLoad(kill);
     if (random.chance(0.15)) thawing.push(freezeOne());
     if (random.chance(0.3)) chain.reorganise();
     await fleet.waitFor(1);
@@ -47,12 +46,17 @@ export async function strike(options: {
   await Promise.all(thawing);
   return { kills, freezes: thawing.length };
 
-  /** Nobody knows which process comes there first, so all are told; the others are told to forget it. */
-  async function killAt(point: KillPoint): Promise<KillPlace> {
+  /** Nobody knows which process comes to a point first, so all are told; those who live forget it. */
+  async function killOnce(point: KillPoint | undefined, fed: Promise<void>): Promise<KillPlace> {
+    if (point === undefined) {
+      await fed;
+      return killAnywhere();
+    }
     const passes = random.between(1, 2);
     const death = fleet.nextDeath();
     const told = fleet.workers();
     for (const worker of told) worker.killAt(point, passes);
+    await fed;
     const outcome = await Promise.race([
       death.then(() => "died" as const),
       sleep(patienceMs, "lives" as const, { ref: false }),

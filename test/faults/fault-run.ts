@@ -53,8 +53,6 @@ export interface FaultReport extends Calamities {
   directory: string | undefined;
 }
 
-/** By how many kills the load is ahead, so that whoever waits for a point finds somebody passing it. */
-const aheadOfKills = 4;
 /** How long after the end of the faults payments may be under way. */
 const calmLimitMs = 45_000;
 /** More blocks than the network needs to call a payment final. */
@@ -119,9 +117,9 @@ export async function runFaults(options: FaultRunOptions): Promise<FaultReport> 
       fleet,
       chain,
       random: random.fork("calamities"),
-      async awaitLoad(kill) {
-        load.allow(Math.ceil(((kill + aheadOfKills) * payments) / kills));
-        await load.begun(Math.floor((kill * payments) / kills));
+      async feed(share) {
+        load.allow(Math.ceil(((share + 1) * payments) / kills));
+        await load.begun(Math.floor((share * payments) / kills));
       },
     });
     load.allow(payments);
@@ -175,11 +173,16 @@ export async function runFaults(options: FaultRunOptions): Promise<FaultReport> 
   }
 }
 
-/** Gives every payer exactly what its purchases cost, in blocks that no reorganisation reaches. */
+/**
+ * Gives honest payers twice what their purchases cost: what a block holds and the ledger has not yet
+ * written down counts twice against a balance for a moment. All others get exactly what they need.
+ * No reorganisation reaches the blocks of these gifts.
+ */
 async function fund(devnet: Devnet, purchases: readonly Purchase[]): Promise<void> {
   const needs = new Map<Address, bigint>();
-  for (const { payer } of purchases) {
-    needs.set(payer.address, (needs.get(payer.address) ?? 0n) + price);
+  for (const { payer, interference } of purchases) {
+    const cost = interference === "none" ? 2n * price : price;
+    needs.set(payer.address, (needs.get(payer.address) ?? 0n) + cost);
   }
   await Promise.all([...needs].map(([to, amount]) => devnet.mint({ to, amount })));
   await devnet.mine(finalBlocks);
