@@ -1,0 +1,144 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import type { Server } from "node:http";
+import { createServer } from "node:http";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createTestDatabase } from "@coinslot/devnet";
+import { openDatabase } from "@coinslot/storage";
+import express5 from "express";
+import { expect, onTestFinished } from "vitest";
+import { z } from "zod";
+import { silentLogger } from "../../logger.ts";
+import type { IndexerSchema } from "../../store/schema.ts";
+import { openKeyStore } from "../api-stores.ts";
+import { answerNotFound, createErrorHandler } from "../error-answer.ts";
+import type { KeyStore, KeyWish } from "../keys/key-store.ts";
+import { mountTransferApi, type TransferApiOptions } from "../transfer-api.ts";
+import { createContract } from "./contract.ts";
+import { createTestSource, type TestSource } from "./test-source.ts";
+
+const express4: typeof express5 = createRequire(import.meta.url)("express4");
+
+/** What the API is tested on: both engines, and both versions of Express. */
+export const stands = [
+  { engine: "sqlite", expressVersion: 5 },
+  { engine: "postgres", expressVersion: 4 },
+] as const;
+
+export interface Stand {
+  engine: "sqlite" | "postgres";
+  expressVersion: 4 | 5;
+}
+
+/** An answer whose shape was held against the OpenAPI document. */
+export interface TestAnswer {
+  status: number;
+  headers: Headers;
+  body: unknown;
+}
+
+export interface TestApi {
+  url: string;
+  source: TestSource;
+  keys: KeyStore;
+  /** A key with limits that no test reaches by accident. */
+  key: string;
+  createKey(wish?: Partial<KeyWish>): Promise<string>;
+  /** Requests with `key`, unless headers say otherwise, and checks the answer against the document. */
+  call(path: string, init?: RequestInit): Promise<TestAnswer>;
+  post(path: string, body: unknown, init?: RequestInit): Promise<TestAnswer>;
+}
+
+const document = z.looseObject({
+  paths: z.record(
+    z.string(),
+    z.record(z.string(), z.looseObject({ responses: z.record(z.string(), z.looseObject({})) })),
+  ),
+  components: z.looseObject({ responses: z.record(z.string(), z.looseObject({})) }),
+});
+
+/** The URL of an empty database that goes with the test. */
+export async function createDatabaseUrl(engine: Stand["engine"]): Promise<string> {
+  if (engine === "postgres") {
+    const { url, drop } = await createTestDatabase();
+    onTestFinished(drop);
+    return url;
+  }
+  const directory = await mkdtemp(join(tmpdir(), "coinslot-indexer-"));
+  onTestFinished(() => rm(directory, { recursive: true, force: true }));
+  return `sqlite:${join(directory, "test.db")}`;
+}
+
+/** Serves the API over real HTTP until the test ends. */
+export async function startApi(
+  { engine, expressVersion }: Stand,
+  options: TransferApiOptions & { databaseUrl?: string } = {},
+): Promise<TestApi> {
+  const url = options.databaseUrl ?? (await createDatabaseUrl(engine));
+  const database = await openDatabase<IndexerSchema>({ url });
+  onTestFinished(() => database.close());
+  const source = createTestSource(database);
+  const keys = await openKeyStore(database);
+
+  const express = expressVersion === 4 ? express4 : express5;
+  const app = express();
+  const router = express.Router();
+  mountTransferApi(router, express.json, source, options);
+  app.use(router);
+  app.use(answerNotFound);
+  app.use(createErrorHandler(silentLogger));
+  const base = await listen(createServer(app));
+
+  const createKey = async (wish: Partial<KeyWish> = {}) =>
+    (await keys.create({ owner: "tests", ...wish })).key;
+  const key = await createKey({ limit: { max: 1_000_000, windowMs: 1_000 } });
+  const described = document.parse(await (await fetch(`${base}/openapi.json`)).json());
+  const check = createContract(described);
+
+  async function call(path: string, init: RequestInit = {}): Promise<TestAnswer> {
+    const headers = new Headers(init.headers);
+    if (!headers.has("x-api-key")) headers.set("x-api-key", key);
+    if (headers.get("x-api-key") === "") headers.delete("x-api-key");
+    const response = await fetch(`${base}${path}`, { ...init, headers });
+    const contentType = response.headers.get("content-type");
+    const text = await response.text();
+    const isJson = text !== "" && contentType?.startsWith("application/json");
+    const body: unknown = isJson ? JSON.parse(text) : text;
+    const { method = "GET" } = init;
+    const { status } = response;
+    const [bare = ""] = path.split("?");
+    if (method !== "HEAD") {
+      expect(check({ method, path: bare, status, contentType, body })).toBeUndefined();
+    }
+    return { status, headers: response.headers, body };
+  }
+
+  return {
+    url: base,
+    source,
+    keys,
+    key,
+    createKey,
+    call,
+    post: (path, body, init = {}) =>
+      call(path, {
+        method: "POST",
+        body: typeof body === "string" ? body : JSON.stringify(body),
+        ...init,
+        headers: { "content-type": "application/json", ...init.headers },
+      }),
+  };
+}
+
+async function listen(server: Server): Promise<string> {
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(async () => {
+    const closed = new Promise((resolve) => server.close(resolve));
+    server.closeAllConnections();
+    await closed;
+  });
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("The server has no port.");
+  return `http://127.0.0.1:${address.port}`;
+}
