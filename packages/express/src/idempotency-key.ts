@@ -2,7 +2,7 @@ import { headerName, type PaymentPayload, paymentIdentifier } from "@coinslot/pr
 import type { Request } from "express";
 
 // Shorter ones can be guessed, and who guesses a key has the answer.
-const secret = /^[\x21-\x7e]{16,255}$/;
+const secret = /^[\x20-\x7e]{16,255}$/;
 
 /**
  * The secret under which a buyer can fetch a lost answer again: the `Idempotency-Key` header, or

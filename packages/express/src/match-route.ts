@@ -1,10 +1,13 @@
 import type { Application, Request } from "express";
-import { pathForms } from "./path-forms.ts";
+import { isPlainTarget, pathForms } from "./path-forms.ts";
 import type { Route } from "./read-routes.ts";
 import { createRouteFinder, type RouteFinder } from "./route-finder.ts";
 import { hasOnlyRoutersLike, type RoutingSettings } from "./routing-settings.ts";
 
-/** The paid route of a request; `malformed` when its path cannot be decoded for a route that fits. */
+/**
+ * The paid route of a request; `malformed` when nobody can say what its path is, or when it cannot be
+ * decoded for a route that fits.
+ */
 export type RouteMatcher = (request: Request) => Route | "malformed" | undefined;
 
 /**
@@ -18,7 +21,8 @@ export type RouteMatcher = (request: Request) => Route | "malformed" | undefined
 export function createRouteMatcher(routes: readonly Route[]): RouteMatcher {
   const finders = new WeakMap<Application, ApplicationFinders>();
   return (request) => {
-    const { app } = request;
+    const { app, url, originalUrl } = request;
+    if (!isPlainTarget(originalUrl) || !isPlainTarget(url)) return "malformed";
     let found = finders.get(app);
     if (found === undefined) {
       found = findersOf(app, routes);

@@ -1,5 +1,17 @@
 import type { Request } from "express";
 
+/**
+ * Whether Express reads a request target as it is written: a path, or an absolute URL in plain
+ * characters. For anything else it falls back on a parser that rewrites the path, while mounted
+ * routers go on cutting what was written; so what a router finally looks at may be a path that the
+ * whole request never showed. No client sends such targets: RFC 9112, section 3.2.
+ */
+export function isPlainTarget(target: string): boolean {
+  return plainPath.test(target) || plainUrl.test(target) || target === "*";
+}
+
+const plainPath = /^\/[^#\s]*$/;
+const plainUrl = /^https?:\/\/[\w.:[\]-]+(?:[/?][\w.~!$&()*+,;=:@%/?[\]-]*)?$/i;
 const unusual = /[%\\]|\/\/|\/\./;
 
 /**

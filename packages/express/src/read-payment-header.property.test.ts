@@ -1,0 +1,34 @@
+import { IncomingMessage } from "node:http";
+import { Socket } from "node:net";
+import { headerName } from "@coinslot/protocol";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { readPaymentHeader } from "./read-payment-header.ts";
+
+const socket = new Socket();
+
+function requestWith(name: string, value: string): IncomingMessage {
+  const request = new IncomingMessage(socket);
+  request.headers[name.toLowerCase()] = value;
+  request.headersDistinct[name.toLowerCase()] = [value];
+  return request;
+}
+
+const anyJson = fc.json({ depthSize: "large" }).map((json) => Buffer.from(json).toString("base64"));
+const anything = fc.oneof(
+  fc.string({ maxLength: 200 }),
+  fc.string({ unit: "binary", maxLength: 200 }),
+  fc.base64String({ maxLength: 400 }),
+  anyJson,
+);
+
+describe.each([headerName.payment, headerName.paymentSignature])("reading %s", (name) => {
+  it("says of anything that it is malformed, and never throws", { timeout: 60_000 }, () => {
+    fc.assert(
+      fc.property(anything, (value) => {
+        expect(readPaymentHeader(requestWith(name, value)).state).toBe("malformed");
+      }),
+      { numRuns: 10_000 },
+    );
+  });
+});
