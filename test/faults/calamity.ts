@@ -38,25 +38,27 @@ export async function strike(options: {
     if (random.chance(0.15)) thawing.push(freezeOne());
     if (random.chance(0.3)) chain.reorganise();
     await fleet.waitFor(1);
-    const place = random.chance(0.75)
-      ? await killAt(random.pick(killPoints))
-      : await killAnywhere();
+    const point = random.chance(0.75) ? random.pick(killPoints) : undefined;
+    const place = await killOnce(point, () => feed(kill));
     kills.set(place, (kills.get(place) ?? 0) + 1);
   }
   await Promise.all(thawing);
   return { kills, freezes: thawing.length };
 
   /** Nobody knows which process comes to a point first, so all are told; those who live forget it. */
-  async function killOnce(point: KillPoint | undefined, fed: Promise<void>): Promise<KillPlace> {
+  async function killOnce(
+    point: KillPoint | undefined,
+    feedNow: () => Promise<void>,
+  ): Promise<KillPlace> {
     if (point === undefined) {
-      await fed;
+      await feedNow();
       return killAnywhere();
     }
     const passes = random.between(1, 2);
     const death = fleet.nextDeath();
     const told = fleet.workers();
     for (const worker of told) worker.killAt(point, passes);
-    await fed;
+    await feedNow();
     const outcome = await Promise.race([
       death.then(() => "died" as const),
       sleep(patienceMs, "lives" as const, { ref: false }),
