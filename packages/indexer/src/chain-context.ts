@@ -1,0 +1,20 @@
+import type { Clock, RpcPool } from "@coinslot/chain";
+import type { Database } from "@coinslot/storage";
+import type { ChainConfiguration } from "./configuration.ts";
+import type { Progress } from "./history/progress.ts";
+import type { IndexerLogger } from "./logger.ts";
+import type { KnownToken } from "./store/known-token.ts";
+import type { Pen } from "./store/pen.ts";
+import type { IndexerSchema } from "./store/schema.ts";
+
+/** All that following one chain needs. */
+export interface ChainContext {
+  chain: ChainConfiguration;
+  tokens: readonly KnownToken[];
+  pool: RpcPool;
+  database: Database<IndexerSchema>;
+  pen: Pen;
+  logger: IndexerLogger;
+  clock: Clock;
+  progress: Progress;
+}

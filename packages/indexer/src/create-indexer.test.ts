@@ -1,0 +1,36 @@
+import { type Devnet, startDevnet } from "@coinslot/devnet";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { devnetChain } from "./chains/indexer-chain.ts";
+import { createIndexer } from "./create-indexer.ts";
+import { engines } from "./testing/engines.ts";
+import { expectExact } from "./testing/oracle.ts";
+
+let devnet: Devnet;
+
+beforeAll(async () => {
+  devnet = await startDevnet();
+});
+afterAll(() => devnet.stop());
+
+describe.each(engines)("an indexer on $engine", ({ createUrl }) => {
+  it("reads history, hands over to live, and follows", async () => {
+    const usdt = { blockchain: "devnet", token: "usdt", address: devnet.token };
+    const [first, second] = devnet.accounts.others;
+    if (first === undefined || second === undefined) throw new Error("too few accounts");
+    for (let i = 1n; i <= 30n; i++) await devnet.mint({ to: first.address, amount: i });
+    const indexer = createIndexer({
+      chains: [devnetChain({ rpcUrls: [devnet.rpcUrl], pollIntervalMs: 20 })],
+      database: await createUrl(),
+    });
+    onTestFinished(() => indexer.close());
+    await indexer.start();
+    await expectExact(indexer, devnet, usdt);
+    for (let i = 1n; i <= 5n; i++) await devnet.mint({ to: second.address, amount: i });
+    await expectExact(indexer, devnet, usdt);
+    await devnet.reorg({ depth: 3 });
+    await expectExact(indexer, devnet, usdt);
+    const { chains, health } = await indexer.status();
+    expect(health).toBe("healthy");
+    expect(chains[0]).toMatchObject({ state: "live", lagBlocks: 0 });
+  });
+});

@@ -1,0 +1,129 @@
+import type { RpcEndpointHandle } from "@coinslot/chain";
+import { getLogs, getTransferLogs } from "../rpc/get-logs.ts";
+import { parseLogPlace } from "../rpc/parse-log-place.ts";
+import type { BlockRange } from "../store/coverage.ts";
+import type { KnownToken } from "../store/known-token.ts";
+import { blockOfPosition } from "../store/position.ts";
+import type { TransferLog } from "../transfer-log/decode-transfer-log.ts";
+import type { TransferBatch } from "../transfer-log/transfer-batch.ts";
+import { TRANSFER_TOPIC } from "../transfer-log/transfer-topic.ts";
+
+/** A log that is known to be on the chain, and the filter that finds nothing else. */
+interface Witness {
+  block: number;
+  filter: { address: string; topics: readonly (string | null)[] };
+}
+
+interface Proven {
+  /** So many blocks were answered in full. */
+  span: number;
+  /** So many logs were given in one answer that was complete. */
+  logs: number;
+  witness: Witness | undefined;
+}
+
+export interface EndpointTrust {
+  /**
+   * The first block from which on an answer cannot be believed: `range.next` when all can, `range.from` when not even
+   * its first block. May ask the endpoint more.
+   */
+  believedUpTo(
+    endpoint: RpcEndpointHandle,
+    answer: { tokens: readonly KnownToken[]; range: BlockRange; batch: TransferBatch },
+  ): Promise<number>;
+}
+
+/**
+ * Some endpoints cut what they are asked for without a word: after so many blocks, or after so many logs. So each is
+ * believed up to the sizes that it has proven, and larger ones it has to prove first:
+ *
+ * - more **blocks** than ever before: a range of that width which ends at a log that is known must contain that log.
+ *   The filter lets nothing else through, so the proof is small. Where nothing is known yet, any log of the last
+ *   block serves; where that has none, there is nothing to be proven by, and the endpoint is believed.
+ * - as many **logs** as ever before, or more: what follows the last log must be empty, and the last log's block must
+ *   not hold more. An endpoint that cuts gives the same number each time, which is never below its record.
+ *
+ * Records are rare, so the proofs are a handful of requests for a whole chain.
+ */
+export function createEndpointTrust(): EndpointTrust {
+  const endpoints = new Map<number, Proven>();
+
+  function provenBy({ endpoint }: RpcEndpointHandle): Proven {
+    const known = endpoints.get(endpoint) ?? { span: 1, logs: 1, witness: undefined };
+    endpoints.set(endpoint, known);
+    return known;
+  }
+
+  return {
+    async believedUpTo(endpoint, { tokens, range, batch }) {
+      const proven = provenBy(endpoint);
+      const { last } = batch;
+      if (last !== undefined) proven.witness = witnessOf(last);
+      const cutByBlocks = await cutAfterBlocks(endpoint, proven, range);
+      const cutByLogs = await cutAfterLogs(endpoint, proven, { tokens, range, batch });
+      return Math.min(cutByBlocks, cutByLogs);
+    },
+  };
+}
+
+async function cutAfterBlocks(
+  endpoint: RpcEndpointHandle,
+  proven: Proven,
+  range: BlockRange,
+): Promise<number> {
+  const span = range.next - range.from;
+  if (span <= proven.span) return range.next;
+  proven.witness ??= await findWitness(endpoint, range.next - 1);
+  const { witness } = proven;
+  if (witness === undefined) return range.next;
+  const fromBlock = Math.max(0, witness.block - span + 1);
+  const answer = await endpoint.request(
+    getLogs({ fromBlock, toBlock: witness.block }, witness.filter),
+  );
+  const isThere =
+    Array.isArray(answer) && answer.some((log) => parseLogPlace(log)?.block === witness.block);
+  if (isThere) proven.span = Math.max(proven.span, witness.block - fromBlock + 1);
+  // Up to the last log the answer has proven itself.
+  const seen = witness.block >= range.from && witness.block < range.next ? witness.block + 1 : 0;
+  return Math.min(range.next, Math.max(seen, range.from + proven.span));
+}
+
+async function cutAfterLogs(
+  endpoint: RpcEndpointHandle,
+  proven: Proven,
+  {
+    tokens,
+    range,
+    batch,
+  }: { tokens: readonly KnownToken[]; range: BlockRange; batch: TransferBatch },
+): Promise<number> {
+  const { rows, last } = batch;
+  if (last === undefined || rows.length < proven.logs) return range.next;
+  const lastBlock = blockOfPosition(last.position);
+  // A block alone would be cut in the same way again; its receipts are not.
+  if (lastBlock === range.from && rows.length > 1) {
+    proven.logs = Math.max(proven.logs, rows.length);
+    return range.from;
+  }
+  const place = { fromBlock: lastBlock, toBlock: range.next - 1 };
+  const addresses = tokens.map(({ address }) => address);
+  const rest = await endpoint.request(getTransferLogs(place, addresses));
+  const ours = rows.filter((row) => blockOfPosition(row.position) === lastBlock).length;
+  if (!Array.isArray(rest) || rest.length !== ours) return lastBlock;
+  proven.logs = Math.max(proven.logs, rows.length);
+  return range.next;
+}
+
+function witnessOf({ address, from, to, position }: TransferLog): Witness {
+  const topics = [TRANSFER_TOPIC, `0x${from.padStart(64, "0")}`, `0x${to.padStart(64, "0")}`];
+  return { block: blockOfPosition(position), filter: { address, topics } };
+}
+
+async function findWitness(
+  endpoint: RpcEndpointHandle,
+  block: number,
+): Promise<Witness | undefined> {
+  const answer = await endpoint.request(getLogs({ fromBlock: block, toBlock: block }, {}));
+  const first = Array.isArray(answer) ? parseLogPlace(answer[0]) : undefined;
+  return first && { block: first.block, filter: { address: first.address, topics: first.topics } };
+}

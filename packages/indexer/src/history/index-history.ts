@@ -1,0 +1,73 @@
+import type { ChainContext } from "../chain-context.ts";
+import { addTransfers } from "../store/add-transfers.ts";
+import { updateChain } from "../store/chain-row.ts";
+import { readCoverage } from "../store/coverage.ts";
+import { EVENTS_CHANNEL } from "../store/events.ts";
+import type { KnownToken } from "../store/known-token.ts";
+import { createEndpointTrust } from "./endpoint-trust.ts";
+import { planSegments, type Segment } from "./plan-segments.ts";
+import { createRangeReader } from "./range-reader.ts";
+import { createRangeSize } from "./range-size.ts";
+import type { RangeAnswer } from "./read-range.ts";
+import { scanSegment } from "./scan-segment.ts";
+
+export interface HistoryOptions {
+  tokens: readonly KnownToken[];
+  /** The first block that is not to be indexed: all below it are final. */
+  next: number;
+  /** Transfers from this block on are announced; undefined: none. */
+  announcedFrom: number | undefined;
+  signal: AbortSignal;
+}
+
+/**
+ * Indexes what tokens miss of the final blocks. Returns whether there was anything. Each range is written in one
+ * transaction; whatever is thrown in between, what has been written stands, and the next call goes on from there.
+ */
+export async function indexHistory(
+  context: ChainContext,
+  { tokens, next, announcedFrom, signal }: HistoryOptions,
+): Promise<boolean> {
+  const { chain, database, progress } = context;
+  const coverage = await readCoverage(database.kysely, tokens);
+  const segments = planSegments(tokens, { coverage, next });
+  if (segments.length === 0) return false;
+
+  const size = createRangeSize(chain);
+  const read = createRangeReader({
+    ...context,
+    chain: chain.name,
+    dialect: database.dialect,
+    size,
+    trust: createEndpointTrust(),
+  });
+  progress.begin(segments.reduce((sum, segment) => sum + segment.next - segment.from, 0));
+  try {
+    for (const segment of segments) {
+      const { requestsInFlight } = chain;
+      for await (const answer of scanSegment(segment, { read, size, requestsInFlight, signal })) {
+        const isAnnounced = announcedFrom !== undefined && answer.range.from >= announcedFrom;
+        await writeRange(context, { segment, answer, isAnnounced });
+        const { range, batch } = answer;
+        progress.advance({ blocks: range.next - range.from, transfers: batch.rows.length });
+      }
+    }
+  } finally {
+    progress.end();
+  }
+  return true;
+}
+
+async function writeRange(
+  { chain: { chainId }, database, pen }: ChainContext,
+  options: { segment: Segment; answer: RangeAnswer; isAnnounced: boolean },
+): Promise<void> {
+  const { segment, answer, isAnnounced } = options;
+  const { tokens } = segment;
+  await pen.write(async (transaction) => {
+    await addTransfers(transaction, database.dialect, { chainId, tokens, ...answer, isAnnounced });
+    const news = { problem: null, isProgress: true };
+    await updateChain(transaction, database.dialect, { chainId, news });
+  });
+  if (isAnnounced) await database.notify(EVENTS_CHANNEL, "");
+}

@@ -1,0 +1,54 @@
+import {
+  type EndpointFailureKind,
+  RpcEndpointError,
+  RpcResponseError,
+  RpcUnavailableError,
+} from "@coinslot/chain";
+
+/** What to do after a question for a range failed. */
+export type Judgement =
+  /** The range may have been too much: ask for less. */
+  | { kind: "ask-less"; suggested: number | undefined }
+  /** It has nothing to do with the range: ask again later. */
+  | { kind: "wait" }
+  /** Not a failure of the chain. */
+  | { kind: "give-up" };
+
+/** These say nothing of the question. Whatever else goes wrong may be the range's fault, however it is worded. */
+const NOT_THE_RANGE: ReadonlySet<EndpointFailureKind> = new Set([
+  "rate-limited",
+  "unauthorized",
+  "connection",
+  "busy",
+  "resting",
+  "behind",
+]);
+
+/** Decides by the kind of failure alone; the texts of providers are only searched for a hint how much would do. */
+export function judgeFailure(error: unknown): Judgement {
+  if (error instanceof RpcResponseError)
+    return { kind: "ask-less", suggested: suggestedSpan(error.details) };
+  if (!(error instanceof RpcUnavailableError)) return { kind: "give-up" };
+  const isTheRange = error.failures.some(
+    (failure) => failure instanceof RpcEndpointError && !NOT_THE_RANGE.has(failure.kind),
+  );
+  return isTheRange ? { kind: "ask-less", suggested: undefined } : { kind: "wait" };
+}
+
+const BLOCKS_FROM_TO = /\[\s*(0x[0-9a-f]+)\s*,\s*(0x[0-9a-f]+)\s*\]/i;
+const BLOCK_LIMIT =
+  /(?:range|blocks?|distance|span)\D{0,40}?(\d[\d,_]*k?)\b|\b(\d[\d,_]*k?)[ -]?blocks?/i;
+
+/**
+ * How many blocks an endpoint says it would take, in one of the common forms: "Try with this block range [0x1, 0x2]",
+ * "block range is limited to 2,000", "up to a 500 block range". It may be nonsense: the caller takes it only if it is
+ * less than what was refused.
+ */
+export function suggestedSpan(text: string): number | undefined {
+  const [, from, to] = BLOCKS_FROM_TO.exec(text) ?? [];
+  if (from !== undefined && to !== undefined) return Number(to) - Number(from) + 1;
+  const [, after, before] = BLOCK_LIMIT.exec(text) ?? [];
+  const digits = (after ?? before)?.replace(/[,_]/g, "");
+  if (digits === undefined) return undefined;
+  return /k$/i.test(digits) ? Number(digits.slice(0, -1)) * 1_000 : Number(digits);
+}

@@ -1,0 +1,45 @@
+import type { BlockRange } from "../store/coverage.ts";
+import type { KnownToken } from "../store/known-token.ts";
+
+/** Blocks that the same tokens miss. */
+export interface Segment extends BlockRange {
+  tokens: readonly KnownToken[];
+}
+
+/**
+ * What is missing of some tokens up to but not including `next`, in ascending order, such that each block is in one
+ * segment at most: so each is asked for once, with all the tokens that miss it.
+ */
+export function planSegments(
+  tokens: readonly KnownToken[],
+  { coverage, next }: { coverage: ReadonlyMap<number, readonly BlockRange[]>; next: number },
+): Segment[] {
+  const missing = tokens.map((token) => ({
+    token,
+    gaps: findGaps(coverage.get(token.id) ?? [], { from: token.startBlock, next }),
+  }));
+  const borders = new Set(
+    missing.flatMap(({ gaps }) => gaps.flatMap((gap) => [gap.from, gap.next])),
+  );
+  const sorted = [...borders].sort((a, b) => a - b);
+  return sorted.flatMap((from, index): Segment[] => {
+    const end = sorted[index + 1];
+    const those = missing.filter(({ gaps }) =>
+      gaps.some((gap) => gap.from <= from && from < gap.next),
+    );
+    if (end === undefined || those.length === 0) return [];
+    return [{ from, next: end, tokens: those.map(({ token }) => token) }];
+  });
+}
+
+/** What of `whole` is in none of the ranges, which are disjoint and ascending. */
+export function findGaps(ranges: readonly BlockRange[], whole: BlockRange): BlockRange[] {
+  const gaps: BlockRange[] = [];
+  let from = whole.from;
+  for (const range of ranges) {
+    if (range.from > from) gaps.push({ from, next: Math.min(range.from, whole.next) });
+    from = Math.max(from, range.next);
+  }
+  if (from < whole.next) gaps.push({ from, next: whole.next });
+  return gaps.filter((gap) => gap.from < gap.next);
+}

@@ -1,0 +1,84 @@
+import { type Clock, type RpcPool, sleep } from "@coinslot/chain";
+import type { Dialect } from "@coinslot/storage";
+import type { IndexerLogger } from "../logger.ts";
+import type { EndpointTrust } from "./endpoint-trust.ts";
+import { judgeFailure } from "./judge-failure.ts";
+import type { Segment } from "./plan-segments.ts";
+import type { RangeSize } from "./range-size.ts";
+import { type RangeAnswer, readBlockByReceipts, readRange } from "./read-range.ts";
+
+export interface RangeReaderOptions {
+  chain: string;
+  pool: RpcPool;
+  dialect: Dialect;
+  size: RangeSize;
+  trust: EndpointTrust;
+  logger: IndexerLogger;
+  clock: Clock;
+}
+
+/** Reads a whole segment, in as many answers as it takes: ascending, without a gap or an overlap. */
+export type RangeReader = (segment: Segment, signal: AbortSignal) => Promise<RangeAnswer[]>;
+
+const FIRST_PAUSE_MS = 100;
+const LONGEST_PAUSE_MS = 10_000;
+/** An odd answer is asked for so many times before it is taken for what the chain says. */
+const ODD_ANSWERS = 4;
+
+export function createRangeReader(options: RangeReaderOptions): RangeReader {
+  const { pool, size, logger, clock } = options;
+
+  return async (segment, signal) => {
+    const answers: RangeAnswer[] = [];
+    let from = segment.from;
+    let span = segment.next - segment.from;
+    let pauseMs = FIRST_PAUSE_MS;
+    while (from < segment.next) {
+      const range = { from, next: Math.min(segment.next, from + span) };
+      try {
+        const answer = await ask({ ...segment, ...range }, signal);
+        answers.push(answer);
+        from = answer.range.next;
+        pauseMs = FIRST_PAUSE_MS;
+        if (from < range.next) span = size.refused(range.next - range.from);
+      } catch (error) {
+        signal.throwIfAborted();
+        const judgement = judgeFailure(error);
+        if (judgement.kind === "give-up") throw error;
+        const asked = range.next - range.from;
+        if (judgement.kind === "ask-less" && asked > 1) {
+          span = size.refused(asked, judgement.suggested);
+          continue;
+        }
+        logger.warn({ chain: options.chain, ...range, error }, "A range of blocks cannot be read");
+        await sleep(clock, pauseMs, signal);
+        pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
+      }
+    }
+    return answers;
+  };
+
+  async function ask(segment: Segment, signal: AbortSignal): Promise<RangeAnswer> {
+    const { dialect, trust } = options;
+    const { tokens, from, next } = segment;
+    let asked = 0;
+    const question = () => {
+      asked += 1;
+      return { tokens, range: { from, next }, dialect, trust, isTolerant: asked >= ODD_ANSWERS };
+    };
+    // Only endpoints that have reported a head at least as high as the range are asked for it.
+    const wish = { minBlock: BigInt(next - 1), signal };
+    try {
+      const answer = await pool.onEndpoint((endpoint) => readRange(endpoint, question()), wish);
+      const { rows, oddities } = answer.batch;
+      size.answered({ span: answer.range.next - from, transfers: rows.length });
+      if (oddities.length > 0)
+        logger.warn({ chain: options.chain, from, next, oddities }, "Logs that are no transfers");
+      return answer;
+    } catch (error) {
+      const isOneBlock = next - from === 1;
+      if (!isOneBlock || judgeFailure(error).kind !== "ask-less") throw error;
+      return pool.onEndpoint((endpoint) => readBlockByReceipts(endpoint, question()), wish);
+    }
+  }
+}

@@ -1,0 +1,56 @@
+/** How many blocks to ask for at a time. */
+export interface RangeSize {
+  /** The next range. */
+  span(): number;
+  /** Whether an answer has shown how dense the transfers are; until then one request is enough to find out. */
+  isKnown(): boolean;
+  /** A range was answered in full. */
+  answered(range: { span: number; transfers: number }): void;
+  /** A range was refused, or could not be answered. Returns how many blocks to try instead: fewer, at least 1. */
+  refused(span: number, suggested?: number): number;
+}
+
+/** Small enough for the densest chain, large enough to learn from. */
+const FIRST_SPAN = 20;
+/** A range that was refused is not asked for again until so many smaller ones were answered. */
+const ANSWERS_UNTIL_RETRY = 50;
+
+/**
+ * Aims at a number of transfers for each request, by the density of the answer before; grows by no more than a fixed
+ * step, so that one empty stretch does not lead to a huge question; halves when refused, or takes what the endpoint
+ * suggests if that is less. So it converges whatever the limits are, and a suggestion can do no harm.
+ */
+export function createRangeSize(options: {
+  transfersPerRequest: number;
+  maxBlocksPerRequest: number;
+}): RangeSize {
+  const { transfersPerRequest, maxBlocksPerRequest } = options;
+  const step = Math.max(1, Math.ceil(maxBlocksPerRequest / 20));
+  let span = Math.min(FIRST_SPAN, maxBlocksPerRequest);
+  let ceiling = maxBlocksPerRequest;
+  let answersSinceRefusal = 0;
+  let isKnown = false;
+
+  return {
+    span: () => span,
+    isKnown: () => isKnown,
+    answered(range) {
+      isKnown = true;
+      answersSinceRefusal += 1;
+      if (answersSinceRefusal > ANSWERS_UNTIL_RETRY) ceiling = maxBlocksPerRequest;
+      const density = range.transfers / range.span;
+      const wanted = Math.floor(transfersPerRequest / Math.max(density, 1e-9));
+      span = Math.max(1, Math.min(wanted, span + step, ceiling));
+    },
+    refused(refusedSpan, suggested) {
+      isKnown = true;
+      answersSinceRefusal = 0;
+      ceiling = Math.max(1, Math.min(ceiling, refusedSpan - 1));
+      const half = Math.max(1, Math.floor(refusedSpan / 2));
+      const isUseful = suggested !== undefined && suggested >= 1 && suggested < refusedSpan;
+      const smaller = isUseful ? Math.floor(suggested) : half;
+      span = Math.min(span, smaller);
+      return smaller;
+    },
+  };
+}

@@ -1,0 +1,94 @@
+import { blockByNumber, type RpcEndpointHandle } from "@coinslot/chain";
+import type { Dialect } from "@coinslot/storage";
+import { addTimestamps } from "../rpc/add-timestamps.ts";
+import { headerOf } from "../rpc/block-header.ts";
+import { endpointProblem } from "../rpc/endpoint-problem.ts";
+import { getTransferLogs } from "../rpc/get-logs.ts";
+import { readReceiptLogs } from "../rpc/read-receipt-logs.ts";
+import type { BlockRange } from "../store/coverage.ts";
+import type { KnownToken } from "../store/known-token.ts";
+import { createTransferBatch, type TransferBatch } from "../transfer-log/transfer-batch.ts";
+import type { EndpointTrust } from "./endpoint-trust.ts";
+
+export interface RangeQuestion {
+  tokens: readonly KnownToken[];
+  range: BlockRange;
+  dialect: Dialect;
+  trust: EndpointTrust;
+  /** Takes an answer without its odd logs, since it has been given again and again. */
+  isTolerant: boolean;
+}
+
+/** What an endpoint answered, as far as it can be believed: `range` may end earlier than asked for. */
+export interface RangeAnswer {
+  range: BlockRange;
+  batch: TransferBatch;
+}
+
+/** Reads the transfers of a range at one endpoint. Throws what makes the pool ask the next, or the caller for less. */
+export async function readRange(
+  endpoint: RpcEndpointHandle,
+  question: RangeQuestion,
+): Promise<RangeAnswer> {
+  const { tokens, range, trust } = question;
+  const place = { fromBlock: range.from, toBlock: range.next - 1 };
+  // Both in one HTTP request, so that behind a load balancer one node answers both: a node that does not have the
+  // last block would answer with the logs it has, and nothing would tell that some are missing.
+  const [logs, lastBlock] = await endpoint.requestMany([
+    getTransferLogs(place, addressesOf(tokens)),
+    blockByNumber(BigInt(place.toBlock)),
+  ]);
+  if (logs?.ok === false) throw logs.error;
+  headerOf(endpoint, lastBlock, place.toBlock);
+  const batch = readBatch(endpoint, question, { answer: logs?.result, range });
+
+  const next = await trust.believedUpTo(endpoint, { tokens, range, batch });
+  if (next === range.from) return readBlockByReceipts(endpoint, question);
+  const believed = { from: range.from, next };
+  const answer =
+    next === range.next
+      ? batch
+      : readBatch(endpoint, question, { answer: below(logs?.result, next), range: believed });
+  await addTimestamps(endpoint, answer);
+  return { range: believed, batch: answer };
+}
+
+/** The way round for one block whose logs an endpoint refuses, or cuts: they are in the receipts too. */
+export async function readBlockByReceipts(
+  endpoint: RpcEndpointHandle,
+  question: RangeQuestion,
+): Promise<RangeAnswer> {
+  const { from } = question.range;
+  const range = { from, next: from + 1 };
+  const answer = await readReceiptLogs(endpoint, { block: from, tokens: question.tokens });
+  const batch = readBatch(endpoint, question, { answer, range });
+  await addTimestamps(endpoint, batch);
+  return { range, batch };
+}
+
+function readBatch(
+  endpoint: RpcEndpointHandle,
+  { tokens, dialect, isTolerant }: RangeQuestion,
+  { answer, range }: { answer: unknown; range: BlockRange },
+): TransferBatch {
+  const place = { tokens, fromBlock: range.from, toBlock: range.next - 1 };
+  const batch = createTransferBatch(answer, place, dialect);
+  const [oddity] = batch.oddities;
+  if (oddity !== undefined && !isTolerant)
+    throw endpointProblem(endpoint, { kind: "malformed", details: `it answered with ${oddity}` });
+  return batch;
+}
+
+/** The logs of an answer that are in blocks below `next`; what is no log stays, to be found odd. */
+function below(answer: unknown, next: number): unknown {
+  if (!Array.isArray(answer)) return answer;
+  return answer.filter(
+    (log: unknown) =>
+      !(typeof log === "object" && log !== null && "blockNumber" in log) ||
+      !(Number(log.blockNumber) >= next),
+  );
+}
+
+export function addressesOf(tokens: readonly KnownToken[]): readonly string[] {
+  return tokens.map(({ address }) => address);
+}

@@ -1,0 +1,141 @@
+import type { ChainContext } from "../chain-context.ts";
+import type { BlockHeader } from "../rpc/block-header.ts";
+import type { Head } from "../rpc/read-head.ts";
+import { addTransfers } from "../store/add-transfers.ts";
+import { type ChainHead, updateChain } from "../store/chain-row.ts";
+import { EVENTS_CHANNEL } from "../store/events.ts";
+import type { KnownToken } from "../store/known-token.ts";
+import { rollBack } from "../store/roll-back.ts";
+import { type BlockId, cutWindow, extendWindow, raiseBase } from "../store/window.ts";
+import { joinBatches } from "../transfer-log/join-batches.ts";
+import { readBlocks } from "./read-blocks.ts";
+import type { SyncEvent } from "./sync-event.ts";
+
+/** An answer that looks wrong is asked for so many times before it is taken for what the chain says. */
+const ODD_ANSWERS = 4;
+
+export interface ApplyOptions {
+  window: readonly [BlockId, ...BlockId[]];
+  /** The tokens that are indexed up to the newest block of the window. */
+  tokens: readonly KnownToken[];
+  signal: AbortSignal;
+}
+
+/** Writes what follows from a sync event, in one transaction. */
+export async function applySyncEvent(
+  context: ChainContext,
+  event: SyncEvent,
+  { window, tokens, signal }: ApplyOptions,
+): Promise<void> {
+  const { chain, database, pen, logger } = context;
+  const { chainId } = chain;
+  const { dialect } = database;
+  switch (event.type) {
+    case "unchanged":
+      return tellHead(context, event.head, window);
+    case "advanced": {
+      const batch = joinBatches(await readTransfers(context, event.blocks, { tokens, signal }));
+      await pen.write(async (transaction) => {
+        const [first] = event.blocks;
+        const last = event.blocks.at(-1);
+        if (first === undefined || last === undefined) return;
+        const range = { from: first.number, next: last.number + 1 };
+        await addTransfers(transaction, dialect, {
+          chainId,
+          tokens,
+          range,
+          batch,
+          isAnnounced: true,
+        });
+        await extendWindow(transaction, chainId, event.blocks);
+        const head = chainHead(event.head, last.number, window);
+        await raiseBase(transaction, chainId, head.finalized);
+        const news = { state: "live", problem: null, head, isProgress: true } as const;
+        await updateChain(transaction, dialect, { chainId, news });
+      });
+      if (batch.rows.length > 0) await database.notify(EVENTS_CHANNEL, "");
+      return;
+    }
+    case "reorganised": {
+      const { ancestor } = event;
+      await pen.write(async (transaction) => {
+        await rollBack(transaction, dialect, { chainId, block: ancestor.number });
+        const head = chainHead(event.head, ancestor.number, window);
+        await updateChain(transaction, dialect, { chainId, news: { head, isProgress: true } });
+      });
+      const depth = (window.at(-1)?.number ?? ancestor.number) - ancestor.number;
+      logger.info({ chain: chain.name, block: ancestor.number, depth }, "The chain reorganised");
+      await database.notify(EVENTS_CHANNEL, "");
+      return;
+    }
+    case "fell-behind":
+      await pen.write(async (transaction) => {
+        await cutWindow(transaction, chainId, { above: -1 });
+        const news = { state: "history", isProgress: true } as const;
+        await updateChain(transaction, dialect, { chainId, news });
+      });
+      return;
+    case "beyond-finality": {
+      const { base, found } = event;
+      const problem = `Block ${base.number} was final as ${base.hash}, and is ${found} now. Nothing is written until the service is started again; if the new chain is the right one, index it into another database.`;
+      await pen.write((transaction) =>
+        updateChain(transaction, dialect, {
+          chainId,
+          news: { state: "stopped", problem, isProgress: false },
+        }),
+      );
+      logger.error({ chain: chain.name, base, found }, "Reorganised from below finality: stopped");
+      return;
+    }
+  }
+}
+
+/** The transfers of blocks by their hashes, from any endpoint that has them. */
+export async function readTransfers(
+  { pool, database, chain, logger }: ChainContext,
+  blocks: readonly (BlockId | BlockHeader)[],
+  { tokens, signal }: { tokens: readonly KnownToken[]; signal: AbortSignal },
+) {
+  if (tokens.length === 0) return [];
+  let asked = 0;
+  const batches = await pool.onEndpoint(
+    (endpoint) => {
+      asked += 1;
+      const isTolerant = asked >= ODD_ANSWERS;
+      return readBlocks(endpoint, { blocks, tokens, dialect: database.dialect, isTolerant });
+    },
+    { signal },
+  );
+  const oddities = batches.flatMap((batch) => batch.oddities);
+  if (oddities.length > 0)
+    logger.warn({ chain: chain.name, oddities }, "Logs that are no transfers");
+  return batches;
+}
+
+/** Others learn that the chain is being looked at, whether or not it moves. */
+async function tellHead(
+  { chain: { chainId }, database, pen }: ChainContext,
+  head: Head,
+  window: readonly [BlockId, ...BlockId[]],
+): Promise<void> {
+  const tip = window.at(-1)?.number ?? window[0].number;
+  const told = chainHead(head, tip, window);
+  await pen.write(async (transaction) => {
+    await raiseBase(transaction, chainId, told.finalized);
+    const news = { state: "live", problem: null, head: told, isProgress: false } as const;
+    await updateChain(transaction, database.dialect, { chainId, news });
+  });
+}
+
+/** Finality never goes back, and nothing above our own newest block is final for us. */
+function chainHead(
+  { latest, finalized }: Head,
+  tip: number,
+  [base]: readonly [BlockId, ...BlockId[]],
+): ChainHead {
+  return {
+    number: Math.max(latest.number, tip),
+    timestampMs: latest.timestampMs,
+    finalized: Math.max(base.number, Math.min(finalized, tip)),
+  };
+}

@@ -1,0 +1,21 @@
+import { type Hex, keccak256 } from "viem";
+
+/**
+ * The bits that an address or topic sets in the bloom filter of a block's header: three of 2048, taken from its hash
+ * (Ethereum yellow paper, section 4.3.1).
+ */
+function bitsOf(value: Hex): readonly number[] {
+  const hash = keccak256(value);
+  return [0, 4, 8].map((start) => Number.parseInt(hash.slice(2 + start, 6 + start), 16) & 2047);
+}
+
+/** Makes the question whether a block may hold logs of all `values`. No is certain; yes is not. */
+export function createBloomTest(values: readonly Hex[]): (bloom: string) => boolean {
+  const bits = values.flatMap(bitsOf);
+  return (bloom) =>
+    bits.every((bit) => {
+      // The lowest bit is the last; four to a digit.
+      const digit = bloom.charAt(bloom.length - 1 - (bit >> 2));
+      return ((Number.parseInt(digit, 16) >> (bit & 3)) & 1) === 1;
+    });
+}

@@ -1,0 +1,79 @@
+import type { RpcEndpointHandle } from "@coinslot/chain";
+import type { ChainConfiguration } from "../configuration.ts";
+import { type BlockHeader, readHeaders } from "../rpc/block-header.ts";
+import { endpointProblem } from "../rpc/endpoint-problem.ts";
+import { readHead } from "../rpc/read-head.ts";
+import type { BlockId } from "../store/window.ts";
+import type { SyncEvent } from "./sync-event.ts";
+
+/** How many blocks are taken in one event. */
+const BLOCKS_AT_ONCE = 32;
+/** So many final blocks are faster read by ranges. */
+const FAR_BEHIND = 64;
+
+export interface LookOptions {
+  /** Ascending, without gaps, the first is the base. */
+  window: readonly [BlockId, ...BlockId[]];
+  chain: Pick<ChainConfiguration, "finality">;
+  /** The endpoint that told the newest block of the window; undefined after a start. */
+  headEndpoint: number | undefined;
+}
+
+/**
+ * Compares the window with the chain of one endpoint. Reads only; what it finds depends on the window and the chain
+ * alone, so a reorganisation while the service was down is found in the same way as any other.
+ *
+ * Throws what makes the pool ask the next endpoint, also when the chain changes while it is read.
+ */
+export async function look(
+  endpoint: RpcEndpointHandle,
+  { window, chain, headEndpoint }: LookOptions,
+): Promise<SyncEvent> {
+  const head = await readHead(endpoint, chain);
+  const { latest } = head;
+  const [base] = window;
+  const tip = window.at(-1) ?? base;
+  // The tip itself, or an old head: nothing is rolled back for an endpoint that has not seen the newer blocks.
+  if (window.some(({ hash }) => hash === latest.hash)) return { type: "unchanged", head };
+  if (latest.number < base.number) return { type: "unchanged", head };
+  // Another block at a height that we know. From another endpoint than ours it may be a fork that will not last.
+  const isOther = headEndpoint !== undefined && headEndpoint !== endpoint.endpoint;
+  if (latest.number <= tip.number && isOther) return { type: "unchanged", head };
+
+  if (latest.parentHash === tip.hash) return { type: "advanced", head, blocks: [latest] };
+  if (latest.number > tip.number) {
+    const last = Math.min(latest.number, tip.number + BLOCKS_AT_ONCE);
+    const numbers = Array.from({ length: last - tip.number + 1 }, (_, index) => tip.number + index);
+    const [atTip, ...blocks] = await readHeaders(endpoint, numbers);
+    if (atTip?.hash === tip.hash) {
+      if (head.finalized > tip.number + FAR_BEHIND) return { type: "fell-behind", head };
+      return { type: "advanced", head, blocks: linked(endpoint, tip, blocks) };
+    }
+  }
+  const known = window.filter(({ number }) => number <= latest.number);
+  const headers = await readHeaders(
+    endpoint,
+    known.map(({ number }) => number),
+  );
+  const ancestor = known.findLast(({ hash }, index) => headers[index]?.hash === hash);
+  if (ancestor !== undefined) return { type: "reorganised", head, ancestor };
+  return { type: "beyond-finality", head, base, found: headers[0]?.hash ?? "nothing" };
+}
+
+/** Blocks asked for by number are of one branch only if each is the child of the one before. */
+function linked(
+  endpoint: RpcEndpointHandle,
+  tip: BlockId,
+  blocks: readonly BlockHeader[],
+): readonly BlockHeader[] {
+  let parent = tip.hash;
+  for (const { number, hash, parentHash } of blocks) {
+    if (parentHash !== parent)
+      throw endpointProblem(endpoint, {
+        kind: "behind",
+        details: `its chain changed at block ${number} while it was read`,
+      });
+    parent = hash;
+  }
+  return blocks;
+}

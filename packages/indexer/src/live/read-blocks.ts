@@ -1,0 +1,78 @@
+import { type RpcEndpointHandle, RpcResponseError } from "@coinslot/chain";
+import type { Dialect } from "@coinslot/storage";
+import { type BlockHeader, headerByHash, headerOf } from "../rpc/block-header.ts";
+import { endpointProblem } from "../rpc/endpoint-problem.ts";
+import { getTransferLogs } from "../rpc/get-logs.ts";
+import { readReceiptLogs } from "../rpc/read-receipt-logs.ts";
+import type { KnownToken } from "../store/known-token.ts";
+import type { BlockId } from "../store/window.ts";
+import { createTransferBatch, type TransferBatch } from "../transfer-log/transfer-batch.ts";
+import { TRANSFER_TOPIC } from "../transfer-log/transfer-topic.ts";
+import { createBloomTest } from "./logs-bloom.ts";
+
+export interface BlocksQuestion {
+  blocks: readonly BlockId[];
+  tokens: readonly KnownToken[];
+  dialect: Dialect;
+  /** Takes what has been answered again and again, though it looks wrong. */
+  isTolerant: boolean;
+}
+
+/**
+ * The transfers of blocks that may still be replaced, each asked for by its hash: whatever fork an endpoint is on, it
+ * answers for these blocks or not at all. The header travels in the same request, so that an endpoint that does not
+ * have a block cannot pass its ignorance off as an empty block; and the header's bloom filter tells of most blocks
+ * whether they can be empty.
+ */
+export async function readBlocks(
+  endpoint: RpcEndpointHandle,
+  question: BlocksQuestion,
+): Promise<TransferBatch[]> {
+  const { blocks, tokens } = question;
+  const addresses = tokens.map(({ address }) => address);
+  const outcomes = await endpoint.requestMany(
+    blocks.flatMap(({ hash }) => [
+      headerByHash(hash),
+      getTransferLogs({ blockHash: hash }, addresses),
+    ]),
+  );
+  const batches: TransferBatch[] = [];
+  for (const [index, block] of blocks.entries()) {
+    const header = headerOf(endpoint, outcomes[2 * index], block.hash);
+    const logs = outcomes[2 * index + 1];
+    // Over a provider's limit of logs there is a way round, as in history.
+    const isRefused = logs?.ok === false && logs.error instanceof RpcResponseError;
+    if (logs?.ok === false && !isRefused) throw logs.error;
+    const answer = logs?.ok
+      ? logs.result
+      : await readReceiptLogs(endpoint, { block: block.hash, tokens });
+    batches.push(readBlock(endpoint, { ...question, header, answer }));
+  }
+  return batches;
+}
+
+function readBlock(
+  endpoint: RpcEndpointHandle,
+  question: BlocksQuestion & { header: BlockHeader; answer: unknown },
+): TransferBatch {
+  const { header, answer, tokens, dialect, isTolerant } = question;
+  const { number, hash, timestampMs, logsBloom } = header;
+  const place = { tokens, fromBlock: number, toBlock: number, blockHash: hash };
+  const batch = createTransferBatch(answer, place, dialect);
+  for (const block of batch.blocks.values()) block.timestampMs = timestampMs;
+  const isSuspect = batch.rows.length === 0 && logsBloom && mayHoldTransfers(logsBloom, tokens);
+  const oddity = batch.oddities[0] ?? (isSuspect ? "no logs, against its own header" : undefined);
+  if (oddity !== undefined && !isTolerant)
+    throw endpointProblem(endpoint, { kind: "malformed", details: `it answered with ${oddity}` });
+  return batch;
+}
+
+const bloomTests = new Map<string, (bloom: string) => boolean>();
+
+function mayHoldTransfers(bloom: string, tokens: readonly KnownToken[]): boolean {
+  return tokens.some(({ address }) => {
+    const test = bloomTests.get(address) ?? createBloomTest([address, TRANSFER_TOPIC]);
+    bloomTests.set(address, test);
+    return test(bloom);
+  });
+}

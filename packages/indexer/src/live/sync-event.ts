@@ -1,0 +1,16 @@
+import type { BlockHeader } from "../rpc/block-header.ts";
+import type { Head } from "../rpc/read-head.ts";
+import type { BlockId } from "../store/window.ts";
+
+/** What a look at a chain finds, compared with the window. */
+export type SyncEvent =
+  /** The head is in the window, or the endpoint lags or prefers a fork that is no longer than ours. */
+  | { type: "unchanged"; head: Head }
+  /** Blocks on top of the window, oldest first, each the child of the one before. */
+  | { type: "advanced"; head: Head; blocks: readonly BlockHeader[] }
+  /** The blocks of the window above `ancestor` are not part of the chain. */
+  | { type: "reorganised"; head: Head; ancestor: BlockId }
+  /** The whole window is final, and many final blocks above it are missing. */
+  | { type: "fell-behind"; head: Head }
+  /** The chain has another block where the window has its final one. */
+  | { type: "beyond-finality"; head: Head; base: BlockId; found: string };

@@ -1,0 +1,114 @@
+import type { Database } from "@coinslot/storage";
+import type { ChainConfiguration } from "../configuration.ts";
+import type { Pace } from "../history/progress.ts";
+import type { ChainStatus, Health, TokenStatus } from "../status.ts";
+import { type BlockRange, readCoverage } from "../store/coverage.ts";
+import type { KnownToken } from "../store/known-token.ts";
+import type { IndexerSchema } from "../store/schema.ts";
+
+/** Nobody looks at the chain any more, or nobody can. */
+const UNSEEN_AFTER_MS = 15_000;
+/** A chain that is late for so many times the limit is unhealthy. */
+const UNHEALTHY_FACTOR = 5;
+/** How far from the head history may be and still be called nearly there. */
+const NEAR_BLOCKS = 64;
+
+export interface StatusQuestion {
+  chain: ChainConfiguration;
+  tokens: readonly KnownToken[];
+  /** What this process knows of itself. */
+  pace: Pace | undefined;
+  rpcLatencyMs: number | undefined;
+}
+
+/**
+ * How a chain is doing, from what its writer wrote down, so that every process tells the same. All ages are
+ * differences on the database's clock: a skewed clock of a process or a chain plays no part.
+ */
+export async function readChainStatus(
+  { kysely, dialect }: Database<IndexerSchema>,
+  { chain, tokens, pace, rpcLatencyMs }: StatusQuestion,
+): Promise<ChainStatus> {
+  const row = await kysely
+    .selectFrom("indexer_chains")
+    .selectAll()
+    .select(dialect.nowMs().as("now_ms"))
+    .where("chain_id", "=", chain.chainId)
+    .executeTakeFirst();
+  const coverage = await readCoverage(kysely, tokens);
+  const indexedTo = (token: KnownToken) => findIndexedTo(coverage.get(token.id) ?? [], token);
+  const head = row?.head_number ?? undefined;
+  const lowest = lowestOf(tokens.filter((token) => token.startBlock <= (head ?? 0)).map(indexedTo));
+  const lagBlocks = head === undefined || lowest === undefined ? undefined : head - lowest;
+  const unseenMs = row && Number(row.now_ms) - row.seen_at_ms;
+  const sinceProgressMs = row && Number(row.now_ms) - row.progress_at_ms;
+  const state = head === undefined ? "waiting" : (row?.state ?? "waiting");
+  const verdict = judge({
+    state,
+    problem: row?.problem ?? undefined,
+    unseenMs,
+    sinceProgressMs,
+    lagBlocks,
+    staleAfterMs: chain.staleAfterMs,
+  });
+  return {
+    name: chain.name,
+    chainId: chain.chainId,
+    state,
+    ...verdict,
+    head,
+    finalized: row?.finalized_number ?? undefined,
+    lagBlocks,
+    sinceProgressMs,
+    rpcLatencyMs,
+    eventsPerSecond: pace?.transfersPerSecond,
+    secondsLeft: pace?.secondsLeft,
+    tokens: tokens.map((token): TokenStatus => {
+      const to = indexedTo(token);
+      const isLate = to === undefined || (head ?? 0) - to > NEAR_BLOCKS;
+      const isAhead = token.startBlock > (head ?? 0);
+      const health =
+        verdict.health === "healthy" && isLate && !isAhead ? "degraded" : verdict.health;
+      return { name: token.token, indexedTo: to, health };
+    }),
+  };
+}
+
+function judge(facts: {
+  state: ChainStatus["state"];
+  problem: string | undefined;
+  unseenMs: number | undefined;
+  sinceProgressMs: number | undefined;
+  lagBlocks: number | undefined;
+  staleAfterMs: number;
+}): { health: Health; problem: string | undefined } {
+  const { state, problem, unseenMs = 0, sinceProgressMs = 0, lagBlocks, staleAfterMs } = facts;
+  if (state === "stopped") return { health: "unhealthy", problem };
+  const lateMs = Math.max(
+    unseenMs > UNSEEN_AFTER_MS ? unseenMs : 0,
+    sinceProgressMs > staleAfterMs ? sinceProgressMs : 0,
+  );
+  const limitMs = UNHEALTHY_FACTOR * Math.min(staleAfterMs, UNSEEN_AFTER_MS);
+  if (lateMs > limitMs)
+    return { health: "unhealthy", problem: problem ?? "Nothing new for a long time" };
+  if (lateMs > 0) return { health: "degraded", problem: problem ?? "Nothing new for a while" };
+  if (state === "waiting") return { health: "degraded", problem: problem ?? "Not begun yet" };
+  if (state === "history" && (lagBlocks === undefined || lagBlocks > NEAR_BLOCKS))
+    return { health: "degraded", problem: problem ?? "History is being read" };
+  return { health: "healthy", problem };
+}
+
+/** The last block up to which there is no gap from the start block on. */
+function findIndexedTo(
+  ranges: readonly BlockRange[],
+  { startBlock }: KnownToken,
+): number | undefined {
+  const first = ranges.find(({ from, next }) => from <= startBlock && next > startBlock);
+  return first && first.next - 1;
+}
+
+function lowestOf(blocks: readonly (number | undefined)[]): number | undefined {
+  return blocks.includes(undefined) || blocks.length === 0
+    ? undefined
+    : Math.min(...blocks.map(Number));
+}

@@ -1,0 +1,78 @@
+import {
+  blockByHash,
+  blockByNumber,
+  type RpcEndpointHandle,
+  type RpcOutcome,
+} from "@coinslot/chain";
+import * as z from "zod";
+import { endpointProblem } from "./endpoint-problem.ts";
+
+/** What the indexer needs of a block. Hex is in lowercase. */
+export interface BlockHeader {
+  number: number;
+  hash: string;
+  parentHash: string;
+  timestampMs: number;
+  /** Undefined where the node does not tell, or tells zeros, as some chains do for all blocks. */
+  logsBloom: string | undefined;
+}
+
+const quantity = z
+  .string()
+  .regex(/^0x[0-9a-f]{1,13}$/i)
+  .transform(Number);
+const hash = z
+  .string()
+  .regex(/^0x[0-9a-f]{64}$/i)
+  .transform((text): `0x${string}` => `0x${text.slice(2).toLowerCase()}`);
+const headerSchema = z.object({
+  number: quantity,
+  hash,
+  parentHash: hash,
+  timestamp: quantity,
+  logsBloom: z
+    .string()
+    .regex(/^0x[0-9a-f]{512}$/i)
+    .nullish()
+    .catch(undefined),
+});
+
+/** Undefined where the answer is null or no block. */
+export function parseHeader(result: unknown): BlockHeader | undefined {
+  const { data } = headerSchema.safeParse(result);
+  if (data === undefined) return undefined;
+  const { timestamp, logsBloom, ...ids } = data;
+  const isEmpty = logsBloom == null || /^0x0+$/.test(logsBloom);
+  return { ...ids, timestampMs: timestamp * 1000, logsBloom: isEmpty ? undefined : logsBloom };
+}
+
+/**
+ * The header in one outcome, of the block with this number, hash or tag. Throws what the endpoint did, or that it does
+ * not have that block.
+ */
+export function headerOf(
+  endpoint: RpcEndpointHandle,
+  outcome: RpcOutcome | undefined,
+  block: number | string,
+): BlockHeader {
+  if (outcome?.ok === false) throw outcome.error;
+  const header = parseHeader(outcome?.result);
+  if (header === undefined || ![header.number, header.hash, "latest"].includes(block))
+    throw endpointProblem(endpoint, { kind: "behind", details: `it does not have block ${block}` });
+  return header;
+}
+
+/** The headers of blocks by their numbers, as one endpoint sees them at this moment. */
+export async function readHeaders(
+  endpoint: RpcEndpointHandle,
+  numbers: readonly number[],
+): Promise<BlockHeader[]> {
+  const calls = numbers.map((number) => blockByNumber(BigInt(number)));
+  const outcomes = await endpoint.requestMany(calls);
+  return numbers.map((number, index) => headerOf(endpoint, outcomes[index], number));
+}
+
+/** Asks for a block by a hash in lowercase. */
+export function headerByHash(blockHash: string) {
+  return blockByHash(`0x${blockHash.slice(2)}`);
+}

@@ -1,0 +1,22 @@
+import type { RpcCall } from "@coinslot/chain";
+import { TRANSFER_TOPIC } from "../transfer-log/transfer-topic.ts";
+
+/** Which logs: of a range of blocks, both inclusive, or of one block. */
+export type LogsPlace = { fromBlock: number; toBlock: number } | { blockHash: string };
+
+/** Asks for the transfers of tokens. */
+export function getTransferLogs(place: LogsPlace, addresses: readonly string[]): RpcCall {
+  return getLogs(place, { address: addresses, topics: [TRANSFER_TOPIC] });
+}
+
+export function getLogs(place: LogsPlace, filter: object): RpcCall {
+  const where =
+    "blockHash" in place
+      ? place
+      : { fromBlock: toQuantity(place.fromBlock), toBlock: toQuantity(place.toBlock) };
+  return { method: "eth_getLogs", params: [{ ...where, ...filter }] };
+}
+
+export function toQuantity(value: number): string {
+  return `0x${value.toString(16)}`;
+}

@@ -1,0 +1,18 @@
+import * as z from "zod";
+
+const schema = z.object({
+  address: z.string(),
+  topics: z.array(z.string()),
+  blockNumber: z
+    .string()
+    .regex(/^0x[0-9a-f]{1,13}$/i)
+    .transform(Number),
+});
+
+/** Where a log of any event stands, and what finds it again; undefined for what is no log. */
+export function parseLogPlace(
+  log: unknown,
+): { block: number; address: string; topics: string[] } | undefined {
+  const { data } = schema.safeParse(log);
+  return data && { block: data.blockNumber, address: data.address, topics: data.topics };
+}

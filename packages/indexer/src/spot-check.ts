@@ -1,0 +1,78 @@
+import { RpcError, sleep } from "@coinslot/chain";
+import { isDatabaseError } from "@coinslot/storage";
+import type { ChainContext } from "./chain-context.ts";
+import type { IndexerConfiguration } from "./configuration.ts";
+import { readKnownBalance } from "./query/read-balance.ts";
+import { readTokenBalance } from "./rpc/read-token-balance.ts";
+import { hexOfBytes } from "./store/bytes.ts";
+import { wrapUint256 } from "./store/wrap-uint256.ts";
+
+/** A balance that is not what the token itself says: it changed without a `Transfer`, or the index is wrong. */
+export interface BalanceDifference {
+  chain: string;
+  token: string;
+  address: string;
+  block: number;
+  indexed: bigint;
+  onChain: bigint;
+}
+
+/** Compares balances with the chain now and then, and reports differences; it changes nothing. */
+export async function spotCheck(
+  context: ChainContext,
+  options: NonNullable<IndexerConfiguration["spotCheck"]> & {
+    signal: AbortSignal;
+    onDifference: (difference: BalanceDifference) => void;
+  },
+): Promise<void> {
+  const { everyMs, addresses, signal, onDifference } = options;
+  const { clock, logger } = context;
+  while (!signal.aborted) {
+    await sleep(clock, everyMs, signal).catch(() => undefined);
+    try {
+      for (const difference of await findDifferences(context, addresses)) {
+        logger.error(difference, "A balance differs from what the token says");
+        onDifference(difference);
+      }
+    } catch (error) {
+      if (!(error instanceof RpcError) && !isDatabaseError(error)) throw error;
+      logger.warn({ chain: context.chain.name, error }, "Balances could not be compared");
+    }
+  }
+}
+
+/** Looks at those addresses of each token that moved last. */
+async function findDifferences(
+  { database, pool, tokens, chain }: ChainContext,
+  count: number,
+): Promise<BalanceDifference[]> {
+  const differences: BalanceDifference[] = [];
+  for (const token of tokens) {
+    const recent = await database.kysely
+      .selectFrom("indexer_transfers")
+      .select(["to_address"])
+      .where("token_id", "=", token.id)
+      .orderBy("position", "desc")
+      .limit(count)
+      .execute();
+    const addresses = new Set(recent.map(({ to_address }) => hexOfBytes(to_address)));
+    for (const address of addresses) {
+      const { gain, opening, block } = await readKnownBalance(database, { token, address });
+      // Without an opening there is nothing to compare with: it would be taken from the same answer.
+      if (opening === undefined || block === undefined) continue;
+      const indexed = wrapUint256(gain + opening);
+      const onChain = await readTokenBalance(pool, { token: token.address, address, block });
+      if (indexed === onChain) continue;
+      const { number } = block;
+      differences.push({
+        chain: chain.name,
+        token: token.token,
+        address,
+        block: number,
+        indexed,
+        onChain,
+      });
+    }
+  }
+  return differences;
+}

@@ -1,0 +1,92 @@
+import type { Dialect } from "@coinslot/storage";
+import type { Transaction } from "kysely";
+import { hexOfBytes } from "./bytes.ts";
+import type { IndexerSchema } from "./schema.ts";
+import { wrapUint256 } from "./wrap-uint256.ts";
+
+/** What each address gained, modulo 2^256, keyed by its 40 hex digits. */
+export type Gains = ReadonlyMap<string, bigint>;
+
+// One text per length of the list is prepared; PostgreSQL binds at most 65,535 values.
+const addressesPerStatement = 500;
+
+/** Adds gains to the balances of a token. Nobody else changes them: this transaction has the pen. */
+export async function addGains(
+  transaction: Transaction<IndexerSchema>,
+  dialect: Dialect,
+  { tokenId, gains }: { tokenId: number; gains: Gains },
+): Promise<void> {
+  const changed = [...gains].filter(([, gain]) => gain !== 0n);
+  for (let start = 0; start < changed.length; start += addressesPerStatement) {
+    const part = changed.slice(start, start + addressesPerStatement);
+    const before = await readAmounts(transaction, dialect, {
+      table: "indexer_balances",
+      tokenId,
+      addresses: part.map(([address]) => address),
+    });
+    const rows = part.map(([address, gain]) => ({
+      token_id: tokenId,
+      address: Buffer.from(address, "hex"),
+      amount: dialect.amount.encode(wrapUint256((before.get(address) ?? 0n) + gain)),
+    }));
+    await dialect.insertMany(transaction, "indexer_balances", rows, {
+      keys: ["token_id", "address"],
+      replace: ["amount"],
+    });
+  }
+}
+
+/**
+ * After gains from below what was the first indexed block: what an address had before it is less by as much. Whoever
+ * is about to write an opening that was found with the old gains learns by the revision that it is outdated.
+ */
+export async function lowerOpenings(
+  transaction: Transaction<IndexerSchema>,
+  dialect: Dialect,
+  { tokenId, gains }: { tokenId: number; gains: Gains },
+): Promise<void> {
+  await transaction
+    .updateTable("indexer_tokens")
+    .set((set) => ({ revision: set("revision", "+", 1) }))
+    .where("id", "=", tokenId)
+    .execute();
+  const addresses = [...gains.keys()];
+  for (let start = 0; start < addresses.length; start += addressesPerStatement) {
+    const before = await readAmounts(transaction, dialect, {
+      table: "indexer_openings",
+      tokenId,
+      addresses: addresses.slice(start, start + addressesPerStatement),
+    });
+    const rows = [...before].map(([address, opening]) => ({
+      token_id: tokenId,
+      address: Buffer.from(address, "hex"),
+      amount: dialect.amount.encode(wrapUint256(opening - (gains.get(address) ?? 0n))),
+    }));
+    await dialect.insertMany(transaction, "indexer_openings", rows, {
+      keys: ["token_id", "address"],
+      replace: ["amount"],
+    });
+  }
+}
+
+async function readAmounts(
+  transaction: Transaction<IndexerSchema>,
+  { amount }: Dialect,
+  from: {
+    table: "indexer_balances" | "indexer_openings";
+    tokenId: number;
+    addresses: readonly string[];
+  },
+): Promise<ReadonlyMap<string, bigint>> {
+  const rows = await transaction
+    .selectFrom(from.table)
+    .select(["address", "amount"])
+    .where("token_id", "=", from.tokenId)
+    .where(
+      "address",
+      "in",
+      from.addresses.map((address) => Buffer.from(address, "hex")),
+    )
+    .execute();
+  return new Map(rows.map((row) => [hexOfBytes(row.address).slice(2), amount.decode(row.amount)]));
+}

@@ -1,0 +1,80 @@
+import type { Kysely, Transaction } from "kysely";
+import type { KnownToken } from "./known-token.ts";
+import type { IndexerSchema } from "./schema.ts";
+
+/** Blocks `from` up to but not including `next`. */
+export interface BlockRange {
+  from: number;
+  next: number;
+}
+
+/** The indexed ranges of each token, ascending. */
+export async function readCoverage(
+  kysely: Kysely<IndexerSchema>,
+  tokens: readonly KnownToken[],
+): Promise<ReadonlyMap<number, readonly BlockRange[]>> {
+  const coverage = new Map<number, BlockRange[]>(tokens.map(({ id }) => [id, []]));
+  const rows = await kysely
+    .selectFrom("indexer_ranges")
+    .selectAll()
+    .where("token_id", "in", [...coverage.keys()])
+    .orderBy("from_block")
+    .execute();
+  for (const { token_id, from_block, next_block } of rows)
+    coverage.get(token_id)?.push({ from: from_block, next: next_block });
+  return coverage;
+}
+
+/** Notes that a range of a token is indexed; it becomes one with its neighbours. Returns whether others lie above it. */
+export async function coverRange(
+  transaction: Transaction<IndexerSchema>,
+  tokenId: number,
+  { from, next }: BlockRange,
+): Promise<{ isBelowOthers: boolean }> {
+  if (from >= next) return { isBelowOthers: false };
+  const rows = await transaction
+    .selectFrom("indexer_ranges")
+    .selectAll()
+    .where("token_id", "=", tokenId)
+    .execute();
+  const neighbours = rows.filter((row) => row.from_block <= next && row.next_block >= from);
+  if (neighbours.length > 0) {
+    await transaction
+      .deleteFrom("indexer_ranges")
+      .where("token_id", "=", tokenId)
+      .where(
+        "from_block",
+        "in",
+        neighbours.map((row) => row.from_block),
+      )
+      .execute();
+  }
+  await transaction
+    .insertInto("indexer_ranges")
+    .values({
+      token_id: tokenId,
+      from_block: Math.min(from, ...neighbours.map((row) => row.from_block)),
+      next_block: Math.max(next, ...neighbours.map((row) => row.next_block)),
+    })
+    .execute();
+  return { isBelowOthers: rows.some((row) => row.next_block > next) };
+}
+
+/** Notes that blocks above `block` are not indexed any more. */
+export async function uncoverAbove(
+  transaction: Transaction<IndexerSchema>,
+  tokenIds: readonly number[],
+  block: number,
+): Promise<void> {
+  await transaction
+    .deleteFrom("indexer_ranges")
+    .where("token_id", "in", tokenIds)
+    .where("from_block", ">", block)
+    .execute();
+  await transaction
+    .updateTable("indexer_ranges")
+    .set({ next_block: block + 1 })
+    .where("token_id", "in", tokenIds)
+    .where("next_block", ">", block + 1)
+    .execute();
+}

@@ -1,0 +1,59 @@
+import { type Database, isDatabaseError, type Lease, type Leases } from "@coinslot/storage";
+import { sql, type Transaction } from "kysely";
+import type { IndexerSchema } from "./schema.ts";
+
+/** Another process may write now: this one has slept through the end of its lease. */
+export class PenLostError extends Error {
+  override readonly name = "PenLostError";
+
+  constructor() {
+    super("Another process may be the writer now");
+  }
+}
+
+/** The right to write to a database of transfers. One process has it at a time. */
+export interface Pen {
+  /**
+   * Runs `work` in a transaction in which nobody else can take the pen, one after the other: so ids of events grow in
+   * the order of commits, and the lease is renewed in between. Rejects with a `PenLostError`, or a `DatabaseError`.
+   */
+  write<Result>(
+    work: (transaction: Transaction<IndexerSchema>) => Promise<Result>,
+  ): Promise<Result>;
+  /** Stays the holder for another `ttlMs`. */
+  renew(ttlMs: number): Promise<void>;
+  release(): Promise<void>;
+}
+
+export function createPen(
+  database: Database<IndexerSchema>,
+  { leases, lease }: { leases: Leases; lease: Lease },
+): Pen {
+  let queue: Promise<unknown> = Promise.resolve();
+
+  function inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
+    const result = queue.then(work);
+    queue = result.catch(() => undefined);
+    return result;
+  }
+
+  return {
+    write: (work) =>
+      inTurn(() =>
+        database.transaction(async (transaction) => {
+          const { rows } = await sql`select 1 where ${leases.guard(lease)}`.execute(transaction);
+          if (rows.length === 0) throw new PenLostError();
+          return work(transaction);
+        }),
+      ),
+    renew: (ttlMs) =>
+      inTurn(async () => {
+        if ((await leases.renew(lease, { ttlMs })) === undefined) throw new PenLostError();
+      }),
+    release: () =>
+      inTurn(() => leases.release(lease)).catch((error: unknown) => {
+        // It ends by itself.
+        if (!isDatabaseError(error)) throw error;
+      }),
+  };
+}

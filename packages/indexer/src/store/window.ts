@@ -1,0 +1,61 @@
+import type { Kysely, Transaction } from "kysely";
+import { bytesOfHex, hexOfBytes } from "./bytes.ts";
+import type { IndexerSchema } from "./schema.ts";
+
+/** A block by its number and its hash in lowercase. */
+export interface BlockId {
+  number: number;
+  hash: string;
+}
+
+/** The window of a chain, ascending. The first is its base; empty while the chain is in history. */
+export async function readWindow(
+  kysely: Kysely<IndexerSchema>,
+  chainId: number,
+): Promise<BlockId[]> {
+  const rows = await kysely
+    .selectFrom("indexer_window")
+    .select(["number", "hash"])
+    .where("chain_id", "=", chainId)
+    .orderBy("number")
+    .execute();
+  return rows.map(({ number, hash }) => ({ number, hash: hexOfBytes(hash) }));
+}
+
+export async function extendWindow(
+  transaction: Transaction<IndexerSchema>,
+  chainId: number,
+  blocks: readonly BlockId[],
+): Promise<void> {
+  await transaction
+    .insertInto("indexer_window")
+    .values(
+      blocks.map(({ number, hash }) => ({ chain_id: chainId, number, hash: bytesOfHex(hash) })),
+    )
+    .execute();
+}
+
+/** Lets go of what is below the newest final block, which stays as the base. */
+export async function raiseBase(
+  transaction: Transaction<IndexerSchema>,
+  chainId: number,
+  base: number,
+): Promise<void> {
+  await transaction
+    .deleteFrom("indexer_window")
+    .where("chain_id", "=", chainId)
+    .where("number", "<", base)
+    .execute();
+}
+
+export async function cutWindow(
+  transaction: Transaction<IndexerSchema>,
+  chainId: number,
+  { above }: { above: number },
+): Promise<void> {
+  await transaction
+    .deleteFrom("indexer_window")
+    .where("chain_id", "=", chainId)
+    .where("number", ">", above)
+    .execute();
+}

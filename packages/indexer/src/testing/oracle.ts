@@ -1,0 +1,116 @@
+import type { Devnet } from "@coinslot/devnet";
+import type { Database } from "@coinslot/storage";
+import { type Address, erc20Abi, type Hex, parseEventLogs } from "viem";
+import { expect } from "vitest";
+import type { Indexer } from "../indexer.ts";
+import { readIndexedTransfer, selectIndexedTransfers } from "../query/indexed-transfers.ts";
+import { bytesOfHex } from "../store/bytes.ts";
+import type { IndexerSchema } from "../store/schema.ts";
+
+/** A token of the chain under its name in the indexer. */
+export interface Watched {
+  blockchain: string;
+  token: string;
+  address: Address;
+}
+
+/** The transfers of a token as the node itself has them, read block by block and decoded by viem. */
+export async function scanChain(
+  { client }: Pick<Devnet, "client">,
+  { address }: Pick<Watched, "address">,
+  fromBlock = 0n,
+) {
+  const raw = await client.getLogs({ address, fromBlock, toBlock: "latest" });
+  const logs = parseEventLogs({ abi: erc20Abi, eventName: "Transfer", logs: raw });
+  return logs.map((log) => ({
+    blockNumber: Number(log.blockNumber),
+    blockHash: log.blockHash,
+    transactionHash: log.transactionHash,
+    transactionIndex: log.transactionIndex,
+    logIndex: log.logIndex,
+    from: lower(log.args.from),
+    to: lower(log.args.to),
+    amount: log.args.value,
+  }));
+}
+
+/** The transfers of a token as stored, in their order. */
+export async function readStored(indexer: Indexer, watched: Watched) {
+  const database = await indexer.database();
+  const token = await findToken(database, watched);
+  const rows = await selectIndexedTransfers(database, token).orderBy("transfer.position").execute();
+  return rows.map((row) => {
+    const transfer = readIndexedTransfer(row, { token, dialect: database.dialect });
+    const { blockNumber, blockHash, transactionHash, transactionIndex, logIndex } = transfer;
+    const { from, to, amount } = transfer;
+    return {
+      blockNumber,
+      blockHash,
+      transactionHash,
+      transactionIndex,
+      logIndex,
+      from,
+      to,
+      amount,
+    };
+  });
+}
+
+async function findToken(database: Database<IndexerSchema>, watched: Watched) {
+  const row = await database.kysely
+    .selectFrom("indexer_tokens")
+    .select(["id", "chain_id"])
+    .where("address", "=", bytesOfHex(watched.address))
+    .executeTakeFirstOrThrow();
+  return {
+    ...watched,
+    address: lower(watched.address),
+    id: row.id,
+    chainId: row.chain_id,
+    startBlock: 0,
+  };
+}
+
+/**
+ * The rule for every test: what is stored is what a fresh scan of the chain finds, and every balance is what the
+ * token says. Waits until the indexer has had the time to get there.
+ */
+export async function expectExact(
+  indexer: Indexer,
+  devnet: Devnet,
+  watched: Watched,
+  { fromBlock = 0n, timeoutMs = 20_000 } = {},
+): Promise<void> {
+  await expect
+    .poll(
+      async () => {
+        const { chains } = await indexer.status();
+        const chain = chains.find(({ name }) => name === watched.blockchain);
+        const indexedTo = chain?.tokens.find(({ name }) => name === watched.token)?.indexedTo;
+        return indexedTo === Number(await devnet.client.getBlockNumber());
+      },
+      { timeout: timeoutMs, interval: 20 },
+    )
+    .toBe(true);
+  const onChain = await scanChain(devnet, watched, fromBlock);
+  await expect
+    .poll(() => readStored(indexer, watched), { timeout: timeoutMs, interval: 50 })
+    .toEqual(onChain);
+  const addresses = [...new Set(onChain.flatMap(({ from, to }) => [from, to]))];
+  for (const address of addresses.slice(0, 50)) {
+    if (/^0x0{40}$/.test(address)) continue;
+    const balance = await devnet.client.readContract({
+      address: watched.address,
+      abi: erc20Abi,
+      functionName: "balanceOf",
+      args: [address],
+    });
+    expect(await indexer.readBalance({ ...watched, address }), `balance of ${address}`).toBe(
+      balance,
+    );
+  }
+}
+
+function lower(hex: Hex): Hex {
+  return `0x${hex.slice(2).toLowerCase()}`;
+}

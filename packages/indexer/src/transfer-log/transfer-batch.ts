@@ -1,0 +1,124 @@
+import type { Dialect } from "@coinslot/storage";
+import type { Insertable } from "kysely";
+import { bytesOfHex } from "../store/bytes.ts";
+import type { KnownToken } from "../store/known-token.ts";
+import { blockOfPosition } from "../store/position.ts";
+import type { IndexerSchema } from "../store/schema.ts";
+import { wrapUint256 } from "../store/wrap-uint256.ts";
+import { decodeTransferLog, type TransferLog } from "./decode-transfer-log.ts";
+
+export type TransferInsert = Insertable<IndexerSchema["indexer_transfers"]>;
+
+export interface BatchBlock {
+  hash: string;
+  /** Undefined where the node did not put it into its logs; to be asked for. */
+  timestampMs: number | undefined;
+}
+
+/** The transfers of some blocks, ready to be written. */
+export interface TransferBatch {
+  /** In the order of their positions for each token. */
+  readonly rows: readonly TransferInsert[];
+  /** The blocks of the rows. */
+  readonly blocks: Map<number, BatchBlock>;
+  /** What each address gained, modulo 2^256: token id, then the address as 40 hex digits. */
+  readonly gains: ReadonlyMap<number, ReadonlyMap<string, bigint>>;
+  /** The newest transfer, as the node told it. */
+  readonly last: TransferLog | undefined;
+  /** What no node should have answered. None of it is among the rows. */
+  readonly oddities: readonly string[];
+}
+
+/** What was asked for. */
+export interface BatchQuestion {
+  tokens: readonly KnownToken[];
+  fromBlock: number;
+  toBlock: number;
+  /** Where the question named one block by its hash. */
+  blockHash?: string;
+}
+
+/**
+ * Reads the answers to `eth_getLogs`. Logs that do not fit the question are left out and told in `oddities`: another
+ * address or block, topics or data that are no ERC-20 transfer, a log twice, one that a reorganisation removed, one
+ * block with two hashes. It is for the caller to ask again; a node may also be right, for tokens exist that emit
+ * a `Transfer` of another form.
+ */
+export function createTransferBatch(
+  answer: unknown,
+  { tokens, fromBlock, toBlock, blockHash }: BatchQuestion,
+  { amount }: Pick<Dialect, "amount">,
+): TransferBatch {
+  const rows: TransferInsert[] = [];
+  const blocks = new Map<number, BatchBlock>();
+  const gains = new Map<number, Map<string, bigint>>();
+  const oddities: string[] = [];
+  const byAddress = new Map(tokens.map((token) => [token.address as string, token]));
+
+  const logs: TransferLog[] = [];
+  for (const value of Array.isArray(answer) ? answer : []) {
+    const log = decodeTransferLog(value);
+    if (typeof log === "string") oddities.push(log);
+    else logs.push(log);
+  }
+  if (!Array.isArray(answer)) oddities.push("no list of logs");
+  if (!isAscending(logs)) logs.sort((a, b) => a.position - b.position);
+
+  let previous: TransferLog | undefined;
+  let last: TransferLog | undefined;
+  const lastOfToken = new Map<number, { log: TransferLog; transferIndex: number }>();
+  for (const log of logs) {
+    const token = byAddress.get(log.address);
+    const number = blockOfPosition(log.position);
+    const block = blocks.get(number);
+    if (token === undefined) oddities.push(`a log of ${log.address}`);
+    else if (number < fromBlock || number > toBlock) oddities.push(`a log of block ${number}`);
+    else if (log.position === previous?.position) oddities.push("a log twice");
+    else if (log.blockHash !== (block?.hash ?? blockHash ?? log.blockHash))
+      oddities.push(`block ${number} with another hash`);
+    else if (number >= token.startBlock) add(token, log, number, block);
+    previous = log;
+  }
+
+  function add(token: KnownToken, log: TransferLog, number: number, block: BatchBlock | undefined) {
+    if (block === undefined)
+      blocks.set(number, { hash: log.blockHash, timestampMs: log.timestampMs });
+    const before = lastOfToken.get(token.id);
+    const isSameTransaction =
+      before?.log.transactionIndex === log.transactionIndex &&
+      blockOfPosition(before.log.position) === number;
+    const transferIndex = isSameTransaction ? before.transferIndex + 1 : 0;
+    lastOfToken.set(token.id, { log, transferIndex });
+    rows.push({
+      token_id: token.id,
+      position: log.position,
+      transaction_index: log.transactionIndex,
+      transfer_index: transferIndex,
+      transaction_hash: bytesOfHex(log.transactionHash),
+      from_address: Buffer.from(log.from, "hex"),
+      to_address: Buffer.from(log.to, "hex"),
+      amount: amount.encode(log.amount),
+    });
+    let ofToken = gains.get(token.id);
+    if (ofToken === undefined) {
+      ofToken = new Map();
+      gains.set(token.id, ofToken);
+    }
+    // In this order a transfer to oneself comes out even.
+    ofToken.set(log.from, wrapUint256((ofToken.get(log.from) ?? 0n) - log.amount));
+    ofToken.set(log.to, wrapUint256((ofToken.get(log.to) ?? 0n) + log.amount));
+    last = log;
+  }
+
+  return { rows, blocks, gains, last, oddities };
+}
+
+function isAscending(logs: readonly TransferLog[]): boolean {
+  for (let index = 1; index < logs.length; index++) {
+    const [before, after] = [logs[index - 1], logs[index]];
+    if (before !== undefined && after !== undefined && before.position > after.position) {
+      return false;
+    }
+  }
+  return true;
+}
