@@ -102,7 +102,14 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   await ledger.beatHeart();
   const { times, checkpoint } = settings;
   const readings = createReadingCache({ freshMs: 1_000, now: () => clock.now() });
-  const board = await createOutcomeBoard({ ledger, clock, logger, emit, pollMs: times.sweepMs });
+  const board = await createOutcomeBoard({
+    ledger,
+    clock,
+    logger,
+    metrics,
+    emit,
+    pollMs: times.sweepMs,
+  });
   const context: SettlementContext = {
     ledger,
     board,
@@ -138,6 +145,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     verifier,
     wake: ({ network }) => settlements.get(network)?.wake(),
     timeoutMs: settings.settleTimeoutMs,
+    mostAnswerBytes: settings.mostAnswerBytes,
   });
   const housekeeping = keepHouse({ context, heartbeatLeaseMs: settings.heartbeatLeaseMs });
 

@@ -9,28 +9,24 @@ export interface KnownBlock {
   hash: Hex;
 }
 
-/** The blocks that hold payments or transactions which are not final, up to a height. */
+/** The blocks that hold payments or transactions which are not final. */
 export async function findBlocks(options: {
   db: Kysely<LedgerSchema>;
   network: Network;
-  upTo?: bigint | undefined;
 }): Promise<KnownBlock[]> {
-  const { db, network, upTo } = options;
-  const highest = upTo === undefined ? Number.MAX_SAFE_INTEGER : Number(upTo);
+  const { db, network } = options;
   const rows = await db
     .selectFrom("payments")
     .select(["block_number", "block_hash"])
     .where("network", "=", network)
     .where("state", "=", is("confirmed"))
     .where("final_at", "is", null)
-    .where("block_number", "<=", highest)
     .union(
       db
         .selectFrom("transactions")
         .select(["block_number", "block_hash"])
         .where("network", "=", network)
-        .where("state", "=", is("settled"))
-        .where("block_number", "<=", highest),
+        .where("state", "=", is("settled")),
     )
     .execute();
   return rows.flatMap(({ block_number, block_hash }) =>

@@ -119,7 +119,7 @@ export interface Ledger {
     limit: number;
   }): Promise<OrderedPayment[]>;
   closePayments(ids: readonly string[]): Promise<void>;
-  findBlocks(options: { network: Network; upTo?: bigint | undefined }): Promise<KnownBlock[]>;
+  findBlocks(options: { network: Network }): Promise<KnownBlock[]>;
   undoBlocks(options: { network: Network; blockHashes: readonly Hex[] }): Promise<UndonePayment[]>;
   finaliseBlocks(options: { network: Network; blockHashes: readonly Hex[] }): Promise<string[]>;
 

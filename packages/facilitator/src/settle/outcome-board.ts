@@ -3,6 +3,7 @@ import type { Hex } from "@coinslot/protocol";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { LedgerPayment } from "../ledger/ledger-payment.ts";
 import type { Logger } from "../logger.ts";
+import type { SettlementMetrics } from "./metrics.ts";
 import type { SettlementEvent } from "./settlement-event.ts";
 import { createSingleFlight } from "./single-flight.ts";
 
@@ -10,6 +11,7 @@ export interface OutcomeBoardOptions {
   ledger: Ledger;
   clock: Clock;
   logger: Logger;
+  metrics: SettlementMetrics;
   emit: (event: SettlementEvent) => void;
   /** How often to look for outcomes that nobody told; messages between processes may get lost. */
   pollMs: number;
@@ -37,7 +39,7 @@ const idsPerMessage = 200;
 
 /** Creates the board of one process. */
 export async function createOutcomeBoard(options: OutcomeBoardOptions): Promise<OutcomeBoard> {
-  const { ledger, clock, logger, emit, pollMs } = options;
+  const { ledger, clock, logger, metrics, emit, pollMs } = options;
   const waiters = new Map<string, Set<(payment: LedgerPayment) => void>>();
   const followed = new Set<string>();
   let changed = new Set<string>();
@@ -88,7 +90,19 @@ export async function createOutcomeBoard(options: OutcomeBoardOptions): Promise<
   }
 
   function announce(payment: LedgerPayment): void {
-    const { authorization, inclusion, reason } = payment;
+    const { authorization, inclusion, reason, state } = payment;
+    const { network } = authorization;
+    metrics.outcomes.inc({ network, outcome: state });
+    logger.info(
+      {
+        payment: payment.id,
+        ...authorization,
+        state,
+        reason,
+        transaction: inclusion?.transactionHash,
+      },
+      "payment outcome",
+    );
     if (payment.state === "confirmed" && inclusion) {
       const { transactionHash } = inclusion;
       emit({ type: "settle_completed", authorization, transactionHash });

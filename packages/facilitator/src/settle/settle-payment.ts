@@ -28,6 +28,8 @@ export interface SettlePaymentOptions {
   wake: (payment: Payment) => void;
   /** How long to wait for an outcome until the answer is "pending". */
   timeoutMs: number;
+  /** A larger answer is not kept: the payment settles, and can be resumed without it. */
+  mostAnswerBytes: number;
 }
 
 /** Settles payments, and answers what came of them. */
@@ -45,7 +47,7 @@ const settleFingerprint = "settle";
 
 /** Creates what settles payments by way of the ledger's queue. */
 export function createPaymentSettler(options: SettlePaymentOptions): PaymentSettler {
-  const { context, verifier, wake, timeoutMs } = options;
+  const { context, verifier, wake, timeoutMs, mostAnswerBytes } = options;
   const { ledger, board, readings, checkpoint, metrics } = context;
 
   /** The caller holds a reservation since before its handler ran, or took one up again. */
@@ -59,7 +61,7 @@ export function createPaymentSettler(options: SettlePaymentOptions): PaymentSett
       payer: payment.id.payer,
       order: orderOf(payment),
       isAlone: readings.recall(payment.id)?.payerHasCode,
-      answer,
+      answer: answer && answer.sealed.length <= mostAnswerBytes ? answer : undefined,
     });
     if (queued === undefined) {
       // Its owner was silent for too long, and somebody else has the payment now.

@@ -25,6 +25,8 @@ export interface BlockWatch {
 
 /** Payments looked at in one round. */
 const mostAtOnce = 500;
+/** More than any depth at which payments are not final. */
+const mostStanding = 2_000;
 
 /**
  * Follows what has an outcome until it is final: takes back what stood in a block that left the
@@ -40,14 +42,15 @@ export function startBlockWatch(options: BlockWatchOptions): BlockWatch {
   /** Up to where failed payments have been looked for; a reorganisation sets it back. */
   const searchedTo = new Map<string, bigint>();
   let left: Hex[] = [];
-  let mustCompareAll = true;
+  /** Blocks that are known to stand on the chain. A block that came and went between two looks is not. */
+  const standing = new Set<Hex>();
 
   const working = createSingleFlight(async () => {
     if (lease === undefined) return;
     try {
       await followChain();
     } catch (error) {
-      mustCompareAll = true;
+      standing.clear();
       logger.warn(
         { err: error, network: network.network },
         "the chain could not be followed; it is tried again",
@@ -63,7 +66,7 @@ export function startBlockWatch(options: BlockWatchOptions): BlockWatch {
     logger,
     onChange(next) {
       lease = next;
-      mustCompareAll = true;
+      standing.clear();
       if (next) working.trigger();
     },
   });
@@ -71,15 +74,23 @@ export function startBlockWatch(options: BlockWatchOptions): BlockWatch {
 
   function onBlock(event: BlockEvent): void {
     if (event.type === "reorganised") {
+      for (const { hash } of event.left) standing.delete(hash);
       left.push(...event.left.map(({ hash }) => hash));
       const [lowest] = event.left;
       for (const [id, height] of searchedTo) {
         if (lowest && height >= lowest.number) searchedTo.set(id, lowest.number - 1n);
       }
     }
+    if (event.type === "advanced" || event.type === "reorganised") {
+      for (const { hash } of event.entered) standing.add(hash);
+    }
     if (event.type === "reset" || event.type === "reachable") {
-      mustCompareAll = true;
+      standing.clear();
       searchedTo.clear();
+    }
+    for (const oldest of standing) {
+      if (standing.size <= mostStanding) break;
+      standing.delete(oldest);
     }
     working.trigger();
   }
@@ -89,14 +100,17 @@ export function startBlockWatch(options: BlockWatchOptions): BlockWatch {
     const gone = left;
     left = [];
     await undo(gone);
-    if (mustCompareAll) {
-      mustCompareAll = false;
-      const { absent } = await compare(await ledger.findBlocks({ network: network.network }));
+    const known = await ledger.findBlocks({ network: network.network });
+    const unseen = known.filter(({ hash, number }) => !standing.has(hash) && number <= head.number);
+    if (unseen.length > 0) {
+      const { present, absent } = await compare(unseen);
+      for (const hash of present) standing.add(hash);
       await undo(absent);
     }
     const finalHeight = head.number - BigInt(finalAfter);
-    const deep = await ledger.findBlocks({ network: network.network, upTo: finalHeight });
+    const deep = known.filter(({ number }) => number <= finalHeight);
     if (deep.length > 0) {
+      // Final is for ever: what was heard is not enough, the chain is asked.
       const { present, absent } = await compare(deep);
       await undo(absent);
       await ledger.finaliseBlocks({ network: network.network, blockHashes: present });

@@ -1,0 +1,149 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { engines, type SettlingDevnet, startSettlingDevnet } from "../testing/settling-devnet.ts";
+import type { CheckpointName } from "./settlement-context.ts";
+
+type Paid = Awaited<ReturnType<SettlingDevnet["pay"]>>;
+
+let settling: SettlingDevnet | undefined;
+
+afterEach(async () => {
+  await settling?.stop();
+  settling = undefined;
+});
+
+const program = fileURLToPath(new URL("../testing/settle-in-child.ts", import.meta.url));
+const soon = { heartbeatLeaseSeconds: 1.5, times: { leaseMs: 1_500, sweepMs: 200, resendMs: 300 } };
+
+/** Settles in a process of its own; resolves to how that ended. */
+async function settleInChild(
+  { devnet, ledger }: SettlingDevnet,
+  payments: readonly Paid[],
+  dieAt?: CheckpointName,
+): Promise<{ signal: string | null; output: string }> {
+  const task = {
+    network: devnet.network,
+    rpcUrl: devnet.rpcUrl,
+    privateKey: devnet.accounts.relayer.privateKey,
+    ledger: ledger.url,
+    dieAt,
+    payments: payments.map(({ paymentPayload, paymentRequirements }) => ({
+      paymentPayload,
+      paymentRequirements,
+    })),
+  };
+  const child = spawn(
+    process.execPath,
+    ["--conditions=source", "--import", "tsx", program, JSON.stringify(task)],
+    { stdio: ["ignore", "pipe", "inherit"] },
+  );
+  let output = "";
+  child.stdout.on("data", (chunk) => {
+    output += String(chunk);
+  });
+  const ended: unknown[] = await once(child, "close");
+  return { signal: typeof ended[1] === "string" ? ended[1] : null, output };
+}
+
+/** What must have become of payments whose process died at a place, when nothing is asked again. */
+const places: readonly [CheckpointName, "released" | "confirmed"][] = [
+  ["queued", "released"],
+  ["signed", "released"],
+  ["stored", "confirmed"],
+  ["broadcast", "confirmed"],
+  ["included", "confirmed"],
+  ["recorded", "confirmed"],
+];
+
+describe.each(engines)("a process that is killed, on %s", (engine) => {
+  it.each(places)("after %s: its payments end as %s, and are paid once", async (place, state) => {
+    settling = await startSettlingDevnet(engine);
+    const { devnet, start, pay, balanceOf } = settling;
+    const payments = await Promise.all([pay(), pay(), pay()]);
+    const { signal } = await settleInChild(settling, payments, place);
+    expect(signal).toBe("SIGKILL");
+
+    const next = await start(soon);
+    await vi.waitFor(
+      async () => {
+        const { payments: known } = await next.payments.list();
+        expect(known.map((payment) => payment.state)).toEqual([state, state, state]);
+      },
+      { timeout: 15_000, interval: 100 },
+    );
+    // Whoever asks again, once the dead process's hold is over, is served, and pays nothing more.
+    await Promise.all(
+      payments.map(({ paymentPayload, paymentRequirements }) =>
+        vi.waitFor(
+          async () => {
+            const settled = await next.settle(paymentPayload, paymentRequirements);
+            expect(settled).toMatchObject({ success: true });
+          },
+          { timeout: 10_000, interval: 200 },
+        ),
+      ),
+    );
+    expect(await balanceOf(devnet.accounts.seller.address)).toBe(3_000n);
+  });
+});
+
+describe("processes on one PostgreSQL", () => {
+  it("settle together with one relayer, without a collision", async () => {
+    settling = await startSettlingDevnet("postgres");
+    const { devnet, start, pay, balanceOf } = settling;
+    const facilitators = await Promise.all([start(), start(), start(), start()]);
+    const payments = await Promise.all(Array.from({ length: 80 }, () => pay()));
+    const settled = await Promise.all(
+      payments.map(({ paymentPayload, paymentRequirements }, index) =>
+        facilitators[index % 4]?.settle(paymentPayload, paymentRequirements),
+      ),
+    );
+    expect(settled.filter((response) => response?.success)).toHaveLength(80);
+    expect(await balanceOf(devnet.accounts.seller.address)).toBe(80_000n);
+  });
+
+  it("serve one authorization once, whichever of them it is brought to", async () => {
+    settling = await startSettlingDevnet("postgres");
+    const { devnet, start, pay, balanceOf } = settling;
+    const facilitators = await Promise.all([start(), start(), start(), start()]);
+    const { paymentPayload, paymentRequirements } = await pay();
+    const settled = await Promise.all(
+      facilitators.map((facilitator) => facilitator.settle(paymentPayload, paymentRequirements)),
+    );
+    expect(settled.filter(({ success }) => success)).toHaveLength(1);
+    const others = settled.filter(({ success }) => !success);
+    expect(others.map(({ errorReason }) => errorReason)).toEqual(
+      Array(3).fill("duplicate_settlement"),
+    );
+    expect(await balanceOf(devnet.accounts.seller.address)).toBe(1_000n);
+  });
+
+  it("survive the death of the one that held the relayer", async () => {
+    settling = await startSettlingDevnet("postgres");
+    const { devnet, start, pay, balanceOf } = settling;
+    const dying = settleInChild(settling, [await pay()], "stored");
+    expect((await dying).signal).toBe("SIGKILL");
+    const [one, two] = await Promise.all([start(soon), start(soon)]);
+    const payments = await Promise.all(Array.from({ length: 20 }, () => pay()));
+    const settled = await Promise.all(
+      payments.map(({ paymentPayload, paymentRequirements }, index) =>
+        (index % 2 ? one : two).settle(paymentPayload, paymentRequirements),
+      ),
+    );
+    expect(settled.filter(({ success }) => success)).toHaveLength(20);
+    await vi.waitFor(
+      async () => expect(await balanceOf(devnet.accounts.seller.address)).toBe(21_000n),
+      { timeout: 10_000, interval: 100 },
+    );
+  });
+});
+
+describe("a second process on one SQLite file", () => {
+  it("is refused in words that say what to do", async () => {
+    settling = await startSettlingDevnet("sqlite");
+    await settling.start();
+    await expect(settling.start()).rejects.toThrow(/Another process works on .*PostgreSQL/s);
+  });
+});

@@ -1,0 +1,64 @@
+import { z } from "zod";
+import { createFacilitator } from "../create-facilitator.ts";
+import type { CheckpointName } from "../settle/settlement-context.ts";
+
+/** What the program is told: everything as one JSON argument. */
+const taskSchema = z.object({
+  network: z.templateLiteral(["eip155:", z.number()]),
+  rpcUrl: z.string(),
+  privateKey: z.string(),
+  ledger: z.string(),
+  /** Where the process is killed; without it, it settles and says so. */
+  dieAt: z.string().optional(),
+  payments: z.array(
+    z.object({ paymentPayload: z.looseObject({}), paymentRequirements: z.looseObject({}) }),
+  ),
+});
+
+/** A program that settles payments, and may be killed at a named place as by SIGKILL. */
+async function main(argument: string): Promise<void> {
+  const task = taskSchema.parse(JSON.parse(argument));
+  const facilitator = createFacilitator({
+    networks: [
+      {
+        network: task.network,
+        rpcUrls: [task.rpcUrl],
+        relayer: { privateKey: task.privateKey },
+      },
+    ],
+    ledger: task.ledger,
+    heartbeatLeaseSeconds: 1.5,
+    times: { leaseMs: 1_500 },
+    async checkpoint(name: CheckpointName) {
+      if (name !== task.dieAt) return;
+      process.kill(process.pid, "SIGKILL");
+      // Nothing after this place may run while the signal is on its way.
+      await new Promise(() => undefined);
+    },
+  });
+  await facilitator.ready();
+  const results = await Promise.all(
+    task.payments.map(({ paymentPayload, paymentRequirements }) =>
+      facilitator.settle(
+        payloadSchema.parse(paymentPayload),
+        requirementsSchema.parse(paymentRequirements),
+      ),
+    ),
+  );
+  console.log(JSON.stringify(results.map(({ success }) => success)));
+  await facilitator.close();
+}
+
+const payloadSchema = z.looseObject({
+  x402Version: z.number(),
+  payload: z.record(z.string(), z.unknown()),
+});
+const requirementsSchema = z.looseObject({
+  scheme: z.string(),
+  network: z.string(),
+  asset: z.string(),
+  payTo: z.string(),
+  maxTimeoutSeconds: z.number(),
+});
+
+await main(process.argv[2] ?? "");
