@@ -2,6 +2,7 @@
 //   pnpm bench                  everything
 //   pnpm bench verify settle    some scenarios
 import { http } from "./scenarios/http.ts";
+import { indexing, indexingQueries } from "./scenarios/indexing.ts";
 import { settle } from "./scenarios/settle.ts";
 import { settleInBlocks } from "./scenarios/settle-in-blocks.ts";
 import { verify } from "./scenarios/verify.ts";
@@ -13,6 +14,8 @@ const scenarios: Record<string, () => Promise<Figure[]>> = {
   "settle-postgres": () => settle("postgres"),
   blocks: settleInBlocks,
   http,
+  indexing,
+  "indexing-queries": indexingQueries,
 };
 
 const names = process.argv.length > 2 ? process.argv.slice(2) : Object.keys(scenarios);

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import {
   type Clock,
   createRpcPool,
+  type Fetch,
   RpcNotReadyError,
   type RpcPool,
   type RpcPoolEvent,
@@ -45,6 +46,8 @@ export type IndexerOptions = IndexerConfigurationInput & {
   /** What the spot check found. */
   onBalanceDifference?: ((difference: BalanceDifference) => void) | undefined;
   clock?: Clock | undefined;
+  /** How RPC requests are sent. Default: the platform's. */
+  fetch?: Fetch | undefined;
 };
 
 /** One chain of this process. */
@@ -70,6 +73,7 @@ export function createIndexer(options: IndexerOptions): Indexer {
     onRpcEvent,
     onBalanceDifference,
     clock = systemClock,
+    fetch,
     ...input
   } = options;
   const configuration = readConfiguration(input);
@@ -82,6 +86,7 @@ export function createIndexer(options: IndexerOptions): Indexer {
         timeoutMs: chain.requestTimeoutMs,
         clock,
         ...(chain.callsPerSecond !== undefined && { callsPerSecond: chain.callsPerSecond }),
+        ...(fetch !== undefined && { fetch }),
         onEvent: (event) => onRpcEvent?.({ ...event, chain: chain.name }),
       }),
       progress: createProgress({ chain: chain.name, logger, clock, terminal }),

@@ -1,0 +1,54 @@
+// An indexer in a process of its own, started on an empty database and an existing chain. Says what it took once every
+// transfer is stored.
+import { createIndexer, devnetChain } from "@coinslot/indexer";
+
+/** What the parent hands over in the environment variable `INDEXER`. */
+export interface IndexerProcessOptions {
+  rpcUrl: string;
+  database: string;
+  /** How many transfers there are. */
+  transfers: number;
+}
+
+/** What the process says at its end. */
+export interface IndexerRun {
+  seconds: number;
+  requests: number;
+  /** Most memory that the process was seen to hold. */
+  peakBytes: number;
+  stored: number;
+}
+
+const options: IndexerProcessOptions = JSON.parse(process.env.INDEXER ?? "");
+let requests = 0;
+let peakBytes = 0;
+const sampling = setInterval(() => {
+  peakBytes = Math.max(peakBytes, process.memoryUsage().rss);
+}, 20);
+
+const indexer = createIndexer({
+  chains: [devnetChain({ rpcUrls: [options.rpcUrl] })],
+  database: options.database,
+  fetch(url, init) {
+    requests += 1;
+    return fetch(url, init);
+  },
+});
+const startedAt = performance.now();
+await indexer.start();
+while (!(await isDone())) await new Promise((resolve) => setTimeout(resolve, 20));
+const seconds = (performance.now() - startedAt) / 1000;
+const database = await indexer.database();
+const { stored } = await database.kysely
+  .selectFrom("indexer_transfers")
+  .select(({ fn }) => fn.countAll<number>().as("stored"))
+  .executeTakeFirstOrThrow();
+clearInterval(sampling);
+await indexer.close();
+process.send?.({ seconds, requests, peakBytes, stored } satisfies IndexerRun);
+process.disconnect();
+
+async function isDone(): Promise<boolean> {
+  const [chain] = (await indexer.status()).chains;
+  return chain?.state === "live" && chain.lagBlocks === 0;
+}
