@@ -5,6 +5,7 @@ import {
   supportedSchema,
 } from "@coinslot/protocol";
 import type { NextFunction, Request, Response } from "express";
+import type { Endings } from "./end-reservation.ts";
 import {
   type FacilitatorSource,
   facilitatorFromEnvironment,
@@ -52,6 +53,7 @@ export function createGate(config: {
 
   const { legacyNetworkNames, onError, now } = settings;
   const writeOffer = createPaymentRequiredAnswers();
+  const endings: Endings = new Map();
   const readiness = createReadiness({
     load: source.load,
     routes,
@@ -65,7 +67,7 @@ export function createGate(config: {
       const makeOffer = prepared?.offers.get(route);
       if (prepared === undefined || makeOffer === undefined) return undefined;
       const { facilitator } = prepared;
-      return { ...visit, settings, facilitator, route, makeOffer, writeOffer };
+      return { ...visit, settings, facilitator, endings, route, makeOffer, writeOffer };
     },
     ready: readiness.ready,
     close: source.close,

@@ -3,7 +3,7 @@ import type { NextFunction, Request, Response } from "express";
 import { answerPaymentRequired, answerRefusal, answerUnpaid, answerUnsettled } from "./answer.ts";
 import { createAnswerSeal } from "./answer-seal.ts";
 import { askFacilitator } from "./ask-facilitator.ts";
-import { releaseSale } from "./end-reservation.ts";
+import { releaseSale, whenEnded } from "./end-reservation.ts";
 import { fingerprintOf } from "./fingerprint.ts";
 import { createGate, type Gate } from "./gate.ts";
 import { handOver, handOverKept, handOverStream } from "./hand-over.ts";
@@ -167,6 +167,7 @@ type Admission = Reserved | { state: "refused"; reason: string };
 /** Ledger, chain, reservation. A payment that is resumed was checked before it went to the chain. */
 async function admit(order: Order, request: ReservationRequest): Promise<Admission> {
   const { facilitator, payload, requirements, payment } = order;
+  await whenEnded(order.endings, request.id);
   const found = await facilitator.lookUp(request);
   if (found.state !== "free" && found.state !== "resumable") return found;
   const isNew = found.state === "free";

@@ -6,6 +6,7 @@ import type {
 } from "@coinslot/protocol";
 import type { NextFunction, Request, Response } from "express";
 import type { AnswerSeal } from "./answer-seal.ts";
+import type { Endings } from "./end-reservation.ts";
 import type { Purchase } from "./match-requirements.ts";
 import type { MakeOffer, Offer } from "./offer.ts";
 import type { PaymentRequiredAnswer } from "./payment-required-answer.ts";
@@ -16,6 +17,7 @@ import type { Settings } from "./settings.ts";
 export interface Visit {
   settings: Settings;
   facilitator: ReservingFacilitator;
+  endings: Endings;
   route: Route;
   makeOffer: MakeOffer;
   writeOffer(options: {

@@ -1,0 +1,258 @@
+import { type Devnet, startDevnet } from "@coinslot/devnet";
+import { createFacilitator } from "@coinslot/facilitator";
+import {
+  type Address,
+  decodeReceipt,
+  eip3009Abi,
+  type Facilitator,
+  headerName,
+} from "@coinslot/protocol";
+import express, { type Express } from "express";
+import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { type PaymentRoutes, paymentMiddleware } from "./index.ts";
+import { type Buyer, createBuyer } from "./testing/buyer.ts";
+import { expressVersions } from "./testing/express-versions.ts";
+import { type Listening, listen } from "./testing/listen.ts";
+import { createReferenceFacilitator } from "./testing/reference-facilitator.ts";
+
+const price = 1000n;
+let devnet: Devnet;
+const opened: (() => Promise<void>)[] = [];
+
+beforeAll(async () => {
+  devnet = await startDevnet();
+});
+
+afterEach(async () => {
+  for (const close of opened.splice(0).reverse()) await close();
+});
+
+afterAll(async () => {
+  await devnet?.stop();
+});
+
+function balanceOf(account: Address): Promise<bigint> {
+  return devnet.client.readContract({
+    address: devnet.token,
+    abi: eip3009Abi,
+    functionName: "balanceOf",
+    args: [account],
+  });
+}
+
+/** A recipient that nobody else is paid at. */
+function freshAddress(): Address {
+  return privateKeyToAccount(generatePrivateKey()).address;
+}
+
+async function fundedBuyer(amount = price): Promise<Buyer> {
+  const buyer = createBuyer();
+  await devnet.mint({ to: buyer.account.address, amount });
+  return buyer;
+}
+
+function routesFor(payTo: Address): PaymentRoutes {
+  const accepts = {
+    scheme: "exact",
+    network: devnet.network,
+    payTo,
+    price: {
+      amount: price.toString(),
+      asset: devnet.token,
+      extra: { name: "USDT0", version: "1", decimals: 6 },
+    },
+  } as const;
+  return { "GET /paid": { accepts }, "GET /upfront": { accepts, paymentFlow: "upfront" } };
+}
+
+function ownFacilitator() {
+  const facilitator = createFacilitator({
+    networks: [
+      { network: devnet.network, rpcUrls: [devnet.rpcUrl], relayer: devnet.accounts.relayer },
+    ],
+    ledger: "sqlite::memory:",
+  });
+  opened.push(() => facilitator.close());
+  return facilitator;
+}
+
+async function open(config: {
+  app?: Express;
+  facilitator: Facilitator;
+  handler?: express.RequestHandler;
+}): Promise<Listening & { payTo: Address; runs(): number }> {
+  const { app = express(), facilitator, handler } = config;
+  const payTo = freshAddress();
+  let runs = 0;
+  const gate = paymentMiddleware(routesFor(payTo), facilitator);
+  app.use(gate);
+  app.get(["/paid", "/upfront"], (request, response, next) => {
+    runs += 1;
+    if (handler === undefined) response.json({ content: "secret" });
+    else return handler(request, response, next);
+  });
+  await gate.ready();
+  const listening = await listen(app);
+  opened.push(listening.close);
+  return { ...listening, payTo, runs: () => runs };
+}
+
+describe.each(expressVersions)("on $name, with our facilitator", ({ express: expressModule }) => {
+  it.each([
+    ["/paid", 1],
+    ["/paid", 2],
+    ["/upfront", 1],
+    ["/upfront", 2],
+  ] as const)("%s moves the money in version %i", async (path, version) => {
+    const shop = await open({ app: expressModule(), facilitator: ownFacilitator() });
+    const buyer = await fundedBuyer();
+    const { headers } = await buyer.payFor(`${shop.url}${path}`, { version });
+    const answer = await fetch(`${shop.url}${path}`, { headers });
+    expect(answer.status).toBe(200);
+    expect(await answer.json()).toEqual({ content: "secret" });
+    const name = version === 1 ? headerName.paymentResponseV1 : headerName.paymentResponse;
+    const receipt = decodeReceipt(answer.headers.get(name) ?? "");
+    expect(receipt).toMatchObject({ success: true, network: devnet.network });
+    expect(receipt.transaction).toMatch(/^0x[0-9a-f]{64}$/);
+    expect(await balanceOf(shop.payTo)).toBe(price);
+    expect(await balanceOf(buyer.account.address)).toBe(0n);
+  });
+});
+
+describe.each([
+  ["our facilitator", ownFacilitator],
+  [
+    "the reference's facilitator",
+    () => createReferenceFacilitator(devnet, devnet.accounts.deployer),
+  ],
+] as const)("with %s", (_name, createOne) => {
+  it("one authorization in ten concurrent requests runs one handler and moves the money once", async () => {
+    const shop = await open({ facilitator: createOne() });
+    const { headers } = await (await fundedBuyer(price * 10n)).payFor(`${shop.url}/paid`);
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, () => fetch(`${shop.url}/paid`, { headers })),
+    );
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
+    expect(answers.every(({ status }) => [200, 402, 409].includes(status))).toBe(true);
+    expect((await fetch(`${shop.url}/paid`, { headers })).status).toBe(402);
+    expect(shop.runs()).toBe(1);
+    expect(await balanceOf(shop.payTo)).toBe(price);
+  });
+
+  it("a payer that empties its account after verification gets nothing of the answer", async () => {
+    const buyer = await fundedBuyer();
+    await devnet.client.setBalance({ address: buyer.account.address, value: 10n ** 18n });
+    const shop = await open({
+      facilitator: createOne(),
+      handler: async (_request, response) => {
+        const hash = await devnet.client.writeContract({
+          account: buyer.account,
+          address: devnet.token,
+          abi: transferAbi,
+          functionName: "transfer",
+          args: [devnet.accounts.deployer.address, price],
+        });
+        await devnet.client.waitForTransactionReceipt({ hash });
+        response.cookie("secret", "1").set("X-Secret", "secret").send("secret");
+      },
+    });
+    const { headers } = await buyer.payFor(`${shop.url}/paid`);
+    const answer = await fetch(`${shop.url}/paid`, { headers });
+    expect(answer.status).toBe(402);
+    expect(`${await answer.text()}${JSON.stringify([...answer.headers])}`).not.toContain("secret");
+    expect(shop.runs()).toBe(1);
+    expect(await balanceOf(shop.payTo)).toBe(0n);
+  });
+
+  it("a handler that fails costs nothing, and the same payment then buys", async () => {
+    let fails = true;
+    const shop = await open({
+      facilitator: createOne(),
+      handler: (_request, response) => {
+        response.status(fails ? 500 : 200).send("answer");
+      },
+    });
+    const { headers } = await (await fundedBuyer()).payFor(`${shop.url}/paid`);
+    expect((await fetch(`${shop.url}/paid`, { headers })).status).toBe(500);
+    expect(await balanceOf(shop.payTo)).toBe(0n);
+    fails = false;
+    expect((await fetch(`${shop.url}/paid`, { headers })).status).toBe(200);
+    expect(await balanceOf(shop.payTo)).toBe(price);
+  });
+});
+
+const transferAbi = [
+  {
+    type: "function",
+    name: "transfer",
+    stateMutability: "nonpayable",
+    inputs: [
+      { name: "to", type: "address" },
+      { name: "value", type: "uint256" },
+    ],
+    outputs: [{ type: "bool" }],
+  },
+] as const;
+
+describe("with our facilitator", () => {
+  it("a balance for one payment buys one of two at once", async () => {
+    const shop = await open({ facilitator: ownFacilitator() });
+    const buyer = await fundedBuyer();
+    const payments = await Promise.all([1, 2].map(() => buyer.payFor(`${shop.url}/paid`)));
+    const answers = await Promise.all(
+      payments.map(({ headers }) => fetch(`${shop.url}/paid`, { headers })),
+    );
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 402]);
+    expect(shop.runs()).toBe(1);
+    expect(await balanceOf(shop.payTo)).toBe(price);
+  });
+
+  it("a lost answer is delivered again to whoever brings the key, and to nobody else", async () => {
+    const shop = await open({ facilitator: ownFacilitator() });
+    const { headers } = await (await fundedBuyer()).payFor(`${shop.url}/paid`);
+    const withKey = { ...headers, [headerName.idempotencyKey]: "0123456789abcdef" };
+    const first = await fetch(`${shop.url}/paid`, { headers: withKey });
+    const again = await fetch(`${shop.url}/paid`, { headers: withKey });
+    expect([first.status, again.status]).toEqual([200, 200]);
+    expect(await again.text()).toBe(await first.text());
+    expect(again.headers.get(headerName.paymentResponse)).toBe(
+      first.headers.get(headerName.paymentResponse),
+    );
+    expect((await fetch(`${shop.url}/paid`, { headers })).status).toBe(402);
+    const other = await fetch(`${shop.url}/paid?other`, { headers: withKey });
+    expect(other.status).toBe(409);
+    expect(shop.runs()).toBe(1);
+    expect(await balanceOf(shop.payTo)).toBe(price);
+  });
+});
+
+describe("from the environment alone", () => {
+  const saved = { ...process.env };
+
+  afterEach(() => {
+    process.env = { ...saved };
+  });
+
+  it("a seller sells", async () => {
+    Object.assign(process.env, {
+      COINSLOT_NETWORK: devnet.network,
+      COINSLOT_RPC_URL: devnet.rpcUrl,
+      COINSLOT_LEDGER: "sqlite::memory:",
+      FACILITATOR_PRIVATE_KEY: devnet.accounts.relayer.privateKey,
+    });
+    const payTo = freshAddress();
+    const gate = paymentMiddleware(routesFor(payTo));
+    opened.push(gate.close);
+    const app = express().use(gate);
+    app.get("/paid", (_request, response) => {
+      response.send("content");
+    });
+    const shop = await listen(app);
+    opened.push(shop.close);
+    await gate.ready();
+    const { headers } = await (await fundedBuyer()).payFor(`${shop.url}/paid`);
+    expect((await fetch(`${shop.url}/paid`, { headers })).status).toBe(200);
+    expect(await balanceOf(payTo)).toBe(price);
+  });
+});
