@@ -59,10 +59,10 @@ const chainSchema = z.strictObject({
   staleAfterMs: z.int().positive().optional(),
   /** The widest range to ask for. Default 10,000 blocks. */
   maxBlocksPerRequest: z.int().positive().default(10_000),
-  /** How many transfers a request for a range aims at. Default 6,000. */
-  transfersPerRequest: z.int().positive().default(6_000),
-  /** Ranges under way at a time. Default 3. */
-  requestsInFlight: z.int().min(1).max(32).default(3),
+  /** How many transfers a request for a range aims at. Default 4,000. */
+  transfersPerRequest: z.int().positive().default(4_000),
+  /** Ranges under way at a time. Default 2. */
+  requestsInFlight: z.int().min(1).max(32).default(2),
   /** Limit of RPC calls per second and endpoint. Default: none. */
   callsPerSecond: z.number().positive().optional(),
   /** For one attempt at one endpoint. Default 20 s. */

@@ -1,5 +1,5 @@
-import type { Dialect } from "@coinslot/storage";
-import type { Transaction } from "kysely";
+import type { Dialect, StoredAmount } from "@coinslot/storage";
+import { sql, type Transaction } from "kysely";
 import { hexOfBytes } from "./bytes.ts";
 import type { IndexerSchema } from "./schema.ts";
 import { wrapUint256 } from "./wrap-uint256.ts";
@@ -78,15 +78,11 @@ async function readAmounts(
     addresses: readonly string[];
   },
 ): Promise<ReadonlyMap<string, bigint>> {
-  const rows = await transaction
-    .selectFrom(from.table)
-    .select(["address", "amount"])
-    .where("token_id", "=", from.tokenId)
-    .where(
-      "address",
-      "in",
-      from.addresses.map((address) => Buffer.from(address, "hex")),
-    )
-    .execute();
+  const addresses = sql.join(from.addresses.map((address) => Buffer.from(address, "hex")));
+  // By hand: a query builder takes longer over so many values than the database.
+  const { rows } = await sql<{ address: Uint8Array; amount: StoredAmount }>`
+    select address, amount from ${sql.table(from.table)}
+    where token_id = ${from.tokenId} and address in (${addresses})
+  `.execute(transaction);
   return new Map(rows.map((row) => [hexOfBytes(row.address).slice(2), amount.decode(row.amount)]));
 }
