@@ -1,4 +1,3 @@
-import { isDatabaseError } from "@coinslot/storage";
 import type { IRouter, Request, RequestHandler, Response } from "express";
 import type { IndexerLogger } from "../logger.ts";
 import type { Access, Caller } from "./access.ts";
@@ -49,7 +48,7 @@ export function fillRouter(router: IRouter, options: ApiRouterOptions): void {
       return await access.admit(request, response, named);
     } catch (error) {
       // Keys are in the database. While it is away nobody's can be checked, and that is what health has to tell.
-      if (named.id !== "getHealth" || !isDatabaseError(error)) throw error;
+      if (named.id !== "getHealth" || error instanceof ApiError) throw error;
       return { name: "unknown", key: undefined, isStillWelcome: async () => false };
     }
   }

@@ -66,8 +66,8 @@ export function createHandlers(context: HandlerContext): Handlers {
       // HEAD asks what a GET would say before its body: for a stream that is what JSON says.
       const format = request.method === "HEAD" ? "application/json" : wanted;
       if (format === "text/event-stream") {
-        const leave = streamRoom.enter(caller.name);
         const owner = readOwner(source, params);
+        const leave = streamRoom.enter(caller.name);
         const { isStillWelcome } = caller;
         await answerEvents(request, response, {
           source,

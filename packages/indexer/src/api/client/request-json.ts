@@ -22,7 +22,6 @@ export function createRequester(options: {
       try {
         return await options.fetch(`${base}${path}`, { ...init, headers });
       } catch (cause) {
-        if (init.signal?.aborted === true) throw cause;
         throw new ApiUnreachableError("The indexing service did not answer.", { cause });
       }
     },

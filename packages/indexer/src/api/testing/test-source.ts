@@ -15,7 +15,11 @@ export interface TestSource extends ApiSource {
   forgetEvents(upTo: number): void;
   setHealth(health: SourceHealth): void;
   /** Makes every read fail with this. */
-  fail(error: Error | undefined): void;
+  fail(error: Error): void;
+  /** Makes reads of transfers fail after so many more. */
+  failAfter(reads: number): void;
+  /** How many pages of transfers have been read. */
+  reads(): number;
 }
 
 export function createTestSource(database: Database<IndexerSchema>): TestSource {
@@ -25,6 +29,8 @@ export function createTestSource(database: Database<IndexerSchema>): TestSource 
   const listeners = new Set<() => void>();
   let forgotten = 0;
   let failure: Error | undefined;
+  let readsUntilFailure = Number.POSITIVE_INFINITY;
+  let reads = 0;
   let health: SourceHealth = {
     status: "healthy",
     isDatabaseHealthy: true,
@@ -49,6 +55,9 @@ export function createTestSource(database: Database<IndexerSchema>): TestSource 
 
     async readTransfers({ address, limit, fromMs, toMs = Infinity, sort, after, ...name }) {
       if (failure) throw failure;
+      if (readsUntilFailure === 0) throw new Error("This read fails.");
+      readsUntilFailure -= 1;
+      reads += 1;
       const direction = sort === "asc" ? 1 : -1;
       return transfers
         .filter((each) => isOf(each, name) && isAt(each, address))
@@ -114,6 +123,10 @@ export function createTestSource(database: Database<IndexerSchema>): TestSource 
     fail(error) {
       failure = error;
     },
+    failAfter(count) {
+      readsUntilFailure = count;
+    },
+    reads: () => reads,
   };
 }
 

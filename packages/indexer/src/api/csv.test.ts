@@ -1,0 +1,93 @@
+import { get, type IncomingMessage } from "node:http";
+import { describe, expect, it } from "vitest";
+import { csvHeader } from "./csv.ts";
+import { stands, startApi, type TestApi } from "./testing/api-server.ts";
+import { alice, bob, transferIn } from "./testing/transfers.ts";
+
+const history = `/api/v1/plasma/usdt/${alice}/token-transfers`;
+const asCsv = { headers: { accept: "text/csv" } };
+
+async function readLines({ call }: TestApi, query = ""): Promise<string[]> {
+  const { status, body, headers } = await call(`${history}${query}`, asCsv);
+  expect(status).toBe(200);
+  expect(headers.get("content-type")).toBe("text/csv; charset=utf-8");
+  const lines = String(body).split("\r\n");
+  expect(lines.pop()).toBe("");
+  expect(lines.shift()).toBe(csvHeader.trim());
+  return lines;
+}
+
+describe.each(stands)("CSV on $engine, Express $expressVersion", (stand) => {
+  it("has everything, not only a page, in the order that was asked for", async () => {
+    const api = await startApi(stand);
+    api.source.add(...Array.from({ length: 2_500 }, (_, block) => transferIn(block)));
+    const column = csvHeader.split(",").indexOf("blockNumber");
+    const blocks = (lines: string[]) => lines.map((line) => Number(line.split(",")[column]));
+    const ascending = Array.from({ length: 2_500 }, (_, block) => block);
+    expect(blocks(await readLines(api, "?sort=asc"))).toEqual(ascending);
+    expect(blocks(await readLines(api))).toEqual([...ascending].reverse());
+    expect(blocks(await readLines(api, "?sort=asc&fromTs=1700002498"))).toEqual([2498, 2499]);
+    expect(blocks(await readLines(api, "?sort=asc&limit=3"))).toEqual([0, 1, 2]);
+  });
+
+  it("has the fields of the records", async () => {
+    const api = await startApi(stand);
+    const transfer = transferIn(7, { amount: 2n ** 256n - 1n });
+    api.source.add(transfer);
+    const [line = ""] = await readLines(api);
+    const names = csvHeader.trim().split(",");
+    const fields = Object.fromEntries(line.split(",").map((value, at) => [names[at], value]));
+    expect(fields).toEqual({
+      blockchain: "plasma",
+      token: "usdt",
+      blockNumber: "7",
+      blockHash: transfer.blockHash,
+      timestamp: "1700000007000",
+      transactionHash: transfer.transactionHash,
+      transactionIndex: "0",
+      logIndex: "0",
+      transferIndex: "0",
+      from: alice,
+      to: bob,
+      amount: (2n ** 256n - 1n).toString(),
+      confirmations: "3",
+      finalized: "true",
+    });
+  });
+
+  it("is empty but for its header where there is nothing", async () => {
+    expect(await readLines(await startApi(stand))).toEqual([]);
+  });
+
+  it("is cut, and not ended, when reading fails in the middle", async () => {
+    const { url, key, source } = await startApi(stand);
+    source.add(...Array.from({ length: 2_000 }, (_, block) => transferIn(block)));
+    source.failAfter(1);
+    const response = await fetch(`${url}${history}`, {
+      headers: { "x-api-key": key, ...asCsv.headers },
+    });
+    expect(response.status).toBe(200);
+    await expect(response.text()).rejects.toThrow();
+  });
+
+  it("is read from the database only as fast as the reader takes it, and no further once it has left", async () => {
+    const { url, key, source, call } = await startApi(stand);
+    source.add(...Array.from({ length: 60_000 }, (_, block) => transferIn(block)));
+    const response = await new Promise<IncomingMessage>((resolve, reject) => {
+      const headers = { "x-api-key": key, ...asCsv.headers };
+      get(`${url}${history}`, { headers }, resolve).on("error", reject);
+    });
+    response.pause();
+    // Each of these goes to the server and back, so the file has a hundred turns to run ahead of its reader.
+    const takeTurns = async () => {
+      for (let turn = 0; turn < 100; turn += 1) await call("/api/v1/chains");
+    };
+    await takeTurns();
+    const reads = source.reads();
+    // What the sockets between the two hold is far less than the whole.
+    expect(reads).toBeLessThan(50);
+    response.destroy();
+    await takeTurns();
+    expect(source.reads()).toBeLessThanOrEqual(reads + 1);
+  });
+});
