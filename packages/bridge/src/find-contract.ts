@@ -8,12 +8,13 @@ import {
 } from "./bridge-chain.ts";
 import { BridgeError } from "./bridge-error.ts";
 import { oftAbi } from "./oft-abi.ts";
+import { readPeer } from "./read-peer.ts";
 
 /**
- * The contract to send through: the one given, or the first of the source chain whose token it is and whose network
- * reaches the target.
+ * The contract to send through: the one given, or the first of the source chain whose network has a member on the
+ * target and whose token it is. That it knows a peer there is asked too, since tables grow old.
  *
- * @throws BridgeError `no_route`, `invalid_contract`, `rpc_unavailable`
+ * @throws BridgeError `no_route`, `invalid_contract`, `refused_by_contract`, `rpc_unavailable`
  */
 export async function findContract(options: {
   client: PublicClient;
@@ -23,20 +24,19 @@ export async function findContract(options: {
   given: Address | undefined;
 }): Promise<Address> {
   const { client, source, target, token, given } = options;
-  const candidates =
-    given === undefined
-      ? contractKinds.flatMap((kind) =>
-          isReachedBy(target, kind) ? (source.contracts[kind] ?? []) : [],
-        )
-      : [given];
-  for (const contract of candidates) {
-    if (isAddressEqual(await readToken(client, contract), token)) return contract;
+  const ofTable = contractKinds.flatMap((kind) =>
+    isReachedBy(target, kind) ? (source.contracts[kind] ?? []) : [],
+  );
+  for (const contract of given === undefined ? ofTable : [given]) {
+    if (!isAddressEqual(await readToken(client, contract), token)) continue;
+    const peer = await readPeer(client, { contract, eid: target.eid });
+    if (BigInt(peer) !== 0n) return contract;
   }
   throw new BridgeError(
     "no_route",
     given === undefined
       ? `No contract of ${source.name} takes the token ${token} to ${target.name}`
-      : `The contract ${given} is for another token than ${token}`,
+      : `The contract ${given} does not take the token ${token} to ${target.name}`,
   );
 }
 

@@ -1,3 +1,5 @@
+import { startDevnet, testOftAdapter } from "@coinslot/devnet";
+import { createPublicClient, encodeDeployData, encodeFunctionData, http, pad } from "viem";
 import { describe, expect, it } from "vitest";
 import type { TransferProgress } from "./index.ts";
 import {
@@ -7,38 +9,344 @@ import {
   usdt,
   usdt0,
   useBridgeWorld,
+  xaut,
 } from "./testing/bridge-world.ts";
+import { expectBridgeError } from "./testing/expect-bridge-error.ts";
 
 const world = useBridgeWorld();
+const adapter = contractOf("ethereum", "oft");
 
 describe("a transfer", () => {
   it("brings tokens from one chain to another", async () => {
     const { plasma, ethereum, layerZero, buyer, request, balanceOf, createBridge } = world();
     const bridge = createBridge();
     const quote = await bridge.quoteBridge(request);
-    expect(quote).toMatchObject({
-      bridgeFee: nativeFee,
-      feeBasis: "estimate",
-      amountSent: 5_000_000n,
-      amountReceived: 5_000_000n,
-      contract: contractOf("ethereum", "oft"),
-    });
     const nativeBefore = await ethereum.client.getBalance({ address: buyer });
     const told: TransferProgress[] = [];
 
     const result = await bridge.bridge(request, { onProgress: (step) => void told.push(step) });
 
     expect(told.map(({ state }) => state)).toEqual(["approving", "approved", "sending", "sent"]);
+    expect(told.at(-1)).toEqual({ state: "sent", hash: result.hash, guid: result.guid });
     expect(result).toMatchObject({ bridgeFee: nativeFee, amountReceived: 5_000_000n });
     expect(result.fee).toBeLessThanOrEqual(quote.fee);
     const nativeAfter = await ethereum.client.getBalance({ address: buyer });
     expect(nativeBefore - nativeAfter).toBe(result.fee + result.bridgeFee);
     expect(await balanceOf(ethereum, usdt, buyer)).toBe(funds - 5_000_000n);
-    expect(await balanceOf(ethereum, usdt, quote.contract)).toBe(5_000_000n);
+    expect(await balanceOf(ethereum, usdt, adapter)).toBe(5_000_000n);
 
-    const delivery = bridge.track({ hash: result.hash, confirmations: 1, pollIntervalMs: 20 });
     expect(await layerZero.deliver()).toEqual([result.guid]);
-    expect(await delivery).toMatchObject({ state: "delivered", amountReceived: 5_000_000n });
     expect(await balanceOf(plasma, usdt0, buyer)).toBe(5_000_000n);
+  });
+
+  it("comes back the other way, where nothing needs to be approved", async () => {
+    const { plasma, ethereum, layerZero, buyer, request, balanceOf, createBridge } = world();
+    await createBridge().bridge({ ...request, amount: 5_000_000n });
+    await layerZero.deliver();
+    const back = createBridge({}, { rpcUrl: plasma.rpcUrl });
+    const told: TransferProgress[] = [];
+
+    const result = await back.bridge(
+      { targetChain: "ethereum", recipient: buyer, token: usdt0, amount: 2_000_000n },
+      { onProgress: (step) => void told.push(step) },
+    );
+
+    expect(told.map(({ state }) => state)).toEqual(["sending", "sent"]);
+    expect(await balanceOf(plasma, usdt0, buyer)).toBe(3_000_000n);
+    expect(await layerZero.deliver()).toEqual([result.guid]);
+    expect(await balanceOf(ethereum, usdt, buyer)).toBe(funds - 3_000_000n);
+  });
+
+  it("takes a viem client instead of a URL", async () => {
+    const { ethereum, request, createBridge, allowance } = world();
+    const client = createPublicClient({ transport: http(ethereum.rpcUrl), pollingInterval: 20 });
+    const result = await createBridge({}, { client }).bridge(request);
+    const receipt = await ethereum.client.getTransactionReceipt({ hash: result.hash });
+    expect(receipt.status).toBe("success");
+    expect(await allowance()).toBe(0n);
+  });
+
+  it("is made after another one that was asked for at the same time", async () => {
+    const { request, createBridge, layerZero, allowance } = world();
+    const bridge = createBridge();
+    const results = await Promise.all([bridge.bridge(request), bridge.bridge(request)]);
+    expect(await layerZero.deliver()).toEqual(results.map(({ guid }) => guid));
+    expect(await allowance()).toBe(0n);
+  });
+
+  it("pays the fee of a pool, and insists on what was quoted", async () => {
+    const { ethereum, plasma, layerZero, buyer, request, configure } = world();
+    const { balanceOf, createBridge } = world();
+    await configure(ethereum, adapter, { functionName: "setFeeBps", args: [3n] });
+    const bridge = createBridge();
+    expect(await bridge.quoteBridge(request)).toMatchObject({
+      amountSent: 5_000_000n,
+      amountReceived: 4_998_500n,
+    });
+    const { amountReceived } = await bridge.bridge(request);
+    await layerZero.deliver();
+    expect(await balanceOf(plasma, usdt0, buyer)).toBe(amountReceived);
+  });
+
+  it("goes through another contract on demand", async () => {
+    const { request, createBridge } = world();
+    const oftContractAddress = adapter.toLowerCase();
+    const quote = await createBridge().quoteBridge({ ...request, oftContractAddress });
+    expect(quote.contract).toBe(adapter);
+  });
+});
+
+describe("an amount with more decimals than travel", () => {
+  const oft = "0x00000000000000000000000000000000000f0000";
+  const unit = 1_000_000_000_000n;
+
+  /** A token of 18 decimals on Ethereum, of which 6 travel, and an OFT for it. */
+  async function prepare() {
+    const { ethereum, layerZero, buyer, request } = world();
+    const token = await ethereum.deployToken({ decimals: 18 });
+    await ethereum.mint({ token, to: buyer, amount: 10n * unit });
+    const args = [layerZero.endpoint, token] as const;
+    await ethereum.place({
+      address: oft,
+      creationCode: encodeDeployData({ ...testOftAdapter, args }),
+    });
+    const { abi } = testOftAdapter;
+    const peer = [30383, pad(oft)] as const;
+    const data = encodeFunctionData({ abi, functionName: "setPeer", args: peer });
+    await ethereum.send({ to: oft, data });
+    return { ...request, token, oftContractAddress: oft };
+  }
+
+  it("leaves the account without the rest", async () => {
+    const request = await prepare();
+    const { ethereum, buyer, balanceOf, createBridge } = world();
+    const amount = 9n * unit + unit / 1000n;
+    const { amountSent } = await createBridge().bridge({ ...request, amount });
+    expect(amountSent).toBe(9n * unit);
+    expect(await balanceOf(ethereum, request.token, buyer)).toBe(unit);
+  });
+
+  it("is refused if nothing survives rounding, or too little", async () => {
+    const request = await prepare();
+    const quoteOf = (amount: bigint) =>
+      world()
+        .createBridge()
+        .quoteBridge({ ...request, amount });
+    await expectBridgeError(quoteOf(unit - 1n), "amount_too_small");
+    await expectBridgeError(quoteOf(2n * unit - 1n), "loss_too_large");
+    expect((await quoteOf(unit)).amountReceived).toBe(unit);
+  });
+});
+
+describe("an allowance", () => {
+  it("is used if it is there", async () => {
+    const { request, createBridge, approve, allowance } = world();
+    await approve(8_000_000n);
+    const told: TransferProgress[] = [];
+    await createBridge().bridge(request, { onProgress: (step) => void told.push(step) });
+    expect(told.map(({ state }) => state)).toEqual(["sending", "sent"]);
+    expect(await allowance()).toBe(3_000_000n);
+  });
+
+  it("is set to zero first where the token wants it so, and never above what is sent", async () => {
+    const { request, createBridge, approve, allowance } = world();
+    await approve(1n);
+    const bridge = createBridge();
+    expect((await bridge.quoteBridge(request)).feeBasis).toBe("estimate");
+    const told: TransferProgress[] = [];
+    await bridge.bridge(request, { onProgress: (step) => void told.push(step) });
+    expect(told.map(({ state }) => state)).toEqual([
+      "approving",
+      "approved",
+      "approving",
+      "approved",
+      "sending",
+      "sent",
+    ]);
+    expect(await allowance()).toBe(0n);
+  });
+
+  it("survives a crash between it and the send: the same call goes on from there", async () => {
+    const { ethereum, request, createBridge, allowance, countSent, balanceOf, buyer } = world();
+    const crash = new Error("the process is gone");
+    const interrupted = createBridge().bridge(request, {
+      onProgress({ state }) {
+        if (state === "sending") throw crash;
+      },
+    });
+    await expect(interrupted).rejects.toBe(crash);
+    expect(await allowance()).toBe(5_000_000n);
+    expect(await countSent()).toBe(1);
+
+    await createBridge().bridge(request);
+
+    expect(await countSent()).toBe(2);
+    expect(await allowance()).toBe(0n);
+    expect(await balanceOf(ethereum, usdt, buyer)).toBe(funds - 5_000_000n);
+  });
+
+  it("survives a crash between setting it to zero and setting it", async () => {
+    const { request, createBridge, approve, allowance, countSent } = world();
+    await approve(1n);
+    const crash = new Error("the process is gone");
+    const interrupted = createBridge().bridge(request, {
+      onProgress({ state }) {
+        if (state === "approved") throw crash;
+      },
+    });
+    await expect(interrupted).rejects.toBe(crash);
+    expect(await allowance()).toBe(0n);
+    await createBridge().bridge(request);
+    expect(await countSent()).toBe(4);
+  });
+});
+
+describe("a transfer is refused, and nothing is sent,", () => {
+  const someone = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC";
+  it.each([
+    ["unknown_target_chain", { targetChain: "tempo" }],
+    ["unknown_target_chain", { targetChain: "Plasma" }],
+    ["same_chain", { targetChain: "ethereum" }],
+    ["invalid_recipient", { recipient: "0x3c44CdDdB6a900fa2b585dd299e03d12FA4293BC" }],
+    ["invalid_recipient", { targetChain: "tron", recipient: someone }],
+    ["invalid_token", { token: "USDT" }],
+    ["invalid_token", { token: "0xdac17F958D2ee523a2206206994597C13D831ec7" }],
+    ["invalid_contract", { oftContractAddress: "0x6C96" }],
+    // There is no contract, or one that is no OFT.
+    ["invalid_contract", { oftContractAddress: someone }],
+    ["invalid_contract", { oftContractAddress: usdt }],
+    // Of another token.
+    ["no_route", { oftContractAddress: contractOf("ethereum", "xautOft") }],
+    // The legacy mesh does not reach Plasma, and gold does not go to Berachain.
+    ["no_route", { oftContractAddress: contractOf("ethereum", "legacyMesh") }],
+    ["no_route", { targetChain: "berachain", token: xaut }],
+    ["no_route", { token: usdt0 }],
+    ["amount_too_small", { amount: 0n }],
+    ["amount_too_small", { amount: -5n }],
+    ["insufficient_balance", { amount: funds + 1n }],
+    ["amount_too_large", { amount: 2n ** 64n }],
+  ])("with %s for %o", async (code, change) => {
+    const { request, createBridge, countSent } = world();
+    const transfer = createBridge().bridge({ ...request, ...change });
+    await expectBridgeError(transfer, code);
+    expect(await countSent()).toBe(0);
+  });
+});
+
+describe("a transfer is refused before anything is sent", () => {
+  it("for what the contract says it takes at once", async () => {
+    const { ethereum, request, configure, createBridge } = world();
+    await configure(ethereum, adapter, { functionName: "setLimit", args: [100n, 6_000_000n] });
+    const bridge = createBridge();
+    const quote = await bridge.quoteBridge(request);
+    expect(quote.limits).toEqual({ min: 100n, max: 6_000_000n });
+    const quoteOf = (amount: bigint) => bridge.quoteBridge({ ...request, amount });
+    await expectBridgeError(quoteOf(99n), "amount_too_small");
+    await quoteOf(100n);
+    await quoteOf(6_000_000n);
+    await expectBridgeError(quoteOf(6_000_001n), "amount_too_large");
+  });
+
+  it("when more than 1 of 1000 would be lost", async () => {
+    const { ethereum, request, configure, createBridge } = world();
+    const bridge = createBridge();
+    await configure(ethereum, adapter, { functionName: "setFeeBps", args: [10n] });
+    expect((await bridge.quoteBridge(request)).amountReceived).toBe(4_995_000n);
+    await configure(ethereum, adapter, { functionName: "setFeeBps", args: [11n] });
+    await expectBridgeError(bridge.quoteBridge(request), "loss_too_large");
+  });
+
+  it("when nothing survives the fee", async () => {
+    const { ethereum, request, configure, createBridge } = world();
+    await configure(ethereum, adapter, { functionName: "setFeeBps", args: [10_000n] });
+    await expectBridgeError(createBridge().quoteBridge(request), "amount_too_small");
+  });
+
+  it("when LayerZero wants more than bridgeMaxFee, and not when it wants as much", async () => {
+    const { request, createBridge, countSent } = world();
+    const tooDear = createBridge({ bridgeMaxFee: nativeFee - 1n });
+    await expectBridgeError(tooDear.bridge(request), "bridge_fee_above_maximum");
+    expect(await countSent()).toBe(0);
+    await createBridge({ bridgeMaxFee: nativeFee }).bridge(request);
+  });
+
+  it("when gas and fee together are above maxTotalFee, and not when they are as much", async () => {
+    const { ethereum, request, createBridge, approve } = world();
+    await approve(5_000_000n);
+    await ethereum.client.setNextBlockBaseFeePerGas({ baseFeePerGas: 1_000_000_000n });
+    await ethereum.mine();
+    const { fee, bridgeFee } = await createBridge().quoteBridge(request);
+    const tooDear = createBridge({ maxTotalFee: fee + bridgeFee - 1n });
+    await expectBridgeError(tooDear.bridge(request), "total_fee_above_maximum");
+    await createBridge({ maxTotalFee: fee + bridgeFee }).bridge(request);
+  });
+
+  it("when the fee has risen while the allowance was given", async () => {
+    const { ethereum, layerZero, request, createBridge, allowance, countSent } = world();
+    const transfer = createBridge().bridge(request, {
+      async onProgress({ state }) {
+        if (state === "approved") await layerZero.setNativeFee(ethereum, nativeFee + 1n);
+      },
+    });
+    await expectBridgeError(transfer, "bridge_fee_above_maximum");
+    expect(await countSent()).toBe(1);
+    expect(await allowance()).toBe(5_000_000n);
+  });
+
+  it.each([0n, nativeFee - 1n, nativeFee + 1n])(
+    "when the account has %s for gas and fee",
+    async (value) => {
+      const { ethereum, buyer, request, createBridge, countSent } = world();
+      await ethereum.client.setBalance({ address: buyer, value });
+      // A quote says what would be needed.
+      expect((await createBridge().quoteBridge(request)).feeBasis).toBe("estimate");
+      await expectBridgeError(createBridge().bridge(request), "insufficient_native_balance");
+      expect(await countSent()).toBe(0);
+    },
+  );
+
+  it("when the account is an address, which may ask for quotes", async () => {
+    const { buyer, request, createBridge } = world();
+    const bridge = createBridge({ account: buyer });
+    expect((await bridge.quoteBridge(request)).bridgeFee).toBe(nativeFee);
+    await expectBridgeError(bridge.bridge(request), "read_only_account");
+  });
+
+  it("when the source chain is in no table", async () => {
+    const { request, createBridge } = world();
+    const stranger = await startDevnet({ chainId: 31337 });
+    try {
+      const bridge = createBridge({}, { rpcUrl: stranger.rpcUrl });
+      await expectBridgeError(bridge.bridge(request), "unknown_source_chain");
+    } finally {
+      await stranger.stop();
+    }
+  });
+
+  it("when the contracts are paused", async () => {
+    const { ethereum, request, configure, createBridge, countSent } = world();
+    await configure(ethereum, adapter, { functionName: "setPaused", args: [true] });
+    const error = await expectBridgeError(createBridge().bridge(request), "refused_by_contract");
+    expect(error.message).toContain("EnforcedPause()");
+    expect(await countSent()).toBe(0);
+  });
+
+  it("when nothing says how much gas it may use on arrival", async () => {
+    const { ethereum, request, configure, createBridge } = world();
+    await configure(ethereum, adapter, { functionName: "setEnforcedOptions", args: ["0x"] });
+    const error = await expectBridgeError(createBridge().bridge(request), "refused_by_contract");
+    expect(error.message).toContain("Executor_ZeroLzReceiveGasProvided()");
+  });
+
+  it("when the account does not sign", async () => {
+    const { ethereum, request, createBridge } = world();
+    const refusal = new Error("declined on the device");
+    const { buyer } = ethereum.accounts;
+    const account = { address: buyer.address, signTransaction: () => Promise.reject(refusal) };
+    const error = await expectBridgeError(
+      createBridge({ account }).bridge(request),
+      "signing_failed",
+    );
+    expect(error.cause).toBe(refusal);
   });
 });

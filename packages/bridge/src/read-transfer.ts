@@ -7,7 +7,7 @@ import type { BridgeContext } from "./bridge-options.ts";
 import { findBlockBefore } from "./find-block.ts";
 import { createDeliveryFinder, type DeliveryFinder } from "./find-delivery.ts";
 import { findSent, type SentTransfer } from "./find-sent.ts";
-import { oftAbi } from "./oft-abi.ts";
+import { readPeer } from "./read-peer.ts";
 import { readReceipt } from "./read-receipt.ts";
 import type { SourceChain } from "./source-chain.ts";
 import { describeWhereabouts, type InFlight, type TrackedProgress } from "./transfer-progress.ts";
@@ -55,8 +55,9 @@ export function createTransferReader(
     );
     const fromBlock = await findBlockBefore(client, block.timestamp - clockToleranceSeconds);
     const rescan = BigInt(Math.max(confirmations, depth));
-    const peer = await readPeer(source, sent);
-    const finder = createDeliveryFinder({ client, contract: peer, guid, fromBlock, rescan });
+    const peer = await readPeer(source.client, { contract: sent.contract, eid: dstEid });
+    const contract = slice(peer, 12);
+    const finder = createDeliveryFinder({ client, contract, guid, fromBlock, rescan });
     return { guid, finder, confirmations };
   }
 
@@ -81,20 +82,6 @@ export function createTransferReader(
     const state = delivery.confirmations >= confirmations ? "delivered" : "received";
     return { state, ...departure, ...delivery };
   };
-}
-
-/** The contract that receives on the target chain: the endpoint there delivers to no other. */
-async function readPeer({ client }: SourceChain, sent: SentTransfer): Promise<Address> {
-  const peer = await askChain(
-    "to name its peer",
-    client.readContract({
-      address: sent.contract,
-      abi: oftAbi,
-      functionName: "peers",
-      args: [sent.dstEid],
-    }),
-  );
-  return slice(peer, 12);
 }
 
 function notWatchable(inFlight: InFlight): BridgeError {

@@ -3,6 +3,7 @@ export { multicall3 } from "../contracts/multicall3.generated.ts";
 export { smartAccount } from "../contracts/smart-account.generated.ts";
 export { testEndpoint } from "../contracts/test-endpoint.generated.ts";
 export { testOft } from "../contracts/test-oft.generated.ts";
+export { testOftAdapter } from "../contracts/test-oft-adapter.generated.ts";
 export { testTether } from "../contracts/test-tether.generated.ts";
 export { testUsdt0 } from "../contracts/test-usdt0.generated.ts";
 export { transferBatch } from "../contracts/transfer-batch.generated.ts";

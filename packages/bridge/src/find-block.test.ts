@@ -1,0 +1,44 @@
+import { type Devnet, startDevnet } from "@coinslot/devnet";
+import { createPublicClient, http } from "viem";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { findBlockBefore } from "./find-block.ts";
+
+let devnet: Devnet;
+
+beforeAll(async () => {
+  devnet = await startDevnet();
+  // A block a minute, so that times can be told apart.
+  await devnet.client.mine({ blocks: 150, interval: 60 });
+});
+afterAll(() => devnet.stop());
+
+describe("the block to begin at", () => {
+  it.each([0n, 1n, 30n, 100n, 149n])(
+    "is older than a time %s minutes ago, and the last one so",
+    async (ago) => {
+      const client = createPublicClient({ transport: http(devnet.rpcUrl) });
+      const newest = await client.getBlock();
+      const timestamp = newest.timestamp - ago * 60n;
+
+      const found = await findBlockBefore(client, timestamp);
+
+      const [block, next] = await Promise.all([
+        client.getBlock({ blockNumber: found }),
+        client.getBlock({ blockNumber: found + 1n }),
+      ]);
+      expect(block.timestamp).toBeLessThan(timestamp);
+      expect(next.timestamp).toBeGreaterThanOrEqual(timestamp);
+    },
+  );
+
+  it("is the first one if all are younger", async () => {
+    const client = createPublicClient({ transport: http(devnet.rpcUrl) });
+    expect(await findBlockBefore(client, 1n)).toBe(0n);
+  });
+
+  it("is the newest one if all are older", async () => {
+    const client = createPublicClient({ transport: http(devnet.rpcUrl) });
+    const { number, timestamp } = await client.getBlock();
+    expect(await findBlockBefore(client, timestamp + 1n)).toBe(number);
+  });
+});

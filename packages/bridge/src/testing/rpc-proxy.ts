@@ -1,0 +1,76 @@
+import { createServer } from "node:http";
+import { text } from "node:stream/consumers";
+import { z } from "zod";
+
+const callSchema = z.object({ id: z.number(), method: z.string(), params: z.array(z.unknown()) });
+const answerSchema = z.looseObject({ id: z.number() });
+const portSchema = z.object({ port: z.number() });
+
+export type RpcProxyCall = z.infer<typeof callSchema>;
+
+/** What becomes of a call: the node's answer, an error or a broken connection instead, or an answer to other parameters. */
+export type Verdict = "forward" | "lose answer" | "drop" | RpcRefusal | { params: unknown[] };
+
+interface RpcRefusal {
+  error: { code: number; message: string };
+}
+
+/** A real HTTP server between a bridge and a real node. */
+export interface RpcProxy {
+  url: string;
+  /** Decides on the calls from now on. */
+  judge(judge: (call: RpcProxyCall) => Verdict): void;
+  /** Every call so far. */
+  calls: readonly RpcProxyCall[];
+  close(): Promise<void>;
+}
+
+export async function startRpcProxy(upstream: string): Promise<RpcProxy> {
+  let judge: (call: RpcProxyCall) => Verdict = () => "forward";
+  const calls: RpcProxyCall[] = [];
+
+  async function forward(call: RpcProxyCall) {
+    const headers = { "content-type": "application/json" };
+    const body = JSON.stringify({ jsonrpc: "2.0", ...call });
+    const answer = await fetch(upstream, { method: "POST", headers, body });
+    return answerSchema.parse(await answer.json());
+  }
+
+  async function answer(call: RpcProxyCall) {
+    calls.push(call);
+    const verdict = judge(call);
+    if (verdict === "drop") throw new Error("dropped");
+    if (typeof verdict === "string") {
+      const given = await forward(call);
+      if (verdict === "lose answer") throw new Error("lost");
+      return given;
+    }
+    if ("params" in verdict) return forward({ ...call, params: verdict.params });
+    return { jsonrpc: "2.0", id: call.id, error: verdict.error };
+  }
+
+  const server = createServer(async (request, response) => {
+    try {
+      const json: unknown = JSON.parse(await text(request));
+      const answers = Array.isArray(json)
+        ? await Promise.all(z.array(callSchema).parse(json).map(answer))
+        : await answer(callSchema.parse(json));
+      response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(answers));
+    } catch {
+      response.destroy();
+    }
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = portSchema.parse(server.address());
+  return {
+    url: `http://127.0.0.1:${port}/secret-key-in-the-path`,
+    judge(next) {
+      judge = next;
+    },
+    calls,
+    close() {
+      server.closeAllConnections();
+      return new Promise((resolve) => server.close(() => resolve()));
+    },
+  };
+}
