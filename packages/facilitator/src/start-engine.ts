@@ -188,7 +188,7 @@ async function describeNetwork(
   const latest = { method: "eth_getBlockByNumber", params: ["latest", false] };
   const { gasLimit } = blockSchema.parse(await pool.request(latest));
   // Several transactions to a block waste little of it, whatever else stands there.
-  const share = gasLimit / 10n;
+  const share = gasLimit / 12n;
   return {
     network,
     chainId,

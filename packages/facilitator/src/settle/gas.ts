@@ -6,7 +6,7 @@ const transactionGas = 21_000n;
  * What Multicall3 adds to a call, and what the call costs more than in a simulation that has touched
  * the balances before: cold accounts and slots (EIP-2929).
  */
-const callOverheadGas = 16_000n;
+const callOverheadGas = 6_000n;
 /** Where a node tells no gas of a transfer. A stablecoin behind a proxy takes less. */
 const unknownCallGas = 110_000n;
 
