@@ -12,8 +12,15 @@ export async function handOver(
   held: HeldResponse,
   answer: HeldAnswer,
 ): Promise<void> {
-  const sent = whenStreamed(sale.response);
-  held.release(answer, () => decorate(sale, sale.settlement));
+  const { response, settings, settlement } = sale;
+  const sent = whenStreamed(response);
+  try {
+    held.release(answer, () => decorate(sale, settlement));
+  } catch (error) {
+    // Not to be told as an error of ours: it has been paid for, and the same payment may try again.
+    settings.onError(error);
+    response.destroy();
+  }
   if ((await sent) === "disconnected") await releaseSale(sale, "disconnected");
   else await deliverSale(sale);
 }

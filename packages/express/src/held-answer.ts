@@ -52,7 +52,10 @@ export function sendAnswer(response: ServerResponse, answer: HeldAnswer): void {
   const { status, statusMessage, trailers, body } = answer;
   response.statusCode = status;
   if (statusMessage !== undefined) response.statusMessage = statusMessage;
-  if (trailers.length === 0) {
+  const isChunked = canBeChunked(response);
+  // Node refuses to announce trailers where there can be none.
+  if (!isChunked) response.removeHeader("Trailer");
+  if (!isChunked || trailers.length === 0) {
     response.end(body);
     return;
   }
@@ -60,4 +63,10 @@ export function sendAnswer(response: ServerResponse, answer: HeldAnswer): void {
   response.write(body);
   response.addTrailers(trailers);
   response.end();
+}
+
+function canBeChunked(response: ServerResponse): boolean {
+  const { req, statusCode } = response;
+  const hasBody = req.method !== "HEAD" && statusCode !== 204 && statusCode !== 304;
+  return hasBody && req.httpVersion !== "1.0" && !response.hasHeader("Content-Length");
 }
