@@ -37,7 +37,7 @@ export async function strike(options: {
   for (let kill = 0; kill < wanted; kill += 1) {
     if (random.chance(0.15)) thawing.push(freezeOne());
     if (random.chance(0.3)) chain.reorganise();
-    await fleet.waitFor(1);
+    await fleet.anyone();
     const point = random.chance(0.75) ? random.pick(killPoints) : undefined;
     const place = await killOnce(point, () => feed(kill));
     kills.set(place, (kills.get(place) ?? 0) + 1);
@@ -69,17 +69,12 @@ export async function strike(options: {
 
   async function killAnywhere(): Promise<KillPlace> {
     await sleep(random.between(0, 400));
-    await fleet.waitFor(1);
-    const [first, ...others] = fleet.workers();
-    if (first !== undefined) await random.pick([first, ...others]).kill();
+    await (await fleet.anyone()).kill();
     return "any moment";
   }
 
   async function freezeOne(): Promise<void> {
-    await fleet.waitFor(1);
-    const [first, ...others] = fleet.workers();
-    if (first === undefined) return;
-    const victim = random.pick([first, ...others]);
+    const victim = await fleet.anyone();
     victim.freeze();
     await sleep(random.between(freezeMs.least, freezeMs.most));
     victim.thaw();

@@ -1,17 +1,14 @@
-import { appendFile, mkdtemp, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
-import { type Devnet, startDevnet } from "@coinslot/devnet";
-import { type Address, toLowerHex } from "@coinslot/protocol";
+import { toLowerHex } from "@coinslot/protocol";
 import type { Bought } from "./buyer.ts";
 import { type Calamities, strike } from "./calamity.ts";
 import { readChain } from "./chain-record.ts";
-import { type FaultProxy, startFaultProxy } from "./fault-proxy.ts";
-import { startLiveChain } from "./live-chain.ts";
+import type { FaultProxy } from "./fault-proxy.ts";
+import { awaitFinality, awaitRest, calmLimitMs } from "./ledger-at-rest.ts";
+import { type LiveChain, startLiveChain } from "./live-chain.ts";
 import { startLoad } from "./load.ts";
-import { findViolations, isUnderWay } from "./oracle.ts";
-import { type Purchase, planPurchases, price, validitySeconds } from "./purchase.ts";
+import { findViolations } from "./oracle.ts";
+import { planPurchases } from "./purchase.ts";
+import { finalBlocks, fundPayers, openScene } from "./scene.ts";
 import { createRandom } from "./seeded-random.ts";
 import { type SellerFleet, startSellerFleet } from "./seller-fleet.ts";
 import type { ListedPayment } from "./worker-messages.ts";
@@ -53,11 +50,6 @@ export interface FaultReport extends Calamities {
   directory: string | undefined;
 }
 
-/** How long after the end of the faults payments may be under way. */
-const calmLimitMs = 45_000;
-/** More blocks than the network needs to call a payment final. */
-const finalBlocks = 12;
-
 /**
  * Sells to buyers while processes die, freeze and restart, the chain reorganises, and one in twenty
  * of its answers is wrong; then lets everything come to rest, and asks the chain what is true.
@@ -67,14 +59,12 @@ export async function runFaults(options: FaultRunOptions): Promise<FaultReport> 
   const { seed, payments, kills, postgresUrl, processes } = options;
   const { faultShare = 0.05, concurrency = 40 } = options;
   const random = createRandom(seed);
-  const directory = await mkdtemp(join(tmpdir(), "coinslot-faults-"));
-  const runsFile = join(directory, "handler-runs.txt");
-  await appendFile(runsFile, "");
-  const devnet = await startDevnet({ accountCount: 5 });
+  const scene = await openScene({ random, postgresUrl, faultShare });
+  const { devnet, proxy } = scene;
   const takenBack = new Set<string>();
   const hopeless = new AbortController();
-  let proxy: FaultProxy | undefined;
   let fleet: SellerFleet | undefined;
+  let chain: LiveChain | undefined;
   let isClean = false;
   try {
     const purchases = await planPurchases({
@@ -83,33 +73,17 @@ export async function runFaults(options: FaultRunOptions): Promise<FaultReport> 
       random: random.fork("purchases"),
       now: Date.now(),
     });
-    await fund(devnet, purchases);
-    proxy = await startFaultProxy({
-      upstream: devnet.rpcUrl,
-      random: random.fork("rpc"),
-      faultShare,
-    });
+    await fundPayers(devnet, purchases);
     fleet = await startSellerFleet({
       count: processes,
       random: random.fork("fleet"),
-      worker: {
-        network: devnet.network,
-        rpcUrl: proxy.url,
-        ledger: postgresUrl ?? `sqlite:${join(directory, "ledger.db")}`,
-        relayerKey: devnet.accounts.relayer.privateKey,
-        token: devnet.token,
-        payTo: devnet.accounts.seller.address,
-        price: price.toString(),
-        validitySeconds,
-        runsFile,
-        logFile: join(directory, "facilitator.log"),
-      },
+      program: scene.program,
       onMessage(message) {
         if (message.type === "reorganised") takenBack.add(toLowerHex(message.nonce));
       },
     });
     await devnet.setAutomine(false);
-    const chain = startLiveChain({ devnet, random: random.fork("chain") });
+    chain = startLiveChain({ devnet, random: random.fork("chain") });
     const load = startLoad({ purchases, concurrency, fleet, chain, signal: hopeless.signal });
     proxy.setFaulty(true);
     const calamities = await strike({
@@ -130,15 +104,13 @@ export async function runFaults(options: FaultRunOptions): Promise<FaultReport> 
     const losingHope = setTimeout(() => hopeless.abort(), calmLimitMs);
     const bought = await load.done;
     clearTimeout(losingHope);
-    await restOf(fleet, (ledger) => !ledger.some(({ state }) => isUnderWay(state)));
+    const witness = await fleet.anyone();
+    await awaitRest(witness);
     const calmSeconds = (performance.now() - faultsEndedAt) / 1000;
     await chain.stop();
     await devnet.mine(finalBlocks);
-    const ledger = await restOf(
-      fleet,
-      (payments) => !payments.some(({ state, isFinal }) => state === "confirmed" && !isFinal),
-    );
-    const runs = await countLines(runsFile);
+    const ledger = await awaitFinality(witness);
+    const runs = await scene.handlerRuns();
     const violations = findViolations({
       chain: await readChain(devnet),
       ledger,
@@ -163,50 +135,11 @@ export async function runFaults(options: FaultRunOptions): Promise<FaultReport> 
       takenBack: takenBack.size,
       calmSeconds,
       violations,
-      directory: isClean ? undefined : directory,
+      directory: isClean ? undefined : scene.directory,
     };
   } finally {
     await fleet?.stop();
-    await proxy?.close();
-    await devnet.stop();
-    if (isClean) await rm(directory, { recursive: true, force: true });
+    await chain?.stop();
+    await scene.close({ keepsFiles: !isClean });
   }
-}
-
-/**
- * Gives honest payers twice what their purchases cost: what a block holds and the ledger has not yet
- * written down counts twice against a balance for a moment. All others get exactly what they need.
- * No reorganisation reaches the blocks of these gifts.
- */
-async function fund(devnet: Devnet, purchases: readonly Purchase[]): Promise<void> {
-  const needs = new Map<Address, bigint>();
-  for (const { payer, interference } of purchases) {
-    const cost = interference === "none" ? 2n * price : price;
-    needs.set(payer.address, (needs.get(payer.address) ?? 0n) + cost);
-  }
-  await Promise.all([...needs].map(([to, amount]) => devnet.mint({ to, amount })));
-  await devnet.mine(finalBlocks);
-}
-
-/** The ledger once it has come to rest, or as it stands when the time for that is over. */
-async function restOf(
-  fleet: SellerFleet,
-  isAtRest: (ledger: readonly ListedPayment[]) => boolean,
-): Promise<ListedPayment[]> {
-  const deadline = performance.now() + calmLimitMs;
-  for (;;) {
-    await fleet.waitFor(1);
-    const [worker] = fleet.workers();
-    const ledger = (await worker?.listPayments()) ?? [];
-    if (isAtRest(ledger) || performance.now() > deadline) return ledger;
-    await sleep(200);
-  }
-}
-
-async function countLines(file: string): Promise<Map<string, number>> {
-  const counts = new Map<string, number>();
-  for (const line of (await readFile(file, "utf8")).split("\n")) {
-    if (line !== "") counts.set(line, (counts.get(line) ?? 0) + 1);
-  }
-  return counts;
 }

@@ -50,7 +50,7 @@ export function startLoad(options: {
       const ended = await buy({
         purchase,
         signal,
-        sellerUrl: fleet.url,
+        sellerUrl: async () => (await fleet.anyone()).url,
         onBegun() {
           interfering = chain.interfere(purchase);
         },

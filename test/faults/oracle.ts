@@ -2,6 +2,7 @@ import { toLowerHex } from "@coinslot/protocol";
 import { type Hex, keccak256, parseTransaction } from "viem";
 import type { Bought } from "./buyer.ts";
 import type { ChainRecord } from "./chain-record.ts";
+import { isUnderWay } from "./ledger-at-rest.ts";
 import type { Purchase } from "./purchase.ts";
 import type { ListedPayment } from "./worker-messages.ts";
 
@@ -107,11 +108,6 @@ function judgeLedger(ledger: readonly ListedPayment[]): string[] {
     if (state === "confirmed" && !isFinal) return [`authorization ${nonce} never became final`];
     return [];
   });
-}
-
-/** Whether a payment in this state still waits for something to happen. */
-export function isUnderWay(state: ListedPayment["state"]): boolean {
-  return state === "reserved" || state === "queued" || state === "submitted";
 }
 
 /** Nonces follow one another, and each was used for one purpose. */

@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Random } from "./seeded-random.ts";
-import type { WorkerMessage, WorkerOptions } from "./worker-messages.ts";
-import { startWorker, type WorkerProcess } from "./worker-process.ts";
+import type { WorkerMessage } from "./worker-messages.ts";
+import { type SellerProgram, startWorker, type WorkerProcess } from "./worker-process.ts";
 
 /** Sellers that share a ledger, each started again when it dies. */
 export interface SellerFleet {
   /** Those that live now, the frozen ones among them. */
   workers(): readonly WorkerProcess[];
-  /** Where to buy: at any that lives. Waits for one. */
-  url(): Promise<string>;
+  /** One that lives. Waits for one. */
+  anyone(): Promise<WorkerProcess>;
   /** Resolves at the next death of any of them. */
   nextDeath(): Promise<void>;
   /** How many have died. */
@@ -26,11 +26,11 @@ const lookMs = 20;
 /** Starts so many sellers, and resolves when all of them take payments. */
 export async function startSellerFleet(options: {
   count: number;
-  worker: WorkerOptions;
+  program: SellerProgram;
   random: Random;
   onMessage: (message: WorkerMessage) => void;
 }): Promise<SellerFleet> {
-  const { count, worker, random, onMessage } = options;
+  const { count, program, random, onMessage } = options;
   const alive = new Set<WorkerProcess>();
   let mourners: (() => void)[] = [];
   let deaths = 0;
@@ -47,7 +47,7 @@ export async function startSellerFleet(options: {
     for (let failedStarts = 0; !isStopped; ) {
       let started: WorkerProcess;
       try {
-        started = await startWorker(worker, onMessage);
+        started = await startWorker(program, onMessage);
         failedStarts = 0;
       } catch (error) {
         failedStarts += 1;
@@ -74,11 +74,11 @@ export async function startSellerFleet(options: {
 
   return {
     workers: () => [...alive],
-    async url() {
+    async anyone() {
       await waitFor(1);
       const [first, ...others] = alive;
       if (first === undefined) throw new Error("Nobody sells.");
-      return random.pick([first, ...others]).url;
+      return random.pick([first, ...others]);
     },
     nextDeath: () => new Promise((resolve) => mourners.push(resolve)),
     deaths: () => deaths,

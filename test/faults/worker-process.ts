@@ -1,7 +1,6 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, openSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import {
   type KillPoint,
   type ListedPayment,
@@ -30,17 +29,23 @@ export interface WorkerProcess {
   listPayments(): Promise<ListedPayment[]>;
 }
 
-const program = fileURLToPath(new URL("./seller-worker.ts", import.meta.url));
+/** A seller's program, and what it is told. */
+export interface SellerProgram {
+  /** Path of the program; see `bundleWorker`. */
+  file: string;
+  options: WorkerOptions;
+}
 
 /** Starts a seller, and resolves when it takes payments. Rejects if it ends before. */
 export async function startWorker(
-  options: WorkerOptions,
+  { file, options }: SellerProgram,
   onMessage: (message: WorkerMessage) => void = () => undefined,
 ): Promise<WorkerProcess> {
   // What it says when it dies of an error belongs to its log.
   const log = openSync(options.logFile, "a");
-  const child = fork(program, [JSON.stringify(options)], {
-    execArgv: ["--conditions=source", "--import", "tsx"],
+  const child = fork(file, [JSON.stringify(options)], {
+    // Not those of the runner: the program is complete.
+    execArgv: [],
     env: { ...process.env, NODE_ENV: "production" },
     stdio: ["ignore", "ignore", log, "ipc"],
   });

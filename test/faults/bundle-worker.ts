@@ -1,0 +1,42 @@
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { build, type Plugin } from "esbuild";
+
+/** A sellers' program in one file: a run starts it hundreds of times, and to compile it costs a second. */
+export async function bundleWorker(directory: string): Promise<string> {
+  const outfile = join(directory, "seller-worker.mjs");
+  await build({
+    entryPoints: [fileURLToPath(new URL("./seller-worker.ts", import.meta.url))],
+    outfile,
+    bundle: true,
+    platform: "node",
+    format: "esm",
+    target: "node20",
+    conditions: ["source"],
+    external: ["pg-native"],
+    banner: {
+      js: 'import { createRequire as cr } from "node:module"; const require = cr(import.meta.url);',
+    },
+    plugins: [stayWhereTheyAre],
+    logLevel: "error",
+  });
+  return outfile;
+}
+
+/** What loads binaries is loaded from its own place, as without a bundle. */
+const stayWhereTheyAre: Plugin = {
+  name: "stay-where-they-are",
+  setup(building) {
+    building.onResolve({ filter: /^@photostructure\/sqlite$/ }, ({ path, importer }) => ({
+      path: createRequire(importer).resolve(path),
+      external: true,
+    }));
+    building.onLoad({ filter: /\/packages\/[^/]+\/src\/.*\.ts$/ }, async ({ path }) => {
+      const source = await readFile(path, "utf8");
+      const place = JSON.stringify(pathToFileURL(path).href);
+      return { loader: "ts", contents: source.replaceAll("import.meta.url", place) };
+    });
+  },
+};

@@ -1,0 +1,26 @@
+import { createTestDatabase } from "@coinslot/devnet";
+import { expect, onTestFinished, test } from "vitest";
+import { runFaults } from "./fault-run.ts";
+import { summarise } from "./summary.ts";
+
+const short = { seed: "short", payments: 60, kills: 4 };
+const patienceMs = 180_000;
+
+test("nothing is lost, given away or taken twice while a seller on SQLite dies and its chain lies", {
+  timeout: patienceMs,
+}, async () => {
+  const report = await runFaults({ ...short, processes: 1 });
+
+  console.log(summarise(report));
+  expect(report.violations).toEqual([]);
+});
+
+test("nor while three sellers share a PostgreSQL", { timeout: patienceMs }, async () => {
+  const { url, drop } = await createTestDatabase();
+  onTestFinished(drop);
+
+  const report = await runFaults({ ...short, processes: 3, postgresUrl: url });
+
+  console.log(summarise(report));
+  expect(report.violations).toEqual([]);
+});

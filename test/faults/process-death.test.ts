@@ -1,0 +1,97 @@
+import { createTestDatabase } from "@coinslot/devnet";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type Bought, buy } from "./buyer.ts";
+import { readChain } from "./chain-record.ts";
+import { awaitFinality, awaitRest } from "./ledger-at-rest.ts";
+import { type LiveChain, startLiveChain } from "./live-chain.ts";
+import { findViolations } from "./oracle.ts";
+import { type Purchase, planPurchases } from "./purchase.ts";
+import { finalBlocks, fundPayers, openScene, type Scene } from "./scene.ts";
+import { createRandom } from "./seeded-random.ts";
+import { startWorker, type WorkerProcess } from "./worker-process.ts";
+
+const random = createRandom("four processes");
+let scene: Scene;
+let chain: LiveChain;
+let workers: WorkerProcess[] = [];
+let dropDatabase: () => Promise<void>;
+
+beforeAll(async () => {
+  const { url, drop } = await createTestDatabase();
+  dropDatabase = drop;
+  scene = await openScene({ random, postgresUrl: url, faultShare: 0 });
+  workers = await Promise.all(Array.from({ length: 4 }, () => startWorker(scene.program)));
+  await scene.devnet.setAutomine(false);
+  chain = startLiveChain({ devnet: scene.devnet, random });
+});
+
+afterAll(async () => {
+  await Promise.all(workers.map((worker) => worker.kill()));
+  await chain?.stop();
+  await scene?.close({ keepsFiles: false });
+  await dropDatabase?.();
+});
+
+test("four processes under load survive the death of the one that settles for all", {
+  timeout: 120_000,
+}, async () => {
+  const { devnet, proxy } = scene;
+  const purchases = await planPurchases({
+    devnet,
+    count: 120,
+    random,
+    now: Date.now(),
+  });
+  await devnet.setAutomine(true);
+  await fundPayers(devnet, purchases);
+  await devnet.setAutomine(false);
+
+  // Only who holds the relayer's lease broadcasts; it dies in the middle of that.
+  for (const worker of workers) worker.killAt("broadcast", 3);
+  const death = Promise.race(workers.map(async (worker) => worker.gone.then(() => worker)));
+  const forgotten = death.then(() => {
+    for (const worker of workers) worker.letLive();
+  });
+  const bought = await buyAll(purchases);
+  await forgotten;
+
+  const survivors = workers.filter((worker) => worker.isAlive());
+  expect(survivors).toHaveLength(3);
+  const [witness] = survivors;
+  if (witness === undefined) throw new Error("Nobody is left.");
+  await awaitRest(witness);
+  await chain.stop();
+  await devnet.mine(finalBlocks);
+  const violations = findViolations({
+    chain: await readChain(devnet),
+    ledger: await awaitFinality(witness),
+    bought,
+    runs: await scene.handlerRuns(),
+    replaced: chain.replaced,
+    broadcasts: proxy.broadcasts(),
+  });
+  expect(violations).toEqual([]);
+});
+
+function buyAll(purchases: readonly Purchase[]): Promise<Bought[]> {
+  const signal = AbortSignal.timeout(60_000);
+  return Promise.all(
+    purchases.map(async (purchase) => {
+      let interfering: Promise<void> | undefined;
+      const bought = await buy({
+        purchase,
+        signal,
+        async sellerUrl() {
+          const [first, ...others] = workers.filter((worker) => worker.isAlive());
+          if (first === undefined) throw new Error("Nobody sells.");
+          return random.pick([first, ...others]).url;
+        },
+        onBegun() {
+          interfering = chain.interfere(purchase);
+        },
+      });
+      await interfering;
+      return bought;
+    }),
+  );
+}

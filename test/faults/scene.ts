@@ -1,0 +1,93 @@
+import { appendFile, mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Devnet, startDevnet } from "@coinslot/devnet";
+import type { Address } from "@coinslot/protocol";
+import { bundleWorker } from "./bundle-worker.ts";
+import { type FaultProxy, startFaultProxy } from "./fault-proxy.ts";
+import { type Purchase, price, validitySeconds } from "./purchase.ts";
+import type { Random } from "./seeded-random.ts";
+import type { SellerProgram } from "./worker-process.ts";
+
+/** Where sellers are put to the test: a chain, a way to it that may fail, and files that outlive them. */
+export interface Scene {
+  devnet: Devnet;
+  proxy: FaultProxy;
+  program: SellerProgram;
+  /** Holds the ledger's file, the log of the sellers, and the record of their handlers. */
+  directory: string;
+  /** How often the handler ran, by path. */
+  handlerRuns(): Promise<Map<string, number>>;
+  /** Ends the chain; keeps the files if somebody wants to look into them. */
+  close(options: { keepsFiles: boolean }): Promise<void>;
+}
+
+/** More blocks than the network needs to call a payment final. */
+export const finalBlocks = 12;
+
+/** Sets the scene. The ledger is a SQLite file unless the URL of another is given. */
+export async function openScene(options: {
+  random: Random;
+  postgresUrl?: string | undefined;
+  faultShare: number;
+}): Promise<Scene> {
+  const { random, postgresUrl, faultShare } = options;
+  const directory = await mkdtemp(join(tmpdir(), "coinslot-faults-"));
+  const runsFile = join(directory, "handler-runs.txt");
+  await appendFile(runsFile, "");
+  const devnet = await startDevnet({ accountCount: 5 });
+  const proxy = await startFaultProxy({
+    upstream: devnet.rpcUrl,
+    random: random.fork("rpc"),
+    faultShare,
+  });
+  return {
+    devnet,
+    proxy,
+    directory,
+    program: {
+      file: await bundleWorker(directory),
+      options: {
+        network: devnet.network,
+        rpcUrl: proxy.url,
+        ledger: postgresUrl ?? `sqlite:${join(directory, "ledger.db")}`,
+        relayerKey: devnet.accounts.relayer.privateKey,
+        token: devnet.token,
+        payTo: devnet.accounts.seller.address,
+        price: price.toString(),
+        validitySeconds,
+        runsFile,
+        logFile: join(directory, "facilitator.log"),
+      },
+    },
+    handlerRuns: () => countLines(runsFile),
+    async close({ keepsFiles }) {
+      await proxy.close();
+      await devnet.stop();
+      if (!keepsFiles) await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/**
+ * Gives honest payers twice what their purchases cost: what a block holds and the ledger has not yet
+ * written down counts twice against a balance for a moment. All others get exactly what they need.
+ * No reorganisation reaches the blocks of these gifts.
+ */
+export async function fundPayers(devnet: Devnet, purchases: readonly Purchase[]): Promise<void> {
+  const needs = new Map<Address, bigint>();
+  for (const { payer, interference } of purchases) {
+    const cost = interference === "none" ? 2n * price : price;
+    needs.set(payer.address, (needs.get(payer.address) ?? 0n) + cost);
+  }
+  await Promise.all([...needs].map(([to, amount]) => devnet.mint({ to, amount })));
+  await devnet.mine(finalBlocks);
+}
+
+async function countLines(file: string): Promise<Map<string, number>> {
+  const counts = new Map<string, number>();
+  for (const line of (await readFile(file, "utf8")).split("\n")) {
+    if (line !== "") counts.set(line, (counts.get(line) ?? 0) + 1);
+  }
+  return counts;
+}
