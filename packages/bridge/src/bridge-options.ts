@@ -61,17 +61,10 @@ export function readOptions(options: BridgeOptions): BridgeContext {
   }
   if (!(receiptTimeoutMs > 0)) problems.push("receiptTimeoutMs is not above zero");
   const chains = createChainList(options.chains ?? [], problems);
-  const targets = new Map(
-    Object.entries(options.targetRpcUrls ?? {}).map(([key, given]) => [key, toUrls(given)]),
-  );
-  for (const [key, rpcUrls] of targets) {
-    const name = `targetRpcUrls.${key}`;
-    if (chains.byKey(key)?.type !== "evm") problems.push(`${name}: there is no such EVM chain`);
-    checkUrls(name, rpcUrls, problems);
-  }
+  const targets = readTargets(options, chains, problems);
   const source = readSource(options, problems);
   if (source === undefined || owner instanceof Error || problems.length > 0) {
-    throw new BridgeError("invalid_configuration", `createBridge: ${problems.join("; ")}`);
+    throw invalid("createBridge", problems);
   }
   return {
     owner,
@@ -83,6 +76,43 @@ export function readOptions(options: BridgeOptions): BridgeContext {
     receiptTimeoutMs,
     clock: options.clock ?? systemClock,
   };
+}
+
+/**
+ * Reads what is needed to ask one chain of the table.
+ *
+ * @param subject the function that was called
+ * @throws BridgeError `invalid_configuration`
+ */
+export function readChainOptions(
+  subject: string,
+  options: SourceOptions & { chains?: readonly BridgeChain[] | undefined },
+): Pick<BridgeContext, "chains" | "connections"> {
+  const problems: string[] = [];
+  const chains = createChainList(options.chains ?? [], problems);
+  const source = readSource(options, problems);
+  if (source === undefined || problems.length > 0) throw invalid(subject, problems);
+  return { chains, connections: createConnections({ source, targets: new Map() }) };
+}
+
+function invalid(subject: string, problems: readonly string[]): BridgeError {
+  return new BridgeError("invalid_configuration", `${subject}: ${problems.join("; ")}`);
+}
+
+function readTargets(
+  { targetRpcUrls = {} }: BridgeOptions,
+  chains: ChainList,
+  problems: string[],
+): Map<string, readonly string[]> {
+  const targets = new Map<string, readonly string[]>();
+  for (const [key, given] of Object.entries(targetRpcUrls)) {
+    const name = `targetRpcUrls.${key}`;
+    const rpcUrls = toUrls(given);
+    if (chains.byKey(key)?.type !== "evm") problems.push(`${name}: there is no such EVM chain`);
+    checkUrls(name, rpcUrls, problems);
+    targets.set(key, rpcUrls);
+  }
+  return targets;
 }
 
 function readSource({ client, rpcUrl }: SourceOptions, problems: string[]) {
