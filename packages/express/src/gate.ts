@@ -1,6 +1,7 @@
 import {
   ConfigurationError,
   type Facilitator,
+  type ReservationStore,
   type ReservingFacilitator,
   supportedSchema,
 } from "@coinslot/protocol";
@@ -48,10 +49,17 @@ export function createGate(config: {
   const { routes, facilitator, options } = config;
   const problems = [...config.problems];
   const settings = readSettings(options, (problem) => problems.push(problem));
-  const source = sourceOf({ routes, facilitator, options, problems });
+  const { now } = settings;
+  const source = sourceOf({
+    routes,
+    facilitator,
+    reservations: options.reservations,
+    now,
+    problems,
+  });
   if (problems.length > 0) throw new ConfigurationError("The payment middleware", problems);
 
-  const { legacyNetworkNames, onError, now } = settings;
+  const { legacyNetworkNames, onError } = settings;
   const writeOffer = createPaymentRequiredAnswers();
   const endings: Endings = new Map();
   const readiness = createReadiness({
@@ -77,17 +85,19 @@ export function createGate(config: {
 function sourceOf(config: {
   routes: readonly Route[];
   facilitator: Facilitator | undefined;
-  options: PaymentMiddlewareOptions;
+  reservations: ReservationStore | undefined;
+  now: () => number;
   problems: string[];
 }): FacilitatorSource {
-  const { routes, facilitator, options, problems } = config;
+  const { routes, facilitator, now, problems } = config;
   if (facilitator === undefined) {
     return facilitatorFromEnvironment(process.env, (problem) => problems.push(problem));
   }
   problems.push(...problemsKnownAtOnce(routes, facilitator));
+  const { reservations = createReservationStore({ now }) } = config;
   const reserving = isReserving(facilitator)
     ? facilitator
-    : withReservations(facilitator, options.reservations ?? createReservationStore());
+    : withReservations(facilitator, reservations, { now });
   return { load: async () => reserving, close: async () => undefined };
 }
 

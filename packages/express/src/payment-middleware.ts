@@ -1,4 +1,10 @@
-import type { Facilitator, ReservationRequest, Reserved, SealedAnswer } from "@coinslot/protocol";
+import type {
+  Facilitator,
+  InvalidReason,
+  ReservationRequest,
+  Reserved,
+  SealedAnswer,
+} from "@coinslot/protocol";
 import type { NextFunction, Request, Response } from "express";
 import { answerPaymentRequired, answerRefusal, answerUnpaid, answerUnsettled } from "./answer.ts";
 import { createAnswerSeal } from "./answer-seal.ts";
@@ -125,7 +131,10 @@ async function serve(visit: Visit): Promise<void> {
     facilitator.verifyLocally(payload, requirements, verifyOptions(order)),
   );
   if (checked === undefined) return;
-  if (!checked.isValid) return refuse(checked.invalidReason ?? "invalid_payload");
+  const { invalidReason = "invalid_payload" } = checked;
+  // What was settled in time is delivered at any time; whatever is new, or unsettled, is too late.
+  const isTooLate = !checked.isValid && invalidReason === tooLate;
+  if (!checked.isValid && !isTooLate) return refuse(invalidReason);
 
   const body = await readRequestBody(request, settings.maxRequestBytes);
   if (body.state === "aborted") return;
@@ -134,10 +143,9 @@ async function serve(visit: Visit): Promise<void> {
   }
   const key = idempotencyKeyOf(request, payload);
   const seal = key === undefined ? undefined : createAnswerSeal({ key, id: payment.id });
-  const fingerprint = fingerprintOf(request, body);
-  const admitted = await askFacilitator(order, () =>
-    admit(order, { id: payment.id, fingerprint, keyHash: seal?.keyHash }),
-  );
+  const fingerprint = fingerprintOf(request, body, payment.authorization);
+  const wanted = { id: payment.id, fingerprint, keyHash: seal?.keyHash };
+  const admitted = await askFacilitator(order, () => admit(order, wanted, isTooLate));
   if (admitted === undefined) return;
   switch (admitted.state) {
     case "refused":
@@ -161,16 +169,23 @@ async function serve(visit: Visit): Promise<void> {
   }
 }
 
+const tooLate: InvalidReason = "invalid_exact_evm_payload_authorization_valid_before";
+
 /** What became of a payment before its handler: admitted, or why it is not. */
 type Admission = Reserved | { state: "refused"; reason: string };
 
 /** Ledger, chain, reservation. A payment that is resumed was checked before it went to the chain. */
-async function admit(order: Order, request: ReservationRequest): Promise<Admission> {
+async function admit(
+  order: Order,
+  request: ReservationRequest,
+  isTooLate: boolean,
+): Promise<Admission> {
   const { facilitator, payload, requirements, payment } = order;
   await whenEnded(order.endings, request.id);
   const found = await facilitator.lookUp(request);
   if (found.state !== "free" && found.state !== "resumable") return found;
   const isNew = found.state === "free";
+  if (isNew && isTooLate) return { state: "refused", reason: tooLate };
   const verified = isNew
     ? await facilitator.verify(payload, requirements, verifyOptions(order))
     : undefined;

@@ -123,14 +123,12 @@ export function withReservations(
 }
 
 /**
- * Whether an answer leaves open what became of the money. `duplicate_settlement` does, if it was we
- * who asked before and never heard: the first may have been executed, or be under way.
+ * Whether an answer leaves open what became of the money. Every refusal does, if we asked before and
+ * never heard: the first settlement may have been executed, and be the very reason why this one
+ * cannot (a duplicate, a nonce that was used, a balance that is gone).
  */
 function isUnknown({ success, errorReason }: SettleResponse, isRepeated: boolean): boolean {
-  if (success) return false;
-  return (
-    errorReason === "settlement_pending" || (isRepeated && errorReason === "duplicate_settlement")
-  );
+  return !success && (isRepeated || errorReason === "settlement_pending");
 }
 
 function unreadable(what: string): FacilitatorError {

@@ -1,0 +1,100 @@
+import { encodePaymentPayload, headerName, type SettleResponse } from "@coinslot/protocol";
+import { afterEach, describe, expect, it } from "vitest";
+import { createBuyer } from "./testing/buyer.ts";
+import type { Listening } from "./testing/listen.ts";
+import { openShop, option, type Shop } from "./testing/shop.ts";
+
+const opened: Listening[] = [];
+let time = Date.now();
+
+afterEach(async () => {
+  time = Date.now();
+  await Promise.all(opened.splice(0).map((listening) => listening.close()));
+});
+
+/** A shop that tells buyers what it thinks that they have paid. */
+async function open(): Promise<Shop> {
+  const shop = await openShop({
+    routes: {
+      "GET /paid": { accepts: option(), handlerTimeoutSeconds: 1, maxTimeoutSeconds: 9 },
+    },
+    serve(app) {
+      app.get("/paid", (request, response) => {
+        response.send(request.payment?.amount);
+      });
+    },
+    options: { now: () => time },
+  });
+  opened.push(shop);
+  return shop;
+}
+
+/** Pays, and is told that nobody knows what became of it, although the money has moved. */
+async function payUnclearly(shop: Shop, version: 1 | 2) {
+  const url = `${shop.url}/paid`;
+  const payment = await createBuyer().payFor(url, { version });
+  shop.facilitator.onSettle = async (settle) => {
+    settle();
+    throw new Error("The connection was lost");
+  };
+  expect((await fetch(url, { headers: payment.headers })).status).toBe(503);
+  shop.facilitator.onSettle = undefined;
+  return { url, ...payment };
+}
+
+describe("a payment that was settled and not delivered", () => {
+  it("is not taken up again by one that says something else than was signed", async () => {
+    const shop = await open();
+    const { url, payload, headers } = await payUnclearly(shop, 1);
+    const { authorization } = payload.payload;
+    const change = { value: "999999999999", validBefore: "99999999999" };
+    for (const [name, value] of Object.entries(change)) {
+      const forged = { ...authorization, [name]: value };
+      const message = { ...payload, payload: { ...payload.payload, authorization: forged } };
+      const answer = await fetch(url, {
+        headers: { [headerName.payment]: encodePaymentPayload(message) },
+      });
+      expect(answer.status).toBe(409);
+    }
+    expect(await (await fetch(url, { headers })).text()).toBe("1000");
+  });
+
+  it("is delivered after its authorization has expired, and once only", async () => {
+    const shop = await open();
+    const { url, headers, payload } = await payUnclearly(shop, 2);
+    time = 1000 * (Number(payload.payload.authorization.validBefore) + 60);
+    expect(await (await fetch(url, { headers })).text()).toBe("1000");
+    const again = await fetch(url, { headers });
+    expect(again.status).toBe(402);
+    expect(await again.json()).toMatchObject({ error: "invalid_exact_evm_nonce_already_used" });
+  });
+
+  it("is not given up when the facilitator says, asked again, that it was used", async () => {
+    const shop = await open();
+    const { url, headers } = await payUnclearly(shop, 2);
+    shop.facilitator.onSettle = async (): Promise<SettleResponse> => ({
+      success: false,
+      errorReason: "invalid_exact_evm_nonce_already_used",
+      transaction: "",
+      network: "eip155:9745",
+    });
+    const unclear = await fetch(url, { headers });
+    expect(unclear.status).toBe(503);
+    expect(await unclear.json()).toMatchObject({ error: "settlement_pending" });
+    shop.facilitator.onSettle = undefined;
+    expect(await (await fetch(url, { headers })).text()).toBe("1000");
+  });
+});
+
+it("a payment that has expired and was never seen is refused, and nobody is asked", async () => {
+  const shop = await open();
+  const url = `${shop.url}/paid`;
+  const validBefore = BigInt(Math.floor(Date.now() / 1000) + 5);
+  const { headers } = await createBuyer().payFor(url, { authorization: { validBefore } });
+  const answer = await fetch(url, { headers });
+  expect(answer.status).toBe(402);
+  expect(await answer.json()).toMatchObject({
+    error: "invalid_exact_evm_payload_authorization_valid_before",
+  });
+  expect(shop.facilitator.verifications).toBe(0);
+});
