@@ -1,0 +1,271 @@
+import { headerName, plasma, plasmaUsdt0, stable, stableUsdt0 } from "@coinslot/protocol";
+import { afterEach, describe, expect, it } from "vitest";
+import type { PaymentMiddlewareOptions, PaymentOption } from "./index.ts";
+import { createBuyer, fetchOffer } from "./testing/buyer.ts";
+import { createPaperFacilitator } from "./testing/paper-facilitator.ts";
+import { openShop, option, payTo, type Shop } from "./testing/shop.ts";
+
+const opened: Shop[] = [];
+
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((shop) => shop.close()));
+});
+
+async function open(
+  config: {
+    options?: PaymentMiddlewareOptions;
+    accepts?: PaymentOption | PaymentOption[];
+    facilitator?: ReturnType<typeof createPaperFacilitator>;
+  } = {},
+): Promise<Shop & { runs(): number }> {
+  let runs = 0;
+  const shop = await openShop({
+    options: config.options,
+    facilitator: config.facilitator,
+    routes: { "GET /paid/:size": { accepts: config.accepts ?? option() } },
+    serve(app) {
+      app.get("/paid/:size", (request, response) => {
+        runs += 1;
+        response.json({ payment: request.payment ?? null });
+      });
+    },
+  });
+  opened.push(shop);
+  return Object.assign(shop, { runs: () => runs });
+}
+
+describe("the seller", () => {
+  it("may serve a subscriber for nothing", async () => {
+    const shop = await open({
+      options: { grantAccess: async (request) => request.get("X-Subscriber") === "yes" },
+    });
+    const granted = await fetch(`${shop.url}/paid/1`, { headers: { "X-Subscriber": "yes" } });
+    expect(granted.status).toBe(200);
+    expect(await granted.json()).toEqual({ payment: null });
+    expect((await fetch(`${shop.url}/paid/1`)).status).toBe(402);
+  });
+
+  it.each([
+    ["grants access", { grantAccess: () => Promise.reject(new Error("down at /etc/x")) }],
+    ["refuses payers", { refusePayer: () => Promise.reject(new Error("down at /etc/x")) }],
+  ] satisfies [string, PaymentMiddlewareOptions][])(
+    "serves nobody when the hook that %s throws",
+    async (_what, options) => {
+      const errors: unknown[] = [];
+      const shop = await open({ options: { ...options, onError: (error) => errors.push(error) } });
+      const { headers } = await createBuyer()
+        .payFor(`${shop.url}/paid/1`)
+        .catch(() => ({ headers: {} }));
+      const answer = await fetch(`${shop.url}/paid/1`, { headers });
+      expect(answer.status).toBe(500);
+      expect(await answer.text()).not.toContain("/etc/x");
+      expect(errors.length).toBeGreaterThan(0);
+      expect(shop.runs()).toBe(0);
+    },
+  );
+
+  it("may turn a payer away before anything is reserved", async () => {
+    const unwelcome = createBuyer();
+    const shop = await open({
+      options: {
+        refusePayer: ({ payer, requirements }) =>
+          payer === unwelcome.account.address.toLowerCase() && requirements.network === plasma
+            ? "Not with us"
+            : undefined,
+      },
+    });
+    const { headers } = await unwelcome.payFor(`${shop.url}/paid/1`);
+    const answer = await fetch(`${shop.url}/paid/1`, { headers });
+    expect(answer.status).toBe(403);
+    expect(await answer.json()).toEqual({ error: "payer_refused", message: "Not with us" });
+    expect(shop.facilitator.verifications).toBe(0);
+    const welcome = await createBuyer().payFor(`${shop.url}/paid/1`);
+    expect((await fetch(`${shop.url}/paid/1`, { headers: welcome.headers })).status).toBe(200);
+  });
+
+  it("may show people a page, with the offer in the header", async () => {
+    const shop = await open({
+      options: {
+        unpaidAnswer: ({ request, accepts }) =>
+          request.accepts(["json", "html"]) === "html"
+            ? { contentType: "text/html; charset=utf-8", body: `<p>${accepts[0]?.amount}</p>` }
+            : undefined,
+      },
+    });
+    const page = await fetch(`${shop.url}/paid/1`, { headers: { Accept: "text/html" } });
+    expect(page.status).toBe(402);
+    expect(page.headers.get("Content-Type")).toBe("text/html; charset=utf-8");
+    expect(await page.text()).toBe("<p>1000</p>");
+    expect(page.headers.has(headerName.paymentRequired)).toBe(true);
+    const offer = await fetch(`${shop.url}/paid/1`, { headers: { Accept: "application/json" } });
+    expect(await offer.json()).toMatchObject({ x402Version: 1 });
+  });
+
+  it("may ask a price and name a recipient for each request, once", async () => {
+    let asked = 0;
+    const shop = await open({
+      accepts: option({
+        price: async (request) => {
+          asked += 1;
+          return `$0.00${request.path.endsWith("/2") ? 2 : 1}`;
+        },
+        payTo: (request) => (request.path.endsWith("/2") ? plasmaUsdt0.address : payTo),
+      }),
+    });
+    const offer = await fetchOffer(`${shop.url}/paid/2`, 2);
+    expect(offer.accepts[0]?.requirements).toMatchObject({
+      amount: "2000",
+      payTo: plasmaUsdt0.address,
+    });
+    expect(asked).toBe(1);
+    const small = await createBuyer().payFor(`${shop.url}/paid/1`);
+    const refused = await fetch(`${shop.url}/paid/2`, { headers: small.headers });
+    expect(refused.status).toBe(402);
+    expect(await refused.json()).toMatchObject({ error: "No matching payment requirements" });
+    expect((await fetch(`${shop.url}/paid/1`, { headers: small.headers })).status).toBe(200);
+  });
+
+  it.each([
+    [
+      "throws",
+      () => {
+        throw new Error("no price at /etc/x");
+      },
+    ],
+    ["rounds to zero", () => "$0.00" as const],
+    ["is no price", () => Object.assign({}, { amount: "one" }) as never],
+  ])("serves nobody when the price %s", async (_what, price) => {
+    const shop = await open({ accepts: option({ price }) });
+    const answer = await fetch(`${shop.url}/paid/1`);
+    expect(answer.status).toBe(500);
+    expect(await answer.text()).not.toContain("/etc/x");
+    expect(shop.errors).toHaveLength(1);
+  });
+
+  it("sees who has paid what", async () => {
+    const shop = await open();
+    const buyer = createBuyer();
+    const { headers } = await buyer.payFor(`${shop.url}/paid/1`);
+    const answer = await fetch(`${shop.url}/paid/1`, { headers });
+    expect(await answer.json()).toEqual({
+      payment: {
+        paymentFlow: "authorization",
+        payer: buyer.account.address.toLowerCase(),
+        amount: "1000",
+        asset: plasmaUsdt0.address.toLowerCase(),
+        network: plasma,
+      },
+    });
+  });
+
+  it("may waive the payment of a request, after which the same payment buys another answer", async () => {
+    let waives = true;
+    const shop = await openShop({
+      routes: { "GET /search": { accepts: option() } },
+      serve(app) {
+        app.get("/search", (request, response) => {
+          if (waives && request.payment?.paymentFlow === "authorization") request.payment.waive();
+          response.json({ hits: waives ? 0 : 1 });
+        });
+      },
+    });
+    opened.push(shop);
+    const { headers } = await createBuyer().payFor(`${shop.url}/search`);
+    const free = await fetch(`${shop.url}/search`, { headers });
+    expect(await free.json()).toEqual({ hits: 0 });
+    expect(free.headers.has(headerName.paymentResponse)).toBe(false);
+    expect(shop.facilitator.settled).toHaveLength(0);
+    waives = false;
+    const paid = await fetch(`${shop.url}/search`, { headers });
+    expect(await paid.json()).toEqual({ hits: 1 });
+    expect(shop.facilitator.settled).toHaveLength(1);
+  });
+
+  it("may take several networks, and each version where the facilitator lists it", async () => {
+    const onStable = option({
+      network: stable,
+      price: { amount: "1500", asset: stableUsdt0.address, extra: { name: "USDT0", version: "1" } },
+    });
+    const both = createPaperFacilitator({ networks: [plasma, stable] });
+    const shop = await open({ accepts: [option(), onStable], facilitator: both });
+    for (const version of [1, 2] as const) {
+      const { accepts } = await fetchOffer(`${shop.url}/paid/1`, version);
+      expect(accepts.map(({ requirements }) => requirements.network)).toEqual([plasma, stable]);
+      for (const offered of accepts) {
+        const { headers } = await createBuyer().sign(offered);
+        expect((await fetch(`${shop.url}/paid/1`, { headers })).status).toBe(200);
+      }
+    }
+    const onlyV2 = await open({ facilitator: createPaperFacilitator({ versions: [2] }) });
+    expect((await fetchOffer(`${onlyV2.url}/paid/1`, 1)).accepts).toEqual([]);
+    const onlyV1 = await open({ facilitator: createPaperFacilitator({ versions: [1] }) });
+    const answer = await fetch(`${onlyV1.url}/paid/1`);
+    expect(answer.headers.has(headerName.paymentRequired)).toBe(false);
+    expect(await answer.json()).toMatchObject({ accepts: [{ network: plasma }] });
+  });
+
+  it("tells two assets of one network apart by the signature, where version 1 names none", async () => {
+    const other = option({
+      price: {
+        amount: "1000",
+        asset: "0x779Ded0c9e1022225f8E0630b35a9b54bE713736",
+        extra: { name: "Other", version: "2" },
+      },
+    });
+    const shop = await open({ accepts: [option(), other] });
+    const { accepts } = await fetchOffer(`${shop.url}/paid/1`, 1);
+    for (const offered of accepts) {
+      const { headers } = await createBuyer().sign(offered);
+      const answer = await fetch(`${shop.url}/paid/1`, { headers });
+      expect(answer.status).toBe(200);
+      expect(await answer.json()).toMatchObject({
+        payment: { asset: offered.requirements.asset.toLowerCase() },
+      });
+    }
+  });
+
+  it("writes names from before CAIP-2 when told to, and takes either name", async () => {
+    const facilitator = createPaperFacilitator({ networks: ["base", stable] });
+    const onBase = option({ network: "eip155:8453" });
+    const shop = await open({
+      accepts: [onBase, option({ network: stable })],
+      facilitator,
+      options: { legacyNetworkNames: true },
+    });
+    const body: unknown = await (await fetch(`${shop.url}/paid/1`)).json();
+    expect(body).toMatchObject({ accepts: [{ network: "base" }, { network: "stable" }] });
+    const { accepts } = await fetchOffer(`${shop.url}/paid/1`, 1);
+    const [first] = accepts;
+    if (first?.x402Version !== 1) throw new Error("No offer");
+    for (const networkName of ["base", "eip155:8453"]) {
+      const { headers } = await createBuyer().sign({ ...first, networkName });
+      expect((await fetch(`${shop.url}/paid/1`, { headers })).status).toBe(200);
+    }
+  });
+
+  it("is believed about its address by what the application believes", async () => {
+    const shop = await open();
+    const forwarded = { "X-Forwarded-Host": "evil.example", "X-Forwarded-Proto": "https" };
+    const answer = await fetch(`${shop.url}/paid/1`, { headers: forwarded });
+    expect(await answer.json()).toMatchObject({ accepts: [{ resource: `${shop.url}/paid/1` }] });
+    const behind = await openShop({
+      routes: { "GET /paid": { accepts: option() } },
+      before: (app) => app.set("trust proxy", "loopback"),
+      serve: () => undefined,
+    });
+    opened.push(behind);
+    const proxied = await fetch(`${behind.url}/paid`, {
+      headers: { "X-Forwarded-Host": "api.example", "X-Forwarded-Proto": "https" },
+    });
+    expect(await proxied.json()).toMatchObject({
+      accepts: [{ resource: "https://api.example/paid" }],
+    });
+  });
+
+  it("keeps its offer small, whatever the URL", async () => {
+    const shop = await open();
+    const answer = await fetch(`${shop.url}/paid/1?${"x".repeat(10_000)}`);
+    expect(answer.status).toBe(402);
+    expect((answer.headers.get(headerName.paymentRequired) ?? "").length).toBeLessThan(4096);
+  });
+});

@@ -1,0 +1,133 @@
+import { get } from "node:http";
+import { decodeReceipt, headerName } from "@coinslot/protocol";
+import type { Request, RequestHandler } from "express";
+import { afterEach, describe, expect, it } from "vitest";
+import { createBuyer, fetchOffer } from "./testing/buyer.ts";
+import { expressVersions } from "./testing/express-versions.ts";
+import { openShop, option, type Shop } from "./testing/shop.ts";
+
+const opened: Shop[] = [];
+
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((shop) => shop.close()));
+});
+
+describe.each(expressVersions)("an upfront route on $name", ({ express }) => {
+  async function open(handler: RequestHandler): Promise<Shop> {
+    const shop = await openShop({
+      express,
+      routes: { "GET /stream": { accepts: option(), paymentFlow: "upfront" } },
+      serve(app) {
+        app.set("env", "test");
+        app.get("/stream", handler);
+      },
+    });
+    opened.push(shop);
+    return shop;
+  }
+
+  it("says so in its offer", async () => {
+    const shop = await open((_request, response) => void response.send("x"));
+    const offer = await fetchOffer(`${shop.url}/stream`, 2);
+    expect(offer.accepts[0]?.requirements.extra).toMatchObject({ paymentFlow: "upfront" });
+  });
+
+  it("is paid before the handler runs, which sees the settlement", async () => {
+    let seen: Request["payment"];
+    let settledBefore = 0;
+    const shop: Shop = await open((request, response) => {
+      seen = request.payment;
+      settledBefore = shop.facilitator.settled.length;
+      response.send("x");
+    });
+    const buyer = createBuyer();
+    const { headers } = await buyer.payFor(`${shop.url}/stream`);
+    expect((await fetch(`${shop.url}/stream`, { headers })).status).toBe(200);
+    expect(settledBefore).toBe(1);
+    expect(seen).toMatchObject({
+      paymentFlow: "upfront",
+      payer: buyer.account.address.toLowerCase(),
+      amount: "1000",
+      settlement: { success: true },
+    });
+  });
+
+  it("sends events as they are written, with the receipt in the headers", async () => {
+    let writeNext: () => void = () => undefined;
+    const shop = await open((_request, response) => {
+      response.writeHead(200, { "Content-Type": "text/event-stream", "Cache-Control": "no-cache" });
+      response.write("data: 1\n\n");
+      writeNext = () => {
+        response.write("data: 2\n\n");
+        writeNext = () => response.end();
+      };
+    });
+    const { headers } = await createBuyer().payFor(`${shop.url}/stream`);
+    const answer = await fetch(`${shop.url}/stream`, { headers });
+    expect(decodeReceipt(answer.headers.get(headerName.paymentResponse) ?? "").success).toBe(true);
+    expect(answer.headers.get("Cache-Control")).toBe("private, no-cache");
+    const reader = answer.body?.getReader();
+    const events: string[] = [];
+    for (let done = false; !done; ) {
+      const chunk = await reader?.read();
+      done = chunk?.done ?? true;
+      if (chunk?.value) events.push(Buffer.from(chunk.value).toString());
+      writeNext();
+    }
+    expect(events).toEqual(["data: 1\n\n", "data: 2\n\n"]);
+    expect((await fetch(`${shop.url}/stream`, { headers })).status).toBe(402);
+  });
+
+  it("holds nothing of a large answer", async () => {
+    const megabyte = Buffer.alloc(2 ** 20, "x");
+    const shop = await open(async (_request, response) => {
+      for (let sent = 0; sent < 32; sent += 1) {
+        if (!response.write(megabyte)) {
+          await new Promise((resolve) => response.once("drain", resolve));
+        }
+      }
+      response.end();
+    });
+    const { headers } = await createBuyer().payFor(`${shop.url}/stream`);
+    const answer = await fetch(`${shop.url}/stream`, { headers });
+    expect((await answer.arrayBuffer()).byteLength).toBe(32 * 2 ** 20);
+  });
+
+  it("has been paid for when its handler fails, and the same payment runs it once more", async () => {
+    let runs = 0;
+    const shop = await open((_request, response) => {
+      runs += 1;
+      if (runs === 1) throw new Error("broken");
+      response.send(`run ${runs}`);
+    });
+    const { headers } = await createBuyer().payFor(`${shop.url}/stream`);
+    const failed = await fetch(`${shop.url}/stream`, { headers });
+    expect(failed.status).toBe(500);
+    expect(decodeReceipt(failed.headers.get(headerName.paymentResponse) ?? "").success).toBe(true);
+    const again = await fetch(`${shop.url}/stream`, { headers });
+    expect(await again.text()).toBe("run 2");
+    expect((await fetch(`${shop.url}/stream`, { headers })).status).toBe(402);
+    expect(shop.facilitator.settled).toHaveLength(1);
+  });
+
+  it("whose buyer leaves in the middle may be asked again with the same payment", async () => {
+    let runs = 0;
+    const shop = await open((_request, response) => {
+      runs += 1;
+      if (runs === 1) response.write("half");
+      else response.send("whole");
+    });
+    const { headers } = await createBuyer().payFor(`${shop.url}/stream`);
+    await new Promise<void>((resolve) => {
+      const request = get(`${shop.url}/stream`, { headers }, (response) => {
+        response.on("data", () => request.destroy());
+        response.on("close", resolve);
+        response.on("error", () => undefined);
+      });
+    });
+    await expect
+      .poll(async () => (await fetch(`${shop.url}/stream`, { headers })).status, { interval: 5 })
+      .toBe(200);
+    expect(shop.facilitator.settled).toHaveLength(1);
+  });
+});
