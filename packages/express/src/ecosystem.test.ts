@@ -1,0 +1,146 @@
+import { Writable } from "node:stream";
+import { decodeReceipt, headerName } from "@coinslot/protocol";
+import compression from "compression";
+import cors from "cors";
+import type { Express, RequestHandler } from "express";
+import { rateLimit } from "express-rate-limit";
+import session from "express-session";
+import helmet from "helmet";
+import pino from "pino";
+import { pinoHttp } from "pino-http";
+import { afterEach, describe, expect, it } from "vitest";
+import { createBuyer } from "./testing/buyer.ts";
+import { type ExpressModule, expressVersions } from "./testing/express-versions.ts";
+import { openShop, option, type Shop } from "./testing/shop.ts";
+
+const opened: Shop[] = [];
+
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((shop) => shop.close()));
+});
+
+declare module "express-session" {
+  interface SessionData {
+    visits: number;
+  }
+}
+
+/** Everything that a seller's application usually holds. */
+function middleware(express: ExpressModule, lines: string[]): RequestHandler[] {
+  const destination = new Writable({
+    write(chunk, _encoding, done) {
+      lines.push(String(chunk));
+      done();
+    },
+  });
+  return [
+    pinoHttp({ logger: pino(destination) }),
+    helmet(),
+    cors({ origin: "https://page.example", credentials: true }),
+    compression({ threshold: 0 }),
+    session({ secret: "s", resave: false, saveUninitialized: true }),
+    rateLimit({ windowMs: 60_000, limit: 100 }),
+    express.json(),
+    express.urlencoded({ extended: true }),
+    express.text(),
+  ];
+}
+
+const origin = { Origin: "https://page.example" };
+
+describe.each(expressVersions)("an application on $name with everything in it", ({ express }) => {
+  async function open(place: "before" | "after") {
+    const lines: string[] = [];
+    const use = (app: Express) => {
+      for (const each of middleware(express, lines)) app.use(each);
+    };
+    const shop = await openShop({
+      express,
+      routes: { "POST /echo": { accepts: option() } },
+      ...(place === "before" ? { before: use } : {}),
+      serve(app) {
+        if (place === "after") use(app);
+        app.post("/echo", (request, response) => {
+          request.session.visits = (request.session.visits ?? 0) + 1;
+          response.json({ body: request.body, visits: request.session.visits });
+        });
+      },
+    });
+    opened.push(shop);
+    return { shop, lines };
+  }
+
+  it.each(["before", "after"] as const)("sells with all of it %s the gate", async (place) => {
+    const { shop, lines } = await open(place);
+    const init = {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: '{"a":1}',
+    };
+    const { headers } = await createBuyer().payFor(`${shop.url}/echo`, { init });
+    const answer = await fetch(`${shop.url}/echo`, {
+      ...init,
+      headers: { ...init.headers, ...origin, ...headers, "Accept-Encoding": "gzip" },
+    });
+    expect(answer.status).toBe(200);
+    expect(await answer.json()).toEqual({ body: { a: 1 }, visits: 1 });
+    expect(decodeReceipt(answer.headers.get(headerName.paymentResponse) ?? "").success).toBe(true);
+    expect(answer.headers.get("Content-Encoding")).toBe("gzip");
+    expect(answer.headers.get("Set-Cookie")).toContain("connect.sid");
+    expect(answer.headers.has("Content-Security-Policy")).toBe(true);
+    expect(answer.headers.get("Access-Control-Expose-Headers")).toContain("PAYMENT-RESPONSE");
+    expect(answer.headers.get("Cache-Control")).toBe("private");
+    expect(shop.facilitator.settled).toHaveLength(1);
+    expect(lines.some((line) => line.includes('"statusCode":200'))).toBe(true);
+    expect(shop.errors).toEqual([]);
+  });
+
+  it("lets a page on another origin read the offer", async () => {
+    const { shop } = await open("before");
+    const answer = await fetch(`${shop.url}/echo`, { method: "POST", headers: origin });
+    expect(answer.status).toBe(402);
+    expect(answer.headers.get("Access-Control-Allow-Origin")).toBe("https://page.example");
+    expect(answer.headers.get("Access-Control-Expose-Headers")).toBe(
+      "PAYMENT-REQUIRED, PAYMENT-RESPONSE, X-PAYMENT-RESPONSE",
+    );
+    expect(await answer.json()).toMatchObject({ x402Version: 1 });
+  });
+
+  it.each(["before", "after"] as const)(
+    "answers a preflight with its CORS middleware %s the gate",
+    async (place) => {
+      const { shop } = await open(place);
+      const answer = await fetch(`${shop.url}/echo`, {
+        method: "OPTIONS",
+        headers: { ...origin, "Access-Control-Request-Method": "POST" },
+      });
+      expect(answer.status).toBe(204);
+      expect(answer.headers.get("Access-Control-Allow-Origin")).toBe("https://page.example");
+    },
+  );
+
+  it("says nothing about other origins where the application does not", async () => {
+    const shop = await openShop({
+      express,
+      routes: { "GET /paid": { accepts: option() } },
+      serve: () => undefined,
+    });
+    opened.push(shop);
+    const answer = await fetch(`${shop.url}/paid`, { headers: origin });
+    expect(answer.headers.has("Access-Control-Expose-Headers")).toBe(false);
+  });
+
+  it("adds to what the application exposes already, once", async () => {
+    const shop = await openShop({
+      express,
+      routes: { "GET /paid": { accepts: option() } },
+      before: (app) => app.use(cors({ exposedHeaders: ["X-Own", "payment-response"] })),
+      serve: () => undefined,
+    });
+    opened.push(shop);
+    const answer = await fetch(`${shop.url}/paid`, { headers: origin });
+    expect(answer.headers.get("Access-Control-Expose-Headers")).toBe(
+      "X-Own, payment-response, PAYMENT-REQUIRED, X-PAYMENT-RESPONSE",
+    );
+  });
+});
