@@ -3,7 +3,6 @@ import { createRpcPool, systemClock } from "@coinslot/chain";
 import {
   FacilitatorError,
   type LookUp,
-  type Network,
   type Reserved,
   type ReservingFacilitator,
 } from "@coinslot/protocol";
@@ -17,6 +16,7 @@ import type { PaymentFilter, PaymentPage } from "./ledger/list-payments.ts";
 import type { PaymentStats } from "./ledger/payment-stats.ts";
 import { checkNetworks } from "./ready/check-networks.ts";
 import { createMetrics } from "./settle/metrics.ts";
+import { outOfGasMoney } from "./settle/settle-payment.ts";
 import { settleResponseOf } from "./settle/settle-response.ts";
 import type { SettlementEvent, SettlementListener } from "./settle/settlement-event.ts";
 import { readSettlementOptions, type SettlementOptions } from "./settlement-options.ts";
@@ -278,10 +278,4 @@ export function createFacilitator(
   }
 
   return facilitator;
-}
-
-function outOfGasMoney(network: Network): FacilitatorError {
-  return new FacilitatorError(`No more payments can be settled on ${network} at the moment`, {
-    kind: "unavailable",
-  });
 }

@@ -140,9 +140,11 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       }),
     ),
   );
+  const canPay = (network: Network) => settlements.get(network)?.funds.suffice() ?? true;
   const settler = createPaymentSettler({
     context,
     verifier,
+    canPay,
     wake: ({ network }) => settlements.get(network)?.wake(),
     timeoutMs: settings.settleTimeoutMs,
     mostAnswerBytes: settings.mostAnswerBytes,
@@ -153,7 +155,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     ledger,
     settle: settler.settle,
     remember: (id, { payerHasCode, gasUsed }) => readings.remember(id, { payerHasCode, gasUsed }),
-    canPay: (network) => settlements.get(network)?.funds.suffice() ?? true,
+    canPay,
     async ready() {
       await Promise.all([...settlements.values()].map((settlement) => settlement.ready()));
     },

@@ -26,9 +26,9 @@ export const paymentStates = [
 export const openStates = ["reserved", "queued", "submitted"] as const;
 
 /**
- * `open`: its nonce is not yet used, as far as we know. `included`: a block holds one of its hashes
- * (outcomes may wait for depth). `settled`: every payment in it has its outcome. `final`: at depth.
- * `lost`: its nonce was used by a transaction that is not ours.
+ * `open`: not every payment in it has its outcome yet. `settled`: a block holds one of its hashes,
+ * and every payment has its outcome. `final`: at depth. `lost`: its nonce was used by a transaction
+ * that is not ours.
  */
 export type TransactionState = "open" | "settled" | "final" | "lost";
 

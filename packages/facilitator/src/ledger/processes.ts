@@ -45,6 +45,11 @@ export async function releaseDead(options: {
   heartbeatLeaseMs: number;
 }): Promise<{ reserved: number; queued: string[] }> {
   const { transaction, dialect, heartbeatLeaseMs } = options;
+  // Rows of the long dead are of no use: a process without one counts as dead.
+  await transaction
+    .deleteFrom("processes")
+    .where("heartbeat_at", "<", sql<number>`${dialect.nowMs()} - ${sql.lit(10 * heartbeatLeaseMs)}`)
+    .execute();
   const alive = transaction
     .selectFrom("processes")
     .select("id")

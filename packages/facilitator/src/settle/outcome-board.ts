@@ -30,6 +30,7 @@ export interface OutcomeBoard {
   publish(paymentIds: readonly string[]): void;
   /** To be called with payments that are being broadcast. */
   started(payments: readonly LedgerPayment[], transactionHash: Hex): void;
+  /** Ends; whoever still waits gets the payment as it stands. */
   stop(): Promise<void>;
 }
 
@@ -155,6 +156,11 @@ export async function createOutcomeBoard(options: OutcomeBoardOptions): Promise<
     async stop() {
       cancelPoll?.();
       await reading.stop();
+      // Who still waits is told how things stand: another process, or the next start, goes on.
+      for (const payment of await ledger.get([...waiters.keys()])) {
+        for (const resolve of waiters.get(payment.id) ?? []) resolve(payment);
+      }
+      waiters.clear();
       await stopListening();
     },
   };

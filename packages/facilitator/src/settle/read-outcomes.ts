@@ -7,7 +7,7 @@ export const authorizationUsedTopic = topicOf("AuthorizationUsed(address,bytes32
 /** `AuthorizationCanceled(address indexed authorizer, bytes32 indexed nonce)`, EIP-3009. */
 export const authorizationCanceledTopic = topicOf("AuthorizationCanceled(address,bytes32)");
 /** `Transfer(address indexed from, address indexed to, uint256 value)`, ERC-20. */
-export const transferTopic = topicOf("Transfer(address,address,uint256)");
+const transferTopic = topicOf("Transfer(address,address,uint256)");
 
 /** What was to happen: this payer's authorization moves exactly this. All in lower case. */
 export interface ExpectedTransfer {

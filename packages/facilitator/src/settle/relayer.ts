@@ -212,7 +212,7 @@ export function startRelayer(options: RelayerOptions): Relayer {
   async function chase(missing: readonly TrackedTransaction[]): Promise<void> {
     const now = clock.now();
     const late = missing.filter(
-      ({ sentAt }) => sentAt !== undefined && now - sentAt >= times.resendMs,
+      ({ sentAt, formedAt }) => now - (sentAt ?? formedAt) >= times.resendMs,
     );
     if (late.length === 0) return;
     const count = { method: "eth_getTransactionCount", params: [signer.address, "latest"] };

@@ -5,6 +5,7 @@ import {
   authorizationKey,
   FacilitatorError,
   type Hex,
+  type Network,
   type Payment,
   type Reservation,
   readFacilitatorArguments,
@@ -26,6 +27,8 @@ export interface SettlePaymentOptions {
   verifier: Verifier;
   /** Says that the network has a new payment in its queue. */
   wake: (payment: Payment) => void;
+  /** Whether a relayer of the network has gas money. */
+  canPay: (network: Network) => boolean;
   /** How long to wait for an outcome until the answer is "pending". */
   timeoutMs: number;
   /** A larger answer is not kept: the payment settles, and can be resumed without it. */
@@ -47,7 +50,7 @@ const settleFingerprint = "settle";
 
 /** Creates what settles payments by way of the ledger's queue. */
 export function createPaymentSettler(options: SettlePaymentOptions): PaymentSettler {
-  const { context, verifier, wake, timeoutMs, mostAnswerBytes } = options;
+  const { context, verifier, wake, canPay, timeoutMs, mostAnswerBytes } = options;
   const { ledger, board, readings, checkpoint, metrics } = context;
 
   /** The caller holds a reservation since before its handler ran, or took one up again. */
@@ -94,6 +97,11 @@ export function createPaymentSettler(options: SettlePaymentOptions): PaymentSett
       return (await recall(payload, requirements, idempotencyKey)) ?? refusal(verdict, network);
     }
     const { payment, payerHasCode, gasUsed, balance } = verdict;
+    if (!canPay(payment.network)) {
+      const known = await recall(payload, requirements, idempotencyKey);
+      if (known) return known;
+      throw outOfGasMoney(payment.network);
+    }
     readings.remember(payment.id, { payerHasCode, gasUsed });
     const keyHash = keyHashOf(payment, idempotencyKey);
     const reserved = await ledger.reserve({
@@ -265,6 +273,13 @@ function refusal(
     transaction: "",
     network,
   };
+}
+
+/** What a new payment is told while no relayer of its network can pay for gas. */
+export function outOfGasMoney(network: Network): FacilitatorError {
+  return new FacilitatorError(`No more payments can be settled on ${network} at the moment`, {
+    kind: "unavailable",
+  });
 }
 
 function reservationLost(): FacilitatorError {

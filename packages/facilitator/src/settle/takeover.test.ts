@@ -47,18 +47,21 @@ async function settleInChild(
   return { signal: typeof ended[1] === "string" ? ended[1] : null, output };
 }
 
-/** What must have become of payments whose process died at a place, when nothing is asked again. */
-const places: readonly [CheckpointName, "released" | "confirmed"][] = [
-  ["queued", "released"],
-  ["signed", "released"],
-  ["stored", "confirmed"],
-  ["broadcast", "confirmed"],
-  ["included", "confirmed"],
-  ["recorded", "confirmed"],
+/**
+ * Where a process dies, and what may have become of its payments when nothing is asked again. What
+ * was queued may have been settled by the next holder of the relayer before the death was noticed.
+ */
+const places: readonly [CheckpointName, readonly string[]][] = [
+  ["queued", ["released", "confirmed"]],
+  ["signed", ["released", "confirmed"]],
+  ["stored", ["confirmed"]],
+  ["broadcast", ["confirmed"]],
+  ["included", ["confirmed"]],
+  ["recorded", ["confirmed"]],
 ];
 
 describe.each(engines)("a process that is killed, on %s", (engine) => {
-  it.each(places)("after %s: its payments end as %s, and are paid once", async (place, state) => {
+  it.each(places)("after %s: its payments end, and are paid once", async (place, ends) => {
     settling = await startSettlingDevnet(engine);
     const { devnet, start, pay, balanceOf } = settling;
     const payments = await Promise.all([pay(), pay(), pay()]);
@@ -69,7 +72,7 @@ describe.each(engines)("a process that is killed, on %s", (engine) => {
     await vi.waitFor(
       async () => {
         const { payments: known } = await next.payments.list();
-        expect(known.map((payment) => payment.state)).toEqual([state, state, state]);
+        expect(known.filter(({ state }) => ends.includes(state))).toHaveLength(3);
       },
       { timeout: 15_000, interval: 100 },
     );
