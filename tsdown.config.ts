@@ -13,7 +13,8 @@ const publicPackages = readdirSync("packages")
 // biome-ignore lint/style/noDefaultExport: the build tool reads the default export.
 export default defineConfig({
   workspace: { include: publicPackages },
-  entry: ["src/index.ts"],
+  // A command has a main beside its public face.
+  entry: ["src/{index,main}.ts"],
   format: "esm",
   platform: "node",
   target: "node20.19",

@@ -1,0 +1,196 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { usdt0Chains } from "@coinslot/bridge";
+import { type Devnet, type LayerZero, startDevnet, startLayerZero } from "@coinslot/devnet";
+import { type Address, erc20Abi } from "viem";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { exitCode } from "../exit-code.ts";
+import { runCli } from "../run-cli.ts";
+
+const usdt: Address = "0xdAC17F958D2ee523a2206206994597C13D831ec7";
+const usdt0: Address = "0xB8CE59FC3717ada4C02eaDF9682A9e934F625ebb";
+
+let ethereum: Devnet;
+let plasma: Devnet;
+let layerZero: LayerZero;
+
+beforeAll(async () => {
+  [ethereum, plasma] = await Promise.all([
+    startDevnet({ chainId: 1 }),
+    startDevnet({ chainId: 9745 }),
+  ]);
+  layerZero = await startLayerZero({
+    chains: [
+      { devnet: ethereum, eid: 30101 },
+      { devnet: plasma, eid: 30383 },
+    ],
+  });
+  await layerZero.connect([
+    { devnet: ethereum, oft: oftOf("ethereum"), token: usdt, locks: true },
+    { devnet: plasma, oft: oftOf("plasma"), token: usdt0, locks: false },
+  ]);
+  const to = ethereum.accounts.buyer.address;
+  await ethereum.mint({ token: usdt, to, amount: 100_000_000n });
+});
+
+afterAll(() => Promise.all([ethereum?.stop(), plasma?.stop()]));
+
+function oftOf(key: string): Address {
+  const chain = usdt0Chains.find((each) => each.key === key);
+  const oft = chain?.type === "evm" ? chain.contracts.oft : undefined;
+  if (oft === undefined) throw new Error(`The table has no OFT on ${key}`);
+  return oft;
+}
+
+/** Runs the command in this process, and says what it printed and how it ended. */
+async function coinslot(
+  args: readonly string[],
+  change: { env?: Record<string, string>; answer?: boolean } = {},
+) {
+  const { env = {}, answer } = change;
+  const printed = { out: "", err: "" };
+  const code = await runCli(["bridge", ...args], {
+    out: (text) => {
+      printed.out += `${text}\n`;
+    },
+    err: (text) => {
+      printed.err += `${text}\n`;
+    },
+    confirm: answer === undefined ? undefined : async () => answer,
+    isColourful: false,
+    env,
+    signal: new AbortController().signal,
+  });
+  return { code, ...printed };
+}
+
+function transfer(...more: string[]): string[] {
+  const request = ["--to", "plasma", "--token", usdt, "--amount", "5"];
+  return ["--rpc-url", ethereum.rpcUrl, ...request, ...more];
+}
+
+function balanceOf(devnet: Devnet, token: Address, account: Address): Promise<bigint> {
+  const read = { abi: erc20Abi, functionName: "balanceOf", args: [account] } as const;
+  return devnet.client.readContract({ address: token, ...read });
+}
+
+describe("coinslot bridge quote", () => {
+  it("says what a transfer costs, without a key", async () => {
+    const account = ethereum.accounts.buyer.address;
+    const { code, out } = await coinslot(["quote", ...transfer("--account", account)]);
+    expect(code).toBe(exitCode.done);
+    expect(out).toMatch(/arrives +at least 5 on plasma/);
+    expect(out).toMatch(/bridge fee +0\.0001 of the native coin/);
+  });
+
+  it("prints JSON with amounts as decimal strings", async () => {
+    const account = ethereum.accounts.buyer.address;
+    const { out } = await coinslot(["quote", ...transfer("--account", account, "--json")]);
+    expect(JSON.parse(out)).toMatchObject({
+      bridgeFee: "100000000000000",
+      amountReceived: "5000000",
+    });
+  });
+
+  it("asks whose tokens they are when nobody says", async () => {
+    const { code, err } = await coinslot(["quote", ...transfer()]);
+    expect(code).toBe(exitCode.usage);
+    expect(err).toContain("Give --account");
+  });
+
+  it("tells an amount that it cannot read, and an option that is missing", async () => {
+    const wrong = await coinslot(["quote", ...transfer("--amount", "1e3")]);
+    expect(wrong).toMatchObject({ code: exitCode.usage });
+    expect(wrong.err).toContain("at most 6 decimals");
+    const missing = await coinslot(["quote", "--rpc-url", ethereum.rpcUrl]);
+    expect(missing).toMatchObject({ code: exitCode.usage });
+    expect(missing.err).toContain("--to <chain>");
+  });
+});
+
+describe("coinslot bridge send", () => {
+  const wallet = () => ({ WALLET_PRIVATE_KEY: ethereum.accounts.buyer.privateKey });
+  const maxFee = ["--max-bridge-fee", "0.0001"];
+
+  it("sends nothing when the answer is no, or nobody can answer", async () => {
+    for (const answer of [false, undefined]) {
+      const change = { env: wallet(), ...(answer === undefined ? {} : { answer }) };
+      const { code } = await coinslot(["send", ...transfer(...maxFee)], change);
+      expect(code).toBe(exitCode.usage);
+    }
+    const buyer = ethereum.accounts.buyer.address;
+    expect(await balanceOf(ethereum, usdt, buyer)).toBe(100_000_000n);
+  });
+
+  it("refuses a fee above the maximum before anything is signed", async () => {
+    const args = ["send", ...transfer("--max-bridge-fee", "0.00009", "--yes")];
+    const { code, err } = await coinslot(args, { env: wallet() });
+    expect(code).toBe(exitCode.failed);
+    expect(err).toContain("fee");
+    const { address } = ethereum.accounts.buyer;
+    expect(await ethereum.client.getTransactionCount({ address })).toBe(0);
+  });
+
+  it("sends from a key in a file, and track sees it arrive from anywhere", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "coinslot-cli-"));
+    try {
+      const file = join(folder, "key");
+      await writeFile(file, `${ethereum.accounts.buyer.privateKey}\n`);
+      const recipient = plasma.accounts.seller.address;
+      const args = ["send", ...transfer(...maxFee, "--recipient", recipient)];
+      const env = { WALLET_PRIVATE_KEY_FILE: file };
+      const sent = await coinslot(args, { env, answer: true });
+      expect(sent.code).toBe(exitCode.done);
+      const hash = sent.out.trim();
+      expect(sent.err).toContain(`coinslot bridge track ${hash}`);
+      expect(sent.err).not.toContain(ethereum.accounts.buyer.privateKey);
+
+      const where = ["--rpc-url", ethereum.rpcUrl, "--to", "plasma"];
+      const track = ["track", hash, ...where, "--target-rpc-url", plasma.rpcUrl];
+      const early = await coinslot([...track, "--timeout", "0.1"]);
+      expect(early.code).toBe(exitCode.unclear);
+      expect(early.err).toContain("LayerZero message");
+
+      await layerZero.deliver();
+      await plasma.mine(64);
+      const late = await coinslot([...track, "--json"]);
+      expect(late.code).toBe(exitCode.done);
+      expect(JSON.parse(late.out)).toMatchObject({ state: "delivered", amountReceived: "5000000" });
+      expect(await balanceOf(plasma, usdt0, recipient)).toBe(5_000_000n);
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  });
+});
+
+describe("coinslot bridge chains", () => {
+  it("lists the table, those outside the EVM as targets", async () => {
+    const { code, out } = await coinslot(["chains"]);
+    expect(code).toBe(exitCode.done);
+    expect(out).toMatch(/^plasma +Plasma +9745/m);
+    expect(out).toMatch(/^solana .*target only$/m);
+  });
+
+  it("checks a row of the table against its chain, and says what differs", async () => {
+    const { code, out } = await coinslot(["chains", "--check", "--rpc-url", plasma.rpcUrl]);
+    expect(code).toBe(exitCode.failed);
+    expect(out).toContain(oftOf("plasma"));
+    expect(out).toContain("its peer on arbitrum is");
+  });
+
+  it("needs an RPC URL for that", async () => {
+    const { code, err } = await coinslot(["chains", "--check"]);
+    expect(code).toBe(exitCode.usage);
+    expect(err).toContain("--rpc-url");
+  });
+});
+
+describe("coinslot", () => {
+  it("never repeats a key that it cannot read", async () => {
+    const args = ["send", ...transfer("--max-bridge-fee", "1", "--yes")];
+    const { code, err } = await coinslot(args, { env: { WALLET_PRIVATE_KEY: "0xsecret" } });
+    expect(code).toBe(exitCode.usage);
+    expect(err).not.toContain("secret");
+  });
+});

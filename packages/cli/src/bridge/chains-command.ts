@@ -1,0 +1,61 @@
+import { type BridgeChain, checkChain, usdt0Chains } from "@coinslot/bridge";
+import { Command } from "commander";
+import { UsageError } from "../exit-code.ts";
+import { formatJson, formatTable, paint, type Terminal } from "../terminal.ts";
+import { rpcUrlOption } from "./bridge-options.ts";
+
+interface ChainsOptions {
+  check?: true;
+  rpcUrl?: string[];
+  json?: true;
+}
+
+/** `coinslot bridge chains`: the chain table, and whether a row of it is true. */
+export function chainsCommand(terminal: Terminal): Command {
+  return new Command("chains")
+    .description("list the chains that the bridge knows")
+    .option("--check", "ask the chain behind --rpc-url whether its row of the table is true")
+    .addOption(rpcUrlOption())
+    .option("--json", "print JSON")
+    .action(async ({ check, rpcUrl, json }: ChainsOptions) => {
+      if (!check) {
+        terminal.out(json ? formatJson(usdt0Chains) : formatChains(terminal));
+        return;
+      }
+      if (rpcUrl === undefined) throw new UsageError("--check needs --rpc-url.");
+      const { chain, contracts } = await checkChain({ rpcUrl });
+      const problems = contracts.flatMap((contract) => contract.problems);
+      if (json) terminal.out(formatJson({ chain: chain.key, contracts }));
+      else {
+        const rows = contracts.map(({ kind, contract, token, problems }) => [
+          kind,
+          contract,
+          token ?? "none",
+          problems.length === 0 ? paint(terminal, "green", "as listed") : problems.join("; "),
+        ]);
+        terminal.out(`${chain.name}, chain id ${chain.chainId}`);
+        terminal.out(formatTable(terminal, [["network", "contract", "its token", ""], ...rows]));
+      }
+      if (problems.length > 0) throw new Error("The chain table is not true for this chain.");
+    });
+}
+
+function formatChains(terminal: Terminal): string {
+  const rows = usdt0Chains.map((chain) => [
+    chain.key,
+    chain.name,
+    chain.type === "evm" ? String(chain.chainId) : "",
+    tokensOf(chain),
+    chain.nativeToken,
+    chain.type === "evm" ? "" : "target only",
+  ]);
+  const heading = ["key", "chain", "chain id", "tokens", "gas in", ""];
+  return formatTable(terminal, [heading, ...rows]);
+}
+
+function tokensOf(chain: BridgeChain): string {
+  const has = (kind: "oft" | "legacyMesh" | "xautOft") =>
+    chain.type === "evm" ? chain.contracts[kind] !== undefined : chain.reachedBy.includes(kind);
+  const names = [has("oft") && "USDT0", has("legacyMesh") && "USDT", has("xautOft") && "XAUT0"];
+  return names.filter(Boolean).join(", ");
+}

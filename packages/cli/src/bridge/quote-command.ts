@@ -1,0 +1,50 @@
+import { type BridgeQuote, createBridge } from "@coinslot/bridge";
+import { formatMoney } from "@coinslot/protocol";
+import { Command } from "commander";
+import { formatFacts, formatJson, type Terminal } from "../terminal.ts";
+import {
+  nativeDecimals,
+  ownerOf,
+  type RequestOptions,
+  requestOptions,
+  tokenDecimals,
+} from "./bridge-options.ts";
+
+/** `coinslot bridge quote`: what a transfer would cost. Signs nothing. */
+export function quoteCommand(terminal: Terminal): Command {
+  const command = new Command("quote")
+    .description("say what a transfer would cost, and the least that would arrive")
+    .option("--account <address>", "whose tokens; the wallet of the environment unless said")
+    .option("--json", "print JSON, amounts in the smallest unit");
+  for (const option of requestOptions()) command.addOption(option);
+  return command.action(
+    async (options: RequestOptions & { account?: string; json?: true }): Promise<void> => {
+      const account = ownerOf(terminal, options.account);
+      const { rpcUrl, to: targetChain, token, amount, recipient = account, oft } = options;
+      // Nothing is sent, so nothing has to be bounded.
+      const bridge = createBridge({ account, rpcUrl, bridgeMaxFee: 0n });
+      try {
+        const request = { targetChain, recipient, token, amount, oftContractAddress: oft };
+        const quote = await bridge.quoteBridge(request);
+        terminal.out(
+          options.json ? formatJson(quote) : formatFacts(terminal, factsOf(quote, targetChain)),
+        );
+      } finally {
+        bridge.close();
+      }
+    },
+  );
+}
+
+/** A quote in words. */
+export function factsOf(quote: BridgeQuote, targetChain: string): Record<string, string> {
+  const tokens = (amount: bigint) => formatMoney(amount, tokenDecimals);
+  const native = (amount: bigint) => formatMoney(amount, nativeDecimals);
+  return {
+    send: tokens(quote.amountSent),
+    arrives: `at least ${tokens(quote.amountReceived)} on ${targetChain}`,
+    "bridge fee": `${native(quote.bridgeFee)} of the native coin`,
+    gas: `${native(quote.fee)} of the native coin${quote.feeBasis === "bound" ? ", at most" : ""}`,
+    through: quote.contract,
+  };
+}

@@ -1,0 +1,63 @@
+import { createBridge } from "@coinslot/bridge";
+import { Command, InvalidArgumentError, Option } from "commander";
+import { isHash, zeroAddress } from "viem";
+import { UsageError } from "../exit-code.ts";
+import { formatJson, type Terminal } from "../terminal.ts";
+import { rpcUrlOption, targetRpcUrlOption } from "./bridge-options.ts";
+import { tellProgress } from "./tell-progress.ts";
+
+interface TrackOptions {
+  rpcUrl: string[];
+  to: string;
+  targetRpcUrl: string[];
+  oft?: string;
+  timeout: number;
+  json?: true;
+}
+
+/** `coinslot bridge track`: waits until a transfer has arrived. */
+export function trackCommand(terminal: Terminal): Command {
+  return new Command("track")
+    .description("wait until a transfer has arrived on its target chain")
+    .argument("<hash>", "the transaction on the source chain")
+    .addOption(rpcUrlOption().makeOptionMandatory())
+    .requiredOption("--to <chain>", "key of the target chain, such as plasma")
+    .addOption(targetRpcUrlOption().makeOptionMandatory())
+    .option("--oft <address>", "the contract it was sent through, if it is not in the table")
+    .addOption(
+      new Option("--timeout <seconds>", "how long to wait").default(1800).argParser(readSeconds),
+    )
+    .option("--json", "print JSON, amounts in the smallest unit")
+    .action(async (hash: string, options: TrackOptions): Promise<void> => {
+      if (!isHash(hash)) throw new UsageError("<hash> is no transaction hash.");
+      const { rpcUrl, to, targetRpcUrl, oft: oftContractAddress, timeout, json } = options;
+      const bridge = createBridge({
+        // Tracking asks the chains alone: nobody's account is looked at.
+        account: zeroAddress,
+        rpcUrl,
+        bridgeMaxFee: 0n,
+        targetRpcUrls: { [to]: targetRpcUrl },
+      });
+      try {
+        const onProgress = tellProgress(terminal);
+        const { signal } = terminal;
+        const timeoutMs = timeout * 1000;
+        const delivered = await bridge.track({
+          hash,
+          oftContractAddress,
+          onProgress,
+          signal,
+          timeoutMs,
+        });
+        terminal.out(json ? formatJson(delivered) : delivered.targetHash);
+      } finally {
+        bridge.close();
+      }
+    });
+}
+
+function readSeconds(text: string): number {
+  const seconds = Number(text);
+  if (!(seconds > 0)) throw new InvalidArgumentError("expected a number of seconds above zero");
+  return seconds;
+}

@@ -1,0 +1,3 @@
+export { exitCode } from "./exit-code.ts";
+export { runCli } from "./run-cli.ts";
+export type { Terminal } from "./terminal.ts";

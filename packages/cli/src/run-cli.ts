@@ -1,0 +1,57 @@
+import { BridgeError } from "@coinslot/bridge";
+import { Command, CommanderError } from "commander";
+import { bridgeCommand } from "./bridge/bridge-command.ts";
+import { exitCode, UsageError } from "./exit-code.ts";
+import { paint, type Terminal } from "./terminal.ts";
+
+/**
+ * Runs the `coinslot` command.
+ *
+ * @param args what follows the command's name
+ * @returns the exit code: `exitCode` says what each means
+ */
+export async function runCli(args: readonly string[], terminal: Terminal): Promise<number> {
+  const program = createProgram(terminal);
+  try {
+    await program.parseAsync(args, { from: "user" });
+    return exitCode.done;
+  } catch (error) {
+    if (error instanceof CommanderError) {
+      // Commander has said it already, help and version included.
+      return error.exitCode === 0 ? exitCode.done : exitCode.usage;
+    }
+    if (terminal.signal.aborted) {
+      terminal.err("Interrupted. What was sent goes on without this command.");
+      return exitCode.interrupted;
+    }
+    terminal.err(`${paint(terminal, "red", "error:")} ${messageOf(error)}`);
+    if (error instanceof UsageError) return exitCode.usage;
+    return error instanceof BridgeError && error.moneyMayHaveMoved
+      ? exitCode.unclear
+      : exitCode.failed;
+  }
+}
+
+function createProgram(terminal: Terminal): Command {
+  const program = new Command("coinslot")
+    .description("sell and buy requests for stablecoins")
+    .addCommand(bridgeCommand(terminal));
+  prepare(program, terminal);
+  return program;
+}
+
+/** Lets a command and those below it speak through the terminal, and throw instead of exiting. */
+function prepare(command: Command, terminal: Terminal): void {
+  command
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => terminal.out(text.trimEnd()),
+      writeErr: (text) => terminal.err(text.trimEnd()),
+    })
+    .showHelpAfterError("(add --help for what can be given)");
+  for (const child of command.commands) prepare(child, terminal);
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

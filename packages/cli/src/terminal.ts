@@ -1,0 +1,58 @@
+import { stripVTControlCharacters, styleText } from "node:util";
+
+/** Where a command reads its environment and writes what it has to say. */
+export interface Terminal {
+  /** Results: what a script would read. */
+  out(text: string): void;
+  /** Everything else: progress, warnings, errors. */
+  err(text: string): void;
+  /** Asks a question that is answered with yes or no; `undefined` where nobody can answer. */
+  confirm: ((question: string) => Promise<boolean>) | undefined;
+  isColourful: boolean;
+  env: Readonly<Record<string, string | undefined>>;
+  signal: AbortSignal;
+}
+
+type Style = Parameters<typeof styleText>[0];
+
+/** Colours a text where colours are seen. */
+export function paint(terminal: Terminal, style: Style, text: string): string {
+  return terminal.isColourful ? styleText(style, text, { validateStream: false }) : text;
+}
+
+/** Aligned columns; the first row is the heading. */
+export function formatTable(terminal: Terminal, rows: readonly (readonly string[])[]): string {
+  const [heading = []] = rows;
+  const widths = heading.map((_, column) =>
+    Math.max(...rows.map((row) => stripVTControlCharacters(row[column] ?? "").length)),
+  );
+  return rows
+    .map((row, index) => {
+      const line = row
+        .map((cell, column) => {
+          const width = stripVTControlCharacters(cell).length;
+          return cell + " ".repeat((widths[column] ?? 0) - width);
+        })
+        .join("  ")
+        .trimEnd();
+      return index === 0 ? paint(terminal, "dim", line) : line;
+    })
+    .join("\n");
+}
+
+/** Aligned pairs of a name and a value. */
+export function formatFacts(terminal: Terminal, facts: Readonly<Record<string, string>>): string {
+  const width = Math.max(...Object.keys(facts).map((name) => name.length));
+  return Object.entries(facts)
+    .map(([name, value]) => `${paint(terminal, "dim", name.padEnd(width))}  ${value}`)
+    .join("\n");
+}
+
+/** JSON for scripts: amounts, which may be beyond what a JSON number holds, as decimal strings. */
+export function formatJson(value: unknown): string {
+  return JSON.stringify(
+    value,
+    (_key, member) => (typeof member === "bigint" ? member.toString() : member),
+    2,
+  );
+}
