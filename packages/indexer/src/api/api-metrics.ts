@@ -36,7 +36,11 @@ export function createApiMetrics(registry: Registry): ApiMetrics {
       response.once("close", () => {
         running.dec();
         requests.inc({ operation, status: response.statusCode });
-        seconds.observe({ operation }, (performance.now() - startedAt) / 1_000);
+        const type = String(response.getHeader("content-type"));
+        // A stream lasts as long as its reader likes.
+        if (!type.startsWith("text/event-stream")) {
+          seconds.observe({ operation }, (performance.now() - startedAt) / 1_000);
+        }
       });
     },
   };

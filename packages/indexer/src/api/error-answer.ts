@@ -1,4 +1,3 @@
-import { isDatabaseError } from "@coinslot/storage";
 import type { ErrorRequestHandler, RequestHandler, Response } from "express";
 import type { IndexerLogger } from "../logger.ts";
 import { ApiError } from "./api-error.ts";
@@ -27,7 +26,7 @@ export function createErrorHandler(logger: IndexerLogger): ErrorRequestHandler {
   return function answerThrown(error: unknown, request, response, _next) {
     const answer = toApiError(error);
     if (answer.status >= 500) {
-      logger.error({ err: error, method: request.method, path: request.path }, "request failed");
+      logger.error({ error, method: request.method, path: request.path }, "request failed");
     }
     // A stream that has begun can only be cut, so that nobody takes the part for the whole.
     if (response.headersSent) response.destroy();
@@ -35,10 +34,11 @@ export function createErrorHandler(logger: IndexerLogger): ErrorRequestHandler {
   };
 }
 
-/** Reads what handlers, Express and its body parser throw. */
+/** Reads what handlers, Express and its body parser throw. A database or a chain that is away is a passing fault. */
 function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
-  const retryAfterSeconds = isDatabaseError(error) && error.retryable ? 1 : undefined;
+  const isPassing = error instanceof Error && "retryable" in error && error.retryable === true;
+  const retryAfterSeconds = isPassing ? 1 : undefined;
   const serverError = new ApiError(500, "The server could not answer. It is not your request.", {
     retryAfterSeconds,
     cause: error,

@@ -70,7 +70,7 @@ export function mountTransferApi(
     openApiStores({
       database: await indexer.database(),
       now,
-      onBackgroundError: (error) => logger.warn({ err: error }, "old limits were not removed"),
+      onBackgroundError: (error) => logger.warn({ error }, "old limits were not removed"),
     }),
   );
 

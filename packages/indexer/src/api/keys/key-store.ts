@@ -3,6 +3,7 @@ import type { Database } from "@coinslot/storage";
 import { sql } from "kysely";
 import type { Limit } from "../limits/limit.ts";
 import { type ApiKeyText, generateKey, hashKey, isSameHash, readKey } from "./api-key.ts";
+import { writeDurably } from "./durable-write.ts";
 
 /** A key as stored. It never contains the key itself. */
 export interface StoredKey {
@@ -96,13 +97,15 @@ export function createKeyStore<Schema>(database: Database<Schema>): KeyStore {
     async create({ owner, label, ttlMs = 0, limit, key: given }) {
       const { id, key } = given === undefined ? generateKey() : requireForm(given);
       const salt = randomBytes(16).toString("hex");
-      const { rows } = await sql<KeyRow>`
+      const { rows } = await writeDurably(database, (tx) =>
+        sql<KeyRow>`
         insert into indexer_api_keys (id, salt, hash, owner, label, ttl_ms, created_at_ms,
           last_active_at_ms, limit_max, limit_window_ms)
         values (${id}, ${salt}, ${hashKey(key, salt)}, ${owner}, ${label ?? null}, ${ttlMs},
           ${dialect.nowMs()}, ${dialect.nowMs()}, ${limit?.max ?? null}, ${limit?.windowMs ?? null})
         returning ${columns}
-      `.execute(kysely);
+      `.execute(tx),
+      );
       const [row] = rows;
       if (row === undefined) throw new Error("Storing a key returned no row.");
       return { key, stored: toStoredKey(row) };
@@ -118,10 +121,12 @@ export function createKeyStore<Schema>(database: Database<Schema>): KeyStore {
     },
 
     async revoke(hashedKey, owner) {
-      const { numAffectedRows } = await sql`
+      const { numAffectedRows } = await writeDurably(database, (tx) =>
+        sql`
         delete from indexer_api_keys where hash = ${hashedKey}
         ${owner === undefined ? sql`` : sql`and owner = ${owner}`}
-      `.execute(kysely);
+      `.execute(tx),
+      );
       return numAffectedRows === 1n;
     },
   };

@@ -1,0 +1,91 @@
+import { readFileSync } from "node:fs";
+
+/** What the environment says; what it does not say is undefined. */
+export interface EnvironmentValues {
+  configFile: string | undefined;
+  database: string | undefined;
+  settings: Readonly<Record<string, string | number | undefined>>;
+  /** Of presets. */
+  chainNames: readonly string[];
+  rpcUrls: ReadonlyMap<string, readonly string[]>;
+  startBlocks: ReadonlyMap<string, number>;
+}
+
+/** The variables of the service, with the settings that they stand for. */
+const variables = {
+  host: "INDEXER_HOST",
+  port: "INDEXER_PORT",
+  authStatus: "INDEXER_AUTH_STATUS",
+  trustProxy: "INDEXER_TRUST_PROXY",
+  logLevel: "INDEXER_LOG_LEVEL",
+} as const;
+const numbers: ReadonlySet<string> = new Set(["port", "trustProxy"]);
+
+/** Reads the variables of the service. A variable that is empty is not set. */
+export function readEnvironment(env: Readonly<Record<string, string | undefined>>): {
+  values: EnvironmentValues;
+  /** Settings and the variables they came from. */
+  names: ReadonlyMap<string, string>;
+  problems: string[];
+} {
+  const problems: string[] = [];
+  const names = new Map<string, string>();
+  const read = (variable: string) => env[variable]?.trim() || undefined;
+  const list = (text: string | undefined) =>
+    (text ?? "").split(",").flatMap((part) => part.trim() || []);
+
+  /** A value, or the content of the file that `<variable>_FILE` names, as secrets are handed to containers. */
+  function readSecret(variable: string): string | undefined {
+    const path = read(`${variable}_FILE`);
+    if (path === undefined) return read(variable);
+    if (read(variable) !== undefined) {
+      problems.push(`${variable} and ${variable}_FILE are both set: leave out one`);
+    }
+    try {
+      return readFileSync(path, "utf8").trim() || undefined;
+    } catch {
+      problems.push(`${variable}_FILE: ${path} cannot be read`);
+      return undefined;
+    }
+  }
+
+  const settings = Object.fromEntries(
+    Object.entries(variables).flatMap(([setting, variable]) => {
+      const text = read(variable);
+      if (text === undefined) return [];
+      names.set(setting, variable);
+      return [[setting, numbers.has(setting) && /^[0-9]+$/.test(text) ? Number(text) : text]];
+    }),
+  );
+  const database = readSecret("INDEXER_DATABASE");
+  if (database !== undefined) names.set("database", "INDEXER_DATABASE");
+
+  const chainNames = list(read("INDEXER_CHAINS"));
+  const rpcUrls = new Map<string, string[]>();
+  const startBlocks = new Map<string, number>();
+  for (const [variable, text] of Object.entries(env)) {
+    const [, kind, suffix] = /^INDEXER_(RPC_URLS|START_BLOCK)_(\w+)$/.exec(variable) ?? [];
+    if (suffix === undefined || !text) continue;
+    const chain = suffix.toLowerCase();
+    if (kind === "RPC_URLS") rpcUrls.set(chain, list(text));
+    else if (/^[0-9]{1,10}$/.test(text)) startBlocks.set(chain, Number(text));
+    else problems.push(`${variable}: must be the number of a block`);
+  }
+  for (const chain of chainNames) {
+    if (rpcUrls.has(chain)) continue;
+    problems.push(
+      `INDEXER_RPC_URLS_${chain.toUpperCase()}: is not set. Name RPC URLs of ${chain}, separated by commas.`,
+    );
+    // Said, so that it is not said again as a chain without URLs.
+    rpcUrls.set(chain, ["http://localhost"]);
+  }
+  const values = {
+    configFile: read("INDEXER_CONFIG"),
+    database,
+    settings,
+    chainNames,
+    rpcUrls,
+    startBlocks,
+  };
+  return { values, names, problems };
+}

@@ -1,0 +1,40 @@
+import { Router } from "express";
+import type { Indexer } from "../indexer.ts";
+import type { ServiceMetrics } from "./service-metrics.ts";
+
+/**
+ * For those who run the service, without a key: `/livez` (the process answers), `/readyz` (it can serve: the
+ * database answers, and it is not about to stop), `/metrics`.
+ */
+export function probeRouter(options: {
+  indexer: Pick<Indexer, "status">;
+  metrics: Pick<ServiceMetrics, "registry" | "read">;
+  isStopping: () => boolean;
+}): Router {
+  const { indexer, metrics, isStopping } = options;
+  const router = Router();
+
+  router.get("/livez", (_request, response) => {
+    response.json({ status: "live" });
+  });
+
+  router.get("/readyz", (_request, response, next) => {
+    indexer
+      .status()
+      .then(({ database, role }) => {
+        const isReady = database === "healthy" && !isStopping();
+        const status = isReady ? "ready" : isStopping() ? "stopping" : "not ready";
+        response.status(isReady ? 200 : 503).json({ status, database, role });
+      })
+      .catch(next);
+  });
+
+  router.get("/metrics", (_request, response, next) => {
+    metrics
+      .read(indexer)
+      .then((text) => response.type(metrics.registry.contentType).send(text))
+      .catch(next);
+  });
+
+  return router;
+}

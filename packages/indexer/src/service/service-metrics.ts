@@ -1,0 +1,73 @@
+import type { RpcPoolEvent } from "@coinslot/chain";
+import { Counter, collectDefaultMetrics, Gauge, Registry } from "prom-client";
+import type { Indexer } from "../indexer.ts";
+import type { BalanceDifference } from "../spot-check.ts";
+import type { Health } from "../status.ts";
+
+/** What the service counts, in the form that Prometheus reads. */
+export interface ServiceMetrics {
+  registry: Registry;
+  countRpcEvent(event: RpcPoolEvent & { chain: string }): void;
+  countBalanceDifference(difference: BalanceDifference): void;
+  /** Everything, with the state of the chains as it is now. */
+  read(indexer: Pick<Indexer, "status">): Promise<string>;
+}
+
+const healthValues: Readonly<Record<Health, number>> = { healthy: 2, degraded: 1, unhealthy: 0 };
+
+export function createServiceMetrics(): ServiceMetrics {
+  const registry = new Registry();
+  const registers = [registry];
+  collectDefaultMetrics({ register: registry });
+  const rpcEvents = new Counter({
+    name: "coinslot_indexer_rpc_events_total",
+    help: "What happened to RPC endpoints, by chain and kind.",
+    labelNames: ["chain", "kind"],
+    registers,
+  });
+  const differences = new Counter({
+    name: "coinslot_indexer_balance_differences_total",
+    help: "Balances that differ from what the chain says, found by the spot check.",
+    registers,
+  });
+  const gauge = (name: string, help: string, labelNames: readonly string[]) =>
+    new Gauge({ name: `coinslot_indexer_${name}`, help, labelNames: [...labelNames], registers });
+  const health = gauge("health", "2 healthy, 1 degraded, 0 unhealthy.", []);
+  const writer = gauge("is_writer", "1 where this process follows the chains.", []);
+  const chainHealth = gauge("chain_health", "2 healthy, 1 degraded, 0 unhealthy.", ["chain"]);
+  const head = gauge("head_block", "The newest block that an endpoint reported.", ["chain"]);
+  const final = gauge("finalized_block", "The last block that cannot be replaced.", ["chain"]);
+  const lag = gauge("lag_blocks", "Blocks from the slowest token to the head.", ["chain"]);
+  const latency = gauge("rpc_latency_ms", "Of the fastest endpoint.", ["chain"]);
+  const indexed = gauge("indexed_block", "The last block that is indexed without a gap.", [
+    "chain",
+    "token",
+  ]);
+
+  return {
+    registry,
+    countRpcEvent: ({ chain, type }) => rpcEvents.inc({ chain, kind: type }),
+    countBalanceDifference: () => differences.inc(),
+    async read(indexer) {
+      const { health: whole, role, chains } = await indexer.status();
+      health.set(healthValues[whole]);
+      writer.set(role === "writer" ? 1 : 0);
+      for (const chain of chains) {
+        const labels = { chain: chain.name };
+        chainHealth.set(labels, healthValues[chain.health]);
+        setIfKnown(head, labels, chain.head);
+        setIfKnown(final, labels, chain.finalized);
+        setIfKnown(lag, labels, chain.lagBlocks);
+        setIfKnown(latency, labels, chain.rpcLatencyMs);
+        for (const { name, indexedTo } of chain.tokens) {
+          setIfKnown(indexed, { ...labels, token: name }, indexedTo);
+        }
+      }
+      return registry.metrics();
+    },
+  };
+}
+
+function setIfKnown(gauge: Gauge, labels: Record<string, string>, value: number | undefined): void {
+  if (value !== undefined) gauge.set(labels, value);
+}
