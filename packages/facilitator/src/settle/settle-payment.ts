@@ -4,6 +4,7 @@ import {
   type AnyPaymentRequirements,
   authorizationKey,
   FacilitatorError,
+  formatAuthorization,
   type Hex,
   type Network,
   type Payment,
@@ -45,9 +46,6 @@ export interface PaymentSettler {
   ): Promise<SettleResponse>;
 }
 
-/** The request for which a payment is reserved that arrives without a reservation: no hash over a request is like it. */
-const settleFingerprint = "settle";
-
 /** Creates what settles payments by way of the ledger's queue. */
 export function createPaymentSettler(options: SettlePaymentOptions): PaymentSettler {
   const { context, verifier, wake, canPay, timeoutMs, mostAnswerBytes } = options;
@@ -68,7 +66,8 @@ export function createPaymentSettler(options: SettlePaymentOptions): PaymentSett
     });
     if (queued === undefined) {
       // Its owner was silent for too long, and somebody else has the payment now.
-      const standing = await ledger.lookUp({ id: payment.id, fingerprint: settleFingerprint });
+      const fingerprint = settleFingerprint(payment);
+      const standing = await ledger.lookUp({ id: payment.id, fingerprint });
       if (standing.payment === undefined) throw reservationLost();
       return duplicateResponse(standing.payment, await hashOf(standing.payment));
     }
@@ -106,7 +105,7 @@ export function createPaymentSettler(options: SettlePaymentOptions): PaymentSett
     const keyHash = keyHashOf(payment, idempotencyKey);
     const reserved = await ledger.reserve({
       id: payment.id,
-      fingerprint: settleFingerprint,
+      fingerprint: settleFingerprint(payment),
       keyHash,
       value: payment.authorization.value,
       validBefore: payment.authorization.validBefore,
@@ -177,18 +176,18 @@ export function createPaymentSettler(options: SettlePaymentOptions): PaymentSett
     idempotencyKey: string | undefined,
   ): Promise<SettleResponse | undefined> {
     const payment = paymentOf(payload, requirements);
-    if (payment === undefined) return undefined;
+    if (payment === undefined || !isAskedFor(payment)) return undefined;
     const keyHash = keyHashOf(payment, idempotencyKey);
     const { standing, payment: known } = await ledger.lookUp({
       id: payment.id,
-      fingerprint: settleFingerprint,
+      fingerprint: settleFingerprint(payment),
       keyHash,
     });
     if (known === undefined || standing === "free" || standing === "key_conflict") return undefined;
     if (standing !== "resumable") return repeat(known, keyHash, payment);
     const taken = await ledger.reserve({
       id: payment.id,
-      fingerprint: settleFingerprint,
+      fingerprint: settleFingerprint(payment),
       keyHash,
       value: payment.authorization.value,
       validBefore: payment.authorization.validBefore,
@@ -253,6 +252,21 @@ function paymentOf(
 
 function orderOf({ payTo, authorization, signature }: Payment): Order {
   return { payTo, validAfter: authorization.validAfter, signature };
+}
+
+/**
+ * The request for which a payment is reserved that arrives without a reservation: what the payment
+ * says. Its signature is not checked again when it is told as settled, so a message that names its
+ * nonce and says something else must be another request. No hash over a request for a page is like it.
+ */
+function settleFingerprint({ authorization }: Payment): string {
+  const terms = JSON.stringify(formatAuthorization(authorization));
+  return `settle ${createHash("sha256").update(terms).digest("hex")}`;
+}
+
+/** Whether a payment, once settled, is one to the seller who asks, of what that seller wants. */
+function isAskedFor({ authorization, payTo, amountRequired }: Payment): boolean {
+  return authorization.to === payTo && authorization.value >= amountRequired;
 }
 
 /** A seller's key is found again by this, and cannot be read from the ledger. */

@@ -237,6 +237,31 @@ describe("settling", () => {
     expect(await balanceOf(devnet.accounts.seller.address)).toBe(1_000n);
   });
 
+  it("tells nobody else's payment as settled: not to another seller, not for another amount", async () => {
+    const { devnet, start, pay } = await begin();
+    const { buyer, deployer, seller } = devnet.accounts;
+    const facilitator = await start({ settleTimeoutSeconds: 0.3 });
+    const events = listen(facilitator);
+    await devnet.setAutomine(false);
+    const own = await pay({ payTo: deployer.address });
+    expect(await settle(facilitator, own)).toMatchObject({ errorReason: "settlement_pending" });
+    await devnet.setAutomine(true);
+    await devnet.mine();
+    await vi.waitFor(() => expect(events).toContain("settle_completed"), 10_000);
+
+    const { nonce } = own.authorization;
+    const changes = [
+      { authorization: { nonce, from: buyer.address }, payTo: seller.address, signer: deployer },
+      { authorization: { nonce, from: buyer.address }, payTo: deployer.address, amount: 9_000n },
+      { authorization: { nonce, to: deployer.address }, payTo: seller.address },
+      { authorization: { nonce, value: 1_000n }, payTo: deployer.address, amount: 9_000n },
+    ];
+    for (const change of changes) {
+      expect(await settle(facilitator, await pay(change))).toMatchObject({ success: false });
+    }
+    expect(await settle(facilitator, own)).toMatchObject({ success: true });
+  });
+
   it("replaces a transaction that is stuck, with the same nonce and a higher fee", async () => {
     const { devnet, start, pay, balanceOf } = await begin();
     const facilitator = await start({ times: { resendMs: 100, replaceMs: 200 } });
