@@ -29,11 +29,11 @@ const gas = 200_000n;
 export function startLiveChain(options: { devnet: Devnet; random: Random }): LiveChain {
   const { devnet, random } = options;
   const { client, token } = devnet;
-  const [stranger] = devnet.accounts.others;
-  if (stranger === undefined) throw new Error("The devnet has no account left.");
+  const stranger = devnet.accounts.deployer.address;
   const replaced = new Set<Hex>();
   let wishedDepth: number | undefined;
   let reorganisations = 0;
+  let last: Promise<void> = Promise.resolve();
   let isStopped = false;
   const mining = mine();
 
@@ -79,9 +79,19 @@ export function startLiveChain(options: { devnet: Devnet; random: Random }): Liv
     return raw;
   }
 
-  /** Sent blindly, as somebody would who does not care whether it works. */
-  function send(data: Hex): Promise<Hex> {
-    return client.sendTransaction({ account: stranger?.address ?? token, to: token, data, gas });
+  /**
+   * Sent blindly, as somebody would who does not care whether it works, and one after the other: the
+   * node would give one nonce to two that ask at once. A reorganisation may come in between.
+   */
+  function send(data: Hex): Promise<void> {
+    const sent = last.then(() =>
+      client.sendTransaction({ account: stranger, to: token, data, gas }),
+    );
+    last = sent.then(
+      () => undefined,
+      () => undefined,
+    );
+    return last;
   }
 
   async function drain({ payer, authorization }: Purchase): Promise<void> {

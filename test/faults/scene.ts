@@ -35,7 +35,7 @@ export async function openScene(options: {
   const directory = await mkdtemp(join(tmpdir(), "coinslot-faults-"));
   const runsFile = join(directory, "handler-runs.txt");
   await appendFile(runsFile, "");
-  const devnet = await startDevnet({ accountCount: 5 });
+  const devnet = await startDevnet({ accountCount: 4 });
   const proxy = await startFaultProxy({
     upstream: devnet.rpcUrl,
     random: random.fork("rpc"),

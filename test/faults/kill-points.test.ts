@@ -1,0 +1,101 @@
+import { createTestDatabase } from "@coinslot/devnet";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { buy } from "./buyer.ts";
+import { readChain } from "./chain-record.ts";
+import { awaitRest } from "./ledger-at-rest.ts";
+import { type LiveChain, startLiveChain } from "./live-chain.ts";
+import { findViolations } from "./oracle.ts";
+import { type Purchase, planPurchases } from "./purchase.ts";
+import { finalBlocks, fundPayers, openScene, type Scene } from "./scene.ts";
+import { createRandom } from "./seeded-random.ts";
+import { type KillPoint, killPoints } from "./worker-messages.ts";
+import { startWorker, type WorkerProcess } from "./worker-process.ts";
+
+const engines = {
+  sqlite: async () => ({ url: undefined, drop: async () => undefined }),
+  postgres: createTestDatabase,
+};
+
+/** Before anything is stored that outlives the process, the answer dies with it, and the handler runs again. */
+const runsAgain: ReadonlySet<KillPoint> = new Set(["handling"]);
+
+describe.each(["sqlite", "postgres"] as const)("a seller on %s", (engine) => {
+  const random = createRandom(`kill points on ${engine}`);
+  let scene: Scene;
+  let chain: LiveChain;
+  let seller: WorkerProcess;
+  let purchases: Purchase[];
+  let dropDatabase: () => Promise<unknown>;
+
+  beforeAll(async () => {
+    const { url, drop } = await engines[engine]();
+    dropDatabase = drop;
+    scene = await openScene({ random, postgresUrl: url, faultShare: 0 });
+    const { devnet } = scene;
+    const planned = await planPurchases({ devnet, count: 60, random, now: Date.now() });
+    purchases = planned.filter(isPlain).slice(0, killPoints.length);
+    await fundPayers(devnet, purchases);
+    await devnet.setAutomine(false);
+    chain = startLiveChain({ devnet, random });
+    seller = await startWorker(scene.program);
+  });
+
+  afterAll(async () => {
+    await seller?.kill();
+    await chain?.stop();
+    await scene?.close({ keepsFiles: false });
+    await dropDatabase?.();
+  });
+
+  test.each(killPoints.map((point, index) => ({ point, index })))(
+    "killed at '$point', started again: one transfer, the right state, nothing stuck",
+    { timeout: 60_000 },
+    async ({ point, index }) => {
+      const purchase = purchases[index];
+      if (purchase === undefined) throw new Error("There are fewer purchases than kill points.");
+      seller.killAt(point, 1);
+      const restarted = seller.gone.then(async () => {
+        seller = await startWorker(scene.program);
+      });
+
+      const bought = await buy({
+        purchase,
+        signal: AbortSignal.timeout(50_000),
+        onBegun: () => undefined,
+        async sellerUrl() {
+          if (!seller.isAlive()) await restarted;
+          return seller.url;
+        },
+      });
+      await restarted;
+
+      const ledger = await awaitRest(seller);
+      await scene.devnet.mine(finalBlocks);
+      const runs = await scene.handlerRuns();
+      const evidence = {
+        chain: await readChain(scene.devnet),
+        ledger: ledger.map((payment) => ({ ...payment, isFinal: true })),
+        bought: [bought],
+        runs,
+        replaced: chain.replaced,
+        broadcasts: scene.proxy.broadcasts(),
+      };
+      expect(findViolations(evidence)).toEqual([]);
+      expect(bought).toMatchObject({ outcome: { kind: "served" }, deliveries: 1 });
+      expect(runs.get(purchase.path)).toBe(runsAgain.has(point) ? 2 : 1);
+    },
+  );
+});
+
+/** A purchase of a report whose buyer sends a key, waits, and is left in peace. */
+function isPlain({
+  interference,
+  hasKey,
+  isTwin,
+  hangsUpAfterMs,
+  path,
+  number,
+}: Purchase): boolean {
+  const isCalm = !isTwin && hangsUpAfterMs === undefined && number % 50 !== 7;
+  return isCalm && interference === "none" && hasKey && path.startsWith("/report");
+}
