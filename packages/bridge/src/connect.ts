@@ -7,11 +7,13 @@ import {
   RpcWrongChainError,
 } from "@coinslot/chain";
 import type { PublicClient } from "viem";
+import { askChain } from "./ask-chain.ts";
 import { BridgeError } from "./bridge-error.ts";
 import { type Broadcast, broadcastThroughClient, broadcastThroughPool } from "./broadcast.ts";
 
 /** A chain to ask, and to send to. */
 export interface Connection {
+  chainId: number;
   client: PublicClient;
   broadcast: Broadcast;
 }
@@ -39,13 +41,15 @@ export function createConnections(options: {
   function open(chainId: number, rpcUrls: readonly string[]): Connection {
     const pool = createRpcPool({ chainId, rpcUrls });
     pools.push(pool);
-    return { client: createChainClient(pool), broadcast: broadcastThroughPool(pool) };
+    return { chainId, client: createChainClient(pool), broadcast: broadcastThroughPool(pool) };
   }
 
   async function connectSource(endpoint: Endpoint): Promise<Connection> {
     if ("rpcUrls" in endpoint) return open(await findChainId(endpoint.rpcUrls), endpoint.rpcUrls);
     const { client } = endpoint;
-    return { client, broadcast: broadcastThroughClient(client) };
+    // Its own word on which chain it is for says nothing about where its requests go.
+    const chainId = await askChain("its chain id", client.getChainId());
+    return { chainId, client, broadcast: broadcastThroughClient(client) };
   }
 
   return {

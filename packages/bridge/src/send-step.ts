@@ -1,5 +1,12 @@
 import { sleep } from "@coinslot/chain";
-import { type Hash, type Hex, keccak256, type PublicClient, type TransactionReceipt } from "viem";
+import {
+  type Hash,
+  type Hex,
+  keccak256,
+  type PublicClient,
+  TransactionNotFoundError,
+  type TransactionReceipt,
+} from "viem";
 import { askChain } from "./ask-chain.ts";
 import { BridgeError } from "./bridge-error.ts";
 import type { BridgeAccount, BridgeContext } from "./bridge-options.ts";
@@ -45,7 +52,7 @@ export async function sendStep(
     throw new BridgeError("rpc_unavailable", "No RPC endpoint took the transaction", { cause });
   }
   // A node also refuses what it has already, from an earlier attempt whose answer was lost.
-  if (result.outcome === "rejected" && !(await isKnown(client, hash))) {
+  if (result.outcome === "rejected" && (await isUnknown(client, hash))) {
     const text = `A node refuses the transaction ${hash}: ${result.details}`;
     throw new BridgeError("rejected_by_node", text, { hash });
   }
@@ -62,12 +69,13 @@ async function sign(signer: BridgeAccount, transaction: Signable): Promise<Hex> 
   }
 }
 
-async function isKnown(client: PublicClient, hash: Hash): Promise<boolean> {
+/** Whether a node says that it does not know a transaction. */
+async function isUnknown(client: PublicClient, hash: Hash): Promise<boolean> {
   try {
     await client.getTransaction({ hash });
-    return true;
-  } catch {
     return false;
+  } catch (error) {
+    return error instanceof TransactionNotFoundError;
   }
 }
 

@@ -1,4 +1,3 @@
-import { askChain } from "./ask-chain.ts";
 import type { BridgeChain, EvmBridgeChain } from "./bridge-chain.ts";
 import { BridgeError } from "./bridge-error.ts";
 import type { BridgeContext } from "./bridge-options.ts";
@@ -19,11 +18,9 @@ export async function findSourceChain(
   target?: BridgeChain,
 ): Promise<SourceChain> {
   const connection = await connections.source();
-  const { client } = connection;
-  const chainId = client.chain?.id ?? (await askChain("the chain id", client.getChainId()));
-  const chain = chains.byChainId(chainId);
+  const chain = chains.byChainId(connection.chainId);
   if (chain === undefined) {
-    const text = `The RPC endpoint serves chain ${chainId}, which no row of the chain table has`;
+    const text = `The RPC endpoint serves chain ${connection.chainId}, which no row of the chain table has`;
     throw new BridgeError("unknown_source_chain", text);
   }
   if (chain === target) {

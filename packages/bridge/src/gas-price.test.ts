@@ -1,0 +1,47 @@
+import { type Devnet, startDevnet } from "@coinslot/devnet";
+import { createPublicClient, custom, http } from "viem";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { mostPerGas, readGasPrice } from "./gas-price.ts";
+
+let devnet: Devnet;
+
+beforeAll(async () => {
+  devnet = await startDevnet();
+  await devnet.client.setNextBlockBaseFeePerGas({ baseFeePerGas: 1_000n });
+  await devnet.mine();
+});
+afterAll(() => devnet.stop());
+
+describe("what is offered for gas", () => {
+  it("is the tip that the node says, and room for three full blocks", async () => {
+    const client = createPublicClient({ transport: http(devnet.rpcUrl) });
+    const tip = await client.estimateMaxPriorityFeePerGas();
+    const price = await readGasPrice(client, 9745);
+    expect(price).toEqual({
+      type: "eip1559",
+      maxFeePerGas: 1_500n + tip,
+      maxPriorityFeePerGas: tip,
+    });
+    expect(mostPerGas(price)).toBe(1_500n + tip);
+  });
+
+  it("has no tip on Stable, which ignores it", async () => {
+    const client = createPublicClient({ transport: http(devnet.rpcUrl) });
+    const price = await readGasPrice(client, 988);
+    expect(price).toEqual({ type: "eip1559", maxFeePerGas: 1_500n, maxPriorityFeePerGas: 0n });
+  });
+
+  it("is a gas price, and a quarter more, on a chain without a base fee", async () => {
+    const node = createPublicClient({ transport: http(devnet.rpcUrl) });
+    const older = custom({
+      async request({ method, params }) {
+        if (method === "eth_gasPrice") return "0x64";
+        const answer: object = await node.request({ method, params });
+        return { ...answer, baseFeePerGas: undefined };
+      },
+    });
+    const price = await readGasPrice(createPublicClient({ transport: older }), 30);
+    expect(price).toEqual({ type: "legacy", gasPrice: 125n });
+    expect(mostPerGas(price)).toBe(125n);
+  });
+});
