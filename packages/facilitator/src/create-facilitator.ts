@@ -1,10 +1,13 @@
 import { randomBytes } from "node:crypto";
 import { createRpcPool, systemClock } from "@coinslot/chain";
 import {
+  type Caip2,
+  caip2Of,
   FacilitatorError,
   type LookUp,
   type Reserved,
   type ReservingFacilitator,
+  type SettleResponse,
 } from "@coinslot/protocol";
 import { isDatabaseError } from "@coinslot/storage";
 import type { Registry } from "prom-client";
@@ -29,6 +32,10 @@ import { createVerifier } from "./verify/verifier.ts";
 export interface CoinslotFacilitator
   extends ReservingFacilitator,
     HookMethods<CoinslotFacilitator> {
+  /** As every facilitator, its network typed so that the reference's middleware takes it too. */
+  settle(
+    ...parameters: Parameters<ReservingFacilitator["settle"]>
+  ): Promise<SettleResponse & { network: Caip2 }>;
   /** What the ledger knows of payments. */
   readonly payments: {
     /** The newest first, page by page. */
@@ -182,10 +189,12 @@ export function createFacilitator(
       });
     },
 
-    settle: (paymentPayload, requirements, settleOptions = {}) =>
-      hooks.aroundSettle({ paymentPayload, requirements }, () =>
+    async settle(paymentPayload, requirements, settleOptions = {}) {
+      const response = await hooks.aroundSettle({ paymentPayload, requirements }, () =>
         guarded((running) => running.settle(paymentPayload, requirements, settleOptions)),
-      ),
+      );
+      return { ...response, network: caip2Of(response.network) };
+    },
 
     lookUp: (request) =>
       guarded(async ({ ledger }): Promise<LookUp> => {

@@ -52,6 +52,8 @@ export {
   stableUsdt0,
 } from "./known-asset.ts";
 export {
+  type Caip2,
+  caip2Of,
   chainIdOf,
   isNetwork,
   legacyNetworkName,

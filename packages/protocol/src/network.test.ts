@@ -2,7 +2,14 @@ import { EVM_NETWORK_CHAIN_ID_MAP } from "@x402/evm/v1";
 import { describe, expect, test } from "vitest";
 import { EvmNetworkToChainId } from "x402/types";
 import { knownAsset, plasma, plasmaUsdt0, stable, stableUsdt0 } from "./known-asset.ts";
-import { chainIdOf, isNetwork, legacyNetworkName, networkOf, parseNetwork } from "./network.ts";
+import {
+  caip2Of,
+  chainIdOf,
+  isNetwork,
+  legacyNetworkName,
+  networkOf,
+  parseNetwork,
+} from "./network.ts";
 
 describe("a network", () => {
   test.each(["eip155:1", "eip155:9745", "eip155:9007199254740991"])("may be %s", (text) => {
@@ -60,6 +67,16 @@ describe("names from before CAIP-2", () => {
     expect(legacyNetworkName(plasma)).toBeUndefined();
     expect(legacyNetworkName(stable)).toBe("stable");
   });
+});
+
+test.each([
+  ["base", "eip155:8453"],
+  ["eip155:9745", "eip155:9745"],
+  ["solana:mainnet", "solana:mainnet"],
+  ["moon", "unknown:moon"],
+  ["a:b:c", "unknown:a-b-c"],
+])("%s is told to other implementations as %s", (name, caip2) => {
+  expect(caip2Of(name)).toBe(caip2);
 });
 
 test("the recommended chains have a known token", () => {

@@ -64,6 +64,19 @@ export function networkOf(chainId: number): Network {
   return `eip155:${chainId}`;
 }
 
+/** A chain of any namespace in CAIP-2 form, which is how other implementations type a network. */
+export type Caip2 = `${string}:${string}`;
+
+/** The CAIP-2 form of a network that somebody else named; a name that nobody knows is said to be that. */
+export function caip2Of(name: string): Caip2 {
+  return parseNetwork(name) ?? (isCaip2(name) ? name : `unknown:${name.replaceAll(":", "-")}`);
+}
+
+/** Whether a text is a chain of any namespace in CAIP-2 form. */
+export function isCaip2(text: string): text is Caip2 {
+  return /^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$/.test(text);
+}
+
 /** The chain id of a CAIP-2 network. */
 export function chainIdOf(network: Network): number {
   return Number(network.slice("eip155:".length));

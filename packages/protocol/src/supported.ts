@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { parseNetwork } from "./network.ts";
+import { type Caip2, isCaip2, parseNetwork } from "./network.ts";
 import { optionalOrNull } from "./optional-or-null.ts";
 
 const kindSchema = z.object({
@@ -13,7 +13,7 @@ const kindSchema = z.object({
 interface SupportedKind {
   x402Version: number;
   scheme: string;
-  network: `${string}:${string}`;
+  network: Caip2;
   extra?: Record<string, unknown>;
 }
 
@@ -39,8 +39,4 @@ export type AnySupported = z.input<typeof supportedSchema>;
 function readKind({ network: name, extra, ...kind }: z.infer<typeof kindSchema>): SupportedKind[] {
   const network = isCaip2(name) ? name : parseNetwork(name);
   return network === undefined ? [] : [{ ...kind, network, ...(extra ? { extra } : {}) }];
-}
-
-function isCaip2(name: string): name is `${string}:${string}` {
-  return /^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$/.test(name);
 }
