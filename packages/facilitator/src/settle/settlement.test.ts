@@ -186,6 +186,33 @@ describe("settling", () => {
     expect(await facilitator.lookUp(request)).toEqual({ state: "resumable" });
   });
 
+  it("watches a failed payment behind five hundred that never expire", async () => {
+    const here = await begin();
+    const { devnet, start, pay, balanceOf } = here;
+    const { buyer, deployer } = devnet.accounts;
+    const facilitator = await start();
+    const authorization = { validBefore: 2n ** 255n };
+    const endless = await Promise.all(
+      Array.from({ length: 500 }, () => pay({ amount: 1n, authorization })),
+    );
+    const held = await Promise.all(endless.map((paid) => reserve(facilitator, paid)));
+    const last = await pay();
+    const lastHeld = await reserve(facilitator, last);
+    await devnet.client.writeContract({
+      account: buyer,
+      address: devnet.token,
+      abi: testUsdt0.abi,
+      functionName: "transfer",
+      args: [deployer.address, await balanceOf(buyer.address)],
+    });
+    await Promise.all(endless.map((paid, index) => settle(facilitator, paid, held[index])));
+    expect(await settle(facilitator, last, lastHeld)).toMatchObject({ success: false });
+    const events = listen(facilitator);
+    await devnet.mint({ to: buyer.address, amount: 1_000n });
+    await submitAsStranger(here, last);
+    await vi.waitFor(() => expect(events).toContain("settle_completed"), 10_000);
+  });
+
   it("gives two payments of a balance for one only one success", async () => {
     const { devnet, start, pay } = await begin();
     const [poor] = devnet.accounts.others;

@@ -41,6 +41,8 @@ export function startBlockWatch(options: BlockWatchOptions): BlockWatch {
   let lease: Lease | undefined;
   /** Up to where failed payments have been looked for; a reorganisation sets it back. */
   const searchedTo = new Map<string, bigint>();
+  /** The failed payment after which the next round goes on. An authorization may never expire. */
+  let lookedAt = "";
   let left: Hex[] = [];
   /** Blocks that are known to stand on the chain. A block that came and went between two looks is not. */
   const standing = new Set<Hex>();
@@ -157,8 +159,13 @@ export function startBlockWatch(options: BlockWatchOptions): BlockWatch {
 
   /** Failed payments that somebody executed are confirmed; those that nobody can any more are closed. */
   async function watchFailed(head: bigint): Promise<void> {
-    const failed = await ledger.findFailed({ network: network.network, limit: mostAtOnce });
-    if (failed.length === 0) return searchedTo.clear();
+    const failed = await ledger.findFailed({
+      network: network.network,
+      limit: mostAtOnce,
+      afterId: lookedAt,
+    });
+    if (failed.length === 0 && lookedAt === "") return searchedTo.clear();
+    lookedAt = failed.length === mostAtOnce ? (failed.at(-1)?.payment.id ?? "") : "";
     const searchable = failed.filter(({ payment }) => startOf(payment) <= head);
     if (searchable.length > 0) {
       const starts = searchable.map(({ payment }) => Number(startOf(payment)));
