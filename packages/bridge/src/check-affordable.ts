@@ -12,7 +12,7 @@ export function checkAffordable(
   { bridgeMaxFee, maxTotalFee }: Pick<BridgeContext, "bridgeMaxFee" | "maxTotalFee">,
   plan: TransferPlan,
 ): void {
-  const { fee, bridgeFee, amountSent, tokenBalance, nativeBalance } = plan;
+  const { fee, bridgeFee, amountSent, tokenBalance, nativeBalance, amountInNative } = plan;
   if (tokenBalance < amountSent) {
     const text = `The account holds ${tokenBalance} of the token, and is to send ${amountSent}`;
     throw new BridgeError("insufficient_balance", text);
@@ -26,8 +26,9 @@ export function checkAffordable(
     const text = `Gas and LayerZero's fee, ${total} together, are above maxTotalFee, ${maxTotalFee}`;
     throw new BridgeError("total_fee_above_maximum", text);
   }
-  if (nativeBalance < total) {
-    const text = `The account has ${nativeBalance} of the native coin, and may need ${total} for gas and LayerZero's fee`;
+  if (nativeBalance < total + amountInNative) {
+    const besides = amountInNative > 0n ? ` besides the ${amountInNative} that are to be sent` : "";
+    const text = `The account has ${nativeBalance} of the native coin, and may need ${total} for gas and LayerZero's fee${besides}`;
     throw new BridgeError("insufficient_native_balance", text);
   }
 }

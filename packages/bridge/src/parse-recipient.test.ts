@@ -124,3 +124,22 @@ describe("a recipient on TRON", () => {
     expect(refusal(text, "tron")).toContain(reason);
   });
 });
+
+describe("an address with one wrong character", () => {
+  it.each([
+    ["ton", "EQDKbjIcfM6ezt8KjKJJLshZJJSqX7XOA4ff-W72r5gqPrHF"],
+    ["tron", "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"],
+  ])("is refused wherever that is, on %s", (key, right) => {
+    const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_+/";
+    const accepted: string[] = [];
+    for (let place = 0; place < right.length; place++) {
+      for (const character of alphabet) {
+        const wrong = `${right.slice(0, place)}${character}${right.slice(place + 1)}`;
+        // The other base64 has another character for the same bits.
+        if (wrong === right || wrong === right.replace("-", "+")) continue;
+        if (refusal(wrong, key).startsWith("accepted")) accepted.push(wrong);
+      }
+    }
+    expect(accepted).toEqual([]);
+  });
+});

@@ -1,4 +1,4 @@
-import { type Address, erc20Abi, type PublicClient } from "viem";
+import { type Address, erc20Abi, isAddressEqual, type PublicClient } from "viem";
 import { askChain } from "./ask-chain.ts";
 import type { EvmBridgeChain } from "./bridge-chain.ts";
 import type { CheckedRequest } from "./bridge-request.ts";
@@ -34,7 +34,12 @@ export interface TransferPlan extends AmountQuote {
   bridgeFee: bigint;
   tokenBalance: bigint;
   nativeBalance: bigint;
+  /** What the amount takes of the native balance: on Stable, both are the same money. Zero elsewhere. */
+  amountInNative: bigint;
 }
+
+/** From the 6 decimals of USDT0 to the 18 of a native coin. */
+const nativeUnitsPerTokenUnit = 1_000_000_000_000n;
 
 /**
  * Asks the source chain for all that decides on a transfer. Changes nothing, and needs no allowance.
@@ -99,5 +104,10 @@ export async function planTransfer(options: {
     bridgeFee: nativeFee,
     tokenBalance,
     nativeBalance,
+    amountInNative: isNativeCoin(source, token) ? amountSent * nativeUnitsPerTokenUnit : 0n,
   };
+}
+
+function isNativeCoin({ nativeToken, token: usdt0 }: EvmBridgeChain, token: Address): boolean {
+  return nativeToken === "USDT0" && usdt0 !== undefined && isAddressEqual(usdt0, token);
 }
