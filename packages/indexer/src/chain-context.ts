@@ -17,4 +17,6 @@ export interface ChainContext {
   logger: IndexerLogger;
   clock: Clock;
   progress: Progress;
+  /** The most logs that each endpoint has given for one block; see `readBlocks`. */
+  mostLogs: Map<number, number>;
 }

@@ -154,6 +154,7 @@ export function createIndexer(options: IndexerOptions): Indexer {
           pen,
           logger,
           clock,
+          mostLogs: new Map(),
           progress,
         };
         const work = [followChain(context, signal)];

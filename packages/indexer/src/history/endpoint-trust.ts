@@ -1,6 +1,7 @@
 import type { RpcEndpointHandle } from "@coinslot/chain";
 import { getLogs, getTransferLogs } from "../rpc/get-logs.ts";
 import { parseLogPlace } from "../rpc/parse-log-place.ts";
+import { readReceiptLogs } from "../rpc/read-receipt-logs.ts";
 import type { BlockRange } from "../store/coverage.ts";
 import type { KnownToken } from "../store/known-token.ts";
 import { blockOfPosition } from "../store/position.ts";
@@ -40,8 +41,9 @@ export interface EndpointTrust {
  * - more **blocks** than ever before: a range of that width which ends at a log that is known must contain that log.
  *   The filter lets nothing else through, so the proof is small. Where nothing is known yet, any log of the last
  *   block serves; where that has none, there is nothing to be proven by, and the endpoint is believed.
- * - as many **logs** as ever before, or more: what follows the last log must be empty, and the last log's block must
- *   not hold more. An endpoint that cuts gives the same number each time, which is never below its record.
+ * - as many **logs** as ever before, or more: the last log's block must not hold more, by its receipts if it alone
+ *   holds that many, and what follows it must be empty. An endpoint that cuts gives the same number each time, which is
+ *   never below its record.
  *
  * Records are rare, so the proofs are a handful of requests for a whole chain.
  */
@@ -100,16 +102,22 @@ async function cutAfterLogs(
   const { rows, last } = batch;
   if (last === undefined || rows.length < proven.logs) return range.next;
   const lastBlock = blockOfPosition(last.position);
-  // A block alone would be cut in the same way again; its receipts are not.
-  if (lastBlock === range.from && rows.length > 1) {
-    proven.logs = Math.max(proven.logs, rows.length);
-    return range.from;
-  }
-  const place = { fromBlock: lastBlock, toBlock: range.next - 1 };
-  const addresses = tokens.map(({ address }) => address);
-  const rest = await endpoint.request(getTransferLogs(place, addresses));
   const ours = rows.filter((row) => blockOfPosition(row.position) === lastBlock).length;
-  if (!Array.isArray(rest) || rest.length !== ours) return lastBlock;
+  const addresses = tokens.map(({ address }) => address);
+  const countFrom = async (fromBlock: number) => {
+    if (fromBlock >= range.next) return 0;
+    const place = { fromBlock, toBlock: range.next - 1 };
+    const answer = await endpoint.request(getTransferLogs(place, addresses));
+    return Array.isArray(answer) ? answer.length : Number.NaN;
+  };
+  if (ours < proven.logs) {
+    if ((await countFrom(lastBlock)) !== ours) return lastBlock;
+  } else {
+    // Asked for alone the block would be cut in the same way; its receipts are not.
+    const all = await readReceiptLogs(endpoint, { block: lastBlock, tokens });
+    if (all.length !== ours) return lastBlock;
+    if ((await countFrom(lastBlock + 1)) !== 0) return lastBlock + 1;
+  }
   proven.logs = Math.max(proven.logs, rows.length);
   return range.next;
 }

@@ -1,6 +1,7 @@
 import { type Clock, type RpcPool, sleep } from "@coinslot/chain";
 import type { Dialect } from "@coinslot/storage";
 import type { IndexerLogger } from "../logger.ts";
+import { createTolerance } from "../rpc/tolerance.ts";
 import type { EndpointTrust } from "./endpoint-trust.ts";
 import { judgeFailure } from "./judge-failure.ts";
 import type { Segment } from "./plan-segments.ts";
@@ -22,8 +23,6 @@ export type RangeReader = (segment: Segment, signal: AbortSignal) => Promise<Ran
 
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 10_000;
-/** An odd answer is asked for so many times before it is taken for what the chain says. */
-const ODD_ANSWERS = 4;
 
 export function createRangeReader(options: RangeReaderOptions): RangeReader {
   const { pool, size, logger, clock } = options;
@@ -61,15 +60,12 @@ export function createRangeReader(options: RangeReaderOptions): RangeReader {
   async function ask(segment: Segment, signal: AbortSignal): Promise<RangeAnswer> {
     const { dialect, trust } = options;
     const { tokens, from, next } = segment;
-    let asked = 0;
-    const question = () => {
-      asked += 1;
-      return { tokens, range: { from, next }, dialect, trust, isTolerant: asked >= ODD_ANSWERS };
-    };
+    const range = { from, next };
+    const question = { tokens, range, dialect, trust, tolerates: createTolerance() };
     // Only endpoints that have reported a head at least as high as the range are asked for it.
     const wish = { minBlock: BigInt(next - 1), signal };
     try {
-      const answer = await pool.onEndpoint((endpoint) => readRange(endpoint, question()), wish);
+      const answer = await pool.onEndpoint((endpoint) => readRange(endpoint, question), wish);
       const { rows, oddities } = answer.batch;
       size.answered({ span: answer.range.next - from, transfers: rows.length });
       if (oddities.length > 0)
@@ -78,7 +74,7 @@ export function createRangeReader(options: RangeReaderOptions): RangeReader {
     } catch (error) {
       const isOneBlock = next - from === 1;
       if (!isOneBlock || judgeFailure(error).kind !== "ask-less") throw error;
-      return pool.onEndpoint((endpoint) => readBlockByReceipts(endpoint, question()), wish);
+      return pool.onEndpoint((endpoint) => readBlockByReceipts(endpoint, question), wish);
     }
   }
 }

@@ -5,6 +5,7 @@ import { headerOf } from "../rpc/block-header.ts";
 import { endpointProblem } from "../rpc/endpoint-problem.ts";
 import { getTransferLogs } from "../rpc/get-logs.ts";
 import { readReceiptLogs } from "../rpc/read-receipt-logs.ts";
+import type { Tolerance } from "../rpc/tolerance.ts";
 import type { BlockRange } from "../store/coverage.ts";
 import type { KnownToken } from "../store/known-token.ts";
 import { createTransferBatch, type TransferBatch } from "../transfer-log/transfer-batch.ts";
@@ -15,8 +16,7 @@ export interface RangeQuestion {
   range: BlockRange;
   dialect: Dialect;
   trust: EndpointTrust;
-  /** Takes an answer without its odd logs, since it has been given again and again. */
-  isTolerant: boolean;
+  tolerates: Tolerance;
 }
 
 /** What an endpoint answered, as far as it can be believed: `range` may end earlier than asked for. */
@@ -68,15 +68,14 @@ export async function readBlockByReceipts(
 
 function readBatch(
   endpoint: RpcEndpointHandle,
-  { tokens, dialect, isTolerant }: RangeQuestion,
+  { tokens, dialect, tolerates }: RangeQuestion,
   { answer, range }: { answer: unknown; range: BlockRange },
 ): TransferBatch {
   const place = { tokens, fromBlock: range.from, toBlock: range.next - 1 };
   const batch = createTransferBatch(answer, place, dialect);
-  const [oddity] = batch.oddities;
-  if (oddity !== undefined && !isTolerant)
-    throw endpointProblem(endpoint, { kind: "malformed", details: `it answered with ${oddity}` });
-  return batch;
+  if (tolerates(batch.oddities)) return batch;
+  const details = `it answered with ${batch.oddities[0]}`;
+  throw endpointProblem(endpoint, { kind: "malformed", details });
 }
 
 /** The logs of an answer that are in blocks below `next`; what is no log stays, to be found odd. */

@@ -1,6 +1,7 @@
 import type { ChainContext } from "../chain-context.ts";
 import type { BlockHeader } from "../rpc/block-header.ts";
 import type { Head } from "../rpc/read-head.ts";
+import { createTolerance } from "../rpc/tolerance.ts";
 import { addTransfers } from "../store/add-transfers.ts";
 import { type ChainHead, updateChain } from "../store/chain-row.ts";
 import { EVENTS_CHANNEL } from "../store/events.ts";
@@ -10,9 +11,6 @@ import { type BlockId, cutWindow, extendWindow, raiseBase } from "../store/windo
 import { joinBatches } from "../transfer-log/join-batches.ts";
 import { readBlocks } from "./read-blocks.ts";
 import type { SyncEvent } from "./sync-event.ts";
-
-/** An answer that looks wrong is asked for so many times before it is taken for what the chain says. */
-const ODD_ANSWERS = 4;
 
 export interface ApplyOptions {
   window: readonly [BlockId, ...BlockId[]];
@@ -92,20 +90,14 @@ export async function applySyncEvent(
 
 /** The transfers of blocks by their hashes, from any endpoint that has them. */
 export async function readTransfers(
-  { pool, database, chain, logger }: ChainContext,
+  { pool, database, chain, logger, mostLogs }: ChainContext,
   blocks: readonly (BlockId | BlockHeader)[],
   { tokens, signal }: { tokens: readonly KnownToken[]; signal: AbortSignal },
 ) {
   if (tokens.length === 0) return [];
-  let asked = 0;
-  const batches = await pool.onEndpoint(
-    (endpoint) => {
-      asked += 1;
-      const isTolerant = asked >= ODD_ANSWERS;
-      return readBlocks(endpoint, { blocks, tokens, dialect: database.dialect, isTolerant });
-    },
-    { signal },
-  );
+  const { dialect } = database;
+  const question = { blocks, tokens, dialect, tolerates: createTolerance(), mostLogs };
+  const batches = await pool.onEndpoint((endpoint) => readBlocks(endpoint, question), { signal });
   const oddities = batches.flatMap((batch) => batch.oddities);
   if (oddities.length > 0)
     logger.warn({ chain: chain.name, oddities }, "Logs that are no transfers");

@@ -4,18 +4,23 @@ import { type BlockHeader, headerByHash, headerOf } from "../rpc/block-header.ts
 import { endpointProblem } from "../rpc/endpoint-problem.ts";
 import { getTransferLogs } from "../rpc/get-logs.ts";
 import { readReceiptLogs } from "../rpc/read-receipt-logs.ts";
+import type { Tolerance } from "../rpc/tolerance.ts";
 import type { KnownToken } from "../store/known-token.ts";
 import type { BlockId } from "../store/window.ts";
 import { createTransferBatch, type TransferBatch } from "../transfer-log/transfer-batch.ts";
 import { TRANSFER_TOPIC } from "../transfer-log/transfer-topic.ts";
 import { createBloomTest } from "./logs-bloom.ts";
 
+/** No endpoint cuts lists as short as this. */
+const FEW_LOGS = 10;
+
 export interface BlocksQuestion {
   blocks: readonly BlockId[];
   tokens: readonly KnownToken[];
   dialect: Dialect;
-  /** Takes what has been answered again and again, though it looks wrong. */
-  isTolerant: boolean;
+  tolerates: Tolerance;
+  /** The most logs that each endpoint has given for one block, and that were all. Kept by the caller. */
+  mostLogs: Map<number, number>;
 }
 
 /**
@@ -43,28 +48,48 @@ export async function readBlocks(
     // Over a provider's limit of logs there is a way round, as in history.
     const isRefused = logs?.ok === false && logs.error instanceof RpcResponseError;
     if (logs?.ok === false && !isRefused) throw logs.error;
-    const answer = logs?.ok
+    const isBelievable = logs?.ok && countOf(logs.result) < mostLogsOf(endpoint, question);
+    const answer = isBelievable
       ? logs.result
       : await readReceiptLogs(endpoint, { block: block.hash, tokens });
+    const isAll = logs?.ok && countOf(answer) === countOf(logs.result);
+    if (isAll)
+      question.mostLogs.set(
+        endpoint.endpoint,
+        Math.max(countOf(answer), mostLogsOf(endpoint, question)),
+      );
     batches.push(readBlock(endpoint, { ...question, header, answer }));
   }
   return batches;
+}
+
+/**
+ * Some endpoints cut a long list without a word. So as many logs as ever before, or more, are taken from the receipts;
+ * if there are no more, the endpoint is believed up to that number from then on.
+ */
+function mostLogsOf({ endpoint }: RpcEndpointHandle, { mostLogs }: BlocksQuestion): number {
+  return mostLogs.get(endpoint) ?? FEW_LOGS;
+}
+
+function countOf(answer: unknown): number {
+  return Array.isArray(answer) ? answer.length : 0;
 }
 
 function readBlock(
   endpoint: RpcEndpointHandle,
   question: BlocksQuestion & { header: BlockHeader; answer: unknown },
 ): TransferBatch {
-  const { header, answer, tokens, dialect, isTolerant } = question;
+  const { header, answer, tokens, dialect, tolerates } = question;
   const { number, hash, timestampMs, logsBloom } = header;
   const place = { tokens, fromBlock: number, toBlock: number, blockHash: hash };
   const batch = createTransferBatch(answer, place, dialect);
   for (const block of batch.blocks.values()) block.timestampMs = timestampMs;
   const isSuspect = batch.rows.length === 0 && logsBloom && mayHoldTransfers(logsBloom, tokens);
-  const oddity = batch.oddities[0] ?? (isSuspect ? "no logs, against its own header" : undefined);
-  if (oddity !== undefined && !isTolerant)
-    throw endpointProblem(endpoint, { kind: "malformed", details: `it answered with ${oddity}` });
-  return batch;
+  const suspicion = isSuspect ? [`no logs of block ${number}, against its own header`] : [];
+  const oddities = [...batch.oddities, ...suspicion];
+  if (tolerates(oddities)) return batch;
+  const details = `it answered with ${oddities[0]}`;
+  throw endpointProblem(endpoint, { kind: "malformed", details });
 }
 
 const bloomTests = new Map<string, (bloom: string) => boolean>();

@@ -58,9 +58,11 @@ export async function readStored(indexer: Indexer, watched: Watched) {
 
 async function findToken(database: Database<IndexerSchema>, watched: Watched) {
   const row = await database.kysely
-    .selectFrom("indexer_tokens")
-    .select(["id", "chain_id"])
-    .where("address", "=", bytesOfHex(watched.address))
+    .selectFrom("indexer_tokens as token")
+    .innerJoin("indexer_chains as chain", "chain.chain_id", "token.chain_id")
+    .select(["token.id", "token.chain_id"])
+    .where("token.address", "=", bytesOfHex(watched.address))
+    .where("chain.name", "=", watched.blockchain)
     .executeTakeFirstOrThrow();
   return {
     ...watched,

@@ -1,0 +1,234 @@
+import { describe, expect, it } from "vitest";
+import { devnetChain } from "../chains/indexer-chain.ts";
+import { createIndexer } from "../create-indexer.ts";
+import { engines } from "../testing/engines.ts";
+import { startFaultProxy } from "../testing/fault-proxy.ts";
+import { expectExact, readStored } from "../testing/oracle.ts";
+import {
+  finalDepth,
+  signTransfer,
+  startFork,
+  startIndexer,
+  startUsedChain,
+  stepRandomly,
+  usdtOf,
+} from "../testing/scene.ts";
+import { effort, randomOf } from "../testing/seeded-random.ts";
+import type { IndexedTransfer } from "../transfer.ts";
+
+describe.each(engines)("reorganisations, on $engine", ({ engine, createUrl }) => {
+  it("are followed, whatever their depth and content", async () => {
+    const random = randomOf(`random reorganisations on ${engine}`);
+    const devnet = await startUsedChain();
+    const indexer = await startIndexer({ rpcUrls: [devnet.rpcUrl], database: await createUrl() });
+    for (let step = 0; step < 100 * effort; step++) {
+      await stepRandomly(devnet, random);
+      // Now and then it is caught in the middle of the one before.
+      if (random.chance(0.1)) await expectExact(indexer, devnet, usdtOf(devnet));
+    }
+    await expectExact(indexer, devnet, usdtOf(devnet));
+  }, 600_000);
+
+  it("to an equal or lower height, to and fro, and during a rollback, end at the chain's own content", async () => {
+    const random = randomOf(`to and fro on ${engine}`);
+    const a = await startUsedChain();
+    const b = await startFork(a, await a.client.getBlockNumber());
+    const proxy = await startFaultProxy(a.rpcUrl);
+    const seller = a.accounts.seller.address;
+    for (let amount = 1n; amount <= 6n; amount++) await a.mint({ to: seller, amount });
+    for (let amount = 11n; amount <= 14n; amount++) await b.mint({ to: seller, amount });
+    const indexer = await startIndexer({ rpcUrls: [proxy.url], database: await createUrl() });
+    await expectExact(indexer, a, usdtOf(a));
+    // Lower, and back to the blocks that were there before.
+    proxy.setUpstream(b.rpcUrl);
+    await expectExact(indexer, b, usdtOf(b));
+    proxy.setUpstream(a.rpcUrl);
+    await expectExact(indexer, a, usdtOf(a));
+    // Equal heights.
+    await b.mint({ to: seller, amount: 15n });
+    await b.mint({ to: seller, amount: 16n });
+    expect(await b.client.getBlockNumber()).toBe(await a.client.getBlockNumber());
+    proxy.setUpstream(b.rpcUrl);
+    await expectExact(indexer, b, usdtOf(b));
+    // The chain changes at every request, so also between the question for a head and the one for its blocks.
+    proxy.set(async ({ forward, reply }) => {
+      proxy.setUpstream(random.pick([a, b]).rpcUrl);
+      reply(await forward());
+    });
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    proxy.set(async ({ forward, reply }) => reply(await forward()));
+    proxy.setUpstream(a.rpcUrl);
+    await a.mint({ to: seller, amount: 7n });
+    await expectExact(indexer, a, usdtOf(a));
+  }, 60_000);
+
+  it("that mine the same transfer again elsewhere leave it once, at its new place", async () => {
+    const devnet = await startUsedChain();
+    const { client, accounts } = devnet;
+    const indexer = await startIndexer({ rpcUrls: [devnet.rpcUrl], database: await createUrl() });
+    const nonce = await client.getTransactionCount({ address: accounts.buyer.address });
+    const to = accounts.seller.address;
+    const rawTransaction = await signTransfer(devnet, { nonce, to, amount: 5n });
+    const hash = await client.sendRawTransaction({ serializedTransaction: rawTransaction });
+    await devnet.mine(3);
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    const [before] = await indexer.readTransactionTransfers({
+      ...usdtOf(devnet),
+      transactionHash: hash,
+    });
+
+    await devnet.reorg({ depth: 4, transactions: [{ rawTransaction, blockIndex: 2 }] });
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    const after = await indexer.readTransactionTransfers({
+      ...usdtOf(devnet),
+      transactionHash: hash,
+    });
+    expect(after).toHaveLength(1);
+    expect(after[0]?.blockNumber).toBe((before?.blockNumber ?? 0) + 2);
+
+    const { events } = await indexer.readEvents({
+      ...usdtOf(devnet),
+      address: `0x${to.slice(2).toLowerCase()}`,
+      after: 0,
+      limit: 100,
+    });
+    expect(events.map(({ type, transfer }) => [type, transfer.blockNumber])).toEqual([
+      ["transfer", before?.blockNumber],
+      ["retraction", before?.blockNumber],
+      ["transfer", after[0]?.blockNumber],
+    ]);
+  });
+
+  it("that happened while the service was down are found at its start", async () => {
+    const devnet = await startUsedChain();
+    const database = await createUrl();
+    const first = await startIndexer({ rpcUrls: [devnet.rpcUrl], database });
+    for (let amount = 1n; amount <= 6n; amount++)
+      await devnet.mint({ to: devnet.accounts.seller.address, amount });
+    await expectExact(first, devnet, usdtOf(devnet));
+    await first.close();
+    await devnet.reorg({ depth: 5 });
+    const second = await startIndexer({ rpcUrls: [devnet.rpcUrl], database });
+    await expectExact(second, devnet, usdtOf(devnet));
+    await second.close();
+    // And so long that the window is history.
+    await devnet.reorg({ depth: 3 });
+    await devnet.mine(200);
+    const third = await startIndexer({ rpcUrls: [devnet.rpcUrl], database });
+    await expectExact(third, devnet, usdtOf(devnet));
+  });
+
+  it("from below finality stop the chain, and no other", async () => {
+    const devnet = await startUsedChain();
+    const other = await startUsedChain();
+    const proxy = await startFaultProxy(other.rpcUrl);
+    // The same contract under another chain's id.
+    proxy.set(async ({ calls, forward, reply }) => {
+      const answers = await forward();
+      reply(
+        answers.map((answer, index) =>
+          calls[index]?.method === "eth_chainId" ? { ...answer, result: "0x3dc" } : answer,
+        ),
+      );
+    });
+    const common = { pollIntervalMs: 10, finality: { depth: finalDepth } };
+    const indexer = createIndexer({
+      chains: [
+        devnetChain({ rpcUrls: [devnet.rpcUrl], ...common }),
+        devnetChain({ name: "other", chainId: 988, rpcUrls: [proxy.url], ...common }),
+      ],
+      database: await createUrl(),
+    });
+    await indexer.start();
+    const otherUsdt = { ...usdtOf(other), blockchain: "other" };
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    const stored = await readStored(indexer, usdtOf(devnet));
+    await devnet.reorg({ depth: finalDepth + 5 });
+    await devnet.mine(1);
+    await expect
+      .poll(async () => (await indexer.status()).chains[0]?.state, { timeout: 10_000 })
+      .toBe("stopped");
+    expect((await indexer.status()).chains[0]).toMatchObject({ health: "unhealthy" });
+    await other.mint({ to: other.accounts.seller.address, amount: 9n });
+    const address = lower(other.accounts.seller.address);
+    await expect
+      .poll(() => indexer.readBalance({ ...otherUsdt, address }), { timeout: 10_000 })
+      .toBe(9n);
+    expect(await readStored(indexer, usdtOf(devnet))).toEqual(stored);
+    await indexer.close();
+  });
+
+  it("do not follow from an endpoint that lags, or is on another fork", async () => {
+    const a = await startUsedChain();
+    const seller = a.accounts.seller.address;
+    const common = await a.client.getBlockNumber();
+    const b = await startFork(a, common);
+    const first = await startFaultProxy(a.rpcUrl);
+    const second = await startFaultProxy(b.rpcUrl);
+    for (let amount = 1n; amount <= 5n; amount++) await a.mint({ to: seller, amount });
+    for (let amount = 11n; amount <= 13n; amount++) await b.mint({ to: seller, amount });
+    const rpcUrls = [first.url, second.url];
+    const indexer = await startIndexer({ rpcUrls, database: await createUrl() });
+    await expectExact(indexer, a, usdtOf(a));
+    const address = lower(seller);
+    const { lastId } = await indexer.readEvents({ ...usdtOf(a), address, after: 0, limit: 1_000 });
+    const retractions = async () =>
+      (
+        await indexer.readEvents({ ...usdtOf(a), address, after: lastId, limit: 1_000 })
+      ).events.filter(({ type }) => type === "retraction");
+    // The first endpoint goes away; the other shows a shorter fork.
+    first.cut();
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    expect(await retractions()).toEqual([]);
+    // It is believed once it is longer.
+    for (let amount = 14n; amount <= 17n; amount++) await b.mint({ to: seller, amount });
+    await expectExact(indexer, b, usdtOf(b));
+    first.mend();
+    for (let amount = 18n; amount <= 20n; amount++) await b.mint({ to: seller, amount });
+    for (let amount = 6n; amount <= 20n; amount++) await a.mint({ to: seller, amount });
+    await expectExact(indexer, a, usdtOf(a));
+  }, 60_000);
+
+  it("never give a reader of pages a final transfer twice, or not at all", async () => {
+    const random = randomOf(`pages on ${engine}`);
+    const devnet = await startUsedChain(40);
+    const indexer = await startIndexer({ rpcUrls: [devnet.rpcUrl], database: await createUrl() });
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    const address = lower(devnet.accounts.others[0]?.address ?? "0x");
+    for (let walk = 0; walk < 4 * effort; walk++) {
+      const final = (await readStored(indexer, usdtOf(devnet))).length;
+      const seen: IndexedTransfer[] = [];
+      let after: IndexedTransfer | undefined;
+      for (;;) {
+        const query = {
+          ...usdtOf(devnet),
+          address,
+          sort: "desc",
+          limit: 2,
+          fromMs: 0,
+          after,
+        } as const;
+        const page = await indexer.readTransfers(query);
+        seen.push(...page);
+        after = page.at(-1);
+        if (after === undefined) break;
+        await stepRandomly(devnet, random);
+      }
+      expect(final).toBeGreaterThan(0);
+      const places = seen
+        .filter(({ finalized }) => finalized)
+        .map(({ blockNumber, logIndex }) => `${blockNumber}-${logIndex}`);
+      expect(new Set(places).size).toBe(places.length);
+      const lowest = seen.find(({ finalized }) => finalized)?.blockNumber ?? 0;
+      const expected = (await readStored(indexer, usdtOf(devnet))).filter(
+        ({ from, to, blockNumber }) =>
+          (from === address || to === address) && blockNumber <= lowest,
+      );
+      expect(places).toHaveLength(expected.length);
+    }
+  }, 120_000);
+});
+
+function lower(address: string): `0x${string}` {
+  return `0x${address.slice(2).toLowerCase()}`;
+}

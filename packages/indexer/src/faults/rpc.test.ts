@@ -1,0 +1,281 @@
+import { setTimeout as pause } from "node:timers/promises";
+import { transferBatch } from "@coinslot/devnet";
+import { describe, expect, it } from "vitest";
+import { engines } from "../testing/engines.ts";
+import {
+  changing,
+  errorAnswer,
+  type Fault,
+  honest,
+  logsOf,
+  rangeOf,
+  startFaultProxy,
+} from "../testing/fault-proxy.ts";
+import { expectExact } from "../testing/oracle.ts";
+import { startIndexer, startUsedChain, stepRandomly, usdtOf } from "../testing/scene.ts";
+import { effort, type Random, randomOf } from "../testing/seeded-random.ts";
+
+/** What providers say to a range that is too wide. `limit` is how many blocks they take. */
+const rangeErrors: Record<
+  string,
+  (limit: number, range: { from: number; to: number }) => [number, string]
+> = {
+  "block range too large": () => [-32000, "block range too large"],
+  "a limit in words": (limit) => [-32602, `eth_getLogs is limited to a ${limit} block range`],
+  "a limit with a comma": (limit) => [
+    -32000,
+    `exceed maximum block range: ${limit.toLocaleString("en")}`,
+  ],
+  "more than 10000 results": () => [-32005, "query returned more than 10000 results"],
+  "a suggested range": (limit, { from }) => [
+    -32005,
+    `query returned more than 10000 results. Try with this block range [0x${from.toString(16)}, 0x${(from + limit - 1).toString(16)}].`,
+  ],
+  "the refused range as the suggestion": (_, { from, to }) => [
+    -32005,
+    `Try with this block range [0x${from.toString(16)}, 0x${to.toString(16)}].`,
+  ],
+  "a suggestion of nothing": (_, { from }) => [
+    -32602,
+    `Try with this block range [0x${from.toString(16)}, 0x${(from - 5).toString(16)}].`,
+  ],
+  "query timeout exceeded": () => [-32000, "query timeout exceeded"],
+  "limit exceeded": () => [-32005, "limit exceeded"],
+  "an unknown text": () => [-32603, "Lorem ipsum dolor sit amet"],
+};
+
+/** Answers that are no answers. */
+const badAnswers: Record<string, Fault> = {
+  "429": ({ response }) => void response.writeHead(429).end(),
+  "429 with Retry-After": ({ response }) =>
+    void response.writeHead(429, { "retry-after": "0.05" }).end(),
+  "500": ({ response }) => void response.writeHead(500).end("oops"),
+  "503": ({ response }) => void response.writeHead(503).end(),
+  "no answer in time": () => undefined,
+  reset: ({ response }) => void response.destroy(),
+  "truncated JSON": ({ response }) => void response.end('[{"jsonrpc":"2.0","id":1,"resu'),
+  "HTML with status 200": ({ response }) => void response.end("<html>Welcome</html>"),
+  "an error inside a 200": ({ calls, reply }) =>
+    reply(calls.map((call) => errorAnswer(call, -32603, "internal error"))),
+  "a wrong id": async ({ forward, reply }) =>
+    reply((await forward()).map((answer) => ({ ...answer, id: answer.id + 7 }))),
+};
+
+describe.each(engines)("RPC faults, on $engine", ({ engine, createUrl }) => {
+  it("a load-balanced endpoint that misses the newest blocks hides no transfer", async () => {
+    const random = randomOf(`load-balanced on ${engine}`);
+    const devnet = await startUsedChain();
+    const proxy = await startFaultProxy(devnet.rpcUrl);
+    // Half of its nodes do not have the last few blocks, and have no logs for them.
+    proxy.set(async (exchange) => {
+      const answers = await exchange.forward();
+      if (random.chance(0.5)) return exchange.reply(answers);
+      const head = Number(await devnet.client.getBlockNumber()) - random.between(1, 4);
+      exchange.reply(
+        answers.map((answer, index) => {
+          const call = exchange.calls[index];
+          if (call?.method === "eth_getLogs") {
+            return {
+              ...answer,
+              result: logsOf(answer).filter((log) => Number(log.blockNumber) <= head),
+            };
+          }
+          const asked = Number(call?.params[0]);
+          const isAbove =
+            (call?.method === "eth_getBlockByNumber" && asked > head) ||
+            (call?.method === "eth_getBlockByHash" && numberOf(answer) > head);
+          return isAbove ? { ...answer, result: null } : answer;
+        }),
+      );
+    });
+    const indexer = await startIndexer({ rpcUrls: [proxy.url], database: await createUrl() });
+    for (let step = 0; step < 15 * effort; step++) {
+      await stepRandomly(devnet, random);
+      await pause(random.between(0, 40));
+    }
+    proxy.set(honest);
+    await expectExact(indexer, devnet, usdtOf(devnet));
+  }, 120_000);
+
+  it.each([
+    ["after some blocks", cutAfterBlocks(7)],
+    ["after some logs", cutAfterLogs(5)],
+  ])("an endpoint that cuts ranges without a word %s hides no transfer", async (_, fault) => {
+    const devnet = await startUsedChain(60);
+    const proxy = await startFaultProxy(devnet.rpcUrl);
+    proxy.set(fault);
+    const indexer = await startIndexer({ rpcUrls: [proxy.url], database: await createUrl() });
+    await expectExact(indexer, devnet, usdtOf(devnet));
+  });
+
+  it.each(Object.entries(rangeErrors))(
+    "converges when ranges are refused with: %s",
+    async (_, explain) => {
+      const random = randomOf(`refused ranges on ${engine}`);
+      const devnet = await startUsedChain(60);
+      const proxy = await startFaultProxy(devnet.rpcUrl);
+      const limit = random.between(1, 6);
+      proxy.set(
+        changing("eth_getLogs", (answer, call) => {
+          const range = rangeOf(call);
+          if (range === undefined || range.to - range.from < limit) return answer;
+          return errorAnswer(answer, ...explain(limit, range));
+        }),
+      );
+      const indexer = await startIndexer({ rpcUrls: [proxy.url], database: await createUrl() });
+      await expectExact(indexer, devnet, usdtOf(devnet));
+      const asked = proxy.requests.flat().filter(({ method }) => method === "eth_getLogs").length;
+      expect(asked).toBeLessThan(400);
+    },
+  );
+
+  it("finds a way round a block that holds more logs than the endpoint gives", async () => {
+    const devnet = await startUsedChain();
+    const { client } = devnet;
+    const batch = await devnet.deployTransferBatch();
+    const run = () =>
+      client.writeContract({
+        address: batch,
+        abi: transferBatch.abi,
+        functionName: "run",
+        args: [devnet.token, 30n, "0x1000000000000000000000000000000000000000", 3n],
+      });
+    await run();
+    await devnet.mine(15);
+    const proxy = await startFaultProxy(devnet.rpcUrl);
+    proxy.set(
+      changing("eth_getLogs", (answer) =>
+        logsOf(answer).length > 20 ? errorAnswer(answer, -32005, "more than 20 results") : answer,
+      ),
+    );
+    const indexer = await startIndexer({ rpcUrls: [proxy.url], database: await createUrl() });
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    await run();
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    // An endpoint that cuts without a word, and one that does not know eth_getBlockReceipts.
+    proxy.set(async (exchange) => {
+      const answers = await exchange.forward();
+      exchange.reply(
+        answers.map((answer, index) =>
+          exchange.calls[index]?.method === "eth_getBlockReceipts"
+            ? errorAnswer(answer, -32601, "method not found")
+            : exchange.calls[index]?.method === "eth_getLogs"
+              ? { ...answer, result: logsOf(answer).slice(0, 20) }
+              : answer,
+        ),
+      );
+    });
+    const second = await startIndexer({ rpcUrls: [proxy.url], database: await createUrl() });
+    await devnet.mine(15);
+    await expectExact(second, devnet, usdtOf(devnet));
+  }, 60_000);
+
+  it("gets over answers that are none", async () => {
+    const random = randomOf(`bad answers on ${engine}`);
+    const devnet = await startUsedChain(40);
+    const proxies = [await startFaultProxy(devnet.rpcUrl), await startFaultProxy(devnet.rpcUrl)];
+    for (const proxy of proxies) proxy.set(sometimes(random, 0.25, badAnswers));
+    const indexer = await startIndexer({
+      rpcUrls: proxies.map(({ url }) => url),
+      database: await createUrl(),
+      chain: { requestTimeoutMs: 150 },
+    });
+    for (let step = 0; step < 15 * effort; step++) await stepRandomly(devnet, random);
+    await expectExact(indexer, devnet, usdtOf(devnet), { timeoutMs: 25_000 });
+  }, 120_000);
+
+  it("goes on at the next endpoint when the first dies in the middle of a range, and comes back", async () => {
+    const devnet = await startUsedChain(60);
+    const first = await startFaultProxy(devnet.rpcUrl);
+    const second = await startFaultProxy(devnet.rpcUrl);
+    let ranges = 0;
+    first.set(async (exchange) => {
+      const isRange = exchange.calls.some((call) => rangeOf(call) !== undefined);
+      if (isRange && ++ranges === 2) {
+        exchange.response.write('[{"jsonrpc":"2.0","id":1,"result":[');
+        first.cut();
+        return;
+      }
+      await honest(exchange);
+    });
+    const indexer = await startIndexer({
+      rpcUrls: [first.url, second.url],
+      database: await createUrl(),
+      chain: { maxBlocksPerRequest: 10 },
+    });
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    expect(second.requests.length).toBeGreaterThan(0);
+    first.mend();
+    const before = first.requests.length;
+    await expect.poll(() => first.requests.length, { timeout: 15_000 }).toBeGreaterThan(before + 5);
+    await devnet.mint({ to: devnet.accounts.seller.address, amount: 1n });
+    await expectExact(indexer, devnet, usdtOf(devnet));
+  });
+
+  it("refuses to start on a wrong chain id", async () => {
+    const devnet = await startUsedChain();
+    const database = await createUrl();
+    await expect(
+      startIndexer({ rpcUrls: [devnet.rpcUrl], database, chain: { chainId: 988 } }),
+    ).rejects.toThrow("serves chain 9745 instead of chain 988");
+  });
+
+  it("stores nothing of logs that are corrupt", async () => {
+    const random = randomOf(`corrupt logs on ${engine}`);
+    const devnet = await startUsedChain(40);
+    const proxy = await startFaultProxy(devnet.rpcUrl);
+    proxy.set(
+      changing("eth_getLogs", (answer) => {
+        const logs = logsOf(answer);
+        const victim = logs[random.between(0, Math.max(0, logs.length - 1))];
+        if (victim === undefined || random.chance(0.6)) return answer;
+        const rest = logs.filter((log) => log !== victim);
+        return { ...answer, result: [...rest, ...random.pick(corruptions)(victim)] };
+      }),
+    );
+    const indexer = await startIndexer({ rpcUrls: [proxy.url], database: await createUrl() });
+    for (let step = 0; step < 15 * effort; step++) await stepRandomly(devnet, random);
+    await expectExact(indexer, devnet, usdtOf(devnet));
+  }, 120_000);
+});
+
+function numberOf({ result }: { result?: unknown }): number {
+  const isBlock = typeof result === "object" && result !== null && "number" in result;
+  return isBlock ? Number(result.number) : 0;
+}
+
+type Log = Record<string, unknown>;
+
+const corruptions: readonly [(log: Log) => Log[], ...((log: Log) => Log[])[]] = [
+  (log) => [{ ...log, address: "0x00000000000000000000000000000000000000aa" }],
+  (log) => [{ ...log, topics: Array.isArray(log.topics) ? log.topics.slice(0, 2) : [] }],
+  (log) => [{ ...log, topics: Array.isArray(log.topics) ? [...log.topics, log.topics[1]] : [] }],
+  (log) => [{ ...log, data: "0x01" }],
+  (log) => [log, log],
+  (log) => [{ ...log, removed: true }],
+  (log) => [{ ...log, blockNumber: null }],
+];
+
+/** A provider that serves the first blocks of a range, and says nothing of the rest. */
+function cutAfterBlocks(blocks: number): Fault {
+  return changing("eth_getLogs", (answer, call) => {
+    const { from } = rangeOf(call) ?? { from: Number.POSITIVE_INFINITY };
+    return {
+      ...answer,
+      result: logsOf(answer).filter((log) => Number(log.blockNumber) < from + blocks),
+    };
+  });
+}
+
+function cutAfterLogs(count: number): Fault {
+  return changing("eth_getLogs", (answer, call) =>
+    rangeOf(call) ? { ...answer, result: logsOf(answer).slice(0, count) } : answer,
+  );
+}
+
+function sometimes(random: Random, share: number, faults: Record<string, Fault>): Fault {
+  const [first, ...others] = Object.values(faults);
+  if (first === undefined) return honest;
+  return (exchange) =>
+    random.chance(share) ? random.pick([first, ...others])(exchange) : honest(exchange);
+}
