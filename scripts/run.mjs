@@ -15,6 +15,7 @@ const tasks = {
   setup: undefined,
   demo: [...typescript, "scripts/demo.ts"],
   devnet: [...typescript, "packages/devnet/src/main.ts"],
+  indexer: [...typescript, "apps/indexer/src/main.ts"],
   bench: [...typescript, "bench/main.ts"],
   pack: [process.execPath, "scripts/pack.mjs"],
   test: [process.execPath, "node_modules/vitest/vitest.mjs", "run"],

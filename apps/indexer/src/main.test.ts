@@ -1,0 +1,184 @@
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Readable } from "node:stream";
+import { fileURLToPath } from "node:url";
+import { startDevnet } from "@coinslot/devnet";
+import { describe, expect, it, onTestFinished } from "vitest";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+
+interface Running {
+  child: ChildProcessByStdio<null, Readable, Readable>;
+  stdout(): string;
+  stderr(): string;
+  /** Resolves with the exit code. */
+  ended: Promise<number | null>;
+}
+
+/** Runs the program with this environment and no other settings; it ends with the test. */
+function run(args: readonly string[], env: Record<string, string> = {}): Running {
+  const child = spawn(
+    process.execPath,
+    ["--import", "tsx", "--conditions=source", "src/main.ts", ...args],
+    { cwd: root, env: { PATH: process.env.PATH, ...env }, stdio: ["ignore", "pipe", "pipe"] },
+  );
+  let [stdout, stderr] = ["", ""];
+  child.stdout.on("data", (text) => {
+    stdout += text;
+  });
+  child.stderr.on("data", (text) => {
+    stderr += text;
+  });
+  const ended = once(child, "close").then(() => child.exitCode);
+  onTestFinished(async () => {
+    child.kill("SIGKILL");
+    await ended;
+  });
+  return { child, stdout: () => stdout, stderr: () => stderr, ended };
+}
+
+async function createDirectory(): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), "coinslot-indexer-app-"));
+  onTestFinished(() => rm(directory, { recursive: true, force: true }));
+  return directory;
+}
+
+async function urlOf({ stdout, child }: Running): Promise<string> {
+  const find = () => /(http:\/\/127\.0\.0\.1:\d+)(?:\/docs|","msg":"Serving)/.exec(stdout())?.[1];
+  await expect.poll(() => find() ?? child.exitCode ?? undefined, { timeout: 60_000 }).toBeDefined();
+  return find() ?? "";
+}
+
+async function sh(line: string): Promise<{ code: number | null; stdout: string }> {
+  const child = spawn("sh", ["-c", line], { stdio: ["ignore", "pipe", "ignore"] });
+  let stdout = "";
+  child.stdout.on("data", (text) => {
+    stdout += text;
+  });
+  await once(child, "close");
+  return { code: child.exitCode, stdout };
+}
+
+// Each of these starts programs, which takes its time beside everything else that runs.
+describe("the indexing service", { timeout: 120_000 }, () => {
+  it("follows a devnet with one command, and answers the README's lines", async () => {
+    const service = run(["--devnet"], { INDEXER_PORT: "0" });
+    const url = await urlOf(service);
+    const readme = await readFile(join(root, "README.md"), "utf8");
+    const lines = /```sh\n([\s\S]*?)```/.exec(readme)?.[1]?.trim().split("\n") ?? [];
+    expect(lines).toHaveLength(7);
+    const answers: string[] = [];
+    for (const line of lines) {
+      const { code, stdout } = await sh(line.replace("http://localhost:8080", url));
+      // 28: curl has watched the stream for as long as the line says.
+      expect({ line, code }).toEqual({ line, code: line.includes("-N") ? 28 : 0 });
+      answers.push(stdout);
+    }
+    const [chains, transfers, balance, batch, csv, stream, ready] = answers;
+    expect(chains).toBe('{"chains":[{"name":"devnet","tokens":["usdt"]}]}');
+    expect(JSON.parse(transfers ?? "").transfers).toHaveLength(3);
+    expect(JSON.parse(balance ?? "").tokenBalance.amount).toMatch(/^9999[0-9]{5}$/);
+    expect(JSON.parse(batch ?? "")).toHaveLength(1);
+    expect(csv?.split("\r\n").length).toBeGreaterThan(15);
+    expect(stream).toContain("event: transfer");
+    expect(ready).toContain('"status":"ready"');
+
+    service.child.kill("SIGTERM");
+    expect(await service.ended).toBe(0);
+    expect(service.stderr()).toBe("");
+  });
+
+  it("follows a configured chain, takes a key made beside it, and stops gracefully", async () => {
+    const devnet = await startDevnet();
+    onTestFinished(() => devnet.stop());
+    const env = {
+      INDEXER_CHAINS: "plasma",
+      INDEXER_RPC_URLS_PLASMA: devnet.rpcUrl,
+      INDEXER_DATABASE: `sqlite:${join(await createDirectory(), "indexer.db")}`,
+      INDEXER_PORT: "0",
+    };
+    const service = run([], env);
+    const url = await urlOf(service);
+    const create = run(
+      ["keys", "create", "--owner", "me", "--max", "1000", "--time-window", "1s"],
+      env,
+    );
+    expect(await create.ended).toBe(0);
+    const key = create.stdout().trim();
+    const headers = { "x-api-key": key };
+    expect((await fetch(`${url}/api/v1/chains`, { headers })).status).toBe(200);
+
+    const stream = await fetch(
+      `${url}/api/v1/plasma/usdt/${devnet.accounts.buyer.address}/token-transfers`,
+      { headers: { ...headers, accept: "text/event-stream" } },
+    );
+    expect(stream.status).toBe(200);
+    const list = run(["keys", "list", "--owner", "me"], env);
+    expect(await list.ended).toBe(0);
+    const [hashedKey = ""] = list.stdout().split(" ");
+    expect(list.stdout()).not.toContain(key);
+    expect(await run(["keys", "revoke", hashedKey], env).ended).toBe(0);
+    expect((await fetch(`${url}/api/v1/chains`, { headers })).status).toBe(401);
+
+    service.child.kill("SIGTERM");
+    expect(await service.ended).toBe(0);
+    // The stream was ended, and not cut.
+    expect(await stream.text()).toContain("retry:");
+  });
+
+  it("says all that is wrong with its settings, and exits with 1", async () => {
+    const failed = run([], { INDEXER_PORT: "eighty", INDEXER_DATABASE: "mysql://a:secret@b" });
+    expect(await failed.ended).toBe(1);
+    expect(failed.stderr()).toContain("INDEXER_PORT: must be a port");
+    expect(failed.stderr()).toContain("INDEXER_DATABASE: must begin with");
+    expect(failed.stderr()).toContain("Set INDEXER_CHAINS");
+    expect(failed.stderr()).not.toContain("secret");
+    expect(failed.stderr()).not.toContain("    at ");
+  });
+
+  it("says that the port is in use and that the chain is another one, and exits with 1", async () => {
+    const devnet = await startDevnet({ chainId: 988 });
+    onTestFinished(() => devnet.stop());
+    const occupant = createServer();
+    await new Promise<void>((resolve) => occupant.listen(0, "127.0.0.1", resolve));
+    onTestFinished(() => {
+      occupant.close();
+    });
+    const address = occupant.address();
+    const port = typeof address === "object" && address !== null ? address.port : 0;
+    const failed = run([], {
+      INDEXER_CHAINS: "plasma",
+      INDEXER_RPC_URLS_PLASMA: devnet.rpcUrl,
+      INDEXER_DATABASE: `sqlite:${join(await createDirectory(), "indexer.db")}`,
+      INDEXER_PORT: String(port),
+    });
+    expect(await failed.ended).toBe(1);
+    expect(failed.stderr()).toContain(`Port ${port} on 127.0.0.1 is in use`);
+    expect(failed.stderr()).toMatch(/chain 988[\s\S]*INDEXER_RPC_URLS/);
+    expect(failed.stderr()).not.toContain("    at ");
+  });
+
+  it("says that the database is away, and exits with 1", async () => {
+    const failed = run([], {
+      INDEXER_CHAINS: "plasma",
+      INDEXER_RPC_URLS_PLASMA: "http://127.0.0.1:1",
+      INDEXER_DATABASE: "postgres://user:secret@127.0.0.1:1/indexer",
+      INDEXER_PORT: "0",
+    });
+    expect(await failed.ended).toBe(1);
+    expect(failed.stderr()).toMatch(/127\.0\.0\.1:1\/indexer[\s\S]*Start or mend the database/);
+    expect(failed.stderr()).not.toContain("secret");
+    expect(failed.stderr()).not.toContain("    at ");
+  });
+
+  it("explains itself where it is called wrongly, and exits with 1", async () => {
+    const refused = run(["start"]);
+    expect(await refused.ended).toBe(1);
+    expect(refused.stderr()).toContain('There is no "start"');
+    expect(refused.stderr()).toContain("keys create");
+  });
+});

@@ -1,0 +1,22 @@
+import { UsageError } from "@coinslot/indexer";
+import { describe, expect, it } from "vitest";
+import { readArguments } from "./read-arguments.ts";
+
+describe("the arguments of the program", () => {
+  it("are a mode, a file, or a command on keys", () => {
+    const nothing = { isHelp: false, isDevnet: false, file: undefined, keysArgs: undefined };
+    expect(readArguments([])).toEqual(nothing);
+    expect(readArguments(["--devnet"])).toEqual({ ...nothing, isDevnet: true });
+    expect(readArguments(["--help", "whatever"])).toEqual({ ...nothing, isHelp: true });
+    expect(readArguments(["--config", "a.yaml", "keys", "list", "--json"])).toEqual({
+      ...nothing,
+      file: "a.yaml",
+      keysArgs: ["list", "--json"],
+    });
+  });
+
+  it("that mean nothing are refused", () => {
+    expect(() => readArguments(["start"])).toThrow(UsageError);
+    expect(() => readArguments(["--config"])).toThrow(UsageError);
+  });
+});
