@@ -216,6 +216,10 @@ describe("tracking ends", () => {
     await expectBridgeError(track(hash).delivered, "not_a_transfer");
   });
 
+  it("at once when what is to be tracked is no hash", async () => {
+    await expectBridgeError(track("0x1234").delivered, "not_a_transfer");
+  });
+
   it("when the target is no EVM chain: the GUID is told", async () => {
     const tron = `0x${"00".repeat(12)}a614f803b6fd780986a42c78ec9c7f77e6ded13c` as const;
     await setPeer(contractOf("ethereum", "legacyMesh"), 30420, tron);

@@ -43,6 +43,9 @@ export async function trackTransfer(
   const { timeoutMs = 1_800_000, pollIntervalMs = 2_000 } = options;
   const { clock } = context;
   const deadline = clock.now() + timeoutMs;
+  if (!/^0x[0-9a-fA-F]{64}$/.test(hash)) {
+    throw new BridgeError("not_a_transfer", "The hash is not 0x and 64 hex digits");
+  }
   const contract = checkContractAddress(options.oftContractAddress);
   const source = await findSourceChain(context);
   const read = createTransferReader(context, { source, hash, contract, confirmations });
