@@ -26,11 +26,14 @@ export type BroadcastOutcome =
 export async function sendRawTransaction(
   rpc: RpcRequester,
   rawTransaction: Hex,
-  options?: Omit<RpcRequestOptions, "minBlock">,
+  options: Omit<RpcRequestOptions, "minBlock"> & {
+    /** Of the same bytes, where it is known: a large transaction takes a while to hash. */
+    hash?: Hash | undefined;
+  } = {},
 ): Promise<BroadcastOutcome> {
-  const hash = keccak256(rawTransaction);
+  const { hash = keccak256(rawTransaction), ...requestOptions } = options;
   const call = { method: "eth_sendRawTransaction", params: [rawTransaction] };
-  const [outcome] = await rpc.requestMany([call], options);
+  const [outcome] = await rpc.requestMany([call], requestOptions);
   if (!outcome) throw new TypeError("requestMany gave no outcome for its only call");
   if (outcome.ok) {
     const { result, endpoint } = outcome;

@@ -19,9 +19,9 @@ export type InsertMany = <Schema, Table extends keyof Schema & string>(
 ) => Promise<number>;
 
 // Larger statements gained nothing more: SQLite binds every value by itself.
-const sqliteRowsPerStatement = 50;
+const sqliteRowsPerStatement = [50, 10, 1];
 
-/** SQLite: `values (…), (…)`; only two texts per table, so both stay prepared. */
+/** SQLite: `values (…), (…)`; only three texts per table, so all stay prepared. */
 export const insertWithValues: InsertMany = async (executor, table, rows, onConflict) => {
   const [first] = rows;
   if (first === undefined) return 0;
@@ -35,15 +35,13 @@ export const insertWithValues: InsertMany = async (executor, table, rows, onConf
     const values = part.flatMap((row) => columns.map((column) => read(row, column)));
     return executor.executeQuery(CompiledQuery.raw(text, values));
   };
-  const wholeParts = rows.length - (rows.length % sqliteRowsPerStatement);
   let written = 0n;
-  for (let start = 0; start < wholeParts; start += sqliteRowsPerStatement) {
-    const result = await write(rows.slice(start, start + sqliteRowsPerStatement));
-    written += result.numAffectedRows ?? 0n;
-  }
-  for (const row of rows.slice(wholeParts)) {
-    const result = await write([row]);
-    written += result.numAffectedRows ?? 0n;
+  let start = 0;
+  for (const size of sqliteRowsPerStatement) {
+    for (; start + size <= rows.length; start += size) {
+      const result = await write(rows.slice(start, start + size));
+      written += result.numAffectedRows ?? 0n;
+    }
   }
   return Number(written);
 };

@@ -19,7 +19,7 @@ export async function sendTransaction(options: {
   broadcast: Broadcast;
 }): Promise<SendOutcome> {
   const { context, network, broadcast } = options;
-  const result = await sendRawTransaction(network.rpc, broadcast.raw);
+  const result = await sendRawTransaction(network.rpc, broadcast.raw, { hash: broadcast.hash });
   if (result.outcome === "accepted") return { outcome: "sent" };
   if (result.outcome !== "rejected") {
     context.logger.warn(

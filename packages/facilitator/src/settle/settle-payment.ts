@@ -81,9 +81,7 @@ export function createPaymentSettler(options: SettlePaymentOptions): PaymentSett
     requirements: AnyPaymentRequirements,
     idempotencyKey: string | undefined,
   ): Promise<SettleResponse> {
-    const local = verifier.verifyLocally(payload, requirements);
     const { network } = requirements;
-    if (!local.isValid && local.payer === undefined) return refusal(local, network);
     let verdict: Verdict;
     try {
       verdict = await verifier.verify(payload, requirements);
@@ -93,6 +91,8 @@ export function createPaymentSettler(options: SettlePaymentOptions): PaymentSett
       throw error;
     }
     if (!verdict.isValid) {
+      // What names no payer names no payment that could have been settled before.
+      if (verdict.payer === undefined) return refusal(verdict, network);
       return (await recall(payload, requirements, idempotencyKey)) ?? refusal(verdict, network);
     }
     const { payment, payerHasCode, gasUsed, balance } = verdict;

@@ -11,7 +11,7 @@ import type { Simulator } from "../simulation/simulator.ts";
 import { createDomainSeparatorCache } from "../token/domain-separator.ts";
 import { hashTransfer } from "../token/hash-transfer.ts";
 import { createSignerRecovery } from "../token/recover-signer.ts";
-import { splitSignature } from "../token/split-signature.ts";
+import { createSignatureCheck } from "../token/signature-check.ts";
 import { createTokenFactsCache } from "../token/token-facts-cache.ts";
 import { checkLocally, type ServedNetwork } from "./check-locally.ts";
 import { judge } from "./judge.ts";
@@ -78,14 +78,13 @@ export function createVerifier({ networks, now, logger }: VerifierOptions): Veri
     ]),
   );
 
+  const isSignedByPayer = createSignatureCheck({
+    separatorOf,
+    recoverSigner: recovery.recoverSigner,
+  });
+
   function digestOf(payment: Payment): Uint8Array {
     return hashTransfer(separatorOf(payment), payment.authorization);
-  }
-
-  function isSignedByPayer(payment: Payment): boolean {
-    const signature = splitSignature(payment.signature);
-    if (signature === undefined) return false;
-    return recovery.recoverSigner(digestOf(payment), signature) === payment.authorization.from;
   }
 
   function verifyLocally(
