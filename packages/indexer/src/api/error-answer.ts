@@ -3,7 +3,7 @@ import type { IndexerLogger } from "../logger.ts";
 import { ApiError } from "./api-error.ts";
 
 /** Answers with an error in JSON: status, reason and words, and never anything of ours. */
-export function answerError(response: Response, error: ApiError): void {
+function answerError(response: Response, error: ApiError): void {
   for (const [name, value] of Object.entries(error.headers)) response.setHeader(name, value);
   if (error.retryAfterSeconds !== undefined) {
     response.setHeader("Retry-After", String(error.retryAfterSeconds));
