@@ -1,5 +1,6 @@
 import type { Address } from "@coinslot/protocol";
 import { createSortableId } from "../ledger/ledger.ts";
+import type { StoreOutcome } from "../ledger/store-transaction.ts";
 import { encodeTransfer } from "../token/encode-transfer.ts";
 import { encodeBatch } from "./batch-calldata.ts";
 import { type Candidate, chooseBatch } from "./choose-batch.ts";
@@ -129,7 +130,17 @@ async function storeBatch(options: {
     broadcast,
   };
   const paymentIds = chosen.map(({ payment }) => payment.id);
-  switch (await ledger.storeTransaction(lease, { ...record, paymentIds })) {
+  let outcome: StoreOutcome;
+  try {
+    outcome = await ledger.storeTransaction(lease, { ...record, paymentIds });
+    if (outcome === "stored") await checkpoint("stored");
+  } catch (error) {
+    // The commit may have happened though nobody heard of it: the ledger is asked what it holds.
+    state.nextNonce = undefined;
+    relayer.reload();
+    throw error;
+  }
+  switch (outcome) {
     case "stored":
       break;
     case "lease_lost":
@@ -142,7 +153,6 @@ async function storeBatch(options: {
     case "payments_changed":
       return false;
   }
-  await checkpoint("stored");
   state.nextNonce = nonce + 1;
   metrics.batchSize.observe({ network: network.network }, chosen.length);
   metrics.transactions.inc({ network: network.network, event: "stored" });

@@ -42,6 +42,12 @@ export function newestForm({ broadcasts, id }: OpenTransaction) {
   return newest;
 }
 
+/** Adds the forms that the ledger has and this process does not know: stored, though it did not hear so. */
+export function learnForms(tracked: TrackedTransaction, { broadcasts }: OpenTransaction): void {
+  const known = new Set(tracked.broadcasts.map(({ hash }) => hash));
+  tracked.broadcasts.push(...broadcasts.filter(({ hash }) => !known.has(hash)));
+}
+
 /** How many transactions no block holds yet. */
 export function countInFlight({ open }: RelayerState): number {
   let count = 0;

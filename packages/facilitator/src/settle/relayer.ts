@@ -5,6 +5,7 @@ import type { Broadcast } from "../ledger/store-transaction.ts";
 import { keepLease } from "./lease-keeper.ts";
 import {
   countInFlight,
+  learnForms,
   newestForm,
   type RelayerState,
   type TrackedTransaction,
@@ -112,11 +113,10 @@ export function startRelayer(options: RelayerOptions): Relayer {
       rpc.request(count).then((result) => nonceSchema.parse(result)),
     ]);
     if (state.lease?.epoch !== lease.epoch) return;
-    const known = new Set(state.open.keys());
     for (const transaction of open) {
-      if (!known.has(transaction.id)) {
-        state.open.set(transaction.id, trackedFrom(transaction, clock.now()));
-      }
+      const tracked = state.open.get(transaction.id);
+      if (tracked) learnForms(tracked, transaction);
+      else state.open.set(transaction.id, trackedFrom(transaction, clock.now()));
     }
     state.nextNonce = Math.max(state.nextNonce ?? 0, used, highest === undefined ? 0 : highest + 1);
     lookMs = firstLookMs;
@@ -217,6 +217,8 @@ export function startRelayer(options: RelayerOptions): Relayer {
     if (late.length === 0) return;
     const count = { method: "eth_getTransactionCount", params: [signer.address, "latest"] };
     const used = nonceSchema.parse(await rpc.request(count));
+    // Where the key is used elsewhere too, what follows must not try every used nonce in turn.
+    if (state.nextNonce !== undefined) state.nextNonce = Math.max(state.nextNonce, used);
     for (const transaction of late) {
       if (transaction.nonce < used) {
         transaction.nonceUsedSince ??= now;
@@ -292,7 +294,9 @@ export function startRelayer(options: RelayerOptions): Relayer {
       }
       case "underpriced":
       case "fee_too_low":
-        // The next look replaces it: not at once, or two nodes that disagree would run the fee up.
+        // The next look replaces it, once: where that does not help, it takes its time like any other,
+        // or a node that finds every price too low would run the fee up.
+        if (transaction.broadcasts.length > 1) return;
         transaction.formedAt = Math.min(transaction.formedAt, clock.now() - times.replaceMs);
         transaction.sentAt = clock.now() - times.resendMs;
         return;

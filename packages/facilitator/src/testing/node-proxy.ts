@@ -1,0 +1,80 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { json } from "node:stream/consumers";
+import { z } from "zod";
+
+const callSchema = z.looseObject({
+  id: z.union([z.number(), z.string(), z.null()]),
+  method: z.string(),
+  params: z.array(z.unknown()).default([]),
+});
+const answerSchema = z.union([
+  z.object({ result: z.unknown() }),
+  z.object({ error: z.object({ code: z.number(), message: z.string() }) }),
+]);
+
+/** One JSON-RPC call. */
+export type NodeCall = z.infer<typeof callSchema>;
+/** What a node answers. */
+export type NodeAnswer = z.infer<typeof answerSchema>;
+
+/**
+ * Stands between a facilitator and its node. It may ask the node or not, and say what the node said or
+ * something else; `undefined` breaks the connection.
+ */
+export type Intercept = (
+  call: NodeCall,
+  ask: () => Promise<NodeAnswer>,
+) => Promise<NodeAnswer | undefined>;
+
+/** A JSON-RPC server in front of a node. */
+export interface NodeProxy {
+  url: string;
+  close(): Promise<void>;
+}
+
+/** Starts a server that answers what `intercept` says, on a free loopback port. */
+export async function startNodeProxy(upstream: string, intercept: Intercept): Promise<NodeProxy> {
+  async function ask(call: NodeCall): Promise<NodeAnswer> {
+    const response = await fetch(upstream, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(call),
+    });
+    // An error comes without a result, so it is looked for first.
+    const answer = z.looseObject({}).parse(await response.json());
+    return answerSchema.parse("error" in answer ? { error: answer.error } : answer);
+  }
+
+  const server = createServer(async (request, response) => {
+    try {
+      const body = await json(request);
+      const calls = z.array(callSchema).parse(Array.isArray(body) ? body : [body]);
+      const answers = await Promise.all(calls.map((call) => intercept(call, () => ask(call))));
+      if (answers.includes(undefined)) return void response.destroy();
+      const told = answers.map((answer, index) => ({
+        jsonrpc: "2.0",
+        id: calls[index]?.id,
+        ...answer,
+      }));
+      response.writeHead(200, { "content-type": "application/json" });
+      response.end(JSON.stringify(Array.isArray(body) ? told : told[0]));
+    } catch {
+      // The facilitator left, or the node is gone: what a proxy does then.
+      response.destroy();
+    }
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    async close() {
+      const closed = once(server, "close");
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
