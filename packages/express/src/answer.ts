@@ -1,5 +1,6 @@
 import { headerName, type SettleResponse } from "@coinslot/protocol";
 import type { Response } from "express";
+import { endWith } from "./held-answer.ts";
 import type { Offer } from "./offer.ts";
 import type { UnpaidAnswer } from "./payment-middleware-options.ts";
 import { unpaidError } from "./payment-required-answer.ts";
@@ -65,5 +66,5 @@ function send(
   response.setHeader("Content-Type", contentType);
   response.setHeader("Content-Length", body.length);
   exposePaymentHeaders(response);
-  response.end(body);
+  endWith(response, body);
 }

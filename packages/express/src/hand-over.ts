@@ -1,7 +1,9 @@
 import type { SettleResponse } from "@coinslot/protocol";
+import { answerRefusal } from "./answer.ts";
 import { deliverSale, releaseSale } from "./end-reservation.ts";
 import { type HeldAnswer, sendAnswer } from "./held-answer.ts";
 import type { HeldResponse } from "./hold-response.ts";
+import { internalError } from "./refusals.ts";
 import { exposePaymentHeaders, makePrivate, setReceipt } from "./response-headers.ts";
 import type { Order, PaidSale } from "./sale.ts";
 import { decorateHead, whenStreamed } from "./stream-response.ts";
@@ -27,7 +29,7 @@ export async function handOver(
 
 /** Lets the handler of a settled sale answer as it likes, with the receipt in its headers. */
 export async function handOverStream(sale: PaidSale): Promise<void> {
-  const { request, response, next, payment, settlement } = sale;
+  const { request, response, next, payment, settlement, settings } = sale;
   request.payment = {
     paymentFlow: "upfront",
     payer: payment.id.payer,
@@ -38,7 +40,13 @@ export async function handOverStream(sale: PaidSale): Promise<void> {
   };
   const sent = whenStreamed(response);
   decorateHead(response, () => decorate(sale, settlement));
-  next();
+  try {
+    next();
+  } catch (error) {
+    settings.onError(error);
+    if (response.headersSent) response.destroy();
+    else answerRefusal(response, internalError);
+  }
   const outcome = await sent;
   if (outcome === "answered") await deliverSale(sale);
   else await releaseSale(sale, outcome === "failed" ? "handler_failed" : "disconnected");

@@ -56,13 +56,28 @@ export function sendAnswer(response: ServerResponse, answer: HeldAnswer): void {
   // Node refuses to announce trailers where there can be none.
   if (!isChunked) response.removeHeader("Trailer");
   if (!isChunked || trailers.length === 0) {
-    response.end(body);
+    endWith(response, body);
     return;
   }
   // Trailers need a body in chunks, which one complete write would not be.
   response.write(body);
   response.addTrailers(trailers);
   response.end();
+}
+
+/** Ends a response with a body, or with what stands for it where there is none: a server may refuse more. */
+export function endWith(response: ServerResponse, body: Buffer): void {
+  const { req, statusCode } = response;
+  if (statusCode === 204 || statusCode === 304) {
+    response.end();
+  } else if (req.method === "HEAD") {
+    if (body.length > 0 && !response.hasHeader("Content-Length")) {
+      response.setHeader("Content-Length", body.length);
+    }
+    response.end();
+  } else {
+    response.end(body);
+  }
 }
 
 function canBeChunked(response: ServerResponse): boolean {

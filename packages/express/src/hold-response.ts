@@ -1,4 +1,4 @@
-import { type ServerResponse, validateHeaderValue } from "node:http";
+import { type ServerResponse, validateHeaderName, validateHeaderValue } from "node:http";
 import { type HeldAnswer, headersOf, replaceHeaders, sendAnswer } from "./held-answer.ts";
 import { shadowMethods } from "./shadow-methods.ts";
 import { applyHead } from "./write-head.ts";
@@ -149,10 +149,13 @@ export function holdResponse(
     isFailure = fails;
   }
 
+  /** Throws where Node would, while the handler can still be told: later, it has been paid for. */
   function readAnswer(): HeldAnswer {
+    const { statusCode: status, statusMessage } = response;
+    if (statusMessage !== undefined) validateHeaderValue("statusMessage", statusMessage);
     return {
-      status: response.statusCode,
-      statusMessage: response.statusMessage,
+      status,
+      statusMessage,
       headers: headersOf(response),
       trailers,
       body: Buffer.concat(chunks, size),
@@ -210,6 +213,7 @@ function readTrailers(added: unknown): HeldAnswer["trailers"] {
   return entries.flatMap((entry): HeldAnswer["trailers"] => {
     if (!Array.isArray(entry)) return [];
     const [name, value] = [String(entry[0]), String(entry[1])];
+    validateHeaderName(name);
     validateHeaderValue(name, value);
     return [[name, value]];
   });

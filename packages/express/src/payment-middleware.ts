@@ -235,7 +235,7 @@ async function resume(sale: Sale, sealed: SealedAnswer | undefined): Promise<voi
   const kept = openKeptAnswer(sealed, sale.seal);
   if (kept !== undefined) return handOverKept(paid, kept, settlement);
   if (sale.route.paymentFlow === "upfront") return handOverStream(paid);
-  const run = await runHeld(sale);
+  const run = await runHeld(paid);
   if (run === undefined) return;
   const { held, answer } = run;
   if (answer.status < 400) return handOver(paid, held, answer);

@@ -55,24 +55,35 @@ export function requestTooLarge(maxBytes: number): Refusal {
 export const internalError: Refusal = {
   status: 500,
   error: "internal_error",
-  message: "The request could not be served. Nothing was charged",
+  message: "The request could not be served",
 };
 
 /** The handler's answer cannot be held. */
-export function responseTooLarge(maxBytes: number): Refusal {
+export function responseTooLarge(options: { maxBytes: number; isPaid: boolean }): Refusal {
+  const { maxBytes, isPaid } = options;
+  const reason = `The answer is larger than the ${maxBytes} bytes that are held`;
   return {
     status: 500,
     error: "response_too_large",
-    message: `The answer is larger than the ${maxBytes} bytes that are held. Nothing was charged`,
+    message: `${reason}. ${consequenceOf(isPaid)}`,
   };
 }
 
 /** The handler did not answer in time. */
-export const handlerTimeout: Refusal = {
-  status: 504,
-  error: "handler_timeout",
-  message: "The request took too long. Nothing was charged, and the same payment may be used again",
-};
+export function handlerTimeout({ isPaid }: { isPaid: boolean }): Refusal {
+  return {
+    status: 504,
+    error: "handler_timeout",
+    message: `The request took too long. ${consequenceOf(isPaid)}`,
+  };
+}
+
+/** What a handler's failure means for the buyer's money. */
+function consequenceOf(isPaid: boolean): string {
+  return isPaid
+    ? "It has been paid for: send the same payment again, and nothing more is charged"
+    : "Nothing was charged, and the same payment may be used again";
+}
 
 /** The seller's side has not been found well yet. */
 export const notReady: Refusal = {

@@ -2,7 +2,12 @@ import type { ServerResponse } from "node:http";
 import type { HeldOutcome, HeldResponse } from "./hold-response.ts";
 
 /** How the handler's run ended: by itself, or because nobody waits for it any longer. */
-export type HandlerOutcome = HeldOutcome | { kind: "timed_out" } | { kind: "disconnected" };
+export type HandlerOutcome =
+  | HeldOutcome
+  | { kind: "timed_out" }
+  | { kind: "disconnected" }
+  /** What comes after the gate has thrown at it. Express catches that, but not everybody uses Express. */
+  | { kind: "thrown"; error: unknown };
 
 /** Lets the handler run on a held response, for so long, and while there is somebody to answer. */
 export function runHandler(options: {
@@ -20,7 +25,11 @@ export function runHandler(options: {
     const onClose = (): void => finish({ kind: "disconnected" });
     if (endsOnDisconnect) response.once("close", onClose);
     void held.outcome.then(finish);
-    next();
+    try {
+      next();
+    } catch (error) {
+      finish({ kind: "thrown", error });
+    }
 
     function finish(outcome: HandlerOutcome): void {
       clearTimeout(timer);

@@ -2,9 +2,9 @@ import { answerRefusal } from "./answer.ts";
 import { releaseSale } from "./end-reservation.ts";
 import type { HeldAnswer } from "./held-answer.ts";
 import { type HeldResponse, holdResponse } from "./hold-response.ts";
-import { handlerTimeout, responseTooLarge } from "./refusals.ts";
+import { handlerTimeout, internalError, responseTooLarge } from "./refusals.ts";
 import { runHandler } from "./run-handler.ts";
-import type { Sale } from "./sale.ts";
+import type { PaidSale, Sale } from "./sale.ts";
 
 /** A handler's complete answer, held. */
 export interface HeldRun {
@@ -21,8 +21,9 @@ const safeMethods = new Set(["GET", "HEAD", "OPTIONS", "TRACE"]);
  *
  * @returns `undefined` when there is none: the sale is released, and the buyer answered.
  */
-export async function runHeld(sale: Sale): Promise<HeldRun | undefined> {
+export async function runHeld(sale: Sale | PaidSale): Promise<HeldRun | undefined> {
   const { settings, route, request, response, next, payment } = sale;
+  const isPaid = "settlement" in sale;
   const { maxResponseBytes } = settings;
   const held = holdResponse(response, { maxBytes: maxResponseBytes });
   let isWaived = false;
@@ -50,11 +51,18 @@ export async function runHeld(sale: Sale): Promise<HeldRun | undefined> {
       return { held, answer: outcome.answer, isWaived };
     case "too_large":
       await releaseSale(sale, "handler_failed");
-      held.replace(() => answerRefusal(response, responseTooLarge(maxResponseBytes)));
+      held.replace(() =>
+        answerRefusal(response, responseTooLarge({ maxBytes: maxResponseBytes, isPaid })),
+      );
       return undefined;
     case "timed_out":
       await releaseSale(sale, "handler_failed");
-      held.replace(() => answerRefusal(response, handlerTimeout));
+      held.replace(() => answerRefusal(response, handlerTimeout({ isPaid })));
+      return undefined;
+    case "thrown":
+      settings.onError(outcome.error);
+      await releaseSale(sale, "handler_failed");
+      held.replace(() => answerRefusal(response, internalError));
       return undefined;
     case "destroyed":
       await releaseSale(sale, "handler_failed");
