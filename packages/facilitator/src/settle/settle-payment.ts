@@ -65,10 +65,12 @@ export function createPaymentSettler(options: SettlePaymentOptions): PaymentSett
       answer: answer && answer.sealed.length <= mostAnswerBytes ? answer : undefined,
     });
     if (queued === undefined) {
-      // Its owner was silent for too long, and somebody else has the payment now.
+      // Its owner was silent for too long, and the payment was taken away.
       const fingerprint = settleFingerprint(payment);
       const standing = await ledger.lookUp({ id: payment.id, fingerprint });
-      if (standing.payment === undefined) throw reservationLost();
+      if (standing.payment === undefined || !isBeingSettled(standing.payment)) {
+        throw reservationLost();
+      }
       return duplicateResponse(standing.payment, await hashOf(standing.payment));
     }
     await checkpoint("queued");
@@ -294,6 +296,11 @@ export function outOfGasMoney(network: Network): FacilitatorError {
   return new FacilitatorError(`No more payments can be settled on ${network} at the moment`, {
     kind: "unavailable",
   });
+}
+
+/** Whether somebody settles it, or has settled it: otherwise the same payment may be tried again. */
+function isBeingSettled({ state }: LedgerPayment): boolean {
+  return state === "queued" || state === "submitted" || state === "confirmed";
 }
 
 function reservationLost(): FacilitatorError {
