@@ -18,11 +18,11 @@ export interface FacilitatorClientOptions {
   /** What stands before `/verify`, `/settle` and `/supported`. */
   url: string;
   /** Sent with every request, such as `Authorization`. A function is asked before each. */
-  headers?: Record<string, string> | (() => MaybePromise<Record<string, string>>);
+  headers?: (Record<string, string> | (() => MaybePromise<Record<string, string>>)) | undefined;
   /** For one request, its answer included. Default 30,000. */
-  timeoutMs?: number;
+  timeoutMs?: number | undefined;
   /** Default the global one. */
-  fetch?: typeof fetch;
+  fetch?: typeof fetch | undefined;
 }
 
 /**

@@ -19,9 +19,9 @@ import { writeError } from "./write-error.ts";
 /** Settings of `facilitatorRouter`. */
 export interface FacilitatorRouterOptions {
   /** Largest request, in bytes. Default 64 KiB. */
-  maxRequestBytes?: number;
+  maxRequestBytes?: number | undefined;
   /** Told of faults that the caller sees only as 500 or 503. By default their message goes to standard error. */
-  onError?: (error: unknown) => void;
+  onError?: ((error: unknown) => void) | undefined;
 }
 
 /** Says in the form of an endpoint's answer that there is none. */

@@ -11,6 +11,7 @@ import {
   type FacilitatorSource,
   facilitatorFromEnvironment,
 } from "./facilitator-from-environment.ts";
+import { isRecord } from "./is-record.ts";
 import type { PaymentMiddlewareOptions } from "./payment-middleware-options.ts";
 import { createPaymentRequiredAnswers } from "./payment-required-answer.ts";
 import type { Route } from "./read-routes.ts";
@@ -93,6 +94,13 @@ function sourceOf(config: {
   if (facilitator === undefined) {
     return facilitatorFromEnvironment(process.env, (problem) => problems.push(problem));
   }
+  if (!isFacilitator(facilitator)) {
+    problems.push("the facilitator must have verify, settle and getSupported");
+    return {
+      load: () => Promise.reject(new Error("No facilitator")),
+      close: async () => undefined,
+    };
+  }
   problems.push(...problemsKnownAtOnce(routes, facilitator));
   const { reservations = createReservationStore({ now }) } = config;
   const reserving = isReserving(facilitator)
@@ -111,6 +119,12 @@ function problemsKnownAtOnce(routes: readonly Route[], facilitator: Facilitator)
   }
   const read = supportedSchema.safeParse(supported);
   return read.success ? unservedNetworks(routes, read.data) : [];
+}
+
+/** Sellers in plain JavaScript may pass anything, such as the options in its place. */
+function isFacilitator(value: unknown): value is Facilitator {
+  const methods = ["verify", "settle", "getSupported"];
+  return isRecord(value) && methods.every((name) => typeof Reflect.get(value, name) === "function");
 }
 
 function isReserving(facilitator: Facilitator): facilitator is ReservingFacilitator {

@@ -6,8 +6,8 @@ import {
 import type { Request } from "express";
 import type { MaybePromise } from "./maybe-promise.ts";
 import { readPayTo } from "./read-pay-to.ts";
+import type { PaymentTerms } from "./read-payment-option.ts";
 import { readPrice } from "./read-price.ts";
-import type { PaymentTerms } from "./read-route-payment.ts";
 import type { Route } from "./read-routes.ts";
 import type { SupportedVersions } from "./supported-versions.ts";
 

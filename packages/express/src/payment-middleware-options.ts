@@ -8,31 +8,33 @@ export interface PaymentMiddlewareOptions {
    * Writes the names from before CAIP-2 (`base`, `polygon`) into version 1 offers, for the networks
    * that have one, so that clients which know nothing else can pay. Default false.
    */
-  legacyNetworkNames?: boolean;
+  legacyNetworkNames?: boolean | undefined;
   /**
    * Where reservations live when the facilitator keeps none: a remote one, or another
    * implementation's. By default in this process, as `createReservationStore()`.
    */
-  reservations?: ReservationStore;
+  reservations?: ReservationStore | undefined;
   /** Serves a request for nothing: a subscriber, a holder of a key. A throw serves nobody. */
-  grantAccess?: (request: Request) => MaybePromise<boolean>;
+  grantAccess?: ((request: Request) => MaybePromise<boolean>) | undefined;
   /**
    * Turns a payer away with 403, before anything is reserved. Return the reason in words, or nothing
    * to go on. The signature has not been checked yet: it is who the payment says it is from.
    */
-  refusePayer?: (context: RefusePayerContext) => MaybePromise<string | undefined>;
+  refusePayer?: ((context: RefusePayerContext) => MaybePromise<string | undefined>) | undefined;
   /** Another body for unpaid requests, such as a page for people. The offer stays in the header. */
-  unpaidAnswer?: (context: UnpaidAnswerContext) => MaybePromise<UnpaidAnswer | undefined>;
+  unpaidAnswer?:
+    | ((context: UnpaidAnswerContext) => MaybePromise<UnpaidAnswer | undefined>)
+    | undefined;
   /** Largest request body of a paid request, in bytes: it is read to know the request again. Default 1 MiB. */
-  maxRequestBytes?: number;
+  maxRequestBytes?: number | undefined;
   /** Largest answer that is held back until it is paid, in bytes. Default 4 MiB; larger ones are sold `upfront`. */
-  maxResponseBytes?: number;
+  maxResponseBytes?: number | undefined;
   /** Largest answer that is kept for a buyer who brings an idempotency key, in bytes. Default 256 KiB. */
-  maxKeptAnswerBytes?: number;
+  maxKeptAnswerBytes?: number | undefined;
   /** Told of faults that no caller sees. By default their message goes to standard error. */
-  onError?: (error: unknown) => void;
+  onError?: ((error: unknown) => void) | undefined;
   /** Unix milliseconds. */
-  now?: () => number;
+  now?: (() => number) | undefined;
 }
 
 /** What `refusePayer` is told. */

@@ -13,7 +13,7 @@ export interface TokenPrice {
     name: string;
     /** EIP-712 domain version of the token contract. */
     version: string;
-    decimals?: number;
+    decimals?: number | undefined;
   };
 }
 
@@ -39,25 +39,25 @@ interface RoutePaymentBase {
   /** At least one way to pay; the buyer chooses. */
   accepts: PaymentOption | readonly PaymentOption[];
   /** What is sold, for people. */
-  description?: string;
+  description?: string | undefined;
   /** Media type of the answer. */
-  mimeType?: string;
+  mimeType?: string | undefined;
   /** How long a signed payment stays good. Default 300. */
-  maxTimeoutSeconds?: number;
+  maxTimeoutSeconds?: number | undefined;
 }
 
 /** The money moves when the handler has done its work, and only if it has. */
 export interface AuthorizationRoutePayment extends RoutePaymentBase {
-  paymentFlow?: "authorization";
+  paymentFlow?: "authorization" | undefined;
   /** How long the handler may take. Default 60; a payment must stay good for longer than that. */
-  handlerTimeoutSeconds?: number;
+  handlerTimeoutSeconds?: number | undefined;
   /**
    * What becomes of the payment when the buyer leaves while the handler runs: `release` charges
    * nothing, `settle` charges and keeps the answer for the same request. By default `release` for
    * safe methods (GET, HEAD, OPTIONS, TRACE) and `settle` for the others, which may have changed
    * something.
    */
-  onDisconnect?: "release" | "settle";
+  onDisconnect?: "release" | "settle" | undefined;
 }
 
 /** The money moves before the handler begins, which then may stream. */

@@ -1,4 +1,5 @@
 import { addressSchema, isAmount, knownAsset, type Network, parseMoney } from "@coinslot/protocol";
+import { isRecord } from "./is-record.ts";
 import type { TokenPrice } from "./payment-routes.ts";
 
 /** Either a price in a token, or what is wrong with it. */
@@ -45,10 +46,6 @@ function readMoney(price: string, network: Network): ReadPrice {
 
 function refuse(problem: string): ReadPrice {
   return { ok: false, problem };
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null;
 }
 
 function isFilled(value: unknown): value is string {

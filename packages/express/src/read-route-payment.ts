@@ -1,16 +1,6 @@
-import { minimumSettlementSeconds, type Network, networkSchema } from "@coinslot/protocol";
-import type { Request } from "express";
-import type { MaybePromise } from "./maybe-promise.ts";
-import type { TokenPrice } from "./payment-routes.ts";
-import { readPayTo } from "./read-pay-to.ts";
-import { readPrice } from "./read-price.ts";
-
-/** A way to pay, read. What does not depend on the request is known; the rest is asked of the seller. */
-export interface PaymentTerms {
-  network: Network;
-  price: TokenPrice | ((request: Request) => MaybePromise<unknown>);
-  payTo: `0x${string}` | ((request: Request) => MaybePromise<unknown>);
-}
+import { minimumSettlementSeconds } from "@coinslot/protocol";
+import { isRecord } from "./is-record.ts";
+import { type PaymentTerms, readPaymentOption } from "./read-payment-option.ts";
 
 /** How a route is paid for, read, with every default in its place. */
 export interface RouteTerms {
@@ -116,33 +106,6 @@ function readAccepts(value: unknown, tell: (problem: string) => void): PaymentTe
   });
 }
 
-function readPaymentOption(
-  option: unknown,
-  tell: (problem: string) => void,
-): PaymentTerms | undefined {
-  if (!isRecord(option)) {
-    tell(" must be an object");
-    return undefined;
-  }
-  if (option.scheme !== "exact") tell('.scheme must be "exact"');
-  const network = networkSchema.safeParse(option.network);
-  if (!network.success) {
-    tell('.network must be an EVM chain in CAIP-2 form, such as "eip155:9745"');
-    return undefined;
-  }
-  const price = isFunction(option.price) ? option.price : readPrice(option.price, network.data);
-  const payTo = isFunction(option.payTo) ? option.payTo : readPayTo(option.payTo);
-  if ("ok" in price && !price.ok) tell(`.price ${price.problem}`);
-  if ("ok" in payTo && !payTo.ok) tell(`.payTo ${payTo.problem}`);
-  if ("ok" in price && !price.ok) return undefined;
-  if ("ok" in payTo && !payTo.ok) return undefined;
-  return {
-    network: network.data,
-    price: "ok" in price ? price.price : price,
-    payTo: "ok" in payTo ? payTo.payTo : payTo,
-  };
-}
-
 function readWords(
   value: unknown,
   name: string,
@@ -156,12 +119,4 @@ function readWords(
 
 function isPositive(value: unknown): value is number {
   return typeof value === "number" && Number.isFinite(value) && value > 0;
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null;
-}
-
-function isFunction(value: unknown): value is (request: Request) => MaybePromise<unknown> {
-  return typeof value === "function";
 }

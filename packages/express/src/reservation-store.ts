@@ -15,13 +15,13 @@ import { createReleaseLimit } from "./release-limit.ts";
 /** Bounds of the store, and its clock. */
 export interface ReservationStoreOptions {
   /** Payments that are remembered at once. Default 100,000. */
-  maxPayments?: number;
+  maxPayments?: number | undefined;
   /** All kept answers together, in bytes. The oldest are forgotten first. Default 32 MiB. */
-  maxAnswerBytes?: number;
+  maxAnswerBytes?: number | undefined;
   /** How often a payer may let a handler run without paying for it, in a minute. Default 20. */
-  maxReleasesPerMinute?: number;
+  maxReleasesPerMinute?: number | undefined;
   /** Unix milliseconds. */
-  now?: () => number;
+  now?: (() => number) | undefined;
 }
 
 /**

@@ -4,8 +4,11 @@ import { writeError } from "./write-error.ts";
 type Hook = "grantAccess" | "refusePayer" | "unpaidAnswer";
 
 /** The options of the middleware, read, with every default in its place. */
-export type Settings = Required<Omit<PaymentMiddlewareOptions, Hook | "reservations">> &
-  Pick<PaymentMiddlewareOptions, Hook>;
+export type Settings = Pick<PaymentMiddlewareOptions, Hook> & {
+  [name in Exclude<keyof PaymentMiddlewareOptions, Hook | "reservations">]-?: NonNullable<
+    PaymentMiddlewareOptions[name]
+  >;
+};
 
 const functions = ["grantAccess", "refusePayer", "unpaidAnswer", "onError", "now"] as const;
 const byteLimits = ["maxRequestBytes", "maxResponseBytes", "maxKeptAnswerBytes"] as const;
@@ -39,9 +42,9 @@ export function readSettings(
     maxKeptAnswerBytes: options.maxKeptAnswerBytes ?? 256 * 2 ** 10,
     now: options.now ?? Date.now,
     onError: harmless(options.onError ?? writeError),
-    ...(grantAccess && { grantAccess }),
-    ...(refusePayer && { refusePayer }),
-    ...(unpaidAnswer && { unpaidAnswer }),
+    grantAccess,
+    refusePayer,
+    unpaidAnswer,
   };
 }
 

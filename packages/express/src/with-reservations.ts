@@ -2,25 +2,27 @@ import {
   checkPayment,
   type Facilitator,
   FacilitatorError,
+  type FacilitatorRequest,
   parseNetwork,
   parseSettleResponse,
   parseVerifyResponse,
   type ReservationStore,
   type ReservingFacilitator,
+  type ResourceInfo,
   readFacilitatorArguments,
   readPayment,
-  type SettleResponse,
   settleResponseSchema,
   supportedSchema,
   type VerifyResponse,
   verifyResponseSchema,
 } from "@coinslot/protocol";
-import { type ForeignRequest, toForeignRequest } from "./foreign-request.ts";
+import { toForeignRequest } from "./foreign-request.ts";
 
 /**
  * Lets a facilitator that keeps no reservations (a remote one, or another implementation's) work
  * with reservations of the seller's. It is trusted to verify and to settle; that what it says has
- * the right form is checked, and a settlement whose outcome it does not say stays open.
+ * the right form is checked, and a settlement whose outcome it does not say stays open. Its reasons
+ * go on to the buyer, its words do not: nobody knows what they hold.
  */
 export function withReservations(
   facilitator: Facilitator,
@@ -44,31 +46,9 @@ export function withReservations(
     return supported.data;
   }
 
-  function read(
-    paymentPayload: unknown,
-    paymentRequirements: unknown,
-    resource: Parameters<typeof toForeignRequest>[0]["resource"],
-  ): { ok: true; foreign: ForeignRequest } | { ok: false; refusal: VerifyResponse } {
-    const arguments_ = readFacilitatorArguments(paymentPayload, paymentRequirements);
-    if (!arguments_.ok) {
-      const { reason, message } = arguments_;
-      return {
-        ok: false,
-        refusal: { isValid: false, invalidReason: reason, invalidMessage: message },
-      };
-    }
-    const { request } = arguments_;
+  function toForeign(request: FacilitatorRequest, resource: ResourceInfo | undefined) {
     const networkName = networkNames.get(request.paymentRequirements.network);
-    return { ok: true, foreign: toForeignRequest({ request, resource, networkName }) };
-  }
-
-  async function ask(foreign: ForeignRequest, idempotencyKey: string): Promise<SettleResponse> {
-    const { paymentPayload, paymentRequirements } = foreign;
-    const settled = settleResponseSchema.safeParse(
-      await facilitator.settle(paymentPayload, paymentRequirements, { idempotencyKey }),
-    );
-    if (!settled.success) throw unreadable("a settlement");
-    return parseSettleResponse(settled.data);
+    return toForeignRequest({ request, resource, networkName });
   }
 
   return {
@@ -83,52 +63,74 @@ export function withReservations(
     },
 
     async verifyLocally(paymentPayload, paymentRequirements, { handlerTimeoutSeconds } = {}) {
-      const arguments_ = readFacilitatorArguments(paymentPayload, paymentRequirements);
-      if (!arguments_.ok) return { isValid: false, invalidReason: arguments_.reason };
-      const { request } = arguments_;
-      const found = readPayment(request.paymentPayload, request.paymentRequirements);
-      if (!found.ok) return { isValid: false, invalidReason: found.reason, payer: found.payer };
-      const { payment } = found;
-      const payer = payment.authorization.from;
-      const reason = checkPayment(payment, { now: now(), handlerTimeoutSeconds });
-      return reason ? { isValid: false, invalidReason: reason, payer } : { isValid: true, payer };
+      const read = readFacilitatorArguments(paymentPayload, paymentRequirements);
+      if (!read.ok) return invalid(read.reason);
+      const found = readPayment(read.request.paymentPayload, read.request.paymentRequirements);
+      if (!found.ok) return invalid(found.reason, found.payer);
+      const payer = found.payment.authorization.from;
+      const reason = checkPayment(found.payment, { now: now(), handlerTimeoutSeconds });
+      return reason === undefined ? { isValid: true, payer } : invalid(reason, payer);
     },
 
     async verify(paymentPayload, paymentRequirements, { resource } = {}) {
-      const arguments_ = read(paymentPayload, paymentRequirements, resource);
-      if (!arguments_.ok) return arguments_.refusal;
-      const { foreign } = arguments_;
+      const read = readFacilitatorArguments(paymentPayload, paymentRequirements);
+      if (!read.ok) return invalid(read.reason);
+      const foreign = toForeign(read.request, resource);
       const verified = verifyResponseSchema.safeParse(
         await facilitator.verify(foreign.paymentPayload, foreign.paymentRequirements),
       );
       if (!verified.success) throw unreadable("a verification");
-      return parseVerifyResponse(verified.data);
+      const { isValid, invalidReason, payer } = parseVerifyResponse(verified.data);
+      const reason = codeOf(invalidReason, "unexpected_verify_error");
+      return isValid ? { isValid, ...(payer && { payer }) } : invalid(reason, payer);
     },
 
     async settle(paymentPayload, paymentRequirements, { reservation, answer, resource } = {}) {
-      const arguments_ = read(paymentPayload, paymentRequirements, resource);
-      if (!arguments_.ok || reservation === undefined) {
+      const read = readFacilitatorArguments(paymentPayload, paymentRequirements);
+      if (!read.ok || reservation === undefined) {
         throw new FacilitatorError("A settlement needs a reservation", { kind: "unavailable" });
       }
       const begun = await store.beginSettlement(reservation, answer);
       if (begun.state === "settled") return begun.settlement;
-      const settlement = await ask(arguments_.foreign, begun.idempotencyKey);
-      if (isUnknown(settlement, begun.state === "repeated")) {
-        return { ...settlement, success: false, errorReason: "settlement_pending" };
+      const { idempotencyKey } = begun;
+      const foreign = toForeign(read.request, resource);
+      const settled = settleResponseSchema.safeParse(
+        await facilitator.settle(foreign.paymentPayload, foreign.paymentRequirements, {
+          idempotencyKey,
+        }),
+      );
+      if (!settled.success) throw unreadable("a settlement");
+      const { errorMessage: _, ...settlement } = parseSettleResponse(settled.data);
+      if (settlement.success) {
+        await store.endSettlement(reservation, settlement);
+        return settlement;
+      }
+      const errorReason = codeOf(settlement.errorReason, "unexpected_settle_error");
+      if (isUnknown(errorReason, begun.state === "repeated")) {
+        return { ...settlement, errorReason: "settlement_pending" };
       }
       await store.endSettlement(reservation, settlement);
-      return settlement;
+      return { ...settlement, errorReason };
     },
   };
 }
 
 /**
- * Whether an answer leaves open what became of the money. Every refusal does, if we asked before and
+ * Whether a refusal leaves open what became of the money. Every one does, if we asked before and
  * never heard: the first settlement may have been executed, and be the very reason why this one
  * cannot (a duplicate, a nonce that was used, a balance that is gone).
  */
-function isUnknown({ success, errorReason }: SettleResponse, isRepeated: boolean): boolean {
-  return !success && (isRepeated || errorReason === "settlement_pending");
+function isUnknown(errorReason: string, isRepeated: boolean): boolean {
+  return isRepeated || errorReason === "settlement_pending";
+}
+
+function invalid(invalidReason: string, payer?: string): VerifyResponse {
+  return { isValid: false, invalidReason, ...(payer === undefined ? {} : { payer }) };
+}
+
+/** A reason, if it is a code for programs and not somebody's words. */
+function codeOf(reason: string | undefined, otherwise: string): string {
+  return reason !== undefined && /^[A-Za-z0-9_.:-]{1,128}$/.test(reason) ? reason : otherwise;
 }
 
 function unreadable(what: string): FacilitatorError {
