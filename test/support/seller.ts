@@ -19,7 +19,7 @@ export function createTestFacilitator(devnet: Devnet): CoinslotFacilitator {
 }
 
 /** Two paid routes that differ only in when they settle: `/weather` and `/stream`. */
-export function weatherRoutes(devnet: Devnet): PaymentRoutes {
+function weatherRoutes(devnet: Devnet): PaymentRoutes {
   const accepts = [
     {
       scheme: "exact",

@@ -9,7 +9,7 @@ import type { Terminal } from "./terminal.ts";
  * Reads a secret from the environment: from the variable of this name, or from the file that
  * `<name>_FILE` names. Secrets are no options, since options are seen by everybody on the machine.
  */
-export function readSecret(env: Terminal["env"], name: string): string | undefined {
+function readSecret(env: Terminal["env"], name: string): string | undefined {
   const direct = env[name];
   const file = env[`${name}_FILE`];
   if (direct && file) throw new UsageError(`Set ${name} or ${name}_FILE, not both.`);
