@@ -132,7 +132,11 @@ function createFilling(context: ChainContext, signal: AbortSignal) {
   };
 }
 
-/** From history to live: indexes what is final until nothing is left, then lays the base of the window. */
+/**
+ * From history to live: indexes all that is final now, and lays the base of the window on top. What became final
+ * meanwhile is live's to read, or, if that is much, the first look leads back here: so a chain that is as fast as we
+ * are does not keep us in history for ever.
+ */
 async function catchUp(context: ChainContext, signal: AbortSignal): Promise<void> {
   const { chain, database, pen, pool, clock } = context;
   const { chainId } = chain;
@@ -148,14 +152,12 @@ async function catchUp(context: ChainContext, signal: AbortSignal): Promise<void
   await pen.write((transaction) => updateChain(transaction, dialect, { chainId, news }));
 
   const { leading, furthest } = await findLeadingTokens(context);
-  const hadWork = await indexHistory(context, {
+  await indexHistory(context, {
     tokens: leading,
     next: finalized + 1,
     announcedFrom: announced_from ?? undefined,
     signal,
   });
-  // What became final meanwhile comes first; live begins when a look finds nothing.
-  if (hadWork) return;
   // An endpoint that lags knows less than is indexed: no ground to build on.
   if (furthest > finalized + 1) return sleep(clock, chain.pollIntervalMs, signal);
   const [base] = await pool.onEndpoint((endpoint) => readHeaders(endpoint, [finalized]), {

@@ -21,17 +21,17 @@ export interface HistoryOptions {
 }
 
 /**
- * Indexes what tokens miss of the final blocks. Returns whether there was anything. Each range is written in one
+ * Indexes what tokens miss of the final blocks. Each range is written in one
  * transaction; whatever is thrown in between, what has been written stands, and the next call goes on from there.
  */
 export async function indexHistory(
   context: ChainContext,
   { tokens, next, announcedFrom, signal }: HistoryOptions,
-): Promise<boolean> {
+): Promise<void> {
   const { chain, database, progress } = context;
   const coverage = await readCoverage(database.kysely, tokens);
   const segments = planSegments(tokens, { coverage, next });
-  if (segments.length === 0) return false;
+  if (segments.length === 0) return;
 
   const size = createRangeSize(chain);
   const read = createRangeReader({
@@ -55,7 +55,6 @@ export async function indexHistory(
   } finally {
     progress.end();
   }
-  return true;
 }
 
 async function writeRange(

@@ -72,8 +72,10 @@ async function takeTurn(
     logger.info({ owner }, "This process writes");
     try {
       const renewing = renewAgainAndAgain(pen, turn.signal);
-      // Whichever fails first ends the other.
-      await Promise.all([renewing, work(pen, turn.signal)].map(endingTheTurn));
+      // Whichever ends first ends the other, and nothing is let go before both have ended.
+      const parts = [renewing, work(pen, turn.signal)].map(endingTheTurn);
+      for (const part of await Promise.allSettled(parts))
+        if (part.status === "rejected") throw part.reason;
     } finally {
       onRole("standby");
       signal.removeEventListener("abort", end);

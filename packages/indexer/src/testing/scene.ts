@@ -5,10 +5,8 @@ import { devnetChain } from "../chains/indexer-chain.ts";
 import type { ChainOptions } from "../configuration.ts";
 import { createIndexer, type IndexerOptions } from "../create-indexer.ts";
 import type { Indexer } from "../indexer.ts";
+import { finalDepth } from "./final-depth.ts";
 import type { Random } from "./seeded-random.ts";
-
-/** How deep a block is final in these tests. */
-export const finalDepth = 10;
 
 /** Starts a chain that ends with the test. */
 export async function startChain(): Promise<Devnet> {

@@ -1,0 +1,93 @@
+import { describe, expect, it } from "vitest";
+import { engines } from "../testing/engines.ts";
+import { rangeOf, startFaultProxy } from "../testing/fault-proxy.ts";
+import { expectExact } from "../testing/oracle.ts";
+import { startIndexer, startUsedChain, usdtOf } from "../testing/scene.ts";
+
+describe.each(engines)("coverage, on $engine", ({ createUrl }) => {
+  it("has no gap where history hands over to live while blocks arrive", async () => {
+    const devnet = await startUsedChain(40);
+    let isOver = false;
+    const arriving = (async () => {
+      while (!isOver) await devnet.mint({ to: devnet.accounts.seller.address, amount: 1n });
+    })();
+    const indexer = await startIndexer({
+      rpcUrls: [devnet.rpcUrl],
+      database: await createUrl(),
+      chain: { maxBlocksPerRequest: 7 },
+    });
+    try {
+      await expect
+        .poll(async () => (await indexer.status()).chains[0]?.state, { timeout: 15_000 })
+        .toBe("live");
+    } finally {
+      isOver = true;
+      await arriving;
+    }
+    await expectExact(indexer, devnet, usdtOf(devnet));
+  });
+
+  it("is completed, and not read again, when a token is added or its start block lowered", async () => {
+    const devnet = await startUsedChain(20);
+    const gold = await devnet.deployToken({ symbol: "GOLD" });
+    const seller = devnet.accounts.seller.address;
+    for (let amount = 1n; amount <= 20n; amount++) {
+      await devnet.mint({ to: seller, amount });
+      await devnet.mint({ to: seller, amount, token: gold });
+    }
+    await devnet.mine(12);
+    const usdt = usdtOf(devnet);
+    const proxy = await startFaultProxy(devnet.rpcUrl);
+    const database = await createUrl();
+    const rpcUrls = [proxy.url];
+    const start = (tokens: { name: string; address: `0x${string}`; startBlock: number }[]) =>
+      startIndexer({
+        rpcUrls,
+        database,
+        chain: { tokens: tokens.map((token) => ({ ...token, decimals: 6 })) },
+      });
+
+    // From a later block: what was there before is asked of the chain.
+    const first = await start([{ name: "usdt", address: devnet.token, startBlock: 40 }]);
+    await expectExact(first, devnet, usdt, { fromBlock: 40n });
+    await first.close();
+
+    let mark = proxy.requests.length;
+    const second = await start([
+      { name: "usdt", address: devnet.token, startBlock: 40 },
+      { name: "gold", address: gold, startBlock: 0 },
+    ]);
+    await expectExact(second, devnet, { ...usdt, token: "gold", address: gold });
+    await expectExact(second, devnet, usdt, { fromBlock: 40n });
+    expect(
+      askedSince().every(({ addresses }) => !addresses.includes(devnet.token.toLowerCase())),
+    ).toBe(true);
+    await second.close();
+
+    mark = proxy.requests.length;
+    const third = await start([
+      { name: "usdt", address: devnet.token, startBlock: 10 },
+      { name: "gold", address: gold, startBlock: 0 },
+    ]);
+    await devnet.mint({ to: seller, amount: 7n });
+    await expectExact(third, devnet, usdt, { fromBlock: 10n });
+    await expectExact(third, devnet, { ...usdt, token: "gold", address: gold });
+    expect(askedSince().length).toBeGreaterThan(0);
+    expect(askedSince().every(({ from, to }) => from >= 10 && to < 40)).toBe(true);
+    await third.close();
+
+    const fourth = await start([{ name: "usdt", address: devnet.token, startBlock: 0 }]);
+    await expectExact(fourth, devnet, usdt);
+
+    /** The ranges that were asked for, but for those that only prove an endpoint's word. */
+    function askedSince() {
+      return proxy.requests.slice(mark).flatMap((calls) =>
+        calls.flatMap((call) => {
+          const range = rangeOf(call);
+          const isBatch = calls.some(({ method }) => method === "eth_getBlockByNumber");
+          return range && isBatch ? [{ ...range, addresses: JSON.stringify(call.params) }] : [];
+        }),
+      );
+    }
+  }, 60_000);
+});

@@ -1,0 +1,71 @@
+import { setTimeout as pause } from "node:timers/promises";
+import { openDatabase } from "@coinslot/storage";
+import { sql } from "kysely";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { engines } from "../testing/engines.ts";
+import { expectExact } from "../testing/oracle.ts";
+import { startIndexer, startUsedChain, stepRandomly, usdtOf } from "../testing/scene.ts";
+import { effort, randomOf } from "../testing/seeded-random.ts";
+
+const [sqlite, postgres] = engines;
+
+describe("a database that fails in the middle of a batch", () => {
+  it("is survived on PostgreSQL: connections are cut, and new ones refused", async () => {
+    const random = randomOf("a database that goes away");
+    const devnet = await startUsedChain(40);
+    const url = await postgres.createUrl();
+    const admin = await openDatabase<Record<string, never>>({ url, poolSize: 1 });
+    onTestFinished(() => admin.close());
+    const { kysely } = admin;
+    const indexer = await startIndexer({
+      rpcUrls: [devnet.rpcUrl],
+      database: url,
+      chain: { maxBlocksPerRequest: 4 },
+    });
+    for (let round = 0; round < 5 * effort; round++) {
+      await stepRandomly(devnet, random);
+      await pause(random.between(0, 60));
+      await allowConnections(false);
+      await sql`
+        select pg_terminate_backend(pid) from pg_stat_activity
+        where datname = current_database() and pid <> pg_backend_pid()
+      `.execute(kysely);
+      await pause(random.between(0, 300));
+      if (round === 0)
+        expect(await indexer.status()).toMatchObject({
+          database: "unhealthy",
+          health: "unhealthy",
+        });
+      await allowConnections(true);
+    }
+    await expectExact(indexer, devnet, usdtOf(devnet));
+
+    async function allowConnections(isAllowed: boolean) {
+      await sql`
+        update pg_database set datallowconn = ${isAllowed} where datname = current_database()
+      `.execute(kysely);
+    }
+  }, 60_000);
+
+  it("is survived on SQLite: rows are refused, as on a full disk", async () => {
+    const random = randomOf("a database that refuses");
+    const devnet = await startUsedChain(40);
+    const url = await sqlite.createUrl();
+    const indexer = await startIndexer({
+      rpcUrls: [devnet.rpcUrl],
+      database: url,
+      chain: { maxBlocksPerRequest: 4 },
+    });
+    const { kysely } = await indexer.database();
+    for (let round = 0; round < 5 * effort; round++) {
+      await sql`
+        create trigger full before insert on indexer_balances when random() % 2 = 0
+        begin select raise(abort, 'no space left'); end
+      `.execute(kysely);
+      await stepRandomly(devnet, random);
+      await pause(random.between(0, 300));
+      await sql`drop trigger full`.execute(kysely);
+    }
+    await expectExact(indexer, devnet, usdtOf(devnet));
+  }, 60_000);
+});

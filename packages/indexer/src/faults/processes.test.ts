@@ -1,0 +1,51 @@
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { setTimeout as pause } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+import { engines } from "../testing/engines.ts";
+import { expectExact } from "../testing/oracle.ts";
+import { startIndexer, startUsedChain, stepRandomly, usdtOf } from "../testing/scene.ts";
+import { effort, randomOf } from "../testing/seeded-random.ts";
+
+const program = fileURLToPath(new URL("../testing/indexer-program.ts", import.meta.url));
+
+describe.each(engines)("processes, on $engine", ({ engine, createUrl }) => {
+  it("are killed at any point, and leave neither a gap nor a duplicate", async () => {
+    const random = randomOf(`SIGKILL on ${engine}`);
+    const devnet = await startUsedChain(40);
+    const database = await createUrl();
+    for (let kill = 0; kill < 6 * effort; kill++) {
+      const child = fork(program, [devnet.rpcUrl, database], {
+        execArgv: ["--conditions=source", "--import", "tsx"],
+      });
+      const exited = once(child, "exit");
+      await once(child, "message");
+      const steps = random.between(1, 3);
+      for (let step = 0; step < steps; step++) await stepRandomly(devnet, random);
+      await pause(random.between(0, 150));
+      child.kill("SIGKILL");
+      expect((await exited)[1]).toBe("SIGKILL");
+    }
+    const indexer = await startIndexer({ rpcUrls: [devnet.rpcUrl], database });
+    await expectExact(indexer, devnet, usdtOf(devnet));
+  }, 1_200_000);
+
+  it("share a database: one writes, the other serves, and takes over", async () => {
+    const devnet = await startUsedChain();
+    const database = await createUrl();
+    const rpcUrls = [devnet.rpcUrl];
+    const first = await startIndexer({ rpcUrls, database });
+    await expectExact(first, devnet, usdtOf(devnet));
+    const second = await startIndexer({ rpcUrls, database });
+    await devnet.mint({ to: devnet.accounts.seller.address, amount: 3n });
+    // What it answers comes from the writer.
+    await expectExact(second, devnet, usdtOf(devnet));
+    expect((await first.status()).role).toBe("writer");
+    expect(await second.status()).toMatchObject({ role: "standby", health: "healthy" });
+    await first.close();
+    await devnet.mint({ to: devnet.accounts.seller.address, amount: 4n });
+    await expectExact(second, devnet, usdtOf(devnet));
+    expect((await second.status()).role).toBe("writer");
+  });
+});

@@ -1,0 +1,20 @@
+import { devnetChain } from "../chains/indexer-chain.ts";
+import { createIndexer } from "../create-indexer.ts";
+import { finalDepth } from "./final-depth.ts";
+
+/** An indexer in a process of its own, to be killed: `node indexer-program.ts <rpc url> <database url>`. */
+const [rpcUrl = "", database = ""] = process.argv.slice(2);
+const indexer = createIndexer({
+  chains: [
+    devnetChain({
+      rpcUrls: [rpcUrl],
+      pollIntervalMs: 10,
+      finality: { depth: finalDepth },
+      maxBlocksPerRequest: 5,
+    }),
+  ],
+  database,
+  leaseMs: 300,
+});
+await indexer.start();
+process.send?.("started");
