@@ -2,7 +2,7 @@ import type { SettleResponse } from "@coinslot/protocol";
 import { type Hex, isHex, parseTransaction } from "viem";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { CoinslotFacilitator } from "../create-facilitator.ts";
-import { type NodeProxy, startNodeProxy } from "../testing/node-proxy.ts";
+import { callsByNonce, type NodeProxy, startNodeProxy } from "../testing/node-proxy.ts";
 import { engines, type SettlingDevnet, startSettlingDevnet } from "../testing/settling-devnet.ts";
 
 type Paid = Awaited<ReturnType<SettlingDevnet["pay"]>>;
@@ -45,16 +45,6 @@ async function begin(options: { engine?: "sqlite" | "postgres"; lies: Lie[] }) {
 
 function settle(facilitator: CoinslotFacilitator, paid: Paid): Promise<SettleResponse> {
   return facilitator.settle(paid.paymentPayload, paid.paymentRequirements);
-}
-
-/** What was broadcast under each nonce, as the calls that it makes. */
-function callsByNonce(broadcasts: Iterable<Hex>): Map<number, Set<string>> {
-  const calls = new Map<number, Set<string>>();
-  for (const raw of broadcasts) {
-    const { nonce = 0, to, data } = parseTransaction(raw);
-    calls.set(nonce, (calls.get(nonce) ?? new Set()).add(`${to} ${data}`));
-  }
-  return calls;
 }
 
 const soon = { resendMs: 100, replaceMs: 60_000, loseMs: 1_000 };

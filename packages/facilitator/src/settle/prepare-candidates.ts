@@ -30,7 +30,10 @@ export async function prepareCandidates(options: {
   queue: readonly OrderedPayment[];
 }): Promise<{ candidates: Candidate[]; outcomes: PaymentOutcomes[] }> {
   const { network, readings, queue } = options;
-  const stale = queue.filter(({ payment }) => !readings.isFresh(payment.authorization));
+  // One whose transaction came to nothing may be what spoilt it, however lately it was tried.
+  const stale = queue.filter(
+    ({ payment }) => payment.carried > 0 || !readings.isFresh(payment.authorization),
+  );
   const tried = await network.simulator.simulateAll(
     stale.map(({ payment, order }) => ({
       asset: payment.authorization.asset,

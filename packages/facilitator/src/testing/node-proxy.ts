@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { json } from "node:stream/consumers";
+import { type Hex, parseTransaction } from "viem";
 import { z } from "zod";
 
 const callSchema = z.looseObject({
@@ -77,4 +78,14 @@ export async function startNodeProxy(upstream: string, intercept: Intercept): Pr
       await closed;
     },
   };
+}
+
+/** What was broadcast under each nonce, as the calls that it makes. */
+export function callsByNonce(broadcasts: Iterable<Hex>): Map<number, Set<string>> {
+  const calls = new Map<number, Set<string>>();
+  for (const raw of broadcasts) {
+    const { nonce = 0, to, data } = parseTransaction(raw);
+    calls.set(nonce, (calls.get(nonce) ?? new Set()).add(`${to} ${data}`));
+  }
+  return calls;
 }
