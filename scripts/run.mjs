@@ -1,6 +1,6 @@
 // The door to the project on a machine that has Node and npm and nothing else: installs what is
 // missing, then runs a task. Plain JavaScript, because it runs before anything is installed.
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -12,7 +12,6 @@ const stampFile = join(root, "node_modules", ".installed-from");
 
 const typescript = [process.execPath, "--import", "tsx", "--conditions=source"];
 const tasks = {
-  setup: undefined,
   demo: [...typescript, "scripts/demo.ts"],
   devnet: [...typescript, "packages/devnet/src/main.ts"],
   indexer: [...typescript, "apps/indexer/src/main.ts"],
@@ -27,8 +26,7 @@ if (!Object.hasOwn(tasks, task)) {
 }
 requireNode();
 install();
-const command = tasks[task];
-if (command !== undefined) process.exit(run([...command, ...args]));
+start([...tasks[task], ...args]);
 
 function requireNode() {
   const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
@@ -45,10 +43,16 @@ function install() {
   const pnpm = manifest.packageManager.split("+")[0];
   console.log(`Installing dependencies with ${pnpm} (once, about half a minute) ...`);
   const npm = process.platform === "win32" ? "npm.cmd" : "npm";
-  const status = run(
-    [npm, "exec", "--yes", pnpm, "--", "install", "--frozen-lockfile", "--reporter=append-only"],
-    { quiet: true },
-  );
+  const status = run([
+    npm,
+    "exec",
+    "--yes",
+    pnpm,
+    "--",
+    "install",
+    "--frozen-lockfile",
+    "--reporter=append-only",
+  ]);
   if (status !== 0) {
     fail(
       "Installing failed; its output is above. It needs npm on the PATH and access to the npm registry.",
@@ -57,17 +61,28 @@ function install() {
   writeFileSync(stampFile, wanted);
 }
 
-function run([program, ...programArgs], { quiet = false } = {}) {
+/** Installs without a word, unless it fails. */
+function run([program, ...programArgs]) {
   const result = spawnSync(program, programArgs, {
     cwd: root,
-    stdio: quiet ? ["ignore", "pipe", "pipe"] : "inherit",
+    stdio: ["ignore", "pipe", "pipe"],
     encoding: "utf8",
     maxBuffer: 64 * 1024 * 1024,
     env: { ...process.env, npm_config_loglevel: "error" },
   });
   if (result.error) fail(`${program} could not be started: ${result.error.message}`);
-  if (quiet && result.status !== 0) process.stderr.write(`${result.stdout}\n${result.stderr}`);
+  if (result.status !== 0) process.stderr.write(`${result.stdout}\n${result.stderr}`);
   return result.status ?? 1;
+}
+
+/** Runs the task in the foreground, and ends as it ends. */
+function start([program, ...programArgs]) {
+  const child = spawn(program, programArgs, { cwd: root, stdio: "inherit" });
+  // A terminal tells both of Ctrl-C; whoever stops this process by its id means the task.
+  process.on("SIGINT", () => undefined);
+  process.on("SIGTERM", () => child.kill("SIGTERM"));
+  child.on("error", (error) => fail(`${program} could not be started: ${error.message}`));
+  child.on("exit", (code, signal) => process.exit(code ?? (signal === "SIGINT" ? 130 : 1)));
 }
 
 function fail(message) {
