@@ -42,7 +42,7 @@ import { beatHeart, forgetProcesses, releaseDead } from "./processes.ts";
 import { type PaymentOutcomes, recordOutcomes } from "./record-outcomes.ts";
 import { releasePayment } from "./release-payment.ts";
 import { type ReserveRequest, type ReserveResult, reservePayments } from "./reserve-payments.ts";
-import { loseTransaction, settleTransaction } from "./settle-transaction.ts";
+import { loseTransaction, reopenTransaction, settleTransaction } from "./settle-transaction.ts";
 import { is } from "./states.ts";
 import {
   type NewTransaction,
@@ -104,6 +104,8 @@ export interface Ledger {
     settled?: { id: string; inclusion: Inclusion; gasUsed: bigint } | undefined,
   ): Promise<string[]>;
   loseTransaction(id: string): Promise<void>;
+  /** Returns whether it had been given up as lost. */
+  reopenTransaction(which: { network: Network; relayer: Address; nonce: number }): Promise<boolean>;
   expire(options: { network: Network; before: bigint }): Promise<string[]>;
 
   /** Failed payments that somebody may still execute, after `afterId` in the order of their ids. */
@@ -112,10 +114,10 @@ export interface Ledger {
     limit: number;
     afterId?: string | undefined;
   }): Promise<OrderedPayment[]>;
-  /** Submitted payments whose transaction has been stored before a time. */
+  /** Submitted payments that are valid only before a time, in Unix seconds, or less. */
   findOverdue(options: {
     network: Network;
-    submittedBefore: number;
+    before: bigint;
     limit: number;
   }): Promise<OrderedPayment[]>;
   closePayments(ids: readonly string[]): Promise<void>;
@@ -262,6 +264,8 @@ export function createLedger(options: LedgerOptions): Ledger {
         return changed;
       }),
     loseTransaction: (id) => write((transaction) => loseTransaction({ transaction, id })),
+    reopenTransaction: (which) =>
+      write((transaction) => reopenTransaction({ transaction, ...which })),
     expire: ({ network, before }) =>
       write((transaction) => expirePayments({ transaction, dialect, network, before })),
 
@@ -277,7 +281,7 @@ export function createLedger(options: LedgerOptions): Ledger {
             .where("payments.id", ">", afterId)
             .limit(limit),
       }),
-    findOverdue: ({ network, submittedBefore, limit }) =>
+    findOverdue: ({ network, before, limit }) =>
       findOrders({
         db,
         dialect,
@@ -285,7 +289,7 @@ export function createLedger(options: LedgerOptions): Ledger {
           query
             .where("payments.network", "=", network)
             .where("payments.state", "=", is("submitted"))
-            .where("payments.submitted_at", "<", submittedBefore)
+            .where("payments.valid_before", "<=", dialect.amount.encode(before))
             .limit(limit),
       }),
     closePayments: (ids) => write((transaction) => closePayments({ transaction, ids, now: now() })),

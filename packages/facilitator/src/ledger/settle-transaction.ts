@@ -1,3 +1,4 @@
+import type { Address, Network } from "@coinslot/protocol";
 import type { Transaction } from "kysely";
 import type { Inclusion } from "./ledger-payment.ts";
 import type { LedgerSchema } from "./ledger-schema.ts";
@@ -23,6 +24,28 @@ export async function settleTransaction(options: {
     .where("id", "=", id)
     .where("state", "=", is("open"))
     .execute();
+}
+
+/**
+ * `lost` → `open`: the chain waits for the nonce after all, so nothing else has used it. It carries
+ * nobody any more; a token executes an authorization once, whichever transaction comes first.
+ */
+export async function reopenTransaction(options: {
+  transaction: Transaction<LedgerSchema>;
+  network: Network;
+  relayer: Address;
+  nonce: number;
+}): Promise<boolean> {
+  const { transaction, network, relayer, nonce } = options;
+  const { numUpdatedRows } = await transaction
+    .updateTable("transactions")
+    .set({ state: "open" })
+    .where("network", "=", network)
+    .where("relayer", "=", relayer)
+    .where("nonce", "=", nonce)
+    .where("state", "=", is("lost"))
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
 }
 
 /**

@@ -2,6 +2,7 @@ import { RpcClosedError } from "@coinslot/chain";
 import { toLowerHex } from "@coinslot/protocol";
 import { z } from "zod";
 import type { Broadcast } from "../ledger/store-transaction.ts";
+import { fillNonces } from "./fill-nonces.ts";
 import { keepLease } from "./lease-keeper.ts";
 import {
   countInFlight,
@@ -106,19 +107,19 @@ export function startRelayer(options: RelayerOptions): Relayer {
   async function reconcile(): Promise<void> {
     const { lease } = state;
     if (lease === undefined) return;
-    const count = { method: "eth_getTransactionCount", params: [signer.address, "latest"] };
-    const [open, highest, used] = await Promise.all([
+    const [open, highest = -1] = await Promise.all([
       ledger.findOpenTransactions(identity),
       ledger.findHighestNonce(identity),
-      rpc.request(count).then((result) => nonceSchema.parse(result)),
     ]);
+    const next = Math.max(state.nextNonce ?? 0, highest + 1);
+    const used = await countUsedNonces(next);
     if (state.lease?.epoch !== lease.epoch) return;
     for (const transaction of open) {
       const tracked = state.open.get(transaction.id);
       if (tracked) learnForms(tracked, transaction);
       else state.open.set(transaction.id, trackedFrom(transaction, clock.now()));
     }
-    state.nextNonce = Math.max(state.nextNonce ?? 0, used, highest === undefined ? 0 : highest + 1);
+    state.nextNonce = Math.max(next, used);
     lookMs = firstLookMs;
     await follow();
     for (const transaction of state.open.values()) {
@@ -126,6 +127,19 @@ export function startRelayer(options: RelayerOptions): Relayer {
     }
     tellSettled();
     onRoom();
+  }
+
+  /**
+   * How many nonces of the relayer stand in blocks. A number beyond those that we have used would
+   * leave a gap that nothing passes: it counts only as far as it is said twice.
+   */
+  async function countUsedNonces(next: number): Promise<number> {
+    const count = { method: "eth_getTransactionCount", params: [signer.address, "latest"] };
+    const used = nonceSchema.parse(await rpc.request(count));
+    if (used <= next) return used;
+    const again = nonceSchema.parse(await rpc.request(count));
+    if (again !== used) logger.warn({ ...labels, used, again }, "a node was wrong about the nonce");
+    return Math.min(used, again);
   }
 
   /** Reads receipts, records outcomes, and sends again or replaces what takes too long. */
@@ -215,8 +229,8 @@ export function startRelayer(options: RelayerOptions): Relayer {
       ({ sentAt, formedAt }) => now - (sentAt ?? formedAt) >= times.resendMs,
     );
     if (late.length === 0) return;
-    const count = { method: "eth_getTransactionCount", params: [signer.address, "latest"] };
-    const used = nonceSchema.parse(await rpc.request(count));
+    const used = await countUsedNonces(state.nextNonce ?? 0);
+    await fillGap(used);
     // Where the key is used elsewhere too, what follows must not try every used nonce in turn.
     if (state.nextNonce !== undefined) state.nextNonce = Math.max(state.nextNonce, used);
     for (const transaction of late) {
@@ -233,6 +247,22 @@ export function startRelayer(options: RelayerOptions): Relayer {
         await send(transaction);
       }
     }
+  }
+
+  /** What the chain waits for must be there, whoever caused the gap: nothing behind it is ever mined. */
+  async function fillGap(used: number): Promise<void> {
+    const { lease } = state;
+    const lowest = Math.min(
+      ...[...state.open.values()].map(({ nonce }) => nonce).filter((nonce) => nonce >= used),
+    );
+    if (lease === undefined || lowest === used || !Number.isFinite(lowest)) return;
+    const length = Math.min(lowest - used, network.mostInFlight);
+    const nonces = Array.from({ length }, (_, index) => used + index);
+    const filled = await fillNonces({ context, network, signer, lease, nonces });
+    if (filled === "lease_lost") return keeper.lost(lease);
+    for (const transaction of filled.stored) state.open.set(transaction.id, transaction);
+    for (const transaction of filled.stored) await send(transaction);
+    if (filled.isReopened) reloading.trigger();
   }
 
   async function lose(transaction: TrackedTransaction): Promise<void> {

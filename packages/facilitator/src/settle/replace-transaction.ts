@@ -3,9 +3,7 @@ import type { Broadcast } from "../ledger/store-transaction.ts";
 import type { Fees } from "./fee-quote.ts";
 import { newestForm, type TrackedTransaction } from "./relayer-state.ts";
 import type { RelayerSigner, SettlementNetwork } from "./settlement-context.ts";
-import { feesOf, signBroadcast } from "./sign-broadcast.ts";
-
-const fillerGas = 21_000n;
+import { feesOf, fillerGas, signBroadcast } from "./sign-broadcast.ts";
 
 /**
  * Signs a form of an open transaction that pays more: the same calls, or, as a `filler`, a transfer

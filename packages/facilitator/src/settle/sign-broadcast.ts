@@ -5,6 +5,9 @@ import type { Broadcast } from "../ledger/store-transaction.ts";
 import { type Fees, priceOf } from "./fee-quote.ts";
 import type { RelayerSigner } from "./settlement-context.ts";
 
+/** What a transaction uses that calls nobody. */
+export const fillerGas = 21_000n;
+
 /** Signs one form of a transaction. Nothing is sent. */
 export async function signBroadcast(options: {
   signer: RelayerSigner;

@@ -4,6 +4,7 @@ import type { Lease } from "@coinslot/storage";
 import type { KnownBlock } from "../ledger/blocks.ts";
 import type { OrderedPayment } from "../ledger/find-orders.ts";
 import type { LedgerPayment } from "../ledger/ledger-payment.ts";
+import { endOverdue } from "./end-overdue.ts";
 import { findExecutions } from "./find-executions.ts";
 import { keepLease } from "./lease-keeper.ts";
 import type { SettlementContext, SettlementNetwork } from "./settlement-context.ts";
@@ -117,6 +118,7 @@ export function startBlockWatch(options: BlockWatchOptions): BlockWatch {
       await undo(absent);
       await ledger.finaliseBlocks({ network: network.network, blockHashes: present });
     }
+    await endOverdue({ context, network, head: head.number });
     await watchFailed(head.number);
   }
 
