@@ -1,11 +1,10 @@
-import type { IndexerSchema } from "@coinslot/indexer";
-import { type Kysely, sql } from "kysely";
+import type { Indexer } from "@coinslot/indexer";
+import { sql } from "kysely";
 
 const LOGS_PER_BLOCK = 2 ** 21;
 
 export interface GenerateOptions {
-  kysely: Kysely<IndexerSchema>;
-  engine: "sqlite" | "postgres";
+  database: Awaited<ReturnType<Indexer["database"]>>;
   tokenId: number;
   chainId: number;
   rows: number;
@@ -22,7 +21,8 @@ export function addressOf(account: number): `0x${string}` {
 
 /** Fills the tables by the database's own means, with the indexes made afterwards: minutes instead of hours. */
 export async function generateTransfers(options: GenerateOptions): Promise<void> {
-  const { kysely, engine, tokenId, chainId, rows } = options;
+  const { database, tokenId, chainId, rows } = options;
+  const { kysely, engine } = database;
   const remake = await dropIndexes(options);
   const sender = sql`case when n % 10 = 0 then 0 else n % ${sql.lit(accounts)} end`;
   const recipient = sql`n * 7919 % ${sql.lit(accounts)}`;
@@ -61,7 +61,8 @@ export async function generateTransfers(options: GenerateOptions): Promise<void>
 }
 
 /** Drops the indexes of the transfers that are no primary key; returns what makes them again. */
-async function dropIndexes({ kysely, engine }: GenerateOptions): Promise<() => Promise<void>> {
+async function dropIndexes({ database }: GenerateOptions): Promise<() => Promise<void>> {
+  const { kysely, engine, dialect } = database;
   const list =
     engine === "sqlite"
       ? sql<{ name: string; definition: string }>`
@@ -73,14 +74,11 @@ async function dropIndexes({ kysely, engine }: GenerateOptions): Promise<() => P
   const { rows: indexes } = await list.execute(kysely);
   for (const { name } of indexes) await sql`drop index ${sql.id(name)}`.execute(kysely);
   return async () => {
-    for (const { definition } of indexes) {
-      await kysely.transaction().execute(async (transaction) => {
-        if (engine === "postgres") await sql`set local statement_timeout = 0`.execute(transaction);
-        await sql.raw(definition).execute(transaction);
+    for (const statement of [...indexes.map(({ definition }) => definition), "analyze"]) {
+      await database.transaction(async (transaction) => {
+        await dialect.liftTimeouts(transaction);
+        await sql.raw(statement).execute(transaction);
       });
     }
-    await sql`analyze`.execute(kysely);
-    // Half of what autovacuum would do in time.
-    if (engine === "postgres") await sql`vacuum indexer_transfers`.execute(kysely);
   };
 }

@@ -97,7 +97,6 @@ export type IndexerConfigurationInput = z.input<typeof optionsSchema>;
 export type IndexerConfiguration = Omit<z.output<typeof optionsSchema>, "chains"> & {
   chains: ChainConfiguration[];
 };
-export type TokenConfiguration = z.output<typeof tokenSchema>;
 export type ChainConfiguration = Omit<
   z.output<typeof chainSchema>,
   "finality" | "pollIntervalMs" | "staleAfterMs"

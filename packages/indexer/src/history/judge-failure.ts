@@ -44,7 +44,7 @@ const BLOCK_LIMIT =
  * "block range is limited to 2,000", "up to a 500 block range". It may be nonsense: the caller takes it only if it is
  * less than what was refused.
  */
-export function suggestedSpan(text: string): number | undefined {
+function suggestedSpan(text: string): number | undefined {
   const [, from, to] = BLOCKS_FROM_TO.exec(text) ?? [];
   if (from !== undefined && to !== undefined) return Number(to) - Number(from) + 1;
   const [, after, before] = BLOCK_LIMIT.exec(text) ?? [];

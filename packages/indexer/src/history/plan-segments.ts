@@ -33,7 +33,7 @@ export function planSegments(
 }
 
 /** What of `whole` is in none of the ranges, which are disjoint and ascending. */
-export function findGaps(ranges: readonly BlockRange[], whole: BlockRange): BlockRange[] {
+function findGaps(ranges: readonly BlockRange[], whole: BlockRange): BlockRange[] {
   const gaps: BlockRange[] = [];
   let from = whole.from;
   for (const range of ranges) {

@@ -88,6 +88,6 @@ function below(answer: unknown, next: number): unknown {
   );
 }
 
-export function addressesOf(tokens: readonly KnownToken[]): readonly string[] {
+function addressesOf(tokens: readonly KnownToken[]): readonly string[] {
   return tokens.map(({ address }) => address);
 }

@@ -5,7 +5,7 @@ import type { IndexerSchema } from "./schema.ts";
 /** On this channel everybody is told that there are new events. */
 export const EVENTS_CHANNEL = "coinslot_indexer_events";
 /** How many events are kept for readers who were away. */
-export const EVENTS_KEPT = 100_000;
+const EVENTS_KEPT = 100_000;
 
 export type EventInsert = Omit<Insertable<IndexerSchema["indexer_events"]>, "id">;
 

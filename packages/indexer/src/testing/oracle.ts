@@ -15,7 +15,7 @@ export interface Watched {
 }
 
 /** The transfers of a token as the node itself has them, read block by block and decoded by viem. */
-export async function scanChain(
+async function scanChain(
   { client }: Pick<Devnet, "client">,
   { address }: Pick<Watched, "address">,
   fromBlock = 0n,

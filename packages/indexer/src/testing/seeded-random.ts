@@ -18,7 +18,7 @@ export function randomOf(test: string): Random {
 }
 
 /** Mulberry32: small, and good enough to choose faults. */
-export function createRandom(from: number): Random {
+function createRandom(from: number): Random {
   let state = from >>> 0;
   function next(): number {
     state = (state + 0x6d2b79f5) >>> 0;
