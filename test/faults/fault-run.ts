@@ -74,7 +74,7 @@ export async function runFaults(options: FaultRunOptions): Promise<FaultReport> 
       now: Date.now(),
     });
     await fundPayers(devnet, purchases);
-    fleet = await startSellerFleet({
+    const sellers = await startSellerFleet({
       count: processes,
       random: random.fork("fleet"),
       program: scene.program,
@@ -82,13 +82,20 @@ export async function runFaults(options: FaultRunOptions): Promise<FaultReport> 
         if (message.type === "reorganised") takenBack.add(toLowerHex(message.nonce));
       },
     });
+    fleet = sellers;
     await devnet.setAutomine(false);
     chain = startLiveChain({ devnet, random: random.fork("chain") });
-    const load = startLoad({ purchases, concurrency, fleet, chain, signal: hopeless.signal });
+    const load = startLoad({
+      purchases,
+      concurrency,
+      chain,
+      sellerUrl: async () => (await sellers.anyone()).url,
+      signal: hopeless.signal,
+    });
     proxy.setFaulty(true);
     const calamities = await strike({
       kills,
-      fleet,
+      fleet: sellers,
       chain,
       random: random.fork("calamities"),
       async feed(share) {
@@ -104,7 +111,7 @@ export async function runFaults(options: FaultRunOptions): Promise<FaultReport> 
     const losingHope = setTimeout(() => hopeless.abort(), calmLimitMs);
     const bought = await load.done;
     clearTimeout(losingHope);
-    const witness = await fleet.anyone();
+    const witness = await sellers.anyone();
     await awaitRest(witness);
     const calmSeconds = (performance.now() - faultsEndedAt) / 1000;
     await chain.stop();
@@ -130,7 +137,7 @@ export async function runFaults(options: FaultRunOptions): Promise<FaultReport> 
       handlerRuns: [...runs.values()].reduce((sum, count) => sum + count, 0),
       ledger,
       rpc: proxy.counts(),
-      deaths: fleet.deaths(),
+      deaths: sellers.deaths(),
       reorganisations: chain.reorganisations(),
       takenBack: takenBack.size,
       calmSeconds,

@@ -38,7 +38,7 @@ describe.each(["sqlite", "postgres"] as const)("a seller on %s", (engine) => {
     await devnet.setAutomine(false);
     chain = startLiveChain({ devnet, random });
     seller = await startWorker(scene.program);
-  });
+  }, 180_000);
 
   afterAll(async () => {
     await seller?.kill();

@@ -1,7 +1,6 @@
 import { type Bought, buy } from "./buyer.ts";
 import type { LiveChain } from "./live-chain.ts";
 import type { Purchase } from "./purchase.ts";
-import type { SellerFleet } from "./seller-fleet.ts";
 
 /** Buyers who buy one after the other, so many at a time. */
 export interface Load {
@@ -18,12 +17,13 @@ export function startLoad(options: {
   purchases: readonly Purchase[];
   /** Purchases under way at a time. */
   concurrency: number;
-  fleet: SellerFleet;
+  /** Where a seller can be reached now. Waits for one that lives. */
+  sellerUrl: () => Promise<string>;
   chain: LiveChain;
   /** Ends the hope of buyers who still have no answer. */
   signal: AbortSignal;
 }): Load {
-  const { purchases, concurrency, fleet, chain, signal } = options;
+  const { purchases, concurrency, sellerUrl, chain, signal } = options;
   let allowed = 0;
   let next = 0;
   let waiting: (() => void)[] = [];
@@ -50,7 +50,7 @@ export function startLoad(options: {
       const ended = await buy({
         purchase,
         signal,
-        sellerUrl: async () => (await fleet.anyone()).url,
+        sellerUrl,
         onBegun() {
           interfering = chain.interfere(purchase);
         },
