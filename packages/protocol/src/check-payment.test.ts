@@ -15,7 +15,8 @@ function paymentWith(
 ): Payment {
   const read = readPayment(payload, sampleRequirements);
   if (!read.ok) throw new Error(read.reason);
-  const authorization = { ...read.payment.authorization, validBefore: forever, ...changes };
+  const validBefore = nowSeconds + 300n;
+  const authorization = { ...read.payment.authorization, validBefore, ...changes };
   return { ...read.payment, authorization };
 }
 
@@ -79,9 +80,22 @@ describe("validBefore leaves time to settle", () => {
     expect(check(84n, { handlerTimeoutSeconds: 60, blockTimeSeconds: 12 })).toBe(validBefore);
   });
 
-  test("and may be as far as a uint256 reaches, but not zero", () => {
-    expect(checkPayment(paymentWith({ validBefore: forever }), { now })).toBeUndefined();
+  test("and is neither zero nor the end of time", () => {
+    expect(checkPayment(paymentWith({ validBefore: forever }), { now })).toBe(validBefore);
     expect(checkPayment(paymentWith({ validBefore: 0n }), { now })).toBe(validBefore);
+  });
+
+  test("and ends within a day, or twice the time that was asked for", () => {
+    const day = 86_400n;
+    expect(check(day)).toBeUndefined();
+    expect(check(day + 1n)).toBe(validBefore);
+    const patient = (leftSeconds: bigint) =>
+      checkPayment(
+        { ...paymentWith({ validBefore: nowSeconds + leftSeconds }), maxTimeoutSeconds: 86_400 },
+        { now },
+      );
+    expect(patient(2n * day)).toBeUndefined();
+    expect(patient(2n * day + 1n)).toBe(validBefore);
   });
 });
 
