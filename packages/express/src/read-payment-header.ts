@@ -17,7 +17,7 @@ const v1 = headerName.payment.toLowerCase();
 const v2 = headerName.paymentSignature.toLowerCase();
 
 /** Whether a request brings a payment, well formed or not. */
-export function hasPaymentHeader(request: IncomingMessage): boolean {
+function hasPaymentHeader(request: IncomingMessage): boolean {
   return request.headers[v1] !== undefined || request.headers[v2] !== undefined;
 }
 
