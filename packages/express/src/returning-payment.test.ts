@@ -47,7 +47,8 @@ describe("a payment that was settled and not delivered", () => {
     const shop = await open();
     const { url, payload, headers } = await payUnclearly(shop, 1);
     const { authorization } = payload.payload;
-    const change = { value: "999999999999", validBefore: "99999999999" };
+    const later = `${Number(authorization.validBefore) + 1}`;
+    const change = { value: "999999999999", validBefore: later };
     for (const [name, value] of Object.entries(change)) {
       const forged = { ...authorization, [name]: value };
       const message = { ...payload, payload: { ...payload.payload, authorization: forged } };
