@@ -54,27 +54,6 @@ async function pendingTransactions({ devnet }: SettlingDevnet): Promise<number> 
 }
 
 describe.each(engines)("a relayer's nonce, on %s", (engine) => {
-  it("is used by the next attempt when signing fails", async () => {
-    const here = await begin(engine);
-    const { devnet, start, pay, balanceOf } = here;
-    const { relayer, seller } = devnet.accounts;
-    let failures = 0;
-    const moody = toAccount({
-      ...relayer,
-      async signTransaction(transaction, options) {
-        failures += 1;
-        if (failures <= 2) throw new Error("the key store is busy");
-        return relayer.signTransaction(transaction, options);
-      },
-    });
-    const facilitator = await start({ network: { relayer: moody }, times: { sweepMs: 50 } });
-    expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
-    expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
-    expect(failures).toBe(4);
-    expect(await countUsed(here)).toBe(2);
-    expect(await balanceOf(seller.address)).toBe(2_000n);
-  });
-
   it("is used though nobody heard that its transaction was stored", async () => {
     const here = await begin(engine);
     const { devnet, start, pay, balanceOf } = here;
@@ -127,6 +106,27 @@ describe.each(engines)("a relayer's nonce, on %s", (engine) => {
 });
 
 describe("a relayer's nonce", () => {
+  it("is used by the next attempt when signing fails", async () => {
+    const here = await begin("sqlite");
+    const { devnet, start, pay, balanceOf } = here;
+    const { relayer, seller } = devnet.accounts;
+    let failures = 0;
+    const moody = toAccount({
+      ...relayer,
+      async signTransaction(transaction, options) {
+        failures += 1;
+        if (failures <= 2) throw new Error("the key store is busy");
+        return relayer.signTransaction(transaction, options);
+      },
+    });
+    const facilitator = await start({ network: { relayer: moody }, times: { sweepMs: 50 } });
+    expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+    expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+    expect(failures).toBe(4);
+    expect(await countUsed(here)).toBe(2);
+    expect(await balanceOf(seller.address)).toBe(2_000n);
+  });
+
   it("is used by the next attempt when the node tells no price of gas", async () => {
     const here = await begin("sqlite");
     const { devnet, start, pay, balanceOf } = here;

@@ -1,7 +1,6 @@
-import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it, vi } from "vitest";
+import { spawnSettling } from "../testing/settling-child.ts";
 import { engines, type SettlingDevnet, startSettlingDevnet } from "../testing/settling-devnet.ts";
 import type { CheckpointName } from "./settlement-context.ts";
 
@@ -14,31 +13,15 @@ afterEach(async () => {
   settling = undefined;
 });
 
-const program = fileURLToPath(new URL("../testing/settle-in-child.ts", import.meta.url));
 const soon = { heartbeatLeaseSeconds: 1.5, times: { leaseMs: 1_500, sweepMs: 200, resendMs: 300 } };
 
 /** Settles in a process of its own; resolves to how that ended. */
 async function settleInChild(
-  { devnet, ledger }: SettlingDevnet,
+  here: SettlingDevnet,
   payments: readonly Paid[],
   dieAt?: CheckpointName,
 ): Promise<{ signal: string | null; output: string }> {
-  const task = {
-    network: devnet.network,
-    rpcUrl: devnet.rpcUrl,
-    privateKey: devnet.accounts.relayer.privateKey,
-    ledger: ledger.url,
-    dieAt,
-    payments: payments.map(({ paymentPayload, paymentRequirements }) => ({
-      paymentPayload,
-      paymentRequirements,
-    })),
-  };
-  const child = spawn(
-    process.execPath,
-    ["--conditions=source", "--import", "tsx", program, JSON.stringify(task)],
-    { stdio: ["ignore", "pipe", "inherit"] },
-  );
+  const child = spawnSettling(here, payments, { dieAt });
   let output = "";
   child.stdout.on("data", (chunk) => {
     output += String(chunk);

@@ -1,3 +1,4 @@
+import { writeSync } from "node:fs";
 import { z } from "zod";
 import { createFacilitator } from "../create-facilitator.ts";
 import type { CheckpointName } from "../settle/settlement-context.ts";
@@ -10,14 +11,17 @@ const taskSchema = z.object({
   ledger: z.string(),
   /** Where the process is killed; without it, it settles and says so. */
   dieAt: z.string().optional(),
+  /** Where the process stops as by SIGSTOP, once, after it has said so. */
+  freezeAt: z.string().optional(),
   payments: z.array(
     z.object({ paymentPayload: z.looseObject({}), paymentRequirements: z.looseObject({}) }),
   ),
 });
 
-/** A program that settles payments, and may be killed at a named place as by SIGKILL. */
+/** A program that settles payments, and may be killed or frozen at a named place. */
 async function main(argument: string): Promise<void> {
   const task = taskSchema.parse(JSON.parse(argument));
+  let hasFrozen = false;
   const facilitator = createFacilitator({
     networks: [
       {
@@ -30,6 +34,11 @@ async function main(argument: string): Promise<void> {
     heartbeatLeaseSeconds: 1.5,
     times: { leaseMs: 1_500 },
     async checkpoint(name: CheckpointName) {
+      if (name === task.freezeAt && !hasFrozen) {
+        hasFrozen = true;
+        writeSync(process.stdout.fd, "frozen\n");
+        process.kill(process.pid, "SIGSTOP");
+      }
       if (name !== task.dieAt) return;
       process.kill(process.pid, "SIGKILL");
       // Nothing after this place may run while the signal is on its way.
@@ -45,7 +54,7 @@ async function main(argument: string): Promise<void> {
       ),
     ),
   );
-  console.log(JSON.stringify(results.map(({ success }) => success)));
+  console.log(JSON.stringify(results.map(({ success, errorReason }) => errorReason ?? success)));
   await facilitator.close();
 }
 

@@ -1,0 +1,36 @@
+import { spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import type { CheckpointName } from "../settle/settlement-context.ts";
+import type { SignedTestPayment } from "./payments.ts";
+import type { SettlingDevnet } from "./settling-devnet.ts";
+
+const program = fileURLToPath(new URL("./settle-in-child.ts", import.meta.url));
+
+/** Starts a process of its own that settles payments on the ledger, and may die or freeze at a place. */
+export function spawnSettling(
+  { devnet, ledger }: Pick<SettlingDevnet, "devnet" | "ledger">,
+  payments: readonly SignedTestPayment[],
+  options: {
+    dieAt?: CheckpointName | undefined;
+    freezeAt?: CheckpointName | undefined;
+    /** Where it finds the chain, if not at the devnet itself. */
+    rpcUrl?: string | undefined;
+  } = {},
+) {
+  const task = {
+    network: devnet.network,
+    rpcUrl: devnet.rpcUrl,
+    privateKey: devnet.accounts.relayer.privateKey,
+    ledger: ledger.url,
+    payments: payments.map(({ paymentPayload, paymentRequirements }) => ({
+      paymentPayload,
+      paymentRequirements,
+    })),
+    ...options,
+  };
+  return spawn(
+    process.execPath,
+    ["--conditions=source", "--import", "tsx", program, JSON.stringify(task)],
+    { stdio: ["ignore", "pipe", "inherit"] },
+  );
+}
