@@ -15,7 +15,7 @@ export interface Calamities {
 }
 
 /** A point that nobody passes in this time is given up for a kill at any moment. */
-const patienceMs = 3_000;
+const patienceMs = 4_000;
 /** Longer than the lease of a relayer and than the heartbeat. */
 const freezeMs = { least: 3_500, most: 6_000 };
 
@@ -36,7 +36,7 @@ export async function strike(options: {
   const thawing: Promise<void>[] = [];
   for (let kill = 0; kill < wanted; kill += 1) {
     if (random.chance(0.15)) thawing.push(freezeOne());
-    if (random.chance(0.3)) chain.reorganise();
+    if (kill === 0 || random.chance(0.3)) chain.reorganise();
     await fleet.anyone();
     const point = random.chance(0.75) ? random.pick(killPoints) : undefined;
     const place = await killOnce(point, () => feed(kill));
