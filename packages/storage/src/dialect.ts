@@ -49,6 +49,12 @@ export interface Dialect {
   /** The database's clock when the statement runs, in milliseconds. */
   nowMs(): RawBuilder<number>;
 
+  /**
+   * Texts for `where(column, "in", dialect.among(texts))`; one at least. In SQLite they are one parameter, so that the
+   * statement is the same for any number of them and stays prepared; PostgreSQL plans better when it sees them.
+   */
+  among<Text extends string>(texts: readonly Text[]): RawBuilder<Text>;
+
   /** Locks the selected rows until the transaction ends. For `query.$call(dialect.forUpdate)`. */
   readonly forUpdate: RowLock;
   /** As `forUpdate`, but leaves out rows that others hold: for workers that share a queue. */
@@ -97,6 +103,7 @@ export const sqliteDialect: Dialect = {
       sql<StoredAmount>`coalesce(${sql.raw(SQLITE_SUM)}(${column}), ${encodeSqliteAmount(0n)})`,
   },
   nowMs: () => sql<number>`cast(round(unixepoch('subsec') * 1000) as integer)`,
+  among: (texts) => sql`(select value from json_each(${JSON.stringify(texts)}))`,
   forUpdate: (query) => query,
   forUpdateSkipLocked: (query) => query,
   forShare: sql``,
@@ -130,6 +137,7 @@ export const postgresDialect: Dialect = {
     sum: (column) => sql<StoredAmount>`coalesce(sum(${column}), 0)`,
   },
   nowMs: () => sql<number>`(extract(epoch from clock_timestamp()) * 1000)::bigint`,
+  among: (texts) => sql`(${sql.join(texts)})`,
   forUpdate: (query) => query.forUpdate(),
   forUpdateSkipLocked: (query) => query.forUpdate().skipLocked(),
   forShare: sql`for share`,

@@ -39,7 +39,7 @@ export async function enqueuePayments(options: {
   const moved = await transaction
     .updateTable("payments")
     .set({ state: "queued", queued_at: now })
-    .where("token", "in", tokens)
+    .where("token", "in", dialect.among(tokens))
     .where("state", "=", is("reserved"))
     .returning(["token", "id"])
     .execute();
@@ -74,7 +74,7 @@ export async function enqueuePayments(options: {
     .leftJoin("processes", "processes.id", "payments.owner")
     .selectAll("payments")
     .select(isHeld(dialect, 0))
-    .where("token", "in", tokens)
+    .where("token", "in", dialect.among(tokens))
     .execute();
   const payments = new Map(rows.map((row) => [row.token, toHeldPayment(row, dialect).payment]));
   return requests.map(({ token }) => payments.get(token));

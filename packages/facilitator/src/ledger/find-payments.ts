@@ -24,7 +24,7 @@ export async function findPayments(options: {
     .selectAll("payments")
     .select(isHeld(dialect, heartbeatLeaseMs))
     // A nonce is random: alone it finds the payment, and who copied one is told apart below.
-    .where("nonce", "in", [...new Set(ids.map(({ nonce }) => nonce))])
+    .where("nonce", "in", dialect.among([...new Set(ids.map(({ nonce }) => nonce))]))
     .execute();
   return new Map(rows.map((row) => [authorizationKey(row), toHeldPayment(row, dialect)]));
 }

@@ -36,7 +36,7 @@ import {
   type PaymentFilter,
   type PaymentPage,
 } from "./list-payments.ts";
-import { lookUpPayment, type PaymentStanding } from "./look-up-payment.ts";
+import { lookUpPayments, type PaymentStanding } from "./look-up-payments.ts";
 import { type PaymentStats, paymentStats } from "./payment-stats.ts";
 import { beatHeart, forgetProcesses, releaseDead } from "./processes.ts";
 import { type PaymentOutcomes, recordOutcomes } from "./record-outcomes.ts";
@@ -164,6 +164,11 @@ export function createLedger(options: LedgerOptions): Ledger {
     }
   }
 
+  const lookUpOne = gather<ReservationRequest, PaymentStanding>(
+    (requests) =>
+      lookUpPayments({ db, dialect, requests, now: now(), heartbeatLeaseMs, keepAnswersMs }),
+    { mostItems: mostAtOnce },
+  );
   const reserveOne = gather<ReserveRequest, ReserveResult>(
     (requests) =>
       write((transaction) =>
@@ -189,7 +194,7 @@ export function createLedger(options: LedgerOptions): Ledger {
   );
   const deliverOne = gather<string, undefined>(
     async (tokens) => {
-      await write((transaction) => deliverPayments({ transaction, tokens, now: now() }));
+      await write((transaction) => deliverPayments({ transaction, dialect, tokens, now: now() }));
       return tokens.map(() => undefined);
     },
     { mostItems: mostAtOnce },
@@ -204,8 +209,7 @@ export function createLedger(options: LedgerOptions): Ledger {
         paymentId: createSortableId(now()),
         token: randomBytes(24).toString("base64url"),
       }),
-    lookUp: (request) =>
-      lookUpPayment({ db, dialect, request, now: now(), heartbeatLeaseMs, keepAnswersMs }),
+    lookUp: lookUpOne,
     enqueue: enqueueOne,
     release: ({ token, payer, countsAgainstPayer }) =>
       write((transaction) =>
@@ -258,7 +262,9 @@ export function createLedger(options: LedgerOptions): Ledger {
       write(async (transaction) => {
         const changed: string[] = [];
         for (const each of outcomes) {
-          changed.push(...(await recordOutcomes({ transaction, outcomes: each, now: now() })));
+          changed.push(
+            ...(await recordOutcomes({ transaction, dialect, outcomes: each, now: now() })),
+          );
         }
         if (settled) await settleTransaction({ transaction, ...settled });
         return changed;

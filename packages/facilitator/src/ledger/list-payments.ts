@@ -62,7 +62,7 @@ export async function getPayments(options: {
   const rows = await db
     .selectFrom("payments")
     .selectAll()
-    .where("id", "in", [...ids])
+    .where("id", "in", dialect.among(ids))
     .execute();
   return rows.map((row) => toLedgerPayment(row, dialect));
 }

@@ -25,7 +25,7 @@ export async function lockPayers(options: {
   const rows = await transaction
     .selectFrom("payers")
     .selectAll()
-    .where("payer", "in", payers)
+    .where("payer", "in", dialect.among(payers))
     .orderBy("payer")
     .$call(dialect.forUpdate)
     .execute();

@@ -62,7 +62,7 @@ export async function findPromises(options: {
       .selectFrom("payments")
       .select(["network", "asset", "payer", "block_number"])
       .select((select) => dialect.amount.sum(select.ref("value")).as("sum"))
-      .where("payer", "in", payers)
+      .where("payer", "in", dialect.among(payers))
       .where("network", "=", network)
       .where((where) =>
         where.or([

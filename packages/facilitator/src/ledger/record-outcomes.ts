@@ -1,4 +1,5 @@
 import type { SettleErrorReason } from "@coinslot/protocol";
+import type { Dialect } from "@coinslot/storage";
 import type { Transaction } from "kysely";
 import type { Inclusion } from "./ledger-payment.ts";
 import type { LedgerSchema } from "./ledger-schema.ts";
@@ -26,11 +27,12 @@ export interface PaymentOutcomes {
  */
 export async function recordOutcomes(options: {
   transaction: Transaction<LedgerSchema>;
+  dialect: Dialect;
   outcomes: PaymentOutcomes;
   /** Unix milliseconds. */
   now: number;
 }): Promise<string[]> {
-  const { transaction, outcomes, now } = options;
+  const { transaction, dialect, outcomes, now } = options;
   const changed: { id: string }[] = [];
   const { confirmed, failed = [], requeued } = outcomes;
   if (confirmed && confirmed.ids.length > 0) {
@@ -46,7 +48,7 @@ export async function recordOutcomes(options: {
         confirmed_at: now,
         closed_at: null,
       })
-      .where("id", "in", [...confirmed.ids])
+      .where("id", "in", dialect.among(confirmed.ids))
       .where("state", "in", ["queued", "submitted", "failed"])
       .returning("id")
       .execute();
@@ -63,7 +65,7 @@ export async function recordOutcomes(options: {
         block_number: inclusion?.blockNumber ?? null,
         block_hash: inclusion?.blockHash ?? null,
       })
-      .where("id", "in", [...ids])
+      .where("id", "in", dialect.among(ids))
       .where("state", "in", ["queued", "submitted"])
       .returning("id")
       .execute();
@@ -77,7 +79,7 @@ export async function recordOutcomes(options: {
         transaction_id: null,
         ...(requeued.isAlone ? { is_alone: 1 } : {}),
       })
-      .where("id", "in", [...requeued.ids])
+      .where("id", "in", dialect.among(requeued.ids))
       .where("state", "=", is("submitted"))
       .execute();
   }

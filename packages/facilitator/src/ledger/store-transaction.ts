@@ -89,7 +89,7 @@ export async function storeTransaction(
           submitted_at: now,
           carried: set("carried", "+", 1),
         }))
-        .where("id", "in", [...record.paymentIds])
+        .where("id", "in", dialect.among(record.paymentIds))
         .where("state", "=", is("queued"))
         .executeTakeFirst();
       if (numUpdatedRows !== BigInt(record.paymentIds.length)) {
