@@ -27,7 +27,7 @@ export interface ListTransfers {
  *
  * Two indexes, one of senders and one of recipients, each give their first `limit` positions in order; the page is
  * the first `limit` of both. A transfer to oneself is in both, and once in the page. However far the cursor or the
- * time is from the end, no more than that is read. That takes half the disk of a row per address and transfer.
+ * time is from the end, no more than that is read.
  */
 export async function listTransfers(
   database: Database<IndexerSchema>,

@@ -24,7 +24,7 @@ const ADDRESS = /^0x[0-9a-f]{40}$/;
 
 /**
  * Decodes one log of an answer to `eth_getLogs`, or says what is wrong with it. By hand, since it runs for every
- * event of a chain: viem's decoder takes ten times as long. Its test compares the two.
+ * event of a chain. Its test compares it with viem's decoder.
  */
 export function decodeTransferLog(log: unknown): TransferLog | string {
   if (typeof log !== "object" || log === null) return "a log that is no object";
