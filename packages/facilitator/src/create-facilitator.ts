@@ -190,8 +190,10 @@ export function createFacilitator(
     },
 
     async settle(paymentPayload, requirements, settleOptions = {}) {
-      const response = await hooks.aroundSettle({ paymentPayload, requirements }, () =>
-        guarded((running) => running.settle(paymentPayload, requirements, settleOptions)),
+      const response = await hooks.aroundSettle(
+        { paymentPayload, requirements },
+        () => guarded((running) => running.settle(paymentPayload, requirements, settleOptions)),
+        () => guarded((running) => running.isBegun(paymentPayload, requirements)),
       );
       return { ...response, network: caip2Of(response.network) };
     },

@@ -191,6 +191,13 @@ describe("hooks around settle", () => {
     expect(seen).toEqual([]);
   });
 
+  test("are not asked again about a payment that has been begun", async () => {
+    hooks.methods(() => undefined).onBeforeSettle(explode);
+    const isBegun = async () => true;
+    expect(await hooks.aroundSettle(context, answer(settled), isBegun)).toBe(settled);
+    expect(logged).toEqual([]);
+  });
+
   test("that all throw leave a settled payment settled", async () => {
     watch("onAfterSettle", explode);
     watch("onSettleFailure", explode);

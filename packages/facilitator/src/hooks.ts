@@ -64,10 +64,14 @@ export interface Hooks {
     context: HookContext,
     verify: () => Promise<Result>,
   ): Promise<Result | VerifyResponse>;
-  /** Runs `settle` among its hooks. Throws only what `settle` throws. */
+  /**
+   * Runs `settle` among its hooks. Throws only what `settle` and `isBegun` throw. The hooks before it
+   * decide on a payment once: what `isBegun` may be on the chain, and is settled without them.
+   */
   aroundSettle(
     context: HookContext,
     settle: () => Promise<SettleResponse>,
+    isBegun?: () => Promise<boolean>,
   ): Promise<SettleResponse>;
 }
 
@@ -161,17 +165,20 @@ export function createHooks(options: {
       return result;
     },
 
-    async aroundSettle(context, settle) {
-      const refusal = await decide("onBeforeSettle", context);
-      const result = refusal
-        ? {
-            success: false,
-            errorReason: refusal.reason,
-            errorMessage: refusal.message,
-            transaction: "",
-            network: context.requirements.network,
-          }
-        : await orTell(settle, (error) => tellSettleFailure(context, error));
+    async aroundSettle(context, settle, isBegun = async () => false) {
+      const decideAndSettle = async (): Promise<SettleResponse> => {
+        const isDecided = added.onBeforeSettle.length === 0 || (await isBegun());
+        const refusal = isDecided ? undefined : await decide("onBeforeSettle", context);
+        if (refusal === undefined) return settle();
+        return {
+          success: false,
+          errorReason: refusal.reason,
+          errorMessage: refusal.message,
+          transaction: "",
+          network: context.requirements.network,
+        };
+      };
+      const result = await orTell(decideAndSettle, (error) => tellSettleFailure(context, error));
       await tell("onAfterSettle", added.onAfterSettle, { ...context, result });
       if (!result.success) {
         await tellSettleFailure(context, describe(result.errorReason, result.errorMessage));

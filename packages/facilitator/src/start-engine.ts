@@ -154,6 +154,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   return {
     ledger,
     settle: settler.settle,
+    isBegun: settler.isBegun,
     remember: (id, { payerHasCode, gasUsed }) => readings.remember(id, { payerHasCode, gasUsed }),
     canPay,
     async ready() {

@@ -44,6 +44,8 @@ export interface PaymentSettler {
     requirements: AnyPaymentRequirements,
     options: SettleOptions,
   ): Promise<SettleResponse>;
+  /** Whether the payment was given to the queue before, and has not come to nothing. */
+  isBegun(payload: AnyPaymentPayload, requirements: AnyPaymentRequirements): Promise<boolean>;
 }
 
 /** Creates what settles payments by way of the ledger's queue. */
@@ -222,6 +224,14 @@ export function createPaymentSettler(options: SettlePaymentOptions): PaymentSett
   }
 
   return {
+    async isBegun(payload, requirements) {
+      const payment = paymentOf(payload, requirements);
+      if (payment === undefined) return false;
+      const fingerprint = settleFingerprint(payment);
+      const known = await ledger.lookUp({ id: payment.id, fingerprint });
+      return known.payment !== undefined && isBeingSettled(known.payment);
+    },
+
     async settle(payload, requirements, { reservation, idempotencyKey, answer }) {
       if (reservation === undefined) {
         return settleDirectly(payload, requirements, idempotencyKey);
