@@ -11,7 +11,7 @@ import {
 } from "./rpc-envelope.ts";
 import { type EndpointName, RpcEndpointError, RpcResponseError } from "./rpc-errors.ts";
 import { isRateLimit } from "./rpc-methods.ts";
-import type { RpcUrl } from "./rpc-url.ts";
+import { type RpcUrl, shortenBytes } from "./rpc-url.ts";
 
 /** What one server made of one call. */
 export type ChannelOutcome =
@@ -188,7 +188,7 @@ export function createRpcChannel(options: RpcChannelOptions): RpcChannel {
         name,
         method: call.method,
         code: error.code,
-        details: String(redact(error.message)),
+        details: shortenBytes(String(redact(error.message))),
         data: redact(error.data),
       }),
     };

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createRedactor, parseRpcUrls } from "./rpc-url.ts";
+import { createRedactor, parseRpcUrls, shortenBytes } from "./rpc-url.ts";
 
 const key = fc.stringMatching(/^[A-Za-z0-9_-]{8,40}$/);
 
@@ -17,6 +17,14 @@ describe("createRedactor", () => {
         for (const secret of [pathKey, queryKey, password, "rpc.provider.example", "://"])
           expect(text.replaceAll(JSON.stringify(noise).slice(1, -1), "")).not.toContain(secret);
       }),
+    );
+  });
+
+  it("is helped by one that leaves no bytes that are longer than a hash", () => {
+    const hash = `0x${"ab".repeat(32)}`;
+    const raw = `0x02f8${"C0".repeat(200)}`;
+    expect(shortenBytes(`refused ${raw}: ${hash} is known`)).toBe(
+      `refused 0x02f8C0C0…: ${hash} is known`,
     );
   });
 

@@ -53,6 +53,16 @@ function takeApart(url: URL): RpcUrl {
 
 const ANY_URL = /\b[a-z][a-z0-9+.-]*:\/\/[^\s"'<>]+/gi;
 
+const LONG_BYTES = /0x[0-9a-f]{65,}/gi;
+
+/**
+ * Leaves hashes and addresses in words of a node, and no longer bytes: a node that refuses a
+ * transaction may echo it, and the authorizations in it are still good.
+ */
+export function shortenBytes(text: string): string {
+  return text.replace(LONG_BYTES, (bytes) => `${bytes.slice(0, 10)}…`);
+}
+
 /**
  * Removes URLs, and the known parts of ours, from a value that a node sent. Nodes and their proxies
  * like to echo the request's URL in an error, and such texts end up in logs and answers.
