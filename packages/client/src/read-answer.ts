@@ -1,5 +1,6 @@
 import { DecodeError, decodeReceipt, headerName, type SettleResponse } from "@coinslot/protocol";
 import type { PaymentOutcome } from "./payment-outcome.ts";
+import { readErrorCode } from "./read-error-code.ts";
 import { readOffer } from "./read-offer.ts";
 
 /** The answer to a request that carried a payment. */
@@ -15,10 +16,16 @@ export type Answer =
  */
 const openStatuses = new Set([409, 502, 503, 504]);
 
+/** The caller's own key belongs to another payment: asking again changes nothing, and nothing was paid. */
+const keyConflict = "idempotency_key_in_use";
+
 /** Reads what the answer says of the payment. The body can still be read afterwards. */
 export async function readAnswer(response: Response): Promise<Answer> {
   const receipt = readReceipt(response.headers);
   const told = receipt === undefined ? {} : { receipt };
+  if (response.status === 409 && (await readErrorCode(response)) === keyConflict) {
+    return { kind: "final", state: "rejected", ...told, reason: keyConflict };
+  }
   if (openStatuses.has(response.status)) return { kind: "unclear", ...told };
   if (receipt?.success) return { kind: "final", state: "settled", receipt };
   if (response.status !== 402) return { kind: "final", state: "unclear", ...told };

@@ -35,7 +35,8 @@ function unlessUnreadable(read: () => Offer): Offer | undefined {
   }
 }
 
-async function readText(response: Response): Promise<string | undefined> {
+/** The text of a body that is not too large. */
+export async function readText(response: Response): Promise<string | undefined> {
   if (response.body === null) return undefined;
   const decoder = new TextDecoder();
   const reader = response.body.getReader();

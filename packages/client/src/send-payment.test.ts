@@ -62,6 +62,22 @@ describe("after an unclear outcome the same payment is sent again", () => {
     expect(world.states()).toEqual(["booked", "signed", "sent", "sent", "sent", "settled"]);
   });
 
+  it("but not when the caller's key belongs to another payment: that is a refusal", async () => {
+    const onPaid: OnPaid = (_, response) => {
+      response.writeHead(409, { "content-type": "application/json" });
+      response.end(JSON.stringify({ error: "idempotency_key_in_use", message: "Another has it" }));
+      return true;
+    };
+    const seller = keep(await startSeller({ onPaid }));
+    const headers = { "Idempotency-Key": "mine" };
+    const response = await createFetch()(seller.url, { headers });
+    expect(response.status).toBe(409);
+    expect(await response.json()).toMatchObject({ error: "idempotency_key_in_use" });
+    expect(seller.paid).toHaveLength(1);
+    expect(waits).toEqual([]);
+    expect(world.states()).toEqual(["booked", "signed", "sent", "rejected"]);
+  });
+
   it("when the connection breaks before an answer", async () => {
     const onPaid: OnPaid = (_, response, count) => {
       if (count > 1) return false;
