@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { type Devnet, startDevnet } from "@coinslot/devnet";
 import { encodePaymentPayload, headerName } from "@coinslot/protocol";
 import autocannon from "autocannon";
+import { bundleSeller } from "../support/bundle-seller.ts";
 import type { Figure } from "../support/figure.ts";
 import { percentile, timeConcurrently, timeEach } from "../support/measure.ts";
 import { type SellerProcess, startSellerProcess } from "../support/seller.ts";
@@ -16,8 +17,9 @@ export async function http(): Promise<Figure[]> {
   const folder = await mkdtemp(join(tmpdir(), "coinslot-bench-"));
   try {
     await fundPayers(devnet);
-    const ours = await sell(devnet, "ours", folder);
-    const reference = await sell(devnet, "reference", folder);
+    const place = { devnet, folder, program: await bundleSeller(folder) };
+    const ours = await sell(place, "ours");
+    const reference = await sell(place, "reference");
     return [
       {
         scenario: "paid GET, one at a time, p50",
@@ -40,7 +42,7 @@ export async function http(): Promise<Figure[]> {
         ratio: "",
         goal: "< 250 MB",
       },
-      await unpaid(devnet, folder),
+      await unpaid(place),
     ];
   } finally {
     await rm(folder, { recursive: true, force: true });
@@ -48,12 +50,21 @@ export async function http(): Promise<Figure[]> {
   }
 }
 
-async function sell(devnet: Devnet, kind: "ours" | "reference", folder: string) {
-  const seller = await startSeller(devnet, kind, folder);
+/** What all sellers of a run share. */
+interface Place {
+  devnet: Devnet;
+  folder: string;
+  program: string;
+}
+
+async function sell(place: Place, kind: "ours" | "reference") {
+  const seller = await startSeller(place, kind);
   const agent = new Agent({ keepAlive: true, maxSockets: 128 });
   try {
     const atOnce = kind === "ours" ? 4096 : 512;
-    const headers = (await signPayments(devnet, 100 + 256 + atOnce)).map(encodePaymentPayload);
+    const headers = (await signPayments(place.devnet, 100 + 256 + atOnce)).map(
+      encodePaymentPayload,
+    );
     const buy = (header: string) => get({ port: seller.port, agent, header });
     await timeConcurrently(headers.splice(0, 256), 128, buy);
     const p50 = percentile(await timeEach(headers.splice(0, 100), buy), 0.5);
@@ -65,10 +76,10 @@ async function sell(devnet: Devnet, kind: "ours" | "reference", folder: string) 
   }
 }
 
-async function unpaid(devnet: Devnet, folder: string): Promise<Figure> {
+async function unpaid(place: Place): Promise<Figure> {
   const rates = new Map<string, number>();
   for (const kind of ["bare", "ours", "reference", "bare", "ours", "reference"] as const) {
-    const seller = await startSeller(devnet, kind, folder);
+    const seller = await startSeller(place, kind);
     const url = `http://127.0.0.1:${seller.port}/weather`;
     await autocannon({ url, connections: 32, duration: 2 });
     const { requests } = await autocannon({ url, connections: 32, duration: 5 });
@@ -88,12 +99,11 @@ async function unpaid(devnet: Devnet, folder: string): Promise<Figure> {
 }
 
 function startSeller(
-  devnet: Devnet,
+  { devnet, folder, program }: Place,
   kind: "ours" | "reference" | "bare",
-  folder: string,
 ): Promise<SellerProcess> {
   const { relayer, deployer } = devnet.accounts;
-  return startSellerProcess({
+  return startSellerProcess(program, {
     kind,
     rpcUrl: devnet.rpcUrl,
     chainId: devnet.chainId,

@@ -36,9 +36,9 @@ const server = createServer(app).listen(0, "127.0.0.1", () => {
 });
 let peak = 0;
 setInterval(() => {
-  peak = Math.max(peak, process.memoryUsage().rss);
+  peak = Math.max(peak, process.memoryUsage.rss());
 }, 50).unref();
-process.on("message", () => process.send?.({ memory: Math.max(peak, process.memoryUsage().rss) }));
+process.on("message", () => process.send?.({ memory: Math.max(peak, process.memoryUsage.rss()) }));
 process.on("disconnect", () => process.exit());
 
 async function createGate(): Promise<RequestHandler | undefined> {

@@ -1,6 +1,5 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import { fileURLToPath } from "node:url";
 import type { SellerOptions } from "./seller-process.ts";
 
 /** A seller that runs in a process of its own. */
@@ -11,11 +10,18 @@ export interface SellerProcess {
   stop(): Promise<void>;
 }
 
-/** Starts a seller in a process of its own, and waits until it listens. */
-export async function startSellerProcess(options: SellerOptions): Promise<SellerProcess> {
-  const child = fork(fileURLToPath(new URL("./seller-process.ts", import.meta.url)), {
+/**
+ * Starts a seller in a process of its own, and waits until it listens.
+ *
+ * @param program from `bundleSeller`
+ */
+export async function startSellerProcess(
+  program: string,
+  options: SellerOptions,
+): Promise<SellerProcess> {
+  const child = fork(program, {
     env: { ...process.env, SELLER: JSON.stringify(options), NODE_ENV: "production" },
-    execArgv: ["--import", "tsx", "--conditions=source"],
+    execArgv: [],
   });
   const { port } = await answer<{ port: number }>(child);
   return {
