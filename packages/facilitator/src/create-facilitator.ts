@@ -19,7 +19,7 @@ import type { PaymentFilter, PaymentPage } from "./ledger/list-payments.ts";
 import type { PaymentStats } from "./ledger/payment-stats.ts";
 import { checkNetworks } from "./ready/check-networks.ts";
 import { createMetrics } from "./settle/metrics.ts";
-import { outOfGasMoney } from "./settle/settle-payment.ts";
+import { outOfGasMoney, releasedTooOften } from "./settle/settle-payment.ts";
 import { settleResponseOf } from "./settle/settle-response.ts";
 import type { SettlementEvent, SettlementListener } from "./settle/settlement-event.ts";
 import { readSettlementOptions, type SettlementOptions } from "./settlement-options.ts";
@@ -213,7 +213,10 @@ export function createFacilitator(
         ledger.release({
           token: reservation.token,
           payer: reservation.id.payer,
-          countsAgainstPayer: cause === "handler_failed" || cause === "disconnected",
+          countsAgainstPayer:
+            cause === "refused"
+              ? "if_failed"
+              : cause === "handler_failed" || cause === "disconnected",
         }),
       ),
 
@@ -274,11 +277,7 @@ export function createFacilitator(
           message: "The payer's balance is promised to its other payments.",
         };
       case "released_too_often":
-        return {
-          state: "refused",
-          reason: "unexpected_verify_error",
-          message: "Too many requests of this payer ended without a payment; try again later.",
-        };
+        throw releasedTooOften();
     }
   }
 

@@ -58,7 +58,7 @@ export type Reserved =
    */
   | { state: "resumed"; reservation: Reservation; answer?: SealedAnswer | undefined }
   | Exclude<LookUp, { state: "free" } | { state: "resumable" }>
-  /** What the payer holds is promised to other payments, or the payer has been released too often. */
+  /** What the payer holds is promised to other payments. */
   | { state: "refused"; reason: InvalidReason; message?: string | undefined };
 
 /** Why a reservation ends without a delivered answer. */

@@ -126,6 +126,38 @@ describe.each(engines)("the ledger on %s", (engine) => {
     expect(results.filter(({ outcome }) => outcome === "in_use")).toHaveLength(9);
   });
 
+  it("counts a run as free whose payment failed on the chain, and not one that is pending", async () => {
+    const ledger = await join("one");
+    for (const [run, fails] of [false, true, true, true].entries()) {
+      const nonce = hash(100 + run);
+      const request = wish({ order, id: { ...wish().id, nonce } });
+      const reserved = await ledger.reserve(request);
+      if (reserved.outcome !== "reserved") throw new Error(reserved.outcome);
+      const { paymentId, token } = reserved;
+      const reason = "invalid_exact_evm_transaction_failed";
+      if (fails) await ledger.recordOutcomes([{ failed: [{ ids: [paymentId], reason }] }]);
+      const { payer } = request.id;
+      await ledger.release({ token, payer, countsAgainstPayer: "if_failed" });
+      // Once only: its token is gone.
+      await ledger.release({ token, payer, countsAgainstPayer: "if_failed" });
+    }
+    const other = wish({ id: { ...wish().id, nonce: hash(200) } });
+    expect(await ledger.reserve(other)).toEqual({ outcome: "released_too_often" });
+  });
+
+  it("forgets that an answer went out when its payment is reserved again", async () => {
+    const ledger = await join("one");
+    const request = wish({ order });
+    const first = await ledger.reserve(request);
+    if (first.outcome !== "reserved") throw new Error(first.outcome);
+    await ledger.deliver(first.token);
+    const reason = "invalid_exact_evm_transaction_failed";
+    await ledger.recordOutcomes([{ failed: [{ ids: [first.paymentId], reason }] }]);
+    const again = await ledger.reserve(request);
+    expect(again.outcome).toBe("reserved");
+    expect((await ledger.get([first.paymentId]))[0]?.deliveredAt).toBeUndefined();
+  });
+
   it("keeps a nonce of another payer, asset or network apart", async () => {
     const ledger = await join("one");
     const { id } = wish();

@@ -81,7 +81,11 @@ export interface Ledger {
   reserve(wish: ReserveWish): Promise<ReserveResult>;
   lookUp(request: ReservationRequest): Promise<PaymentStanding>;
   enqueue(request: EnqueueRequest): Promise<EnqueueResult>;
-  release(options: { token: string; payer: Address; countsAgainstPayer: boolean }): Promise<void>;
+  release(options: {
+    token: string;
+    payer: Address;
+    countsAgainstPayer: boolean | "if_failed";
+  }): Promise<void>;
   deliver(token: string): Promise<void>;
 
   /** The oldest queued payments of a network. */

@@ -15,8 +15,11 @@ export async function releasePayment(options: {
   dialect: Dialect;
   token: string;
   payer: Address;
-  /** Whether it counts against the payer: the seller has worked for nothing. */
-  countsAgainstPayer: boolean;
+  /**
+   * Whether it counts against the payer: the seller has worked for nothing. `if_failed`: only where
+   * the payment came to nothing on the chain, its balance gone or its authorization cancelled.
+   */
+  countsAgainstPayer: boolean | "if_failed";
   /** Unix milliseconds. */
   now: number;
   releaseWindowMs: number;
@@ -30,13 +33,17 @@ export async function releasePayment(options: {
     .where("token", "=", token)
     .where("state", "=", is("reserved"))
     .executeTakeFirst();
+  let isFreeRun = numUpdatedRows > 0n && countsAgainstPayer === true;
   if (numUpdatedRows === 0n) {
-    await transaction
+    const ended = await transaction
       .updateTable("payments")
       .set({ token: null, owner: null })
       .where("token", "=", token)
-      .execute();
-  } else if (countsAgainstPayer && releases !== undefined) {
+      .returning("state")
+      .executeTakeFirst();
+    isFreeRun = countsAgainstPayer === "if_failed" && ended?.state === "failed";
+  }
+  if (isFreeRun && releases !== undefined) {
     const isSameWindow = now - releases.window_started_at < releaseWindowMs;
     await transaction
       .updateTable("payers")

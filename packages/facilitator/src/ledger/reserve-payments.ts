@@ -184,6 +184,7 @@ export async function reservePayments(options: ReserveOptions): Promise<ReserveR
         transaction_hash: null,
         reason: null,
         submitted_at: null,
+        delivered_at: null,
         closed_at: null,
       })
       .where("id", "=", payment.id)

@@ -141,12 +141,7 @@ export function createPaymentSettler(options: SettlePaymentOptions): PaymentSett
           network,
         });
       case "released_too_often":
-        return refusedResponse({
-          reason: "unexpected_settle_error",
-          message: "Too many requests of this payer ended without a payment; try again later.",
-          payer: payment.id.payer,
-          network,
-        });
+        throw releasedTooOften();
     }
   }
 
@@ -306,6 +301,14 @@ export function outOfGasMoney(network: Network): FacilitatorError {
   return new FacilitatorError(`No more payments can be settled on ${network} at the moment`, {
     kind: "unavailable",
   });
+}
+
+/** What a payer is told that has let handlers run for nothing: its payment is not invalid, it must wait. */
+export function releasedTooOften(): FacilitatorError {
+  return new FacilitatorError(
+    "Too many requests of this payer ended without a payment; try again later",
+    { kind: "unavailable" },
+  );
 }
 
 /** Whether somebody settles it, or has settled it: otherwise the same payment may be tried again. */
