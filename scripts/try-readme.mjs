@@ -5,7 +5,6 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 
 const run = promisify(execFile);
-const timeout = AbortSignal.timeout(120_000);
 
 /**
  * Installs the tarballs into an empty folder, types the README's two files into it, and runs them
@@ -23,9 +22,11 @@ export async function tryReadme({ folder, tarballs }) {
   }
   await run("npm", ["install", "--no-audit", "--no-fund", "express", ...tarballs], { cwd: folder });
 
-  const devnet = start("node", [
-    ...["--import", "tsx", "--conditions=source", "packages/devnet/src/main.ts"],
-  ]);
+  const timeout = AbortSignal.timeout(60_000);
+  const devnet = start("node", {
+    args: ["--import", "tsx", "--conditions=source", "packages/devnet/src/main.ts"],
+    timeout,
+  });
   try {
     const printed = await devnet.prints(/Ctrl-C/);
     const privateKeyOf = (who) =>
@@ -37,7 +38,7 @@ export async function tryReadme({ folder, tarballs }) {
       BUYER_KEY: privateKeyOf("buyer"),
     };
     const options = { cwd: folder, env: { ...process.env, ...environment } };
-    const seller = start("node", ["seller.mjs"], options);
+    const seller = start("node", { ...options, args: ["seller.mjs"], timeout });
     try {
       await seller.prints(/costs/);
       const { stdout } = await run("node", ["buyer.mjs"], { ...options, signal: timeout });
@@ -60,7 +61,7 @@ function codeBlock(file) {
   return block.slice("js\n".length);
 }
 
-function start(program, args, options = {}) {
+function start(program, { args, timeout, ...options }) {
   const child = spawn(program, args, { ...options, stdio: ["ignore", "pipe", "pipe"] });
   let output = "";
   const exited = new Promise((resolve) => child.once("exit", resolve));
