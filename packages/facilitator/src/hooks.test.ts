@@ -140,7 +140,7 @@ describe("hooks around verify", () => {
   test("refuse the payment by throwing, without telling the buyer what broke", async () => {
     hooks.methods(() => undefined).onBeforeVerify(explode);
     const result = await hooks.aroundVerify(context, answer(valid));
-    expect(result).toMatchObject({ isValid: false, invalidReason: "unexpected_verify_error" });
+    expect(result).toMatchObject({ isValid: false, invalidReason: "payment_refused" });
     expect(JSON.stringify(result)).not.toContain("hook broke");
     expect(seen).toEqual([]);
     expect(logged).toMatchObject([{ hook: "onBeforeVerify", err: { message: "hook broke" } }]);
@@ -186,7 +186,7 @@ describe("hooks around settle", () => {
     refuse = explode;
     expect(await hooks.aroundSettle(context, answer(settled))).toMatchObject({
       success: false,
-      errorReason: "unexpected_settle_error",
+      errorReason: "payment_refused",
     });
     expect(seen).toEqual([]);
   });

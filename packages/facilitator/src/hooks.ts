@@ -112,9 +112,10 @@ export function createHooks(options: {
         }
       } catch (err) {
         logger.error({ err, hook: name }, "a hook threw: the payment is refused");
-        const reason =
-          name === "onBeforeVerify" ? "unexpected_verify_error" : "unexpected_settle_error";
-        return { reason, message: "The seller's own rule could not be applied." };
+        return {
+          reason: "payment_refused",
+          message: "The seller's own rule could not be applied.",
+        };
       }
     }
     return undefined;

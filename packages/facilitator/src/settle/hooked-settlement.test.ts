@@ -29,8 +29,8 @@ function explode(): never {
 
 describe("a hook that decides", () => {
   it.each([
-    ["throws", explode, "unexpected_settle_error"],
-    ["rejects", () => Promise.reject(new Error("the hook broke")), "unexpected_settle_error"],
+    ["throws", explode, "payment_refused"],
+    ["rejects", () => Promise.reject(new Error("the hook broke")), "payment_refused"],
     ["aborts", () => ({ abort: true as const, reason: "closed" }), "closed"],
   ])(
     "and %s before settling: nothing is queued or sent, and the same payment is good later",
@@ -55,7 +55,7 @@ describe("a hook that decides", () => {
   );
 
   it.each([
-    ["throws", explode, "unexpected_verify_error"],
+    ["throws", explode, "payment_refused"],
     ["aborts", () => ({ abort: true as const, reason: "blocked" }), "blocked"],
   ])(
     "and %s before verifying: the payment is invalid, in words that tell no secrets",
@@ -98,7 +98,7 @@ describe("a hook that decides", () => {
     if (first.state !== "reserved") throw new Error(first.state);
     const { reservation } = first;
     const refused = await facilitator.settle(paymentPayload, paymentRequirements, { reservation });
-    expect(refused).toMatchObject({ success: false, errorReason: "unexpected_settle_error" });
+    expect(refused).toMatchObject({ success: false, errorReason: "payment_refused" });
     await facilitator.release(reservation, "refused");
     isOpen = true;
     const second = await facilitator.reserve(request);
