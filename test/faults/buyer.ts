@@ -25,7 +25,7 @@ export interface Bought {
   wasRobbed: boolean;
 }
 
-const errorSchema = z.object({ error: z.string() });
+const errorSchema = z.object({ error: z.string(), transaction: z.string().default("") });
 /** How long a buyer waits for an answer. */
 const patienceMs = 20_000;
 
@@ -105,18 +105,21 @@ async function request(options: {
     const transaction = receipt === null ? "" : decodeReceipt(receipt).transaction;
     return { kind: "served", transaction, content: body };
   }
-  const error = errorOf(body);
+  const { error, transaction } = errorOf(body);
   if (response.status === 402) return { kind: "refused", reason: error };
   return {
     kind: "again",
     why: `${response.status} ${error}`,
     afterMs: 1000 * Number(response.headers.get("retry-after") ?? 0.2),
-    mayHaveRun: mayRunAgain(error, purchase),
+    mayHaveRun: mayRunAgain({ error, isSent: transaction !== "" }, purchase),
   };
 }
 
 /** Whether the handler may have run for this answer, and has to run once more for the next. */
-function mayRunAgain(error: string, { hasKey, path }: Purchase): boolean {
+function mayRunAgain(
+  { error, isSent }: { error: string; isSent: boolean },
+  { hasKey, path }: Purchase,
+): boolean {
   switch (error) {
     // Another request runs, or none did.
     case "payment_in_use":
@@ -124,17 +127,18 @@ function mayRunAgain(error: string, { hasKey, path }: Purchase): boolean {
     case "facilitator_unavailable":
       return false;
     case "settlement_pending":
-      return !hasKey || path.startsWith("/upfront");
+      // With a key the answer is kept before anything is sent to the chain.
+      return !(isSent && hasKey) || path.startsWith("/upfront");
     default:
       return true;
   }
 }
 
-function errorOf(body: string): string {
+function errorOf(body: string): z.infer<typeof errorSchema> {
   try {
-    return errorSchema.parse(JSON.parse(body)).error;
+    return errorSchema.parse(JSON.parse(body));
   } catch {
-    return body.slice(0, 80);
+    return { error: body.slice(0, 80), transaction: "" };
   }
 }
 

@@ -8,7 +8,7 @@ import { type LiveChain, startLiveChain } from "./live-chain.ts";
 import { startLoad } from "./load.ts";
 import { findViolations } from "./oracle.ts";
 import { planPurchases } from "./purchase.ts";
-import { finalBlocks, fundPayers, openScene } from "./scene.ts";
+import { fundPayers, openScene } from "./scene.ts";
 import { createRandom } from "./seeded-random.ts";
 import { type SellerFleet, startSellerFleet } from "./seller-fleet.ts";
 import type { ListedPayment } from "./worker-messages.ts";
@@ -107,6 +107,7 @@ export async function runFaults(options: FaultRunOptions): Promise<FaultReport> 
     await load.begun(payments);
 
     proxy.setFaulty(false);
+    chain.calm();
     const faultsEndedAt = performance.now();
     const losingHope = setTimeout(() => hopeless.abort(), calmLimitMs);
     const bought = await load.done;
@@ -114,9 +115,8 @@ export async function runFaults(options: FaultRunOptions): Promise<FaultReport> 
     const witness = await sellers.anyone();
     await awaitRest(witness);
     const calmSeconds = (performance.now() - faultsEndedAt) / 1000;
-    await chain.stop();
-    await devnet.mine(finalBlocks);
     const ledger = await awaitFinality(witness);
+    await chain.stop();
     const runs = await scene.handlerRuns();
     const violations = findViolations({
       chain: await readChain(devnet),

@@ -6,7 +6,7 @@ import { awaitRest } from "./ledger-at-rest.ts";
 import { type LiveChain, startLiveChain } from "./live-chain.ts";
 import { findViolations } from "./oracle.ts";
 import { type Purchase, planPurchases } from "./purchase.ts";
-import { finalBlocks, fundPayers, openScene, type Scene } from "./scene.ts";
+import { fundPayers, openScene, type Scene } from "./scene.ts";
 import { createRandom } from "./seeded-random.ts";
 import { type KillPoint, killPoints } from "./worker-messages.ts";
 import { startWorker, type WorkerProcess } from "./worker-process.ts";
@@ -70,7 +70,6 @@ describe.each(["sqlite", "postgres"] as const)("a seller on %s", (engine) => {
       await restarted;
 
       const ledger = await awaitRest(seller);
-      await scene.devnet.mine(finalBlocks);
       const runs = await scene.handlerRuns();
       const evidence = {
         chain: await readChain(scene.devnet),

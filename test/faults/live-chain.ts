@@ -13,7 +13,9 @@ export interface LiveChain {
    * Replaces the last blocks, as soon as the lowest of them has transactions; some of those are lost.
    */
   reorganise(): void;
-  /** How often that has happened. */
+  /** Forgets a reorganisation that has not begun. */
+  calm(): void;
+  /** How often the chain has been reorganised. */
   reorganisations(): number;
   /** Hashes of all transactions that stood in a block which a reorganisation replaced. */
   readonly replaced: ReadonlySet<Hex>;
@@ -132,6 +134,9 @@ export function startLiveChain(options: { devnet: Devnet; random: Random }): Liv
     replaced,
     reorganise() {
       wishedDepth = random.between(1, deepest);
+    },
+    calm() {
+      wishedDepth = undefined;
     },
     reorganisations: () => reorganisations,
     async interfere(purchase) {

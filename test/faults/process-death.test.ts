@@ -5,8 +5,8 @@ import { awaitFinality, awaitRest } from "./ledger-at-rest.ts";
 import { type LiveChain, startLiveChain } from "./live-chain.ts";
 import { startLoad } from "./load.ts";
 import { findViolations } from "./oracle.ts";
-import { type Purchase, planPurchases } from "./purchase.ts";
-import { finalBlocks, fundPayers, openScene, type Scene } from "./scene.ts";
+import { planPurchases } from "./purchase.ts";
+import { fundPayers, openScene, type Scene } from "./scene.ts";
 import { createRandom } from "./seeded-random.ts";
 import { startWorker, type WorkerProcess } from "./worker-process.ts";
 
@@ -74,11 +74,11 @@ test("four processes under load survive the death of the one that settles for al
   const [witness] = survivors;
   if (witness === undefined) throw new Error("Nobody is left.");
   await awaitRest(witness);
+  const ledger = await awaitFinality(witness);
   await chain.stop();
-  await devnet.mine(finalBlocks);
   const violations = findViolations({
     chain: await readChain(devnet),
-    ledger: await awaitFinality(witness),
+    ledger,
     bought,
     runs: await scene.handlerRuns(),
     replaced: chain.replaced,

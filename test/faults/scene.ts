@@ -23,7 +23,7 @@ export interface Scene {
 }
 
 /** More blocks than the network needs to call a payment final. */
-export const finalBlocks = 12;
+const finalBlocks = 12;
 
 /** Sets the scene. The ledger is a SQLite file unless the URL of another is given. */
 export async function openScene(options: {
