@@ -1,5 +1,6 @@
 // Looks at the packages as those who install them will: asks publint and attw about each tarball,
 // then installs all of them into an empty folder and lets the README's seller sell to its buyer.
+//   node scripts/check-packages.mjs [--built]      the packages are built first unless they are
 import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -12,7 +13,8 @@ const run = promisify(execFile);
 const folder = mkdtempSync(join(tmpdir(), "coinslot-packages-"));
 let isWell = true;
 try {
-  const tarballs = packPackages(join(folder, "packed"));
+  const isBuilt = process.argv.includes("--built");
+  const tarballs = packPackages(join(folder, "packed"), { isBuilt });
   for (const tarball of tarballs) {
     const complaints = await Promise.all([
       complaintOf("publint", [tarball, "--strict"]),

@@ -9,14 +9,19 @@ import { fileURLToPath } from "node:url";
  * Packs every public package.
  *
  * @param {string} folder where the tarballs go; what is in it is removed first
+ * @param {{ isBuilt?: boolean }} options whether they are built already
  * @returns {string[]} the tarballs' paths
  */
-export function packPackages(folder) {
+export function packPackages(folder, { isBuilt = false } = {}) {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   const { packageManager } = JSON.parse(readFileSync("package.json", "utf8"));
   const pnpm = ["exec", "--yes", packageManager.split("+")[0], "--"];
-  execFileSync(join("node_modules", ".bin", "tsdown"), { stdio: ["ignore", "ignore", "inherit"] });
+  if (!isBuilt) {
+    execFileSync(join("node_modules", ".bin", "tsdown"), {
+      stdio: ["ignore", "ignore", "inherit"],
+    });
+  }
   const filters = readdirSync("packages")
     .map((name) => JSON.parse(readFileSync(join("packages", name, "package.json"), "utf8")))
     .filter((manifest) => manifest.private !== true)

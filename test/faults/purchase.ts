@@ -54,10 +54,7 @@ const payersOfTheHonest = 40;
 const interferences = ["submitted", "cancelled", "drained"] as const;
 
 /** What the seller asks for. */
-export function requirementsOf(
-  devnet: Devnet,
-  flow: "authorization" | "upfront",
-): PaymentRequirements {
+function requirementsOf(devnet: Devnet, flow: "authorization" | "upfront"): PaymentRequirements {
   const extra = { ...tokenDomain, decimals: 6 };
   return {
     scheme: "exact",
