@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { createRpcPool, systemClock } from "@coinslot/chain";
+import { createRpcPool } from "@coinslot/chain";
 import {
   type Caip2,
   caip2Of,
@@ -64,13 +64,13 @@ export function createFacilitator(
 ): CoinslotFacilitator {
   const configuration = readFacilitatorOptions(options);
   const settings = readSettlementOptions(options);
-  const { logger, now } = configuration;
+  const { logger, clock, now } = configuration;
   const hooks = createHooks({ logger, hooks: configuration.hooks });
   const metrics = createMetrics();
   const listeners = new Set<SettlementListener>();
   const chains = configuration.networks.map((network) => {
     const { chainId, rpcUrls } = network;
-    const pool = createRpcPool({ chainId, rpcUrls });
+    const pool = createRpcPool({ chainId, rpcUrls, clock });
     const simulator = createSimulator({ rpc: pool, callGas: network.callGas, now });
     return { configuration: network, pool, simulator };
   });
@@ -107,7 +107,7 @@ export function createFacilitator(
       metrics,
       logger,
       now,
-      clock: systemClock,
+      clock,
       emit,
     });
     return engine;

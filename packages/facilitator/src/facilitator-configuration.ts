@@ -1,4 +1,4 @@
-import { getChainPreset } from "@coinslot/chain";
+import { type Clock, getChainPreset, systemClock } from "@coinslot/chain";
 import {
   type Address,
   type Asset,
@@ -48,6 +48,7 @@ export interface FacilitatorConfiguration {
   ledger: string;
   logger: Logger;
   hooks: Partial<HookSet>;
+  clock: Clock;
   now: () => number;
 }
 
@@ -61,7 +62,8 @@ const ledgerUrl = /^(?:sqlite:.+|postgres(?:ql)?:\/\/.+)$/;
  * @throws ConfigurationError with all problems. None repeats a URL or a secret.
  */
 export function readFacilitatorOptions(options: FacilitatorOptions): FacilitatorConfiguration {
-  const { ledger = "", logger = silentLogger, hooks = {}, now = Date.now } = options;
+  const { ledger = "", logger = silentLogger, hooks = {} } = options;
+  const { clock = systemClock, now = Date.now } = options;
   const { networks: entries = [] } = options;
   const problems: string[] = [];
   const networks = entries.flatMap((entry, index) => {
@@ -80,7 +82,7 @@ export function readFacilitatorOptions(options: FacilitatorOptions): Facilitator
   if (problems.length > 0 || first === undefined) {
     throw new ConfigurationError("The facilitator", problems);
   }
-  return { networks: [first, ...others], ledger, logger, hooks, now };
+  return { networks: [first, ...others], ledger, logger, hooks, clock, now };
 }
 
 function readNetwork(

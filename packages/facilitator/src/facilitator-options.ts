@@ -1,3 +1,4 @@
+import type { Clock } from "@coinslot/chain";
 import type { Address, Asset, Network } from "@coinslot/protocol";
 import type { HookSet } from "./hooks.ts";
 import type { Logger } from "./logger.ts";
@@ -56,6 +57,8 @@ export interface FacilitatorOptions {
   logger?: Logger | undefined;
   /** Hooks to begin with; more can be added by the methods of the same names. */
   hooks?: Partial<HookSet> | undefined;
-  /** Unix milliseconds. Default `Date.now`. */
+  /** Timers, and the steady time they go by, for waiting and retrying. Default: this process's. */
+  clock?: Clock | undefined;
+  /** Unix milliseconds, against which payments are held. Default `Date.now`. */
   now?: (() => number) | undefined;
 }

@@ -186,7 +186,7 @@ async function describeNetwork(
   const { hasMulticall3, settings, clock } = options;
   const { network, chainId, fees, callGas, serveAfter, finalAfter } = configuration;
   const preset = getChainPreset(chainId);
-  const watcher = createBlockWatcher({ pool });
+  const watcher = createBlockWatcher({ pool, clock });
   await watcher.refresh();
   const latest = { method: "eth_getBlockByNumber", params: ["latest", false] };
   const { gasLimit } = blockSchema.parse(await pool.request(latest));
