@@ -222,6 +222,7 @@ describe.each(engines)("RPC faults, on $engine", ({ engine, createUrl }) => {
 
   it("stores nothing of logs that are corrupt", async () => {
     const random = randomOf(`corrupt logs on ${engine}`);
+    let corrupted = 0;
     const devnet = await startUsedChain(40);
     const proxy = await startFaultProxy(devnet.rpcUrl);
     proxy.set(
@@ -230,11 +231,15 @@ describe.each(engines)("RPC faults, on $engine", ({ engine, createUrl }) => {
         const victim = logs[random.between(0, Math.max(0, logs.length - 1))];
         if (victim === undefined || random.chance(0.6)) return answer;
         const rest = logs.filter((log) => log !== victim);
+        corrupted += 1;
         return { ...answer, result: [...rest, ...random.pick(corruptions)(victim)] };
       }),
     );
     const indexer = await startIndexer({ rpcUrls: [proxy.url], database: await createUrl() });
     for (let step = 0; step < 15 * effort; step++) await stepRandomly(devnet, random);
+    await expect.poll(() => corrupted, { timeout: 60_000, interval: 20 }).toBeGreaterThan(5);
+    // What was stored meanwhile is right, or it would still be wrong now.
+    proxy.set(honest);
     await expectExact(indexer, devnet, usdtOf(devnet));
   }, 120_000);
 });

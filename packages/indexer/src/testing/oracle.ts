@@ -81,7 +81,7 @@ export async function expectExact(
   indexer: Indexer,
   devnet: Devnet,
   watched: Watched,
-  { fromBlock = 0n, timeoutMs = 20_000 } = {},
+  { fromBlock = 0n, timeoutMs = 60_000 } = {},
 ): Promise<void> {
   await expect
     .poll(
