@@ -5,12 +5,14 @@ import type { TransferPlan } from "./plan-transfer.ts";
 /**
  * Holds a plan against what the account has, and against what it may cost at most.
  *
+ * @param feeSpent what this transfer has cost already: the gas of its approvals, in the native coin
  * @throws BridgeError `insufficient_balance`, `bridge_fee_above_maximum`, `total_fee_above_maximum`,
  * `insufficient_native_balance`
  */
 export function checkAffordable(
   { bridgeMaxFee, maxTotalFee }: Pick<BridgeContext, "bridgeMaxFee" | "maxTotalFee">,
   plan: TransferPlan,
+  feeSpent: bigint,
 ): void {
   const { fee, bridgeFee, amountSent, tokenBalance, nativeBalance, amountInNative } = plan;
   if (tokenBalance < amountSent) {
@@ -22,8 +24,8 @@ export function checkAffordable(
     throw new BridgeError("bridge_fee_above_maximum", text);
   }
   const total = fee + bridgeFee;
-  if (maxTotalFee !== undefined && total > maxTotalFee) {
-    const text = `Gas and LayerZero's fee, ${total} together, are above maxTotalFee, ${maxTotalFee}`;
+  if (maxTotalFee !== undefined && feeSpent + total > maxTotalFee) {
+    const text = `Gas and LayerZero's fee, ${feeSpent + total} together, are above maxTotalFee, ${maxTotalFee}`;
     throw new BridgeError("total_fee_above_maximum", text);
   }
   if (nativeBalance < total + amountInNative) {

@@ -293,6 +293,24 @@ describe("a transfer is refused before anything is sent", () => {
     expect(await allowance()).toBe(5_000_000n);
   });
 
+  it("when the send would fit below maxTotalFee, and the gas of the approval has used it up", async () => {
+    const { ethereum, layerZero, request, createBridge, countSent } = world();
+    const maxTotalFee = nativeFee * 100n;
+    const bridge = createBridge({ bridgeMaxFee: maxTotalFee, maxTotalFee });
+    const transfer = bridge.bridge(request, {
+      async onProgress({ state }) {
+        if (state !== "approved") return;
+        const { fee } = await bridge.quoteBridge(request);
+        // Blocks that are nearly empty make gas no dearer, so the send alone stays below.
+        await layerZero.setNativeFee(ethereum, maxTotalFee - fee);
+        const after = await bridge.quoteBridge(request);
+        expect(after.fee + after.bridgeFee).toBeLessThanOrEqual(maxTotalFee);
+      },
+    });
+    await expectBridgeError(transfer, "total_fee_above_maximum");
+    expect(await countSent()).toBe(1);
+  });
+
   it.each([0n, nativeFee - 1n, nativeFee + 1n])(
     "when the account has %s for gas and fee",
     async (value) => {

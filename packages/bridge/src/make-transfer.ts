@@ -54,12 +54,12 @@ export async function makeTransfer(
   }
   const source = await findSourceChain(context, checked.target);
   const { client, chain } = source;
+  let feeSpent = 0n;
   const makePlan = async () => {
     const plan = await planTransfer({ client, source: chain, owner, request: checked });
-    checkAffordable(context, plan);
+    checkAffordable(context, plan, feeSpent);
     return plan;
   };
-  let feeSpent = 0n;
   const run = async (step: Step, gas: bigint, state: "approving" | "sending") => {
     const receipt = await sendStep(context, {
       connection: source,
