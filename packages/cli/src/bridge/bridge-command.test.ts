@@ -46,9 +46,15 @@ function oftOf(key: string): Address {
 /** Runs the command in this process, and says what it printed and how it ended. */
 async function coinslot(
   args: readonly string[],
-  change: { env?: Record<string, string>; answer?: boolean } = {},
+  change: {
+    env?: Record<string, string>;
+    answer?: boolean;
+    /** Interrupts the command as soon as it has said this. */
+    interruptAt?: string;
+  } = {},
 ) {
-  const { env = {}, answer } = change;
+  const { env = {}, answer, interruptAt } = change;
+  const interrupted = new AbortController();
   const printed = { out: "", err: "" };
   const code = await runCli(["bridge", ...args], {
     out: (text) => {
@@ -56,11 +62,12 @@ async function coinslot(
     },
     err: (text) => {
       printed.err += `${text}\n`;
+      if (interruptAt !== undefined && text.includes(interruptAt)) interrupted.abort();
     },
     confirm: answer === undefined ? undefined : async () => answer,
     isColourful: false,
     env,
-    signal: new AbortController().signal,
+    signal: interrupted.signal,
   });
   return { code, ...printed };
 }
@@ -132,6 +139,20 @@ describe("coinslot bridge send", () => {
     expect(await ethereum.client.getTransactionCount({ address })).toBe(0);
   });
 
+  it.each([
+    { interruptAt: "through", transactions: 0 },
+    { interruptAt: "approving", transactions: 1 },
+  ])("sends no token once it is interrupted at $interruptAt", async (where) => {
+    const { address } = ethereum.accounts.buyer;
+    const { interruptAt, transactions } = where;
+    const before = await ethereum.client.getTransactionCount({ address });
+    const args = ["send", ...transfer(...maxFee, "--yes")];
+    const { code } = await coinslot(args, { env: wallet(), interruptAt });
+    expect(code).toBe(exitCode.interrupted);
+    expect(await ethereum.client.getTransactionCount({ address })).toBe(before + transactions);
+    expect(await balanceOf(ethereum, usdt, address)).toBe(100_000_000n);
+  });
+
   it("sends from a key in a file, and track sees it arrive from anywhere", async () => {
     const folder = await mkdtemp(join(tmpdir(), "coinslot-cli-"));
     try {
@@ -143,7 +164,7 @@ describe("coinslot bridge send", () => {
       const sent = await coinslot(args, { env, answer: true });
       expect(sent.code).toBe(exitCode.done);
       const hash = sent.out.trim();
-      expect(sent.err).toContain(`coinslot bridge track ${hash}`);
+      expect(sent.err).toContain(`coinslot bridge track ${hash} --to plasma`);
       expect(sent.err).not.toContain(ethereum.accounts.buyer.privateKey);
 
       const where = ["--rpc-url", ethereum.rpcUrl, "--to", "plasma"];

@@ -1,4 +1,4 @@
-import { createBridge } from "@coinslot/bridge";
+import { createBridge, type TransferProgress } from "@coinslot/bridge";
 import { Command } from "commander";
 import { UsageError } from "../exit-code.ts";
 import { readWallet } from "../read-secret.ts";
@@ -50,13 +50,20 @@ export function sendCommand(terminal: Terminal): Command {
       const quote = await bridge.quoteBridge(request);
       terminal.err(formatFacts(terminal, { ...factsOf(quote, targetChain), to: recipient }));
       if (!options.yes) await ask(terminal);
-      const onProgress = tellProgress(terminal);
+      const { signal } = terminal;
+      const tell = tellProgress(terminal);
+      const onProgress = (progress: TransferProgress) => {
+        // Nothing is sent any more once somebody wants to stop; what is sent already is told to its end.
+        if (isBeforeSending(progress)) signal.throwIfAborted();
+        tell(progress);
+      };
+      signal.throwIfAborted();
       const sent = await bridge.bridge(request, { onProgress });
       if (targetRpcUrl === undefined) {
-        terminal.err(`It is on its way. To see it arrive: coinslot bridge track ${sent.hash}`);
+        const how = `coinslot bridge track ${sent.hash} --to ${targetChain}`;
+        terminal.err(`It is on its way. To see it arrive, with both RPC URLs: ${how}`);
         return terminal.out(json ? formatJson(sent) : sent.hash);
       }
-      const { signal } = terminal;
       const { hash } = sent;
       const delivered = await bridge.track({ hash, oftContractAddress, onProgress, signal });
       terminal.out(json ? formatJson({ ...sent, delivered }) : delivered.targetHash);
@@ -64,6 +71,11 @@ export function sendCommand(terminal: Terminal): Command {
       bridge.close();
     }
   });
+}
+
+/** Whether what is told comes before a transaction is handed to a node. */
+function isBeforeSending({ state }: TransferProgress): boolean {
+  return state === "approving" || state === "approved" || state === "sending";
 }
 
 async function ask(terminal: Terminal): Promise<void> {
