@@ -1,10 +1,10 @@
-import type { Hash, Hex, TransactionReceipt } from "viem";
+import type { Address, Hash, Hex, TransactionReceipt } from "viem";
 import { BridgeError } from "./bridge-error.ts";
 import type { BridgeContext } from "./bridge-options.ts";
 import { type BridgeRequest, checkRequest } from "./bridge-request.ts";
 import { checkAffordable } from "./check-affordable.ts";
 import { estimateGas, type Step } from "./estimate-gas.ts";
-import { findSent } from "./find-sent.ts";
+import { findSent, type SentTransfer } from "./find-sent.ts";
 import { planTransfer } from "./plan-transfer.ts";
 import { sendStep } from "./send-step.ts";
 import { findSourceChain } from "./source-chain.ts";
@@ -90,10 +90,22 @@ export async function makeTransfer(
     throw new BridgeError("rpc_unavailable", text);
   }
   const receipt = await run(plan.send, plan.sendGas, "sending");
-  const { guid, amountSent, amountReceived } = findSent(receipt, [plan.contract]);
+  const { guid, amountSent, amountReceived } = readSent(receipt, plan.contract);
   const hash = receipt.transactionHash;
   await onProgress({ state: "sent", hash, guid });
   return { hash, fee: feeSpent, bridgeFee: plan.bridgeFee, guid, amountSent, amountReceived };
+}
+
+/** What our own send has sent. One that succeeded without saying so may have moved tokens all the same. */
+function readSent(receipt: TransactionReceipt, contract: Address): SentTransfer {
+  try {
+    return findSent(receipt, [contract]);
+  } catch (cause) {
+    if (!(cause instanceof BridgeError) || cause.code !== "not_a_transfer") throw cause;
+    const hash = receipt.transactionHash;
+    const text = `The send ${hash} succeeded, but ${contract} does not say what it has sent`;
+    throw new BridgeError("outcome_unclear", text, { cause, hash });
+  }
 }
 
 function checkApproved({ status, transactionHash: hash }: TransactionReceipt): void {

@@ -122,6 +122,26 @@ describe("a transfer that is sent", () => {
     await ethereum.setAutomine(true);
   });
 
+  it("and succeeds without a word may have moved tokens", async () => {
+    const { ethereum, request, createBridge, approve } = world();
+    await approve(request.amount);
+    await ethereum.setAutomine(false);
+
+    const transfer = createBridge().bridge(request);
+    await vi.waitFor(async () => {
+      expect((await ethereum.client.getTxpoolStatus()).pending).toBe(1);
+    });
+    const code = await ethereum.client.getCode({ address: adapter });
+    await ethereum.client.setCode({ address: adapter, bytecode: "0x00" });
+    await ethereum.mine();
+
+    const error = await expectBridgeError(transfer, "outcome_unclear");
+    expect(error.moneyMayHaveMoved).toBe(true);
+    expect(error.hash).toBeDefined();
+    await ethereum.client.setCode({ address: adapter, bytecode: code ?? "0x" });
+    await ethereum.setAutomine(true);
+  });
+
   it("reverts in its approval before any token could move", async () => {
     const { ethereum, request, createBridge } = world();
     await ethereum.setAutomine(false);
