@@ -239,6 +239,14 @@ describe("a block watcher", () => {
     expect(new Set(heads).size).toBe(1);
   });
 
+  it("polls at once for its first subscriber, however many join in the same instant", async () => {
+    createWatcher({ pollIntervalMs: 60_000 });
+    watcher.subscribe(() => undefined);
+    watcher.subscribe(() => undefined);
+
+    await expect.poll(() => watcher.latest(), { timeout: 10_000 }).toBeDefined();
+  });
+
   it("polls faster as soon as a subscriber asks for it", async () => {
     createWatcher({ pollIntervalMs: 60_000 });
     await watch();

@@ -91,6 +91,7 @@ export function createBlockWatcher(options: BlockWatcherOptions): BlockWatcher {
   let reachable = true;
   let polling: Promise<BlockHeader> | undefined;
   let cancelTimer: (() => void) | undefined;
+  let pollAt = Number.POSITIVE_INFINITY;
 
   function reportListenerError(error: unknown) {
     if (options.onListenerError) options.onListenerError(error);
@@ -158,9 +159,14 @@ export function createBlockWatcher(options: BlockWatcherOptions): BlockWatcher {
     return polling;
   }
 
+  /** Sets the time of the next poll, unless an earlier one is set: a newcomer never puts it off. */
   function schedule(delayMs: number) {
+    const wished = clock.now() + delayMs;
+    if (pollAt <= wished) return;
     cancelTimer?.();
+    pollAt = wished;
     cancelTimer = clock.setTimer(() => {
+      pollAt = Number.POSITIVE_INFINITY;
       // A failed poll has been told by an event; only a closed pool is a reason to stop.
       refresh()
         .catch((error) => error instanceof RpcClosedError && close())
@@ -185,14 +191,19 @@ export function createBlockWatcher(options: BlockWatcherOptions): BlockWatcher {
     schedule(isFirst ? 0 : shortestIntervalMs());
     return () => {
       subscriptions.delete(subscription);
-      if (subscriptions.size === 0) cancelTimer?.();
+      if (subscriptions.size === 0) unschedule();
     };
+  }
+
+  function unschedule() {
+    cancelTimer?.();
+    pollAt = Number.POSITIVE_INFINITY;
   }
 
   function close() {
     closing.abort(new RpcClosedError(pool.chainId));
     subscriptions.clear();
-    cancelTimer?.();
+    unschedule();
   }
 
   return {

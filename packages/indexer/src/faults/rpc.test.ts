@@ -236,8 +236,10 @@ describe.each(engines)("RPC faults, on $engine", ({ engine, createUrl }) => {
       }),
     );
     const indexer = await startIndexer({ rpcUrls: [proxy.url], database: await createUrl() });
-    for (let step = 0; step < 15 * effort; step++) await stepRandomly(devnet, random);
-    await expect.poll(() => corrupted, { timeout: 60_000, interval: 20 }).toBeGreaterThan(5);
+    // The chain has to go on: who has read everything asks for no more logs.
+    for (let step = 0; step < 15 * effort || corrupted < 6; step++) {
+      await stepRandomly(devnet, random);
+    }
     // What was stored meanwhile is right, or it would still be wrong now.
     proxy.set(honest);
     await expectExact(indexer, devnet, usdtOf(devnet));
