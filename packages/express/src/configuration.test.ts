@@ -56,6 +56,8 @@ describe("the configuration", () => {
       { accepts: { ...option(), price: { amount: "1", asset: option().payTo } } },
     ],
     ["an amount that is a number", { accepts: { ...option(), price: { amount: 1 } } }],
+    ["one header that counts, not in a list", { accepts: option(), varyHeaders: "X-Size" }],
+    ["a header that counts without a name", { accepts: option(), varyHeaders: ["X-Size", ""] }],
     ["an amount with an exponent", { accepts: { ...option(), price: "1e3" } }],
     [
       "a dollar price on a network without a known token",

@@ -15,6 +15,7 @@ import { createGate, type Gate } from "./gate.ts";
 import { handOver, handOverKept, handOverStream } from "./hand-over.ts";
 import { idempotencyKeyOf } from "./idempotency-key.ts";
 import { openKeptAnswer } from "./kept-answer.ts";
+import { matchEarlierTerms } from "./match-earlier-terms.ts";
 import { matchRequirements } from "./match-requirements.ts";
 import { createRouteMatcher } from "./match-route.ts";
 import type { PaymentMiddlewareOptions } from "./payment-middleware-options.ts";
@@ -116,8 +117,10 @@ async function serve(visit: Visit): Promise<void> {
   if (header.state === "malformed") {
     return answerRefusal(response, refusals.malformedPayment(header.message));
   }
-  const purchase = await matchRequirements(header.payload, offer);
-  if (purchase === undefined) return refuse("No matching payment requirements");
+  const asked = await matchRequirements(header.payload, offer);
+  const { accepts } = route;
+  const purchase = asked ?? (await matchEarlierTerms(header.payload, { offer, accepts }));
+  if (purchase === undefined) return refuse(noMatch);
   const order: Order = { ...visit, ...purchase, offer, resource: resourceOf(visit) };
 
   const { payload, requirements, payment } = order;
@@ -132,9 +135,10 @@ async function serve(visit: Visit): Promise<void> {
   );
   if (checked === undefined) return;
   const { invalidReason = "invalid_payload" } = checked;
-  // What was settled in time is delivered at any time; whatever is new, or unsettled, is too late.
   const isTooLate = !checked.isValid && invalidReason === tooLate;
-  if (!checked.isValid && !isTooLate) return refuse(invalidReason);
+  if (!checked.isValid && !isTooLate) return refuse(asked ? invalidReason : noMatch);
+  // What is under way, or settled, is delivered at any time and for the terms of its time.
+  const refusalIfNew = asked === undefined ? noMatch : isTooLate ? tooLate : undefined;
 
   const body = await readRequestBody(request, settings.maxRequestBytes);
   if (body.state === "aborted") return;
@@ -143,9 +147,11 @@ async function serve(visit: Visit): Promise<void> {
   }
   const key = idempotencyKeyOf(request, payload);
   const seal = key === undefined ? undefined : createAnswerSeal({ key, id: payment.id });
-  const fingerprint = fingerprintOf(request, body, payment.authorization);
+  const { authorization } = payment;
+  const { varyHeaders } = route;
+  const fingerprint = fingerprintOf({ request, body, varyHeaders, authorization });
   const wanted = { id: payment.id, fingerprint, keyHash: seal?.keyHash };
-  const admitted = await askFacilitator(order, () => admit(order, wanted, isTooLate));
+  const admitted = await askFacilitator(order, () => admit(order, wanted, refusalIfNew));
   if (admitted === undefined) return;
   switch (admitted.state) {
     case "refused":
@@ -169,6 +175,7 @@ async function serve(visit: Visit): Promise<void> {
   }
 }
 
+const noMatch = "No matching payment requirements";
 const tooLate: InvalidReason = "invalid_exact_evm_payload_authorization_valid_before";
 
 /** What became of a payment before its handler: admitted, or why it is not. */
@@ -178,14 +185,14 @@ type Admission = Reserved | { state: "refused"; reason: string };
 async function admit(
   order: Order,
   request: ReservationRequest,
-  isTooLate: boolean,
+  refusalIfNew: string | undefined,
 ): Promise<Admission> {
   const { facilitator, payload, requirements, payment } = order;
   await whenEnded(order.endings, request.id);
   const found = await facilitator.lookUp(request);
   if (found.state !== "free" && found.state !== "resumable") return found;
   const isNew = found.state === "free";
-  if (isNew && isTooLate) return { state: "refused", reason: tooLate };
+  if (isNew && refusalIfNew !== undefined) return { state: "refused", reason: refusalIfNew };
   const verified = isNew
     ? await facilitator.verify(payload, requirements, verifyOptions(order))
     : undefined;

@@ -44,6 +44,12 @@ interface RoutePaymentBase {
   mimeType?: string | undefined;
   /** How long a signed payment stays good. Default 300. */
   maxTimeoutSeconds?: number | undefined;
+  /**
+   * Request headers that are part of what is bought, besides method, URL and body: with another value
+   * it is another request, for which the same payment is not good. Name those that `price` or `payTo`
+   * read, and those by which the handler gives more or less.
+   */
+  varyHeaders?: readonly string[] | undefined;
 }
 
 /** The money moves when the handler has done its work, and only if it has. */

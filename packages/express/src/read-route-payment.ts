@@ -12,6 +12,7 @@ export interface RouteTerms {
   handlerTimeoutSeconds: number;
   /** `undefined`: as the method of the request suggests. */
   onDisconnect: "release" | "settle" | undefined;
+  varyHeaders: readonly string[];
 }
 
 const defaultMaxTimeoutSeconds = 300;
@@ -26,6 +27,7 @@ const members = new Set([
   "maxTimeoutSeconds",
   "handlerTimeoutSeconds",
   "onDisconnect",
+  "varyHeaders",
 ]);
 
 /**
@@ -79,6 +81,7 @@ export function readRoutePayment(
   const accepts = readAccepts(config.accepts, fault);
   const description = readWords(config.description, "description", fault);
   const mimeType = readWords(config.mimeType, "mimeType", fault);
+  const varyHeaders = readHeaderNames(config.varyHeaders, fault);
   if (!isSound) return undefined;
   return {
     accepts,
@@ -88,6 +91,7 @@ export function readRoutePayment(
     maxTimeoutSeconds,
     handlerTimeoutSeconds,
     onDisconnect,
+    varyHeaders,
   };
 }
 
@@ -115,6 +119,20 @@ function readWords(
   if (typeof value === "string" && value.length <= longestWords) return value;
   tell(`${name} must be a string of at most ${longestWords} characters`);
   return undefined;
+}
+
+function readHeaderNames(value: unknown, tell: (problem: string) => void): string[] {
+  const names: readonly unknown[] = Array.isArray(value) ? value : [value];
+  if (value === undefined) return [];
+  const read = names.flatMap((name) => (isHeaderName(name) ? name.toLowerCase() : []));
+  if (read.length !== names.length || !Array.isArray(value)) {
+    tell("varyHeaders must be a list of header names");
+  }
+  return read;
+}
+
+function isHeaderName(value: unknown): value is string {
+  return typeof value === "string" && /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(value);
 }
 
 function isPositive(value: unknown): value is number {

@@ -1,8 +1,15 @@
-import { encodePaymentPayload, headerName, type SettleResponse } from "@coinslot/protocol";
+import {
+  type Address,
+  encodePaymentPayload,
+  headerName,
+  plasmaUsdt0,
+  type SettleResponse,
+} from "@coinslot/protocol";
 import { afterEach, describe, expect, it } from "vitest";
+import { createReservationStore } from "./index.ts";
 import { createBuyer } from "./testing/buyer.ts";
 import type { Listening } from "./testing/listen.ts";
-import { openShop, option, type Shop } from "./testing/shop.ts";
+import { openShop, option, payTo, type Shop } from "./testing/shop.ts";
 
 const opened: Listening[] = [];
 let time = Date.now();
@@ -98,4 +105,105 @@ it("a payment that has expired and was never seen is refused, and nobody is aske
     error: "invalid_exact_evm_payload_authorization_valid_before",
   });
   expect(shop.facilitator.verifications).toBe(0);
+});
+
+describe("a payment for what a function of the seller's asked before", () => {
+  const { address, name, version, decimals } = plasmaUsdt0;
+  const extra = { name, version, decimals };
+  const atFirst: { amount: bigint; asset: Address; payTo: Address } = {
+    amount: 1000n,
+    asset: address,
+    payTo,
+  };
+  let asked = atFirst;
+
+  async function openVarying(change: Parameters<typeof openShop>[0]["options"] = {}) {
+    asked = atFirst;
+    const shop = await openShop({
+      routes: {
+        "GET /paid": {
+          accepts: option({
+            price: (request) => {
+              const isLarge = request.get("X-Size") === "large";
+              const amount = `${isLarge ? 9n * asked.amount : asked.amount}`;
+              return { amount, asset: asked.asset, extra };
+            },
+            payTo: () => asked.payTo,
+          }),
+          varyHeaders: ["X-Size"],
+        },
+      },
+      serve(app) {
+        app.get("/paid", (request, response) => {
+          response.send(request.payment?.amount);
+        });
+      },
+      options: change,
+    });
+    opened.push(shop);
+    return shop;
+  }
+
+  const another: Address = `0x${"b0".repeat(20)}`;
+
+  it.each([
+    { paid: 1, change: { amount: 2000n } },
+    { paid: 2, change: { amount: 2000n } },
+    { paid: 2, change: { amount: 999n } },
+    { paid: 1, change: { payTo: another } },
+    { paid: 2, change: { payTo: another } },
+    { paid: 2, change: { asset: another } },
+  ] as const)(
+    "is delivered if the money has moved, in version $paid, whatever is asked now",
+    async ({ paid, change }) => {
+      const shop = await openVarying();
+      const { url, headers } = await payUnclearly(shop, paid);
+      asked = { ...atFirst, ...change };
+      expect(await (await fetch(url, { headers })).text()).toBe("1000");
+      expect((await fetch(url, { headers })).status).toBe(402);
+      expect(shop.facilitator.settled).toHaveLength(1);
+    },
+  );
+
+  it("is refused if no money has moved, and nobody is asked", async () => {
+    const shop = await openVarying();
+    const url = `${shop.url}/paid`;
+    const { headers } = await createBuyer().payFor(url);
+    asked = { ...atFirst, amount: 999n };
+    const refused = await fetch(url, { headers });
+    expect(refused.status).toBe(402);
+    expect(await refused.json()).toMatchObject({ error: "No matching payment requirements" });
+    expect(shop.facilitator.verifications).toBe(0);
+  });
+
+  it("buys no other request: neither another URL, nor another value of a header that counts", async () => {
+    const shop = await openVarying();
+    const { url, headers } = await payUnclearly(shop, 2);
+    const large = await fetch(url, { headers: { ...headers, "X-Size": "large" } });
+    expect(large.status).toBe(409);
+    expect((await fetch(`${url}?more`, { headers })).status).toBe(409);
+    expect(await (await fetch(url, { headers })).text()).toBe("1000");
+  });
+
+  it("does not undercut a price or a recipient that is written down", async () => {
+    const reservations = createReservationStore();
+    const cheap = await openVarying({ reservations });
+    const { headers } = await payUnclearly(cheap, 2);
+    const { address: asset } = plasmaUsdt0;
+    for (const change of [{ price: { amount: "2000", asset, extra } }, { payTo: another }]) {
+      const shop = await openShop({
+        facilitator: cheap.facilitator,
+        routes: {
+          "GET /paid": {
+            accepts: option({ price: () => ({ amount: "1000", asset, extra }), ...change }),
+            varyHeaders: ["X-Size"],
+          },
+        },
+        serve() {},
+        options: { reservations },
+      });
+      opened.push(shop);
+      expect((await fetch(`${shop.url}/paid`, { headers })).status).toBe(402);
+    }
+  });
 });
