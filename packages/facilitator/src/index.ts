@@ -1,4 +1,8 @@
 export { type CoinslotFacilitator, createFacilitator } from "./create-facilitator.ts";
+export {
+  type FacilitatorConfiguration,
+  readFacilitatorOptions,
+} from "./facilitator-configuration.ts";
 export type {
   Depth,
   FacilitatorNetworkOptions,

@@ -50,12 +50,24 @@ export type { IndexerLogger } from "./logger.ts";
 export { BalanceUnavailableError } from "./query/balance-unavailable-error.ts";
 export { UnknownTokenError } from "./query/unknown-token-error.ts";
 export {
+  type HttpServer,
+  ListenError,
+  type ListenOptions,
+  startHttpServer,
+} from "./service/http-server.ts";
+export {
   type CommandOutput,
   keysUsage,
   runKeysCommand,
   UsageError,
 } from "./service/keys-command.ts";
+export {
+  createMeteredIndexer,
+  describeIndexerFault,
+  type MeteredIndexer,
+} from "./service/metered-indexer.ts";
 export { probeRouter } from "./service/probes.ts";
+export { type Environment, readSecret } from "./service/read-secret.ts";
 export {
   type ConfigurationSources,
   readDatabaseUrl,

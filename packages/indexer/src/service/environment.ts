@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { type Environment, readSecret } from "./read-secret.ts";
 
 /** What the environment says; what it does not say is undefined. */
 export interface EnvironmentValues {
@@ -22,7 +22,7 @@ const variables = {
 const numbers: ReadonlySet<string> = new Set(["port", "trustProxy"]);
 
 /** Reads the variables of the service. A variable that is empty is not set. */
-export function readEnvironment(env: Readonly<Record<string, string | undefined>>): {
+export function readEnvironment(env: Environment): {
   values: EnvironmentValues;
   /** Settings and the variables they came from. */
   names: ReadonlyMap<string, string>;
@@ -34,21 +34,6 @@ export function readEnvironment(env: Readonly<Record<string, string | undefined>
   const list = (text: string | undefined) =>
     (text ?? "").split(",").flatMap((part) => part.trim() || []);
 
-  /** A value, or the content of the file that `<variable>_FILE` names, as secrets are handed to containers. */
-  function readSecret(variable: string): string | undefined {
-    const path = read(`${variable}_FILE`);
-    if (path === undefined) return read(variable);
-    if (read(variable) !== undefined) {
-      problems.push(`${variable} and ${variable}_FILE are both set: leave out one`);
-    }
-    try {
-      return readFileSync(path, "utf8").trim() || undefined;
-    } catch {
-      problems.push(`${variable}_FILE: ${path} cannot be read`);
-      return undefined;
-    }
-  }
-
   const settings = Object.fromEntries(
     Object.entries(variables).flatMap(([setting, variable]) => {
       const text = read(variable);
@@ -57,7 +42,7 @@ export function readEnvironment(env: Readonly<Record<string, string | undefined>
       return [[setting, numbers.has(setting) && /^[0-9]+$/.test(text) ? Number(text) : text]];
     }),
   );
-  const database = readSecret("INDEXER_DATABASE");
+  const database = readSecret(env, "INDEXER_DATABASE", (problem) => problems.push(problem));
   if (database !== undefined) names.set("database", "INDEXER_DATABASE");
 
   const chainNames = list(read("INDEXER_CHAINS"));

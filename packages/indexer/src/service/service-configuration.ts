@@ -5,6 +5,7 @@ import { indexerChain, indexerChainNames, isIndexerChainName } from "../chains/i
 import { type IndexerConfigurationInput, readConfiguration } from "../configuration.ts";
 import { IndexerConfigurationError } from "../configuration-error.ts";
 import { type EnvironmentValues, readEnvironment } from "./environment.ts";
+import type { Environment } from "./read-secret.ts";
 
 const port = "must be a port, 0 to 65535 (0: any free one)";
 
@@ -36,7 +37,7 @@ export interface ServiceConfiguration extends ServiceSettings {
 
 export interface ConfigurationSources {
   /** The process's environment; it goes before the file. */
-  env: Readonly<Record<string, string | undefined>>;
+  env: Environment;
   /** A YAML or JSON file. Default: the one in INDEXER_CONFIG, if any. */
   file?: string | undefined;
   /** Goes before both, such as the chain of a devnet. */

@@ -1,0 +1,85 @@
+import { createServer, type RequestListener, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+
+/** Where a server is to listen. */
+export interface ListenOptions {
+  host: string;
+  /** 0: any free one. */
+  port: number;
+  /** The settings that host and port come from, to be named where they are of no use. */
+  variables: { host: string; port: string };
+}
+
+/** A server that listens. */
+export interface HttpServer {
+  /** Where it is, such as `http://127.0.0.1:8080`. */
+  url: string;
+  /** Takes no more requests, and waits for those that run, up to ten seconds. Harmless when repeated. */
+  close(): Promise<void>;
+}
+
+/** Nobody can listen there. The message says why, and what to do. */
+export class ListenError extends Error {
+  override readonly name = "ListenError";
+}
+
+const drainMs = 10_000;
+
+/**
+ * Serves HTTP.
+ *
+ * @throws ListenError if the port is taken, or not to be had
+ */
+export async function startHttpServer(
+  listener: RequestListener,
+  options: ListenOptions,
+): Promise<HttpServer> {
+  const server = createServer(listener);
+  try {
+    return { url: await listen(server, options), close: () => closeServer(server) };
+  } catch (error) {
+    throw new ListenError(describeFault(error, options), { cause: error });
+  }
+}
+
+function listen(server: Server, { host, port }: ListenOptions): Promise<string> {
+  return new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(port, host, () => {
+      server.off("error", reject);
+      const address: AddressInfo | string | null = server.address();
+      const actual = typeof address === "object" && address !== null ? address.port : port;
+      resolve(`http://${host.includes(":") ? `[${host}]` : host}:${actual}`);
+    });
+  });
+}
+
+/** Waits for the answers that are under way, for a while. */
+async function closeServer(server: Server): Promise<void> {
+  if (!server.listening) return;
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+  const timer = new AbortController();
+  const patience = sleep(drainMs, undefined, { signal: timer.signal }).then(
+    () => server.closeAllConnections(),
+    () => undefined,
+  );
+  await closed;
+  timer.abort();
+  await patience;
+}
+
+function describeFault(error: unknown, { host, port, variables }: ListenOptions): string {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  switch (code) {
+    case "EADDRINUSE":
+      return `Port ${port} on ${host} is in use. Stop what uses it, or set ${variables.port} to another.`;
+    case "EACCES":
+      return `Port ${port} on ${host} may not be opened by this user. Set ${variables.port} to one above 1023.`;
+    case "EADDRNOTAVAIL":
+    case "ENOTFOUND":
+      return `${host} is no address of this machine. Set ${variables.host} to one, or to 0.0.0.0 for all.`;
+    default:
+      return `Listening on ${host}:${port} failed: ${String(error)}`;
+  }
+}

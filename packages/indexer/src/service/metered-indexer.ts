@@ -1,0 +1,48 @@
+import { RpcError } from "@coinslot/chain";
+import { isDatabaseError } from "@coinslot/storage";
+import type { IndexerConfigurationInput } from "../configuration.ts";
+import { createIndexer } from "../create-indexer.ts";
+import type { ProgressTerminal } from "../history/progress.ts";
+import type { Indexer } from "../indexer.ts";
+import type { IndexerLogger } from "../logger.ts";
+import { createServiceMetrics, type ServiceMetrics } from "./service-metrics.ts";
+
+/** An indexer, and its figures. */
+export interface MeteredIndexer {
+  indexer: Indexer;
+  metrics: ServiceMetrics;
+}
+
+/**
+ * Creates an indexer whose events are counted, and logged where somebody should know of them.
+ *
+ * @throws IndexerConfigurationError
+ */
+export function createMeteredIndexer(
+  configuration: IndexerConfigurationInput,
+  { logger, terminal }: { logger: IndexerLogger; terminal?: ProgressTerminal | undefined },
+): MeteredIndexer {
+  const metrics = createServiceMetrics();
+  const indexer = createIndexer({
+    ...configuration,
+    logger,
+    terminal,
+    onRpcEvent: metrics.countRpcEvent,
+    onBalanceDifference(difference) {
+      metrics.countBalanceDifference(difference);
+      logger.warn({ difference }, "A balance differs from what the chain says");
+    },
+  });
+  return { indexer, metrics };
+}
+
+/** Says why an indexer did not start, and which setting of a service mends that. */
+export function describeIndexerFault(error: unknown): string {
+  if (isDatabaseError(error)) {
+    return `${error.message}. Start or mend the database, or set INDEXER_DATABASE to another.`;
+  }
+  if (error instanceof RpcError) {
+    return `${error.message}. Name endpoints of the chain that is meant (INDEXER_RPC_URLS_…, or rpcUrls in the file).`;
+  }
+  return error instanceof Error ? error.message : String(error);
+}

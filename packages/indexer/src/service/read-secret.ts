@@ -1,0 +1,27 @@
+import { readFileSync } from "node:fs";
+
+/** What a process is told by its surroundings, as `process.env`. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * The value of a variable, or the content of the file that `<variable>_FILE` names, as secrets are handed to
+ * containers. Empty is not set.
+ *
+ * @param tell is told what is wrong, without the value
+ */
+export function readSecret(
+  env: Environment,
+  variable: string,
+  tell: (problem: string) => void,
+): string | undefined {
+  const value = env[variable]?.trim() || undefined;
+  const path = env[`${variable}_FILE`]?.trim() || undefined;
+  if (path === undefined) return value;
+  if (value !== undefined) tell(`${variable} and ${variable}_FILE are both set: leave out one`);
+  try {
+    return readFileSync(path, "utf8").trim() || undefined;
+  } catch {
+    tell(`${variable}_FILE: ${path} cannot be read`);
+    return undefined;
+  }
+}
