@@ -69,7 +69,7 @@ describe("the indexing service", { timeout: 120_000 }, () => {
     const service = run(["--devnet"], { INDEXER_PORT: "0" });
     const url = await urlOf(service);
     const readme = await readFile(join(root, "README.md"), "utf8");
-    const lines = /```sh\n([\s\S]*?)```/.exec(readme)?.[1]?.trim().split("\n") ?? [];
+    const lines = /```sh\n(curl[\s\S]*?)```/.exec(readme)?.[1]?.trim().split("\n") ?? [];
     expect(lines).toHaveLength(7);
     const answers: string[] = [];
     for (const line of lines) {
