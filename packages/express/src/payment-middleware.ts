@@ -199,9 +199,9 @@ async function admit(
   if (verified?.isValid === false) {
     return { state: "refused", reason: verified.invalidReason ?? "unexpected_verify_error" };
   }
-  const { value, validBefore } = payment.authorization;
+  const { value, validBefore, to: payTo } = payment.authorization;
   const balance = verified?.balance;
-  const reserved = await facilitator.reserve({ ...request, value, validBefore, balance });
+  const reserved = await facilitator.reserve({ ...request, value, validBefore, payTo, balance });
   if (reserved.state !== "reserved" || isNew) return reserved;
   // What was to be resumed has come to nothing meanwhile, and of a new one nobody asked the chain.
   await facilitator.release(reserved.reservation, "refused");

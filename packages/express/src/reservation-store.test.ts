@@ -27,6 +27,7 @@ const request = (id: AuthorizationId, keyHash?: string) => ({
   keyHash,
   value: 1n,
   validBefore: 1000n,
+  payTo: id.payer,
 });
 
 async function reserve(

@@ -1,3 +1,4 @@
+import type { Address } from "./address.ts";
 import type { AuthorizationId } from "./authorization.ts";
 import type { InvalidReason } from "./reason.ts";
 import type { SettleResponse } from "./settle-response.ts";
@@ -85,6 +86,8 @@ export interface Reservations {
       value: bigint;
       /** Unix seconds: from then on nobody can settle it. */
       validBefore: bigint;
+      /** Whom it pays, in lower case: tells the authorization from another one with its nonce. */
+      payTo: Address;
       /** The payer's balance, where the record can hold promises against it. */
       balance?: BalanceReading | undefined;
     },

@@ -5,7 +5,7 @@ import { isHeld, toHeldPayment } from "./find-payments.ts";
 import { keepAnswers } from "./keep-answers.ts";
 import type { LedgerPayment } from "./ledger-payment.ts";
 import type { LedgerSchema } from "./ledger-schema.ts";
-import { type Order, orderRow } from "./reserve-payments.ts";
+import { insertOrders, type Order, orderRow } from "./reserve-payments.ts";
 import { is } from "./states.ts";
 
 /** A wish to have a reserved payment settled. */
@@ -48,11 +48,8 @@ export async function enqueuePayments(options: {
     const id = idByToken.get(request.token);
     return id === undefined ? [] : [{ ...request, id }];
   });
-  await dialect.insertMany<LedgerSchema, "orders">(
-    transaction,
-    "orders",
-    queued.map(({ id, order }) => orderRow(id, order, dialect)),
-  );
+  const orders = queued.map(({ id, order }) => orderRow(id, order, dialect));
+  await insertOrders({ transaction, dialect, orders });
   const alone = queued.filter(({ isAlone }) => isAlone).map(({ id }) => id);
   if (alone.length > 0) {
     await transaction

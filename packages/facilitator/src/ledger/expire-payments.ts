@@ -6,7 +6,8 @@ import { is } from "./states.ts";
 
 /**
  * `queued` → `expired` for what can no longer be included in time. A payment that a transaction has
- * carried before may still be executed by that one, so it becomes `failed`, which is watched.
+ * carried before may still be executed by that one, so it becomes `failed`, which is watched; and so
+ * does one that had failed before.
  *
  * @returns the payments that changed.
  */
@@ -23,7 +24,7 @@ export async function expirePayments(options: {
     .set((set) => ({
       state: set
         .case()
-        .when("carried", "=", 0)
+        .when(set.and([set("carried", "=", 0), set("reason", "is", null)]))
         .then("expired" as const)
         .else("failed" as const)
         .end(),

@@ -29,6 +29,7 @@ export interface LedgerPayment {
   isAlone: boolean;
   /** The transaction that executed it, or, of a failed one, that did not. */
   inclusion: Inclusion | undefined;
+  /** Why it failed or expired; kept while one that failed is tried again. */
   reason: SettleErrorReason | undefined;
   /** Unix milliseconds, like all that follow. */
   createdAt: number;

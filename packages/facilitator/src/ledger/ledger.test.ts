@@ -29,7 +29,14 @@ function hash(number: number): Hex {
 
 function wish(changes: Partial<ReserveWish> = {}): ReserveWish {
   const id = changes.id ?? authorization();
-  return { id, fingerprint: "GET /a", value: 10n, validBefore: 2n ** 256n - 1n, ...changes };
+  return {
+    id,
+    fingerprint: "GET /a",
+    value: 10n,
+    validBefore: 2n ** 256n - 1n,
+    payTo: order.payTo,
+    ...changes,
+  };
 }
 
 describe.each(engines)("the ledger on %s", (engine) => {
@@ -368,6 +375,75 @@ describe.each(engines)("the ledger on %s", (engine) => {
       { state: "confirmed", reason: undefined, inclusion },
     ]);
   });
+
+  describe("a failed payment that is reserved again", () => {
+    const reason = "invalid_exact_evm_transaction_failed";
+    /** Submitted, failed, and brought again. */
+    async function failAndReserve(ledger: Ledger, change: Partial<ReserveWish> = {}) {
+      const wanted = wish({ balance: { amount: 10n, blockNumber: 4n }, ...change });
+      const id = await submit(ledger, wanted);
+      await ledger.recordOutcomes([{ failed: [{ ids: [id], reason, inclusion }] }]);
+      const again = await ledger.reserve(wanted);
+      if (again.outcome !== "reserved") throw new Error(again.outcome);
+      expect(await stateOf(ledger, id)).toBe("reserved");
+      return { id, token: again.token };
+    }
+
+    async function watched(ledger: Ledger) {
+      const found = await ledger.findFailed({ network, limit: 10 });
+      return found.map(({ payment, order: { signature } }) => ({ id: payment.id, signature }));
+    }
+
+    it("is watched again once it is released", async () => {
+      const ledger = await join("one");
+      const { id, token } = await failAndReserve(ledger);
+      expect(await watched(ledger)).toEqual([]);
+      await ledger.release({ token, payer, countsAgainstPayer: false });
+      expect(await ledger.get([id])).toMatchObject([{ state: "failed", reason, carried: 1 }]);
+      expect(await watched(ledger)).toEqual([{ id, signature: order.signature }]);
+      expect(await ledger.recordOutcomes([{ confirmed: { ids: [id], inclusion } }])).toEqual([id]);
+    });
+
+    it.each(["reserved", "queued"])("is watched again when its process dies: %s", async (state) => {
+      const [one, two] = [await join("one"), await join("two")];
+      const { id, token } = await failAndReserve(one);
+      const signature = `0x${"22".repeat(65)}` as const;
+      if (state === "queued") await one.enqueue({ token, payer, order: { ...order, signature } });
+      await silence(opened.database, "one");
+      await two.releaseDead();
+      expect(await ledgerState(two, id)).toEqual({ state: "failed", reason });
+      const known = state === "queued" ? signature : order.signature;
+      expect(await watched(two)).toEqual([{ id, signature: known }]);
+    });
+
+    it("is watched again when its time passes in the queue", async () => {
+      const ledger = await join("one");
+      const { id, token } = await failAndReserve(ledger, { validBefore: 100n });
+      await ledger.enqueue({ token, payer, order });
+      await ledger.expire({ network, before: 100n });
+      expect(await stateOf(ledger, id)).toBe("failed");
+      expect(await watched(ledger)).toHaveLength(1);
+    });
+
+    it.each<Partial<ReserveWish>>([{ payTo: relayer }, { value: 9n }, { validBefore: 99n }])(
+      "does not give its place to another authorization with its nonce: %o",
+      async (change) => {
+        const ledger = await join("one");
+        const wanted = wish();
+        const id = await submit(ledger, wanted);
+        await ledger.recordOutcomes([{ failed: [{ ids: [id], reason, inclusion }] }]);
+        const other = { ...wanted, ...change };
+        expect(await ledger.reserve(other)).toMatchObject({ outcome: "in_use" });
+        await ledger.closePayments([id]);
+        expect(await ledger.reserve(other)).toMatchObject({ outcome: "reserved" });
+      },
+    );
+  });
+
+  async function ledgerState(ledger: Ledger, id: string) {
+    const [payment] = await ledger.get([id]);
+    return { state: payment?.state, reason: payment?.reason };
+  }
 
   it("takes back what stood in a block that left the chain, until it is final", async () => {
     const ledger = await join("one");

@@ -1,7 +1,7 @@
 import type { Dialect } from "@coinslot/storage";
 import { type Kysely, sql, type Transaction } from "kysely";
 import type { LedgerSchema } from "./ledger-schema.ts";
-import { is } from "./states.ts";
+import { givenUp, is } from "./states.ts";
 
 /** Says that a process lives, on the database's clock. */
 export async function beatHeart(options: {
@@ -31,8 +31,8 @@ export async function forgetProcesses(options: {
 
 /**
  * Ends what dead processes held: `reserved` → `released`, and `queued` without a kept answer →
- * `released`, for their answers died with them. A payment that a transaction carries, or carried
- * before, is left to the chain.
+ * `released`, for their answers died with them; what had failed before is `failed` again. A payment
+ * that a transaction carries, or has carried since it was reserved, is left to the chain.
  *
  * The racer is the owner itself, frozen and awake again: its token is gone, so its `enqueue` finds
  * nothing. A planner that is about to store a transaction finds `queued` gone, and stores nothing.
@@ -58,15 +58,16 @@ export async function releaseDead(options: {
     );
   const reserved = await transaction
     .updateTable("payments")
-    .set({ state: "released", token: null, owner: null })
+    .set((set) => ({ state: givenUp(set), token: null, owner: null }))
     .where("state", "=", is("reserved"))
     .where("owner", "not in", alive)
     .executeTakeFirst();
   const queued = await transaction
     .updateTable("payments")
-    .set({ state: "released", token: null, owner: null })
+    .set((set) => ({ state: givenUp(set), token: null, owner: null }))
     .where("state", "=", is("queued"))
-    .where("carried", "=", 0)
+    // No transaction has carried it since it was reserved.
+    .where("submitted_at", "is", null)
     .where("owner", "not in", alive)
     .where(({ not, exists, selectFrom }) =>
       not(
@@ -77,11 +78,11 @@ export async function releaseDead(options: {
         ),
       ),
     )
-    .returning("id")
+    .returning(["id", "state"])
     .execute();
-  const queuedIds = queued.map(({ id }) => id);
-  if (queuedIds.length > 0) {
-    await transaction.deleteFrom("orders").where("payment_id", "in", queuedIds).execute();
+  const released = queued.filter(({ state }) => state === "released").map(({ id }) => id);
+  if (released.length > 0) {
+    await transaction.deleteFrom("orders").where("payment_id", "in", released).execute();
   }
-  return { reserved: Number(reserved.numUpdatedRows), queued: queuedIds };
+  return { reserved: Number(reserved.numUpdatedRows), queued: queued.map(({ id }) => id) };
 }

@@ -3,10 +3,10 @@ import type { Dialect } from "@coinslot/storage";
 import type { Transaction } from "kysely";
 import type { LedgerSchema } from "./ledger-schema.ts";
 import { lockPayers } from "./lock-payers.ts";
-import { is } from "./states.ts";
+import { givenUp, is } from "./states.ts";
 
 /**
- * `reserved` → `released`, by the holder of the token. A resumed payment keeps its state and only
+ * `reserved` → `released` (or back to `failed`), by the holder of the token. A resumed payment keeps its state and only
  * loses its holder. The racer is `enqueue` with the same token: one of the two statements finds
  * `reserved`, the other nothing.
  */
@@ -29,7 +29,7 @@ export async function releasePayment(options: {
   const releases = (await lockPayers({ transaction, dialect, payers: [payer], now })).get(payer);
   const { numUpdatedRows } = await transaction
     .updateTable("payments")
-    .set({ state: "released", token: null, owner: null })
+    .set((set) => ({ state: givenUp(set), token: null, owner: null }))
     .where("token", "=", token)
     .where("state", "=", is("reserved"))
     .executeTakeFirst();

@@ -6,7 +6,7 @@ import {
   type SealedAnswer,
 } from "@coinslot/protocol";
 import type { Dialect } from "@coinslot/storage";
-import type { Insertable, Transaction } from "kysely";
+import type { Insertable, Transaction, Updateable } from "kysely";
 import { findAnswers } from "./find-answers.ts";
 import { findPayments, type HeldPayment } from "./find-payments.ts";
 import { findKeyOwners } from "./key-owners.ts";
@@ -27,6 +27,7 @@ export interface Order {
 export interface ReserveRequest extends ReservationRequest {
   value: bigint;
   validBefore: bigint;
+  payTo: Address;
   balance?: BalanceReading | undefined;
   /** Identity of the row, if a new one is written. */
   paymentId: string;
@@ -93,7 +94,7 @@ export async function reservePayments(options: ReserveOptions): Promise<ReserveR
     results.push(await decide(request));
   }
   await dialect.insertMany<LedgerSchema, "payments">(transaction, "payments", inserts);
-  await dialect.insertMany<LedgerSchema, "orders">(transaction, "orders", orders);
+  await insertOrders({ transaction, dialect, orders });
   return results;
 
   async function decide(request: ReserveRequest): Promise<ReserveResult> {
@@ -112,6 +113,10 @@ export async function reservePayments(options: ReserveOptions): Promise<ReserveR
       known.set(key, { payment, isHeld: true });
       return { outcome: "resumed", payment, token: request.token, answer };
     }
+    const watched = payment && isWatched(payment) ? await findOrder(payment) : undefined;
+    if (payment && watched && !isSameAuthorization({ request, payment, order: watched })) {
+      return { outcome: "in_use", payment };
+    }
     const released = releases.get(request.id.payer);
     if (released !== undefined && isTooMany(released)) return { outcome: "released_too_often" };
     // A dead process's reservation of this very payment is among what was summed.
@@ -120,7 +125,8 @@ export async function reservePayments(options: ReserveOptions): Promise<ReserveR
     promises.add(request);
     const row = rowOf(request);
     if (payment === undefined) inserts.push(row);
-    else await reserveAgain(payment, row);
+    else if (watched === undefined) await reserveAnew(payment, row);
+    else await reserveWatched(payment, row);
     if (request.order) orders.push(orderRow(payment?.id ?? row.id, request.order, dialect));
     if (request.keyHash) keyOwners.set(`${request.id.payer}/${request.keyHash}`, key);
     known.set(key, reservedNow(request, payment?.id ?? row.id));
@@ -169,10 +175,22 @@ export async function reservePayments(options: ReserveOptions): Promise<ReserveR
       .execute();
   }
 
-  async function reserveAgain(
-    payment: LedgerPayment,
-    row: ReturnType<typeof rowOf>,
-  ): Promise<void> {
+  /** As if it had never been seen. */
+  async function reserveAnew(payment: LedgerPayment, row: PaymentRow): Promise<void> {
+    await overwrite(payment, { ...row, reason: null });
+    await transaction.deleteFrom("orders").where("payment_id", "=", payment.id).execute();
+  }
+
+  /** Its order, its reason and how often it was carried stay: given up, it is `failed` and watched again. */
+  async function reserveWatched(payment: LedgerPayment, row: PaymentRow): Promise<void> {
+    const { carried: _, unused_at_block, ...fresh } = row;
+    await overwrite(payment, {
+      ...fresh,
+      unused_at_block: unused_at_block ?? payment.unusedAtBlock ?? null,
+    });
+  }
+
+  async function overwrite(payment: LedgerPayment, row: Updateable<PaymentsTable>): Promise<void> {
     const { id: _, created_at: __, ...fresh } = row;
     await transaction
       .updateTable("payments")
@@ -182,15 +200,21 @@ export async function reservePayments(options: ReserveOptions): Promise<ReserveR
         block_number: null,
         block_hash: null,
         transaction_hash: null,
-        reason: null,
         submitted_at: null,
         delivered_at: null,
         closed_at: null,
       })
       .where("id", "=", payment.id)
       .execute();
-    await transaction.deleteFrom("orders").where("payment_id", "=", payment.id).execute();
     await transaction.deleteFrom("answers").where("payment_id", "=", payment.id).execute();
+  }
+
+  async function findOrder({ id }: LedgerPayment): Promise<{ pay_to: Address } | undefined> {
+    return transaction
+      .selectFrom("orders")
+      .select("pay_to")
+      .where("payment_id", "=", id)
+      .executeTakeFirst();
   }
 
   function reservedNow(request: ReserveRequest, paymentId: string): HeldPayment {
@@ -220,6 +244,48 @@ export async function reservePayments(options: ReserveOptions): Promise<ReserveR
       },
     };
   }
+}
+
+type PaymentRow = Insertable<PaymentsTable> & { carried: number; unused_at_block: number | null };
+
+/**
+ * Whether it has failed before, and may still be executed by anybody. A reservation of it keeps the
+ * reason of that failure until a block or a refusal says something else.
+ */
+function isWatched({ state, reason, closedAt }: LedgerPayment): boolean {
+  return (
+    (state === "failed" || state === "reserved") && reason !== undefined && closedAt === undefined
+  );
+}
+
+/**
+ * A payer may sign two authorizations with one nonce. While the first is watched, the second would
+ * take its place in the row, and what the chain then does could be taken for the other's payment.
+ */
+function isSameAuthorization(options: {
+  request: ReserveRequest;
+  payment: LedgerPayment;
+  order: { pay_to: Address };
+}): boolean {
+  const { request, payment, order } = options;
+  return (
+    request.value === payment.value &&
+    request.validBefore === payment.validBefore &&
+    request.payTo === order.pay_to
+  );
+}
+
+/** Writes what is to be executed; over what was to be, for a payment that has failed before. */
+export async function insertOrders(options: {
+  transaction: Transaction<LedgerSchema>;
+  dialect: Dialect;
+  orders: readonly Insertable<OrdersTable>[];
+}): Promise<void> {
+  const { transaction, dialect, orders } = options;
+  await dialect.insertMany<LedgerSchema, "orders">(transaction, "orders", orders, {
+    keys: ["payment_id"],
+    replace: ["pay_to", "valid_after", "signature"],
+  });
 }
 
 /** The row of `orders` for a payment. */

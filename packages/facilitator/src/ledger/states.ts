@@ -1,5 +1,5 @@
-import { type RawBuilder, sql } from "kysely";
-import type { PaymentState, TransactionState } from "./ledger-schema.ts";
+import { type ExpressionBuilder, type RawBuilder, sql } from "kysely";
+import type { LedgerSchema, PaymentState, TransactionState } from "./ledger-schema.ts";
 
 /**
  * A state written into the statement itself. SQLite uses an index over one state only if the
@@ -7,4 +7,17 @@ import type { PaymentState, TransactionState } from "./ledger-schema.ts";
  */
 export function is<State extends PaymentState | TransactionState>(state: State): RawBuilder<State> {
   return sql.lit(state);
+}
+
+/**
+ * What a payment becomes that is given up before a transaction carries it: `released`, or, if it had
+ * failed before and its authorization may still be executed by anybody, `failed` and watched again.
+ */
+export function givenUp(set: ExpressionBuilder<LedgerSchema, "payments">) {
+  return set
+    .case()
+    .when("reason", "is", null)
+    .then("released" as const)
+    .else("failed" as const)
+    .end();
 }

@@ -92,6 +92,7 @@ describe("a hook that decides", () => {
       fingerprint: "GET /a",
       value: authorization.value,
       validBefore: authorization.validBefore,
+      payTo: `0x${authorization.to.slice(2).toLowerCase()}` as const,
       balance: undefined,
     };
     const first = await facilitator.reserve(request);

@@ -18,6 +18,7 @@ it("a reservation that was taken away is a fault of ours: nobody has settled the
     fingerprint: "GET /weather",
     value: authorization.value,
     validBefore: authorization.validBefore,
+    payTo: toLowerHex(authorization.to),
     id: {
       network: devnet.network,
       asset: toLowerHex(devnet.token),

@@ -113,6 +113,7 @@ export function createPaymentSettler(options: SettlePaymentOptions): PaymentSett
       keyHash,
       value: payment.authorization.value,
       validBefore: payment.authorization.validBefore,
+      payTo: payment.payTo,
       balance,
       order: orderOf(payment),
       isAlone: payerHasCode,
@@ -190,6 +191,7 @@ export function createPaymentSettler(options: SettlePaymentOptions): PaymentSett
       keyHash,
       value: payment.authorization.value,
       validBefore: payment.authorization.validBefore,
+      payTo: payment.payTo,
     });
     if (taken.outcome !== "resumed") return repeat(known, keyHash, payment);
     return conclude(payment, known, taken.token);

@@ -1,5 +1,10 @@
 import { behaviours, testUsdt0 } from "@coinslot/devnet";
-import { type AuthorizationId, FacilitatorError, type Reservation } from "@coinslot/protocol";
+import {
+  type AuthorizationId,
+  FacilitatorError,
+  type Reservation,
+  toLowerHex,
+} from "@coinslot/protocol";
 import { type LocalAccount, parseEther } from "viem";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { CoinslotFacilitator } from "../create-facilitator.ts";
@@ -31,6 +36,7 @@ async function reserve(facilitator: CoinslotFacilitator, paid: Paid): Promise<Re
     fingerprint: "GET /a",
     value: authorization.value,
     validBefore: authorization.validBefore,
+    payTo: toLowerHex(authorization.to),
     balance,
   });
   if (reserved.state !== "reserved") throw new Error(reserved.state);
@@ -178,8 +184,10 @@ describe("settling", () => {
     });
     expect(await settle(facilitator, paid, reservation)).toMatchObject({ success: false });
     await facilitator.release(reservation, "refused");
-    const events = listen(facilitator);
     await devnet.mint({ to: buyer.address, amount: 1_000n });
+    // Its payer brings it again, and the handler fails: it is watched as before.
+    await facilitator.release(await reserve(facilitator, paid), "handler_failed");
+    const events = listen(facilitator);
     await submitAsStranger(here, paid);
     await vi.waitFor(() => expect(events).toContain("settle_completed"), 10_000);
     const request = { id: idOf(paid), fingerprint: "GET /a" };
