@@ -1,15 +1,21 @@
 import { readFileSync } from "node:fs";
 import type { Hex } from "@coinslot/protocol";
+import { validateMnemonic } from "@scure/bip39";
 import { isHex, type LocalAccount } from "viem";
-import { mnemonicToAccount, privateKeyToAccount } from "viem/accounts";
+import { english, mnemonicToAccount, privateKeyToAccount } from "viem/accounts";
 import { UsageError } from "./exit-code.ts";
 import type { Terminal } from "./terminal.ts";
+
+/** Whose account: the beginning of the names of its variables. */
+export type AccountName = "WALLET" | "FACILITATOR" | "SELLER";
 
 /**
  * Reads a secret from the environment: from the variable of this name, or from the file that
  * `<name>_FILE` names. Secrets are no options, since options are seen by everybody on the machine.
+ *
+ * @throws UsageError when both are set, or the file cannot be read
  */
-function readSecret(env: Terminal["env"], name: string): string | undefined {
+export function readSecret(env: Terminal["env"], name: string): string | undefined {
   const direct = env[name];
   const file = env[`${name}_FILE`];
   if (direct && file) throw new UsageError(`Set ${name} or ${name}_FILE, not both.`);
@@ -21,26 +27,41 @@ function readSecret(env: Terminal["env"], name: string): string | undefined {
   }
 }
 
+/** The wallet of the person who runs the command: `readAccount` for `WALLET`. */
+export function readWallet(env: Terminal["env"]): LocalAccount | undefined {
+  return readAccount(env, "WALLET");
+}
+
 /**
- * The wallet of the person who runs the command, from `WALLET_SEED_PHRASE` or `WALLET_PRIVATE_KEY`.
+ * An account from `<name>_SEED_PHRASE` or `<name>_PRIVATE_KEY`.
  *
  * @returns `undefined` when neither is set
  * @throws UsageError which never repeats the secret
  */
-export function readWallet(env: Terminal["env"]): LocalAccount | undefined {
-  const seedPhrase = readSecret(env, "WALLET_SEED_PHRASE");
-  const privateKey = readSecret(env, "WALLET_PRIVATE_KEY");
+export function readAccount(env: Terminal["env"], name: AccountName): LocalAccount | undefined {
+  const seedPhrase = readSecret(env, `${name}_SEED_PHRASE`);
+  const privateKey = readSecret(env, `${name}_PRIVATE_KEY`);
   if (seedPhrase && privateKey) {
-    throw new UsageError("Set WALLET_SEED_PHRASE or WALLET_PRIVATE_KEY, not both.");
+    throw new UsageError(`Set ${name}_SEED_PHRASE or ${name}_PRIVATE_KEY, not both.`);
   }
   try {
-    if (seedPhrase) return mnemonicToAccount(seedPhrase);
+    if (seedPhrase) return fromSeedPhrase(seedPhrase);
     if (privateKey) return privateKeyToAccount(asHex(privateKey));
     return undefined;
   } catch {
-    const name = seedPhrase ? "WALLET_SEED_PHRASE" : "WALLET_PRIVATE_KEY";
-    throw new UsageError(`${name} is no valid ${seedPhrase ? "seed phrase" : "private key"}.`);
+    throw new UsageError(
+      seedPhrase
+        ? `${name}_SEED_PHRASE is no valid seed phrase: a word is wrong, missing, or in the wrong place.`
+        : `${name}_PRIVATE_KEY is no valid private key.`,
+    );
   }
+}
+
+function fromSeedPhrase(text: string): LocalAccount {
+  const words = text.normalize("NFKD").trim().split(/\s+/).join(" ").toLowerCase();
+  // Deriving takes any words, and a mistyped phrase would be an empty wallet.
+  if (!validateMnemonic(words, english)) throw new RangeError("The checksum is wrong");
+  return mnemonicToAccount(words);
 }
 
 function asHex(text: string): Hex {

@@ -1,8 +1,12 @@
 import { BridgeError } from "@coinslot/bridge";
 import { Command, CommanderError } from "commander";
 import { bridgeCommand } from "./bridge/bridge-command.ts";
+import { devnetCommand } from "./devnet/devnet-command.ts";
 import { exitCode, UsageError } from "./exit-code.ts";
+import { initCommand } from "./init/init-command.ts";
+import { processSurroundings, type Surroundings } from "./surroundings.ts";
 import { paint, type Terminal } from "./terminal.ts";
+import { walletCommand } from "./wallet/wallet-command.ts";
 
 /**
  * Runs the `coinslot` command.
@@ -10,8 +14,12 @@ import { paint, type Terminal } from "./terminal.ts";
  * @param args what follows the command's name
  * @returns the exit code: `exitCode` says what each means
  */
-export async function runCli(args: readonly string[], terminal: Terminal): Promise<number> {
-  const program = createProgram(terminal);
+export async function runCli(
+  args: readonly string[],
+  terminal: Terminal,
+  surroundings: Surroundings = processSurroundings,
+): Promise<number> {
+  const program = createProgram(terminal, surroundings);
   try {
     await program.parseAsync(args, { from: "user" });
     return exitCode.done;
@@ -32,10 +40,13 @@ export async function runCli(args: readonly string[], terminal: Terminal): Promi
   }
 }
 
-function createProgram(terminal: Terminal): Command {
+function createProgram(terminal: Terminal, surroundings: Surroundings): Command {
   const program = new Command("coinslot")
     .description("sell and buy requests for stablecoins")
-    .addCommand(bridgeCommand(terminal));
+    .addCommand(initCommand(terminal, surroundings))
+    .addCommand(walletCommand(terminal, surroundings))
+    .addCommand(bridgeCommand(terminal))
+    .addCommand(devnetCommand(terminal));
   prepare(program, terminal);
   return program;
 }

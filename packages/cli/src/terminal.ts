@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { stripVTControlCharacters, styleText } from "node:util";
 
 /** Where a command reads its environment and writes what it has to say. */
@@ -11,6 +12,11 @@ export interface Terminal {
   isColourful: boolean;
   env: Readonly<Record<string, string | undefined>>;
   signal: AbortSignal;
+}
+
+/** Resolves when somebody wants the command to end. */
+export async function untilInterrupted({ signal }: Terminal): Promise<void> {
+  if (!signal.aborted) await once(signal, "abort");
 }
 
 type Style = Parameters<typeof styleText>[0];

@@ -2,6 +2,7 @@ export { misbehavingToken } from "../contracts/misbehaving-token.generated.ts";
 export { multicall3 } from "../contracts/multicall3.generated.ts";
 export { smartAccount } from "../contracts/smart-account.generated.ts";
 export { testEndpoint } from "../contracts/test-endpoint.generated.ts";
+export { testGasPriceOracle } from "../contracts/test-gas-price-oracle.generated.ts";
 export { testOft } from "../contracts/test-oft.generated.ts";
 export { testOftAdapter } from "../contracts/test-oft-adapter.generated.ts";
 export { testTether } from "../contracts/test-tether.generated.ts";
@@ -16,6 +17,7 @@ export {
 } from "./contract-modes.ts";
 export type { Database } from "./database.ts";
 export type { SmartAccountOptions, TokenOptions } from "./deploy.ts";
+export { describeDevnet } from "./describe-devnet.ts";
 export { type Devnet, type DevnetOptions, type ReorgTransaction, startDevnet } from "./devnet.ts";
 export { type DevnetClient, multicall3Address } from "./devnet-client.ts";
 export { type LayerZero, type OmnichainEnd, startLayerZero } from "./layer-zero.ts";

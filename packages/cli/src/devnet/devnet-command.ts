@@ -1,0 +1,62 @@
+import { Command, InvalidArgumentError } from "commander";
+import { formatJson, type Terminal, untilInterrupted } from "../terminal.ts";
+import { describeEnvironment, devnetEnvironment } from "./devnet-environment.ts";
+import { loadDevnet } from "./load-devnet.ts";
+
+interface DevnetOptions {
+  chainId: number;
+  port: number;
+  blockTime?: number;
+  json?: true;
+}
+
+const tokensForBuyer = 1_000_000_000n;
+
+/** `coinslot devnet`: a chain on this machine, with the test token and funded accounts, until Ctrl-C. */
+export function devnetCommand(terminal: Terminal): Command {
+  return new Command("devnet")
+    .description("start a local chain with a test token and funded accounts, until Ctrl-C")
+    .option("--chain-id <number>", "go by this chain id; 9745 is Plasma", wholeNumber, 9745)
+    .option("--port <number>", "listen here; 0 is any free port", wholeNumber, 0)
+    .option("--block-time <seconds>", "mine at intervals, not at each transaction", wholeNumber)
+    .option("--json", "print JSON once it runs")
+    .addHelpText(
+      "after",
+      `
+Everybody knows the keys of its accounts: never send them anything of value.
+
+Examples:
+  coinslot devnet
+  coinslot devnet --port 8545 --block-time 1
+  coinslot devnet --json > devnet.json`,
+    )
+    .action(async ({ chainId, port, blockTime, json }: DevnetOptions): Promise<void> => {
+      const { describeDevnet, startDevnet } = await loadDevnet();
+      const devnet = await startDevnet({
+        chainId,
+        port,
+        ...(blockTime === undefined ? {} : { blockTimeSeconds: blockTime }),
+      });
+      try {
+        await devnet.mint({ to: devnet.accounts.buyer.address, amount: tokensForBuyer });
+        const environment = devnetEnvironment(devnet);
+        if (json) {
+          const { rpcUrl, network, token } = devnet;
+          terminal.out(formatJson({ rpcUrl, network, token, environment }));
+        } else {
+          terminal.out(await describeDevnet(devnet, { blockTimeSeconds: blockTime }));
+          terminal.out(describeEnvironment(environment));
+        }
+        terminal.err("Ctrl-C stops it.");
+        await untilInterrupted(terminal);
+      } finally {
+        await devnet.stop();
+      }
+      terminal.err("Stopped.");
+    });
+}
+
+function wholeNumber(text: string): number {
+  if (!/^[0-9]{1,9}$/.test(text)) throw new InvalidArgumentError("expected a whole number");
+  return Number(text);
+}

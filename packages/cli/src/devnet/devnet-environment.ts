@@ -1,0 +1,21 @@
+import type { Devnet } from "@coinslot/devnet";
+
+/** What a seller and a buyer on a devnet have in their environment. */
+export function devnetEnvironment(devnet: Devnet): Record<string, string> {
+  const { network, rpcUrl, accounts } = devnet;
+  return {
+    COINSLOT_NETWORK: network,
+    COINSLOT_RPC_URL: rpcUrl,
+    // What is recorded of a chain ends with it.
+    COINSLOT_LEDGER: "sqlite::memory:",
+    FACILITATOR_PRIVATE_KEY: accounts.relayer.privateKey,
+    PAY_TO: accounts.seller.address,
+    WALLET_PRIVATE_KEY: accounts.buyer.privateKey,
+  };
+}
+
+/** The environment as the lines of an .env file. */
+export function describeEnvironment(environment: Readonly<Record<string, string>>): string {
+  const lines = Object.entries(environment).map(([name, value]) => `${name}=${value}`);
+  return ["# .env: a seller, its facilitator and a buyer on this devnet", ...lines].join("\n");
+}

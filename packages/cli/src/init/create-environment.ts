@@ -1,0 +1,68 @@
+import { getChainPreset } from "@coinslot/chain";
+import { type Address, chainIdOf, isNetwork, knownAsset } from "@coinslot/protocol";
+import { english, generateMnemonic, mnemonicToAccount } from "viem/accounts";
+import { plasma, stable } from "viem/chains";
+import { UsageError } from "../exit-code.ts";
+
+/** A fresh environment, with what may be shown of it. */
+export interface CreatedEnvironment {
+  /** The text of the .env file, with its secrets. */
+  text: string;
+  relayer: Address;
+  seller: Address;
+  buyer: Address;
+  /** What gas is paid in. */
+  coin: string;
+  /** What requests are paid in. */
+  token: string;
+  /** Whether nothing is left to be filled in. */
+  isComplete: boolean;
+}
+
+/** Draws three seeds, each of 128 random bits, so that no key of one role opens another's account. */
+export function createEnvironment(network: string): CreatedEnvironment {
+  if (!isNetwork(network)) throw new UsageError("--network is no network such as eip155:9745.");
+  const chainId = chainIdOf(network);
+  const { name, nativeCurrency } = getChainPreset(chainId);
+  const rpcUrl = publicRpcUrl(chainId);
+  const relayer = drawAccount();
+  const seller = drawAccount();
+  const buyer = drawAccount();
+  return {
+    text: `# Written by coinslot init. Keep it secret, keep a copy, never commit it.
+
+# Where requests are sold: a network, its RPC endpoints (separated by commas), and where payments
+# are recorded: a file, or postgres://... for several processes.
+COINSLOT_NETWORK=${network}
+COINSLOT_RPC_URL=${rpcUrl}
+COINSLOT_LEDGER=sqlite:./coinslot.db
+
+# The relayer's account pays for gas on ${name}.
+FACILITATOR_SEED_PHRASE="${relayer.seed}"
+
+# Sellers are paid here. Selling needs the address alone: keep the seed off the server.
+PAY_TO=${seller.address}
+SELLER_SEED_PHRASE="${seller.seed}"
+
+# The buyer's account pays for requests: coinslot pay, coinslot bridge.
+WALLET_SEED_PHRASE="${buyer.seed}"
+`,
+    relayer: relayer.address,
+    seller: seller.address,
+    buyer: buyer.address,
+    coin: nativeCurrency.symbol,
+    token: knownAsset(network)?.name ?? "of the token",
+    isComplete: rpcUrl !== "",
+  };
+}
+
+function drawAccount(): { seed: string; address: Address } {
+  const seed = generateMnemonic(english);
+  return { seed, address: mnemonicToAccount(seed).address };
+}
+
+/** The endpoint that a chain offers to everybody. */
+function publicRpcUrl(chainId: number): string {
+  const chain = [plasma, stable].find(({ id }) => id === chainId);
+  return chain?.rpcUrls.default.http[0] ?? "";
+}

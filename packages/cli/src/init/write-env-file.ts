@@ -1,0 +1,50 @@
+import { chmod, rename, writeFile } from "node:fs/promises";
+import { UsageError } from "../exit-code.ts";
+
+/** Only the owner reads and writes. */
+const ownerOnly = 0o600;
+
+/**
+ * Writes a file of secrets. One that is there is never overwritten: with `isReplacing` it is moved
+ * aside first.
+ *
+ * @returns the backup's path, where there was something to keep
+ * @throws UsageError when there is a file already
+ */
+export async function writeEnvFile(options: {
+  file: string;
+  text: string;
+  isReplacing: boolean;
+  now?: Date;
+}): Promise<string | undefined> {
+  const { file, text, isReplacing, now = new Date() } = options;
+  const backup = isReplacing ? await moveAside(file, now) : undefined;
+  try {
+    // Exclusively: between looking and writing somebody else could have written one.
+    await writeFile(file, text, { flag: "wx", mode: ownerOnly });
+  } catch (cause) {
+    if (!hasCode(cause, "EEXIST")) throw cause;
+    throw new UsageError(
+      "There is an .env file here already, and it may hold seeds that are needed. With --force it is moved aside and kept.",
+      { cause },
+    );
+  }
+  return backup;
+}
+
+async function moveAside(file: string, now: Date): Promise<string | undefined> {
+  const stamp = now.toISOString().replaceAll(/[:.]/g, "-");
+  const backup = `${file}.backup-${stamp}`;
+  try {
+    await rename(file, backup);
+  } catch (error) {
+    if (hasCode(error, "ENOENT")) return undefined;
+    throw error;
+  }
+  await chmod(backup, ownerOnly);
+  return backup;
+}
+
+function hasCode(error: unknown, code: string): boolean {
+  return error instanceof Error && "code" in error && error.code === code;
+}

@@ -1,0 +1,100 @@
+import { getChainPreset } from "@coinslot/chain";
+import {
+  type Address,
+  type Asset,
+  chainIdOf,
+  isNetwork,
+  isWellFormedAddress,
+  knownAsset,
+  type Network,
+  networkOf,
+} from "@coinslot/protocol";
+import { UsageError } from "./exit-code.ts";
+import { readSecret } from "./read-secret.ts";
+import type { Terminal } from "./terminal.ts";
+
+/** A network that the environment gives an RPC endpoint for. */
+export interface ConfiguredNetwork {
+  network: Network;
+  chainId: number;
+  /** For people. */
+  name: string;
+  /** Of its native coin. */
+  symbol: string;
+  rpcUrls: string[];
+  /** The stablecoin that is known there. */
+  knownToken: Asset | undefined;
+  /** Other tokens that `COINSLOT_TOKENS` names there. */
+  tokens: Address[];
+}
+
+const numbered = /^COINSLOT_RPC_URL_([1-9][0-9]{0,15})(?:_FILE)?$/;
+
+/**
+ * The configured networks: `COINSLOT_NETWORK` with `COINSLOT_RPC_URL`, then every
+ * `COINSLOT_RPC_URL_<chain id>`. Several URLs of one network are separated by commas, the preferred
+ * one first. `COINSLOT_TOKENS` names tokens as `<network>/<address>`, separated by commas.
+ *
+ * @throws UsageError with all that is wrong, or when there is none; no URL is repeated
+ */
+export function readNetworks(env: Terminal["env"]): ConfiguredNetwork[] {
+  const problems: string[] = [];
+  const networks = new Map<Network, ConfiguredNetwork>();
+  function add(network: Network, variable: string): void {
+    const rpcUrls = (readSecret(env, variable) ?? "").split(",").map((url) => url.trim());
+    if (!rpcUrls.every(isHttpUrl)) {
+      problems.push(`${variable} must hold URLs that begin with http:// or https://`);
+    }
+    networks.set(network, describe(network, rpcUrls));
+  }
+
+  const main = env.COINSLOT_NETWORK;
+  if (main) {
+    if (isNetwork(main)) add(main, "COINSLOT_RPC_URL");
+    else problems.push("COINSLOT_NETWORK must be a network such as eip155:9745");
+  } else if (readSecret(env, "COINSLOT_RPC_URL")) {
+    problems.push("COINSLOT_RPC_URL is set: set COINSLOT_NETWORK to its network, too");
+  }
+  for (const [variable, value] of Object.entries(env)) {
+    const chainId = numbered.exec(variable)?.[1];
+    if (chainId === undefined || !value) continue;
+    const network = networkOf(Number(chainId));
+    if (!networks.has(network)) add(network, `COINSLOT_RPC_URL_${chainId}`);
+  }
+  for (const [network, address] of readTokens(env, problems)) {
+    const configured = networks.get(network);
+    if (configured) configured.tokens.push(address);
+    else problems.push(`COINSLOT_TOKENS names a token on ${network}, which has no RPC URL`);
+  }
+  if (problems.length > 0) throw new UsageError(problems.join("\n"));
+  if (networks.size === 0) {
+    throw new UsageError(
+      "No network is configured: set COINSLOT_NETWORK and COINSLOT_RPC_URL, or run coinslot init.",
+    );
+  }
+  return [...networks.values()];
+}
+
+function describe(network: Network, rpcUrls: string[]): ConfiguredNetwork {
+  const chainId = chainIdOf(network);
+  const { name, nativeCurrency } = getChainPreset(chainId);
+  const { symbol } = nativeCurrency;
+  return { network, chainId, name, symbol, rpcUrls, knownToken: knownAsset(network), tokens: [] };
+}
+
+function readTokens(env: Terminal["env"], problems: string[]): [Network, Address][] {
+  const entries = (env.COINSLOT_TOKENS ?? "").split(",").map((entry) => entry.trim());
+  return entries.flatMap((entry): [Network, Address][] => {
+    if (entry === "") return [];
+    const [network = "", address = "", ...rest] = entry.split("/");
+    if (isNetwork(network) && isWellFormedAddress(address) && rest.length === 0) {
+      return [[network, address]];
+    }
+    problems.push(`COINSLOT_TOKENS: ${entry} is not like eip155:8453/0x8335…`);
+    return [];
+  });
+}
+
+function isHttpUrl(url: string): boolean {
+  return URL.canParse(url) && /^https?:$/.test(new URL(url).protocol);
+}
