@@ -1,6 +1,8 @@
+import { createPublicClient, http, numberToHex } from "viem";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { sendGasBound } from "./estimate-gas.ts";
-import type { BridgeQuote } from "./index.ts";
+import { approvalGasBound, sendGasBound } from "./estimate-gas.ts";
+import { mostPerGas, readGasPrice } from "./gas-price.ts";
+import type { BridgeQuote, TransferProgress } from "./index.ts";
 import { contractOf, nativeFee, useBridgeWorld } from "./testing/bridge-world.ts";
 import { expectBridgeError } from "./testing/expect-bridge-error.ts";
 import {
@@ -80,8 +82,38 @@ describe("a quote", () => {
     const bridge = createBridge({ account: "0x000000000000000000000000000000000000c01f" });
     const poor = await bridge.quoteBridge(request);
     expect(poor).toMatchObject({ feeBasis: "bound", bridgeFee: nativeFee });
-    // Every unit of gas costs something, and an approval is missing too.
-    expect(poor.fee).toBeGreaterThan(sendGasBound);
+    // An approval is missing too.
+    const client = createPublicClient({ transport: http(world().ethereum.rpcUrl) });
+    const price = mostPerGas(await readGasPrice(client, 1));
+    expect(poor.fee).toBe((sendGasBound + approvalGasBound) * price);
+  });
+
+  it("that is a bound is twice what the transfer takes in the end", async () => {
+    const { ethereum, createBridge, request } = world();
+    const gas: bigint[] = [];
+    const onProgress = async ({ state, hash }: TransferProgress) => {
+      if (state !== "approved" && state !== "sent") return;
+      gas.push((await ethereum.client.getTransactionReceipt({ hash })).gasUsed);
+    };
+    await createBridge().bridge(request, { onProgress });
+    const [approval = 0n, send = 0n] = gas;
+    expect(approval).toBeGreaterThan(0n);
+    expect(approvalGasBound).toBeGreaterThan(2n * approval);
+    expect(sendGasBound).toBeGreaterThan(2n * send);
+  });
+
+  it("that is a bound is higher where a chain asks more for the emptiest transaction", async () => {
+    const { createBridge, request } = world();
+    const account = "0x000000000000000000000000000000000000c01f";
+    const quoteOf = () => createBridge({ account }, { rpcUrl: proxy.url }).quoteBridge(request);
+    const plain = await quoteOf();
+    // As on MegaETH.
+    proxy.judge(({ method }) =>
+      method === "eth_estimateGas" ? { answer: () => numberToHex(60_000n) } : "forward",
+    );
+    const { fee, feeBasis } = await quoteOf();
+    expect(feeBasis).toBe("bound");
+    expect((fee * 100n) / plain.fee).toBe(285n);
   });
 
   it("pretends nothing where the allowance is there", async () => {

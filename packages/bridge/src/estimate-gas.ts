@@ -23,13 +23,13 @@ export interface Step {
 }
 
 /**
- * What the send of an OFT takes at most, with what the message libraries of LayerZero do in it: some 250,000 to 350,000
- * on the chains of the table. Not for Mantle, whose gas includes the fee of another chain.
+ * What the send of an OFT takes at most where gas is reckoned as on Ethereum, with what the message libraries of
+ * LayerZero do in it: some 250,000 to 350,000.
  */
 export const sendGasBound = 700_000n;
 
-/** What an approval takes at most: some 30,000 to 60,000, with proxies. */
-export const approvalGasBound = 100_000n;
+/** What an approval takes at most where gas is reckoned as on Ethereum: some 30,000 to 60,000, with proxies. */
+export const approvalGasBound = 150_000n;
 
 /** What a transaction costs before it does anything. */
 const transactionGas = 21_000n;
@@ -81,6 +81,24 @@ export async function rehearseGas(
     if (findNodeAnswer(error) !== undefined) return undefined;
     return askChain(subject, Promise.reject(error));
   }
+}
+
+/**
+ * Gas that a send and so many approvals do not exceed, for nodes that cannot try them. Not every chain reckons gas as
+ * Ethereum does: Arbitrum adds the cost of data on another chain, Mantle its price, MegaETH that of storage. By how
+ * much is seen by what the emptiest of all transactions takes there, and the bound is raised as much.
+ *
+ * @throws BridgeError `rpc_unavailable`
+ */
+export async function boundGas(
+  client: PublicClient,
+  { approvals }: { approvals: number },
+): Promise<bigint> {
+  const empty = { account: pretender, to: pretender, value: 0n };
+  const needed = await askChain("the gas of an empty transaction", client.estimateGas(empty));
+  const bound = sendGasBound + BigInt(approvals) * approvalGasBound;
+  if (needed <= transactionGas) return bound;
+  return (bound * needed + transactionGas - 1n) / transactionGas;
 }
 
 /** What the step reverted with that the rehearsal failed at. */

@@ -3,6 +3,7 @@ import { BridgeError } from "./bridge-error.ts";
 import type { BridgeContext } from "./bridge-options.ts";
 import { type BridgeRequest, checkRequest } from "./bridge-request.ts";
 import { checkAffordable } from "./check-affordable.ts";
+import { readCost } from "./data-fee.ts";
 import { estimateGas, type Step } from "./estimate-gas.ts";
 import { findSent, type SentTransfer } from "./find-sent.ts";
 import { planTransfer } from "./plan-transfer.ts";
@@ -22,7 +23,7 @@ export interface BridgeCallOptions {
 export interface BridgeResult {
   /** Of the transaction on the source chain: what `track` needs. */
   hash: Hash;
-  /** What gas has cost, approvals included, in the native coin. */
+  /** What gas has cost, and on a rollup data, approvals included, in the native coin. */
   fee: bigint;
   /** What LayerZero was paid, in the native coin. */
   bridgeFee: bigint;
@@ -70,7 +71,7 @@ export async function makeTransfer(
       gasPrice: plan.gasPrice,
       onSigned: (hash) => onProgress({ state, hash }),
     });
-    feeSpent += receipt.gasUsed * receipt.effectiveGasPrice;
+    feeSpent += await readCost(client, receipt, { gas, gasPrice: plan.gasPrice });
     return receipt;
   };
 

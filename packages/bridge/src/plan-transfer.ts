@@ -2,13 +2,8 @@ import { type Address, erc20Abi, isAddressEqual, type PublicClient } from "viem"
 import { askChain } from "./ask-chain.ts";
 import type { EvmBridgeChain } from "./bridge-chain.ts";
 import type { CheckedRequest } from "./bridge-request.ts";
-import {
-  approvalGasBound,
-  estimateGas,
-  rehearseGas,
-  type Step,
-  sendGasBound,
-} from "./estimate-gas.ts";
+import { readDataFee } from "./data-fee.ts";
+import { boundGas, estimateGas, rehearseGas, type Step } from "./estimate-gas.ts";
 import { findContract } from "./find-contract.ts";
 import { type GasPrice, mostPerGas, readGasPrice } from "./gas-price.ts";
 import { oftAbi } from "./oft-abi.ts";
@@ -26,7 +21,7 @@ export interface TransferPlan extends AmountQuote {
   /** Gas of the send, where it can be tried as it is: no approval is missing, and there is money for it. */
   sendGas: bigint | undefined;
   gasPrice: GasPrice;
-  /** The most that the gas of all these steps costs, in the native coin. */
+  /** The most that all these steps cost but for LayerZero's fee: gas, and what a rollup takes for data. */
   fee: bigint;
   /** Whether a node has estimated the gas, or it is the bound that holds for any transfer. */
   feeBasis: "estimate" | "bound";
@@ -89,9 +84,11 @@ export async function planTransfer(options: {
   const isReady = hasTokens && approvals.length === 0 && nativeBalance > nativeFee;
   const sendGas = isReady ? await estimateGas(client, { owner, step: send, subject }) : undefined;
   const steps = [...approvals, send];
-  const gas =
+  const estimate =
     sendGas ?? (hasTokens ? await rehearseGas(client, { owner, steps, subject }) : undefined);
-  const gasBound = sendGasBound + BigInt(approvals.length) * approvalGasBound;
+  const gas = estimate ?? (await boundGas(client, { approvals: approvals.length }));
+  const { chainId } = source;
+  const dataFee = await readDataFee(client, { chainId, steps, gas, gasPrice });
   return {
     ...amounts,
     contract,
@@ -99,8 +96,8 @@ export async function planTransfer(options: {
     send,
     sendGas,
     gasPrice,
-    fee: (gas ?? gasBound) * mostPerGas(gasPrice),
-    feeBasis: gas === undefined ? "bound" : "estimate",
+    fee: gas * mostPerGas(gasPrice) + dataFee,
+    feeBasis: estimate === undefined ? "bound" : "estimate",
     bridgeFee: nativeFee,
     tokenBalance,
     nativeBalance,

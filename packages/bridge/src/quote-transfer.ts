@@ -7,7 +7,7 @@ import { findSourceChain } from "./source-chain.ts";
 
 /** What a transfer would cost, and bring. Fees are in the native coin of the source chain (18 decimals). */
 export interface BridgeQuote extends AmountQuote {
-  /** The most that gas costs: of the send, and of approvals where they are missing. */
+  /** The most that gas costs, and on a rollup data: of the send, and of approvals where they are missing. */
   fee: bigint;
   /** LayerZero's fee. */
   bridgeFee: bigint;

@@ -8,8 +8,17 @@ const portSchema = z.object({ port: z.number() });
 
 export type RpcProxyCall = z.infer<typeof callSchema>;
 
-/** What becomes of a call: the node's answer, an error or a broken connection instead, or an answer to other parameters. */
-export type Verdict = "forward" | "lose answer" | "drop" | RpcRefusal | { params: unknown[] };
+/**
+ * What becomes of a call: the node's answer, an error or a broken connection instead, an answer to other parameters, or
+ * another answer.
+ */
+export type Verdict =
+  | "forward"
+  | "lose answer"
+  | "drop"
+  | RpcRefusal
+  | { params: unknown[] }
+  | { answer: (given: unknown) => unknown };
 
 interface RpcRefusal {
   error: { code: number; message: string };
@@ -46,6 +55,10 @@ export async function startRpcProxy(upstream: string): Promise<RpcProxy> {
       return given;
     }
     if ("params" in verdict) return forward({ ...call, params: verdict.params });
+    if ("answer" in verdict) {
+      const given = await forward(call);
+      return { ...given, result: verdict.answer(given.result) };
+    }
     return { jsonrpc: "2.0", id: call.id, error: verdict.error };
   }
 
