@@ -142,6 +142,21 @@ describe("the client of a hosted facilitator", () => {
     expect(received).toEqual([]);
   });
 
+  it("names where events go, for payments alone", async () => {
+    const { url, received } = await open();
+    const client = createFacilitatorClient({ url, eventCallback: "https://shop.example/events" });
+    const { payload } = await sign(2);
+    await client.verify(payload, requirements);
+    await client.settle(payload, requirements);
+    await client.getSupported();
+    expect(received.map(({ headers }) => headers["x-event-callback"])).toEqual([
+      "https://shop.example/events",
+      "https://shop.example/events",
+      undefined,
+    ]);
+    expect(() => createFacilitatorClient({ url, eventCallback: "events" })).toThrow(TypeError);
+  });
+
   it.each(["", "facilitator.example", "ftp://facilitator.example"])(
     "takes no url like %j",
     (url) => {

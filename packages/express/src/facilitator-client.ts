@@ -1,6 +1,7 @@
 import {
   type Facilitator,
   FacilitatorError,
+  headerName,
   parseSettleResponse,
   parseVerifyResponse,
   type ResourceInfo,
@@ -19,6 +20,8 @@ export interface FacilitatorClientOptions {
   url: string;
   /** Sent with every request, such as `Authorization`. A function is asked before each. */
   headers?: (Record<string, string> | (() => MaybePromise<Record<string, string>>)) | undefined;
+  /** Where the facilitator is to post lifecycle events of verifications and settlements (`X-Event-Callback`). */
+  eventCallback?: string | undefined;
   /** For one request, its answer included. Default 30,000. */
   timeoutMs?: number | undefined;
   /** Default the global one. */
@@ -32,6 +35,7 @@ export interface FacilitatorClientOptions {
 export function createFacilitatorClient(options: FacilitatorClientOptions): Facilitator {
   const { url, headers = {}, timeoutMs = 30_000, fetch: exchange = fetch } = options;
   const base = readBase(url);
+  const callback = readCallback(options.eventCallback);
 
   async function ask(
     path: "verify" | "settle" | "supported",
@@ -42,7 +46,7 @@ export function createFacilitatorClient(options: FacilitatorClientOptions): Faci
     return exchangeJson({
       url: `${base}/${path}`,
       method: body === undefined ? "GET" : "POST",
-      headers: { ...own, ...extraHeaders },
+      headers: { ...own, ...(body === undefined ? {} : callback), ...extraHeaders },
       body,
       timeoutMs,
       fetch: exchange,
@@ -92,6 +96,12 @@ function readBase(url: string): string {
     throw new TypeError("The url of a facilitator begins with https:// or http://");
   }
   return url.replace(/\/+$/, "");
+}
+
+function readCallback(eventCallback: string | undefined): Record<string, string> {
+  if (eventCallback === undefined) return {};
+  if (!URL.canParse(eventCallback)) throw new TypeError("The eventCallback is no URL");
+  return { [headerName.eventCallback]: new URL(eventCallback).href };
 }
 
 function unreadable(): FacilitatorError {

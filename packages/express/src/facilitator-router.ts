@@ -1,9 +1,8 @@
 import {
   type Facilitator,
   FacilitatorError,
+  type FacilitatorRequest,
   headerName,
-  type PaymentPayload,
-  type PaymentRequirements,
   parseVerifyResponse,
   readFacilitatorRequest,
 } from "@coinslot/protocol";
@@ -14,6 +13,9 @@ import express, {
   type Response,
   Router,
 } from "express";
+import type { EventOptions } from "./events/event-options.ts";
+import { createEventSender } from "./events/event-sender.ts";
+import { createPaymentEvents, type SettlementNews } from "./events/payment-events.ts";
 import { writeError } from "./write-error.ts";
 
 /** Settings of `facilitatorRouter`. */
@@ -22,6 +24,11 @@ export interface FacilitatorRouterOptions {
   maxRequestBytes?: number | undefined;
   /** Told of faults that the caller sees only as 500 or 503. By default their message goes to standard error. */
   onError?: ((error: unknown) => void) | undefined;
+  /**
+   * Sends lifecycle events to the URL in a request's `X-Event-Callback`; `{}` takes every default. Without this
+   * option the header is passed over.
+   */
+  events?: EventOptions | undefined;
 }
 
 /** Says in the form of an endpoint's answer that there is none. */
@@ -35,20 +42,31 @@ type WriteFault = (reason: string, message: string) => object;
  * same form. A fault of ours is 503 if it may pass, else 500, and says nothing about the payer.
  */
 export function facilitatorRouter(
-  facilitator: Facilitator,
+  facilitator: Facilitator & Partial<SettlementNews>,
   options: FacilitatorRouterOptions = {},
 ): Router {
   const { maxRequestBytes = 64 * 2 ** 10, onError = writeError } = options;
+  const events =
+    options.events &&
+    createPaymentEvents({
+      sender: createEventSender(options.events),
+      news: facilitator,
+      signal: options.events.signal,
+    });
   const readBody = express.json({ limit: maxRequestBytes, strict: false });
   const router = Router();
 
-  post("/verify", verifyFault, "unexpected_verify_error", async (_request, read) =>
+  post("/verify", verifyFault, "unexpected_verify_error", (call, read) => {
     // A facilitator in this process may say more than the wire has room for.
-    parseVerifyResponse(await facilitator.verify(read.paymentPayload, read.paymentRequirements)),
-  );
-  post("/settle", settleFault, "unexpected_settle_error", (request, read) => {
-    const idempotencyKey = request.get(headerName.idempotencyKey);
-    return facilitator.settle(read.paymentPayload, read.paymentRequirements, { idempotencyKey });
+    const verify = async () =>
+      parseVerifyResponse(await facilitator.verify(read.paymentPayload, read.paymentRequirements));
+    return events ? events.aroundVerify(eventsOf(call, read), verify) : verify();
+  });
+  post("/settle", settleFault, "unexpected_settle_error", (call, read) => {
+    const idempotencyKey = call.get(headerName.idempotencyKey);
+    const settle = () =>
+      facilitator.settle(read.paymentPayload, read.paymentRequirements, { idempotencyKey });
+    return events ? events.aroundSettle(eventsOf(call, read), settle) : settle();
   });
   router
     .route("/supported")
@@ -69,10 +87,7 @@ export function facilitatorRouter(
     path: string,
     writeFault: WriteFault,
     faultReason: string,
-    ask: (
-      request: Request,
-      read: { paymentPayload: PaymentPayload; paymentRequirements: PaymentRequirements },
-    ) => Promise<object>,
+    ask: (call: Request, read: FacilitatorRequest) => Promise<object>,
   ): void {
     const unreadable: ErrorRequestHandler = (error, _request, response, _next) => {
       const isTooLarge = statusOf(error) === 413;
@@ -101,6 +116,10 @@ export function facilitatorRouter(
     const message = isPassing ? "Not possible at the moment" : "Not possible";
     send(response, isPassing ? 503 : 500, writeFault("unexpected_error", message));
   }
+}
+
+function eventsOf(call: Request, request: FacilitatorRequest) {
+  return { callback: call.get(headerName.eventCallback), request };
 }
 
 function verifyFault(invalidReason: string, invalidMessage: string): object {

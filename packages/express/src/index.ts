@@ -1,3 +1,8 @@
+export type { EventOptions, EventOutcome } from "./events/event-options.ts";
+export type { EventContent, EventSubject, LifecycleEvent } from "./events/lifecycle-event.ts";
+export type { SettlementNews } from "./events/payment-events.ts";
+export type { ResolveHost } from "./events/public-lookup.ts";
+export { isEventSecret } from "./events/sign-event.ts";
 export {
   createFacilitatorClient,
   type FacilitatorClientOptions,

@@ -1,0 +1,273 @@
+import { createServer as createTcpServer } from "node:net";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { type EventReceiver, openReceiver } from "../testing/event-receiver.ts";
+import type { EventOptions, EventOutcome } from "./event-options.ts";
+import { createEventSender, type Tell } from "./event-sender.ts";
+import type { EventContent } from "./lifecycle-event.ts";
+
+const content: EventContent = {
+  type: "settle_started",
+  details: { network: "eip155:9745" },
+};
+
+function createSender(options: EventOptions = {}) {
+  const outcomes: EventOutcome[] = [];
+  const sender = createEventSender({
+    unsafeAllowPrivateAddresses: true,
+    onOutcome: (outcome) => outcomes.push(outcome),
+    ...options,
+  });
+  function open(url: string): Tell {
+    const tell = sender.open(url);
+    if (tell === undefined) throw new Error(`${url} is passed over`);
+    return tell;
+  }
+  const settled = (count: number) =>
+    expect.poll(() => outcomes.length, { timeout: 20_000, interval: 5 }).toBe(count);
+  return { sender, open, outcomes, settled };
+}
+
+async function open(...answer: Parameters<typeof openReceiver>): Promise<EventReceiver> {
+  const receiver = await openReceiver(...answer);
+  onTestFinished(() => receiver.close());
+  return receiver;
+}
+
+describe("an event is posted", () => {
+  it("as JSON, with an id, a type, a time and details", async () => {
+    const receiver = await open();
+    const { open: channel, settled, outcomes } = createSender({ now: () => 1_700_000_000_000 });
+    channel(`${receiver.url}/hook?shop=7`)(content);
+    await settled(1);
+    expect(outcomes).toEqual(["delivered"]);
+    const [got] = receiver.received;
+    expect(got?.path).toBe("/hook?shop=7");
+    expect(got?.headers).toMatchObject({
+      "content-type": "application/json",
+      "webhook-id": got?.event.id,
+      "webhook-timestamp": "1700000000",
+    });
+    expect(got?.event).toEqual({
+      id: expect.stringMatching(/^evt_[0-9a-f-]{36}$/),
+      type: "settle_started",
+      timestamp: "2023-11-14T22:13:20.000Z",
+      details: { network: "eip155:9745" },
+    });
+  });
+
+  it("in the order of its request, also where answers take longer and longer to come", async () => {
+    const held: (() => void)[] = [];
+    const receiver = await open((_request, response) => {
+      held.push(() => response.end());
+    });
+    const { open: channel, settled } = createSender();
+    const tell = channel(receiver.url);
+    tell({ type: "verify_started", details: { ...content.details, checks: [] } });
+    tell(content);
+    await expect.poll(() => held.length).toBe(1);
+    expect(receiver.types()).toEqual(["verify_started"]);
+    held[0]?.();
+    await expect.poll(() => held.length).toBe(2);
+    held[1]?.();
+    await settled(2);
+    expect(receiver.types()).toEqual(["verify_started", "settle_started"]);
+  });
+
+  it("once more where the receiver had closed the connection that was kept", async () => {
+    const sockets = new Set<{ destroy(): void }>();
+    const receiver = createTcpServer((socket) => {
+      sockets.add(socket);
+      let requests = 0;
+      socket.on("error", () => undefined);
+      socket.on("data", () => {
+        requests += 1;
+        // A second request on the same connection meets a closed door.
+        if (requests > 1) socket.destroy();
+        else socket.write("HTTP/1.1 204 No Content\r\nConnection: keep-alive\r\n\r\n");
+      });
+    });
+    await new Promise<void>((resolve) => receiver.listen(0, "127.0.0.1", resolve));
+    onTestFinished(() => {
+      for (const socket of sockets) socket.destroy();
+      receiver.close();
+    });
+    const address = receiver.address();
+    const port = typeof address === "object" && address !== null ? address.port : 0;
+    const { open: channel, settled, outcomes } = createSender();
+    const tell = channel(`http://127.0.0.1:${port}/`);
+    tell(content);
+    await settled(1);
+    tell(content);
+    await settled(2);
+    expect(outcomes).toEqual(["delivered", "delivered"]);
+    expect(sockets.size).toBe(2);
+  });
+});
+
+describe("a receiver", () => {
+  it("that redirects is not followed", async () => {
+    const target = await open();
+    const receiver = await open((_request, response) => {
+      response.writeHead(307, { Location: target.url }).end();
+    });
+    const { open: channel, settled, outcomes } = createSender();
+    channel(receiver.url)(content);
+    await settled(1);
+    expect(outcomes).toEqual(["refused"]);
+    expect(target.requests()).toBe(0);
+  });
+
+  it("that answers without end is cut off, and counts as told", async () => {
+    let isCut = false;
+    const receiver = await open((_request, response) => {
+      const filling = Buffer.alloc(8 * 2 ** 10);
+      response.on("close", () => {
+        isCut = true;
+      });
+      const write = () => {
+        if (!response.destroyed) response.write(filling, () => setImmediate(write));
+      };
+      write();
+    });
+    const { open: channel, settled, outcomes } = createSender({ timeoutMs: 20_000 });
+    channel(receiver.url)(content);
+    await settled(1);
+    expect(outcomes).toEqual(["delivered"]);
+    await expect.poll(() => isCut).toBe(true);
+  });
+
+  it("that hangs has its time, and loses what waited for it; others lose nothing", async () => {
+    const hanging = await open(() => undefined);
+    const honest = await open();
+    const { open: channel, settled, outcomes } = createSender({ timeoutMs: 300 });
+    const tell = channel(hanging.url);
+    for (let count = 0; count < 5; count += 1) tell(content);
+    channel(honest.url)(content);
+    await settled(6);
+    expect(hanging.requests()).toBe(1);
+    expect(honest.types()).toEqual(["settle_started"]);
+    expect(outcomes.toSorted()).toEqual([
+      "delivered",
+      "dropped",
+      "dropped",
+      "dropped",
+      "dropped",
+      "failed",
+    ]);
+  });
+
+  it("that nobody runs is given up silently", async () => {
+    const { open: channel, settled, outcomes } = createSender();
+    channel("http://127.0.0.1:1/")(content);
+    await settled(1);
+    expect(outcomes).toEqual(["failed"]);
+  });
+
+  it("has a quarter of all deliveries at most, and what is too much is dropped", async () => {
+    const held: (() => void)[] = [];
+    const receiver = await open((_request, response) => {
+      held.push(() => response.end());
+    });
+    const other = await open();
+    const limits = { maxInFlight: 8, maxWaiting: 3, timeoutMs: 20_000 };
+    const { open: channel, settled, outcomes } = createSender(limits);
+    for (let count = 0; count < 6; count += 1) channel(receiver.url)(content);
+    await expect.poll(() => held.length).toBe(2);
+    expect(outcomes).toEqual(["dropped"]);
+    // The queue is full of others' events: there is no room, and no harm.
+    channel(other.url)(content);
+    expect(outcomes).toEqual(["dropped", "dropped"]);
+    const answered = expect.poll(
+      () => {
+        for (const answer of held.splice(0)) answer();
+        return outcomes.length;
+      },
+      { interval: 5 },
+    );
+    await answered.toBe(7);
+    await settled(7);
+    expect(receiver.requests()).toBe(5);
+  });
+
+  it("gets nothing more once the sender is to end", async () => {
+    const receiver = await open(() => undefined);
+    const ending = new AbortController();
+    const {
+      open: channel,
+      settled,
+      outcomes,
+    } = createSender({
+      timeoutMs: 300,
+      signal: ending.signal,
+    });
+    const tell = channel(receiver.url);
+    tell(content);
+    tell(content);
+    ending.abort();
+    expect(outcomes).toEqual(["dropped"]);
+    tell(content);
+    await settled(3);
+    expect(receiver.requests()).toBe(1);
+  });
+
+  it("may be counted by somebody who throws: telling never does", async () => {
+    const receiver = await open();
+    const sender = createEventSender({
+      unsafeAllowPrivateAddresses: true,
+      maxWaiting: 0,
+      onOutcome() {
+        throw new Error("cannot count");
+      },
+    });
+    expect(() => sender.open(receiver.url)?.(content)).not.toThrow();
+  });
+});
+
+describe("an event goes to public addresses alone", () => {
+  it.each([
+    ["resolves to loopback", ["127.0.0.1"]],
+    ["resolves to loopback in IPv6 clothes", ["::ffff:127.0.0.1"]],
+    ["resolves to a public address and to loopback", ["1.1.1.1", "127.0.0.1"]],
+    ["resolves to nothing", []],
+  ])("and not to a name that %s", async (_what, addresses) => {
+    const receiver = await open();
+    const {
+      open: channel,
+      settled,
+      outcomes,
+    } = createSender({
+      unsafeAllowPrivateAddresses: false,
+      resolveHost: async () => addresses,
+    });
+    channel(`https://shop.example:${receiver.port}/`)(content);
+    await settled(1);
+    expect(outcomes).toEqual(["failed"]);
+    expect(receiver.requests()).toBe(0);
+  });
+
+  it("and a name is looked up anew for each connection, whatever it resolved to before", async () => {
+    const receiver = await open();
+    const asked: string[] = [];
+    const { open: channel, settled } = createSender({
+      unsafeAllowPrivateAddresses: false,
+      async resolveHost(hostname) {
+        asked.push(hostname);
+        return ["127.0.0.1"];
+      },
+    });
+    const tell = channel(`https://rebinding.example:${receiver.port}/`);
+    tell(content);
+    await settled(1);
+    tell(content);
+    await settled(2);
+    expect(asked).toEqual(["rebinding.example", "rebinding.example"]);
+    expect(receiver.requests()).toBe(0);
+  });
+
+  it("and plain http or an address within is not even looked up", () => {
+    const { sender } = createSender({ unsafeAllowPrivateAddresses: false });
+    for (const url of ["http://shop.example/", "https://127.0.0.1/", "https://[::1]/", undefined]) {
+      expect(sender.open(url)).toBeUndefined();
+    }
+  });
+});

@@ -1,0 +1,119 @@
+import type { EventOptions, EventOutcome } from "./event-options.ts";
+import { createLifecycleEvent, type EventContent } from "./lifecycle-event.ts";
+import { createPoster } from "./post-event.ts";
+import { createHostResolver, createPublicLookup } from "./public-lookup.ts";
+import { readCallbackUrl } from "./read-callback-url.ts";
+import { createSigner } from "./sign-event.ts";
+
+/** Tells one receiver, in order, and returns at once. Never throws. */
+export type Tell = (content: EventContent) => void;
+
+/** Sends events to whoever wants them, and forgets about them. */
+export interface EventSender {
+  /** A channel to the URL of a request's `X-Event-Callback`; `undefined` where there is none to send to. */
+  open(callback: string | undefined): Tell | undefined;
+}
+
+interface Letter {
+  url: URL;
+  /** Its events are delivered one after the other. */
+  channel: object;
+  id: string;
+  body: string;
+}
+
+/**
+ * Creates a sender. Its promise to payments: `open` and `Tell` do no more than to put something into a bounded queue.
+ * Its promise to receivers: events of one request come in their order. Nothing is tried again; a receiver that gives
+ * no answer loses what was waiting for it, so that it takes no more of others' time than its deliveries under way.
+ *
+ * @throws ConfigurationError if a secret is not one
+ */
+export function createEventSender(options: EventOptions): EventSender {
+  const { secret = [], timeoutMs = 5_000, maxInFlight = 64, maxWaiting = 1_000 } = options;
+  const { unsafeAllowPrivateAddresses: allowPrivate = false, now = Date.now } = options;
+  const { onOutcome = () => undefined, signal } = options;
+  const { resolveHost = createHostResolver(timeoutMs) } = options;
+  const sign = createSigner(typeof secret === "string" ? [secret] : secret);
+  const lookup = allowPrivate ? undefined : createPublicLookup(resolveHost);
+  const post = createPoster({ timeoutMs, lookup });
+  const maxInFlightPerHost = Math.max(1, Math.floor(maxInFlight / 4));
+  const busyChannels = new Set<object>();
+  const inFlightByHost = new Map<string, number>();
+  let waiting: Letter[] = [];
+  signal?.addEventListener("abort", () => drop(() => true), { once: true });
+
+  function enqueue(letter: Letter): void {
+    if (signal?.aborted || waiting.length >= maxWaiting) {
+      report("dropped");
+    } else {
+      waiting.push(letter);
+      sendNext();
+    }
+  }
+
+  function sendNext(): void {
+    // Each channel has one delivery under way at most.
+    if (busyChannels.size >= maxInFlight) return;
+    const next = waiting.findIndex(mayGo);
+    const [letter] = next < 0 ? [] : waiting.splice(next, 1);
+    if (letter !== undefined) void send(letter);
+  }
+
+  function mayGo({ url, channel }: Letter): boolean {
+    return !busyChannels.has(channel) && inFlightTo(url.host) < maxInFlightPerHost;
+  }
+
+  function inFlightTo(host: string): number {
+    return inFlightByHost.get(host) ?? 0;
+  }
+
+  async function send(letter: Letter): Promise<void> {
+    const { host } = letter.url;
+    busyChannels.add(letter.channel);
+    inFlightByHost.set(host, inFlightTo(host) + 1);
+    const outcome = await deliver(letter);
+    busyChannels.delete(letter.channel);
+    if (inFlightTo(host) > 1) inFlightByHost.set(host, inFlightTo(host) - 1);
+    else inFlightByHost.delete(host);
+    report(outcome);
+    if (outcome === "failed") drop(({ url }) => url.host === host);
+    sendNext();
+  }
+
+  async function deliver({ url, id, body }: Letter): Promise<EventOutcome> {
+    const headers = { "Content-Type": "application/json", ...sign({ id, body, nowMs: now() }) };
+    try {
+      const status = await post({ url, headers, body });
+      return status >= 200 && status < 300 ? "delivered" : "refused";
+    } catch {
+      return "failed";
+    }
+  }
+
+  function drop(which: (letter: Letter) => boolean): void {
+    const dropped = waiting.filter(which);
+    waiting = waiting.filter((letter) => !which(letter));
+    for (const _ of dropped) report("dropped");
+  }
+
+  function report(outcome: EventOutcome): void {
+    try {
+      onOutcome(outcome);
+    } catch {
+      // Whoever counts events must not fail the payment that one of them is about.
+    }
+  }
+
+  return {
+    open(callback) {
+      const url = readCallbackUrl(callback, { allowPrivate });
+      if (url === undefined) return undefined;
+      const channel = {};
+      return function tell(content) {
+        const event = createLifecycleEvent(content, now());
+        enqueue({ url, channel, id: event.id, body: JSON.stringify(event) });
+      };
+    },
+  };
+}

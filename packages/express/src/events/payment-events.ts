@@ -1,0 +1,153 @@
+import {
+  type AuthorizationId,
+  authorizationKey,
+  type FacilitatorRequest,
+  readPayment,
+  type SettleResponse,
+  type VerifyResponse,
+} from "@coinslot/protocol";
+import type { EventSender, Tell } from "./event-sender.ts";
+import type { EventSubject } from "./lifecycle-event.ts";
+
+/** What a facilitator tells of settlements while it settles, and after it has answered. */
+export interface SettlementNews {
+  /** Calls the listener from now on; returns what ends that. The same news may come more than once. */
+  onEvent(
+    listener: (event: {
+      /** `settle_started`, `settle_completed`, `settle_failed`; others are passed over. */
+      type: string;
+      authorization?: AuthorizationId | undefined;
+      transactionHash?: string | undefined;
+      reason?: string | undefined;
+    }) => void,
+  ): () => void;
+}
+
+/** One call of an endpoint: where to send its events, and what it is about. */
+interface Call {
+  /** The `X-Event-Callback` of the request. */
+  callback: string | undefined;
+  request: FacilitatorRequest;
+}
+
+/** Runs verifications and settlements, and tells of them. What is told changes nothing of what is answered. */
+export interface PaymentEvents {
+  aroundVerify(call: Call, verify: () => Promise<VerifyResponse>): Promise<VerifyResponse>;
+  aroundSettle(call: Call, settle: () => Promise<SettleResponse>): Promise<SettleResponse>;
+}
+
+/** Somebody who wants to know what becomes of a settlement. */
+interface Follower {
+  started(): void;
+  completed(transactionHash: string): void;
+  failed(error: string): void;
+  isStarted(): boolean;
+}
+
+/** What `/verify` looks at, in the words of `verify_started`. */
+const checks = ["recipient", "amount", "validity", "signature", "nonce", "balance"] as const;
+/** Settlements whose outcome is awaited after they were answered; the oldest give way. */
+const mostFollowed = 10_000;
+
+/** Creates what tells of a facilitator's work. Of settlements it hears from `news`, or else from the answer alone. */
+export function createPaymentEvents(options: {
+  sender: EventSender;
+  news: Partial<SettlementNews>;
+  signal?: AbortSignal | undefined;
+}): PaymentEvents {
+  const { sender, news, signal } = options;
+  const followed = new Map<string, Set<Follower>>();
+  const endNews = news.onEvent?.(({ type, authorization, transactionHash, reason }) => {
+    const followers = authorization && followed.get(authorizationKey(authorization));
+    for (const follower of [...(followers ?? [])]) {
+      if (type === "settle_started") follower.started();
+      if (type === "settle_completed" && transactionHash) follower.completed(transactionHash);
+      if (type === "settle_failed") follower.failed(reason ?? "unexpected_settle_error");
+    }
+  });
+  if (endNews) signal?.addEventListener("abort", endNews);
+
+  function follow(key: string | undefined, { tell, about }: { tell: Tell; about: EventSubject }) {
+    let isStarted = false;
+    let isOver = false;
+    const follower: Follower = {
+      isStarted: () => isStarted,
+      started() {
+        if (!isStarted && !isOver) tell({ type: "settle_started", details: about });
+        isStarted = true;
+      },
+      completed(transactionHash) {
+        // What stands in a block was broadcast, perhaps by another process, of which we do not hear.
+        follower.started();
+        if (!isOver) tell({ type: "settle_completed", details: { ...about, transactionHash } });
+        end();
+      },
+      failed(error) {
+        if (!isOver) tell({ type: "settle_failed", details: { ...about, error } });
+        end();
+      },
+    };
+    function end(): void {
+      isOver = true;
+      const others = key === undefined ? undefined : followed.get(key);
+      others?.delete(follower);
+      if (key !== undefined && others?.size === 0) followed.delete(key);
+    }
+    if (key !== undefined && endNews) {
+      const others = followed.get(key);
+      if (others) others.add(follower);
+      else followed.set(key, new Set([follower]));
+      const [oldest] = followed.keys();
+      if (followed.size > mostFollowed && oldest !== undefined) followed.delete(oldest);
+    }
+    return follower;
+  }
+
+  return {
+    async aroundVerify({ callback, request }, verify) {
+      const tell = sender.open(callback);
+      if (tell === undefined) return verify();
+      const { about } = describe(request);
+      tell({ type: "verify_started", details: { ...about, checks } });
+      try {
+        const result = await verify();
+        const { isValid, invalidReason } = result;
+        const verdict = invalidReason === undefined ? { isValid } : { isValid, invalidReason };
+        tell({ type: "verify_completed", details: { ...about, ...verdict } });
+        return result;
+      } catch (error) {
+        tell({ type: "verify_failed", details: { ...about, error: "unexpected_verify_error" } });
+        throw error;
+      }
+    },
+
+    async aroundSettle({ callback, request }, settle) {
+      const tell = sender.open(callback);
+      if (tell === undefined) return settle();
+      const { about, key } = describe(request);
+      const follower = follow(key, { tell, about });
+      try {
+        const result = await settle();
+        const { success, errorReason = "unexpected_settle_error", transaction } = result;
+        if (success) follower.completed(transaction);
+        else if (errorReason !== "settlement_pending") follower.failed(errorReason);
+        else if (transaction !== "") follower.started();
+        return result;
+      } catch (error) {
+        // Once broadcast, a settlement may still succeed: its outcome is told when it is known.
+        if (!follower.isStarted()) follower.failed("unexpected_settle_error");
+        throw error;
+      }
+    },
+  };
+}
+
+function describe({ paymentPayload, paymentRequirements }: FacilitatorRequest): {
+  about: EventSubject;
+  key: string | undefined;
+} {
+  const read = readPayment(paymentPayload, paymentRequirements);
+  if (!read.ok) return { about: { network: paymentRequirements.network }, key: undefined };
+  const { network, asset, payer, nonce } = read.payment.id;
+  return { about: { network, asset, payer, nonce }, key: authorizationKey(read.payment.id) };
+}

@@ -1,0 +1,84 @@
+import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
+import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
+import type { LookupFunction } from "node:net";
+import { finished } from "node:stream";
+
+/** Sends a body to a URL; resolves with the status of the answer. Rejects when there is none in time. */
+export type PostEvent = (letter: {
+  url: URL;
+  headers: Record<string, string>;
+  body: string;
+}) => Promise<number>;
+
+const mostAnswerBytes = 16 * 2 ** 10;
+const mostIdleSocketsPerHost = 8;
+/** Below the five seconds after which most servers close an idle connection. */
+const idleMs = 4_000;
+
+/**
+ * Creates what posts events. The whole exchange has one deadline; redirects are not followed; of the answer only the
+ * status counts, and its body is read for the sake of the connection alone, up to a bound.
+ */
+export function createPoster(options: {
+  timeoutMs: number;
+  /** Default: the system's. */
+  lookup: LookupFunction | undefined;
+}): PostEvent {
+  const { timeoutMs, lookup } = options;
+  const shared = {
+    keepAlive: true,
+    timeout: idleMs,
+    maxFreeSockets: mostIdleSocketsPerHost,
+    ...(lookup && { lookup }),
+  };
+  const agents = { http: new HttpAgent(shared), https: new HttpsAgent(shared) };
+
+  function exchange({ url, headers, body }: Parameters<PostEvent>[0]): Promise<number> {
+    const isSecure = url.protocol === "https:";
+    const signal = AbortSignal.timeout(timeoutMs);
+    return new Promise((resolve, reject) => {
+      const sent = (isSecure ? httpsRequest : httpRequest)(url, {
+        method: "POST",
+        agent: isSecure ? agents.https : agents.http,
+        headers: { ...headers, "Content-Length": Buffer.byteLength(body) },
+        signal,
+      });
+      sent.on("response", (response) => {
+        readAway(response);
+        finished(response, () => resolve(response.statusCode ?? 0));
+      });
+      sent.on("error", (error) => {
+        // The receiver closed an idle connection just when it was to be used again: not its word on this event.
+        if (sent.reusedSocket && !signal.aborted) reject(new StaleConnectionError(error));
+        else reject(error);
+      });
+      sent.end(body);
+    });
+  }
+
+  return async function postEvent(letter) {
+    try {
+      return await exchange(letter);
+    } catch (error) {
+      if (error instanceof StaleConnectionError) return exchange(letter);
+      throw error;
+    }
+  };
+}
+
+/** Reads what nobody wants to know, and cuts what is too long. */
+function readAway(response: IncomingMessage): void {
+  let size = 0;
+  response.on("data", (chunk: Buffer) => {
+    size += chunk.length;
+    if (size > mostAnswerBytes) response.destroy();
+  });
+}
+
+class StaleConnectionError extends Error {
+  override readonly name = "StaleConnectionError";
+
+  constructor(cause: unknown) {
+    super("A connection that was kept had been closed", { cause });
+  }
+}
