@@ -19,6 +19,7 @@ export type {
   ResultContext,
 } from "./hooks.ts";
 export type { Inclusion, LedgerPayment } from "./ledger/ledger-payment.ts";
+export { type LedgerReader, openLedgerReader } from "./ledger/ledger-reader.ts";
 export type { PaymentState } from "./ledger/ledger-schema.ts";
 export type { PaymentFilter, PaymentPage } from "./ledger/list-payments.ts";
 export type { PaymentStats } from "./ledger/payment-stats.ts";

@@ -9,6 +9,7 @@
  * - `storage-full`: the disk is full or fails; undone.
  * - `unique-violation`, `constraint-violation`: the data refuses the statement.
  * - `newer-schema`: a newer release migrated this database.
+ * - `older-schema`: the program that owns the tables has not brought them up to date (see `requireMigrated`).
  * - `foreign-schema`: the migrations applied to it are not the ones of this program.
  * - `file-locked`: another process owns the database file (see `lockDatabaseFile`).
  * - `statement`: anything else the engine refused, usually a mistake in a query.
@@ -22,6 +23,7 @@ export type DatabaseErrorKind =
   | "unique-violation"
   | "constraint-violation"
   | "newer-schema"
+  | "older-schema"
   | "foreign-schema"
   | "file-locked"
   | "statement";

@@ -10,6 +10,6 @@ export {
   leasesMigration,
 } from "./leases.ts";
 export { type DatabaseFileLock, lockDatabaseFile } from "./lock-file.ts";
-export { type MigrateOptions, type Migration, migrate } from "./migrate.ts";
+export { type MigrateOptions, type Migration, migrate, requireMigrated } from "./migrate.ts";
 export type { NotificationHandler } from "./notifications.ts";
 export { createWriter, type Writer } from "./writer.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type Migration, migrate } from "./migrate.ts";
+import { type Migration, migrate, requireMigrated } from "./migrate.ts";
 import { engines, openForTest } from "./testing/engines.ts";
 import { nextMessage, startTestProcess } from "./testing/process.ts";
 import { type CounterSchema, counterMigrations } from "./testing/schema.ts";
@@ -91,6 +91,24 @@ describe.each(engines)("migrations on $engine", ({ createUrl }) => {
     await expect(
       reader.kysely.insertInto("counters").values({ id: 1, value: 1 }).execute(),
     ).rejects.toThrow(/read.?only/);
+  });
+
+  it("are left to their owner by those that only look", async () => {
+    const url = await createUrl();
+    const owner = await openForTest({ url });
+    const reader = await openForTest<CounterSchema>({ url, readOnly: true });
+    const older = { kind: "older-schema", retryable: false };
+    await expect(requireMigrated(reader, { name, migrations })).rejects.toMatchObject(older);
+    await migrate(owner, { name, migrations: migrations.slice(0, 1) });
+    await expect(requireMigrated(reader, { name, migrations })).rejects.toMatchObject({
+      ...older,
+      message: expect.stringMatching(/at version 1.* needs version 2.*brings them up to date/),
+    });
+    await migrate(owner, { name, migrations });
+    await requireMigrated(reader, { name, migrations });
+    await expect(
+      requireMigrated(reader, { name, migrations: migrations.slice(0, 1) }),
+    ).rejects.toMatchObject({ kind: "newer-schema" });
   });
 
   it("are applied once when processes race", async () => {

@@ -44,6 +44,26 @@ export async function migrate<Schema>(
   }
 }
 
+/**
+ * For programs that only look: rejects as `migrate` does, and with a `DatabaseError` of kind `older-schema` where
+ * something is yet to be done, which is left to the program that owns the tables. Writes nothing.
+ */
+export async function requireMigrated<Schema>(
+  { transaction, dialect }: Database<Schema>,
+  { name, migrations }: MigrateOptions,
+): Promise<void> {
+  const applied = await transaction(async (tx) =>
+    (await dialect.hasTable(tx, "coinslot_migrations")) ? selectApplied(tx, name) : [],
+  );
+  refuseOthers(applied, { name, migrations });
+  if (applied.length === migrations.length) return;
+  const version = applied.length === 0 ? "not there" : `at version ${applied.length}`;
+  throw new DatabaseError(
+    "older-schema",
+    `The ${name} tables are ${version}, and this program needs version ${migrations.length}: start the program that writes them, which brings them up to date.`,
+  );
+}
+
 async function readApplied<Schema>(
   tx: Transaction<Schema>,
   { name, dialect }: { name: string; dialect: Dialect },
@@ -58,6 +78,13 @@ async function readApplied<Schema>(
       .addPrimaryKeyConstraint("coinslot_migrations_key", ["name", "version"])
       .execute();
   }
+  return selectApplied(tx, name);
+}
+
+async function selectApplied<Schema>(
+  tx: Transaction<Schema>,
+  name: string,
+): Promise<readonly string[]> {
   const { rows } = await sql<{ title: string }>`
     select title from coinslot_migrations where name = ${name} order by version
   `.execute(tx);

@@ -8,6 +8,7 @@ import {
   type Migration,
   migrate,
   openDatabase,
+  requireMigrated,
 } from "@coinslot/storage";
 import { createTables } from "./create-tables.ts";
 import type { LedgerSchema } from "./ledger-schema.ts";
@@ -23,7 +24,7 @@ export interface OpenLedgerOptions {
   url: string;
   /** Names this process among those that share the ledger; new for each start. */
   processId: string;
-  /** For programs that only look: no lock is taken, nothing is written. */
+  /** For programs that only look, beside the one that writes: no lock is taken, nothing is written. */
   readOnly?: boolean | undefined;
   onBackgroundError?: ((error: unknown) => void) | undefined;
 }
@@ -51,7 +52,8 @@ export async function openLedger(options: OpenLedgerOptions): Promise<LedgerData
       applicationName: "coinslot-facilitator",
       ...(onBackgroundError ? { onBackgroundError } : {}),
     });
-    await migrate(database, { name: "facilitator", migrations });
+    const tables = { name: "facilitator", migrations };
+    await (readOnly ? requireMigrated(database, tables) : migrate(database, tables));
     if (!readOnly && database.engine === "sqlite") await forgetTheDead(database, processId);
     return { database, close: () => closeBoth(database, lock) };
   } catch (error) {

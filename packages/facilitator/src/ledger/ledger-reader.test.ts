@@ -1,0 +1,81 @@
+import type { Hex } from "@coinslot/protocol";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createTestLedger, engines, type TestLedger } from "../testing/settling-devnet.ts";
+import { createLedger, type Ledger } from "./ledger.ts";
+import { openLedgerReader } from "./ledger-reader.ts";
+import { type LedgerDatabase, openLedger } from "./open-ledger.ts";
+
+const network = "eip155:9745";
+const asset = `0x${"aa".repeat(20)}` satisfies Hex;
+const payer = `0x${"bb".repeat(20)}` satisfies Hex;
+
+describe.each(engines)("a reader of the ledger on %s", (engine) => {
+  let place: TestLedger;
+  let opened: LedgerDatabase | undefined;
+
+  beforeEach(async () => {
+    place = await createTestLedger(engine);
+    opened = undefined;
+  });
+
+  afterEach(async () => {
+    await opened?.close();
+    await place.drop();
+  });
+
+  async function startSeller(): Promise<Ledger> {
+    opened = await openLedger({ url: place.url, processId: "seller" });
+    const ledger = createLedger({
+      database: opened.database,
+      processId: "seller",
+      now: Date.now,
+      heartbeatLeaseMs: 10_000,
+      keepAnswersMs: 60_000,
+      releaseLimit: { count: 3, windowMs: 1_000 },
+    });
+    await ledger.beatHeart();
+    return ledger;
+  }
+
+  function reserve(ledger: Ledger, number: number) {
+    const nonce = `0x${number.toString(16).padStart(64, "0")}` satisfies Hex;
+    const id = { network, asset, payer, nonce } as const;
+    return ledger.reserve({ id, fingerprint: "GET /a", value: 10n, validBefore: 2n ** 64n });
+  }
+
+  it("sees what a seller writes that holds it open", async () => {
+    const ledger = await startSeller();
+    await reserve(ledger, 1);
+    const reader = await openLedgerReader({ url: place.url });
+    const first = await reader.payments.list();
+    expect(first.payments).toMatchObject([{ state: "reserved", value: 10n }]);
+    await reserve(ledger, 2);
+    const { payments } = await reader.payments.list();
+    expect(payments).toHaveLength(2);
+    const [newest] = payments;
+    expect(await reader.payments.get(newest?.id ?? "")).toEqual(newest);
+    expect(await reader.payments.get("nothing")).toBeUndefined();
+    expect(await reader.stats()).toMatchObject([{ state: "reserved", count: 2, amount: 20n }]);
+    await reader.close();
+    // It has held no lock: the seller goes on.
+    await reserve(ledger, 3);
+  });
+
+  it("makes no tables where there are none, and says who does", async () => {
+    const owner = await openLedger({ url: place.url, processId: "seller" });
+    await owner.database.kysely.schema.dropTable("coinslot_migrations").execute();
+    await owner.close();
+    await expect(openLedgerReader({ url: place.url })).rejects.toMatchObject({
+      kind: "older-schema",
+      message: expect.stringContaining("start the program that writes them"),
+    });
+  });
+});
+
+it("makes no file where there is none", async () => {
+  const place = await createTestLedger("sqlite");
+  await expect(openLedgerReader({ url: place.url })).rejects.toMatchObject({
+    kind: "configuration",
+  });
+  await place.drop();
+});

@@ -1,0 +1,42 @@
+import type { LedgerPayment } from "./ledger-payment.ts";
+import {
+  getPayments,
+  listPayments,
+  type PaymentFilter,
+  type PaymentPage,
+} from "./list-payments.ts";
+import { openLedger } from "./open-ledger.ts";
+import { type PaymentStats, paymentStats } from "./payment-stats.ts";
+
+/** A ledger for programs that only look. */
+export interface LedgerReader {
+  readonly payments: {
+    /** The newest first, page by page. */
+    list(filter?: PaymentFilter): Promise<PaymentPage>;
+    /** By the id that the ledger gave it. */
+    get(id: string): Promise<LedgerPayment | undefined>;
+  };
+  /** Counts and sums by network, asset and state. */
+  stats(options?: { createdFrom?: number | undefined }): Promise<PaymentStats[]>;
+  close(): Promise<void>;
+}
+
+/**
+ * Opens a ledger to look into it, while sellers go on working with it: takes no lock, and can write
+ * nothing. The methods are those of a facilitator, and throw a `DatabaseError` on faults of the database.
+ *
+ * @param options.url `sqlite:./file.db` or `postgres://…`
+ * @throws DatabaseError when it cannot be reached, is not there, or is of another version
+ */
+export async function openLedgerReader({ url }: { url: string }): Promise<LedgerReader> {
+  const { database, close } = await openLedger({ url, processId: "reader", readOnly: true });
+  const { kysely: db, dialect } = database;
+  return {
+    payments: {
+      list: (filter = {}) => listPayments({ db, dialect, filter }),
+      get: async (id) => (await getPayments({ db, dialect, ids: [id] }))[0],
+    },
+    stats: (which = {}) => paymentStats({ db, dialect, ...which }),
+    close,
+  };
+}
