@@ -11,7 +11,6 @@ import {
   type Network,
   toLowerHex,
 } from "@coinslot/protocol";
-import type { LocalAccount } from "viem";
 import type {
   Depth,
   FacilitatorNetworkOptions,
@@ -21,6 +20,7 @@ import type {
 import type { HookSet } from "./hooks.ts";
 import { type Logger, silentLogger } from "./logger.ts";
 import { readRelayer } from "./relayer-account.ts";
+import type { RelayerSigner } from "./settle/relayer-signer.ts";
 import { defaultCallGas } from "./simulation/simulator.ts";
 
 /** A network as configured, with every default filled in. */
@@ -28,7 +28,7 @@ export interface NetworkConfiguration {
   network: Network;
   chainId: number;
   rpcUrls: readonly string[];
-  relayers: readonly [LocalAccount, ...LocalAccount[]];
+  relayers: readonly [RelayerSigner, ...RelayerSigner[]];
   /** In lower case; `undefined`: every token. */
   assets: readonly Address[] | undefined;
   /** Tokens whose EIP-712 domain is known beforehand: those configured with one, and the usual one. */

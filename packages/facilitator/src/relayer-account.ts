@@ -2,6 +2,7 @@ import type { Hex } from "@coinslot/protocol";
 import type { LocalAccount } from "viem";
 import { mnemonicToAccount, privateKeyToAccount } from "viem/accounts";
 import { findSeedPhraseProblem } from "./seed-phrase.ts";
+import { createRelayerSigner, type RelayerSigner } from "./settle/relayer-signer.ts";
 
 /**
  * Whose gas pays for settlements: a BIP-39 seed phrase, a private key, either of them as a plain
@@ -28,7 +29,7 @@ export type RelayerOptions =
 
 /** Either the accounts that send transactions, or what is wrong. No problem repeats the secret. */
 export type ReadRelayer =
-  | { ok: true; accounts: readonly [LocalAccount, ...LocalAccount[]] }
+  | { ok: true; accounts: readonly [RelayerSigner, ...RelayerSigner[]] }
   | { ok: false; problems: string[] };
 
 const mostAddresses = 64;
@@ -76,7 +77,11 @@ function readSeedPhrase(options: {
     problems.push(`relayer.addressCount must be a whole number from 1 to ${mostAddresses}`);
   }
   if (problems.length > 0 || phrase === undefined) return { ok: false, problems };
-  const derive = (addressIndex: number) => mnemonicToAccount(phrase, { addressIndex });
+  const derive = (addressIndex: number) => {
+    const account = mnemonicToAccount(phrase, { addressIndex });
+    const { privateKey } = account.getHdKey();
+    return privateKey === null ? account : createRelayerSigner({ account, privateKey });
+  };
   const others = Array.from({ length: addressCount - 1 }, (_, i) => derive(accountIndex + 1 + i));
   return { ok: true, accounts: [derive(accountIndex), ...others] };
 }
@@ -89,7 +94,9 @@ function readPrivateKey(text: string | undefined): ReadRelayer {
   }
   const key: Hex = `0x${digits}`;
   try {
-    return { ok: true, accounts: [privateKeyToAccount(key)] };
+    const account = privateKeyToAccount(key);
+    const privateKey = Buffer.from(digits, "hex");
+    return { ok: true, accounts: [createRelayerSigner({ account, privateKey })] };
   } catch {
     // The cause would repeat the key.
     return fail("relayer.privateKey is no key of the curve: it is zero, or too large");

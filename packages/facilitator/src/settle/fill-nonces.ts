@@ -1,8 +1,9 @@
 import { toLowerHex } from "@coinslot/protocol";
 import type { Lease } from "@coinslot/storage";
 import { createSortableId } from "../ledger/ledger.ts";
+import type { RelayerSigner } from "./relayer-signer.ts";
 import { type TrackedTransaction, trackedFrom } from "./relayer-state.ts";
-import type { RelayerSigner, SettlementContext, SettlementNetwork } from "./settlement-context.ts";
+import type { SettlementContext, SettlementNetwork } from "./settlement-context.ts";
 import { fillerGas, signBroadcast } from "./sign-broadcast.ts";
 
 /**

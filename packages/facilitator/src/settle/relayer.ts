@@ -4,6 +4,7 @@ import { z } from "zod";
 import type { Broadcast } from "../ledger/store-transaction.ts";
 import { fillNonces } from "./fill-nonces.ts";
 import { keepLease } from "./lease-keeper.ts";
+import type { RelayerSigner } from "./relayer-signer.ts";
 import {
   countInFlight,
   learnForms,
@@ -15,7 +16,7 @@ import {
 import { signReplacement } from "./replace-transaction.ts";
 import { resolveTransaction } from "./resolve-transaction.ts";
 import { sendTransaction } from "./send-transaction.ts";
-import type { RelayerSigner, SettlementContext, SettlementNetwork } from "./settlement-context.ts";
+import type { SettlementContext, SettlementNetwork } from "./settlement-context.ts";
 import { createSingleFlight } from "./single-flight.ts";
 import { parseReceipt, receiptCall, type TransactionReceipt } from "./transaction-receipt.ts";
 

@@ -1,8 +1,9 @@
 import { parseTransaction } from "viem";
 import type { Broadcast } from "../ledger/store-transaction.ts";
 import type { Fees } from "./fee-quote.ts";
+import type { RelayerSigner } from "./relayer-signer.ts";
 import { newestForm, type TrackedTransaction } from "./relayer-state.ts";
-import type { RelayerSigner, SettlementNetwork } from "./settlement-context.ts";
+import type { SettlementNetwork } from "./settlement-context.ts";
 import { feesOf, fillerGas, signBroadcast } from "./sign-broadcast.ts";
 
 /**

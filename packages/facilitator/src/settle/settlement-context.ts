@@ -1,6 +1,5 @@
 import type { BlockWatcher, Clock, RpcPool } from "@coinslot/chain";
 import type { Address, Network } from "@coinslot/protocol";
-import type { TransactionSerializable } from "viem";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { LedgerPayment } from "../ledger/ledger-payment.ts";
 import type { Logger } from "../logger.ts";
@@ -11,12 +10,6 @@ import type { SettlementMetrics } from "./metrics.ts";
 import type { OutcomeBoard } from "./outcome-board.ts";
 import type { ReadingCache } from "./reading-cache.ts";
 import type { SettlementEvent } from "./settlement-event.ts";
-
-/** Signs transactions for one address. A viem local account is one. */
-export interface RelayerSigner {
-  address: Address;
-  signTransaction(transaction: TransactionSerializable): Promise<`0x${string}`>;
-}
 
 /** Times of the settlement engine, in milliseconds. They fit payments, which somebody waits for. */
 export interface SettlementTimes {

@@ -2,7 +2,8 @@ import type { Network } from "@coinslot/protocol";
 import { planTransactions } from "./planner.ts";
 import { type Relayer, startRelayer } from "./relayer.ts";
 import { type RelayerFunds, type RelayerFundsOptions, watchRelayerFunds } from "./relayer-funds.ts";
-import type { RelayerSigner, SettlementContext, SettlementNetwork } from "./settlement-context.ts";
+import type { RelayerSigner } from "./relayer-signer.ts";
+import type { SettlementContext, SettlementNetwork } from "./settlement-context.ts";
 import { createSingleFlight } from "./single-flight.ts";
 import { startBlockWatch } from "./watch-blocks.ts";
 

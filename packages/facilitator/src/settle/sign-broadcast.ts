@@ -1,9 +1,9 @@
 import type { Address, Hex } from "@coinslot/protocol";
-import { keccak256 } from "viem";
+import { keccak256 } from "../keccak.ts";
 import type { BroadcastsTable } from "../ledger/ledger-schema.ts";
 import type { Broadcast } from "../ledger/store-transaction.ts";
 import { type Fees, priceOf } from "./fee-quote.ts";
-import type { RelayerSigner } from "./settlement-context.ts";
+import type { RelayerSigner } from "./relayer-signer.ts";
 
 /** What a transaction uses that calls nobody. */
 export const fillerGas = 21_000n;
@@ -20,7 +20,7 @@ export async function signBroadcast(options: {
   content: BroadcastsTable["content"];
 }): Promise<Broadcast> {
   const { signer, chainId, nonce, to, data, gasLimit, fees, content } = options;
-  const common = { chainId, nonce, to, data, gas: gasLimit, value: 0n };
+  const common = { chainId, nonce, to, data, gas: gasLimit };
   const raw =
     fees.type === "legacy"
       ? await signer.signTransaction({ ...common, type: "legacy", gasPrice: fees.gasPrice })
@@ -31,7 +31,7 @@ export async function signBroadcast(options: {
           maxPriorityFeePerGas: fees.maxPriorityFeePerGas,
         });
   return {
-    hash: keccak256(raw),
+    hash: `0x${Buffer.from(keccak256(Buffer.from(raw.slice(2), "hex"))).toString("hex")}`,
     raw,
     content,
     maxFeePerGas: priceOf(fees),

@@ -1,9 +1,7 @@
-import { createRequire } from "node:module";
-import { type Address, type Hex, toLowerHex } from "@coinslot/protocol";
+import type { Address, Hex } from "@coinslot/protocol";
 import { secp256k1 as noble } from "@noble/curves/secp256k1";
-import type { ecdsaRecover } from "secp256k1";
-import { keccak256 } from "viem";
-import { z } from "zod";
+import { keccak256 } from "../keccak.ts";
+import { loadNativeSecp256k1 } from "./native-secp256k1.ts";
 import type { KeySignature } from "./split-signature.ts";
 
 /** The address whose key signed a digest, in lower case; `undefined` when no key can have. */
@@ -30,8 +28,7 @@ export const sample = {
 
 /**
  * Chooses how to recover signers: natively (libsecp256k1, 20 times as fast), and if the binary is
- * missing for this machine or fails a known sample, in JavaScript. The package's own entry would
- * choose a slow one by itself and say nothing, so its bindings are asked for.
+ * missing for this machine or fails a known sample, in JavaScript.
  *
  * @param load gives the native implementation, or throws
  */
@@ -49,13 +46,8 @@ export function createSignerRecovery(load: () => RecoverKey = loadNative): Signe
   }
 }
 
-const bindingSchema = z.object({
-  ecdsaRecover: z.custom<typeof ecdsaRecover>((value) => typeof value === "function"),
-});
-
 function loadNative(): RecoverKey {
-  const binding: unknown = createRequire(import.meta.url)("secp256k1/bindings.js");
-  const { ecdsaRecover } = bindingSchema.parse(binding);
+  const { ecdsaRecover } = loadNativeSecp256k1();
   return (digest, compact, parity) => ecdsaRecover(compact, parity, digest, false);
 }
 
@@ -74,6 +66,6 @@ function recoverWith(recoverKey: RecoverKey): RecoverSigner {
       // No point of the curve has this r, or the key would be the point at infinity.
       return undefined;
     }
-    return toLowerHex(`0x${keccak256(publicKey.subarray(1)).slice(26)}`);
+    return `0x${Buffer.from(keccak256(publicKey.subarray(1))).toString("hex", 12)}`;
   };
 }

@@ -1,0 +1,19 @@
+import { createRequire } from "node:module";
+import type { ecdsaRecover, ecdsaSign } from "secp256k1";
+import { z } from "zod";
+
+const bindingSchema = z.object({
+  ecdsaRecover: z.custom<typeof ecdsaRecover>((value) => typeof value === "function"),
+  ecdsaSign: z.custom<typeof ecdsaSign>((value) => typeof value === "function"),
+});
+
+/**
+ * libsecp256k1, as a binary for this machine. The package's own entry would choose a slow
+ * implementation by itself and say nothing, so its bindings are asked for.
+ *
+ * @throws where there is no binary.
+ */
+export function loadNativeSecp256k1(): z.infer<typeof bindingSchema> {
+  const binding: unknown = createRequire(import.meta.url)("secp256k1/bindings.js");
+  return bindingSchema.parse(binding);
+}
