@@ -7,8 +7,8 @@ import {
   type Transaction,
 } from "kysely";
 import type { DatabaseErrorKind } from "./database-error.ts";
-import { type InsertMany, insertWithUnnest, insertWithValues } from "./insert-many.ts";
-import { decodeSqliteAmount, encodeSqliteAmount } from "./sqlite-amount.ts";
+import { type InsertMany, insertWithCopyOrUnnest, insertWithValues } from "./insert-many.ts";
+import { decodeSqliteAmount, encodeSqliteAmount, SQLITE_SUM } from "./sqlite-amount.ts";
 
 declare const storedAmount: unique symbol;
 
@@ -83,9 +83,6 @@ type RowLock = <Schema, Table extends keyof Schema, Row>(
   query: SelectQueryBuilder<Schema, Table, Row>,
 ) => SelectQueryBuilder<Schema, Table, Row>;
 
-/** The aggregate that the SQLite engine registers: the sum of encoded amounts, encoded. */
-export const SQLITE_SUM = "coinslot_sum";
-
 export const sqliteDialect: Dialect = {
   engine: "sqlite",
   types: {
@@ -144,7 +141,7 @@ export const postgresDialect: Dialect = {
   lockKey: async (transaction, key) => {
     await sql`select pg_advisory_xact_lock(hashtextextended(${key}, 0))`.execute(transaction);
   },
-  insertMany: insertWithUnnest,
+  insertMany: insertWithCopyOrUnnest,
   liftTimeouts: async (transaction) => {
     await sql.raw(POSTGRES_LIFT_TIMEOUTS).execute(transaction);
   },

@@ -3,6 +3,8 @@ import { migrate } from "./migrate.ts";
 import { engines, openForTest } from "./testing/engines.ts";
 import { type AmountSchema, amountMigrations } from "./testing/schema.ts";
 
+const amounts = [0n, 1n, 9_999n, 10_000n, 10n ** 8n, 10n ** 9n + 7n, 2n ** 64n, 2n ** 256n - 1n];
+
 async function openAmounts(url: string) {
   const database = await openForTest<AmountSchema>({ url });
   await migrate(database, { name: "amounts", migrations: amountMigrations });
@@ -10,9 +12,10 @@ async function openAmounts(url: string) {
 }
 
 describe.each(engines)("insertMany on $engine", ({ createUrl }) => {
-  it("writes every kind of value as it is", async () => {
+  // A few rows and many take different ways into PostgreSQL.
+  it.each([1, 100])("writes every kind of value as it is, %i times", async (times) => {
     const { kysely, dialect } = await openAmounts(await createUrl());
-    const rows = [
+    const rows = Array.from({ length: times }, () => [
       {
         note: `"quotes", {braces}, back\\slash, 'single', \t tab, \n line, NULL, ünï 🪙`,
         at_ms: 0,
@@ -20,12 +23,18 @@ describe.each(engines)("insertMany on $engine", ({ createUrl }) => {
       { note: "", at_ms: 1_800_000_000_123 },
       { note: null, at_ms: null },
       { note: "NULL", at_ms: Number.MAX_SAFE_INTEGER },
-    ].map((row, id) => ({
-      ...row,
-      id,
-      amount: dialect.amount.encode(BigInt(id)),
-      data: id % 2 === 0 ? Uint8Array.from({ length: 256 }, (_, byte) => byte) : null,
-    }));
+      { note: "-", at_ms: -1 },
+      { note: "--", at_ms: Number.MIN_SAFE_INTEGER },
+      { note: "---", at_ms: -(2 ** 32) },
+      { note: "\u0000".slice(1), at_ms: 2 ** 31 },
+    ])
+      .flat()
+      .map((row, id) => ({
+        ...row,
+        id,
+        amount: dialect.amount.encode(amounts[id % amounts.length] ?? 0n),
+        data: id % 2 === 0 ? Uint8Array.from({ length: 256 }, (_, byte) => byte) : null,
+      }));
     expect(await dialect.insertMany(kysely, "amounts", rows)).toBe(rows.length);
 
     const stored = await kysely.selectFrom("amounts").selectAll().orderBy("id").execute();
@@ -69,5 +78,33 @@ describe.each(engines)("insertMany on $engine", ({ createUrl }) => {
     const changed = [row(1, "third"), row(3, "third")];
     await dialect.insertMany(kysely, "amounts", changed, { keys: ["id"], replace: ["note"] });
     expect(await notes()).toEqual([{ note: "third" }, { note: "second" }, { note: "third" }]);
+  });
+
+  it("adds amounts to those of rows whose key is taken, modulo 2^256", async () => {
+    const { kysely, dialect } = await openAmounts(await createUrl());
+    const row = (id: number, amount: bigint) => ({ id, amount: dialect.amount.encode(amount) });
+    const add = (...rows: ReturnType<typeof row>[]) =>
+      dialect.insertMany(kysely, "amounts", rows, { keys: ["id"], add: ["amount"] });
+    const stored = async () => {
+      const rows = await kysely.selectFrom("amounts").select("amount").orderBy("id").execute();
+      return rows.map(({ amount }) => dialect.amount.decode(amount));
+    };
+    await add(row(1, 5n), row(2, 2n ** 256n - 3n));
+    expect(await add(row(1, 7n), row(2, 2n), row(3, 1n))).toBe(3);
+    expect(await stored()).toEqual([12n, 2n ** 256n - 1n, 1n]);
+    await add(row(1, 2n ** 256n - 1n), row(2, 1n), row(3, 2n ** 256n - 2n));
+    expect(await stored()).toEqual([11n, 0n, 2n ** 256n - 1n]);
+  });
+
+  it("undoes all of many rows if one cannot be written, and goes on to work", async () => {
+    const { kysely, transaction, dialect } = await openAmounts(await createUrl());
+    const rows = Array.from({ length: 1_000 }, (_, id) => ({
+      id: id % 999,
+      amount: dialect.amount.encode(1n),
+    }));
+    const writing = transaction((tx) => dialect.insertMany(tx, "amounts", rows));
+    await expect(writing).rejects.toMatchObject({ kind: "unique-violation" });
+    expect(await kysely.selectFrom("amounts").selectAll().execute()).toEqual([]);
+    expect(await dialect.insertMany(kysely, "amounts", rows.slice(0, 500))).toBe(500);
   });
 });

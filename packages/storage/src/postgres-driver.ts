@@ -1,5 +1,6 @@
 import type { CompiledQuery, DatabaseConnection, Driver, QueryResult } from "kysely";
 import type { Pool, PoolClient, QueryConfig } from "pg";
+import { type CopyQuery, isCopyQuery, runCopy } from "./copy-query.ts";
 import { DatabaseError, isDatabaseError } from "./database-error.ts";
 import { POSTGRES_LIFT_TIMEOUTS } from "./dialect.ts";
 import { postgresError } from "./postgres-error.ts";
@@ -32,7 +33,11 @@ export function createPostgresDriver(options: PostgresDriverOptions): Driver {
       client,
       broken: false,
       unlimited: false,
-      async executeQuery<Row>({ sql, parameters }: CompiledQuery): Promise<QueryResult<Row>> {
+      async executeQuery<Row>(compiled: CompiledQuery): Promise<QueryResult<Row>> {
+        if (isCopyQuery(compiled)) {
+          return { rows: [], numAffectedRows: BigInt(await copy(session, compiled)) };
+        }
+        const { sql, parameters } = compiled;
         if (sql === POSTGRES_LIFT_TIMEOUTS) session.unlimited = true;
         const { rows, rowCount } = await run(session, sql, parameters);
         return { rows, numAffectedRows: BigInt(rowCount ?? 0) };
@@ -56,15 +61,30 @@ export function createPostgresDriver(options: PostgresDriverOptions): Driver {
     }
   }
 
-  async function run(session: Session, text: string, values: readonly unknown[] = []) {
-    const query: QueryConfig & { query_timeout: number } = {
-      text,
-      values: [...values],
-      query_timeout: session.unlimited ? 0 : answerTimeoutMs,
-    };
+  function run(session: Session, text: string, values: readonly unknown[] = []) {
+    return ask(session, (client, query_timeout) => {
+      const query: QueryConfig & { query_timeout: number } = {
+        text,
+        values: [...values],
+        query_timeout,
+      };
+      return client.query(query);
+    });
+  }
+
+  function copy(session: Session, { sql, copied }: CopyQuery): Promise<number> {
+    return ask(session, (client, query_timeout) =>
+      runCopy(client, { text: sql, query_timeout, copied }),
+    );
+  }
+
+  async function ask<Answer>(
+    session: Session,
+    query: (client: PoolClient, timeoutMs: number) => Promise<Answer>,
+  ): Promise<Answer> {
     try {
       if (session.client === undefined) throw new Error("Client is not queryable");
-      return await session.client.query(query);
+      return await query(session.client, session.unlimited ? 0 : answerTimeoutMs);
     } catch (cause) {
       const error = postgresError(label, cause);
       session.broken ||= error.kind === "connection-lost" || error.kind === "unreachable";

@@ -1,7 +1,13 @@
 import type { CompiledQuery, QueryResult } from "kysely";
 import { DatabaseError } from "./database-error.ts";
-import { SQLITE_SUM, sqliteDialect } from "./dialect.ts";
-import { decodeSqliteAmount, encodeSqliteAmount } from "./sqlite-amount.ts";
+import { sqliteDialect } from "./dialect.ts";
+import {
+  addSqliteAmounts,
+  decodeSqliteAmount,
+  encodeSqliteAmount,
+  SQLITE_ADD,
+  SQLITE_SUM,
+} from "./sqlite-amount.ts";
 import type { SqliteHandle, SqliteLibrary, SqliteStatement } from "./sqlite-library.ts";
 
 /** One open connection. Everything in it is synchronous; errors are `DatabaseError`s. */
@@ -26,7 +32,7 @@ const preparedStatements = 500;
 export function openSqliteConnection(options: SqliteConnectionOptions): SqliteConnection {
   const { library, path, label, readOnly } = options;
   const handle = typed(label, () => new library.DatabaseSync(path, { readOnly }));
-  registerSum(handle);
+  registerAmounts(handle);
   // Insertion order is order of last use: the first key is the one to forget.
   const prepared = new Map<string, { statement: SqliteStatement; givesRows: boolean }>();
 
@@ -68,7 +74,8 @@ export function openSqliteConnection(options: SqliteConnectionOptions): SqliteCo
 }
 
 /** The running total is text, since @photostructure/sqlite cuts a bigint down to 64 bits. */
-function registerSum(handle: SqliteHandle): void {
+function registerAmounts(handle: SqliteHandle): void {
+  handle.function(SQLITE_ADD, { deterministic: true }, addSqliteAmounts);
   handle.aggregate(SQLITE_SUM, {
     start: encodeSqliteAmount(0n),
     step: (total, value) =>

@@ -10,6 +10,11 @@ export interface SqliteHandle {
   readonly isTransaction: boolean;
   exec(sql: string): void;
   prepare(sql: string): SqliteStatement;
+  function(
+    name: string,
+    options: { deterministic: boolean },
+    call: (...texts: string[]) => string,
+  ): void;
   aggregate(name: string, options: SqliteAggregate): void;
   close(): void;
 }

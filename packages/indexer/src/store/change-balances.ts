@@ -7,34 +7,29 @@ import { wrapUint256 } from "./wrap-uint256.ts";
 /** What each address gained, modulo 2^256, keyed by its 40 hex digits. */
 export type Gains = ReadonlyMap<string, bigint>;
 
-// One text per length of the list is prepared; PostgreSQL binds at most 65,535 values.
-const addressesPerStatement = 500;
-
 /** Adds gains to the balances of a token. Nobody else changes them: this transaction has the pen. */
 export async function addGains(
   transaction: Transaction<IndexerSchema>,
   dialect: Dialect,
   { tokenId, gains }: { tokenId: number; gains: Gains },
 ): Promise<void> {
-  const changed = [...gains].filter(([, gain]) => gain !== 0n);
-  for (let start = 0; start < changed.length; start += addressesPerStatement) {
-    const part = changed.slice(start, start + addressesPerStatement);
-    const before = await readAmounts(transaction, dialect, {
-      table: "indexer_balances",
-      tokenId,
-      addresses: part.map(([address]) => address),
-    });
-    const rows = part.map(([address, gain]) => ({
-      token_id: tokenId,
-      address: Buffer.from(address, "hex"),
-      amount: dialect.amount.encode(wrapUint256((before.get(address) ?? 0n) + gain)),
-    }));
-    await dialect.insertMany(transaction, "indexer_balances", rows, {
-      keys: ["token_id", "address"],
-      replace: ["amount"],
-    });
-  }
+  const rows = [...gains].flatMap(([address, gain]) =>
+    gain === 0n
+      ? []
+      : {
+          token_id: tokenId,
+          address: Buffer.from(address, "hex"),
+          amount: dialect.amount.encode(gain),
+        },
+  );
+  await dialect.insertMany(transaction, "indexer_balances", rows, {
+    keys: ["token_id", "address"],
+    add: ["amount"],
+  });
 }
+
+// One text per length of the list is prepared; PostgreSQL binds at most 65,535 values.
+const addressesPerStatement = 500;
 
 /**
  * After gains from below what was the first indexed block: what an address had before it is less by as much. Whoever
@@ -52,8 +47,7 @@ export async function lowerOpenings(
     .execute();
   const addresses = [...gains.keys()];
   for (let start = 0; start < addresses.length; start += addressesPerStatement) {
-    const before = await readAmounts(transaction, dialect, {
-      table: "indexer_openings",
+    const before = await readOpenings(transaction, dialect, {
       tokenId,
       addresses: addresses.slice(start, start + addressesPerStatement),
     });
@@ -69,20 +63,16 @@ export async function lowerOpenings(
   }
 }
 
-async function readAmounts(
+async function readOpenings(
   transaction: Transaction<IndexerSchema>,
   { amount }: Dialect,
-  from: {
-    table: "indexer_balances" | "indexer_openings";
-    tokenId: number;
-    addresses: readonly string[];
-  },
+  of: { tokenId: number; addresses: readonly string[] },
 ): Promise<ReadonlyMap<string, bigint>> {
-  const addresses = sql.join(from.addresses.map((address) => Buffer.from(address, "hex")));
+  const addresses = sql.join(of.addresses.map((address) => Buffer.from(address, "hex")));
   // By hand: a query builder takes longer over so many values than the database.
   const { rows } = await sql<{ address: Uint8Array; amount: StoredAmount }>`
-    select address, amount from ${sql.table(from.table)}
-    where token_id = ${from.tokenId} and address in (${addresses})
+    select address, amount from indexer_openings
+    where token_id = ${of.tokenId} and address in (${addresses})
   `.execute(transaction);
   return new Map(rows.map((row) => [hexOfBytes(row.address).slice(2), amount.decode(row.amount)]));
 }
