@@ -239,9 +239,10 @@ export function createFacilitator(
   };
 
   async function reserve(
-    { ledger, canPay }: Engine,
+    running: Engine,
     request: Parameters<ReservingFacilitator["reserve"]>[0],
   ): Promise<Reserved> {
+    const { ledger, canPay } = running;
     const { id } = request;
     if (!canPay(id.network)) {
       // What is under way already can be resumed: that takes no gas.
@@ -249,7 +250,7 @@ export function createFacilitator(
       if (standing === "free") throw outOfGasMoney(id.network);
     }
     const startedAt = performance.now();
-    const result = await ledger.reserve(request);
+    const result = await running.reserve(request);
     metrics.reserveSeconds(startedAt);
     await settings.checkpoint("reserved");
     switch (result.outcome) {

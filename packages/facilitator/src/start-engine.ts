@@ -22,6 +22,7 @@ import { createFeeQuoter } from "./settle/fee-quote.ts";
 import type { SettlementMetrics } from "./settle/metrics.ts";
 import { createOutcomeBoard } from "./settle/outcome-board.ts";
 import { createReadingCache } from "./settle/reading-cache.ts";
+import { createPaymentReserver, type ReservePayment } from "./settle/reserve-payment.ts";
 import { createPaymentSettler, type PaymentSettler } from "./settle/settle-payment.ts";
 import { startNetworkSettlement } from "./settle/settlement.ts";
 import type { SettlementContext, SettlementNetwork } from "./settle/settlement-context.ts";
@@ -57,6 +58,7 @@ export interface EngineOptions {
 /** The running parts of a facilitator: its ledger and its settlement. */
 export interface Engine extends PaymentSettler {
   readonly ledger: Ledger;
+  reserve: ReservePayment;
   /** Keeps what a verification has told, for the transaction to come. */
   remember(
     id: AuthorizationId,
@@ -141,9 +143,12 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     ),
   );
   const canPay = (network: Network) => settlements.get(network)?.funds.suffice() ?? true;
+  const pools = new Map(chains.map(({ configuration, pool }) => [configuration.network, pool]));
+  const reserve = createPaymentReserver({ ledger, rpcOf: (network) => pools.get(network) });
   const settler = createPaymentSettler({
     context,
     verifier,
+    reserve,
     canPay,
     wake: ({ network }) => settlements.get(network)?.wake(),
     timeoutMs: settings.settleTimeoutMs,
@@ -153,6 +158,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
 
   return {
     ledger,
+    reserve,
     settle: settler.settle,
     isBegun: settler.isBegun,
     remember: (id, { payerHasCode, gasUsed }) => readings.remember(id, { payerHasCode, gasUsed }),

@@ -240,6 +240,19 @@ describe.each(engines)("the ledger on %s", (engine) => {
     expect(after).toMatchObject({ outcome: "reserved" });
   });
 
+  it("does not count what is missing in the balance already, though no block was read yet", async () => {
+    const ledger = await join("one");
+    const mined = await submit(ledger);
+    await queue(ledger);
+    const promised = await ledger.findPromised({ network, asset, payer, limit: 10 });
+    expect(promised.map(({ state }) => state).sort()).toEqual(["queued", "submitted"]);
+    const exact = wish({ balance: { amount: 20n, blockNumber: 5n } });
+    expect(await ledger.reserve(exact)).toMatchObject({ outcome: "over_promised" });
+    expect(await ledger.reserve(exact, [mined])).toMatchObject({ outcome: "reserved" });
+    const beyond = wish({ balance: { amount: 20n, blockNumber: 5n } });
+    expect(await ledger.reserve(beyond, [mined])).toMatchObject({ outcome: "over_promised" });
+  });
+
   it("limits how often a payer may let handlers run for nothing, and forgets it after a while", async () => {
     const ledger = await join("one");
     const wanted = wish();

@@ -39,6 +39,7 @@ import {
 import { lookUpPayments, type PaymentStanding } from "./look-up-payments.ts";
 import { type PaymentStats, paymentStats } from "./payment-stats.ts";
 import { beatHeart, forgetProcesses, releaseDead } from "./processes.ts";
+import { findPromised, type Purse } from "./promises.ts";
 import { type PaymentOutcomes, recordOutcomes } from "./record-outcomes.ts";
 import { releasePayment } from "./release-payment.ts";
 import { type ReserveRequest, type ReserveResult, reservePayments } from "./reserve-payments.ts";
@@ -78,7 +79,10 @@ export type ReserveWish = Omit<ReserveRequest, "paymentId" | "token">;
 export interface Ledger {
   readonly processId: string;
   readonly leases: Leases;
-  reserve(wish: ReserveWish): Promise<ReserveResult>;
+  /** `spent`: open payments of this payer that were executed, or cancelled, before its balance was read. */
+  reserve(wish: ReserveWish, spent?: readonly string[]): Promise<ReserveResult>;
+  /** Open payments of a payer: what it has promised of an asset. */
+  findPromised(which: Purse & { limit: number }): Promise<LedgerPayment[]>;
   lookUp(request: ReservationRequest): Promise<PaymentStanding>;
   enqueue(request: EnqueueRequest): Promise<EnqueueResult>;
   release(options: {
@@ -173,22 +177,23 @@ export function createLedger(options: LedgerOptions): Ledger {
       lookUpPayments({ db, dialect, requests, now: now(), heartbeatLeaseMs, keepAnswersMs }),
     { mostItems: mostAtOnce },
   );
-  const reserveOne = gather<ReserveRequest, ReserveResult>(
-    (requests) =>
-      write((transaction) =>
-        reservePayments({
-          transaction,
-          dialect,
-          requests,
-          owner: processId,
-          now: now(),
-          heartbeatLeaseMs,
-          keepAnswersMs,
-          releaseLimit,
-        }),
-      ),
-    { mostItems: mostAtOnce },
-  );
+  const reserveAll = (requests: readonly ReserveRequest[], spent: readonly string[] = []) =>
+    write((transaction) =>
+      reservePayments({
+        transaction,
+        dialect,
+        requests,
+        spent,
+        owner: processId,
+        now: now(),
+        heartbeatLeaseMs,
+        keepAnswersMs,
+        releaseLimit,
+      }),
+    );
+  const reserveOne = gather<ReserveRequest, ReserveResult>((requests) => reserveAll(requests), {
+    mostItems: mostAtOnce,
+  });
   const enqueueOne = gather<EnqueueRequest, EnqueueResult>(
     (requests) =>
       write((transaction) =>
@@ -207,12 +212,16 @@ export function createLedger(options: LedgerOptions): Ledger {
   return {
     processId,
     leases,
-    reserve: (wish) =>
-      reserveOne({
-        ...wish,
-        paymentId: createSortableId(now()),
-        token: randomBytes(24).toString("base64url"),
-      }),
+    async reserve(wish, spent = []) {
+      const token = randomBytes(24).toString("base64url");
+      const request = { ...wish, paymentId: createSortableId(now()), token };
+      if (spent.length === 0) return reserveOne(request);
+      // What is spent for one balance may be open for another, so nobody shares this run.
+      const [result] = await reserveAll([request], spent);
+      if (result === undefined) throw new TypeError("A wish without a result");
+      return result;
+    },
+    findPromised: (which) => findPromised({ db, dialect, ...which }),
     lookUp: lookUpOne,
     enqueue: enqueueOne,
     release: ({ token, payer, countsAgainstPayer }) =>

@@ -1,6 +1,7 @@
 import type { AuthorizationId, Network } from "@coinslot/protocol";
 import type { Dialect } from "@coinslot/storage";
-import type { Transaction } from "kysely";
+import type { Kysely, Transaction } from "kysely";
+import { type LedgerPayment, toLedgerPayment } from "./ledger-payment.ts";
 import { type LedgerSchema, openStates } from "./ledger-schema.ts";
 import type { ReserveRequest } from "./reserve-payments.ts";
 import { is } from "./states.ts";
@@ -16,6 +17,9 @@ export interface Promises {
   add(request: ReserveRequest): void;
 }
 
+/** One payer's holdings of one asset on one network. */
+export type Purse = Omit<AuthorizationId, "nonce">;
+
 interface PromisedSum {
   key: string;
   value: bigint;
@@ -28,14 +32,16 @@ interface PromisedSum {
  * a block after the one at whose end a balance was read, for that balance still contains it.
  *
  * A dead process's reservation counts until somebody releases it: it may have been settled meanwhile
- * by whoever took it over.
+ * by whoever took it over. `spent` are payments of which it is known that they are missing in the
+ * balances already.
  */
 export async function findPromises(options: {
   transaction: Transaction<LedgerSchema>;
   dialect: Dialect;
   requests: readonly ReserveRequest[];
+  spent: readonly string[];
 }): Promise<Promises> {
-  const { transaction, dialect, requests } = options;
+  const { transaction, dialect, requests, spent } = options;
   const sums: PromisedSum[] = [];
   for (const network of new Set(requests.map(({ id }) => id.network))) {
     sums.push(...(await sumsOn(network)));
@@ -58,7 +64,7 @@ export async function findPromises(options: {
     if (readings.length === 0) return [];
     const oldest = Math.min(...readings.map(({ block }) => block));
     const payers = [...new Set(readings.map(({ payer }) => payer))];
-    const rows = await transaction
+    let query = transaction
       .selectFrom("payments")
       .select(["network", "asset", "payer", "block_number"])
       .select((select) => dialect.amount.sum(select.ref("value")).as("sum"))
@@ -70,8 +76,9 @@ export async function findPromises(options: {
           where.and([where("state", "=", is("confirmed")), where("block_number", ">", oldest)]),
         ]),
       )
-      .groupBy(["network", "asset", "payer", "block_number"])
-      .execute();
+      .groupBy(["network", "asset", "payer", "block_number"]);
+    if (spent.length > 0) query = query.where("id", "not in", spent);
+    const rows = await query.execute();
     return rows.map((row) => ({
       key: purse(row),
       value: dialect.amount.decode(row.sum),
@@ -97,7 +104,24 @@ export async function findPromises(options: {
   };
 }
 
-/** One payer's holdings of one asset on one network. */
-function purse({ network, asset, payer }: Omit<AuthorizationId, "nonce">): string {
+/** The open payments of a payer, oldest first. */
+export async function findPromised(
+  options: Purse & { db: Kysely<LedgerSchema>; dialect: Dialect; limit: number },
+): Promise<LedgerPayment[]> {
+  const { db, dialect, network, asset, payer, limit } = options;
+  const rows = await db
+    .selectFrom("payments")
+    .selectAll()
+    .where("payer", "=", payer)
+    .where("state", "in", openStates)
+    .where("network", "=", network)
+    .where("asset", "=", asset)
+    .orderBy("id")
+    .limit(limit)
+    .execute();
+  return rows.map((row) => toLedgerPayment(row, dialect));
+}
+
+function purse({ network, asset, payer }: Purse): string {
   return `${network}/${asset}/${payer}`;
 }

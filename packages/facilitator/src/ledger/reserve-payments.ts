@@ -53,6 +53,8 @@ export interface ReserveOptions {
   transaction: Transaction<LedgerSchema>;
   dialect: Dialect;
   requests: readonly ReserveRequest[];
+  /** Open payments that were executed, or cancelled, before the balances of all requests were read. */
+  spent?: readonly string[] | undefined;
   /** The process that asks. */
   owner: string;
   /** Unix milliseconds. */
@@ -75,6 +77,7 @@ export interface ReserveOptions {
  */
 export async function reservePayments(options: ReserveOptions): Promise<ReserveResult[]> {
   const { transaction, dialect, requests, now, heartbeatLeaseMs, keepAnswersMs } = options;
+  const { spent = [] } = options;
   const payers = [...new Set(requests.map(({ id }) => id.payer))];
   const releases = await lockPayers({ transaction, dialect, payers, now });
   const known = await findPayments({
@@ -85,7 +88,7 @@ export async function reservePayments(options: ReserveOptions): Promise<ReserveR
   });
   const keyOwners = await findKeyOwners({ db: transaction, requests, now, keepAnswersMs });
   const answers = await findAnswers({ db: transaction, requests, now });
-  const promises = await findPromises({ transaction, dialect, requests });
+  const promises = await findPromises({ transaction, dialect, requests, spent });
 
   const inserts: Insertable<PaymentsTable>[] = [];
   const orders: Insertable<OrdersTable>[] = [];

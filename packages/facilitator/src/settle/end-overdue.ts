@@ -1,13 +1,10 @@
 import { blockByNumber, parseBlockHeader } from "@coinslot/chain";
-import { eip3009Abi } from "@coinslot/protocol";
-import { decodeFunctionResult, encodeFunctionData } from "viem";
-import { z } from "zod";
 import type { OrderedPayment } from "../ledger/find-orders.ts";
 import type { PaymentOutcomes } from "../ledger/record-outcomes.ts";
+import { readAuthorizationStates } from "./authorization-states.ts";
 import { findExecutions } from "./find-executions.ts";
 import type { SettlementContext, SettlementNetwork } from "./settlement-context.ts";
 
-const hexSchema = z.templateLiteral(["0x", z.string()]);
 /** Payments looked at in one round. */
 const mostAtOnce = 500;
 
@@ -64,31 +61,17 @@ async function readStates(
   payments: readonly OrderedPayment[],
   head: bigint,
 ): Promise<{ unused: OrderedPayment[]; used: OrderedPayment[] }> {
-  const states = await rpc.requestMany(
-    payments.map(({ payment: { authorization } }) => {
-      const { asset, payer, nonce } = authorization;
-      const args = [payer, nonce] as const;
-      const data = encodeFunctionData({
-        abi: eip3009Abi,
-        functionName: "authorizationState",
-        args,
-      });
-      return { method: "eth_call", params: [{ to: asset, data }, "latest"] };
-    }),
-    { minBlock: head },
-  );
+  const states = await readAuthorizationStates({
+    rpc,
+    authorizations: payments.map(({ payment }) => payment.authorization),
+    blockNumber: head,
+  });
   const unused: OrderedPayment[] = [];
   const used: OrderedPayment[] = [];
   for (const [index, payment] of payments.entries()) {
-    const state = states[index];
+    const isUsed = states[index];
     // A token that does not answer is asked again at the next round.
-    if (!state?.ok) continue;
-    const isUsed = decodeFunctionResult({
-      abi: eip3009Abi,
-      functionName: "authorizationState",
-      data: hexSchema.parse(state.result),
-    });
-    (isUsed ? used : unused).push(payment);
+    if (isUsed !== undefined) (isUsed ? used : unused).push(payment);
   }
   return { unused, used };
 }

@@ -20,12 +20,14 @@ import type { Order } from "../ledger/reserve-payments.ts";
 import type { Verdict } from "../verify/verdict.ts";
 import type { Verifier } from "../verify/verifier.ts";
 import { hasOutcome } from "./outcome-board.ts";
+import type { ReservePayment } from "./reserve-payment.ts";
 import { duplicateResponse, refusedResponse, settleResponseOf } from "./settle-response.ts";
 import type { SettlementContext } from "./settlement-context.ts";
 
 export interface SettlePaymentOptions {
   context: SettlementContext;
   verifier: Verifier;
+  reserve: ReservePayment;
   /** Says that the network has a new payment in its queue. */
   wake: (payment: Payment) => void;
   /** Whether a relayer of the network has gas money. */
@@ -50,7 +52,7 @@ export interface PaymentSettler {
 
 /** Creates what settles payments by way of the ledger's queue. */
 export function createPaymentSettler(options: SettlePaymentOptions): PaymentSettler {
-  const { context, verifier, wake, canPay, timeoutMs, mostAnswerBytes } = options;
+  const { context, verifier, reserve, wake, canPay, timeoutMs, mostAnswerBytes } = options;
   const { ledger, board, readings, checkpoint, metrics } = context;
 
   /** The caller holds a reservation since before its handler ran, or took one up again. */
@@ -107,7 +109,7 @@ export function createPaymentSettler(options: SettlePaymentOptions): PaymentSett
     }
     readings.remember(payment.id, { payerHasCode, gasUsed });
     const keyHash = keyHashOf(payment, idempotencyKey);
-    const reserved = await ledger.reserve({
+    const reserved = await reserve({
       id: payment.id,
       fingerprint: settleFingerprint(payment),
       keyHash,

@@ -235,6 +235,31 @@ describe("settling", () => {
     });
   });
 
+  it("does not count a payment twice that is mined and not yet deep enough to be settled", async () => {
+    const { devnet, start, pay, balanceOf } = await begin();
+    const [poor] = devnet.accounts.others;
+    if (poor === undefined) throw new Error("No account");
+    await devnet.mint({ to: poor.address, amount: 3_000n });
+    const facilitator = await start({ network: { serveAfter: 3, finalAfter: 3 } });
+    const first = settle(facilitator, await pay({ signer: poor }));
+    await vi.waitFor(async () => expect(await balanceOf(poor.address)).toBe(2_000n), 10_000);
+
+    const exact = await pay({ signer: poor, amount: 2_000n });
+    const held = await reserve(facilitator, exact);
+    // What is promised and not mined counts as ever.
+    const { paymentPayload, paymentRequirements } = await pay({ signer: poor });
+    expect(await facilitator.settle(paymentPayload, paymentRequirements)).toMatchObject({
+      errorReason: "invalid_exact_evm_insufficient_balance",
+    });
+    const second = settle(facilitator, exact, held);
+    await vi.waitFor(async () => expect(await balanceOf(poor.address)).toBe(0n), 10_000);
+    await devnet.mine(3);
+    expect(await Promise.all([first, second])).toMatchObject([
+      { success: true },
+      { success: true },
+    ]);
+  });
+
   it("answers a repeated settlement as the rule says", async () => {
     const { start, pay } = await begin();
     const facilitator = await start();
