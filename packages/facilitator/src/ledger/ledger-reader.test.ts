@@ -40,7 +40,13 @@ describe.each(engines)("a reader of the ledger on %s", (engine) => {
   function reserve(ledger: Ledger, number: number) {
     const nonce = `0x${number.toString(16).padStart(64, "0")}` satisfies Hex;
     const id = { network, asset, payer, nonce } as const;
-    return ledger.reserve({ id, fingerprint: "GET /a", value: 10n, validBefore: 2n ** 64n });
+    return ledger.reserve({
+      id,
+      fingerprint: "GET /a",
+      payTo: payer,
+      value: 10n,
+      validBefore: 2n ** 64n,
+    });
   }
 
   it("sees what a seller writes that holds it open", async () => {
