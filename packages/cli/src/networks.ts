@@ -1,4 +1,5 @@
 import { getChainPreset } from "@coinslot/chain";
+import { readSecret } from "@coinslot/indexer";
 import {
   type Address,
   type Asset,
@@ -10,7 +11,6 @@ import {
   networkOf,
 } from "@coinslot/protocol";
 import { UsageError } from "./exit-code.ts";
-import { readSecret } from "./read-secret.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** A network that the environment gives an RPC endpoint for. */
@@ -39,11 +39,26 @@ const numbered = /^COINSLOT_RPC_URL_([1-9][0-9]{0,15})(?:_FILE)?$/;
  */
 export function readNetworks(env: Terminal["env"]): ConfiguredNetwork[] {
   const problems: string[] = [];
+  const networks = findNetworks(env, (problem) => problems.push(problem));
+  if (problems.length > 0) throw new UsageError(problems.join("\n"));
+  if (networks.length === 0) {
+    throw new UsageError(
+      "No network is configured: set COINSLOT_NETWORK and COINSLOT_RPC_URL, or run coinslot init.",
+    );
+  }
+  return networks;
+}
+
+/** The same for those to whom none is fine. `tell` is told all that is wrong; no URL is repeated. */
+export function findNetworks(
+  env: Terminal["env"],
+  tell: (problem: string) => void,
+): ConfiguredNetwork[] {
   const networks = new Map<Network, ConfiguredNetwork>();
   function add(network: Network, variable: string): void {
-    const rpcUrls = (readSecret(env, variable) ?? "").split(",").map((url) => url.trim());
+    const rpcUrls = (readSecret(env, variable, tell) ?? "").split(",").map((url) => url.trim());
     if (!rpcUrls.every(isHttpUrl)) {
-      problems.push(`${variable} must hold URLs that begin with http:// or https://`);
+      tell(`${variable} must hold URLs that begin with http:// or https://`);
     }
     networks.set(network, describe(network, rpcUrls));
   }
@@ -51,9 +66,9 @@ export function readNetworks(env: Terminal["env"]): ConfiguredNetwork[] {
   const main = env.COINSLOT_NETWORK;
   if (main) {
     if (isNetwork(main)) add(main, "COINSLOT_RPC_URL");
-    else problems.push("COINSLOT_NETWORK must be a network such as eip155:9745");
-  } else if (readSecret(env, "COINSLOT_RPC_URL")) {
-    problems.push("COINSLOT_RPC_URL is set: set COINSLOT_NETWORK to its network, too");
+    else tell("COINSLOT_NETWORK must be a network such as eip155:9745");
+  } else if (readSecret(env, "COINSLOT_RPC_URL", tell)) {
+    tell("COINSLOT_RPC_URL is set: set COINSLOT_NETWORK to its network, too");
   }
   for (const [variable, value] of Object.entries(env)) {
     const chainId = numbered.exec(variable)?.[1];
@@ -61,16 +76,10 @@ export function readNetworks(env: Terminal["env"]): ConfiguredNetwork[] {
     const network = networkOf(Number(chainId));
     if (!networks.has(network)) add(network, `COINSLOT_RPC_URL_${chainId}`);
   }
-  for (const [network, address] of readTokens(env, problems)) {
+  for (const [network, address] of readTokens(env, tell)) {
     const configured = networks.get(network);
     if (configured) configured.tokens.push(address);
-    else problems.push(`COINSLOT_TOKENS names a token on ${network}, which has no RPC URL`);
-  }
-  if (problems.length > 0) throw new UsageError(problems.join("\n"));
-  if (networks.size === 0) {
-    throw new UsageError(
-      "No network is configured: set COINSLOT_NETWORK and COINSLOT_RPC_URL, or run coinslot init.",
-    );
+    else tell(`COINSLOT_TOKENS names a token on ${network}, which has no RPC URL`);
   }
   return [...networks.values()];
 }
@@ -82,7 +91,7 @@ function describe(network: Network, rpcUrls: string[]): ConfiguredNetwork {
   return { network, chainId, name, symbol, rpcUrls, knownToken: knownAsset(network), tokens: [] };
 }
 
-function readTokens(env: Terminal["env"], problems: string[]): [Network, Address][] {
+function readTokens(env: Terminal["env"], tell: (problem: string) => void): [Network, Address][] {
   const entries = (env.COINSLOT_TOKENS ?? "").split(",").map((entry) => entry.trim());
   return entries.flatMap((entry): [Network, Address][] => {
     if (entry === "") return [];
@@ -90,7 +99,7 @@ function readTokens(env: Terminal["env"], problems: string[]): [Network, Address
     if (isNetwork(network) && isWellFormedAddress(address) && rest.length === 0) {
       return [[network, address]];
     }
-    problems.push(`COINSLOT_TOKENS: ${entry} is not like eip155:8453/0x8335…`);
+    tell(`COINSLOT_TOKENS: ${entry} is not like eip155:8453/0x8335…`);
     return [];
   });
 }

@@ -4,6 +4,7 @@ import { bridgeCommand } from "./bridge/bridge-command.ts";
 import { devnetCommand } from "./devnet/devnet-command.ts";
 import { exitCode, UsageError } from "./exit-code.ts";
 import { initCommand } from "./init/init-command.ts";
+import { paymentsCommand } from "./payments/payments-command.ts";
 import { processSurroundings, type Surroundings } from "./surroundings.ts";
 import { paint, type Terminal } from "./terminal.ts";
 import { walletCommand } from "./wallet/wallet-command.ts";
@@ -45,6 +46,7 @@ function createProgram(terminal: Terminal, surroundings: Surroundings): Command 
     .description("sell and buy requests for stablecoins")
     .addCommand(initCommand(terminal, surroundings))
     .addCommand(walletCommand(terminal, surroundings))
+    .addCommand(paymentsCommand(terminal, surroundings))
     .addCommand(bridgeCommand(terminal))
     .addCommand(devnetCommand(terminal));
   prepare(program, terminal);

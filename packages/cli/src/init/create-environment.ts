@@ -1,5 +1,12 @@
 import { getChainPreset } from "@coinslot/chain";
-import { type Address, chainIdOf, isNetwork, knownAsset } from "@coinslot/protocol";
+import {
+  type Address,
+  chainIdOf,
+  isNetwork,
+  knownAsset,
+  type Network,
+  networkOf,
+} from "@coinslot/protocol";
 import { english, generateMnemonic, mnemonicToAccount } from "viem/accounts";
 import { plasma, stable } from "viem/chains";
 import { UsageError } from "../exit-code.ts";
@@ -24,7 +31,7 @@ export function createEnvironment(network: string): CreatedEnvironment {
   if (!isNetwork(network)) throw new UsageError("--network is no network such as eip155:9745.");
   const chainId = chainIdOf(network);
   const { name, nativeCurrency } = getChainPreset(chainId);
-  const rpcUrl = publicRpcUrl(chainId);
+  const rpcUrl = publicRpcUrl(network) ?? "";
   const relayer = drawAccount();
   const seller = drawAccount();
   const buyer = drawAccount();
@@ -61,8 +68,7 @@ function drawAccount(): { seed: string; address: Address } {
   return { seed, address: mnemonicToAccount(seed).address };
 }
 
-/** The endpoint that a chain offers to everybody. */
-function publicRpcUrl(chainId: number): string {
-  const chain = [plasma, stable].find(({ id }) => id === chainId);
-  return chain?.rpcUrls.default.http[0] ?? "";
+/** The endpoint that a chain offers to everybody, where we know one. */
+export function publicRpcUrl(network: Network): string | undefined {
+  return [plasma, stable].find(({ id }) => networkOf(id) === network)?.rpcUrls.default.http[0];
 }

@@ -1,0 +1,176 @@
+import {
+  type FacilitatorNetworkOptions,
+  type FacilitatorOptions,
+  readFacilitatorOptions,
+} from "@coinslot/facilitator";
+import { type Environment, readSecret } from "@coinslot/indexer";
+import {
+  type Address,
+  type Asset,
+  addressSchema,
+  ConfigurationError,
+  isNetwork,
+  isSameAddress,
+  knownAsset,
+  type Network,
+  plasma,
+  stable,
+} from "@coinslot/protocol";
+import { z } from "zod";
+import { publicRpcUrl } from "../init/create-environment.ts";
+import { findNetworks } from "../networks.ts";
+
+type Tell = (problem: string) => void;
+
+const networkForm = z.custom<Network>(
+  (value) => typeof value === "string" && isNetwork(value),
+  "must be a network such as eip155:9745",
+);
+const weiSchema = z
+  .union([z.int(), z.string().regex(/^[0-9]{1,30}$/)], "must be an amount of wei, such as 1000000")
+  .transform(BigInt);
+const assetSchema = z.strictObject({
+  address: addressSchema,
+  name: z.string().min(1),
+  version: z.string().min(1),
+  decimals: z.int().min(0).max(77),
+});
+
+/** A network as the file describes it. */
+export const fileNetworkSchema = z.strictObject({
+  network: networkForm,
+  rpcUrls: z.array(z.string()).min(1, "is empty: name at least one"),
+  /** Tokens besides the known one. */
+  assets: z.array(z.union([addressSchema, assetSchema])).default([]),
+  serveAfter: z.int().optional(),
+  finalAfter: z.int().optional(),
+  blockTimeSeconds: z.number().optional(),
+  maxFeePerGas: weiSchema.optional(),
+  minimumBalance: weiSchema.optional(),
+  warningBalance: weiSchema.optional(),
+});
+
+/** A network as the file describes it, with defaults. */
+export type FileNetwork = z.output<typeof fileNetworkSchema>;
+
+/**
+ * The networks to serve: those that the file describes, and those of the environment. A service whose `/settle` is
+ * open to others settles the tokens that are named, and the one that is known on the network.
+ *
+ * @param tell is told all that can be known to be wrong without a chain, and of the ledger's URL
+ */
+export function readNetworkOptions(options: {
+  env: Environment;
+  described: readonly FileNetwork[];
+  ledger: string;
+  tell: Tell;
+}): FacilitatorNetworkOptions[] {
+  const { env, described, ledger, tell } = options;
+  const relayer = readRelayer(env, tell);
+  const fromEnvironment = findNetworks(env, tell).map(({ network, rpcUrls, tokens }) => ({
+    network,
+    rpcUrls,
+    assets: tokens,
+  }));
+  const known: (FileNetwork | (typeof fromEnvironment)[number])[] = [...fromEnvironment];
+  for (const each of described) {
+    if (known.every(({ network }) => network !== each.network)) known.push(each);
+  }
+  const chosen = chooseNetworks({ env, known: known.map(({ network }) => network), tell });
+  const networks = chosen.map((network): FacilitatorNetworkOptions => {
+    const { assets = [], ...settings } = known.find((each) => each.network === network) ?? {
+      network,
+      rpcUrls: publicRpcUrls(network, tell),
+    };
+    const { maxFeePerGas, ...others } = { maxFeePerGas: undefined, ...settings };
+    return {
+      ...others,
+      fees: { maxFeePerGas },
+      relayer,
+      assets: readAssets(network, assets, tell),
+    };
+  });
+  tellStaticProblems({ networks, ledger }, tell);
+  return networks;
+}
+
+/** Whose gas pays; one account, on every network. */
+function readRelayer(env: Environment, tell: Tell): string | undefined {
+  const seedPhrase = readSecret(env, "FACILITATOR_SEED_PHRASE", tell);
+  const privateKey = readSecret(env, "FACILITATOR_PRIVATE_KEY", tell);
+  if (seedPhrase !== undefined && privateKey !== undefined) {
+    tell("FACILITATOR_SEED_PHRASE and FACILITATOR_PRIVATE_KEY are both set: leave out one");
+  }
+  return seedPhrase ?? privateKey;
+}
+
+function chooseNetworks(options: {
+  env: Environment;
+  known: readonly Network[];
+  tell: Tell;
+}): readonly Network[] {
+  const { env, known, tell } = options;
+  const named = env.FACILITATOR_NETWORKS?.trim();
+  if (!named) return known.length > 0 ? known : [plasma, stable];
+  const parts = named.split(",").map((part) => part.trim());
+  const networks = parts.filter(isNetwork);
+  if (networks.length < parts.length) {
+    tell("FACILITATOR_NETWORKS: must be networks such as eip155:9745,eip155:988");
+  }
+  return [...new Set(networks)];
+}
+
+function publicRpcUrls(network: Network, tell: Tell): string[] {
+  const url = publicRpcUrl(network);
+  if (url !== undefined) return [url];
+  const chainId = network.slice("eip155:".length);
+  tell(`COINSLOT_RPC_URL_${chainId}: is not set. Name endpoints of ${network}`);
+  // Said, so that it is not said again as a network without URLs.
+  return ["http://localhost"];
+}
+
+function readAssets(
+  network: Network,
+  named: readonly (Address | Asset)[],
+  tell: Tell,
+): (Address | Asset)[] {
+  const known = knownAsset(network);
+  const addressOf = (asset: Address | Asset) => (typeof asset === "string" ? asset : asset.address);
+  const others = named.filter((asset) => !known || !isSameAddress(addressOf(asset), known.address));
+  const assets = known === undefined ? others : [known, ...others];
+  if (assets.length > 0) return assets;
+  tell(`COINSLOT_TOKENS: names no token on ${network}, and none is known there`);
+  return ["0x0000000000000000000000000000000000000001"];
+}
+
+/** What the facilitator itself would find wrong, by the names of our settings. */
+function tellStaticProblems(options: FacilitatorOptions, tell: Tell): void {
+  try {
+    readFacilitatorOptions(options);
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error;
+    for (const problem of error.problems) tell(inSettings(problem, options));
+  }
+}
+
+/** Says a problem of the facilitator in the words of our settings. */
+export function inSettings(
+  problem: string,
+  { networks }: Pick<FacilitatorOptions, "networks">,
+): string {
+  const [, index, rest = problem] = /^networks\[(\d+)\]: (.*)$/.exec(problem) ?? [];
+  const network = networks[Number(index)]?.network;
+  if (/^relayer\.privateKey/.test(rest)) {
+    return rest.replace("relayer.privateKey", "FACILITATOR_PRIVATE_KEY:");
+  }
+  if (/^relayer\.seedPhrase/.test(rest)) {
+    return rest.replace("relayer.seedPhrase", "FACILITATOR_SEED_PHRASE:");
+  }
+  if (/^relayer/.test(rest)) {
+    return "FACILITATOR_SEED_PHRASE: is not set, nor is FACILITATOR_PRIVATE_KEY. Name the account that pays the gas, such as the one that coinslot init makes";
+  }
+  if (/^ledger/i.test(rest)) return `COINSLOT_LEDGER: ${rest.replace(/^ledger /, "")}`;
+  if (/^The ledger cannot be used/.test(rest)) return `COINSLOT_LEDGER: ${rest}`;
+  const words = rest.replaceAll("rpcUrls", "the network's COINSLOT_RPC_URL");
+  return network === undefined ? words : `${network}: ${words}`;
+}

@@ -1,0 +1,43 @@
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import { Option } from "commander";
+import { UsageError } from "./exit-code.ts";
+import { readSecret } from "./read-secret.ts";
+import type { Terminal } from "./terminal.ts";
+
+const usualLedger = "sqlite:./coinslot.db";
+
+/** `--ledger`, for a ledger whose URL holds no password. */
+export function ledgerOption(): Option {
+  return new Option(
+    "--ledger <url>",
+    `the ledger, such as ${usualLedger}; COINSLOT_LEDGER unless said`,
+  );
+}
+
+/**
+ * Where the ledger is: `--ledger`, else `COINSLOT_LEDGER` or the file that `COINSLOT_LEDGER_FILE`
+ * names, else the usual file.
+ *
+ * @throws UsageError for a URL with a password among the options, where everybody would see it
+ */
+export function readLedgerUrl(env: Terminal["env"], option: string | undefined): string {
+  if (option === undefined) return readSecret(env, "COINSLOT_LEDGER") ?? usualLedger;
+  const hasPassword = URL.canParse(option) && new URL(option).password !== "";
+  if (!hasPassword) return option;
+  throw new UsageError(
+    "A password among the options is seen by everybody on this machine: set COINSLOT_LEDGER, or COINSLOT_LEDGER_FILE.",
+  );
+}
+
+/** The path of the file behind the URL of a SQLite ledger; `undefined` for every other ledger. */
+export function ledgerFile(url: string, folder: string): string | undefined {
+  const path = /^sqlite:(?:\/\/)?(.+)$/.exec(url)?.[1];
+  return path === undefined || path === ":memory:" ? undefined : resolve(folder, path);
+}
+
+/** Whether this is a SQLite ledger that nobody has made yet. */
+export function isLedgerAbsent(url: string, folder: string): boolean {
+  const file = ledgerFile(url, folder);
+  return file !== undefined && !existsSync(file);
+}

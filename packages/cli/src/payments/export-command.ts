@@ -1,0 +1,39 @@
+import { Command } from "commander";
+import type { Surroundings } from "../surroundings.ts";
+import type { Terminal } from "../terminal.ts";
+import { formatCsvRow } from "./csv.ts";
+import { addFilterOptions, type FilterOptions, toFilter } from "./filter-options.ts";
+import { recordColumns, toRecord } from "./payment-record.ts";
+import { readLedger } from "./read-ledger.ts";
+
+const pageSize = 1_000;
+
+/** `coinslot payments export`: every payment as CSV, page by page, so that no ledger is too large. */
+export function exportCommand(terminal: Terminal, surroundings: Surroundings): Command {
+  return addFilterOptions(new Command("export"))
+    .description("write all payments as CSV to the standard output, the newest first")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  coinslot payments export > payments.csv
+  coinslot payments export --state confirmed --from 2026-11-01 --to 2026-12-01 > november.csv`,
+    )
+    .action(async (options: FilterOptions): Promise<void> => {
+      const { ledger } = options;
+      await readLedger({ terminal, surroundings, ledger }, async (payments) => {
+        await surroundings.write(formatCsvRow(recordColumns));
+        let cursor: string | undefined;
+        do {
+          terminal.signal.throwIfAborted();
+          const page = await payments.list({ ...toFilter(options), limit: pageSize, cursor });
+          const rows = page.payments.map((payment) => {
+            const record = toRecord(payment);
+            return formatCsvRow(recordColumns.map((name) => record[name]));
+          });
+          await surroundings.write(rows.join(""));
+          cursor = page.nextCursor;
+        } while (cursor !== undefined);
+      });
+    });
+}

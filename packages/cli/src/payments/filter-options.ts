@@ -1,0 +1,64 @@
+import type { PaymentFilter, PaymentState } from "@coinslot/facilitator";
+import { type Address, isNetwork, isWellFormedAddress, type Network } from "@coinslot/protocol";
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { ledgerOption } from "../ledger-url.ts";
+
+/** Which payments, and of which ledger. */
+export interface FilterOptions {
+  state?: PaymentState;
+  network?: Network;
+  payer?: Address;
+  from?: number;
+  to?: number;
+  ledger?: string;
+}
+
+const states = [
+  "reserved",
+  "queued",
+  "submitted",
+  "confirmed",
+  "failed",
+  "expired",
+  "released",
+] as const satisfies readonly PaymentState[];
+
+/** Adds `--state`, `--network`, `--payer`, `--from`, `--to` and `--ledger`. */
+export function addFilterOptions(command: Command): Command {
+  return command
+    .addOption(new Option("--state <state>", "only those in this state").choices(states))
+    .option("--network <network>", "only those on this network, such as eip155:9745", readNetwork)
+    .option("--payer <address>", "only those of this payer", readPayer)
+    .option("--from <time>", "only those since then: 2026-11-20, 2026-11-20T18:00Z, 24h", readTime)
+    .option("--to <time>", "only those before then", readTime)
+    .addOption(ledgerOption());
+}
+
+export function toFilter({ state, network, payer, from, to }: FilterOptions): PaymentFilter {
+  return { state, network, payer, createdFrom: from, createdBefore: to };
+}
+
+function readNetwork(text: string): Network {
+  if (!isNetwork(text)) throw new InvalidArgumentError("expected a network such as eip155:9745");
+  return text;
+}
+
+function readPayer(text: string): Address {
+  if (!isWellFormedAddress(text)) throw new InvalidArgumentError("expected an address");
+  return text;
+}
+
+const unitsMs: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
+const moment = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2})?(Z|[+-]\d{2}:\d{2})?)?$/;
+
+/** Unix milliseconds of a day, a moment (UTC unless it says otherwise), or so long before now. */
+function readTime(text: string): number {
+  const [, count, unit = ""] = /^([0-9]{1,6})([mhd])$/.exec(text) ?? [];
+  const unitMs = unitsMs[unit];
+  if (count !== undefined && unitMs !== undefined) return Date.now() - Number(count) * unitMs;
+  const parts = moment.exec(text);
+  const isLocal = text.includes("T") && parts?.[1] === undefined;
+  const time = parts === null ? Number.NaN : Date.parse(isLocal ? `${text}Z` : text);
+  if (!Number.isNaN(time)) return time;
+  throw new InvalidArgumentError("expected a time such as 2026-11-20, 2026-11-20T18:00Z or 24h");
+}

@@ -1,0 +1,29 @@
+import { type LedgerReader, openLedgerReader } from "@coinslot/facilitator";
+import { UsageError } from "../exit-code.ts";
+import { isLedgerAbsent, readLedgerUrl } from "../ledger-url.ts";
+import type { Surroundings } from "../surroundings.ts";
+import type { Terminal } from "../terminal.ts";
+
+/**
+ * Opens the ledger to look into it, and closes it when `look` is done.
+ *
+ * @throws UsageError where there is no ledger; DatabaseError when it cannot be read
+ */
+export async function readLedger<Result>(
+  options: { terminal: Terminal; surroundings: Surroundings; ledger: string | undefined },
+  look: (payments: LedgerReader["payments"]) => Promise<Result>,
+): Promise<Result> {
+  const { terminal, surroundings, ledger } = options;
+  const url = readLedgerUrl(terminal.env, ledger);
+  if (isLedgerAbsent(url, surroundings.folder)) {
+    throw new UsageError(
+      "There is no ledger yet: a seller makes it when it starts. Is COINSLOT_LEDGER, or --ledger, the one of your seller?",
+    );
+  }
+  const reader = await openLedgerReader({ url });
+  try {
+    return await look(reader.payments);
+  } finally {
+    await reader.close();
+  }
+}

@@ -1,0 +1,33 @@
+import { Command } from "commander";
+import { ledgerOption } from "../ledger-url.ts";
+import type { Surroundings } from "../surroundings.ts";
+import { formatFacts, formatJson, type Terminal } from "../terminal.ts";
+import { recordColumns, toRecord } from "./payment-record.ts";
+import { readLedger } from "./read-ledger.ts";
+
+interface ShowOptions {
+  ledger?: string;
+  json?: true;
+}
+
+/** `coinslot payments show`: all that may be shown of a payment. */
+export function showCommand(terminal: Terminal, surroundings: Surroundings): Command {
+  return new Command("show")
+    .description("show a payment")
+    .argument("<id>", "as payments list shows it")
+    .addOption(ledgerOption())
+    .option("--json", "print JSON, values in the smallest unit")
+    .addHelpText("after", "\nExample:\n  coinslot payments show 019aa2b5c1d0a1b2c3d4e5f6a7b8c9d0")
+    .action(async (id: string, { ledger, json }: ShowOptions): Promise<void> => {
+      const payment = await readLedger({ terminal, surroundings, ledger }, (payments) =>
+        payments.get(id),
+      );
+      if (payment === undefined) throw new Error(`The ledger has no payment ${id}`);
+      const record = toRecord(payment);
+      if (json) return terminal.out(formatJson(record));
+      const known = recordColumns.flatMap((name) =>
+        record[name] === null ? [] : [[name, String(record[name])] as const],
+      );
+      terminal.out(formatFacts(terminal, Object.fromEntries(known)));
+    });
+}
