@@ -1,0 +1,96 @@
+import { existsSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { parse } from "yaml";
+import { type CodeBlock, findDocuments, readCodeBlocks, readDocument, root } from "./code-block.ts";
+import { checkCommand } from "./known-commands.ts";
+import { readShellCommands } from "./shell-command.ts";
+import { sources } from "./sources.ts";
+import { typeCheck } from "./type-check.ts";
+
+const documents = findDocuments();
+const blocks = documents.flatMap(readCodeBlocks);
+const inLanguage = (...languages: string[]) =>
+  blocks.filter(({ language }) => languages.includes(language));
+
+describe("the code in documents", () => {
+  it("is in a language that is checked here; text is for drawings and output", () => {
+    const checked = ["ts", "js", "sh", "json", "yaml", "env", "text"];
+    const strangers = blocks.filter(({ language }) => !checked.includes(language));
+    expect(strangers.map(placeOf)).toEqual([]);
+  });
+
+  it("compiles", { timeout: 240_000 }, () => {
+    expect(typeCheck(inLanguage("ts", "js"))).toEqual([]);
+  });
+
+  it("can be typed: programs, options, files, variables and paths exist", async () => {
+    const complaints = await Promise.all(inLanguage("sh").map(complaintsOfShell));
+    expect(complaints.flat()).toEqual([]);
+  });
+
+  it("can be parsed", () => {
+    const complaints = inLanguage("json", "yaml").flatMap((block) => {
+      try {
+        if (block.language === "json") JSON.parse(block.text);
+        else parse(block.text);
+        return [];
+      } catch (error) {
+        return [`${placeOf(block)}: ${error}`];
+      }
+    });
+    expect(complaints).toEqual([]);
+  });
+
+  it("sets variables that somebody reads", () => {
+    const unknown = inLanguage("env").flatMap((block) =>
+      block.text
+        .split("\n")
+        .flatMap((line) => /^#? ?([A-Z][A-Z0-9_]*)=/.exec(line)?.[1] ?? [])
+        .filter((name) => !isKnownVariable(name, block))
+        .map((name) => `${placeOf(block)}: ${name}`),
+    );
+    expect(unknown).toEqual([]);
+  });
+});
+
+describe("the documents", () => {
+  it("link to files that exist", () => {
+    const broken = documents.flatMap((document) => {
+      const prose = readDocument(document).replace(/```[\s\S]*?```/g, "");
+      return [...prose.matchAll(/\]\(([^)\s]+)\)/g)]
+        .map(([, target = ""]) => target.replace(/#.*$/, ""))
+        .filter((path) => path !== "" && !/^[a-z]+:/.test(path))
+        .filter((path) => !existsSync(join(root, dirname(document), path)))
+        .map((path) => `${document}: ${path}`);
+    });
+    expect(broken).toEqual([]);
+  });
+});
+
+async function complaintsOfShell(block: CodeBlock): Promise<string[]> {
+  const context = {
+    blocks: blocks.filter(({ document }) => document === block.document),
+    isKnownVariable: (name: string) => isKnownVariable(name, block),
+  };
+  const complaints = await Promise.all(
+    readShellCommands(block.text).map(async (command) =>
+      (await checkCommand(command, context)).map(
+        (complaint) => `${block.document}:${block.line + command.line - 1}: ${complaint}`,
+      ),
+    ),
+  );
+  return complaints.flat();
+}
+
+/** Whether a program reads a variable, or an example of the same document. */
+function isKnownVariable(name: string, { document }: CodeBlock): boolean {
+  // Whatever reads a secret also takes the name of a file that holds it.
+  const word = new RegExp(`\\b${name.replace(/_FILE$/, "")}\\b`);
+  const examples = inLanguage("ts", "js").filter((block) => block.document === document);
+  return sources.some((text) => word.test(text)) || examples.some(({ text }) => word.test(text));
+}
+
+function placeOf({ document, line, language }: CodeBlock): string {
+  return `${document}:${line}: a block in "${language}"`;
+}

@@ -1,0 +1,44 @@
+import { describe, expect, it } from "vitest";
+import { checkCommand } from "./known-commands.ts";
+import { readShellCommands } from "./shell-command.ts";
+
+const context = { blocks: [], isKnownVariable: (name: string) => name === "KNOWN" };
+
+async function complaintsOf(text: string): Promise<string[]> {
+  const commands = readShellCommands(text);
+  return (await Promise.all(commands.map((each) => checkCommand(each, context)))).flat();
+}
+
+describe("a command in a document", () => {
+  it.each([
+    "npm run devnet -- --chain-id 988",
+    "npm test",
+    "KNOWN=1 npx vitest run packages/protocol",
+    "coinslot bridge send --rpc-url http://localhost --yes",
+    "coinslot bridge track 0x12 --to plasma",
+    "curl -H 'x-api-key: a' http://localhost:8080/api/v1/plasma/usdt/0x12/token-balances?a=b",
+    "export KNOWN=1",
+  ])("passes: %s", async (text) => {
+    expect(await complaintsOf(text)).toEqual([]);
+  });
+
+  it.each([
+    ["npm run nothing", "there is no npm run nothing"],
+    ["npm run devnet -- --nothing", "npm run devnet knows no --nothing"],
+    ["npx nothing", "there is no npx nothing"],
+    ["npm install nothing", "nothing is no package"],
+    ["coinslot nothing", "coinslot has no command nothing"],
+    ["coinslot bridge nothing", "coinslot bridge has no command nothing"],
+    ["coinslot bridge send --nothing", "coinslot bridge send has no option --nothing"],
+    ["coinslot bridge send --rpc", "coinslot bridge send has no option --rpc"],
+    ["curl http://localhost/nowhere", "nobody serves /nowhere"],
+    ["curl --nothing http://localhost/livez", "curl --nothing is not known"],
+    ["node nowhere.mjs", "there is no nowhere.mjs"],
+    ["export NOTHING=1", "NOTHING means nothing to anybody"],
+    ["NOTHING=1 npm test", "NOTHING means nothing to anybody"],
+    ["nothing --at all", "nothing is not a known command"],
+    ["./nowhere.sh", "there is no ./nowhere.sh"],
+  ])("fails: %s", async (text, complaint) => {
+    expect((await complaintsOf(text)).join()).toContain(complaint);
+  });
+});

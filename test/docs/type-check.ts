@@ -1,0 +1,90 @@
+import { join } from "node:path";
+import ts from "typescript";
+import { type CodeBlock, root } from "./code-block.ts";
+
+/**
+ * What examples take from the environment without asking whether it is set: the library says so
+ * when they are run. All else of `process.env` is text or undefined.
+ */
+const environment = {
+  fileName: join(root, "test/docs/blocks/environment.d.ts"),
+  text: `declare namespace NodeJS { interface ProcessEnv { PAY_TO: \`0x\${string}\` } }`,
+};
+
+/** A block as a module: what it goes on with, what it takes for granted, and itself. */
+interface Module {
+  block: CodeBlock;
+  fileName: string;
+  text: string;
+  /** How many lines stand before the block's own. */
+  linesBefore: number;
+}
+
+/**
+ * Type-checks blocks of TypeScript and JavaScript in one program, each as a module of its own that
+ * may import whatever the tests may.
+ *
+ * @returns complaints, each with the line of the document
+ */
+export function typeCheck(blocks: readonly CodeBlock[]): string[] {
+  const modules = blocks.map(toModule);
+  const texts = new Map([environment, ...modules].map(({ fileName, text }) => [fileName, text]));
+  const options = compilerOptions();
+  const host = ts.createCompilerHost(options);
+  const { fileExists, readFile, getSourceFile } = host;
+  host.fileExists = (name) => texts.has(name) || fileExists(name);
+  host.readFile = (name) => texts.get(name) ?? readFile(name);
+  host.getSourceFile = (name, languageVersion, ...rest) => {
+    const text = texts.get(name);
+    return text === undefined
+      ? getSourceFile(name, languageVersion, ...rest)
+      : ts.createSourceFile(name, text, languageVersion, true);
+  };
+  const program = ts.createProgram({ rootNames: [...texts.keys()], options, host });
+  return modules.flatMap((module) => {
+    const source = program.getSourceFile(module.fileName);
+    return [
+      ...program.getSyntacticDiagnostics(source),
+      ...program.getSemanticDiagnostics(source),
+    ].map((diagnostic) => describe(diagnostic, module));
+  });
+}
+
+function compilerOptions(): ts.CompilerOptions {
+  const { config } = ts.readConfigFile(join(root, "tsconfig.base.json"), ts.sys.readFile);
+  const { options } = ts.parseJsonConfigFileContent(config, ts.sys, root);
+  return {
+    ...options,
+    allowJs: true,
+    checkJs: true,
+    // An example may name what it does not go on to use.
+    noUnusedLocals: false,
+    noUnusedParameters: false,
+  };
+}
+
+function toModule(block: CodeBlock): Module {
+  const before = [...textsBefore(block), block.given].filter((text) => text !== "").join("\n");
+  const extension = block.language === "js" ? "js" : "ts";
+  return {
+    block,
+    fileName: join(root, `test/docs/blocks/${block.document}/${block.line}.${extension}`),
+    text: before === "" ? block.text : `${before}\n${block.text}`,
+    linesBefore: before === "" ? 0 : before.split("\n").length,
+  };
+}
+
+/** The texts that a block goes on with, the first one first. */
+function textsBefore({ continued }: CodeBlock): string[] {
+  if (continued === undefined) return [];
+  return [...textsBefore(continued), continued.given, continued.text];
+}
+
+function describe(diagnostic: ts.Diagnostic, { block, linesBefore, text }: Module): string {
+  const line = text.slice(0, diagnostic.start ?? 0).split("\n").length - linesBefore;
+  const place =
+    line > 0
+      ? `${block.document}:${block.line + line - 1}`
+      : `before ${block.document}:${block.line}`;
+  return `${place}: ${ts.flattenDiagnosticMessageText(diagnostic.messageText, "\n  ")}`;
+}
