@@ -43,6 +43,8 @@ export type BridgeErrorCode =
   | "rejected_by_node"
   /** The approval was mined, and reverted. No token has moved. */
   | "approval_reverted"
+  /** The approval was sent, and not mined in time. No token has moved: the same transfer can be run again. */
+  | "approval_not_mined"
   /** The transfer was mined, and reverted. No token has moved; its gas is paid. */
   | "send_reverted"
   /** The transaction `hash` was signed and may have been sent; nobody said what became of it. */

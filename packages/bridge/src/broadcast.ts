@@ -1,5 +1,5 @@
 import { type RpcPool, sendRawTransaction } from "@coinslot/chain";
-import type { Hex, PublicClient } from "viem";
+import { type Hex, keccak256, type PublicClient } from "viem";
 import { findNodeAnswer } from "./node-answer.ts";
 
 /**
@@ -33,17 +33,24 @@ export function broadcastThroughPool(pool: RpcPool): Broadcast {
   };
 }
 
-/** Broadcasts through a viem client: what is no answer of a node may mean anything. */
+/**
+ * Broadcasts through a viem client: what is no answer of a node may mean anything. It is tried once, so that a node which
+ * refuses has not taken it before. Of a transport that asks several nodes nobody can know what the others have done.
+ */
 export function broadcastThroughClient(client: PublicClient): Broadcast {
+  const asksOne = transportsOfOneNode.has(client.transport.type);
   return async (raw) => {
+    const call = { method: "eth_sendRawTransaction" as const, params: [raw] satisfies [Hex] };
     try {
-      await client.sendRawTransaction({ serializedTransaction: raw });
-      return { outcome: "accepted" };
+      const hash = await client.request(call, { retryCount: 0 });
+      return { outcome: hash === keccak256(raw) ? "accepted" : "unknown" };
     } catch (error) {
       const answer = findNodeAnswer(error);
-      return answer === undefined
-        ? { outcome: "unknown" }
-        : { outcome: "rejected", details: answer.details };
+      if (answer === undefined || !asksOne) return { outcome: "unknown" };
+      return { outcome: "rejected", details: answer.details };
     }
   };
 }
+
+/** Types of viem's transports. */
+const transportsOfOneNode = new Set(["http", "webSocket", "ipc"]);

@@ -6,6 +6,7 @@ import { type BridgeQuote, quoteTransfer } from "./quote-transfer.ts";
 import { listSupportedTokens, type SupportedToken } from "./supported-tokens.ts";
 import { type TrackOptions, trackTransfer } from "./track-transfer.ts";
 import type { Delivered } from "./transfer-progress.ts";
+import { createTurns } from "./turns.ts";
 
 /** Brings tokens from one chain to others. Every method throws BridgeError, with one code for each kind of fault. */
 export interface Bridge {
@@ -33,15 +34,12 @@ export interface Bridge {
  */
 export function createBridge(options: BridgeOptions): Bridge {
   const context = readOptions(options);
-  let last: Promise<unknown> = Promise.resolve();
+  const turns = createTurns();
   return {
     quoteBridge: (request) => quoteTransfer(context, request),
-    bridge(request, callOptions) {
-      // Nonces and allowances are the account's: two transfers at once would take them from one another.
-      const result = last.then(() => makeTransfer(context, request, callOptions));
-      last = result.catch(() => undefined);
-      return result;
-    },
+    // Nonces and allowances are the account's: two transfers at once would take them from one another.
+    bridge: (request, callOptions) =>
+      turns.take(() => makeTransfer(context, request, callOptions), callOptions?.signal),
     track: (trackOptions) => trackTransfer(context, trackOptions),
     supportedChains: () => context.chains.all,
     supportedTokens: () => listSupportedTokens(context),

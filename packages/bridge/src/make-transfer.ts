@@ -7,9 +7,10 @@ import { readCost } from "./data-fee.ts";
 import { estimateGas, type Step } from "./estimate-gas.ts";
 import { findSent, type SentTransfer } from "./find-sent.ts";
 import { planTransfer } from "./plan-transfer.ts";
-import { sendStep } from "./send-step.ts";
+import { type SignedStep, sendStep } from "./send-step.ts";
 import { findSourceChain } from "./source-chain.ts";
 import type { TransferProgress } from "./transfer-progress.ts";
+import { waitUntilMined } from "./wait-until-mined.ts";
 
 export interface BridgeCallOptions {
   /**
@@ -17,6 +18,11 @@ export interface BridgeCallOptions {
    * can be stored before it is sent.
    */
   onProgress?: ((progress: TransferProgress) => void | Promise<void>) | undefined;
+  /**
+   * When aborted, nothing more is signed or sent, and the reason is thrown. What was told as `sending` is seen through
+   * to its end all the same.
+   */
+  signal?: AbortSignal | undefined;
 }
 
 /** A transfer that has left the source chain. */
@@ -43,7 +49,7 @@ export interface BridgeResult {
 export async function makeTransfer(
   context: BridgeContext,
   request: BridgeRequest,
-  { onProgress = () => undefined }: BridgeCallOptions = {},
+  { onProgress = () => undefined, signal }: BridgeCallOptions = {},
 ): Promise<BridgeResult> {
   const checked = checkRequest(request, context.chains);
   const { owner, signer } = context;
@@ -61,17 +67,23 @@ export async function makeTransfer(
     checkAffordable(context, plan, feeSpent);
     return plan;
   };
-  const run = async (step: Step, gas: bigint, state: "approving" | "sending") => {
-    const receipt = await sendStep(context, {
+  const send = async (step: Step, gas: bigint, state: "approving" | "sending") => {
+    const { gasPrice } = plan;
+    const { chainId } = chain;
+    const onSigned = (signed: SignedStep) => onProgress({ state, ...signed });
+    const offer = { step, gas, gasPrice };
+    const hash = await sendStep({
       connection: source,
       signer,
-      chainId: chain.chainId,
-      step,
-      gas,
-      gasPrice: plan.gasPrice,
-      onSigned: (hash) => onProgress({ state, hash }),
+      chainId,
+      ...offer,
+      signal,
+      onSigned,
     });
-    feeSpent += await readCost(client, receipt, { gas, gasPrice: plan.gasPrice });
+    const isAbandoned = state === "approving" ? signal : undefined;
+    const receipt = await waitUntilMined(context, { client, hash, signal: isAbandoned });
+    if (receipt === undefined) throw notMined(hash, state);
+    feeSpent += await readCost(client, receipt, { gas, gasPrice });
     return receipt;
   };
 
@@ -79,7 +91,7 @@ export async function makeTransfer(
   if (plan.approvals.length > 0) {
     for (const step of plan.approvals) {
       const gas = await estimateGas(client, { owner, step, subject: "to be given an allowance" });
-      const receipt = await run(step, gas, "approving");
+      const receipt = await send(step, gas, "approving");
       checkApproved(receipt);
       await onProgress({ state: "approved", hash: receipt.transactionHash });
     }
@@ -90,7 +102,7 @@ export async function makeTransfer(
     const text = "The RPC endpoint does not know of the approval yet: run the same transfer again";
     throw new BridgeError("rpc_unavailable", text);
   }
-  const receipt = await run(plan.send, plan.sendGas, "sending");
+  const receipt = await send(plan.send, plan.sendGas, "sending");
   const { guid, amountSent, amountReceived } = readSent(receipt, plan.contract);
   const hash = receipt.transactionHash;
   await onProgress({ state: "sent", hash, guid });
@@ -107,6 +119,20 @@ function readSent(receipt: TransactionReceipt, contract: Address): SentTransfer 
     const text = `The send ${hash} succeeded, but ${contract} does not say what it has sent`;
     throw new BridgeError("outcome_unclear", text, { cause, hash });
   }
+}
+
+function notMined(hash: Hash, state: "approving" | "sending"): BridgeError {
+  return state === "approving"
+    ? new BridgeError(
+        "approval_not_mined",
+        `The approval ${hash} was sent, and not mined in time. No token has moved: once it is mined, or if it never is, run the same transfer again`,
+        { hash },
+      )
+    : new BridgeError(
+        "outcome_unclear",
+        `The transaction ${hash} was sent, and not mined in time: it still may be. Track it before sending again`,
+        { hash },
+      );
 }
 
 function checkApproved({ status, transactionHash: hash }: TransactionReceipt): void {

@@ -1,5 +1,6 @@
-import type { Hash } from "viem";
+import { createPublicClient, fallback, type Hash, http } from "viem";
 import { afterEach, describe, expect, it, vi } from "vitest";
+import { z } from "zod";
 import { contractOf, usdt, usdt0, useBridgeWorld } from "./testing/bridge-world.ts";
 import { expectBridgeError } from "./testing/expect-bridge-error.ts";
 import { type RpcProxy, type RpcProxyCall, startRpcProxy } from "./testing/rpc-proxy.ts";
@@ -81,6 +82,155 @@ describe("a transfer through an endpoint", () => {
     proxy.judge(() => "drop");
     const transfer = createBridge({}, { rpcUrl: proxy.url }).bridge(request);
     await expectBridgeError(transfer, "rpc_unavailable");
+  });
+});
+
+describe("a transfer through a client of the caller", () => {
+  const already = { error: { code: -32000, message: "already known" } };
+  const unheardOf = { answer: () => null };
+
+  it("whose answer is lost, and whose node then knows it already, goes on with its hash", async () => {
+    const { ethereum, request, createBridge, countSent, approve } = world();
+    await approve(request.amount);
+    const [first, second] = await Promise.all([startProxy(), startProxy()]);
+    first.judge((call) => (isBroadcast(call) ? "lose answer" : "forward"));
+    // The other node answers late for what the first has taken.
+    second.judge((call) => {
+      if (isBroadcast(call)) return already;
+      return call.method === "eth_getTransactionByHash" ? unheardOf : "forward";
+    });
+    const transport = fallback([http(first.url, { retryCount: 0 }), http(second.url)]);
+    const client = createPublicClient({ transport, pollingInterval: 20 });
+    const { hash } = await createBridge({}, { client }).bridge(request);
+    expect((await ethereum.client.getTransactionReceipt({ hash })).status).toBe("success");
+    expect(await countSent()).toBe(2);
+  });
+
+  it("is tried once, so that a refusal is one", async () => {
+    const { ethereum, request, createBridge, approve } = world();
+    await approve(request.amount);
+    const proxy = await startProxy();
+    const broadcasts = () => proxy.calls.filter(isBroadcast).length;
+    const client = createPublicClient({ transport: http(proxy.url), pollingInterval: 20 });
+    proxy.judge((call) => (isBroadcast(call) ? "lose answer" : "forward"));
+    await createBridge({}, { client }).bridge(request);
+    expect(broadcasts()).toBe(1);
+
+    await approve(request.amount);
+    const error = { code: -32000, message: "txpool is full" };
+    proxy.judge((call) => (isBroadcast(call) ? { error } : "forward"));
+    const refused = createBridge({}, { client }).bridge(request);
+    await expectBridgeError(refused, "rejected_by_node");
+    expect(await ethereum.client.getTransactionCount({ address: world().buyer })).toBe(3);
+  });
+
+  it("is unclear if one of several nodes refuses it, and another may have taken it", async () => {
+    const { request, createBridge, approve } = world();
+    await approve(request.amount);
+    const [first, second] = await Promise.all([startProxy(), startProxy()]);
+    first.judge((call) => (isBroadcast(call) ? "drop" : "forward"));
+    const error = { code: -32000, message: "txpool is full" };
+    second.judge((call) => (isBroadcast(call) ? { error } : "forward"));
+    const transport = fallback([http(first.url), http(second.url)]);
+    const client = createPublicClient({ transport, pollingInterval: 20 });
+    const transfer = createBridge({ receiptTimeoutMs: 100 }, { client }).bridge(request);
+    await expectBridgeError(transfer, "outcome_unclear");
+  });
+});
+
+describe("a transfer that is aborted", () => {
+  it.each([
+    { state: "approving", sent: 1 },
+    { state: "approved", sent: 1 },
+  ])("when told '$state' sends nothing after that", async ({ state, sent }) => {
+    const { ethereum, request, createBridge, countSent, balanceOf } = world();
+    const abort = new AbortController();
+    const reason = new Error("not any more");
+    const told: string[] = [];
+    const transfer = createBridge().bridge(request, {
+      signal: abort.signal,
+      onProgress(progress) {
+        told.push(progress.state);
+        if (progress.state === state) abort.abort(reason);
+      },
+    });
+    await expect(transfer).rejects.toBe(reason);
+    expect(told.at(-1)).toBe(state);
+    expect(await countSent()).toBe(sent);
+    expect(await balanceOf(ethereum, usdt, adapter)).toBe(0n);
+  });
+
+  it("while its approval waits to be mined does not wait for it", async () => {
+    const { ethereum, request, createBridge } = world();
+    await ethereum.setAutomine(false);
+    const abort = new AbortController();
+    const reason = new Error("not any more");
+    const transfer = createBridge().bridge(request, { signal: abort.signal });
+    const refusal = expect(transfer).rejects.toBe(reason);
+    await vi.waitFor(async () => {
+      expect((await ethereum.client.getTxpoolStatus()).pending).toBe(1);
+    });
+    abort.abort(reason);
+    await refusal;
+    await ethereum.mine();
+    await ethereum.setAutomine(true);
+  });
+
+  it("after it was sent is told to its end", async () => {
+    const { request, createBridge, approve } = world();
+    await approve(request.amount);
+    const abort = new AbortController();
+    const { hash } = await createBridge().bridge(request, {
+      signal: abort.signal,
+      onProgress: ({ state }) => (state === "sending" ? abort.abort() : undefined),
+    });
+    expect(hash).toMatch(/^0x/);
+  });
+
+  it("before its turn has come is not begun", async () => {
+    const { request, createBridge, countSent } = world();
+    const bridge = createBridge();
+    const first = bridge.bridge(request);
+    const abort = new AbortController();
+    const reason = new Error("not any more");
+    const second = bridge.bridge(request, { signal: abort.signal });
+    const refusal = expect(second).rejects.toBe(reason);
+    abort.abort(reason);
+    await refusal;
+    await first;
+    expect(await countSent()).toBe(2);
+  });
+});
+
+describe("an approval", () => {
+  it("that is not mined in time has moved nothing, and says what to do", async () => {
+    const { ethereum, request, createBridge, countSent } = world();
+    await ethereum.setAutomine(false);
+    const error = await expectBridgeError(
+      createBridge({ receiptTimeoutMs: 100 }).bridge(request),
+      "approval_not_mined",
+    );
+    expect(error.moneyMayHaveMoved).toBe(false);
+    expect(error.message).toMatch(/no token has moved.*run the same transfer again/i);
+    expect(error.message).toContain(error.hash);
+    await ethereum.mine();
+    await ethereum.setAutomine(true);
+    await createBridge().bridge(request);
+    expect(await countSent()).toBe(2);
+  });
+});
+
+describe("a receipt", () => {
+  it("that does not say what was paid for gas is counted with what was offered", async () => {
+    const { ethereum, request, createBridge, buyer } = world();
+    const proxy = await startProxy();
+    const receipt = z.looseObject({});
+    const answer = (given: unknown) => ({ ...receipt.parse(given), effectiveGasPrice: null });
+    proxy.judge(({ method }) => (method === "eth_getTransactionReceipt" ? { answer } : "forward"));
+    const before = await ethereum.client.getBalance({ address: buyer });
+    const { fee, bridgeFee } = await createBridge({}, { rpcUrl: proxy.url }).bridge(request);
+    const after = await ethereum.client.getBalance({ address: buyer });
+    expect(fee + bridgeFee).toBeGreaterThan(before - after);
   });
 });
 

@@ -1,19 +1,10 @@
-import { sleep } from "@coinslot/chain";
-import {
-  type Hash,
-  type Hex,
-  keccak256,
-  type PublicClient,
-  TransactionNotFoundError,
-  type TransactionReceipt,
-} from "viem";
+import { type Hash, type Hex, keccak256, type PublicClient, TransactionNotFoundError } from "viem";
 import { askChain } from "./ask-chain.ts";
 import { BridgeError } from "./bridge-error.ts";
-import type { BridgeAccount, BridgeContext } from "./bridge-options.ts";
+import type { BridgeAccount } from "./bridge-options.ts";
 import type { Connection } from "./connect.ts";
 import type { Step } from "./estimate-gas.ts";
 import type { GasPrice } from "./gas-price.ts";
-import { readReceipt } from "./read-receipt.ts";
 
 /** What is sent, by whom, and at what price. */
 export interface SendStepOptions {
@@ -23,40 +14,54 @@ export interface SendStepOptions {
   step: Step;
   gas: bigint;
   gasPrice: GasPrice;
-  /** Is told the hash before any node is; what it returns is waited for, and if it throws, nothing is sent. */
-  onSigned: (hash: Hash) => void | Promise<void>;
+  /** When aborted before `onSigned` was told, nothing is sent, and its reason is thrown. */
+  signal: AbortSignal | undefined;
+  /** Is told before any node is; what it returns is waited for, and if it throws, nothing is sent. */
+  onSigned: (signed: SignedStep) => void | Promise<void>;
+}
+
+/** A transaction that is about to be sent. */
+export interface SignedStep {
+  hash: Hash;
+  transaction: Hex;
 }
 
 /**
- * Signs one transaction, sends it, and waits until it is mined. It may have reverted: its receipt says so.
+ * Signs one transaction and sends it. Its hash means that a node has it, or may have it.
  *
- * @throws BridgeError `signing_failed`, `rejected_by_node`, `rpc_unavailable`: it was not sent; `outcome_unclear`: it
- * may have been
+ * @throws BridgeError `signing_failed`, `rejected_by_node`, `rpc_unavailable`: it was not sent
  */
-export async function sendStep(
-  context: Pick<BridgeContext, "clock" | "receiptTimeoutMs">,
-  options: SendStepOptions,
-): Promise<TransactionReceipt> {
-  const { connection, signer, chainId, step, gas, gasPrice } = options;
+export async function sendStep(options: SendStepOptions): Promise<Hash> {
+  const { connection, signer, chainId, step, gas, gasPrice, signal } = options;
   const { client, broadcast } = connection;
   const nonce = await askChain(
     "the next nonce",
     client.getTransactionCount({ address: signer.address, blockTag: "pending" }),
   );
-  const raw = await sign(signer, { chainId, nonce, gas, ...step, ...gasPrice });
-  const hash = keccak256(raw);
-  await options.onSigned(hash);
-  const result = await broadcast(raw);
+  signal?.throwIfAborted();
+  const transaction = await sign(signer, { chainId, nonce, gas, ...step, ...gasPrice });
+  signal?.throwIfAborted();
+  const hash = keccak256(transaction);
+  await options.onSigned({ hash, transaction });
+  const result = await broadcast(transaction);
   if (result.outcome === "unsent") {
     const { cause } = result;
     throw new BridgeError("rpc_unavailable", "No RPC endpoint took the transaction", { cause });
   }
-  // A node also refuses what it has already, from an earlier attempt whose answer was lost.
-  if (result.outcome === "rejected" && (await isUnknown(client, hash))) {
+  if (result.outcome === "rejected" && !(await mayHave(client, hash, result.details))) {
     const text = `A node refuses the transaction ${hash}: ${result.details}`;
     throw new BridgeError("rejected_by_node", text, { hash });
   }
-  return waitForReceipt(context, client, hash);
+  return hash;
+}
+
+/** How nodes word that they have a transaction already: from an attempt whose answer was lost. */
+const alreadyKnown =
+  /already\s*known|known transaction|already imported|already (exists )?in (the )?(mem)?pool/i;
+
+/** Whether a refusal may come from a node that has the transaction already. */
+async function mayHave(client: PublicClient, hash: Hash, details: string): Promise<boolean> {
+  return alreadyKnown.test(details) || !(await isUnknown(client, hash));
 }
 
 type Signable = Parameters<BridgeAccount["signTransaction"]>[0];
@@ -76,23 +81,5 @@ async function isUnknown(client: PublicClient, hash: Hash): Promise<boolean> {
     return false;
   } catch (error) {
     return error instanceof TransactionNotFoundError;
-  }
-}
-
-async function waitForReceipt(
-  { clock, receiptTimeoutMs }: Pick<BridgeContext, "clock" | "receiptTimeoutMs">,
-  client: PublicClient,
-  hash: Hash,
-): Promise<TransactionReceipt> {
-  const deadline = clock.now() + receiptTimeoutMs;
-  while (true) {
-    // Once it is sent, an endpoint that fails is no reason to lose sight of it.
-    const receipt = await readReceipt(client, hash).catch(() => undefined);
-    if (receipt !== undefined) return receipt;
-    if (clock.now() >= deadline) {
-      const text = `The transaction ${hash} was sent, and not mined in time: it still may be. Track it before sending again`;
-      throw new BridgeError("outcome_unclear", text, { hash });
-    }
-    await sleep(clock, client.pollingInterval);
   }
 }

@@ -1,7 +1,8 @@
 import type { Address, Hash, Hex } from "viem";
 
 /**
- * How far a transfer has come. `hash` is that of the transaction on the source chain, for approvals their own.
+ * How far a transfer has come. `hash` is that of the transaction on the source chain, for approvals their own;
+ * `transaction` is the signed transaction itself, which anybody can send.
  *
  * Told by `bridge`:
  * - `approving`: an approval is signed, and about to be sent.
@@ -16,7 +17,8 @@ import type { Address, Hash, Hex } from "viem";
  * - `delivered`: they are on the target chain, deep enough.
  */
 export type TransferProgress =
-  | { state: "approving" | "approved" | "sending"; hash: Hash }
+  | { state: "approving" | "sending"; hash: Hash; transaction: Hex }
+  | { state: "approved"; hash: Hash }
   | { state: "sent"; hash: Hash; guid: Hex }
   | TrackedProgress;
 

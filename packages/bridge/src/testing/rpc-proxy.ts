@@ -2,7 +2,11 @@ import { createServer } from "node:http";
 import { text } from "node:stream/consumers";
 import { z } from "zod";
 
-const callSchema = z.object({ id: z.number(), method: z.string(), params: z.array(z.unknown()) });
+const callSchema = z.object({
+  id: z.number(),
+  method: z.string(),
+  params: z.array(z.unknown()).default([]),
+});
 const answerSchema = z.looseObject({ id: z.number() });
 const portSchema = z.object({ port: z.number() });
 
