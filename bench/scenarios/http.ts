@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { type Devnet, startDevnet } from "@coinslot/devnet";
 import { encodePaymentPayload, headerName } from "@coinslot/protocol";
 import autocannon from "autocannon";
-import { bundleSeller } from "../support/bundle-seller.ts";
+import { bundleProgram } from "../support/bundle-program.ts";
 import type { Figure } from "../support/figure.ts";
 import { percentile, timeConcurrently, timeEach } from "../support/measure.ts";
 import { type SellerProcess, startSellerProcess } from "../support/seller.ts";
@@ -17,7 +17,7 @@ export async function http(): Promise<Figure[]> {
   const folder = await mkdtemp(join(tmpdir(), "coinslot-bench-"));
   try {
     await fundPayers(devnet);
-    const place = { devnet, folder, program: await bundleSeller(folder) };
+    const place = { devnet, folder, program: await bundleProgram("seller-process", folder) };
     const ours = await sell(place, "ours");
     const reference = await sell(place, "reference");
     return [

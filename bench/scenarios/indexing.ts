@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { type Devnet, startDevnet, startPostgres, transferBatch } from "@coinslot/devnet";
 import { createIndexer, devnetChain } from "@coinslot/indexer";
 import { sql } from "kysely";
+import { bundleProgram } from "../support/bundle-program.ts";
 import type { Figure } from "../support/figure.ts";
 import { accounts, addressOf, generateTransfers } from "../support/generate-transfers.ts";
 import { indexOnce } from "../support/index-once.ts";
@@ -23,9 +24,10 @@ export async function indexing(): Promise<Figure[]> {
     const transfers = await crowd(devnet);
     const { url } = await postgres.createDatabase();
     const databases = { sqlite: `sqlite:${join(folder, "indexer.db")}`, postgres: url };
+    const program = await bundleProgram("indexer-process", folder);
     const figures: Figure[] = [];
     for (const [engine, database] of Object.entries(databases)) {
-      const run = await indexOnce({ rpcUrl: devnet.rpcUrl, database, transfers });
+      const run = await indexOnce(program, { rpcUrl: devnet.rpcUrl, database, transfers });
       const perHundredThousand = (run.requests / transfers) * 100_000;
       figures.push(
         figure(`index ${transfers} transfers, cold, ${engine}`, {

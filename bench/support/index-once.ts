@@ -1,13 +1,19 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
-import { fileURLToPath } from "node:url";
 import type { IndexerProcessOptions, IndexerRun } from "./indexer-process.ts";
 
-/** Indexes a chain from nothing, in a process of its own. */
-export async function indexOnce(options: IndexerProcessOptions): Promise<IndexerRun> {
-  const child = fork(fileURLToPath(new URL("./indexer-process.ts", import.meta.url)), {
+/**
+ * Indexes a chain from nothing, in a process of its own.
+ *
+ * @param program from `bundleProgram`
+ */
+export async function indexOnce(
+  program: string,
+  options: IndexerProcessOptions,
+): Promise<IndexerRun> {
+  const child = fork(program, {
     env: { ...process.env, INDEXER: JSON.stringify(options), NODE_ENV: "production" },
-    execArgv: ["--import", "tsx", "--conditions=source"],
+    execArgv: [],
   });
   const exited = once(child, "exit");
   const [run]: IndexerRun[] = await Promise.race([

@@ -13,7 +13,7 @@ export interface SellerProcess {
 /**
  * Starts a seller in a process of its own, and waits until it listens.
  *
- * @param program from `bundleSeller`
+ * @param program from `bundleProgram`
  */
 export async function startSellerProcess(
   program: string,

@@ -5,13 +5,16 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { build, type Plugin } from "esbuild";
 
 /**
- * The seller's program in one file of JavaScript: what a loader of TypeScript takes of memory and time
- * is none of the seller's.
+ * A program that is measured, in one file of JavaScript: what a loader of TypeScript takes of memory and time is none
+ * of its own.
  */
-export async function bundleSeller(folder: string): Promise<string> {
-  const outfile = join(folder, "seller.mjs");
+export async function bundleProgram(
+  name: "seller-process" | "indexer-process",
+  folder: string,
+): Promise<string> {
+  const outfile = join(folder, `${name}.mjs`);
   await build({
-    entryPoints: [fileURLToPath(new URL("./seller-process.ts", import.meta.url))],
+    entryPoints: [fileURLToPath(new URL(`./${name}.ts`, import.meta.url))],
     outfile,
     bundle: true,
     platform: "node",
