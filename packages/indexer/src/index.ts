@@ -10,6 +10,8 @@ export type { WatchedEvent, WatchOptions } from "./api/client/watch-transfers.ts
 export type { TransferPlace } from "./api/cursor.ts";
 export { answerNotFound, createErrorHandler } from "./api/error-answer.ts";
 export type { KeyCheck, KeyStore, KeyWish, StoredKey } from "./api/keys/key-store.ts";
+export { createDatabaseHitCounter, hitsMigration } from "./api/limits/database-hit-counter.ts";
+export type { HitCounter, Hits } from "./api/limits/hit-counter.ts";
 export type { Limit } from "./api/limits/limit.ts";
 export { type ApiSource, type TransferApiOptions, transferApi } from "./api/transfer-api.ts";
 export {

@@ -1,5 +1,8 @@
 import type { MigrateOptions } from "@coinslot/storage";
-import { sql } from "kysely";
+import { hitsMigration } from "./limits/database-hit-counter.ts";
+
+/** Where the API counts requests. */
+export const hitsTable = "indexer_api_hits";
 
 /** The tables of the API, in the same database as the transfers. */
 export const apiMigrations: MigrateOptions = {
@@ -28,20 +31,6 @@ export const apiMigrations: MigrateOptions = {
           .execute();
       },
     },
-    {
-      // Counts are worth nothing after a crash, so PostgreSQL need not log them; SQLite has one process, which
-      // counts in its memory.
-      title: "counted requests",
-      async up(tx, { engine }) {
-        if (engine === "sqlite") return;
-        await sql`
-          create unlogged table indexer_api_hits (
-            name text primary key,
-            count bigint not null,
-            resets_at_ms bigint not null
-          )
-        `.execute(tx);
-      },
-    },
+    hitsMigration(hitsTable),
   ],
 };

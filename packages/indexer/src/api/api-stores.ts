@@ -1,5 +1,5 @@
 import { type Database, migrate } from "@coinslot/storage";
-import { apiMigrations } from "./api-migrations.ts";
+import { apiMigrations, hitsTable } from "./api-migrations.ts";
 import { createKeyStore, type KeyStore } from "./keys/key-store.ts";
 import { createDatabaseHitCounter } from "./limits/database-hit-counter.ts";
 import type { HitCounter } from "./limits/hit-counter.ts";
@@ -24,7 +24,7 @@ export async function openApiStores<Schema>(options: {
   const keys = await openKeyStore(database);
   const counter =
     database.engine === "postgres"
-      ? createDatabaseHitCounter({ database, now, onBackgroundError })
+      ? createDatabaseHitCounter({ database, table: hitsTable, now, onBackgroundError })
       : createMemoryHitCounter({ now });
   return { keys, counter };
 }

@@ -1,4 +1,4 @@
-import { createServer, type RequestListener, type Server } from "node:http";
+import { createServer, type RequestListener, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 
@@ -35,12 +35,29 @@ export async function startHttpServer(
   listener: RequestListener,
   options: ListenOptions,
 ): Promise<HttpServer> {
-  const server = createServer(listener);
+  const server = createServer();
+  const underWay = new Set<ServerResponse>();
+  server.on("request", (_request, response) => {
+    underWay.add(response);
+    response.once("close", () => underWay.delete(response));
+    if (!server.listening) endWith(response);
+  });
+  server.on("request", listener);
+
+  async function close(): Promise<void> {
+    for (const response of underWay) endWith(response);
+    await closeServer(server);
+  }
   try {
-    return { url: await listen(server, options), close: () => closeServer(server) };
+    return { url: await listen(server, options), close };
   } catch (error) {
     throw new ListenError(describeFault(error, options), { cause: error });
   }
+}
+
+/** A connection that is kept for further requests would hold the server until its time is over. */
+function endWith(response: ServerResponse): void {
+  if (!response.headersSent) response.setHeader("Connection", "close");
 }
 
 function listen(server: Server, { host, port }: ListenOptions): Promise<string> {

@@ -1,24 +1,46 @@
-import type { Database } from "@coinslot/storage";
+import type { Database, Migration } from "@coinslot/storage";
 import { sql } from "kysely";
 import type { HitCounter } from "./hit-counter.ts";
 
 const sweepEveryMs = 60_000;
 
-/** Counts for all processes that share the database, on its clock. Needs the API's migrations. */
+/**
+ * Creates a table for counted requests in PostgreSQL. Counts are worth nothing after a crash, so it need not log
+ * them; SQLite has one process, which counts in its memory.
+ */
+export function hitsMigration(table: string): Migration {
+  return {
+    title: "counted requests",
+    async up(tx, { engine }) {
+      if (engine === "sqlite") return;
+      await sql`
+        create unlogged table ${sql.table(table)} (
+          name text primary key,
+          count bigint not null,
+          resets_at_ms bigint not null
+        )
+      `.execute(tx);
+    },
+  };
+}
+
+/** Counts for all processes that share the database, on its clock. Needs the table's `hitsMigration`. */
 export function createDatabaseHitCounter<Schema>(options: {
   database: Database<Schema>;
+  table: string;
   /** Told of a failed removal of windows that have ended. */
   onBackgroundError: (error: unknown) => void;
   now: () => number;
 }): HitCounter {
   const { database, onBackgroundError, now } = options;
+  const table = sql.table(options.table);
   const { kysely, dialect } = database;
   let sweepAt = now() + sweepEveryMs;
 
   function sweep(): void {
     if (now() < sweepAt) return;
     sweepAt = now() + sweepEveryMs;
-    sql`delete from indexer_api_hits where resets_at_ms <= ${dialect.nowMs()}`
+    sql`delete from ${table} where resets_at_ms <= ${dialect.nowMs()}`
       .execute(kysely)
       .catch(onBackgroundError);
   }
@@ -28,7 +50,7 @@ export function createDatabaseHitCounter<Schema>(options: {
       sweep();
       // Two that hit at once: the second waits for the row, and counts on from what the first has left.
       const { rows } = await sql<{ count: number; resets_in_ms: number }>`
-        insert into indexer_api_hits as held (name, count, resets_at_ms)
+        insert into ${table} as held (name, count, resets_at_ms)
         values (${name}, 1, ${dialect.nowMs()} + ${windowMs})
         on conflict (name) do update set
           count = case when held.resets_at_ms <= ${dialect.nowMs()} then 1 else held.count + 1 end,
