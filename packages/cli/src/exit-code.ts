@@ -16,3 +16,8 @@ export const exitCode = {
 export class UsageError extends Error {
   override readonly name = "UsageError";
 }
+
+/** It is not known whether money has moved, or it has and was not answered: the message says how to go on. */
+export class UnclearError extends Error {
+  override readonly name = "UnclearError";
+}

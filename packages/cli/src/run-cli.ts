@@ -2,8 +2,9 @@ import { BridgeError } from "@coinslot/bridge";
 import { Command, CommanderError } from "commander";
 import { bridgeCommand } from "./bridge/bridge-command.ts";
 import { devnetCommand } from "./devnet/devnet-command.ts";
-import { exitCode, UsageError } from "./exit-code.ts";
+import { exitCode, UnclearError, UsageError } from "./exit-code.ts";
 import { initCommand } from "./init/init-command.ts";
+import { payCommand } from "./pay/pay-command.ts";
 import { paymentsCommand } from "./payments/payments-command.ts";
 import { processSurroundings, type Surroundings } from "./surroundings.ts";
 import { paint, type Terminal } from "./terminal.ts";
@@ -29,15 +30,15 @@ export async function runCli(
       // Commander has said it already, help and version included.
       return error.exitCode === 0 ? exitCode.done : exitCode.usage;
     }
-    if (terminal.signal.aborted) {
+    if (terminal.signal.aborted && !(error instanceof UnclearError)) {
       terminal.err("Interrupted. What was sent goes on without this command.");
       return exitCode.interrupted;
     }
     terminal.err(`${paint(terminal, "red", "error:")} ${messageOf(error)}`);
     if (error instanceof UsageError) return exitCode.usage;
-    return error instanceof BridgeError && error.moneyMayHaveMoved
-      ? exitCode.unclear
-      : exitCode.failed;
+    const isUnclear =
+      error instanceof UnclearError || (error instanceof BridgeError && error.moneyMayHaveMoved);
+    return isUnclear ? exitCode.unclear : exitCode.failed;
   }
 }
 
@@ -46,6 +47,7 @@ function createProgram(terminal: Terminal, surroundings: Surroundings): Command 
     .description("sell and buy requests for stablecoins")
     .addCommand(initCommand(terminal, surroundings))
     .addCommand(walletCommand(terminal, surroundings))
+    .addCommand(payCommand(terminal, surroundings))
     .addCommand(paymentsCommand(terminal, surroundings))
     .addCommand(bridgeCommand(terminal))
     .addCommand(devnetCommand(terminal));

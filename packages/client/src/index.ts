@@ -7,6 +7,7 @@ export type { PayingFetchOptions } from "./paying-fetch-options.ts";
 export { PaymentError, type PaymentErrorCode } from "./payment-error.ts";
 export type { PaymentEvent, PaymentState } from "./payment-event.ts";
 export { type PaymentOutcome, paymentOf, receiptOf } from "./payment-outcome.ts";
+export { readOffer } from "./read-offer.ts";
 export { type PaymentTerms, type SignedPayment, signedPaymentSchema } from "./signed-payment.ts";
 export type { Budget, BudgetAsset, SpendingLimits } from "./spending-policy.ts";
 export type { TopUp, TopUpNeed, TopUpRequest } from "./top-up.ts";

@@ -1,0 +1,43 @@
+import type { CoinslotFacilitator } from "@coinslot/facilitator";
+import { Router } from "express";
+import type { FacilitatorServiceMetrics } from "./service-metrics.ts";
+
+/**
+ * For those who run the service, without a key: `/livez` (the process answers), `/readyz` (chains and ledger were
+ * found well, the ledger answers, and it is not about to stop), `/metrics`.
+ */
+export function probeRouter(options: {
+  facilitator: Pick<CoinslotFacilitator, "payments" | "metrics">;
+  metrics: Pick<FacilitatorServiceMetrics, "read">;
+  state: () => "starting" | "started" | "stopping";
+}): Router {
+  const { facilitator, metrics, state } = options;
+  const router = Router();
+
+  async function readStatus(): Promise<string> {
+    if (state() !== "started") return state();
+    try {
+      // Anything at all: it answers, or throws.
+      await facilitator.payments.list({ limit: 1 });
+      return "ready";
+    } catch {
+      return "not ready";
+    }
+  }
+
+  router.get("/livez", (_request, response) => {
+    response.json({ status: "live" });
+  });
+
+  router.get("/readyz", async (_request, response) => {
+    const status = await readStatus();
+    response.status(status === "ready" ? 200 : 503).json({ status });
+  });
+
+  router.get("/metrics", async (_request, response) => {
+    const { contentType, text } = await metrics.read(facilitator.metrics);
+    response.type(contentType).send(text);
+  });
+
+  return router;
+}

@@ -1,0 +1,44 @@
+import type { PaymentTerms } from "@coinslot/client";
+import type { Offer } from "@coinslot/protocol";
+import { UsageError } from "../exit-code.ts";
+import type { ConfiguredNetwork } from "../networks.ts";
+import { formatFacts } from "../terminal.ts";
+import { formatPrice } from "./format-price.ts";
+import type { PayContext } from "./pay-context.ts";
+import { printable } from "./printable.ts";
+import type { BuyerRequest } from "./read-request.ts";
+import type { SpendableToken } from "./spendable-tokens.ts";
+
+/**
+ * Shows what is about to be signed, and asks.
+ *
+ * @throws UsageError when the answer is no, or there is nobody to ask
+ */
+export async function agreeToOffer(
+  { terminal, isSilent }: PayContext,
+  shown: {
+    request: BuyerRequest;
+    offer: Offer | undefined;
+    terms: PaymentTerms;
+    tokens: readonly SpendableToken[];
+    networks: readonly ConfiguredNetwork[];
+  },
+): Promise<void> {
+  const { request, offer, terms, tokens, networks } = shown;
+  const description = offer?.resource?.description;
+  const name = networks.find(({ network }) => network === terms.network)?.name ?? "";
+  terminal.err(
+    formatFacts(terminal, {
+      request: `${request.method} ${request.url}`,
+      ...(description ? { "says it is": printable(description) } : {}),
+      costs: `${formatPrice(terms, tokens)} on ${name} (${terms.network})`,
+      to: terms.payTo,
+      from: terms.payer,
+    }),
+  );
+  if (isSilent) return;
+  if (terminal.confirm === undefined) {
+    throw new UsageError("There is nobody to ask here: give --yes to pay without asking.");
+  }
+  if (!(await terminal.confirm("Pay?"))) throw new UsageError("Nothing was paid.");
+}

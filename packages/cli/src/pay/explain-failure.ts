@@ -1,0 +1,64 @@
+import { OutcomeUnclearError, PaymentError } from "@coinslot/client";
+import { UnclearError, UsageError } from "../exit-code.ts";
+import { keepPayment } from "./kept-payment.ts";
+import type { PayContext } from "./pay-context.ts";
+import { printable } from "./printable.ts";
+import type { BuyerRequest } from "./read-request.ts";
+
+/** Turns what went wrong into what to do. A payment whose outcome is unclear is kept. */
+export async function explainFailure(
+  context: PayContext,
+  { request, error }: { request: BuyerRequest; error: unknown },
+): Promise<unknown> {
+  if (error instanceof OutcomeUnclearError) {
+    const how = await keepPayment(context, { request, payment: error.payment });
+    const { transaction, reason } = error;
+    const details = [
+      ...(reason === undefined ? [] : [`The seller says: ${printable(reason)}.`]),
+      ...(transaction === undefined ? [] : [`Its transaction is ${printable(transaction)}.`]),
+    ].join(" ");
+    return new UnclearError(
+      [`The payment was sent, and it is not known whether it was taken.`, details, how]
+        .filter((sentence) => sentence !== "")
+        .join(" "),
+      { cause: error },
+    );
+  }
+  if (error instanceof PaymentError) return explainRefusal(error);
+  if (error instanceof TypeError && error.cause instanceof Error) {
+    const { host } = new URL(request.url);
+    return new Error(`${host} cannot be reached: ${error.cause.message}`, { cause: error });
+  }
+  return error;
+}
+
+function explainRefusal(error: PaymentError): unknown {
+  const { code, cause } = error;
+  // What the person said when asked.
+  if (code === "signing_failed" && cause instanceof Error) return cause;
+  const advice = adviceOn(code);
+  const message = printable(error.message).replace(/\.$/, "");
+  const told = advice === undefined ? message : `${message}. ${advice}`;
+  return code === "invalid_configuration" || code === "request_mismatch"
+    ? new UsageError(told, { cause: error })
+    : new Error(told, { cause: error });
+}
+
+function adviceOn(code: PaymentError["code"]): string | undefined {
+  switch (code) {
+    case "over_budget":
+      return "Give --max-price to allow it.";
+    case "insufficient_funds":
+      return "coinslot wallet shows what you have, coinslot bridge brings more.";
+    case "balance_unreadable":
+      return "coinslot doctor says what is wrong with the RPC endpoint.";
+    case "unknown_asset":
+      return "Name the token in COINSLOT_TOKENS if you want to pay with it.";
+    case "unsupported_offer":
+      return "For another network, set COINSLOT_RPC_URL_<chain id>.";
+    case "insecure_url":
+      return "Give --allow-insecure-http if nobody can listen.";
+    default:
+      return undefined;
+  }
+}

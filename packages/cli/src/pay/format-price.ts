@@ -1,0 +1,16 @@
+import type { PaymentTerms } from "@coinslot/client";
+import { formatMoney, isSameAddress } from "@coinslot/protocol";
+import { printable } from "./printable.ts";
+import type { SpendableToken } from "./spendable-tokens.ts";
+
+/** What is paid, such as `0.001 USDT0`. */
+export function formatPrice(
+  { network, asset, amount }: PaymentTerms,
+  tokens: readonly SpendableToken[],
+): string {
+  const token = tokens.find(
+    (each) => each.network === network && isSameAddress(each.address, asset),
+  );
+  if (token === undefined) return `${amount} units of ${asset}`;
+  return `${formatMoney(BigInt(amount), token.decimals)} ${printable(token.name)}`;
+}

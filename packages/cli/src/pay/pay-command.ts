@@ -1,0 +1,87 @@
+import { parseMoney } from "@coinslot/protocol";
+import { Command, InvalidArgumentError } from "commander";
+import { UsageError } from "../exit-code.ts";
+import type { Surroundings } from "../surroundings.ts";
+import type { Terminal } from "../terminal.ts";
+import { readKeptPayment } from "./kept-payment.ts";
+import { payFor } from "./pay-for.ts";
+import { readRequest } from "./read-request.ts";
+import { resumePayment } from "./resume-payment.ts";
+
+interface PayOptions {
+  method?: string;
+  data?: string;
+  header: string[];
+  maxPrice: string;
+  yes?: true;
+  json?: true;
+  resume?: string;
+  allowInsecureHttp?: true;
+}
+
+/** `coinslot pay`: requests a URL, shows what it costs, asks, pays, and prints what was bought. */
+export function payCommand(terminal: Terminal, surroundings: Surroundings): Command {
+  return new Command("pay")
+    .description("request a URL, and pay for it once you have seen the offer")
+    .argument("[url]", "what to buy")
+    .option("-X, --method <method>", "GET unless said; POST with --data")
+    .option("-d, --data <data>", "the body: as it stands, or @file, or @- for the standard input")
+    .option(
+      "-H, --header <header>",
+      "such as 'Accept: text/csv', or @file; may be repeated",
+      collect,
+      [],
+    )
+    .option("--max-price <amount>", "the most that may be paid, in whole tokens", readPrice, "0.10")
+    .option("--yes", "pay without asking")
+    .option("--json", "print JSON: the answer, and what was paid, in the smallest unit")
+    .option("--resume <file>", "go on with a payment whose outcome was unclear")
+    .option("--allow-insecure-http", "pay over plain HTTP to other machines, too")
+    .addHelpText(
+      "after",
+      `
+The answer goes to the standard output, the offer and the receipt to the standard error. A body that
+is JSON is sent as such; other text as a form, other files as bytes, unless a header says otherwise.
+The wallet comes from WALLET_SEED_PHRASE or WALLET_PRIVATE_KEY, the networks from COINSLOT_NETWORK with
+COINSLOT_RPC_URL, and COINSLOT_RPC_URL_<chain id>. It pays with USDT0 on Plasma and Stable, and with
+the tokens that COINSLOT_TOKENS names: eip155:8453/0x8335…, separated by commas.
+
+Ends with 1 when it failed and nothing was paid, or the seller refused the payment; with 2 when the
+answer was no; with 3 when the payment may have been taken and the answer was no success: then the
+payment is kept in a file, and --resume goes on with it. It never pays twice.
+
+Examples:
+  coinslot pay https://api.example.com/weather
+  coinslot pay https://api.example.com/search -d '{"q":"rain"}' --max-price 0.01 --yes
+  coinslot pay https://api.example.com/upload -X PUT -d @picture.png -H 'Content-Type: image/png'
+  coinslot pay --resume coinslot-payment-1a2b3c4d.json`,
+    )
+    .action(async (url: string | undefined, options: PayOptions): Promise<void> => {
+      const { resume, maxPrice } = options;
+      const context = {
+        terminal,
+        surroundings,
+        isJson: options.json === true,
+        isSilent: options.yes === true,
+        allowInsecureHttp: options.allowInsecureHttp === true,
+      };
+      if (resume !== undefined) {
+        if (url !== undefined) throw new UsageError("--resume knows its URL: leave it out.");
+        const kept = await readKeptPayment(resume, surroundings.folder);
+        return resumePayment(context, kept);
+      }
+      if (url === undefined) throw new UsageError("What is to be bought? Give a URL.");
+      const request = await readRequest({ ...options, url, surroundings });
+      return payFor(context, { request, maxPrice });
+    });
+}
+
+function collect(value: string, previous: string[]): string[] {
+  return [...previous, value];
+}
+
+function readPrice(text: string): string {
+  if (parseMoney(text, 18) === undefined)
+    throw new InvalidArgumentError("expected a price such as 0.10");
+  return text.trim().replace("$", "");
+}

@@ -1,0 +1,12 @@
+import type { Surroundings } from "../surroundings.ts";
+import type { Terminal } from "../terminal.ts";
+
+/** How the command was asked to pay. */
+export interface PayContext {
+  terminal: Terminal;
+  surroundings: Surroundings;
+  isJson: boolean;
+  /** Pays without asking. */
+  isSilent: boolean;
+  allowInsecureHttp: boolean;
+}

@@ -1,0 +1,84 @@
+import { readFile } from "node:fs/promises";
+import { resolve } from "node:path";
+import { UsageError } from "../exit-code.ts";
+import type { Surroundings } from "../surroundings.ts";
+
+/** A request that can be sent again, as it is. */
+export interface BuyerRequest {
+  method: string;
+  url: string;
+  headers: [name: string, value: string][];
+  body: Uint8Array | undefined;
+}
+
+/**
+ * Reads what is to be requested.
+ *
+ * @throws UsageError for what is no request, and files that cannot be read
+ */
+export async function readRequest(options: {
+  url: string;
+  method?: string;
+  data?: string;
+  header: readonly string[];
+  surroundings: Surroundings;
+}): Promise<BuyerRequest> {
+  const { data, surroundings, method = data === undefined ? "GET" : "POST" } = options;
+  const url = URL.canParse(options.url) ? new URL(options.url) : undefined;
+  if (url === undefined || !/^https?:$/.test(url.protocol)) {
+    throw new UsageError("<url> is no URL that begins with http:// or https://.");
+  }
+  if (!/^[A-Za-z]{1,20}$/.test(method)) throw new UsageError("--method is no HTTP method.");
+  const lines = await Promise.all(options.header.map((text) => headerLines(text, surroundings)));
+  const headers = lines.flat().map(readHeader);
+  const body = data === undefined ? undefined : await readBody(data, surroundings);
+  if (body === undefined) return { method: method.toUpperCase(), url: url.href, headers, body };
+  if (/^(?:GET|HEAD)$/i.test(method)) throw new UsageError(`${method} takes no --data.`);
+  const isTold = headers.some(([name]) => name.toLowerCase() === "content-type");
+  const isFile = data?.startsWith("@") === true;
+  const type: [string, string] = ["content-type", contentTypeOf(body, isFile)];
+  return {
+    method: method.toUpperCase(),
+    url: url.href,
+    headers: isTold ? headers : [...headers, type],
+    body,
+  };
+}
+
+async function readBody(data: string, surroundings: Surroundings): Promise<Uint8Array> {
+  if (!data.startsWith("@")) return new TextEncoder().encode(data);
+  const name = data.slice(1);
+  return name === "-" ? surroundings.readInput() : readNamed(name, surroundings);
+}
+
+async function headerLines(text: string, surroundings: Surroundings): Promise<string[]> {
+  if (!text.startsWith("@")) return [text];
+  const content = new TextDecoder().decode(await readNamed(text.slice(1), surroundings));
+  return content.split(/\r?\n/).filter((line) => line.trim() !== "");
+}
+
+async function readNamed(name: string, { folder }: Surroundings): Promise<Uint8Array> {
+  try {
+    return await readFile(resolve(folder, name));
+  } catch (cause) {
+    throw new UsageError(`The file ${name} cannot be read.`, { cause });
+  }
+}
+
+function readHeader(line: string): [string, string] {
+  const [, name, value] = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\r\n\0]*)$/.exec(line) ?? [];
+  // Not repeated: it may hold a key.
+  if (name === undefined || value === undefined) {
+    throw new UsageError("A --header is not like 'Name: value'.");
+  }
+  return [name, value.trim()];
+}
+
+function contentTypeOf(body: Uint8Array, isFile: boolean): string {
+  try {
+    JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
+    return "application/json";
+  } catch {
+    return isFile ? "application/octet-stream" : "application/x-www-form-urlencoded";
+  }
+}
