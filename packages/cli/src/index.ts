@@ -1,3 +1,14 @@
 export { exitCode } from "./exit-code.ts";
+export {
+  type RunFacilitatorOptions,
+  runFacilitatorService,
+} from "./facilitator/run-service.ts";
+export {
+  type FacilitatorServiceConfiguration,
+  type FacilitatorSources,
+  readFacilitatorServiceConfiguration,
+} from "./facilitator/service-configuration.ts";
+export { type FacilitatorSetting, facilitatorSettings } from "./facilitator/settings.ts";
+export { type FacilitatorService, startFacilitatorService } from "./facilitator/start-service.ts";
 export { runCli } from "./run-cli.ts";
 export type { Terminal } from "./terminal.ts";

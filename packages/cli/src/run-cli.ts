@@ -3,6 +3,7 @@ import { Command, CommanderError } from "commander";
 import { bridgeCommand } from "./bridge/bridge-command.ts";
 import { devnetCommand } from "./devnet/devnet-command.ts";
 import { exitCode, UnclearError, UsageError } from "./exit-code.ts";
+import { facilitatorCommand } from "./facilitator/facilitator-command.ts";
 import { initCommand } from "./init/init-command.ts";
 import { payCommand } from "./pay/pay-command.ts";
 import { paymentsCommand } from "./payments/payments-command.ts";
@@ -50,6 +51,7 @@ function createProgram(terminal: Terminal, surroundings: Surroundings): Command 
     .addCommand(payCommand(terminal, surroundings))
     .addCommand(paymentsCommand(terminal, surroundings))
     .addCommand(bridgeCommand(terminal))
+    .addCommand(facilitatorCommand(terminal))
     .addCommand(devnetCommand(terminal));
   prepare(program, terminal);
   return program;

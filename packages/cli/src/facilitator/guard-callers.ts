@@ -1,6 +1,6 @@
-import { type HitCounter, hitsMigration, createDatabaseHitCounter } from "@coinslot/indexer";
-import { type Database, migrate, openDatabase } from "@coinslot/storage";
-import { Router, type Request, type RequestHandler } from "express";
+import { createDatabaseHitCounter, hitsMigration } from "@coinslot/indexer";
+import { migrate, openDatabase } from "@coinslot/storage";
+import { type Request, type RequestHandler, Router } from "express";
 import { ipKeyGenerator, rateLimit, type Store } from "express-rate-limit";
 import { type CallerKey, findCaller } from "./caller-keys.ts";
 
@@ -11,41 +11,70 @@ const hitsTable = "facilitator_hits";
 export interface CallerCounts {
   /** `undefined`: each process counts for itself, in its memory. */
   store: Store | undefined;
+  /** @throws DatabaseError */
+  ready(): Promise<void>;
   close(): Promise<void>;
 }
 
 /**
- * Where requests are counted: in the database of the ledger where processes may share it, else in memory.
- *
- * @throws DatabaseError
+ * Counts requests in the database of the ledger where processes may share it, else in memory. Opens it at once;
+ * `ready()` says what came of that.
  */
-export async function openCallerCounts(options: {
+export function createCallerCounts(options: {
   ledger: string;
   onBackgroundError: (error: unknown) => void;
   now?: () => number;
-}): Promise<CallerCounts> {
+}): CallerCounts {
   const { ledger, onBackgroundError, now = Date.now } = options;
-  if (ledger.startsWith("sqlite:")) return { store: undefined, close: async () => undefined };
-  const database: Database<Record<string, never>> = await openDatabase({
-    url: ledger,
-    poolSize: 4,
-    applicationName: "coinslot-limits",
-    onBackgroundError,
-  });
-  await migrate(database, { name: "facilitator-limits", migrations: [hitsMigration(hitsTable)] });
-  const counter = createDatabaseHitCounter({ database, table: hitsTable, onBackgroundError, now });
-  return { store: createStore(counter, now), close: () => database.close() };
-}
+  const nothing = async () => undefined;
+  if (ledger.startsWith("sqlite:")) return { store: undefined, ready: nothing, close: nothing };
+  const opening = open();
+  // Told by `ready`, and by whoever counts.
+  opening.catch(() => undefined);
 
-/** What counts of requests the limiter asks for, in the words of the database. Nothing is ever taken back. */
-function createStore(counter: HitCounter, now: () => number): Store {
+  async function open() {
+    const database = await openDatabase<Record<string, never>>({
+      url: ledger,
+      poolSize: 4,
+      applicationName: "coinslot-limits",
+      onBackgroundError,
+    });
+    try {
+      await migrate(database, {
+        name: "facilitator-limits",
+        migrations: [hitsMigration(hitsTable)],
+      });
+    } catch (error) {
+      await database.close();
+      throw error;
+    }
+    const counter = createDatabaseHitCounter({
+      database,
+      table: hitsTable,
+      onBackgroundError,
+      now,
+    });
+    return { counter, close: () => database.close() };
+  }
+
   return {
-    async increment(name) {
-      const { count, resetsInMs } = await counter.hit(name, windowMs);
-      return { totalHits: count, resetTime: new Date(now() + resetsInMs) };
+    store: {
+      async increment(name) {
+        const { counter } = await opening;
+        const { count, resetsInMs } = await counter.hit(name, windowMs);
+        return { totalHits: count, resetTime: new Date(now() + resetsInMs) };
+      },
+      // Nothing is ever taken back.
+      decrement: nothing,
+      resetKey: nothing,
     },
-    decrement: () => undefined,
-    resetKey: () => undefined,
+    async ready() {
+      await opening;
+    },
+    async close() {
+      const opened = await opening.catch(() => undefined);
+      await opened?.close();
+    },
   };
 }
 

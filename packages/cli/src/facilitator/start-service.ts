@@ -1,14 +1,15 @@
 import { facilitatorRouter } from "@coinslot/express";
-import { type CoinslotFacilitator, createFacilitator, type HookContext } from "@coinslot/facilitator";
+import { type CoinslotFacilitator, createFacilitator } from "@coinslot/facilitator";
 import { ListenError, startHttpServer } from "@coinslot/indexer";
-import { type Address, ConfigurationError, isSameAddress } from "@coinslot/protocol";
+import { ConfigurationError } from "@coinslot/protocol";
 import { isDatabaseError } from "@coinslot/storage";
-import express, { type Express } from "express";
+import express, { type ErrorRequestHandler, type Express } from "express";
 import helmet from "helmet";
 import type { Logger } from "pino";
-import { guardCallers, openCallerCounts } from "./guard-callers.ts";
+import { createCallerCounts, guardCallers } from "./guard-callers.ts";
 import { inSettings } from "./network-options.ts";
 import { probeRouter } from "./probes.ts";
+import { createRecipientRule } from "./recipient-rule.ts";
 import type { FacilitatorServiceConfiguration } from "./service-configuration.ts";
 import { createServiceMetrics } from "./service-metrics.ts";
 
@@ -32,38 +33,36 @@ export async function startFacilitatorService(
   configuration: FacilitatorServiceConfiguration,
   { logger }: { logger: Logger },
 ): Promise<FacilitatorService> {
-  const { host, port, trustProxy, keys, payTo, requestsPerMinute } = configuration;
-  const { ledger } = configuration.facilitator;
+  const { host, port, payTo } = configuration;
   const facilitator = createFacilitator({ ...configuration.facilitator, logger });
   if (payTo !== undefined) {
     const refuseOthers = createRecipientRule(payTo);
     facilitator.onBeforeVerify(refuseOthers).onBeforeSettle(refuseOthers);
   }
-  const metrics = createServiceMetrics();
-  const ending = new AbortController();
+  const counts = createCallerCounts({
+    ledger: configuration.facilitator.ledger,
+    onBackgroundError: (err) => logger.warn({ err }, "a request could not be counted"),
+  });
+  const stopping = new AbortController();
   let isStarted = false;
-  const app = express();
-  app.use(
-    probeRouter({
-      facilitator,
-      metrics,
-      state: () => (ending.signal.aborted ? "stopping" : isStarted ? "started" : "starting"),
-    }),
-  );
+  const app = createApp(configuration, {
+    facilitator,
+    store: counts.store,
+    logger,
+    signal: stopping.signal,
+    isStarted: () => isStarted,
+  });
 
-  const onBackgroundError = (error: unknown) =>
-    logger.warn({ err: error }, "a database connection broke; it is made again");
-  const [listening, counting, ready] = await Promise.allSettled([
+  const [listening, ...others] = await Promise.allSettled([
     startHttpServer(app, { host, port, variables }),
-    openCallerCounts({ ledger, onBackgroundError }),
     facilitator.ready(),
+    counts.ready(),
   ]);
 
   async function stop(): Promise<void> {
-    ending.abort();
+    stopping.abort();
     if (listening.status === "fulfilled") await listening.value.close();
-    await facilitator.close();
-    if (counting.status === "fulfilled") await counting.value.close();
+    await Promise.all([facilitator.close(), counts.close()]);
   }
   let stopped: Promise<void> | undefined;
   const stopOnce = () => {
@@ -71,44 +70,82 @@ export async function startFacilitatorService(
     return stopped;
   };
 
-  if (
-    listening.status === "rejected" ||
-    counting.status === "rejected" ||
-    ready.status === "rejected"
-  ) {
+  const faults = [listening, ...others].flatMap((each) =>
+    each.status === "rejected" ? [each.reason] : [],
+  );
+  if (listening.status === "rejected" || faults.length > 0) {
     await stopOnce();
-    const faults = [listening, ready, counting].flatMap((each) =>
-      each.status === "rejected" ? [each.reason] : [],
-    );
     const problems = faults.flatMap((fault) => describeFault(fault, configuration));
     throw new ConfigurationError("The facilitator", [...new Set(problems)], {
       cause: new AggregateError(faults),
     });
   }
+  isStarted = true;
+  if (configuration.keys === undefined && payTo === undefined) {
+    logger.warn({}, openToAll);
+  }
+  return { url: listening.value.url, facilitator, stop: stopOnce };
+}
 
+const openToAll =
+  "Everybody who reaches this facilitator lets it pay gas for payments to anybody: set FACILITATOR_KEYS or FACILITATOR_PAY_TO";
+
+/** The way of a request. */
+function createApp(
+  configuration: FacilitatorServiceConfiguration,
+  parts: {
+    facilitator: CoinslotFacilitator;
+    store: Parameters<typeof guardCallers>[0]["store"];
+    logger: Logger;
+    signal: AbortSignal;
+    isStarted: () => boolean;
+  },
+): Express {
+  const { keys, requestsPerMinute, eventSecrets, unsafePrivateCallbacks } = configuration;
+  const { facilitator, store, logger, signal, isStarted } = parts;
+  const metrics = createServiceMetrics();
+  const state = () => (signal.aborted ? "stopping" : isStarted() ? "started" : "starting");
+  const answerFault: ErrorRequestHandler = function answerFault(err, _request, response, _next) {
+    logger.error({ err }, "a request could not be counted");
+    const message = "Not possible at the moment";
+    response.status(503).set("Retry-After", "2").json({ error: "unavailable", message });
+  };
+
+  const app = express();
   app.disable("x-powered-by");
-  app.set("trust proxy", trustProxy);
-  app.use(
-    helmet({
-      contentSecurityPolicy: {
-        useDefaults: false,
-        directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] },
-      },
-    }),
-  );
+  app.set("trust proxy", configuration.trustProxy);
+  app.use(helmet({ contentSecurityPolicy: { useDefaults: false, directives: showNothing } }));
+  app.use(probeRouter({ facilitator, metrics, state }));
   app.use(metrics.countRequests);
-  app.use(guardCallers({ keys, requestsPerMinute, store: counting.value.store }));
+  app.use(guardCallers({ keys, requestsPerMinute, store }));
   app.use(
     facilitatorRouter(facilitator, {
-      onError: (error) => logger.error({ err: error }, "a request could not be answered"),
+      onError: (err) => logger.error({ err }, "a request could not be answered"),
       events: {
-        secret: configuration.eventSecrets,
-        unsafeAllowPrivateAddresses: configuration.unsafePrivateCallbacks,
+        secret: eventSecrets,
+        unsafeAllowPrivateAddresses: unsafePrivateCallbacks,
         onOutcome: metrics.countEvent,
-        signal: ending.signal,
+        signal,
       },
     }),
   );
-  isStarted = true;
-  return { url: listening.value.url, facilitator, stop: stopOnce };
+  app.use(answerFault);
+  return app;
+}
+
+/** Answers are data: a browser that shows one is to load nothing for it. */
+const showNothing = { defaultSrc: ["'none'"], frameAncestors: ["'none'"] };
+
+function describeFault(
+  fault: unknown,
+  { facilitator }: FacilitatorServiceConfiguration,
+): readonly string[] {
+  if (fault instanceof ConfigurationError) {
+    return fault.problems.map((problem) => inSettings(problem, facilitator));
+  }
+  if (isDatabaseError(fault)) {
+    return [inSettings(`The ledger cannot be used: ${fault.message}`, facilitator)];
+  }
+  if (fault instanceof ListenError) return [fault.message];
+  return [fault instanceof Error ? fault.message : String(fault)];
 }

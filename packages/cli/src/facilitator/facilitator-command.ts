@@ -1,0 +1,45 @@
+import { Command } from "commander";
+import { UsageError } from "../exit-code.ts";
+import type { Terminal } from "../terminal.ts";
+import { createCallerKey, isCallerName } from "./caller-keys.ts";
+import { runFacilitatorService } from "./run-service.ts";
+import { facilitatorSettings } from "./settings.ts";
+import { tryOnDevnet } from "./try-on-devnet.ts";
+
+/** `coinslot facilitator`: verifies and settles for other sellers, until Ctrl-C. */
+export function facilitatorCommand(terminal: Terminal): Command {
+  return new Command("facilitator")
+    .description("run a hosted facilitator: /verify, /settle and /supported for other sellers")
+    .option("--config <file>", "a YAML or JSON file with settings; FACILITATOR_CONFIG unless said")
+    .option("--devnet", "on a local chain of its own, to try it")
+    .addHelpText("after", `\nSettings, from the environment:\n${listSettings()}`)
+    .addCommand(newKeyCommand(terminal))
+    .action(async ({ config, devnet }: { config?: string; devnet?: true }): Promise<void> => {
+      if (devnet) return tryOnDevnet(terminal);
+      await runFacilitatorService({ env: terminal.env, file: config, signal: terminal.signal });
+    });
+}
+
+/** `coinslot facilitator new-key`: a key for a caller, and what the facilitator is to know of it. */
+function newKeyCommand(terminal: Terminal): Command {
+  return new Command("new-key")
+    .description("make a key for a caller; the facilitator is given its hash alone")
+    .argument("<name>", "whose key it is, such as the name of a shop")
+    .action((name: string): void => {
+      if (!isCallerName(name)) {
+        throw new UsageError("A name has up to 64 letters, digits, dots and dashes.");
+      }
+      const { key, entry } = createCallerKey(name);
+      terminal.err(
+        `For FACILITATOR_KEYS, or a line of the file in FACILITATOR_KEYS_FILE:\n${entry}`,
+      );
+      terminal.err(`The key of ${name}, shown this one time:`);
+      terminal.out(key);
+    });
+}
+
+function listSettings(): string {
+  return facilitatorSettings
+    .map(({ name, explanation }) => `  ${name}\n      ${explanation}`)
+    .join("\n");
+}
