@@ -11,13 +11,15 @@ export type AnvilProcess = {
 };
 
 /**
- * Starts an anvil on the loopback interface, that mines each transaction at once.
+ * Starts an anvil that mines each transaction at once.
  * It ends with this process, even if that is killed.
  *
+ * @param host an address of this machine; 0.0.0.0 for all of them
  * @param port 0 for any free one
  */
 export async function startAnvil(options: {
   chainId: number;
+  host: string;
   port: number;
   accountCount: number;
   blockGasLimit: bigint;
@@ -28,6 +30,7 @@ export async function startAnvil(options: {
   const anvil = createAnvil({
     anvilBinary: anvilBinary(),
     chainId: options.chainId,
+    host: options.host,
     port: options.port,
     accounts: options.accountCount,
     mnemonic: devSeedPhrase,
@@ -60,5 +63,6 @@ export async function startAnvil(options: {
     await stop();
     throw new Error(`anvil did not say where it listens. It said: ${output}`);
   }
-  return { rpcUrl: `http://${address}`, stop };
+  // Where it listens everywhere, it can be reached from here by the loopback interface.
+  return { rpcUrl: `http://${address.replace("0.0.0.0", "127.0.0.1")}`, stop };
 }

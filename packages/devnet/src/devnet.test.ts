@@ -90,6 +90,13 @@ describe("startDevnet", () => {
     await expect.poll(() => runningCommands(`${chainId}`), { timeout: 10_000 }).toEqual([]);
   });
 
+  it("listens where it is told to", async () => {
+    const { rpcUrl, client } = await start({ host: "127.0.0.2" });
+    expect(new URL(rpcUrl).hostname).toBe("127.0.0.2");
+    expect(await client.getChainId()).toBe(9745);
+    await expect(fetch(rpcUrl.replace("127.0.0.2", "127.0.0.1"))).rejects.toThrow();
+  });
+
   it("rejects, and leaves no process behind, when the port is taken", async () => {
     const { rpcUrl } = await start();
     const chainId = someChainId();

@@ -22,6 +22,8 @@ export type DevnetOptions = {
   chainId?: number;
   /** Seconds between blocks. By default each transaction is mined at once. */
   blockTimeSeconds?: number;
+  /** An address of this machine. Default 127.0.0.1; 0.0.0.0 lets other machines in, such as containers. */
+  host?: string;
   /** Default 0: any free one. */
   port?: number;
   /** How many accounts have gas money. At least 4, default 20. */
@@ -91,11 +93,17 @@ const knownTokens: Readonly<Record<number, Address>> = {
  * @throws if there is no anvil for this platform, or it does not start
  */
 export async function startDevnet(options: DevnetOptions = {}): Promise<Devnet> {
-  const { chainId = 9745, blockTimeSeconds, port = 0, accountCount = 20 } = options;
-  const { blockGasLimit = 100_000_000n } = options;
+  const { chainId = 9745, blockTimeSeconds, accountCount = 20 } = options;
+  const { host = "127.0.0.1", port = 0, blockGasLimit = 100_000_000n } = options;
   const accounts = createDevAccounts(accountCount);
   const token = knownTokens[chainId] ?? plasmaToken;
-  const anvil = await startAnvil({ chainId, port, accountCount: accountCount + 1, blockGasLimit });
+  const anvil = await startAnvil({
+    chainId,
+    host,
+    port,
+    accountCount: accountCount + 1,
+    blockGasLimit,
+  });
   const client = createDevnetClient({ rpcUrl: anvil.rpcUrl, chainId, account: accounts.deployer });
   const send = createFaucet(client, devAccount(accountCount).address);
 

@@ -1,12 +1,14 @@
 import { Command, InvalidArgumentError } from "commander";
 import { formatJson, type Terminal, untilInterrupted } from "../terminal.ts";
-import { describeEnvironment, devnetEnvironment } from "./devnet-environment.ts";
+import { describeEnvironment, devnetEnvironment, writeFiles } from "./devnet-environment.ts";
 import { loadDevnet } from "./load-devnet.ts";
 
 interface DevnetOptions {
   chainId: number;
+  host: string;
   port: number;
   blockTime?: number;
+  files?: string;
   json?: true;
 }
 
@@ -17,8 +19,10 @@ export function devnetCommand(terminal: Terminal): Command {
   return new Command("devnet")
     .description("start a local chain with a test token and funded accounts, until Ctrl-C")
     .option("--chain-id <number>", "go by this chain id; 9745 is Plasma", wholeNumber, 9745)
+    .option("--host <address>", "listen here; 0.0.0.0 lets containers in", "127.0.0.1")
     .option("--port <number>", "listen here; 0 is any free port", wholeNumber, 0)
     .option("--block-time <seconds>", "mine at intervals, not at each transaction", wholeNumber)
+    .option("--files <folder>", "write the environment there, a file for each variable")
     .option("--json", "print JSON once it runs")
     .addHelpText(
       "after",
@@ -30,30 +34,34 @@ Examples:
   coinslot devnet --port 8545 --block-time 1
   coinslot devnet --json > devnet.json`,
     )
-    .action(async ({ chainId, port, blockTime, json }: DevnetOptions): Promise<void> => {
-      const { describeDevnet, startDevnet } = await loadDevnet();
-      const devnet = await startDevnet({
-        chainId,
-        port,
-        ...(blockTime === undefined ? {} : { blockTimeSeconds: blockTime }),
-      });
-      try {
-        await devnet.mint({ to: devnet.accounts.buyer.address, amount: tokensForBuyer });
-        const environment = devnetEnvironment(devnet);
-        if (json) {
-          const { rpcUrl, network, token } = devnet;
-          terminal.out(formatJson({ rpcUrl, network, token, environment }));
-        } else {
-          terminal.out(await describeDevnet(devnet, { blockTimeSeconds: blockTime }));
-          terminal.out(describeEnvironment(environment));
+    .action(
+      async ({ chainId, host, port, blockTime, files, json }: DevnetOptions): Promise<void> => {
+        const { describeDevnet, startDevnet } = await loadDevnet();
+        const devnet = await startDevnet({
+          chainId,
+          host,
+          port,
+          ...(blockTime === undefined ? {} : { blockTimeSeconds: blockTime }),
+        });
+        try {
+          await devnet.mint({ to: devnet.accounts.buyer.address, amount: tokensForBuyer });
+          const environment = devnetEnvironment(devnet);
+          if (files !== undefined) await writeFiles(files, environment);
+          if (json) {
+            const { rpcUrl, network, token } = devnet;
+            terminal.out(formatJson({ rpcUrl, network, token, environment }));
+          } else {
+            terminal.out(await describeDevnet(devnet, { blockTimeSeconds: blockTime }));
+            terminal.out(describeEnvironment(environment));
+          }
+          terminal.err("Ctrl-C stops it.");
+          await untilInterrupted(terminal);
+        } finally {
+          await devnet.stop();
         }
-        terminal.err("Ctrl-C stops it.");
-        await untilInterrupted(terminal);
-      } finally {
-        await devnet.stop();
-      }
-      terminal.err("Stopped.");
-    });
+        terminal.err("Stopped.");
+      },
+    );
 }
 
 function wholeNumber(text: string): number {

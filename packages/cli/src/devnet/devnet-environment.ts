@@ -1,3 +1,5 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import type { Devnet } from "@coinslot/devnet";
 
 /** What a seller and a buyer on a devnet have in their environment. */
@@ -18,4 +20,15 @@ export function devnetEnvironment(devnet: Devnet): Record<string, string> {
 export function describeEnvironment(environment: Readonly<Record<string, string>>): string {
   const lines = Object.entries(environment).map(([name, value]) => `${name}=${value}`);
   return ["# .env: a seller, its facilitator and a buyer on this devnet", ...lines].join("\n");
+}
+
+/** Writes each variable into a file of its name, for its owner alone: containers take secrets so. */
+export async function writeFiles(
+  folder: string,
+  environment: Readonly<Record<string, string>>,
+): Promise<void> {
+  await mkdir(folder, { recursive: true });
+  for (const [name, value] of Object.entries(environment)) {
+    await writeFile(join(folder, name), `${value}\n`, { mode: 0o600 });
+  }
 }
