@@ -1,166 +1,170 @@
-// One paid request, end to end, on a chain of its own: what it costs, what is signed, what moves.
-import { once } from "node:events";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
-import { createPayingFetch, receiptOf } from "@coinslot/client";
-import { type Devnet, startDevnet } from "@coinslot/devnet";
-import { paymentMiddleware } from "@coinslot/express";
-import { createFacilitator } from "@coinslot/facilitator";
-import {
-  type Address,
-  decodePaymentRequired,
-  decodePaymentV2,
-  eip3009Abi,
-  formatMoney,
-  headerName,
-} from "@coinslot/protocol";
-import express from "express";
+// The product, end to end, on a chain of its own: what is free, what costs, what is signed, what is bought, and whether
+// it is true.
+import { createPayingFetch } from "@coinslot/client";
+import { ApiError, createIndexerClient, type IndexerClient } from "@coinslot/indexer";
+import { decodePaymentV2, formatMoney, headerName } from "@coinslot/protocol";
+import { balanceOf, requireTrueBalances, requireTrueTransfers } from "./demo/chain-truth.ts";
+import { type Exchange, noteExchanges } from "./demo/counter.ts";
+import { type Market, openMarket } from "./demo/market.ts";
 import { facts, paint, step, table } from "./demo/print.ts";
 
 const decimals = 6;
 const tokens = (amount: bigint) => `${formatMoney(amount, decimals)} USDT0`;
 
-const devnet = await startDevnet({ chainId: 9745 });
+const market = await openMarket();
 try {
-  await demo(devnet);
+  await demo(market);
 } finally {
-  await devnet.stop();
+  await market.close();
 }
 
-async function demo(devnet: Devnet): Promise<void> {
+async function demo({ devnet, url, people }: Market): Promise<void> {
   const { buyer, seller, relayer } = devnet.accounts;
-  await devnet.mint({ to: buyer.address, amount: 1_000_000n });
+  const [subject] = people;
+  const owner = { blockchain: "plasma", token: "usdt", address: subject.address };
+  const everybody = people.map(({ address }) => ({ ...owner, address }));
 
-  step(1, "A chain with a stablecoin, a seller and a buyer");
-  const facilitator = createFacilitator({
-    networks: [{ network: devnet.network, rpcUrls: [devnet.rpcUrl], relayer }],
-    ledger: "sqlite::memory:",
+  step(1, "A chain, an indexing service that follows it, and a seller of its data");
+  facts({
+    network: `${devnet.network} (a local Plasma), token ${devnet.token} USDT0`,
+    seller: `${url}, paid at ${seller.address}`,
+    buyer: `${buyer.address}, holds ${tokens(await balanceOf(devnet, buyer.address))}`,
+    relayer: `${relayer.address}, pays the gas`,
   });
-  const app = express();
-  app.use(
-    paymentMiddleware(
-      {
-        "GET /weather": {
-          accepts: [
-            {
-              scheme: "exact",
-              network: devnet.network,
-              payTo: seller.address,
-              price: "$0.001",
-            },
-          ],
-          description: "Weather data",
-          mimeType: "application/json",
-        },
-      },
-      facilitator,
-    ),
-  );
-  app.get("/weather", (_request, response) => {
-    response.json({ forecast: "sun", degrees: 21 });
+
+  step(2, "Health and the list of chains are free");
+  const visitor = noteExchanges(fetch);
+  const free = createIndexerClient({ url, fetch: visitor.fetch });
+  facts({
+    "GET /api/v1/health": (await free.getHealth()).status,
+    "GET /api/v1/chains": JSON.stringify((await free.listChains()).chains),
   });
-  app.get("/about", (_request, response) => {
-    response.json({ sells: "weather" });
-  });
-  await facilitator.ready();
-  const server = createServer(app).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  try {
-    facts({
-      network: `${devnet.network} (a local Plasma)`,
-      token: `${devnet.token} USDT0`,
-      seller: `${url}, paid at ${seller.address}`,
-      buyer: `${buyer.address}, holds ${tokens(await balanceOf(buyer.address))}`,
-      relayer: `${relayer.address}, pays the gas`,
-    });
 
-    step(2, "A route that is not listed is free");
-    const free = await fetch(`${url}/about`);
-    facts({ "GET /about": `${free.status} ${await free.text()}` });
+  step(3, "The data cost: three requests, unpaid");
+  visitor.exchanges.length = 0;
+  for (const ask of [askTransfers, askBalance, askBatch]) await requireRefusal(ask(free));
+  table([
+    ["", "answer", "price"],
+    ...visitor.exchanges.map((exchange) => [
+      titleOf(exchange),
+      `${exchange.status} Payment Required`,
+      tokens(exchange.asked ?? 0n),
+    ]),
+  ]);
 
-    step(3, "A listed one answers 402, and says what it costs");
-    const unpaid = await fetch(`${url}/weather`);
-    const offer = decodePaymentRequired(unpaid.headers.get(headerName.paymentRequired) ?? "");
-    const price = offer.accepts[0]?.requirements;
-    if (price === undefined) throw new Error("The seller offers no way to pay.");
-    facts({
-      "GET /weather": `${unpaid.status} ${unpaid.statusText}`,
-      price: tokens(BigInt(price.amount)),
-      scheme: `${price.scheme} on ${price.network}`,
-      "pay to": price.payTo,
-    });
-
-    step(4, "The buyer signs a transfer and asks again");
-    const before = await balances();
-    const pay = createPayingFetch({
+  step(4, "For each the buyer signs a transfer, and asks again");
+  const before = await balances();
+  const counter = noteExchanges(
+    createPayingFetch({
       account: buyer,
       rpcUrls: { [devnet.network]: devnet.rpcUrl },
       budget: { perPayment: "$0.01" },
-      fetch: async (input, init) => {
-        const signed = new Request(input, init).headers.get(headerName.paymentSignature);
-        if (signed !== null) {
-          const { authorization, signature } = decodePaymentV2(signed).payload;
-          facts({
-            from: authorization.from,
-            to: authorization.to,
-            value: tokens(BigInt(authorization.value)),
-            "valid until": new Date(Number(authorization.validBefore) * 1000).toISOString(),
-            nonce: authorization.nonce,
-            signature: `${signature.slice(0, 34)}…`,
-          });
-        }
-        return fetch(input, init);
-      },
-    });
-    const started = performance.now();
-    const paid = await pay(`${url}/weather`);
-    const milliseconds = performance.now() - started;
+      fetch: showFirstPayment(),
+    }),
+  );
+  const paying = createIndexerClient({ url, fetch: counter.fetch });
+  const { transfers } = await askTransfers(paying);
+  const { tokenBalance } = await askBalance(paying);
+  const batch = await askBatch(paying);
 
-    step(5, "The seller verifies, works, settles on chain, and answers");
-    const receipt = receiptOf(paid);
-    if (receipt === undefined || !receipt.success) throw new Error("The payment was not settled.");
-    facts({
-      "GET /weather": `${paid.status} ${await paid.text()}`,
-      receipt: `success, paid by ${receipt.payer}`,
-      transaction: receipt.transaction,
-      took: `${milliseconds.toFixed(0)} ms`,
-    });
+  step(5, "The seller verifies, asks the service, settles on chain, and answers");
+  table([
+    ["", "answer", "took", "transaction"],
+    ...counter.exchanges.map((exchange) => [
+      titleOf(exchange),
+      `${exchange.status}`,
+      `${exchange.milliseconds.toFixed(0)} ms`,
+      settledIn(exchange),
+    ]),
+  ]);
 
-    step(6, "The tokens have moved");
-    const after = await balances();
-    table([
-      ["", "before", "after", "difference"],
-      ...after.map(({ who, amount }, index) => {
-        const was = before[index]?.amount ?? 0n;
-        const difference = `${amount > was ? "+" : ""}${formatMoney(amount - was, decimals)}`;
-        return [who, formatMoney(was, decimals), tokens(amount), paint("green", difference)];
-      }),
-    ]);
-    console.log(
-      `\n${paint("bold", "Sold.")} Next: the README's seller and buyer, on npm run devnet.`,
-    );
-  } finally {
-    server.close();
-    server.closeAllConnections();
-    await facilitator.close();
+  step(6, "What was bought is what the chain says");
+  await requireTrueTransfers(devnet, subject.address, transfers);
+  await requireTrueBalances(devnet, [[subject.address, tokenBalance.amount]]);
+  const amounts = batch.map((item) => ("tokenBalance" in item ? item.tokenBalance.amount : ""));
+  await requireTrueBalances(
+    devnet,
+    people.map(({ address }, index) => [address, amounts[index] ?? ""] as const),
+  );
+  facts({
+    transfers: `${transfers.length} of ${subject.address}, the same as in the chain's logs`,
+    balance: `${tokens(BigInt(tokenBalance.amount))}, the same as the token contract says`,
+    batch: `${amounts.map((amount) => tokens(BigInt(amount))).join(", ")}: the same`,
+  });
+
+  step(7, "The tokens have moved: the seller's income, and no fee but gas");
+  const after = await balances();
+  table([
+    ["", "before", "after", "difference"],
+    ...after.map(({ who, amount }, index) => {
+      const was = before[index]?.amount ?? 0n;
+      const difference = `${amount > was ? "+" : ""}${formatMoney(amount - was, decimals)}`;
+      return [who, formatMoney(was, decimals), tokens(amount), paint("green", difference)];
+    }),
+  ]);
+  console.log(
+    `\n${paint("bold", "Sold.")} To try it yourself: npm start. To sell an API of yours: apps/paid-indexer.`,
+  );
+
+  function askTransfers(client: IndexerClient) {
+    return client.getTokenTransfers({ ...owner, limit: 5 });
+  }
+
+  function askBalance(client: IndexerClient) {
+    return client.getTokenBalances(owner);
+  }
+
+  function askBatch(client: IndexerClient) {
+    return client.batchTokenBalances(everybody);
   }
 
   async function balances() {
     return Promise.all(
       Object.entries({ buyer, seller }).map(async ([who, { address }]) => ({
         who,
-        amount: await balanceOf(address),
+        amount: await balanceOf(devnet, address),
       })),
     );
   }
+}
 
-  function balanceOf(account: Address): Promise<bigint> {
-    return devnet.client.readContract({
-      address: devnet.token,
-      abi: eip3009Abi,
-      functionName: "balanceOf",
-      args: [account],
-    });
-  }
+/** A `fetch` that prints the first payment which goes through it. */
+function showFirstPayment(): typeof fetch {
+  let isShown = false;
+  return async function send(input, init) {
+    const signed = new Request(input, init).headers.get(headerName.paymentSignature);
+    if (signed !== null && !isShown) {
+      isShown = true;
+      const { authorization, signature } = decodePaymentV2(signed).payload;
+      facts({
+        from: authorization.from,
+        to: authorization.to,
+        value: tokens(BigInt(authorization.value)),
+        "valid until": new Date(Number(authorization.validBefore) * 1000).toISOString(),
+        nonce: authorization.nonce,
+        signature: `${signature.slice(0, 34)}…`,
+      });
+    }
+    return fetch(input, init);
+  };
+}
+
+async function requireRefusal(asked: Promise<unknown>): Promise<void> {
+  const refused = await asked.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  if (refused instanceof ApiError && refused.status === 402) return;
+  throw refused ?? new Error("The seller gave the data away.");
+}
+
+function settledIn({ receipt, target }: Exchange): string {
+  if (receipt?.success !== true) throw new Error(`${target} was not settled.`);
+  return receipt.transaction;
+}
+
+function titleOf({ method, target }: Exchange): string {
+  const [path = ""] = target.split("?");
+  const short = path.replace(/0x[0-9a-f]{40}/i, (address) => `${address.slice(0, 8)}…`);
+  return `${method} ${short}`;
 }

@@ -12,9 +12,12 @@ const stampFile = join(root, "node_modules", ".installed-from");
 
 const typescript = [process.execPath, "--import", "tsx", "--conditions=source"];
 const tasks = {
+  start: [...typescript, "scripts/start.ts"],
   demo: [...typescript, "scripts/demo.ts"],
   devnet: [...typescript, "packages/devnet/src/main.ts"],
   indexer: [...typescript, "apps/indexer/src/main.ts"],
+  "paid-indexer": [...typescript, "apps/paid-indexer/src/main.ts"],
+  coinslot: [...typescript, "packages/cli/src/main.ts"],
   bench: [...typescript, "bench/main.ts"],
   pack: [process.execPath, "scripts/pack.mjs"],
   test: [process.execPath, "node_modules/vitest/vitest.mjs", "run"],

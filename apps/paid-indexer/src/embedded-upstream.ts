@@ -1,0 +1,36 @@
+import {
+  createMeteredIndexer,
+  createTransferService,
+  describeIndexerFault,
+  type IndexerConfigurationInput,
+  transferApi,
+} from "@coinslot/indexer";
+import { ConfigurationError } from "@coinslot/protocol";
+import type { Logger } from "pino";
+import type { Upstream } from "./upstream.ts";
+
+/** The indexing API in this process: nobody asks for a key, and nothing is limited, but that it is paid for. */
+export function createEmbeddedUpstream(
+  configuration: IndexerConfigurationInput,
+  { logger }: { logger: Logger },
+): Upstream {
+  const { indexer, metrics } = createMeteredIndexer(configuration, { logger });
+  const { registry } = metrics;
+  return {
+    handle: transferApi(indexer, { unsafeOpenAccess: true, logger, registry }),
+    free: createTransferService(indexer),
+    healthFreshMs: 1_000,
+
+    async start() {
+      try {
+        await indexer.start();
+      } catch (cause) {
+        throw new ConfigurationError("The indexer", [describeIndexerFault(cause)], { cause });
+      }
+    },
+
+    isReady: async () => (await indexer.status()).database === "healthy",
+    readFigures: () => metrics.read(indexer),
+    close: () => indexer.close(),
+  };
+}

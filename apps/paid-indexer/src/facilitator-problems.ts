@@ -1,0 +1,17 @@
+/** Which setting a problem of the facilitator is about, and what it calls that. */
+const subjects: readonly (readonly [pattern: RegExp, setting: string])[] = [
+  [/^(?:the )?ledger/i, "COINSLOT_LEDGER"],
+  [/: relayer/, "FACILITATOR_SEED_PHRASE or FACILITATOR_PRIVATE_KEY"],
+  [/RPC URL|rpcUrls|its URL/, "COINSLOT_RPC_URL"],
+];
+
+/** Says a problem of the facilitator in the words of this program's settings. */
+export function inOurWords(problem: string): string {
+  const [, setting] = subjects.find(([pattern]) => pattern.test(problem)) ?? [];
+  const words = problem
+    .replace(/^networks\[0\]: /, "")
+    .replace("rpcUrls", "COINSLOT_RPC_URL")
+    .replace("correct network.", "correct COINSLOT_NETWORK.")
+    .replace(/^The ledger cannot .*$/, "$&. Start or mend the database, or name another.");
+  return setting === undefined ? words : `${setting}: ${words}`;
+}

@@ -1,0 +1,122 @@
+import { ApiError } from "@coinslot/indexer";
+import type { Request, RequestHandler } from "express";
+
+/** An API elsewhere, and our way in. */
+export interface RemoteApi {
+  /** Without a path, such as `https://indexer.example.com`. */
+  url: string;
+  /** Sent as `x-api-key`, and told to nobody else. */
+  apiKey: string;
+}
+
+export interface ForwardOptions extends RemoteApi {
+  /** Until an answer has come, whole. Default 20 s. */
+  timeoutMs?: number;
+  /** The longest answer that is taken. Default 4 MiB, what the payment middleware holds. */
+  maxAnswerBytes?: number;
+}
+
+/** What of an answer is for the buyer. All else is between us and the API: limits of our key, cookies, connections. */
+const passedHeaders = ["cache-control", "content-type", "link", "retry-after"];
+
+/**
+ * Hands a request on to an API elsewhere, with our key, and answers what that answers: success, and errors that are
+ * the buyer's (4xx) or pass (429, 5xx). A request has its query, its body and the type of it; whatever else the buyer
+ * sent stays here.
+ *
+ * Where there is no answer that a buyer could use it throws an `ApiError`: 503 when nothing answers, 502 when what
+ * answers is not the API, or no longer knows our key.
+ */
+export function forwardTo(options: ForwardOptions): RequestHandler {
+  const { url, apiKey, timeoutMs = 20_000, maxAnswerBytes = 4 * 2 ** 20 } = options;
+
+  return async function forward(request, response): Promise<void> {
+    const left = new AbortController();
+    response.once("close", () => left.abort());
+    const signal = AbortSignal.any([left.signal, AbortSignal.timeout(timeoutMs)]);
+
+    const answer = await ask(`${url}${targetOf(request)}`, {
+      method: request.method === "POST" ? "POST" : "GET",
+      headers: headersFor(request, apiKey),
+      body: request.method === "POST" ? JSON.stringify(request.body) : null,
+      // Our key goes to the API alone, wherever that may point.
+      redirect: "manual",
+      signal,
+    });
+    const { status } = answer;
+    if (status === 401 || status === 403) throw keyRefused(status);
+    if (status < 200 || (status >= 300 && status < 400)) throw notTheApi(`status ${status}`);
+    const body = await readBody(answer, maxAnswerBytes);
+    if (body.includes(apiKey)) throw notTheApi("the answer repeats the key of this service");
+
+    response.status(status);
+    for (const name of passedHeaders) {
+      const value = answer.headers.get(name);
+      if (value !== null) response.setHeader(name, value);
+    }
+    response.end(body);
+  };
+}
+
+/** The API no longer lets us in. Nothing that a buyer did, or could mend. */
+export function keyRefused(status: number): ApiError {
+  const cause = new Error(`The indexing service refuses INDEXER_API_KEY with status ${status}.`);
+  return new ApiError(502, "The source of the data refuses this service.", { cause });
+}
+
+/** Nothing answers, or not in time. */
+export function unreachable(cause: unknown): ApiError {
+  const message = "The source of the data does not answer.";
+  return new ApiError(503, message, { retryAfterSeconds: 1, cause });
+}
+
+function notTheApi(reason: string): ApiError {
+  const cause = new Error(`The indexing service gave no answer of its own: ${reason}.`);
+  return new ApiError(502, "The source of the data gave no answer that could be used.", { cause });
+}
+
+/**
+ * The path as Express read it and the price was made for, written plainly, and the query. A name with a slash in it,
+ * or one that means the folder above, is no name of a chain, a token or an address, and another server might read it
+ * as another path.
+ */
+function targetOf({ path, originalUrl }: Request): string {
+  const names = path.split("/").map(decodeURIComponent);
+  if (names.some((name) => /^\.{1,2}$|[/\\]/.test(name))) {
+    throw new ApiError(400, "The path holds a name that is none.");
+  }
+  return names.map(encodeURIComponent).join("/") + new URL(originalUrl, "http://localhost").search;
+}
+
+function headersFor(request: Request, apiKey: string): Record<string, string> {
+  const type = request.get("content-type");
+  return {
+    accept: "application/json",
+    "x-api-key": apiKey,
+    ...(type !== undefined && { "content-type": type }),
+  };
+}
+
+async function ask(target: string, init: RequestInit): Promise<Response> {
+  try {
+    return await fetch(target, init);
+  } catch (cause) {
+    throw unreachable(cause);
+  }
+}
+
+async function readBody(answer: Response, maxBytes: number): Promise<Buffer> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  try {
+    for await (const chunk of answer.body ?? []) {
+      size += chunk.length;
+      if (size > maxBytes) break;
+      chunks.push(chunk);
+    }
+  } catch (cause) {
+    throw unreachable(cause);
+  }
+  if (size > maxBytes) throw notTheApi(`more than ${maxBytes} bytes`);
+  return Buffer.concat(chunks);
+}

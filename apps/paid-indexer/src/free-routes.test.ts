@@ -1,0 +1,73 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { ApiError, createErrorHandler, type HealthBody } from "@coinslot/indexer";
+import express from "express";
+import { expect, it, onTestFinished } from "vitest";
+import { createLogger } from "./create-logger.ts";
+import { freeRoutes } from "./free-routes.ts";
+
+/** The free routes before a source that answers as it is told, and a clock that is set by hand. */
+async function startFreeRoutes(getHealth: () => Promise<HealthBody>) {
+  let now = 0;
+  const app = express();
+  const free = { getHealth, listChains: async () => ({ chains: [] }) };
+  app.use(freeRoutes({ free, healthFreshMs: 1_000 }, { now: () => now }));
+  app.use(createErrorHandler(createLogger("silent")));
+  const server = createServer(app).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  const { port } = server.address() as AddressInfo;
+  return {
+    async askHealth() {
+      const answer = await fetch(`http://127.0.0.1:${port}/api/v1/health`);
+      return { status: answer.status, body: await answer.json() };
+    },
+    wait(ms: number) {
+      now += ms;
+    },
+  };
+}
+
+function health(status: HealthBody["status"]): HealthBody {
+  return {
+    status,
+    timestamp: "2026-01-01T00:00:00.000Z",
+    summary: { healthy: 0, unhealthy: 0, total: 0 },
+    checks: { database: { status: "healthy" }, indexers: {} },
+  };
+}
+
+it("asks again when an answer is old, and not before", async () => {
+  let asked = 0;
+  const routes = await startFreeRoutes(async () => {
+    asked += 1;
+    return health(asked === 1 ? "healthy" : "degraded");
+  });
+  expect((await routes.askHealth()).status).toBe(200);
+  routes.wait(999);
+  expect((await routes.askHealth()).status).toBe(200);
+  expect(asked).toBe(1);
+  routes.wait(1);
+  expect(await routes.askHealth()).toMatchObject({ status: 503, body: { status: "degraded" } });
+  expect(asked).toBe(2);
+});
+
+it("keeps the last answer while the source has been asked too often, and no fault", async () => {
+  let fault: Error | undefined;
+  const routes = await startFreeRoutes(async () => {
+    if (fault !== undefined) throw fault;
+    return health("healthy");
+  });
+  await routes.askHealth();
+  routes.wait(1_000);
+  fault = new ApiError(429, "Too many.");
+  expect((await routes.askHealth()).status).toBe(200);
+  fault = new ApiError(503, "Away.");
+  expect((await routes.askHealth()).status).toBe(503);
+  fault = undefined;
+  expect((await routes.askHealth()).status).toBe(200);
+});

@@ -1,0 +1,128 @@
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { createServer } from "node:net";
+import type { Readable } from "node:stream";
+import { fileURLToPath } from "node:url";
+import { type Devnet, startDevnet } from "@coinslot/devnet";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { json, startScriptedApi } from "./testing/scripted-api.ts";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+
+let devnet: Devnet;
+let otherChain: Devnet;
+
+beforeAll(async () => {
+  [devnet, otherChain] = await Promise.all([startDevnet(), startDevnet({ chainId: 988 })]);
+});
+
+afterAll(async () => {
+  await Promise.all([devnet?.stop(), otherChain?.stop()]);
+});
+
+/** What a good start needs, but for a source of the data. */
+function environment(): Record<string, string> {
+  return {
+    COINSLOT_NETWORK: devnet.network,
+    COINSLOT_RPC_URL: devnet.rpcUrl,
+    COINSLOT_LEDGER: "sqlite::memory:",
+    FACILITATOR_PRIVATE_KEY: devnet.accounts.relayer.privateKey,
+    PAY_TO: devnet.accounts.seller.address,
+    PAID_INDEXER_PORT: "0",
+    INDEXER_CHAINS: "plasma",
+    INDEXER_RPC_URLS_PLASMA: devnet.rpcUrl,
+    INDEXER_DATABASE: "sqlite::memory:",
+  };
+}
+
+interface Running {
+  child: ChildProcessByStdio<null, Readable, Readable>;
+  stdout(): string;
+  stderr(): string;
+  /** Resolves with the exit code. */
+  ended: Promise<number | null>;
+}
+
+/** Runs the program with this environment and no other settings; it ends with the test. */
+function run(env: Record<string, string>): Running {
+  const child = spawn(process.execPath, ["--import", "tsx", "--conditions=source", "src/main.ts"], {
+    cwd: root,
+    env: { PATH: process.env.PATH, ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let [stdout, stderr] = ["", ""];
+  child.stdout.on("data", (text) => {
+    stdout += text;
+  });
+  child.stderr.on("data", (text) => {
+    stderr += text;
+  });
+  const ended = once(child, "close").then(() => child.exitCode);
+  onTestFinished(async () => {
+    child.kill("SIGKILL");
+    await ended;
+  });
+  return { child, stdout: () => stdout, stderr: () => stderr, ended };
+}
+
+// Each of these starts programs, which takes its time beside everything else that runs.
+describe("the program", { timeout: 120_000 }, () => {
+  it("sells until it is told to stop, and stops gracefully", async () => {
+    const seller = run(environment());
+    const find = () => /"url":"(http:[^"]+)","msg":"Selling"/.exec(seller.stdout())?.[1];
+    await expect.poll(() => find() ?? seller.child.exitCode, { timeout: 60_000 }).toBeTruthy();
+    const owner = `${find()}/api/v1/plasma/usdt/${devnet.accounts.buyer.address}`;
+    expect((await fetch(`${owner}/token-transfers`)).status).toBe(402);
+    seller.child.kill("SIGTERM");
+    expect(await seller.ended).toBe(0);
+    expect(seller.stdout()).toContain('"msg":"Stopping"');
+    expect(seller.stderr()).toBe("");
+  });
+
+  it("exits with 1 and says all that is wrong: settings", async () => {
+    const failed = run({ PAID_INDEXER_PORT: "eighty" });
+    expect(await failed.ended).toBe(1);
+    expect(failed.stderr()).toMatch(/^The paid indexer cannot start:\n {2}- /);
+    for (const name of ["PAID_INDEXER_PORT", "COINSLOT_RPC_URL", "PAY_TO", "INDEXER_CHAINS"]) {
+      expect(failed.stderr()).toContain(name);
+    }
+    expect(failed.stderr()).not.toContain("    at ");
+  });
+
+  it("exits with 1 and says all that is wrong: port, chain, databases", async () => {
+    const occupant = createServer().listen(0, "127.0.0.1");
+    await once(occupant, "listening");
+    onTestFinished(() => void occupant.close());
+    const { port } = occupant.address() as AddressInfo;
+    const failed = run({
+      ...environment(),
+      COINSLOT_RPC_URL: otherChain.rpcUrl,
+      COINSLOT_LEDGER: "postgres://user:secret@127.0.0.1:1/ledger",
+      INDEXER_DATABASE: "postgres://user:secret@127.0.0.1:1/indexer",
+      PAID_INDEXER_PORT: String(port),
+    });
+    expect(await failed.ended).toBe(1);
+    const said = failed.stderr();
+    expect(said).toContain(`Port ${port} on 127.0.0.1 is in use`);
+    expect(said).toMatch(/COINSLOT_RPC_URL: .*serves chain 988 instead of chain 9745/);
+    expect(said).toMatch(/COINSLOT_LEDGER: .*127\.0\.0\.1:1\/ledger.* Start or mend the database/);
+    expect(said).toMatch(/127\.0\.0\.1:1\/indexer.* Start or mend the database.*INDEXER_DATABASE/);
+    expect(said).not.toContain("secret");
+    expect(said).not.toContain("    at ");
+  });
+
+  it("exits with 1 where the service elsewhere is away, or refuses the key", async () => {
+    const api = await startScriptedApi();
+    onTestFinished(() => api.stop());
+    api.answer(json(401, { error: "Unauthorized", message: "No.", status: 401 }));
+    const elsewhere = { ...environment(), INDEXER_API_KEY: "csk_secret" };
+    const refused = run({ ...elsewhere, INDEXER_URL: api.url });
+    const away = run({ ...elsewhere, INDEXER_URL: "http://127.0.0.1:1" });
+    expect(await refused.ended).toBe(1);
+    expect(refused.stderr()).toContain("INDEXER_API_KEY: the indexing service refuses it");
+    expect(await away.ended).toBe(1);
+    expect(away.stderr()).toContain("INDEXER_URL: The indexing service did not answer");
+    expect(refused.stderr() + away.stderr()).not.toContain("csk_secret");
+  });
+});

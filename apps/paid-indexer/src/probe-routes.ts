@@ -1,0 +1,42 @@
+import type { CoinslotFacilitator } from "@coinslot/facilitator";
+import { Router } from "express";
+import type { Upstream } from "./upstream.ts";
+
+/** For whoever runs it: `/livez` (the process answers), `/readyz` (it can sell), `/metrics` (its figures). */
+export function probeRoutes(options: {
+  facilitator: Pick<CoinslotFacilitator, "payments" | "metrics">;
+  upstream: Pick<Upstream, "isReady" | "readFigures">;
+  isStopping: () => boolean;
+}): Router {
+  const { facilitator, upstream, isStopping } = options;
+  const router = Router();
+
+  async function readState(): Promise<"ready" | "not ready" | "stopping"> {
+    if (isStopping()) return "stopping";
+    // The ledger is asked for anything at all; it answers, or throws.
+    const asked = await Promise.allSettled([
+      facilitator.payments.list({ limit: 1 }),
+      upstream.isReady(),
+    ]);
+    const [ledger, source] = asked;
+    const isReady = ledger.status === "fulfilled" && source.status === "fulfilled" && source.value;
+    return isReady ? "ready" : "not ready";
+  }
+
+  router.get("/livez", (_request, response) => {
+    response.json({ status: "live" });
+  });
+
+  router.get("/readyz", async (_request, response) => {
+    const status = await readState();
+    response.status(status === "ready" ? 200 : 503).json({ status });
+  });
+
+  router.get("/metrics", async (_request, response) => {
+    const { metrics } = facilitator;
+    const figures = [await metrics.metrics(), await upstream.readFigures()];
+    response.type(metrics.contentType).send(figures.join("\n"));
+  });
+
+  return router;
+}

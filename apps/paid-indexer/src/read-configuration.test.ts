@@ -1,0 +1,136 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { ConfigurationError } from "@coinslot/protocol";
+import { expect, it, onTestFinished } from "vitest";
+import { readConfiguration } from "./read-configuration.ts";
+import { settings } from "./settings.ts";
+
+const seed = "test test test test test test test test test test test junk";
+const relayer = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266";
+const good = {
+  COINSLOT_NETWORK: "eip155:9745",
+  COINSLOT_RPC_URL: "https://one.example, https://two.example",
+  FACILITATOR_SEED_PHRASE: seed,
+  PAY_TO: "0x70997970C51812dc3A010C7d01b50e0d17dc79C8",
+  INDEXER_URL: "https://indexer.example/",
+  INDEXER_API_KEY: "csk_secret",
+};
+
+function problemsOf(env: Record<string, string | undefined>): readonly string[] {
+  try {
+    readConfiguration(env);
+    return [];
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error;
+    return error.problems;
+  }
+}
+
+it("takes what has to be set, and defaults for the rest", () => {
+  expect(readConfiguration(good)).toMatchObject({
+    host: "127.0.0.1",
+    port: 4021,
+    trustProxy: 0,
+    logLevel: "info",
+    terms: { network: "eip155:9745", price: 1_000n, payTo: good.PAY_TO },
+    facilitator: {
+      networks: [{ rpcUrls: ["https://one.example", "https://two.example"] }],
+      ledger: "sqlite:./coinslot.db",
+    },
+    upstream: { remote: { url: "https://indexer.example", apiKey: "csk_secret" } },
+  });
+});
+
+it("indexes in this process where no service elsewhere is named", () => {
+  const { upstream } = readConfiguration({
+    ...good,
+    INDEXER_URL: undefined,
+    INDEXER_API_KEY: undefined,
+    INDEXER_CHAINS: "plasma",
+    INDEXER_RPC_URLS_PLASMA: "https://one.example",
+  });
+  expect(upstream).toMatchObject({ embedded: { chains: [{ name: "plasma", chainId: 9745 }] } });
+});
+
+it("tells all that is missing at once, each by the name of its setting", () => {
+  const problems = problemsOf({});
+  for (const name of [
+    "COINSLOT_NETWORK: ",
+    "COINSLOT_RPC_URL: ",
+    "PAY_TO: ",
+    "FACILITATOR_SEED_PHRASE or FACILITATOR_PRIVATE_KEY: ",
+    "Set INDEXER_CHAINS",
+  ]) {
+    expect(problems.filter((problem) => problem.includes(name))).toHaveLength(1);
+  }
+  expect(problems).toHaveLength(5);
+});
+
+it("tells all that is wrong at once, and repeats no secret", () => {
+  const problems = problemsOf({
+    COINSLOT_NETWORK: "eip155:1",
+    COINSLOT_RPC_URL: "ws://user:secret@node",
+    COINSLOT_LEDGER: "mysql://user:secret@host",
+    FACILITATOR_SEED_PHRASE: `secret ${seed}`,
+    FACILITATOR_PRIVATE_KEY: "0xsecret",
+    PAY_TO: "0x70997970c51812dc3A010C7d01b50e0d17dc79C8",
+    PAID_INDEXER_PRICE: "$0.0000001",
+    PAID_INDEXER_PORT: "70000",
+    PAID_INDEXER_TRUST_PROXY: "yes",
+    PAID_INDEXER_LOG_LEVEL: "loud",
+    INDEXER_URL: "https://user:secret@indexer.example",
+    INDEXER_API_KEY: "secret\u00e9",
+  });
+  expect(problems.map((problem) => problem.split(/: | and /, 1)[0])).toEqual([
+    "PAID_INDEXER_PORT",
+    "PAID_INDEXER_TRUST_PROXY",
+    "PAID_INDEXER_LOG_LEVEL",
+    "COINSLOT_NETWORK",
+    "PAID_INDEXER_PRICE",
+    "PAY_TO",
+    "FACILITATOR_SEED_PHRASE",
+    "COINSLOT_RPC_URL",
+    "FACILITATOR_SEED_PHRASE or FACILITATOR_PRIVATE_KEY",
+    "COINSLOT_LEDGER",
+    "INDEXER_URL",
+    "INDEXER_API_KEY",
+  ]);
+  expect(problems.join()).not.toContain("secret");
+});
+
+it("lets no money go to the account that pays for gas", () => {
+  expect(problemsOf({ ...good, PAY_TO: relayer })).toEqual([
+    expect.stringMatching(/^PAY_TO: is the facilitator's own account/),
+  ]);
+});
+
+it("takes a key for a service elsewhere with the service alone", () => {
+  const env = { ...good, INDEXER_CHAINS: "plasma", INDEXER_RPC_URLS_PLASMA: "https://one.example" };
+  expect(problemsOf({ ...env, INDEXER_URL: "" })).toEqual([
+    expect.stringMatching(/^INDEXER_API_KEY: is for a service elsewhere/),
+  ]);
+  expect(problemsOf({ ...env, INDEXER_API_KEY: "" })).toEqual([
+    expect.stringMatching(/^INDEXER_API_KEY: is not set/),
+  ]);
+});
+
+it("takes secrets from files", async () => {
+  const directory = await mkdtemp(join(tmpdir(), "coinslot-paid-indexer-"));
+  onTestFinished(() => rm(directory, { recursive: true }));
+  const file = join(directory, "key");
+  await writeFile(file, "csk_from-file\n");
+  const env = { ...good, INDEXER_API_KEY: undefined };
+  const { upstream } = readConfiguration({ ...env, INDEXER_API_KEY_FILE: file });
+  expect(upstream).toMatchObject({ remote: { apiKey: "csk_from-file" } });
+  expect(problemsOf({ ...env, INDEXER_API_KEY_FILE: `${file}s` })).toContain(
+    `INDEXER_API_KEY_FILE: ${file}s cannot be read`,
+  );
+});
+
+it("has an explanation of one line for every setting", () => {
+  for (const { name, explanation } of settings) {
+    expect(name).toMatch(/^[A-Z][A-Z_]+(<CHAIN>)?$/);
+    expect(explanation).toMatch(/^[A-Z].{10,100}[^.]$/);
+  }
+});

@@ -1,0 +1,190 @@
+import {
+  type FacilitatorConfiguration,
+  type FacilitatorOptions,
+  readFacilitatorOptions,
+} from "@coinslot/facilitator";
+import {
+  type Environment,
+  IndexerConfigurationError,
+  type IndexerConfigurationInput,
+  readSecret,
+  readServiceConfiguration,
+} from "@coinslot/indexer";
+import {
+  addressSchema,
+  ConfigurationError,
+  isNetwork,
+  isSameAddress,
+  knownAsset,
+  parseMoney,
+  plasma,
+  stable,
+} from "@coinslot/protocol";
+import { inOurWords } from "./facilitator-problems.ts";
+import type { RemoteApi } from "./forward-requests.ts";
+import { type Setting, type SettingName, settings } from "./settings.ts";
+import type { Terms } from "./sold-routes.ts";
+
+/** What the program runs with. */
+export interface PaidIndexerConfiguration {
+  host: string;
+  /** 0: any free one. */
+  port: number;
+  /** How many proxies are in front, whose word on host, protocol and caller is taken. */
+  trustProxy: number;
+  logLevel: LogLevel;
+  terms: Terms;
+  facilitator: Pick<FacilitatorOptions, "networks" | "ledger">;
+  /** An API elsewhere, or what the one in this process is to index. */
+  upstream: { remote: RemoteApi } | { embedded: IndexerConfigurationInput };
+}
+
+const logLevels = ["debug", "info", "warn", "error", "silent"] as const;
+type LogLevel = (typeof logLevels)[number];
+
+/** Reads one setting, with its default. */
+type Read = (name: SettingName) => string | undefined;
+type Tell = (problem: string) => void;
+
+/**
+ * Reads the configuration from the environment; `settings` lists what is read.
+ *
+ * @throws ConfigurationError with everything that is wrong, and how to mend it; no problem repeats a secret
+ */
+export function readConfiguration(env: Environment): PaidIndexerConfiguration {
+  const problems: string[] = [];
+  const tell: Tell = (problem) => problems.push(problem);
+  const read: Read = (name) => {
+    const setting: Setting | undefined = settings.find((each) => each.name === name);
+    const text = setting?.isSecret ? readSecret(env, name, tell) : env[name]?.trim();
+    return text || setting?.defaultValue;
+  };
+
+  const host = read("PAID_INDEXER_HOST") ?? "";
+  const port = readNumber(read, "PAID_INDEXER_PORT", { most: 65_535, tell });
+  const trustProxy = readNumber(read, "PAID_INDEXER_TRUST_PROXY", { most: 100, tell });
+  const logLevel = readLogLevel(read, tell);
+  const terms = readTerms(read, tell);
+  const facilitator = readFacilitator(read, tell);
+  const upstream = read("INDEXER_URL") ? readRemote(read, tell) : readEmbedded(env, read, tell);
+  if (problems.length > 0 || !terms || !facilitator || !upstream) {
+    throw new ConfigurationError("The paid indexer", problems);
+  }
+  return { host, port, trustProxy, logLevel, terms, facilitator, upstream };
+}
+
+function readNumber(
+  read: Read,
+  name: SettingName,
+  { most, tell }: { most: number; tell: Tell },
+): number {
+  const text = read(name) ?? "";
+  const number = /^[0-9]{1,9}$/.test(text) ? Number(text) : Number.NaN;
+  if (!(number <= most)) tell(`${name}: must be a whole number from 0 to ${most}`);
+  return number;
+}
+
+function readLogLevel(read: Read, tell: Tell): LogLevel {
+  const level = logLevels.find((each) => each === read("PAID_INDEXER_LOG_LEVEL"));
+  if (level === undefined) tell(`PAID_INDEXER_LOG_LEVEL: must be one of ${logLevels.join(", ")}`);
+  return level ?? "info";
+}
+
+function readTerms(read: Read, tell: Tell): Terms | undefined {
+  const network = read("COINSLOT_NETWORK") ?? "";
+  const asset = isNetwork(network) ? knownAsset(network) : undefined;
+  if (asset === undefined) {
+    tell(
+      `COINSLOT_NETWORK: must be ${plasma} (Plasma) or ${stable} (Stable), where USDT0 is known`,
+    );
+  }
+  const price = parseMoney(read("PAID_INDEXER_PRICE") ?? "", asset?.decimals ?? 6);
+  if (!price) tell("PAID_INDEXER_PRICE: must be an amount such as $0.001, with 6 decimals at most");
+  const payTo = addressSchema.safeParse(read("PAY_TO"));
+  if (!payTo.success) {
+    tell("PAY_TO: must be the address that receives the money, 0x and 40 hexadecimal digits");
+  }
+  if (!isNetwork(network) || !asset || !price || !payTo.success) return undefined;
+  return { network, asset, price, payTo: payTo.data };
+}
+
+function readFacilitator(
+  read: Read,
+  tell: Tell,
+): PaidIndexerConfiguration["facilitator"] | undefined {
+  const network = read("COINSLOT_NETWORK") ?? "";
+  const rpcUrls = read("COINSLOT_RPC_URL")?.split(",");
+  const seedPhrase = read("FACILITATOR_SEED_PHRASE");
+  const privateKey = read("FACILITATOR_PRIVATE_KEY");
+  if (seedPhrase && privateKey) {
+    tell("FACILITATOR_SEED_PHRASE and FACILITATOR_PRIVATE_KEY are both set: leave out one");
+  }
+  const options = {
+    networks: [
+      {
+        // What is wrong with the network is told with the terms.
+        network: isNetwork(network) ? network : plasma,
+        rpcUrls: rpcUrls?.map((url) => url.trim()) ?? [],
+        relayer: seedPhrase ?? privateKey,
+      },
+    ],
+    ledger: read("COINSLOT_LEDGER"),
+  };
+  try {
+    requireTwoAccounts(readFacilitatorOptions(options), { payTo: read("PAY_TO"), tell });
+    return options;
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error;
+    for (const problem of error.problems) tell(inOurWords(problem));
+    return undefined;
+  }
+}
+
+/** Whoever breaks into this process has the relayer's key: it must not be the one to the takings. */
+function requireTwoAccounts(
+  { networks }: FacilitatorConfiguration,
+  { payTo = "", tell }: { payTo: string | undefined; tell: Tell },
+): void {
+  const relayers = networks.flatMap((network) => network.relayers);
+  if (relayers.some(({ address }) => isSameAddress(address, payTo))) {
+    tell("PAY_TO: is the facilitator's own account. Let another seed receive the money");
+  }
+}
+
+function readRemote(read: Read, tell: Tell): { remote: RemoteApi } | undefined {
+  const text = read("INDEXER_URL") ?? "";
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const isPlain =
+    /^https?:$/.test(url?.protocol ?? "") && !url?.username && !url?.search && !url?.hash;
+  if (!isPlain) {
+    tell("INDEXER_URL: must begin with http:// or https://, without a user, a query or a fragment");
+  }
+  const apiKey = read("INDEXER_API_KEY");
+  if (apiKey === undefined) {
+    tell(
+      "INDEXER_API_KEY: is not set. The service behind INDEXER_URL asks for a key: make one there",
+    );
+  } else if (!/^[\x21-\x7e]{1,512}$/.test(apiKey)) {
+    // Said here, since who finds out later repeats it.
+    tell("INDEXER_API_KEY: holds a character that no header can carry");
+  }
+  if (url === undefined || apiKey === undefined) return undefined;
+  return { remote: { url: url.href.replace(/\/+$/, ""), apiKey } };
+}
+
+function readEmbedded(
+  env: Environment,
+  read: Read,
+  tell: Tell,
+): { embedded: IndexerConfigurationInput } | undefined {
+  if (read("INDEXER_API_KEY") !== undefined) {
+    tell("INDEXER_API_KEY: is for a service elsewhere, and INDEXER_URL does not say where");
+  }
+  try {
+    return { embedded: readServiceConfiguration({ env }).indexer };
+  } catch (error) {
+    if (!(error instanceof IndexerConfigurationError)) throw error;
+    for (const problem of error.problems) tell(problem);
+    return undefined;
+  }
+}

@@ -1,0 +1,217 @@
+import { connect } from "node:net";
+import { createPayingFetch, receiptOf } from "@coinslot/client";
+import { type Devnet, startDevnet } from "@coinslot/devnet";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { openShop, price, priceAsked, type Shop } from "./testing/shop.ts";
+
+let devnet: Devnet;
+let shop: Shop;
+let owner: string;
+
+beforeAll(async () => {
+  devnet = await startDevnet();
+  await devnet.mint({ to: devnet.accounts.buyer.address, amount: 5_000_000n });
+  shop = await openShop(devnet);
+  owner = `${shop.url}/api/v1/devnet/usdt/${devnet.accounts.buyer.address}`;
+  await vi.waitFor(
+    async () => expect((await fetch(`${shop.url}/api/v1/health`)).status).toBe(200),
+    { timeout: 10_000 },
+  );
+});
+
+afterAll(async () => {
+  await shop?.stop();
+  await devnet?.stop();
+});
+
+function batch(what: string, items: unknown): [url: string, init: RequestInit] {
+  const headers = { "content-type": "application/json" };
+  return [
+    `${shop.url}/api/v1/batch/${what}`,
+    { method: "POST", headers, body: JSON.stringify(items) },
+  ];
+}
+
+/** What a purchase answered and cost. */
+async function buy(...request: Parameters<typeof fetch>) {
+  const before = await shop.takings();
+  const response = await shop.pay(...request);
+  const text = await response.text();
+  return {
+    status: response.status,
+    body: text === "" ? undefined : JSON.parse(text),
+    cost: (await shop.takings()) - before,
+    receipt: receiptOf(response),
+  };
+}
+
+describe("what is free", () => {
+  it("is health and chains", async () => {
+    const chains = await fetch(`${shop.url}/api/v1/chains`);
+    expect(chains.status).toBe(200);
+    expect(await chains.json()).toEqual({ chains: [{ name: "devnet", tokens: ["usdt"] }] });
+    const health = await fetch(`${shop.url}/api/v1/health`);
+    expect(await health.json()).toMatchObject({ status: "healthy", summary: { total: 1 } });
+  });
+
+  it("are probes and figures", async () => {
+    expect(await (await fetch(`${shop.url}/livez`)).json()).toEqual({ status: "live" });
+    expect(await (await fetch(`${shop.url}/readyz`)).json()).toEqual({ status: "ready" });
+    const figures = await (await fetch(`${shop.url}/metrics`)).text();
+    expect(figures).toContain("coinslot_relayer_balance_wei{");
+    expect(figures).toContain("coinslot_indexer_head_block{");
+  });
+});
+
+describe("what costs", () => {
+  it("is asked for by 402, with its price", async () => {
+    for (const what of ["token-transfers", "token-balances"]) {
+      expect(priceAsked(await fetch(`${owner}/${what}`))).toBe(price);
+      expect(priceAsked(await fetch(`${owner}/${what}`, { method: "HEAD" }))).toBe(price);
+    }
+  });
+
+  it("is answered when it is paid, at its price", async () => {
+    const transfers = await buy(`${owner}/token-transfers?limit=1&sort=asc`);
+    expect(transfers).toMatchObject({ status: 200, cost: price, receipt: { success: true } });
+    expect(transfers.body.transfers).toHaveLength(1);
+    expect(transfers.body.transfers[0]).toMatchObject({ amount: "5000000" });
+
+    const balance = await buy(`${owner}/token-balances`);
+    expect(balance).toMatchObject({ status: 200, cost: price });
+    expect(balance.body.tokenBalance).toMatchObject({ blockchain: "devnet", token: "usdt" });
+
+    const head = await buy(`${owner}/token-balances`, { method: "HEAD" });
+    expect(head).toMatchObject({ status: 200, body: undefined, cost: price });
+  });
+
+  it("is by the item in a batch", async () => {
+    const item = { blockchain: "devnet", token: "usdt", address: devnet.accounts.seller.address };
+    for (const what of ["token-transfers", "token-balances"]) {
+      for (const count of [1, 3, 10]) {
+        const items = Array.from({ length: count }, () => item);
+        expect(priceAsked(await fetch(...batch(what, items)))).toBe(BigInt(count) * price);
+      }
+      const unknown = { ...item, token: "doge" };
+      const bought = await buy(...batch(what, [item, unknown, item]));
+      expect(bought).toMatchObject({ status: 200, cost: 3n * price });
+      expect(bought.body).toMatchObject([{}, { status: 400 }, {}]);
+    }
+  });
+
+  it("cannot be had for the price of a smaller batch", async () => {
+    const item = { blockchain: "devnet", token: "usdt", address: devnet.accounts.seller.address };
+    let payment = "";
+    const [url, init] = batch("token-balances", [item]);
+    const spy: typeof fetch = async (input, sent) => {
+      payment ||= new Request(input, sent).headers.get("PAYMENT-SIGNATURE") ?? "";
+      return fetch(input, sent);
+    };
+    const { buyer } = devnet.accounts;
+    const rpcUrls = { [devnet.network]: devnet.rpcUrl };
+    await createPayingFetch({ account: buyer, rpcUrls, fetch: spy })(url, init);
+    const [, larger] = batch("token-balances", [item, item]);
+    const headers = { "content-type": "application/json", "PAYMENT-SIGNATURE": payment };
+    expect((await fetch(url, { ...larger, headers })).status).toBe(402);
+  });
+});
+
+describe("what cannot be answered", () => {
+  it("costs nothing: an unknown chain, an unknown token, no address, a wrong query", async () => {
+    const address = devnet.accounts.buyer.address;
+    for (const path of [
+      `/api/v1/doge/usdt/${address}/token-transfers`,
+      `/api/v1/devnet/doge/${address}/token-balances`,
+      "/api/v1/devnet/usdt/0x12/token-balances",
+      `/api/v1/devnet/usdt/${address}/token-transfers?limit=0`,
+    ]) {
+      const refused = await buy(`${shop.url}${path}`);
+      expect(refused).toMatchObject({ status: 400, body: { error: "Bad Request" }, cost: 0n });
+    }
+  });
+
+  it("costs nothing: a batch that is none, empty, or too long", async () => {
+    const item = { blockchain: "devnet", token: "usdt", address: devnet.accounts.buyer.address };
+    for (const items of [{}, "usdt", null, [], Array.from({ length: 11 }, () => item)]) {
+      const refused = await buy(...batch("token-balances", items));
+      expect(refused).toMatchObject({ status: 400, cost: 0n });
+      expect(refused.body.message).toBe("body: must be an array of 1 to 10 items");
+    }
+    const [url, init] = batch("token-transfers", []);
+    const broken = await fetch(url, { ...init, body: "[{" });
+    expect(broken.status).toBe(400);
+    expect(await broken.json()).toMatchObject({ message: "The body is not valid JSON." });
+    const long = await fetch(url, { ...init, body: JSON.stringify(["x".repeat(70_000)]) });
+    expect(long.status).toBe(413);
+  });
+
+  it("is said in JSON, and asks for no money: other paths, other methods, other formats", async () => {
+    for (const [path, init, status] of [
+      ["/api/v1/keys", {}, 404],
+      ["/api/v1/keys", { method: "POST", body: "{}" }, 404],
+      ["/api/v1/nothing", {}, 404],
+      ["/docs", {}, 404],
+      ["/api/v1/batch/token-transfers", {}, 404],
+      [new URL(`${owner}/token-transfers`).pathname, { headers: { accept: "text/csv" } }, 406],
+      [
+        new URL(`${owner}/token-transfers`).pathname,
+        { headers: { accept: "text/event-stream" } },
+        406,
+      ],
+    ] as const) {
+      const answer = await fetch(`${shop.url}${path}`, init);
+      expect({ path, status: answer.status }).toEqual({ path, status });
+      expect(await answer.json()).toMatchObject({ status, message: expect.any(String) });
+    }
+  });
+});
+
+describe("another way to write a path", () => {
+  it("is never a way past the price", async () => {
+    const address = devnet.accounts.buyer.address;
+    for (const path of [
+      `//api/v1/devnet/usdt/${address}/token-transfers`,
+      `/api//v1/devnet/usdt/${address}/token-transfers`,
+      `/api/v1/devnet/usdt/${address}/%74oken-transfers`,
+      `/%61pi/v1/devnet/usdt/${address}/token-balances`,
+      `/API/V1/devnet/usdt/${address}/TOKEN-BALANCES`,
+      `/api/v1/devnet/usdt/${address}/token-balances/`,
+      `/api/v1/devnet/usdt/x/../${address}/token-balances`,
+      `/api/v1/devnet%2fusdt/${address}/token-balances`,
+      `/api/v1/devnet/usdt/${address}/token-balances%2f`,
+      "/api/v1/health/../devnet/usdt/x/token-balances",
+      `http://elsewhere.example/api/v1/devnet/usdt/${address}/token-balances`,
+    ]) {
+      const status = await sendRaw(`GET ${path}`);
+      expect({ path, isRefused: status >= 400 }).toEqual({ path, isRefused: true });
+    }
+    const body = JSON.stringify([{ blockchain: "devnet", token: "usdt", address }]);
+    for (const path of ["//api/v1/batch/token-balances", "/api/v1/%62atch/token-balances"]) {
+      const status = await sendRaw(`POST ${path}`, body);
+      expect({ path, status }).toEqual({ path, status: 402 });
+    }
+  });
+
+  it("takes a price that is right where Express knows the path", async () => {
+    const encoded = devnet.accounts.buyer.address.replace("x", "%78");
+    const bought = await buy(`${shop.url}/api/v1/devnet/usdt/${encoded}/token-balances`);
+    expect(bought).toMatchObject({ status: 200, cost: price });
+  });
+});
+
+/** Sends a request line as it is written, since `fetch` would put the path in order; returns the status. */
+async function sendRaw(line: string, body = ""): Promise<number> {
+  const { host, hostname, port } = new URL(shop.url);
+  const socket = connect(Number(port), hostname);
+  const head = [
+    `${line} HTTP/1.1`,
+    `Host: ${host}`,
+    "Content-Type: application/json",
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    "Connection: close",
+  ];
+  socket.end(`${head.join("\r\n")}\r\n\r\n${body}`);
+  let answer = "";
+  for await (const chunk of socket) answer += chunk;
+  return Number(answer.split(" ")[1]);
+}

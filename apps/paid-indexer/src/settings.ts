@@ -1,0 +1,114 @@
+/** A setting of the program: an environment variable. */
+export interface Setting {
+  /** Where it ends in `<CHAIN>`, there is one for each chain, in capitals. */
+  name: string;
+  /** What it is for, in one line. */
+  explanation: string;
+  /** What is taken where it is not set. A setting with neither this nor `isOptional` has to be set. */
+  defaultValue?: string;
+  isOptional?: boolean;
+  /** Never printed; may be given by a file, which `<name>_FILE` names. */
+  isSecret?: boolean;
+}
+
+/** Every setting, in the order in which somebody fills them in. */
+export const settings = [
+  {
+    name: "COINSLOT_NETWORK",
+    explanation: "The chain on which buyers pay: eip155:9745 is Plasma, eip155:988 is Stable",
+  },
+  {
+    name: "COINSLOT_RPC_URL",
+    explanation:
+      "HTTP JSON-RPC endpoints of that chain, separated by commas, the preferred one first",
+  },
+  {
+    name: "PAY_TO",
+    explanation: "The address that receives the money; its key is not needed here",
+  },
+  {
+    name: "FACILITATOR_SEED_PHRASE",
+    explanation: "The account that pays the gas of settlements, of another seed than the seller's",
+    isOptional: true,
+    isSecret: true,
+  },
+  {
+    name: "FACILITATOR_PRIVATE_KEY",
+    explanation: "The same by its private key; one of the two has to be set",
+    isOptional: true,
+    isSecret: true,
+  },
+  {
+    name: "COINSLOT_LEDGER",
+    explanation:
+      "Where payments are recorded: sqlite:<file>, or postgres://… for several processes",
+    defaultValue: "sqlite:./coinslot.db",
+    isSecret: true,
+  },
+  {
+    name: "PAID_INDEXER_PRICE",
+    explanation: "What a request costs, and each item of a batch",
+    defaultValue: "$0.001",
+  },
+  {
+    name: "INDEXER_URL",
+    explanation: "An indexing service elsewhere; without it there is one in this process",
+    isOptional: true,
+  },
+  {
+    name: "INDEXER_API_KEY",
+    explanation:
+      "The key of that service, with limits that are raised for all your buyers together",
+    isOptional: true,
+    isSecret: true,
+  },
+  {
+    name: "INDEXER_CHAINS",
+    explanation: "In this process: the chains to index, separated by commas, such as plasma,stable",
+    isOptional: true,
+  },
+  {
+    name: "INDEXER_RPC_URLS_<CHAIN>",
+    explanation: "In this process: RPC endpoints of an indexed chain, separated by commas",
+    isOptional: true,
+  },
+  {
+    name: "INDEXER_START_BLOCK_<CHAIN>",
+    explanation: "In this process: the first block to index",
+    defaultValue: "0",
+  },
+  {
+    name: "INDEXER_DATABASE",
+    explanation: "In this process: where transfers are kept, sqlite:<file> or postgres://…",
+    defaultValue: "sqlite:./indexer.db",
+    isSecret: true,
+  },
+  {
+    name: "INDEXER_CONFIG",
+    explanation: "In this process: a YAML or JSON file that describes further chains and tokens",
+    isOptional: true,
+  },
+  {
+    name: "PAID_INDEXER_HOST",
+    explanation: "Where to listen: 127.0.0.1 is this machine alone, 0.0.0.0 is everywhere",
+    defaultValue: "127.0.0.1",
+  },
+  {
+    name: "PAID_INDEXER_PORT",
+    explanation: "The port to listen on",
+    defaultValue: "4021",
+  },
+  {
+    name: "PAID_INDEXER_TRUST_PROXY",
+    explanation: "How many proxies in front are believed about host, protocol and caller",
+    defaultValue: "0",
+  },
+  {
+    name: "PAID_INDEXER_LOG_LEVEL",
+    explanation: "What is logged: debug, info, warn, error or silent",
+    defaultValue: "info",
+  },
+] as const satisfies readonly Setting[];
+
+/** The name of a setting. */
+export type SettingName = (typeof settings)[number]["name"];

@@ -1,0 +1,58 @@
+import type { PaymentOption, PaymentRoutes, TokenPrice } from "@coinslot/express";
+import type { Address, Asset, Network } from "@coinslot/protocol";
+
+/** For how much, and to whom. */
+export interface Terms {
+  network: Network;
+  asset: Asset;
+  /** For one request, or one item of a batch, in the asset's smallest unit. */
+  price: bigint;
+  payTo: Address;
+}
+
+/** What is sold, in the form of the payment middleware. Whatever is not listed here is not to be had at all. */
+export function soldRoutes(terms: Terms): PaymentRoutes {
+  const single = { accepts: acceptOne(terms, priceOf(terms, 1)), mimeType: "application/json" };
+  const batch = {
+    accepts: acceptOne(terms, ({ body }) => priceOf(terms, countItems(body))),
+    mimeType: "application/json",
+    // A POST that only reads: when the buyer has left, nothing has happened that would have to be paid.
+    onDisconnect: "release",
+  } as const;
+  return {
+    "GET /api/v1/:blockchain/:token/:address/token-transfers": {
+      ...single,
+      description: "The transfers of one token into and out of one address",
+    },
+    "GET /api/v1/:blockchain/:token/:address/token-balances": {
+      ...single,
+      description: "The balance of one token at one address",
+    },
+    "POST /api/v1/batch/token-transfers": {
+      ...batch,
+      description: "Up to ten transfer histories, each at the price of one",
+    },
+    "POST /api/v1/batch/token-balances": {
+      ...batch,
+      description: "Up to ten balances, each at the price of one",
+    },
+  };
+}
+
+function acceptOne({ network, payTo }: Terms, price: PaymentOption["price"]): PaymentOption {
+  return { scheme: "exact", network, payTo, price };
+}
+
+function priceOf({ asset, price }: Terms, count: number): TokenPrice {
+  const { address, name, version, decimals } = asset;
+  const amount = (price * BigInt(count)).toString();
+  return { amount, asset: address, extra: { name, version, decimals } };
+}
+
+/**
+ * How many items a batch is charged for. Every item counts, however many: the API refuses what is too many, or no
+ * list at all, and a refusal costs nothing.
+ */
+function countItems(body: unknown): number {
+  return Array.isArray(body) ? Math.max(1, body.length) : 1;
+}

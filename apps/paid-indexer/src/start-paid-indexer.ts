@@ -1,0 +1,85 @@
+import { paymentMiddleware } from "@coinslot/express";
+import { createFacilitator } from "@coinslot/facilitator";
+import { ListenError, startHttpServer } from "@coinslot/indexer";
+import { ConfigurationError } from "@coinslot/protocol";
+import type { Logger } from "pino";
+import { createApp } from "./create-app.ts";
+import { createEmbeddedUpstream } from "./embedded-upstream.ts";
+import { inOurWords } from "./facilitator-problems.ts";
+import { probeRoutes } from "./probe-routes.ts";
+import type { PaidIndexerConfiguration } from "./read-configuration.ts";
+import { createRemoteUpstream } from "./remote-upstream.ts";
+import { soldRoutes } from "./sold-routes.ts";
+
+/** The seller, at work. */
+export interface PaidIndexer {
+  /** Where it is, such as `http://127.0.0.1:4021`. */
+  url: string;
+  /** Finishes what has been asked for and paid, then ends. Harmless when repeated. */
+  stop(): Promise<void>;
+}
+
+const variables = { host: "PAID_INDEXER_HOST", port: "PAID_INDEXER_PORT" };
+
+/**
+ * Sells the indexing API.
+ *
+ * @throws ConfigurationError with all that stands in the way: the port, the databases, the chains, the API elsewhere
+ */
+export async function startPaidIndexer(
+  configuration: PaidIndexerConfiguration,
+  { logger }: { logger: Logger },
+): Promise<PaidIndexer> {
+  const { host, port, trustProxy, terms } = configuration;
+  const upstream =
+    "remote" in configuration.upstream
+      ? createRemoteUpstream(configuration.upstream.remote)
+      : createEmbeddedUpstream(configuration.upstream.embedded, { logger });
+  const facilitator = createFacilitator({ ...configuration.facilitator, logger });
+  facilitator.onAfterSettle(({ result: { success, payer, transaction, errorReason } }) => {
+    logger.info({ payer, transaction, errorReason }, success ? "Sold" : "Not sold");
+  });
+  const routes = soldRoutes(terms);
+  const gate = paymentMiddleware(routes, facilitator, {
+    onError: (error) => logger.error({ error }, "A request could not be sold"),
+  });
+  let isStopping = false;
+  const probes = probeRoutes({ facilitator, upstream, isStopping: () => isStopping });
+  const app = createApp({ routes, gate, upstream, probes, trustProxy, logger });
+
+  const [listening, ...others] = await Promise.allSettled([
+    startHttpServer(app, { host, port, variables }),
+    facilitator.ready(),
+    upstream.start(),
+  ]);
+
+  async function stop(): Promise<void> {
+    isStopping = true;
+    if (listening.status === "fulfilled") await listening.value.close();
+    await upstream.close();
+    await facilitator.close();
+  }
+  let stopped: Promise<void> | undefined;
+  const stopOnce = () => {
+    stopped ??= stop();
+    return stopped;
+  };
+
+  const faults = [listening, ...others].flatMap((each) =>
+    each.status === "rejected" ? [each.reason] : [],
+  );
+  if (listening.status === "rejected" || faults.length > 0) {
+    await stopOnce();
+    throw new ConfigurationError("The paid indexer", faults.flatMap(describeFault), {
+      cause: new AggregateError(faults),
+    });
+  }
+  await gate.ready();
+  return { url: listening.value.url, stop: stopOnce };
+}
+
+function describeFault(fault: unknown): readonly string[] {
+  if (fault instanceof ConfigurationError) return fault.problems.map(inOurWords);
+  if (fault instanceof ListenError) return [fault.message];
+  return [fault instanceof Error ? fault.message : String(fault)];
+}

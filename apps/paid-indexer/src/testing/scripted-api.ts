@@ -1,0 +1,62 @@
+import { once } from "node:events";
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+
+/** A request that has arrived. */
+export interface Arrived {
+  method: string;
+  target: string;
+  headers: IncomingHttpHeaders;
+  body: string;
+}
+
+/** How the API answers: a status with a body, or whatever is done to the response. */
+export type Script = (response: ServerResponse, request: Arrived) => void;
+
+/** An API elsewhere that answers as it is told to. */
+export interface ScriptedApi {
+  url: string;
+  /** What has arrived since the last `answer`. */
+  arrived: Arrived[];
+  /** Changes the answer. */
+  answer(script: Script): void;
+  /** Takes it off the net. */
+  stop(): Promise<void>;
+}
+
+/** Starts an API that answers everything with an empty object in JSON, until it is told otherwise. */
+export async function startScriptedApi(): Promise<ScriptedApi> {
+  let script: Script = json(200, {});
+  const arrived: Arrived[] = [];
+  const server = createServer(async (request, response) => {
+    const { method = "", url: target = "", headers } = request;
+    const received = { method, target, headers, body: await text(request) };
+    arrived.push(received);
+    script(response, received);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    arrived,
+    answer(next) {
+      arrived.length = 0;
+      script = next;
+    },
+    async stop() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, "close");
+    },
+  };
+}
+
+/** An answer in JSON. */
+export function json(status: number, body: unknown, headers: Record<string, string> = {}): Script {
+  return (response) => {
+    response.writeHead(status, { "content-type": "application/json", ...headers });
+    response.end(JSON.stringify(body));
+  };
+}

@@ -1,0 +1,60 @@
+// The product, to be tried by hand: a chain of its own, an indexing service, and a seller of its data, until Ctrl-C.
+import { once } from "node:events";
+import { ConfigurationError, formatMoney } from "@coinslot/protocol";
+import { type Market, openMarket } from "./demo/market.ts";
+import { paint } from "./demo/print.ts";
+
+const usualPort = 4021;
+const transferEveryMs = 2_000;
+
+async function main(): Promise<void> {
+  const stop = Promise.race([once(process, "SIGINT"), once(process, "SIGTERM")]);
+  const market = await openMarket({ port: Number(process.env.PAID_INDEXER_PORT ?? usualPort) });
+  // A chain that is about to end takes no more payments, and nobody misses them.
+  const timer = setInterval(
+    () => void market.makeTransfer().catch(() => undefined),
+    transferEveryMs,
+  );
+  try {
+    console.log(whatToTry(market));
+    await stop;
+  } finally {
+    clearInterval(timer);
+    await market.close();
+  }
+  console.log("Stopped.");
+}
+
+function whatToTry({ devnet, url, price, people }: Market): string {
+  const { accounts, network, rpcUrl } = devnet;
+  const [{ address }] = people;
+  const owner = `${url}/api/v1/plasma/usdt/${address}`;
+  const cost = `$${formatMoney(price, 6)}`;
+  const heading = (text: string) => paint(["bold", "cyan"], text);
+  return `
+${heading("Selling the indexing API")} at ${url}, ${cost} a request, on a local Plasma at ${rpcUrl}.
+${address} pays somebody every two seconds.
+
+${heading("Free")}
+
+curl ${url}/api/v1/chains
+curl ${url}/api/v1/health
+
+${heading("402: what it costs, and where to pay")}
+
+curl -i ${owner}/token-balances
+curl -i -H "content-type: application/json" -d '[{"blockchain":"plasma","token":"usdt","address":"${address}"}]' ${url}/api/v1/batch/token-balances
+
+${heading("Pay")}, as the buyer of this chain, whose key everybody knows. In another terminal, in this folder:
+
+export COINSLOT_NETWORK=${network} COINSLOT_RPC_URL=${rpcUrl} WALLET_PRIVATE_KEY=${accounts.buyer.privateKey}
+npm run -s coinslot -- pay "${owner}/token-transfers?limit=3" --yes
+npm run -s coinslot -- pay ${url}/api/v1/batch/token-balances -d '[{"blockchain":"plasma","token":"usdt","address":"${address}"}]' --yes
+
+Ctrl-C stops it.`;
+}
+
+main().catch((error: unknown) => {
+  console.error(error instanceof ConfigurationError ? error.message : error);
+  process.exit(1);
+});
