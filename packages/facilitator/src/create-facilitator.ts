@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { createRpcPool } from "@coinslot/chain";
+import { createBlockWatcher, createRpcPool } from "@coinslot/chain";
 import {
   type Caip2,
   caip2Of,
@@ -71,8 +71,9 @@ export function createFacilitator(
   const chains = configuration.networks.map((network) => {
     const { chainId, rpcUrls } = network;
     const pool = createRpcPool({ chainId, rpcUrls, clock });
+    const watcher = createBlockWatcher({ pool, clock });
     const simulator = createSimulator({ rpc: pool, callGas: network.callGas, now });
-    return { configuration: network, pool, simulator };
+    return { configuration: network, pool, watcher, simulator };
   });
   const verifier = createVerifier({
     logger,
@@ -96,11 +97,10 @@ export function createFacilitator(
       ledgerUrl: configuration.ledger,
       chains,
       checks: checkNetworks({
-        networks: chains.map(({ configuration: network, pool }) => ({
-          configuration: network,
-          pool,
-        })),
+        networks: chains,
         logger,
+        clock,
+        patienceMs: configuration.startTimeoutMs,
       }),
       settings,
       verifier,
@@ -285,7 +285,10 @@ export function createFacilitator(
   async function closeAll(): Promise<void> {
     const running = await starting.catch(() => undefined);
     await running?.close();
-    for (const { pool } of chains) pool.close();
+    for (const { pool, watcher } of chains) {
+      watcher.close();
+      pool.close();
+    }
   }
 
   return facilitator;

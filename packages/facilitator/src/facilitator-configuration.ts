@@ -46,6 +46,7 @@ export interface NetworkConfiguration {
 export interface FacilitatorConfiguration {
   networks: readonly [NetworkConfiguration, ...NetworkConfiguration[]];
   ledger: string;
+  startTimeoutMs: number;
   logger: Logger;
   hooks: Partial<HookSet>;
   clock: Clock;
@@ -63,7 +64,7 @@ const ledgerUrl = /^(?:sqlite:.+|postgres(?:ql)?:\/\/.+)$/;
  */
 export function readFacilitatorOptions(options: FacilitatorOptions): FacilitatorConfiguration {
   const { ledger = "", logger = silentLogger, hooks = {} } = options;
-  const { clock = systemClock, now = Date.now } = options;
+  const { clock = systemClock, now = Date.now, startTimeoutSeconds = 5 } = options;
   const { networks: entries = [] } = options;
   const problems: string[] = [];
   const networks = entries.flatMap((entry, index) => {
@@ -77,12 +78,16 @@ export function readFacilitatorOptions(options: FacilitatorOptions): Facilitator
       "ledger is not set, or is no URL that we know: sqlite:./coinslot.db, or postgres://… where several processes share it",
     );
   }
+  if (!(startTimeoutSeconds >= 0 && startTimeoutSeconds <= 3_600)) {
+    problems.push("startTimeoutSeconds must be from 0 to 3600");
+  }
   const [first, ...others] = networks;
   if (entries.length === 0) problems.push("networks is empty: name at least one");
   if (problems.length > 0 || first === undefined) {
     throw new ConfigurationError("The facilitator", problems);
   }
-  return { networks: [first, ...others], ledger, logger, hooks, clock, now };
+  const startTimeoutMs = startTimeoutSeconds * 1000;
+  return { networks: [first, ...others], ledger, startTimeoutMs, logger, hooks, clock, now };
 }
 
 function readNetwork(

@@ -55,6 +55,11 @@ export interface FacilitatorOptions {
   ledger: string | undefined;
   /** A pino logger, or one of its shape. Default: silent. */
   logger?: Logger | undefined;
+  /**
+   * How long a chain that cannot be read is asked again at the start, until that is a problem.
+   * Default 5. What another try cannot mend, such as an endpoint of another chain, is told at once.
+   */
+  startTimeoutSeconds?: number | undefined;
   /** Hooks to begin with; more can be added by the methods of the same names. */
   hooks?: Partial<HookSet> | undefined;
   /** Timers, and the steady time they go by, for waiting and retrying. Default: this process's. */

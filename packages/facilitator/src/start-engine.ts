@@ -1,6 +1,6 @@
 import {
+  type BlockWatcher,
   type Clock,
-  createBlockWatcher,
   getChainPreset,
   MULTICALL3_ADDRESS,
   type RpcPool,
@@ -11,10 +11,10 @@ import {
   type Network,
   toLowerHex,
 } from "@coinslot/protocol";
-import { isDatabaseError } from "@coinslot/storage";
-import { z } from "zod";
+import { type Database, isDatabaseError } from "@coinslot/storage";
 import type { NetworkConfiguration } from "./facilitator-configuration.ts";
 import { createLedger, type Ledger } from "./ledger/ledger.ts";
+import type { LedgerSchema } from "./ledger/ledger-schema.ts";
 import { openLedger } from "./ledger/open-ledger.ts";
 import type { Logger } from "./logger.ts";
 import type { NetworkReport } from "./ready/check-network.ts";
@@ -36,6 +36,7 @@ import type { Verifier } from "./verify/verifier.ts";
 export interface Chain {
   configuration: NetworkConfiguration;
   pool: RpcPool;
+  watcher: BlockWatcher;
   simulator: Simulator;
 }
 
@@ -72,13 +73,12 @@ export interface Engine extends PaymentSettler {
 }
 
 /**
- * Opens the ledger, and starts to settle.
+ * Opens the ledger, and starts to settle. A start that fails ends what it had begun.
  *
  * @throws ConfigurationError with all problems, of the networks and of the ledger.
  */
 export async function startEngine(options: EngineOptions): Promise<Engine> {
-  const { processId, ledgerUrl, chains, checks, settings, verifier } = options;
-  const { metrics, logger, now, clock, emit } = options;
+  const { processId, ledgerUrl, checks, logger } = options;
   const [opened, checked] = await Promise.allSettled([
     openLedger({
       url: ledgerUrl,
@@ -92,7 +92,37 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     if (opened.status === "fulfilled") await opened.value.close();
     throw joinProblems([opened, checked]);
   }
-  const { database, close: closeDatabase } = opened.value;
+  /** What ends the parts that run, the first one begun last. */
+  const ends = [opened.value.close];
+  async function close(): Promise<void> {
+    const failures: unknown[] = [];
+    for (const end of ends.splice(0)) await end().catch((error: unknown) => failures.push(error));
+    if (failures.length > 0) throw failures[0];
+  }
+  try {
+    const parts = await startParts(options, {
+      database: opened.value.database,
+      reports: checked.value,
+      begun: (end) => ends.unshift(end),
+    });
+    return { ...parts, close };
+  } catch (error) {
+    await close().catch((err: unknown) => logger.warn({ err }, "a start that failed left a mess"));
+    throw error;
+  }
+}
+
+async function startParts(
+  options: EngineOptions,
+  opened: {
+    database: Database<LedgerSchema>;
+    reports: ReadonlyMap<Network, NetworkReport>;
+    /** Takes what ends a part, as soon as it runs. */
+    begun: (end: () => Promise<void>) => void;
+  },
+): Promise<Omit<Engine, "close">> {
+  const { processId, chains, settings, verifier, metrics, logger, now, clock, emit } = options;
+  const { database, reports, begun } = opened;
   const ledger = createLedger({
     database,
     processId,
@@ -101,6 +131,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     keepAnswersMs: settings.keepAnswersMs,
     releaseLimit: settings.releaseLimit,
   });
+  begun(() => ledger.leave());
   await ledger.beatHeart();
   const { times, checkpoint } = settings;
   const readings = createReadingCache({ freshMs: 1_000, now: () => clock.now() });
@@ -112,6 +143,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     emit,
     pollMs: times.sweepMs,
   });
+  begun(() => board.stop());
   const context: SettlementContext = {
     ledger,
     board,
@@ -124,24 +156,27 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     emit,
     checkpoint,
   };
-  const settlements = new Map(
-    await Promise.all(
-      chains.map(async (chain) => {
-        const { network, minimumBalance, warningBalance, relayers } = chain.configuration;
-        const settlement = await startNetworkSettlement({
-          context,
-          network: await describeNetwork(chain, {
-            hasMulticall3: checked.value.get(network)?.hasMulticall3 ?? false,
-            settings,
-            clock,
-          }),
-          signers: relayers,
-          funds: { minimumBalance, warningBalance },
-        });
-        return [network, settlement] as const;
-      }),
-    ),
+  const started = await Promise.allSettled(
+    chains.map(async (chain) => {
+      const { network, minimumBalance, warningBalance, relayers } = chain.configuration;
+      const report = reports.get(network);
+      if (report === undefined) throw new TypeError(`${network} was not checked`);
+      const settlement = await startNetworkSettlement({
+        context,
+        network: describeNetwork(chain, { report, settings, clock }),
+        signers: relayers,
+        funds: { minimumBalance, warningBalance },
+      });
+      return [network, settlement] as const;
+    }),
   );
+  const settlements = new Map(
+    started.flatMap((each) => (each.status === "fulfilled" ? [each.value] : [])),
+  );
+  begun(async () => {
+    await Promise.all([...settlements.values()].map((settlement) => settlement.stop()));
+  });
+  for (const each of started) if (each.status === "rejected") throw each.reason;
   const canPay = (network: Network) => settlements.get(network)?.funds.suffice() ?? true;
   const pools = new Map(chains.map(({ configuration, pool }) => [configuration.network, pool]));
   const reserve = createPaymentReserver({ ledger, rpcOf: (network) => pools.get(network) });
@@ -155,6 +190,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     mostAnswerBytes: settings.mostAnswerBytes,
   });
   const housekeeping = keepHouse({ context, heartbeatLeaseMs: settings.heartbeatLeaseMs });
+  begun(() => housekeeping.stop());
 
   return {
     ledger,
@@ -166,38 +202,21 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     async ready() {
       await Promise.all([...settlements.values()].map((settlement) => settlement.ready()));
     },
-    async close() {
-      await housekeeping.stop();
-      await Promise.all([...settlements.values()].map((settlement) => settlement.stop()));
-      await board.stop();
-      await ledger.leave();
-      await closeDatabase();
-    },
   };
 }
 
-const blockSchema = z.object({
-  gasLimit: z
-    .string()
-    .regex(/^0x[0-9a-f]+$/i)
-    .transform(BigInt),
-});
 /** EIP-7825 lets no transaction use more than 2^24 gas. */
 const mostTransactionGas = 15_000_000n;
 
-async function describeNetwork(
-  { configuration, pool, simulator }: Chain,
-  options: { hasMulticall3: boolean; settings: SettlementSettings; clock: Clock },
-): Promise<SettlementNetwork> {
-  const { hasMulticall3, settings, clock } = options;
+function describeNetwork(
+  { configuration, pool, watcher, simulator }: Chain,
+  options: { report: NetworkReport; settings: SettlementSettings; clock: Clock },
+): SettlementNetwork {
+  const { report, settings, clock } = options;
   const { network, chainId, fees, callGas, serveAfter, finalAfter } = configuration;
   const preset = getChainPreset(chainId);
-  const watcher = createBlockWatcher({ pool, clock });
-  await watcher.refresh();
-  const latest = { method: "eth_getBlockByNumber", params: ["latest", false] };
-  const { gasLimit } = blockSchema.parse(await pool.request(latest));
   // Several transactions to a block waste little of it, whatever else stands there.
-  const share = gasLimit / 12n;
+  const share = report.blockGasLimit / 12n;
   return {
     network,
     chainId,
@@ -212,7 +231,7 @@ async function describeNetwork(
       baseFeePerGas: () => watcher.latest()?.baseFeePerGas,
       now: () => clock.now(),
     }),
-    multicall3: hasMulticall3 ? toLowerHex(MULTICALL3_ADDRESS) : undefined,
+    multicall3: report.hasMulticall3 ? toLowerHex(MULTICALL3_ADDRESS) : undefined,
     limits: {
       mostPayments: settings.mostPaymentsPerTransaction,
       mostGas: share < mostTransactionGas ? share : mostTransactionGas,

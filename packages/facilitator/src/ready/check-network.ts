@@ -1,11 +1,16 @@
 import {
+  type BlockWatcher,
+  blockByNumber,
+  type EndpointProblem,
   MULTICALL3_ADDRESS,
   RpcError,
   RpcNotReadyError,
   type RpcPool,
+  type RpcRequester,
   RpcWrongChainError,
 } from "@coinslot/chain";
 import { FacilitatorError } from "@coinslot/protocol";
+import { z } from "zod";
 import type { NetworkConfiguration } from "../facilitator-configuration.ts";
 import { checkRelayers } from "./check-relayers.ts";
 import { checkTokens } from "./check-tokens.ts";
@@ -15,56 +20,72 @@ import { type Findings, joinFindings } from "./findings.ts";
 export interface NetworkReport extends Findings {
   /** Whether many payments can share a transaction. */
   hasMulticall3: boolean;
+  blockGasLimit: bigint;
+  /** The chain could not be read: asked again, it may have no problem. */
+  isTransient: boolean;
 }
 
 /**
  * Checks what only the chain can tell: the chain id of every endpoint, tokens, Multicall3, and whether
- * a relayer can pay. Never throws: a chain that cannot be asked is a problem like others.
+ * a relayer can pay. Lets the watcher see its first block. Never throws: a chain that cannot be asked is a problem like others.
  */
 export async function checkNetwork(
   configuration: NetworkConfiguration,
-  pool: RpcPool,
+  { pool, watcher }: { pool: RpcPool; watcher: BlockWatcher },
 ): Promise<NetworkReport> {
-  const endpoints = await checkEndpoints(configuration, pool);
-  if (endpoints.problems.length > 0) return { ...endpoints, hasMulticall3: false };
+  const unread = { warnings: [], hasMulticall3: false, blockGasLimit: 0n };
   const { network } = configuration;
   try {
-    const [hasMulticall3, ...findings] = await Promise.all([
+    await pool.ready();
+  } catch (error) {
+    if (!(error instanceof RpcNotReadyError)) throw error;
+    const problems = error.problems.map((problem) => `${network}: ${adviceOn(problem)}.`);
+    return { ...unread, problems, isTransient: error.retryable };
+  }
+  try {
+    const [hasMulticall3, blockGasLimit, , ...findings] = await Promise.all([
       isMulticall3There(pool),
+      readBlockGasLimit(pool),
+      watcher.refresh(),
       checkTokens(configuration, pool),
       checkRelayers(configuration, pool),
     ]);
     const slow = `There is no Multicall3 on ${network}: every payment takes a transaction of its own.`;
     const batches = { problems: [], warnings: hasMulticall3 ? [] : [slow] };
-    return { ...joinFindings([endpoints, ...findings, batches]), hasMulticall3 };
+    const found = joinFindings([...findings, batches]);
+    return { ...found, hasMulticall3, blockGasLimit, isTransient: false };
   } catch (error) {
     if (!(error instanceof RpcError || error instanceof FacilitatorError)) throw error;
     const problems = [`${network} cannot be read: ${error.message}.`];
-    return { problems, warnings: [], hasMulticall3: false };
+    return { ...unread, problems, isTransient: true };
   }
 }
 
-async function checkEndpoints({ network }: NetworkConfiguration, pool: RpcPool): Promise<Findings> {
-  try {
-    await pool.ready();
-    return { problems: [], warnings: [] };
-  } catch (error) {
-    if (!(error instanceof RpcNotReadyError)) throw error;
-    const problems = error.problems.map((problem) => {
-      const advice =
-        problem instanceof RpcWrongChainError
-          ? "remove it from rpcUrls, or correct network"
-          : "check its URL, and that it can be reached from here";
-      return `${network}: ${problem.message}; ${advice}.`;
-    });
-    return { problems, warnings: [] };
-  }
+function adviceOn(problem: EndpointProblem): string {
+  const advice =
+    problem instanceof RpcWrongChainError
+      ? "remove it from rpcUrls, or correct network"
+      : "check its URL, and that it can be reached from here";
+  return `${problem.message}; ${advice}`;
 }
 
-async function isMulticall3There(pool: RpcPool): Promise<boolean> {
-  const code = await pool.request({
-    method: "eth_getCode",
-    params: [MULTICALL3_ADDRESS, "latest"],
-  });
-  return typeof code === "string" && code !== "0x";
+const codeSchema = z.string().regex(/^0x([0-9a-f]{2})*$/i);
+
+async function isMulticall3There(rpc: RpcRequester): Promise<boolean> {
+  const params = [MULTICALL3_ADDRESS, "latest"];
+  const code = codeSchema.safeParse(await rpc.request({ method: "eth_getCode", params }));
+  if (!code.success) throw badAnswer();
+  return code.data !== "0x";
+}
+
+const blockSchema = z.object({ gasLimit: z.string().regex(/^0x[0-9a-f]{1,16}$/i) });
+
+async function readBlockGasLimit(rpc: RpcRequester): Promise<bigint> {
+  const block = blockSchema.safeParse(await rpc.request(blockByNumber("latest")));
+  if (!block.success) throw badAnswer();
+  return BigInt(block.data.gasLimit);
+}
+
+function badAnswer(): FacilitatorError {
+  return new FacilitatorError("The chain answered with something else", { kind: "bad_response" });
 }

@@ -1,4 +1,10 @@
-import { createRpcPool, type RpcPool } from "@coinslot/chain";
+import {
+  type BlockWatcher,
+  createBlockWatcher,
+  createRpcPool,
+  type RpcPool,
+  systemClock,
+} from "@coinslot/chain";
 import { type Devnet, devSeedPhrase, startDevnet } from "@coinslot/devnet";
 import { type Asset, ConfigurationError } from "@coinslot/protocol";
 import { mnemonicToAccount } from "viem/accounts";
@@ -28,6 +34,7 @@ afterEach(() => {
 function configure(change: Partial<FacilitatorNetworkOptions> = {}): {
   configuration: NetworkConfiguration;
   pool: RpcPool;
+  watcher: BlockWatcher;
 } {
   const { network, rpcUrl, accounts } = devnet;
   const { privateKey } = accounts.relayer;
@@ -39,7 +46,7 @@ function configure(change: Partial<FacilitatorNetworkOptions> = {}): {
   const { chainId, rpcUrls } = configuration;
   const pool = createRpcPool({ chainId, rpcUrls, patienceMs: 100 });
   pools.push(pool);
-  return { configuration, pool };
+  return { configuration, pool, watcher: createBlockWatcher({ pool }) };
 }
 
 /** What a start with these networks says: problems, and warnings in the log. */
@@ -50,7 +57,8 @@ async function check(...changes: Partial<FacilitatorNetworkOptions>[]) {
     warn: (_: object, message: string) => void warnings.push(message),
   };
   try {
-    const reports = await checkNetworks({ networks: changes.map(configure), logger });
+    const networks = changes.map(configure);
+    const reports = await checkNetworks({ networks, logger, clock: systemClock, patienceMs: 0 });
     return { problems: [], warnings, reports };
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error;

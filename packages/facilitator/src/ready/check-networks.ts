@@ -1,30 +1,57 @@
-import type { RpcPool } from "@coinslot/chain";
+import { type BlockWatcher, type Clock, type RpcPool, sleep } from "@coinslot/chain";
 import { ConfigurationError, type Network } from "@coinslot/protocol";
 import type { NetworkConfiguration } from "../facilitator-configuration.ts";
 import type { Logger } from "../logger.ts";
 import { checkNetwork, type NetworkReport } from "./check-network.ts";
 
+/** A network with what asks it. */
+export interface CheckedNetwork {
+  configuration: NetworkConfiguration;
+  pool: RpcPool;
+  watcher: BlockWatcher;
+}
+
+/** Between two tries to read a chain. */
+const pauseMs = 250;
+
 /**
- * Checks all networks at the same time.
+ * Checks all networks at the same time. A chain that cannot be read is asked again for a while, unless
+ * something was found, there or on another, that no other try can mend.
  *
  * @returns what was found of each; warnings have been logged.
  * @throws ConfigurationError with every problem of every network.
  */
 export async function checkNetworks(options: {
-  networks: readonly { configuration: NetworkConfiguration; pool: RpcPool }[];
+  networks: readonly CheckedNetwork[];
   logger: Logger;
+  clock: Clock;
+  /** How long to ask again. */
+  patienceMs: number;
 }): Promise<Map<Network, NetworkReport>> {
-  const { networks, logger } = options;
-  const reports = await Promise.all(
-    networks.map(async ({ configuration, pool }) => {
-      const report = await checkNetwork(configuration, pool);
-      return [configuration.network, report] as const;
-    }),
-  );
+  const { networks, logger, clock, patienceMs } = options;
+  const deadline = clock.now() + patienceMs;
+  const reports = new Map<Network, NetworkReport>();
+  for (;;) {
+    const unread = networks.filter(
+      ({ configuration }) => reports.get(configuration.network)?.isTransient ?? true,
+    );
+    await Promise.all(
+      unread.map(async ({ configuration, ...chain }) => {
+        reports.set(configuration.network, await checkNetwork(configuration, chain));
+      }),
+    );
+    const found = [...reports.values()];
+    const isHopeless = found.some(
+      ({ problems, isTransient }) => problems.length > 0 && !isTransient,
+    );
+    const isDone = found.every(({ isTransient }) => !isTransient);
+    if (isHopeless || isDone || clock.now() + pauseMs > deadline) break;
+    await sleep(clock, pauseMs);
+  }
   for (const [network, { warnings }] of reports) {
     for (const warning of warnings) logger.warn({ network }, warning);
   }
-  const problems = reports.flatMap(([, report]) => report.problems);
+  const problems = [...reports.values()].flatMap((report) => report.problems);
   if (problems.length > 0) throw new ConfigurationError("The facilitator", problems);
-  return new Map(reports);
+  return reports;
 }

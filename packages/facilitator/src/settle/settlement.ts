@@ -79,10 +79,16 @@ export async function startNetworkSettlement(
   const unsubscribe = network.watcher.subscribe(() => {
     for (const { look, state } of relayers) if (state.open.size > 0) look();
   });
-  const listening = await Promise.all([
-    ledger.listen(queueChannel, (payload) => forUs(payload) && planning.trigger()),
-    ledger.listen(undoneChannel, (payload) => forUs(payload) && reload()),
-  ]);
+  const listening: (() => Promise<void>)[] = [];
+  try {
+    listening.push(
+      await ledger.listen(queueChannel, (payload) => forUs(payload) && planning.trigger()),
+      await ledger.listen(undoneChannel, (payload) => forUs(payload) && reload()),
+    );
+  } catch (error) {
+    await stop();
+    throw error;
+  }
   sweep();
 
   /** What nobody told us of: lost messages, payments of dead processes, answers whose time is over. */
@@ -106,6 +112,15 @@ export async function startNetworkSettlement(
     });
   }
 
+  async function stop(): Promise<void> {
+    isStopped = true;
+    cancelSweep?.();
+    unsubscribe();
+    await Promise.all(listening.map((end) => end()));
+    await planning.stop();
+    await Promise.all([watch.stop(), funds.stop(), ...relayers.map((relayer) => relayer.stop())]);
+  }
+
   return {
     funds,
     relayers,
@@ -117,13 +132,6 @@ export async function startNetworkSettlement(
     async ready() {
       await Promise.all(relayers.map((relayer) => relayer.settled()));
     },
-    async stop() {
-      isStopped = true;
-      cancelSweep?.();
-      unsubscribe();
-      await Promise.all(listening.map((end) => end()));
-      await planning.stop();
-      await Promise.all([watch.stop(), funds.stop(), ...relayers.map((relayer) => relayer.stop())]);
-    },
+    stop,
   };
 }

@@ -1,13 +1,8 @@
-import {
-  blockByNumber,
-  parseBlockHeader,
-  type RpcCall,
-  type RpcRequester,
-  RpcResponseError,
-} from "@coinslot/chain";
+import { blockByNumber, parseBlockHeader, type RpcCall, type RpcRequester } from "@coinslot/chain";
 import { type Address, FacilitatorError, type Hex } from "@coinslot/protocol";
 import { z } from "zod";
 import { encodeTransfer } from "../token/encode-transfer.ts";
+import { isRevert } from "../token/is-revert.ts";
 import { splitSignature } from "../token/split-signature.ts";
 import { hexWord } from "../token/word.ts";
 import type { Reading, SignedTransfer } from "./reading.ts";
@@ -132,15 +127,6 @@ function readOutcome(outcome: RpcOutcome | undefined): Outcome {
     outcome: "reverted",
     revertReason: data.success ? readRevertReason(data.data) : undefined,
   };
-}
-
-const revertCode = 3;
-const revertWords = /revert|out of ?gas|invalid (opcode|jump)|bad instruction|not activated|stack/i;
-
-/** Whether a node says that the execution failed, in the words of one of the clients. */
-function isRevert(error: Error): error is RpcResponseError {
-  if (!(error instanceof RpcResponseError)) return false;
-  return error.code === revertCode || revertWords.test(error.details);
 }
 
 function badResponse(): FacilitatorError {

@@ -1,4 +1,4 @@
-import { type RpcCall, RpcError, type RpcRequester, RpcResponseError } from "@coinslot/chain";
+import { type RpcCall, RpcError, type RpcRequester } from "@coinslot/chain";
 import {
   type Address,
   eip3009Abi,
@@ -8,6 +8,7 @@ import {
 } from "@coinslot/protocol";
 import { decodeFunctionResult, encodeFunctionData, toHex, zeroAddress } from "viem";
 import { z } from "zod";
+import { isRevert } from "./is-revert.ts";
 
 /** What a token contract says of itself; each member is absent where it has no such function. */
 export interface TokenFacts {
@@ -64,8 +65,8 @@ async function ask(rpc: RpcRequester, calls: readonly RpcCall[]): Promise<(Hex |
     const outcomes = await rpc.requestMany(calls);
     return outcomes.map((outcome) => {
       if (outcome.ok) return hexSchema.parse(outcome.result);
-      // The node has answered: the contract has no such function, and reverts.
-      if (outcome.error instanceof RpcResponseError) return undefined;
+      // The contract has no such function.
+      if (isRevert(outcome.error)) return undefined;
       throw outcome.error;
     });
   } catch (cause) {

@@ -1,0 +1,99 @@
+import { startDevnet } from "@coinslot/devnet";
+import { ConfigurationError } from "@coinslot/protocol";
+import type { Kysely } from "kysely";
+import { afterEach, describe, expect, it } from "vitest";
+import { createFacilitator } from "./create-facilitator.ts";
+import type { LedgerSchema } from "./ledger/ledger-schema.ts";
+import { openLedger } from "./ledger/open-ledger.ts";
+import { type Intercept, startNodeProxy } from "./testing/node-proxy.ts";
+import { createTestLedger, engines } from "./testing/settling-devnet.ts";
+
+const ends: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const end of ends.splice(0).reverse()) await end();
+});
+
+/** A facilitator on a ledger of its own, whose node answers what `intercept` says. */
+async function begin(intercept: Intercept, options: { engine?: (typeof engines)[number] } = {}) {
+  const devnet = await startDevnet();
+  ends.push(() => devnet.stop());
+  const proxy = await startNodeProxy(devnet.rpcUrl, intercept);
+  ends.push(() => proxy.close());
+  const ledger = await createTestLedger(options.engine ?? "sqlite");
+  ends.push(() => ledger.drop());
+  const start = (startTimeoutSeconds: number) => {
+    const { network, accounts } = devnet;
+    const { privateKey } = accounts.relayer;
+    const facilitator = createFacilitator({
+      networks: [{ network, rpcUrls: [proxy.url], relayer: { privateKey } }],
+      ledger: ledger.url,
+      startTimeoutSeconds,
+    });
+    ends.push(() => facilitator.close());
+    return facilitator.ready();
+  };
+  /** Does something with the ledger's database, which nobody else may have open. */
+  async function open<Result>(work: (ledger: Kysely<LedgerSchema>) => Promise<Result>) {
+    const opened = await openLedger({ url: ledger.url, processId: "test" });
+    try {
+      return await work(opened.database.kysely);
+    } finally {
+      await opened.close();
+    }
+  }
+  return { start, open };
+}
+
+const rubbish = { result: "rubbish" };
+const fault = { error: { code: -32603, message: "internal error" } };
+
+describe("a start whose node answers badly for a moment", () => {
+  it.each([
+    ["breaks the connection", undefined],
+    ["answers rubbish", rubbish],
+    ["answers an error", fault],
+  ])("succeeds, though it %s when it is asked anything for the first time", async (_, bad) => {
+    const asked = new Set<string>();
+    const { start } = await begin(async ({ method }, ask) => {
+      if (asked.has(method)) return ask();
+      asked.add(method);
+      return bad;
+    });
+    await expect(start(10)).resolves.toBeUndefined();
+  });
+
+  it("fails when the time is over, with what is in the way", async () => {
+    const { start } = await begin(async ({ method }, ask) =>
+      method === "eth_getCode" ? fault : ask(),
+    );
+    const failure = await start(0.3).catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(ConfigurationError);
+    expect(failure).toMatchObject({ problems: [expect.stringContaining("cannot be read")] });
+  });
+});
+
+describe.each(engines)("a start that fails on %s", (engine) => {
+  it("leaves no ledger open when its chain cannot be read", async () => {
+    let isSick = true;
+    const { start, open } = await begin(
+      async ({ method }, ask) => (method === "eth_getBlockByNumber" && isSick ? fault : ask()),
+      { engine },
+    );
+    await expect(start(0)).rejects.toThrow("cannot be read");
+    expect(await open((ledger) => ledger.selectFrom("processes").select("id").execute())).toEqual(
+      [],
+    );
+    isSick = false;
+    await expect(start(5)).resolves.toBeUndefined();
+  });
+
+  it("leaves no ledger open when it breaks after that was opened", async () => {
+    const { start, open } = await begin(async (_, ask) => ask(), { engine });
+    const rename = (from: string, to: string) =>
+      open((ledger) => ledger.schema.alterTable("processes").renameColumn(from, to).execute());
+    await rename("heartbeat_at", "lost");
+    await expect(start(5)).rejects.toThrow();
+    await rename("lost", "heartbeat_at");
+    await expect(start(5)).resolves.toBeUndefined();
+  });
+});
