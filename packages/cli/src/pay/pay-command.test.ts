@@ -1,0 +1,244 @@
+import { once } from "node:events";
+import { readdirSync, statSync, writeFileSync } from "node:fs";
+import { createServer, type RequestListener } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Devnet, startDevnet, testUsdt0 } from "@coinslot/devnet";
+import { type Address, encodeReceipt, headerName } from "@coinslot/protocol";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { exitCode } from "../exit-code.ts";
+import { inFolder, type RunOptions, runCoinslot } from "../testing/run-coinslot.ts";
+import { startTestSeller, type TestSeller } from "../testing/test-seller.ts";
+
+let devnet: Devnet;
+let seller: TestSeller;
+
+beforeAll(async () => {
+  devnet = await startDevnet({ accountCount: 5 });
+  const [seen] = await Promise.all([
+    startTestSeller({ devnet, ledger: "sqlite::memory:" }),
+    devnet.mint({ to: devnet.accounts.buyer.address, amount: 20_000_000n }),
+  ]);
+  seller = seen;
+});
+
+afterAll(async () => {
+  await seller?.stop();
+  await devnet?.stop();
+});
+
+function pay(args: readonly string[], options: RunOptions = {}) {
+  const env = {
+    COINSLOT_NETWORK: devnet.network,
+    COINSLOT_RPC_URL: devnet.rpcUrl,
+    WALLET_PRIVATE_KEY: devnet.accounts.buyer.privateKey,
+    ...options.env,
+  };
+  return runCoinslot(["pay", ...args], { ...options, env });
+}
+
+function income(): Promise<bigint> {
+  return balanceOf(seller.payTo);
+}
+
+function balanceOf(owner: Address, token = devnet.token): Promise<bigint> {
+  const read = { abi: testUsdt0.abi, functionName: "balanceOf", args: [owner] } as const;
+  return devnet.client.readContract({ address: token, ...read });
+}
+
+/** Somebody else's seller. */
+async function withServer(listener: RequestListener, work: (url: string) => Promise<void>) {
+  const server = createServer(listener).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  try {
+    await work(`http://127.0.0.1:${typeof address === "object" ? address?.port : ""}`);
+  } finally {
+    server.close();
+  }
+}
+
+describe("coinslot pay", () => {
+  it("shows the offer, asks, pays, and keeps answer and receipt apart", async () => {
+    const before = await income();
+    const { code, out, err, questions } = await pay([`${seller.url}/weather`], { answer: true });
+    expect(err).toMatch(/costs +0\.001 USDT0 on Plasma \(eip155:9745\)/);
+    expect(code).toBe(exitCode.done);
+    expect(out).toBe('{"forecast":"sun"}');
+    expect(questions).toEqual(["Pay?"]);
+    expect(err.toLowerCase()).toContain(`to          ${seller.payTo}`.toLowerCase());
+    expect(err).toMatch(/in +0x[0-9a-f]{64} on eip155:9745/);
+    expect(await income()).toBe(before + 1000n);
+  });
+
+  it("shows a seller's words without what would steer the terminal", async () => {
+    const { err } = await pay([`${seller.url}/weather`], { answer: false });
+    expect(err).toContain("Weather [2J, bright");
+    expect(err).not.toContain("\u001b");
+  });
+
+  it("pays nothing when the answer is no, or nobody can be asked", async () => {
+    const before = await income();
+    const no = await pay([`${seller.url}/weather`], { answer: false });
+    expect(no).toMatchObject({ code: exitCode.usage, out: "" });
+    expect(no.err).toContain("Nothing was paid.");
+    const nobody = await pay([`${seller.url}/weather`]);
+    expect(nobody).toMatchObject({ code: exitCode.usage, out: "" });
+    expect(nobody.err).toContain("give --yes");
+    expect(await income()).toBe(before);
+  });
+
+  it("pays no more than it may", async () => {
+    const dear = await pay([`${seller.url}/dear`, "--yes"]);
+    expect(dear.code).toBe(exitCode.failed);
+    expect(dear.err).toContain("Give --max-price");
+    const limited = await pay([`${seller.url}/weather`, "--yes", "--max-price", "$0.0009"]);
+    expect(limited.code).toBe(exitCode.failed);
+    const allowed = await pay([`${seller.url}/dear`, "--yes", "--max-price", "5"]);
+    expect(allowed).toMatchObject({ code: exitCode.done, out: '{"forecast":"gold"}' });
+  });
+
+  it("sends data from the standard input, a file or the command, and headers", async () => {
+    await inFolder(async (folder) => {
+      writeFileSync(join(folder, "data.bin"), Buffer.from("a\u0000b"));
+      writeFileSync(join(folder, "headers"), "Content-Type: text/x-mine\n\nX-Other: 1\n");
+      const url = `${seller.url}/echo`;
+      const options = { folder, input: '{"q":1}' };
+      const fromInput = await pay([url, "-d", "@-", "--yes", "--json"], options);
+      expect(JSON.parse(fromInput.out)).toMatchObject({
+        status: 200,
+        body: '{"q":1}',
+        payment: { state: "settled", terms: { amount: "1000" }, receipt: { success: true } },
+      });
+      const fromFile = await pay([url, "-d", "@data.bin", "-H", "@headers", "--yes"], options);
+      expect(fromFile).toMatchObject({ code: exitCode.done, out: "a\u0000b" });
+      const given = await pay([url, "-d", "a=b", "-X", "post", "--yes"], options);
+      expect(given).toMatchObject({ code: exitCode.done, out: "a=b" });
+    });
+  });
+
+  it("passes on what costs nothing, and says so when that is no success", async () => {
+    const free = await pay([`${seller.url}/free`]);
+    expect(free).toMatchObject({ code: exitCode.done, out: "nothing to pay" });
+    const missing = await pay([`${seller.url}/nowhere`]);
+    expect(missing.code).toBe(exitCode.failed);
+    expect(missing.err).toContain("404");
+  });
+
+  it("buys from a seller of version 1", async () => {
+    const sold: string[] = [];
+    const listener: RequestListener = (request, response) => {
+      const payment = request.headers["x-payment"];
+      if (typeof payment !== "string") {
+        response.writeHead(402, { "content-type": "application/json" });
+        response.end(JSON.stringify(offerOfVersion1(`http://${request.headers.host}/`)));
+        return;
+      }
+      sold.push(Buffer.from(payment, "base64").toString());
+      const transaction = `0x${"ab".repeat(32)}` as const;
+      const receipt = { success: true, transaction, network: devnet.network };
+      response.writeHead(200, { [headerName.paymentResponse]: encodeReceipt(receipt, 1) });
+      response.end("sold");
+    };
+    await withServer(listener, async (url) => {
+      const { code, out, err } = await pay([url, "--yes"]);
+      expect(err).toMatch(/costs +0\.002 USDT0/);
+      expect({ code, out }).toEqual({ code: exitCode.done, out: "sold" });
+      expect(JSON.parse(sold[0] ?? "")).toMatchObject({ x402Version: 1 });
+    });
+  });
+
+  it("pays with a token that the environment names, by what its contract says of itself", async () => {
+    const token = await devnet.deployToken({ name: "Points", version: "7", decimals: 2 });
+    await devnet.mint({ token, to: devnet.accounts.buyer.address, amount: 2_000n });
+    const listener: RequestListener = (request, response) => {
+      const offer = offerOfVersion1(`http://${request.headers.host}/`, token);
+      response.writeHead(402).end(JSON.stringify(offer));
+    };
+    await withServer(listener, async (url) => {
+      const unknown = await pay([url], { answer: false });
+      expect(unknown.err).toContain("COINSLOT_TOKENS");
+      const env = { COINSLOT_TOKENS: `${devnet.network}/${token}` };
+      const known = await pay([url, "--max-price", "20"], { answer: false, env });
+      expect(known.err).toMatch(/costs +20 Points/);
+    });
+  });
+
+  it("keeps a payment that was taken without a good answer, and goes on with it", async () => {
+    await inFolder(async (folder) => {
+      const before = await income();
+      const failed = await pay([`${seller.url}/shaky`, "--yes"], { folder });
+      expect(failed).toMatchObject({ code: exitCode.unclear, out: "it broke" });
+      expect(failed.err).toContain("It was paid, and the answer is 500");
+      const [file = ""] = readdirSync(folder);
+      expect(failed.err).toContain(`coinslot pay --resume ${file}`);
+      expect(statSync(join(folder, file)).mode & 0o777).toBe(0o600);
+
+      // Without a wallet: it is signed already.
+      const resumed = await runCoinslot(["pay", "--resume", file], { folder });
+      expect(resumed).toMatchObject({ code: exitCode.done, out: "it holds" });
+      expect(readdirSync(folder)).toEqual([]);
+      expect(await income()).toBe(before + 1000n);
+    });
+  });
+
+  it("keeps a payment that it was interrupted in", async () => {
+    await inFolder(async (folder) => {
+      let isPaid = (): void => undefined;
+      const interruptOn = new Promise<void>((resolve) => {
+        isPaid = resolve;
+      });
+      const listener: RequestListener = (request, response) => {
+        const offer = offerOfVersion1(`http://${request.headers.host}/`);
+        if (request.headers["x-payment"] !== undefined) isPaid();
+        else response.writeHead(402).end(JSON.stringify(offer));
+      };
+      await withServer(listener, async (url) => {
+        const ran = await pay([url, "--yes"], { folder, interruptOn });
+        expect(ran.code).toBe(exitCode.unclear);
+        expect(ran.err).toContain("coinslot pay --resume");
+        expect(readdirSync(folder)).toHaveLength(1);
+      });
+    });
+  });
+
+  it("says what is wrong with the way it was asked", async () => {
+    const cases: [string[], RegExp][] = [
+      [[], /Give a URL/],
+      [["ftp://example.com"], /http:\/\/ or https:\/\//],
+      [[seller.url, "-d", "@nowhere"], /file nowhere cannot be read/],
+      [[seller.url, "-H", "secret"], /--header is not like/],
+      [[seller.url, "-X", "GET", "-d", "x"], /takes no --data/],
+      [[seller.url, "--max-price", "much"], /expected a price/],
+      [["--resume", "nowhere.json"], /no payment that was kept/],
+    ];
+    for (const [args, message] of cases) {
+      const { code, err } = await pay(args, { folder: tmpdir() });
+      expect(err).toMatch(message);
+      expect(code).toBe(exitCode.usage);
+    }
+    const poor = await pay([`${seller.url}/weather`, "--yes"], {
+      env: { WALLET_PRIVATE_KEY: `0x${"11".repeat(32)}` },
+    });
+    expect(poor.code).toBe(exitCode.failed);
+    expect(poor.err).toContain("coinslot wallet");
+    const closed = await pay(["http://127.0.0.1:1/", "--yes"]);
+    expect(closed.code).toBe(exitCode.failed);
+    expect(closed.err).toContain("127.0.0.1:1 cannot be reached");
+  });
+});
+
+function offerOfVersion1(resource: string, asset = devnet.token) {
+  const offered = {
+    scheme: "exact",
+    network: devnet.network,
+    maxAmountRequired: "2000",
+    resource,
+    description: "",
+    mimeType: "",
+    payTo: devnet.accounts.seller.address,
+    maxTimeoutSeconds: 60,
+    asset,
+  };
+  return { x402Version: 1, error: "pay", accepts: [offered] };
+}

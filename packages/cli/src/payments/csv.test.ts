@@ -1,0 +1,16 @@
+import { expect, it } from "vitest";
+import { formatCsvRow } from "./csv.ts";
+
+it("quotes what would break a row, and leaves the rest as it is", () => {
+  const row = formatCsvRow(["plain", 'say "hi"', "a,b", "two\nlines", " edge", null, 7]);
+  expect(row).toBe('plain,"say ""hi""","a,b","two\nlines"," edge",,7\r\n');
+});
+
+it("writes no cell that a program for tables would run", () => {
+  for (const formula of ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1"]) {
+    const cell = formatCsvRow([formula]).replace(/^"|"?\r\n$/g, "");
+    expect(cell.startsWith("'")).toBe(true);
+  }
+  // A plain number is none.
+  expect(formatCsvRow([-1])).toBe("-1\r\n");
+});

@@ -1,0 +1,160 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createTestDatabase, type Devnet, startDevnet } from "@coinslot/devnet";
+import type { CoinslotFacilitator } from "@coinslot/facilitator";
+import { toLowerHex } from "@coinslot/protocol";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { exitCode } from "../exit-code.ts";
+import { inFolder, runCoinslot } from "../testing/run-coinslot.ts";
+import { startTestSeller, type TestSeller } from "../testing/test-seller.ts";
+import { recordColumns } from "./payment-record.ts";
+
+let devnet: Devnet;
+beforeAll(async () => {
+  devnet = await startDevnet({ accountCount: 5 });
+  await devnet.mint({ to: devnet.accounts.buyer.address, amount: 20_000_000n });
+});
+afterAll(() => devnet?.stop());
+
+const payer = `0x${"bb".repeat(20)}` as const;
+/** More than a page of an export. */
+const reservations = 1_203;
+
+async function reserveMany({ reserve }: CoinslotFacilitator): Promise<void> {
+  const numbers = Array.from({ length: reservations }, (_, index) => index);
+  await Promise.all(
+    numbers.map((number) =>
+      reserve({
+        id: {
+          network: devnet.network,
+          asset: toLowerHex(devnet.token),
+          payer,
+          nonce: `0x${number.toString(16).padStart(64, "0")}`,
+        },
+        fingerprint: "a request",
+        value: 2n,
+        validBefore: 2n ** 256n - 1n,
+        payTo: payer,
+      }),
+    ),
+  );
+}
+
+describe.each(["sqlite", "postgres"] as const)("coinslot payments, on %s", (engine) => {
+  let seller: TestSeller;
+  let ledger: { url: string; drop(): Promise<void> };
+
+  /** Runs the command beside the seller, which holds the ledger. */
+  function payments(...args: string[]) {
+    return runCoinslot(["payments", ...args], { env: { COINSLOT_LEDGER: ledger.url } });
+  }
+
+  beforeAll(async () => {
+    if (engine === "postgres") ledger = await createTestDatabase();
+    else {
+      const folder = await mkdtemp(join(tmpdir(), "coinslot-cli-"));
+      ledger = { url: `sqlite:${folder}/ledger.db`, drop: () => rm(folder, { recursive: true }) };
+    }
+    seller = await startTestSeller({ devnet, ledger: ledger.url });
+    const env = {
+      COINSLOT_NETWORK: devnet.network,
+      COINSLOT_RPC_URL: devnet.rpcUrl,
+      WALLET_PRIVATE_KEY: devnet.accounts.buyer.privateKey,
+    };
+    expect(await runCoinslot(["pay", `${seller.url}/weather`, "--yes"], { env })).toMatchObject({
+      code: exitCode.done,
+    });
+    await reserveMany(seller.facilitator);
+  });
+
+  afterAll(async () => {
+    await seller?.stop();
+    await ledger?.drop();
+  });
+
+  it("lists a page, the newest first, and says how to see the next one", async () => {
+    const first = await payments("list", "--limit", "3", "--json");
+    const { payments: page, nextCursor } = JSON.parse(first.out);
+    expect(page).toHaveLength(3);
+    expect(page[0]).toMatchObject({ state: "reserved", payer, value: "2", amount: "0.000002" });
+    const second = await payments("list", "--limit", "3", "--cursor", nextCursor);
+    expect(second.out.trim().split("\n")).toHaveLength(4);
+    expect(second.err).toMatch(/There are more: add --cursor \w+/);
+  });
+
+  it("filters by state, payer, network and time", async () => {
+    const buyer = devnet.accounts.buyer.address;
+    const list = async (...args: string[]) =>
+      JSON.parse((await payments("list", "--json", "--limit", "1000", ...args)).out).payments;
+    expect(await list("--state", "confirmed")).toMatchObject([
+      {
+        payer: buyer.toLowerCase(),
+        amount: "0.001",
+        transaction: expect.stringMatching(/^0x[0-9a-f]{64}$/),
+      },
+    ]);
+    expect(await list("--payer", buyer, "--from", "1h")).toHaveLength(1);
+    expect(await list("--payer", buyer, "--to", "2026-01-01")).toEqual([]);
+    expect(await list("--network", "eip155:988")).toEqual([]);
+    expect((await payments("list", "--state", "failed")).err).toBe("There are no such payments.\n");
+  });
+
+  it("shows one payment", async () => {
+    const { payments: found } = JSON.parse(
+      (await payments("list", "--state", "confirmed", "--json")).out,
+    );
+    const shown = await payments("show", found[0].id);
+    expect(shown.out).toMatch(/transaction +0x[0-9a-f]{64}/);
+    expect(JSON.parse((await payments("show", found[0].id, "--json")).out)).toEqual(found[0]);
+    expect(await payments("show", "nothing")).toMatchObject({
+      code: exitCode.failed,
+      err: "error: The ledger has no payment nothing\n",
+    });
+  });
+
+  it("exports everything, whatever the number of pages", async () => {
+    const { code, out } = await payments("export");
+    expect(code).toBe(exitCode.done);
+    const [heading, ...rows] = out.trimEnd().split("\r\n");
+    expect(heading).toBe(recordColumns.join(","));
+    expect(rows).toHaveLength(reservations + 1);
+    expect(new Set(rows).size).toBe(rows.length);
+    expect(rows.at(-1)).toContain("confirmed");
+    const some = await payments("export", "--state", "confirmed");
+    expect(some.out.trimEnd().split("\r\n")).toHaveLength(2);
+  });
+});
+
+describe("coinslot payments", () => {
+  it("makes no ledger where there is none", async () => {
+    await inFolder(async (folder) => {
+      const { code, err } = await runCoinslot(["payments", "list"], { folder });
+      expect(code).toBe(exitCode.usage);
+      expect(err).toContain("There is no ledger yet");
+    });
+  });
+
+  it("takes no password as an option, and repeats none", async () => {
+    const url = "postgres://me:secret@127.0.0.1:1/ledger";
+    const option = await runCoinslot(["payments", "list", "--ledger", url]);
+    expect(option.code).toBe(exitCode.usage);
+    expect(option.err).toContain("COINSLOT_LEDGER_FILE");
+    const away = await runCoinslot(["payments", "list"], { env: { COINSLOT_LEDGER: url } });
+    expect(away.code).toBe(exitCode.failed);
+    expect(option.err + away.err).not.toContain("secret");
+  });
+
+  it("says what is wrong with a filter", async () => {
+    for (const args of [
+      ["--state", "paid"],
+      ["--from", "soon"],
+      ["--limit", "0"],
+      ["--payer", "me"],
+    ]) {
+      const { code, err } = await runCoinslot(["payments", "list", ...args]);
+      expect(err).toContain(args[0]);
+      expect(code).toBe(exitCode.usage);
+    }
+  });
+});

@@ -1,0 +1,74 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { runCli } from "../run-cli.ts";
+
+/** What a run of the command printed, and how it ended. */
+export interface Ran {
+  code: number;
+  out: string;
+  err: string;
+  /** What it asked. */
+  questions: string[];
+}
+
+export interface RunOptions {
+  env?: Readonly<Record<string, string>>;
+  /** What the person answers; without it there is nobody to ask. */
+  answer?: boolean;
+  /** Where it runs. */
+  folder?: string;
+  /** Its standard input. */
+  input?: string;
+  /** Interrupts it when this resolves. */
+  interruptOn?: Promise<unknown>;
+}
+
+/** Runs the command in this process. */
+export async function runCoinslot(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
+  const { env = {}, answer, folder = tmpdir(), input = "", interruptOn } = options;
+  const interrupted = new AbortController();
+  const ran = { out: "", err: "", questions: [] as string[] };
+  const decoder = new TextDecoder();
+  void interruptOn?.then(() => interrupted.abort());
+  const code = await runCli(
+    args,
+    {
+      out: (text) => {
+        ran.out += `${text}\n`;
+      },
+      err: (text) => {
+        ran.err += `${text}\n`;
+      },
+      confirm:
+        answer === undefined
+          ? undefined
+          : async (question) => {
+              ran.questions.push(question);
+              return answer;
+            },
+      isColourful: false,
+      env,
+      signal: interrupted.signal,
+    },
+    {
+      folder,
+      write: async (chunk) => {
+        ran.out += typeof chunk === "string" ? chunk : decoder.decode(chunk, { stream: true });
+      },
+      readInput: async () => new TextEncoder().encode(input),
+      showWaiting: () => () => undefined,
+    },
+  );
+  return { code, ...ran };
+}
+
+/** Runs `work` in an empty folder that is removed afterwards. */
+export async function inFolder<Result>(work: (folder: string) => Promise<Result>): Promise<Result> {
+  const folder = await mkdtemp(join(tmpdir(), "coinslot-cli-"));
+  try {
+    return await work(folder);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
