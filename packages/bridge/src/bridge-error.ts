@@ -49,12 +49,16 @@ export type BridgeErrorCode =
   | "send_reverted"
   /** The transaction `hash` was signed and may have been sent; nobody said what became of it. */
   | "outcome_unclear"
+  /** Another transaction of the account has taken the nonce of the transfer: it has moved no token, and never will. */
+  | "replaced"
   /** The transaction to track sends nothing through the contracts of its chain. */
   | "not_a_transfer"
   /** The target chain cannot be watched: it is no EVM chain, or no RPC URL was given for it. */
   | "target_not_watchable"
   /** Not seen to arrive in time. `progress` says where the money is. */
   | "delivery_timeout"
+  /** The file of a top-up cannot be read or written. What it should have told is not sent. */
+  | "file_unavailable"
   /** No RPC endpoint answered. */
   | "rpc_unavailable";
 

@@ -2,7 +2,7 @@ import type { Address, Hex } from "viem";
 import type { BridgeChain } from "./bridge-chain.ts";
 import { BridgeError } from "./bridge-error.ts";
 import type { ChainList } from "./chain-list.ts";
-import { parseEvmAddress } from "./evm-address.ts";
+import { requireEvmAddress } from "./evm-address.ts";
 import { parseRecipient } from "./parse-recipient.ts";
 
 /** What is to be sent, and where. */
@@ -47,8 +47,7 @@ export function checkRequest(request: BridgeRequest, chains: ChainList): Checked
   if (typeof amount !== "bigint" || amount <= 0n) {
     throw new BridgeError("amount_too_small", "The amount must be a bigint above zero");
   }
-  const token = parseEvmAddress(request.token);
-  if (token instanceof Error) throw new BridgeError("invalid_token", `token ${token.message}`);
+  const token = requireEvmAddress(request.token, "token", "invalid_token");
   const oft = checkContractAddress(oftContractAddress);
   return { target, to: parseRecipient(request.recipient, target), token, amount, oft };
 }
@@ -59,7 +58,6 @@ export function checkRequest(request: BridgeRequest, chains: ChainList): Checked
  * @throws BridgeError `invalid_contract`
  */
 export function checkContractAddress(text: string | undefined): Address | undefined {
-  const address = text === undefined ? undefined : parseEvmAddress(text);
-  if (!(address instanceof Error)) return address;
-  throw new BridgeError("invalid_contract", `oftContractAddress ${address.message}`);
+  if (text === undefined) return undefined;
+  return requireEvmAddress(text, "oftContractAddress", "invalid_contract");
 }

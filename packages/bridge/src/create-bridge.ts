@@ -1,10 +1,15 @@
 import type { BridgeChain } from "./bridge-chain.ts";
 import { type BridgeOptions, readOptions } from "./bridge-options.ts";
 import type { BridgeRequest } from "./bridge-request.ts";
+import { requireEvmAddress } from "./evm-address.ts";
 import { type BridgeCallOptions, type BridgeResult, makeTransfer } from "./make-transfer.ts";
 import { type BridgeQuote, quoteTransfer } from "./quote-transfer.ts";
+import { findSourceChain } from "./source-chain.ts";
 import { listSupportedTokens, type SupportedToken } from "./supported-tokens.ts";
-import { type TrackOptions, trackTransfer } from "./track-transfer.ts";
+import { readTargetBalance, type TargetBalanceRequest } from "./target-balance.ts";
+import { readTokenFacts, type TokenFacts } from "./token-facts.ts";
+import type { TrackOptions } from "./track-options.ts";
+import { trackTransfer } from "./track-transfer.ts";
 import type { Delivered } from "./transfer-progress.ts";
 import { createTurns } from "./turns.ts";
 
@@ -23,6 +28,10 @@ export interface Bridge {
   supportedChains(): readonly BridgeChain[];
   /** What can be sent from the source chain. */
   supportedTokens(): Promise<SupportedToken[]>;
+  /** What a token of the source chain says of itself, whether it can be sent or not. */
+  readToken(address: string): Promise<TokenFacts>;
+  /** What an account holds on a target chain; `undefined` where it cannot be asked. */
+  readTargetBalance(request: TargetBalanceRequest): Promise<bigint | undefined>;
   /** Ends the connections to chains. What is under way fails. */
   close(): void;
 }
@@ -43,6 +52,11 @@ export function createBridge(options: BridgeOptions): Bridge {
     track: (trackOptions) => trackTransfer(context, trackOptions),
     supportedChains: () => context.chains.all,
     supportedTokens: () => listSupportedTokens(context),
+    async readToken(address) {
+      const token = requireEvmAddress(address, "token", "invalid_token");
+      return readTokenFacts((await findSourceChain(context)).client, token);
+    },
+    readTargetBalance: (request) => readTargetBalance(context, request),
     close: context.connections.close,
   };
 }

@@ -1,4 +1,5 @@
 import { type Address, getAddress, isAddress } from "viem";
+import { BridgeError, type BridgeErrorCode } from "./bridge-error.ts";
 
 /**
  * Reads an address in lower case, in upper case, or with a correct checksum (EIP-55): one in mixed case whose checksum
@@ -10,4 +11,16 @@ export function parseEvmAddress(text: string): Address | Error {
   const hasCase = digits !== digits.toLowerCase() && digits !== digits.toUpperCase();
   if (hasCase && !isAddress(text, { strict: true })) return new Error("does not fit its checksum");
   return getAddress(`0x${digits.toLowerCase()}`);
+}
+
+/**
+ * Reads an address, or refuses it.
+ *
+ * @param name what it is called by whoever gave it
+ * @throws BridgeError with this code
+ */
+export function requireEvmAddress(text: string, name: string, code: BridgeErrorCode): Address {
+  const address = parseEvmAddress(text);
+  if (address instanceof Error) throw new BridgeError(code, `${name} ${address.message}`);
+  return address;
 }

@@ -13,6 +13,8 @@ export type { BridgeCallOptions, BridgeResult } from "./make-transfer.ts";
 export type { AmountQuote } from "./quote-amounts.ts";
 export type { BridgeQuote } from "./quote-transfer.ts";
 export type { SupportedToken } from "./supported-tokens.ts";
+export type { TargetBalanceRequest } from "./target-balance.ts";
+export type { TokenFacts } from "./token-facts.ts";
 export {
   createTopUp,
   type FundsNeed,
@@ -20,7 +22,7 @@ export {
   type TopUpOptions,
   type TopUpProposal,
 } from "./top-up.ts";
-export type { TrackOptions } from "./track-transfer.ts";
+export type { TrackOptions } from "./track-options.ts";
 export type {
   Delivered,
   InFlight,

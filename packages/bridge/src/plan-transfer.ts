@@ -1,6 +1,6 @@
 import { type Address, erc20Abi, isAddressEqual, type PublicClient } from "viem";
 import { askChain } from "./ask-chain.ts";
-import type { EvmBridgeChain } from "./bridge-chain.ts";
+import { type ContractKind, contractKinds, type EvmBridgeChain } from "./bridge-chain.ts";
 import type { CheckedRequest } from "./bridge-request.ts";
 import { readDataFee } from "./data-fee.ts";
 import { boundGas, estimateGas, rehearseGas, type Step } from "./estimate-gas.ts";
@@ -15,6 +15,8 @@ import { encodeSend, toSendParam } from "./send-param.ts";
 export interface TransferPlan extends AmountQuote {
   /** The contract it is sent through. */
   contract: Address;
+  /** The network of contracts that it is of; `undefined`: it is not in the table. */
+  kind: ContractKind | undefined;
   /** Approvals that are still needed, in order. */
   approvals: readonly Step[];
   send: Step;
@@ -92,6 +94,7 @@ export async function planTransfer(options: {
   return {
     ...amounts,
     contract,
+    kind: contractKinds.find((kind) => isContract(source, kind, contract)),
     approvals,
     send,
     sendGas,
@@ -103,6 +106,11 @@ export async function planTransfer(options: {
     nativeBalance,
     amountInNative: isNativeCoin(source, token) ? amountSent * nativeUnitsPerTokenUnit : 0n,
   };
+}
+
+function isContract({ contracts }: EvmBridgeChain, kind: ContractKind, contract: Address) {
+  const ofTable = contracts[kind];
+  return ofTable !== undefined && isAddressEqual(ofTable, contract);
 }
 
 function isNativeCoin({ nativeToken, token: usdt0 }: EvmBridgeChain, token: Address): boolean {

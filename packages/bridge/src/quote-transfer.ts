@@ -1,4 +1,5 @@
 import type { Address } from "viem";
+import type { ContractKind } from "./bridge-chain.ts";
 import type { BridgeContext } from "./bridge-options.ts";
 import { type BridgeRequest, checkRequest } from "./bridge-request.ts";
 import { planTransfer } from "./plan-transfer.ts";
@@ -15,6 +16,8 @@ export interface BridgeQuote extends AmountQuote {
   feeBasis: "estimate" | "bound";
   /** The contract it would be sent through. */
   contract: Address;
+  /** The network of contracts that it is of; `undefined`: it was given, and is not in the table. */
+  kind: ContractKind | undefined;
 }
 
 /** Says what a transfer would cost. Signs nothing, and needs neither an allowance nor the tokens. */
@@ -30,6 +33,6 @@ export async function quoteTransfer(
     owner: context.owner,
     request: checked,
   });
-  const { fee, bridgeFee, feeBasis, amountSent, amountReceived, limits, contract } = plan;
-  return { fee, bridgeFee, feeBasis, amountSent, amountReceived, limits, contract };
+  const { fee, bridgeFee, feeBasis, amountSent, amountReceived, limits, contract, kind } = plan;
+  return { fee, bridgeFee, feeBasis, amountSent, amountReceived, limits, contract, kind };
 }

@@ -1,6 +1,17 @@
-import { describe, expect, it } from "vitest";
-import { createTopUp, type FundsNeed, type TopUpOptions, type TopUpProposal } from "./index.ts";
-import { contractOf, funds, usdt, usdt0, useBridgeWorld } from "./testing/bridge-world.ts";
+import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { systemClock } from "@coinslot/chain";
+import { erc20Abi } from "viem";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import {
+  type Bridge,
+  createTopUp,
+  type FundsNeed,
+  type TopUpOptions,
+  type TopUpProposal,
+} from "./index.ts";
+import { contractOf, funds, usdt, usdt0, useBridgeWorld, xaut } from "./testing/bridge-world.ts";
 import { expectBridgeError } from "./testing/expect-bridge-error.ts";
 
 const world = useBridgeWorld();
@@ -29,6 +40,9 @@ function create(change: Partial<TopUpOptions> = {}) {
   const ask = (...needs: FundsNeed[]) => topUp({ payer: buyer, needs, signal: undefined });
   return { ask, proposals };
 }
+
+/** Nobody carries the messages, and it is not waited for long. */
+const silent: Partial<TopUpOptions> = { timeoutMs: 50, onProgress: () => undefined };
 
 describe("a top-up", () => {
   it("brings what is missing, and waits until it is there", async () => {
@@ -89,5 +103,227 @@ describe("a top-up", () => {
     await expectBridgeError(ask(needOf({ amount: funds * 2n })), "insufficient_balance");
     const late = create({ timeoutMs: 50, onProgress: () => undefined });
     await expectBridgeError(late.ask(needOf()), "delivery_timeout");
+  });
+
+  it("never brings gold for dollars", async () => {
+    const { ethereum, plasma, layerZero, buyer, countSent } = world();
+    const oft = contractOf("plasma", "xautOft");
+    await layerZero.connect([
+      { devnet: ethereum, oft: contractOf("ethereum", "xautOft"), token: xaut, locks: true },
+      { devnet: plasma, oft, token: await plasma.deployToken({ decimals: 6 }), locks: true },
+    ]);
+    await ethereum.mint({ token: xaut, to: buyer, amount: 10_000_000n });
+    const { ask, proposals } = create({ token: xaut });
+    await expectBridgeError(ask(needOf()), "invalid_configuration");
+    expect(proposals).toEqual([]);
+    expect(await countSent()).toBe(0);
+  });
+
+  it("does not go where nobody could see it arrive", async () => {
+    const bridge = world().createBridge({ targetRpcUrls: {} });
+    const { ask, proposals } = create({ bridge });
+    expect(await ask(needOf())).toBe(false);
+    expect(proposals).toEqual([]);
+  });
+
+  it.each([
+    { confirmations: 0 },
+    { confirmations: 1.5 },
+    { timeoutMs: Number.NaN },
+    { pollIntervalMs: 0 },
+    { leastAmount: -1n },
+  ])("refuses %o when it is made", (change) => {
+    expect(() => create(change)).toThrow(
+      expect.objectContaining({ code: "invalid_configuration" }),
+    );
+  });
+
+  it("sends nothing once it is aborted between the approval and the send", async () => {
+    const { buyer, createBridge, countSent, ethereum, balanceOf } = world();
+    const abort = new AbortController();
+    const reason = new Error("not any more");
+    const topUp = createTopUp({
+      bridge: createBridge(),
+      token: usdt,
+      ask: () => true,
+      onProgress: ({ state }) => (state === "approved" ? abort.abort(reason) : undefined),
+    });
+    const call = topUp({ payer: buyer, needs: [needOf()], signal: abort.signal });
+    await expect(call).rejects.toBe(reason);
+    expect(await countSent()).toBe(1);
+    expect(await balanceOf(ethereum, usdt, buyer)).toBe(funds);
+  });
+});
+
+describe("of top-ups at the same time", () => {
+  it("one bridges for all to the same chain", async () => {
+    const { plasma, buyer, balanceOf } = world();
+    const { ask, proposals } = create();
+    expect(await Promise.all([ask(needOf()), ask(needOf()), ask(needOf())])).toEqual([
+      true,
+      true,
+      true,
+    ]);
+    expect(proposals).toHaveLength(1);
+    expect(await balanceOf(plasma, usdt0, buyer)).toBe(1_001_002n);
+  });
+
+  it("the next brings only what the first has left missing", async () => {
+    const { ask, proposals } = create();
+    await Promise.all([ask(needOf()), ask(needOf({ amount: 3_000_000n }))]);
+    expect(proposals.map(({ need }) => need.balance)).toEqual([0n, 1_001_002n]);
+  });
+
+  it("one that is aborted while it waits leaves the others alone", async () => {
+    const { buyer, createBridge, layerZero } = world();
+    const abort = new AbortController();
+    const reason = new Error("not any more");
+    const topUp = createTopUp({
+      bridge: createBridge(),
+      token: usdt,
+      ask: () => true,
+      pollIntervalMs: 10,
+      async onProgress({ state }) {
+        if (state === "sending") abort.abort(reason);
+        if (state === "sent") await layerZero.deliver();
+      },
+    });
+    const needs = [needOf()];
+    const first = topUp({ payer: buyer, needs, signal: undefined });
+    const second = topUp({ payer: buyer, needs, signal: abort.signal });
+    await expect(second).rejects.toBe(reason);
+    expect(await first).toBe(true);
+  });
+});
+
+describe("a top-up with a transfer under way", () => {
+  it("waits for it instead of sending another, and asks nobody", async () => {
+    const { layerZero, countSent } = world();
+    const { ask, proposals } = create(silent);
+    await expectBridgeError(ask(needOf()), "delivery_timeout");
+    await expectBridgeError(ask(needOf()), "delivery_timeout");
+    await layerZero.deliver();
+    expect(await ask(needOf())).toBe(true);
+    expect(proposals).toHaveLength(1);
+    expect(await countSent()).toBe(2);
+  });
+
+  it("prefers it to another chain that the seller takes", async () => {
+    const { layerZero } = world();
+    const { ask, proposals } = create(silent);
+    await expectBridgeError(ask(needOf()), "delivery_timeout");
+    await layerZero.deliver();
+    const stable = needOf({
+      network: "eip155:988",
+      asset: "0x779Ded0c9e1022225f8E0630b35a9b54bE713736",
+    });
+    expect(await ask(stable, needOf())).toBe(true);
+    expect(proposals).toHaveLength(1);
+  });
+
+  it("sends another when that one has arrived and been spent", async () => {
+    const { layerZero, plasma } = world();
+    const { ask, proposals } = create(silent);
+    await expectBridgeError(ask(needOf()), "delivery_timeout");
+    await layerZero.deliver();
+    await plasma.client.writeContract({
+      account: plasma.accounts.buyer,
+      address: usdt0,
+      abi: erc20Abi,
+      functionName: "transfer",
+      args: [plasma.accounts.seller.address, 1_001_002n],
+    });
+    await expectBridgeError(ask(needOf()), "delivery_timeout");
+    expect(proposals).toHaveLength(2);
+  });
+});
+
+describe("after a crash", () => {
+  let folder: string;
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), "coinslot-top-up-"));
+  });
+  afterEach(() => rm(folder, { recursive: true, force: true }));
+  const file = () => join(folder, "under-way.json");
+
+  /** A bridge whose process ends at a moment of the transfer. */
+  function crashAt(state: string): Bridge {
+    const bridge = world().createBridge();
+    return {
+      ...bridge,
+      bridge: (request, options) =>
+        bridge.bridge(request, {
+          async onProgress(progress) {
+            await options?.onProgress?.(progress);
+            if (progress.state === state) throw new Error("the process is gone");
+          },
+        }),
+    };
+  }
+
+  it("that came after sending, the transfer is waited for", async () => {
+    const { layerZero, countSent, plasma, buyer, balanceOf } = world();
+    const crashed = create({ file: file(), bridge: crashAt("sent") });
+    await expect(crashed.ask(needOf())).rejects.toThrow("the process is gone");
+    await layerZero.deliver();
+    const again = create({ file: file() });
+    expect(await again.ask(needOf())).toBe(true);
+    expect(again.proposals).toEqual([]);
+    expect(await countSent()).toBe(2);
+    expect(await balanceOf(plasma, usdt0, buyer)).toBe(1_001_002n);
+    expect(JSON.parse(await readFile(file(), "utf8")).transfers).toEqual([]);
+  });
+
+  it("that came before any node had it, the same transfer is sent", async () => {
+    const { layerZero, countSent } = world();
+    const crashed = create({ file: file(), bridge: crashAt("sending") });
+    await expect(crashed.ask(needOf())).rejects.toThrow("the process is gone");
+    expect(await countSent()).toBe(1);
+    const again = create({ ...silent, file: file() });
+    await expectBridgeError(again.ask(needOf()), "delivery_timeout");
+    await layerZero.deliver();
+    expect(await again.ask(needOf())).toBe(true);
+    expect(again.proposals).toEqual([]);
+    expect(await countSent()).toBe(2);
+  });
+
+  it("a transfer whose nonce was used for something else is given up, a while later", async () => {
+    const { countSent, approve } = world();
+    const crashed = create({ file: file(), bridge: crashAt("sending") });
+    await expect(crashed.ask(needOf())).rejects.toThrow("the process is gone");
+    await approve(0n);
+
+    let now = 0;
+    const clock = { ...systemClock, now: () => now };
+    const bridge = world().createBridge({ clock });
+    const again = create({ file: file(), bridge, clock, timeoutMs: 100_000 });
+    const isThere = again.ask(needOf());
+    const ticking = setInterval(() => {
+      now += 5_000;
+    }, 10);
+    expect(await isThere).toBe(true);
+    clearInterval(ticking);
+    expect(again.proposals).toHaveLength(1);
+    expect(await countSent()).toBe(4);
+  });
+
+  it("a file that is not one stops it before anything is sent", async () => {
+    await writeFile(file(), "{}");
+    const { ask, proposals } = create({ file: file() });
+    await expectBridgeError(ask(needOf()), "file_unavailable");
+    expect(proposals).toEqual([]);
+    expect(await readFile(file(), "utf8")).toBe("{}");
+  });
+
+  it("nothing is sent that cannot be remembered", async () => {
+    const { ask } = create({ file: join(folder, "not", "there.json") });
+    await expectBridgeError(ask(needOf()), "file_unavailable");
+    expect(await world().countSent()).toBe(1);
+  });
+
+  it("keeps the file to its owner: it holds a transaction that anybody may send", async () => {
+    const crashed = create({ file: file(), bridge: crashAt("sent") });
+    await expect(crashed.ask(needOf())).rejects.toThrow("the process is gone");
+    expect((await stat(file())).mode & 0o777).toBe(0o600);
   });
 });

@@ -1,3 +1,4 @@
+import { type Clock, systemClock } from "@coinslot/chain";
 import { isAddressEqual } from "viem";
 import type { EvmBridgeChain } from "./bridge-chain.ts";
 import { BridgeError } from "./bridge-error.ts";
@@ -5,7 +6,10 @@ import type { BridgeRequest } from "./bridge-request.ts";
 import type { Bridge } from "./create-bridge.ts";
 import { parseEvmAddress } from "./evm-address.ts";
 import type { BridgeQuote } from "./quote-transfer.ts";
+import { checkWait } from "./track-options.ts";
+import { createTransferMemory, type RememberedTransfer } from "./transfer-memory.ts";
 import type { TransferProgress } from "./transfer-progress.ts";
+import { createTurns, type Turns } from "./turns.ts";
 
 /** What a payer would have to hold for a payment, as a fetch that pays tells it. Amounts in the smallest unit. */
 export interface FundsNeed {
@@ -28,6 +32,7 @@ export interface FundsRequest {
 export interface TopUpProposal {
   request: BridgeRequest;
   quote: BridgeQuote;
+  /** With the balance of this moment. */
   need: FundsNeed;
 }
 
@@ -38,6 +43,11 @@ export interface TopUpOptions {
   token: string;
   /** Is asked before anything is signed; only `true` lets it happen. */
   ask: (proposal: TopUpProposal) => boolean | Promise<boolean>;
+  /**
+   * A file, for this top-up alone, that remembers the transfer under way over restarts. Without one, it is remembered as
+   * long as the process lives.
+   */
+  file?: string | undefined;
   /** Bridges at least so much, however little is needed, in the token's smallest unit. Default: what is needed. */
   leastAmount?: bigint | undefined;
   /** How deep on the target chain before it is spent. Default 1. */
@@ -46,6 +56,7 @@ export interface TopUpOptions {
   timeoutMs?: number | undefined;
   pollIntervalMs?: number | undefined;
   onProgress?: ((progress: TransferProgress) => void | Promise<void>) | undefined;
+  clock?: Clock | undefined;
 }
 
 /**
@@ -53,29 +64,144 @@ export interface TopUpOptions {
  * funds, it quotes, asks, bridges and waits. It resolves to whether the tokens are there: `false` if none of the needs
  * can be served by the bridge, or `ask` declined.
  *
+ * A transfer is remembered before it is sent, until it has arrived or certainly never will. As long as one may be under
+ * way to a payer on a chain, no other is sent there: it is waited for, and sent again as it is if no node has it. So
+ * neither a crash nor a timeout makes it bridge twice, and those who ask at the same time share what arrives.
+ *
  * The function it returns throws BridgeError when a transfer fails, or does not arrive in time.
+ *
+ * @throws BridgeError `invalid_configuration`
  */
 export function createTopUp(options: TopUpOptions): (request: FundsRequest) => Promise<boolean> {
   const { bridge, token, ask, leastAmount = 0n, confirmations = 1, onProgress } = options;
-  const { timeoutMs = 600_000, pollIntervalMs } = options;
+  const { timeoutMs = 600_000, pollIntervalMs, clock = systemClock } = options;
+  checkOptions(options);
+  const memory = createTransferMemory(options.file);
+  const turnsByRoute = new Map<string, Turns>();
 
   return async function topUp({ payer, needs, signal }) {
-    for (const need of needs) {
-      const target = findTarget(bridge, need);
-      if (target === undefined) continue;
-      const amount = larger(coverLoss(need.amount - need.balance), leastAmount);
-      const request = { targetChain: target.key, recipient: payer, token, amount };
-      const quote = await quoteIfPossible(bridge, request);
-      if (quote === undefined) continue;
-      signal?.throwIfAborted();
-      if ((await ask({ request, quote, need })) !== true) return false;
-      signal?.throwIfAborted();
-      const { hash } = await bridge.bridge(request, { onProgress });
-      await bridge.track({ hash, confirmations, timeoutMs, pollIntervalMs, signal, onProgress });
-      return true;
+    const deadline = clock.now() + timeoutMs;
+    for (const { need, target } of await underWayFirst(payer, needs)) {
+      const serveInTurn = () => serve({ need, target, payer, signal, deadline });
+      const isThere = await turnsOf(target.key, payer).take(serveInTurn, signal);
+      if (isThere !== undefined) return isThere;
     }
     return false;
   };
+
+  /** `undefined`: the bridge does not go there, or nobody could see it arrive. */
+  async function serve(options: {
+    need: FundsNeed;
+    target: EvmBridgeChain;
+    payer: string;
+    signal: AbortSignal | undefined;
+    deadline: number;
+  }): Promise<boolean | undefined> {
+    const { target, payer, signal, deadline } = options;
+    const route = { targetChain: target.key, recipient: payer };
+    const underWay = await memory.find(route);
+    if (underWay !== undefined) {
+      await finish(underWay, deadline - clock.now(), signal).catch((error: unknown) => {
+        if (!isDead(error)) throw error;
+      });
+    }
+
+    // What the caller has seen may be older than what has arrived for somebody else meanwhile.
+    const { asset, amount: needed } = options.need;
+    const held = { targetChain: target.key, token: asset, owner: payer };
+    const balance = await bridge.readTargetBalance(held);
+    if (balance === undefined) return undefined;
+    if (balance >= needed) return true;
+    const need = { ...options.need, balance };
+
+    const request = { ...route, token, amount: larger(coverLoss(needed - balance), leastAmount) };
+    const quote = await quoteIfPossible(bridge, request);
+    if (quote === undefined) return undefined;
+    if (quote.kind === "xautOft") {
+      const text = "createTopUp: the token is gold, and no payment of dollars can be made with it";
+      throw new BridgeError("invalid_configuration", text);
+    }
+    signal?.throwIfAborted();
+    if ((await ask({ request, quote, need })) !== true) return false;
+    signal?.throwIfAborted();
+    await finish(await send(request, signal), timeoutMs, signal);
+    return true;
+  }
+
+  async function send(
+    request: BridgeRequest,
+    signal: AbortSignal | undefined,
+  ): Promise<RememberedTransfer> {
+    const { targetChain, recipient } = request;
+    let sent: RememberedTransfer | undefined;
+    async function tell(progress: TransferProgress) {
+      await onProgress?.(progress);
+      if (progress.state !== "sending") return;
+      // Nothing stands between this and the node.
+      const { hash, transaction } = progress;
+      sent = { targetChain, recipient, hash, transaction };
+      await memory.remember(sent);
+    }
+    try {
+      await bridge.bridge(request, { onProgress: tell, signal });
+    } catch (error) {
+      const isOver = error instanceof BridgeError && !error.moneyMayHaveMoved;
+      if (isOver && sent !== undefined) await memory.forget(sent);
+      throw error;
+    }
+    if (sent === undefined) throw new TypeError("The bridge has not told what it has sent");
+    return sent;
+  }
+
+  /** Sees a transfer arrive, and forgets it then; also if it has moved nothing and never will. */
+  async function finish(
+    transfer: RememberedTransfer,
+    waitMs: number,
+    signal: AbortSignal | undefined,
+  ): Promise<void> {
+    const { hash, transaction } = transfer;
+    const how = { confirmations, timeoutMs: Math.max(1, waitMs), pollIntervalMs };
+    try {
+      await bridge.track({ hash, transaction, ...how, signal, onProgress });
+    } catch (error) {
+      if (isDead(error)) await memory.forget(transfer);
+      throw error;
+    }
+    await memory.forget(transfer);
+  }
+
+  function turnsOf(targetChain: string, payer: string): Turns {
+    const route = `${targetChain} ${payer.toLowerCase()}`;
+    const turns = turnsByRoute.get(route) ?? createTurns();
+    turnsByRoute.set(route, turns);
+    return turns;
+  }
+
+  /** The needs on chains that the bridge knows. What may be on its way already is waited for before more is sent. */
+  async function underWayFirst(payer: string, needs: readonly FundsNeed[]) {
+    const found = await Promise.all(
+      needs.map(async (need) => {
+        const target = findTarget(bridge, need);
+        if (target === undefined) return undefined;
+        const underWay = await memory.find({ targetChain: target.key, recipient: payer });
+        return { need, target, rank: underWay === undefined ? 1 : 0 };
+      }),
+    );
+    return found.filter((each) => each !== undefined).sort((a, b) => a.rank - b.rank);
+  }
+}
+
+function checkOptions({ leastAmount, ...options }: TopUpOptions): void {
+  checkWait("createTopUp", options);
+  if (leastAmount === undefined || (typeof leastAmount === "bigint" && leastAmount >= 0n)) return;
+  const text = "createTopUp: leastAmount is no bigint of zero or more";
+  throw new BridgeError("invalid_configuration", text);
+}
+
+/** Whether a transfer has moved nothing, and never will. */
+function isDead(error: unknown): boolean {
+  if (!(error instanceof BridgeError)) return false;
+  return error.code === "send_reverted" || error.code === "replaced";
 }
 
 /** The chain of a need, if the token that arrives there is the one that is needed. */

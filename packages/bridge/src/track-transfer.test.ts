@@ -290,3 +290,26 @@ describe("a contract of its own", () => {
     await expectBridgeError(delivered, "delivery_timeout");
   });
 });
+
+describe("tracking is refused", () => {
+  const hash: Hash = `0x${"ab".repeat(32)}`;
+
+  it.each([
+    { confirmations: 0 },
+    { confirmations: -3 },
+    { confirmations: 2.5 },
+    { confirmations: Number.NaN },
+    { timeoutMs: 0 },
+    { timeoutMs: Number.NaN },
+    { pollIntervalMs: -1 },
+  ])("for %o", async (change) => {
+    await expectBridgeError(track(hash, change).delivered, "invalid_configuration");
+  });
+
+  it.each<Hex>(["0x", "0x02", "0xc0", "0x1234"])(
+    "with %s, which is not the transaction of the hash",
+    async (transaction) => {
+      await expectBridgeError(track(hash, { transaction }).delivered, "not_a_transfer");
+    },
+  );
+});

@@ -4,31 +4,15 @@ import { BridgeError } from "./bridge-error.ts";
 import type { BridgeContext } from "./bridge-options.ts";
 import { checkContractAddress } from "./bridge-request.ts";
 import { createTransferReader } from "./read-transfer.ts";
+import { createResender } from "./resend-transaction.ts";
 import { findSourceChain } from "./source-chain.ts";
+import { checkWait, type TrackOptions } from "./track-options.ts";
 import {
   type Delivered,
   describeWhereabouts,
   isNews,
   type TrackedProgress,
 } from "./transfer-progress.ts";
-
-/** Which transfer to wait for, and how long. */
-export interface TrackOptions {
-  /** Of the transaction on the source chain. */
-  hash: Hash;
-  /** The contract it was sent through, if the request named one. */
-  oftContractAddress?: string | undefined;
-  /** Is told each change, in either direction: a reorganisation may take back what was told before. */
-  onProgress?: ((progress: TrackedProgress) => void | Promise<void>) | undefined;
-  /** How deep on the target chain, 1 being its newest block. Default: as deep as the chain needs to be final. */
-  confirmations?: number | undefined;
-  /** Default 1 800 000. */
-  timeoutMs?: number | undefined;
-  /** Default 2000. */
-  pollIntervalMs?: number | undefined;
-  /** When aborted, tracking rejects with its reason. */
-  signal?: AbortSignal | undefined;
-}
 
 /**
  * Waits until a transfer has arrived. All that is known of it is read from the chains, again and again: so it may be
@@ -39,7 +23,8 @@ export async function trackTransfer(
   context: BridgeContext,
   options: TrackOptions,
 ): Promise<Delivered> {
-  const { hash, confirmations, signal, onProgress } = options;
+  checkWait("track", options);
+  const { hash, transaction, confirmations, signal, onProgress } = options;
   const { timeoutMs = 1_800_000, pollIntervalMs = 2_000 } = options;
   const { clock } = context;
   const deadline = clock.now() + timeoutMs;
@@ -48,13 +33,19 @@ export async function trackTransfer(
   }
   const contract = checkContractAddress(options.oftContractAddress);
   const source = await findSourceChain(context);
+  const resend = transaction && (await createResender(context, { source, hash, transaction }));
   const read = createTransferReader(context, { source, hash, contract, confirmations });
+  const look = async () => {
+    const progress = await read();
+    if (progress.state === "pending" && resend) await resend();
+    return progress;
+  };
   let known: TrackedProgress | undefined;
   let outage: BridgeError | undefined;
 
   while (true) {
     signal?.throwIfAborted();
-    const progress = await read().catch((error: unknown) => {
+    const progress = await look().catch((error: unknown) => {
       if (!(error instanceof BridgeError) || error.code !== "rpc_unavailable") throw error;
       return error;
     });

@@ -1,0 +1,70 @@
+import {
+  type Address,
+  type Hash,
+  type Hex,
+  keccak256,
+  parseTransaction,
+  recoverTransactionAddress,
+  type TransactionSerialized,
+} from "viem";
+import { askChain } from "./ask-chain.ts";
+import { BridgeError } from "./bridge-error.ts";
+import type { BridgeContext } from "./bridge-options.ts";
+import type { SourceChain } from "./source-chain.ts";
+
+/** So long another transaction must have had the nonce until it is believed: endpoints may be behind one another. */
+const replacedAfterMs = 60_000;
+
+/**
+ * Returns a function to call while a transaction is in no block. It sends the same bytes again, which can move tokens
+ * once only, and notices when that cannot happen any more.
+ *
+ * It throws BridgeError `replaced` when another transaction has had its nonce for a while; `rpc_unavailable`.
+ *
+ * @throws BridgeError `not_a_transfer` if these are not the bytes of this hash
+ */
+export async function createResender(
+  { clock }: Pick<BridgeContext, "clock">,
+  options: { source: SourceChain; hash: Hash; transaction: Hex },
+): Promise<() => Promise<void>> {
+  const { source, hash, transaction } = options;
+  const { sender: address, nonce } = await readSigned(hash, transaction);
+  let isSent = false;
+  let replacedSince: number | undefined;
+
+  return async function resend() {
+    if (!isSent) isSent = (await source.broadcast(transaction)).outcome !== "unsent";
+    const next = await askChain("the nonce", source.client.getTransactionCount({ address }));
+    if (next <= nonce) {
+      replacedSince = undefined;
+      return;
+    }
+    replacedSince ??= clock.now();
+    if (clock.now() - replacedSince < replacedAfterMs) return;
+    const text = `Another transaction of ${address} has taken the place of ${hash}: it has moved no token, and never will`;
+    throw new BridgeError("replaced", text, { hash });
+  };
+}
+
+async function readSigned(
+  hash: Hash,
+  transaction: Hex,
+): Promise<{ sender: Address; nonce: number }> {
+  try {
+    if (isSerialized(transaction) && keccak256(transaction) === hash.toLowerCase()) {
+      const { nonce = 0 } = parseTransaction(transaction);
+      const sender = await recoverTransactionAddress({ serializedTransaction: transaction });
+      return { sender, nonce };
+    }
+  } catch {
+    // What cannot be read is no transaction either.
+  }
+  throw new BridgeError("not_a_transfer", `The transaction that was given is not ${hash}`, {
+    hash,
+  });
+}
+
+/** A number that names the type of the transaction (EIP-2718), or the beginning of a list. */
+function isSerialized(transaction: Hex): transaction is TransactionSerialized {
+  return /^0x(?:0[1-4]|[c-f])/i.test(transaction);
+}
