@@ -1,0 +1,45 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Devnet } from "@coinslot/devnet";
+import { createIndexerClient, devnetChain } from "@coinslot/indexer";
+import { createLogger, type PaidIndexer, startPaidIndexer } from "@coinslot/paid-indexer-app";
+import { plasma, plasmaUsdt0 } from "@coinslot/protocol";
+
+/** What one request costs, in the smallest unit of the token. */
+export const priceOfData = 1_000n;
+
+/** The example seller in this process, on a devnet that goes by Plasma's id; its data is up to date when it resolves. */
+export async function startTestPaidIndexer(devnet: Devnet): Promise<PaidIndexer> {
+  const { seller, relayer } = devnet.accounts;
+  const paidIndexer = await startPaidIndexer(
+    {
+      host: "127.0.0.1",
+      port: 0,
+      trustProxy: 0,
+      logLevel: "silent",
+      terms: { network: plasma, asset: plasmaUsdt0, price: priceOfData, payTo: seller.address },
+      facilitator: {
+        networks: [{ network: plasma, rpcUrls: [devnet.rpcUrl], relayer }],
+        ledger: "sqlite::memory:",
+      },
+      upstream: {
+        embedded: {
+          chains: [devnetChain({ name: "plasma", rpcUrls: [devnet.rpcUrl] })],
+          database: "sqlite::memory:",
+        },
+      },
+    },
+    { logger: createLogger("silent") },
+  );
+  await untilIndexed(paidIndexer.url);
+  return paidIndexer;
+}
+
+/** Resolves when a seller's data are as new as its chain, which its free health tells. */
+export async function untilIndexed(url: string): Promise<void> {
+  const client = createIndexerClient({ url });
+  for (;;) {
+    const { status, checks } = await client.getHealth();
+    if (status === "healthy" && checks.indexers["plasma:usdt"]?.lag === 0) return;
+    await sleep(50);
+  }
+}
