@@ -104,6 +104,7 @@ function readTokens(env: Terminal["env"], tell: (problem: string) => void): [Net
   });
 }
 
-function isHttpUrl(url: string): boolean {
+/** Whether a text is a URL that RPC can be asked at. */
+export function isHttpUrl(url: string): boolean {
   return URL.canParse(url) && /^https?:$/.test(new URL(url).protocol);
 }

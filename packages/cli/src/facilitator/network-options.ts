@@ -18,9 +18,12 @@ import {
 } from "@coinslot/protocol";
 import { z } from "zod";
 import { publicRpcUrl } from "../init/create-environment.ts";
-import { findNetworks } from "../networks.ts";
+import { findNetworks, isHttpUrl } from "../networks.ts";
 
 type Tell = (problem: string) => void;
+
+/** Stands where an endpoint is wrong or missing and that is told already, so that it is not told twice. */
+const standIn = ["http://localhost"];
 
 const networkForm = z.custom<Network>(
   (value) => typeof value === "string" && isNetwork(value),
@@ -69,7 +72,8 @@ export function readNetworkOptions(options: {
   const relayer = readRelayer(env, tell);
   const fromEnvironment = findNetworks(env, tell).map(({ network, rpcUrls, tokens }) => ({
     network,
-    rpcUrls,
+    // What is no URL has been told, and is not told again.
+    rpcUrls: rpcUrls.every(isHttpUrl) ? rpcUrls : standIn,
     assets: tokens,
   }));
   const known: (FileNetwork | (typeof fromEnvironment)[number])[] = [...fromEnvironment];
@@ -125,8 +129,7 @@ function publicRpcUrls(network: Network, tell: Tell): string[] {
   if (url !== undefined) return [url];
   const chainId = network.slice("eip155:".length);
   tell(`COINSLOT_RPC_URL_${chainId}: is not set. Name endpoints of ${network}`);
-  // Said, so that it is not said again as a network without URLs.
-  return ["http://localhost"];
+  return standIn;
 }
 
 function readAssets(

@@ -5,7 +5,10 @@ import { devSeedPhrase } from "@coinslot/devnet";
 import { ConfigurationError, plasmaUsdt0, stableUsdt0 } from "@coinslot/protocol";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createCallerKey } from "./caller-keys.ts";
-import { type FacilitatorSources, readFacilitatorServiceConfiguration } from "./service-configuration.ts";
+import {
+  type FacilitatorSources,
+  readFacilitatorServiceConfiguration,
+} from "./service-configuration.ts";
 import { facilitatorSettings } from "./settings.ts";
 
 const seed = { FACILITATOR_SEED_PHRASE: devSeedPhrase };
@@ -233,7 +236,11 @@ networks:
       ["broken.yaml", "ledger: 'secret\nport: [", /cannot be read as YAML or JSON.*line/],
       ["list.yaml", "- 1", /must be a mapping/],
       ["typo.yaml", "ledgr: sqlite:./x.db", /ledgr/],
-      ["seed.yaml", `seedPhrase: "${devSeedPhrase}"`, /seedPhrase.*Secrets are for the environment/],
+      [
+        "seed.yaml",
+        `seedPhrase: "${devSeedPhrase}"`,
+        /seedPhrase.*Secrets are for the environment/,
+      ],
       ["port.yaml", "port: many", /^port: must be a whole number/],
       ["key.yaml", "keys: [{ name: shop, hash: secret }]", /^keys\[0\]\.hash: must be sha256:/],
       ["network.yaml", "networks: [{ network: plasma }]", /^networks\[0\]\.network: must be/],

@@ -52,10 +52,12 @@ const keySchema = z.strictObject({
 const addressWords = "must be an address, 0x and 40 hexadecimal digits with a right checksum";
 const payToSchema = z.array(z.string().pipe(z.custom<Address>(isAddress, addressWords)));
 
+const usualLedger = "sqlite:./coinslot.db";
+
 /** What stands in the file, and, but for keys and networks, in the environment. */
 const settingsSchema = z.strictObject({
   networks: z.array(fileNetworkSchema).default([]),
-  ledger: z.string("must be text").default("sqlite:./coinslot.db"),
+  ledger: z.string("must be text").default(usualLedger),
   keys: z.array(keySchema).min(1, "is empty: leave it out to let everybody ask").optional(),
   payTo: payToSchema.min(1, "is empty: leave it out to let payments go anywhere").optional(),
   requestsPerMinute: wholeNumber(10_000_000, 1).default(600),
@@ -90,7 +92,8 @@ export function readFacilitatorServiceConfiguration({
   const tell = (problem: string) => void problems.push(problem);
   const fromFile = readFile(file ?? (env.FACILITATOR_CONFIG?.trim() || undefined), tell);
   const fromEnvironment = readVariables(env, tell);
-  const read = settingsSchema.safeParse({ ...fromFile, ...fromEnvironment.values });
+  const given: Record<string, unknown> = { ...fromFile, ...fromEnvironment.values };
+  const read = settingsSchema.safeParse(given);
   const { names } = fromEnvironment;
   for (const { path, message } of read.error?.issues ?? []) {
     const [setting = "", ...rest] = path;
@@ -100,8 +103,10 @@ export function readFacilitatorServiceConfiguration({
   }
   const keys = readKeys(env, tell) ?? read.data?.keys;
   const eventSecrets = readEventSecrets(env, tell);
-  const ledger = read.data?.ledger ?? "sqlite::memory:";
-  const networks = readNetworkOptions({ env, described: read.data?.networks ?? [], ledger, tell });
+  // Looked at also where other settings are wrong, so that all is told at once.
+  const ledger = settingsSchema.shape.ledger.safeParse(given.ledger).data ?? usualLedger;
+  const described = settingsSchema.shape.networks.safeParse(given.networks).data ?? [];
+  const networks = readNetworkOptions({ env, described, ledger, tell });
   if (problems.length > 0 || !read.success) {
     throw new ConfigurationError("The facilitator", [...new Set(problems)]);
   }
