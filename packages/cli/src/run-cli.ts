@@ -2,6 +2,7 @@ import { BridgeError } from "@coinslot/bridge";
 import { Command, CommanderError } from "commander";
 import { bridgeCommand } from "./bridge/bridge-command.ts";
 import { devnetCommand } from "./devnet/devnet-command.ts";
+import { doctorCommand } from "./doctor/doctor-command.ts";
 import { exitCode, UnclearError, UsageError } from "./exit-code.ts";
 import { facilitatorCommand } from "./facilitator/facilitator-command.ts";
 import { initCommand } from "./init/init-command.ts";
@@ -47,6 +48,7 @@ function createProgram(terminal: Terminal, surroundings: Surroundings): Command 
   const program = new Command("coinslot")
     .description("sell and buy requests for stablecoins")
     .addCommand(initCommand(terminal, surroundings))
+    .addCommand(doctorCommand(terminal, surroundings))
     .addCommand(walletCommand(terminal, surroundings))
     .addCommand(payCommand(terminal, surroundings))
     .addCommand(paymentsCommand(terminal, surroundings))

@@ -12,7 +12,7 @@ import type { Findings } from "./findings.ts";
  * @throws FacilitatorError when the chain cannot be asked.
  */
 export async function checkTokens(
-  configuration: NetworkConfiguration,
+  configuration: Pick<NetworkConfiguration, "network" | "assets" | "domains">,
   rpc: RpcRequester,
 ): Promise<Findings> {
   const { assets, domains } = configuration;
@@ -33,7 +33,7 @@ interface Token {
   domain: Asset | undefined;
 }
 
-function tokensOf({ assets, domains }: NetworkConfiguration): Token[] {
+function tokensOf({ assets, domains }: Pick<NetworkConfiguration, "assets" | "domains">): Token[] {
   const addresses = assets ?? domains.map(({ address }) => address);
   return addresses.map((address) => {
     const domain = domains.find((asset) => isSameAddress(asset.address, address));
@@ -43,7 +43,7 @@ function tokensOf({ assets, domains }: NetworkConfiguration): Token[] {
 
 /** What is wrong with a token, each as the rest of a sentence. */
 function findFaults(
-  { network }: NetworkConfiguration,
+  { network }: Pick<NetworkConfiguration, "network">,
   { address, domain }: Token,
   facts: TokenFacts,
 ): string[] {

@@ -1,0 +1,87 @@
+import { accessSync, constants, existsSync } from "node:fs";
+import { dirname } from "node:path";
+import { openLedgerReader } from "@coinslot/facilitator";
+import { type DatabaseError, isDatabaseError, lockDatabaseFile } from "@coinslot/storage";
+import { UsageError } from "../exit-code.ts";
+import { isLedgerAbsent, ledgerFile, readLedgerUrl } from "../ledger-url.ts";
+import type { Surroundings } from "../surroundings.ts";
+import type { Terminal } from "../terminal.ts";
+import type { Check } from "./check.ts";
+
+const topic = "ledger";
+
+/** Whether the ledger can be used, what is in it, and who holds it. */
+export async function checkLedger(
+  env: Terminal["env"],
+  { folder }: Pick<Surroundings, "folder">,
+): Promise<Check[]> {
+  let url: string;
+  try {
+    url = readLedgerUrl(env, undefined);
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    return [{ topic, status: "broken", found: error.message }];
+  }
+  if (url === "sqlite::memory:") {
+    const found = "It is kept in memory, and forgotten when the seller ends: fine for trying only.";
+    return [{ topic, status: "warning", found }];
+  }
+  if (isLedgerAbsent(url, folder)) return [checkPlace(url, folder)];
+  try {
+    const reader = await openLedgerReader({ url });
+    const stats = await reader.stats().finally(() => reader.close());
+    const count = stats.reduce((sum, each) => sum + each.count, 0);
+    const well: Check = { topic, status: "well", found: `It opens, and holds ${count} payments` };
+    return [well, ...(await checkHolder(url, folder))];
+  } catch (error) {
+    if (!isDatabaseError(error)) throw error;
+    // A seller mends that when it starts.
+    const status = error.kind === "older-schema" ? "warning" : "broken";
+    const sentence = error.message.replace(/\.$/, "");
+    return [{ topic, status, found: `${sentence}. ${adviceOn(error)}`.trim() }];
+  }
+}
+
+/** Where a seller will make it. */
+function checkPlace(url: string, folder: string): Check {
+  const place = dirname(ledgerFile(url, folder) ?? folder);
+  try {
+    accessSync(place, constants.W_OK);
+    return {
+      topic,
+      status: "well",
+      found: "It is not there yet: a seller makes it when it starts",
+    };
+  } catch {
+    const found = `Nothing can be written in ${place}: make the folder, or set COINSLOT_LEDGER.`;
+    return { topic, status: "broken", found };
+  }
+}
+
+/** Takes the lock for a moment, where there is one to take: whoever holds it is a seller that runs. */
+async function checkHolder(url: string, folder: string): Promise<Check[]> {
+  const file = ledgerFile(url, folder);
+  if (file === undefined || !existsSync(`${file}.lock`)) return [];
+  try {
+    const lock = await lockDatabaseFile(url);
+    lock?.release();
+    return [{ topic, status: "well", found: "Nobody works with it at the moment" }];
+  } catch (error) {
+    if (!isDatabaseError(error, "file-locked")) throw error;
+    const found =
+      "A seller works with it. A second one would not start: several need PostgreSQL in COINSLOT_LEDGER";
+    return [{ topic, status: "well", found }];
+  }
+}
+
+function adviceOn({ kind }: DatabaseError): string {
+  switch (kind) {
+    case "configuration":
+    case "unreachable":
+      return "Start the database, or correct COINSLOT_LEDGER.";
+    case "busy":
+      return "Try again.";
+    default:
+      return "";
+  }
+}

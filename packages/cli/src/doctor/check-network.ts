@@ -1,0 +1,50 @@
+import { createRpcPool, RpcError, type RpcPool } from "@coinslot/chain";
+import { checkTokens } from "@coinslot/facilitator";
+import { FacilitatorError } from "@coinslot/protocol";
+import type { LocalAccount } from "viem";
+import type { ConfiguredNetwork } from "../networks.ts";
+import { type Check, toChecks } from "./check.ts";
+import { checkClock } from "./check-clock.ts";
+import { checkEndpoints } from "./check-endpoints.ts";
+import { checkRelayer } from "./check-relayer.ts";
+
+/** All that a network's chain can tell: endpoints, chain id, tokens, the relayer's gas money, the time. */
+export async function checkNetwork(options: {
+  network: ConfiguredNetwork;
+  relayer: LocalAccount | undefined;
+  /** Unix milliseconds. */
+  now: () => number;
+}): Promise<Check[]> {
+  const { network, relayer, now } = options;
+  const endpoints = await checkEndpoints(network);
+  if (endpoints.usable.length === 0) return endpoints.checks;
+  const pool = createRpcPool({ chainId: network.chainId, rpcUrls: endpoints.usable });
+  try {
+    const others = await Promise.all([
+      lookAtTokens(network, pool),
+      checkRelayer({ network, relayer, pool }),
+      checkClock({ network, pool, now }),
+    ]);
+    return [...endpoints.checks, ...others.flat()];
+  } catch (error) {
+    if (!(error instanceof RpcError || error instanceof FacilitatorError)) throw error;
+    const found = `It cannot be read: ${error.message}. Try another endpoint.`;
+    return [...endpoints.checks, { topic: "rpc", about: network.name, status: "broken", found }];
+  } finally {
+    pool.close();
+  }
+}
+
+async function lookAtTokens(network: ConfiguredNetwork, pool: RpcPool): Promise<Check[]> {
+  const { knownToken, tokens, name } = network;
+  const domains = knownToken ? [knownToken] : [];
+  const assets = [...domains.map(({ address }) => address), ...tokens];
+  const subject = { topic: "token", about: name } as const;
+  if (assets.length === 0) {
+    const found = "No token is known there: name yours in COINSLOT_TOKENS to have it checked.";
+    return [{ ...subject, status: "skipped", found }];
+  }
+  const findings = await checkTokens({ network: network.network, assets, domains }, pool);
+  const which = knownToken ? `${knownToken.name} signs as it should` : "EIP-3009 is there";
+  return toChecks(subject, findings, `${which} (${assets.join(", ")})`);
+}

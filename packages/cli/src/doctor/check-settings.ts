@@ -1,0 +1,61 @@
+import { statSync } from "node:fs";
+import { join } from "node:path";
+import { isSameAddress } from "@coinslot/protocol";
+import type { LocalAccount } from "viem";
+import { UsageError } from "../exit-code.ts";
+import { type ConfiguredNetwork, readNetworks } from "../networks.ts";
+import { readAccount } from "../read-secret.ts";
+import type { Surroundings } from "../surroundings.ts";
+import type { Terminal } from "../terminal.ts";
+import { readHolders } from "../wallet/read-holders.ts";
+import type { Check } from "./check.ts";
+
+/** What can be said without asking anybody, and what to go on with. */
+export interface CheckedSettings {
+  checks: Check[];
+  networks: ConfiguredNetwork[];
+  relayer: LocalAccount | undefined;
+}
+
+const topic = "settings";
+
+/** Reads the environment, and says all that is wrong with it. */
+export function checkSettings(
+  env: Terminal["env"],
+  { folder }: Pick<Surroundings, "folder">,
+): CheckedSettings {
+  const checks: Check[] = [];
+  function read<T>(reading: () => T, otherwise: T): T {
+    try {
+      return reading();
+    } catch (error) {
+      if (!(error instanceof UsageError)) throw error;
+      checks.push({ topic, status: "broken", found: error.message });
+      return otherwise;
+    }
+  }
+  const networks = read(() => readNetworks(env), []);
+  const holders = read(() => readHolders(env), []);
+  const relayer = read(() => readAccount(env, "FACILITATOR"), undefined);
+  const seller = holders.find(({ role }) => role === "seller")?.address;
+  if (relayer && seller && isSameAddress(relayer.address, seller)) {
+    const found =
+      "The relayer and the seller are one account: whoever takes the relayer's seed from the server takes the income. Give the relayer a seed of its own.";
+    checks.push({ topic, status: "warning", found });
+  }
+  if (isOpenToOthers(join(folder, ".env"))) {
+    const found = "Others on this machine can read .env: chmod 600 .env";
+    checks.push({ topic, status: "warning", found });
+  }
+  if (checks.length === 0) {
+    const roles = holders.map(({ role }) => role).join(", ") || "nobody";
+    const names = networks.map(({ name }) => name).join(", ");
+    checks.push({ topic, status: "well", found: `${roles} on ${names}` });
+  }
+  return { checks, networks, relayer };
+}
+
+function isOpenToOthers(file: string): boolean {
+  const mode = statSync(file, { throwIfNoEntry: false })?.mode ?? 0;
+  return (mode & 0o077) !== 0 && process.platform !== "win32";
+}

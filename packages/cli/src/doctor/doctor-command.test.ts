@@ -1,0 +1,166 @@
+import { chmodSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { createTestDatabase, type Devnet, startDevnet } from "@coinslot/devnet";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { exitCode } from "../exit-code.ts";
+import { inFolder, runCoinslot } from "../testing/run-coinslot.ts";
+import { startTestSeller } from "../testing/test-seller.ts";
+import type { Check } from "./check.ts";
+
+let devnet: Devnet;
+let otherChain: Devnet;
+beforeAll(async () => {
+  [devnet, otherChain] = await Promise.all([
+    startDevnet({ accountCount: 4 }),
+    startDevnet({ chainId: 988, accountCount: 4 }),
+  ]);
+});
+afterAll(() => Promise.all([devnet?.stop(), otherChain?.stop()]));
+
+const nobody = "http://127.0.0.1:1";
+
+/** What the doctor finds, with a well environment and these changes. */
+async function examine(
+  change: Readonly<Record<string, string>> = {},
+  options: { folder?: string } = {},
+) {
+  const env = {
+    COINSLOT_NETWORK: devnet.network,
+    COINSLOT_RPC_URL: devnet.rpcUrl,
+    COINSLOT_LEDGER: "sqlite::memory:",
+    FACILITATOR_PRIVATE_KEY: devnet.accounts.relayer.privateKey,
+    PAY_TO: devnet.accounts.seller.address,
+    ...change,
+  };
+  const { code, out } = await runCoinslot(["doctor", "--json"], { env, ...options });
+  const answer: { isWell: boolean; checks: Check[] } = JSON.parse(out);
+  const find = (topic: Check["topic"]) => answer.checks.filter((check) => check.topic === topic);
+  return { code, isWell: answer.isWell, find };
+}
+
+describe("coinslot doctor", () => {
+  it("finds a good setting well, and says how long the gas money lasts", async () => {
+    const { code, isWell, find } = await examine();
+    expect({ code, isWell }).toEqual({ code: exitCode.done, isWell: true });
+    expect(find("rpc")).toMatchObject([{ status: "well", about: "Plasma" }]);
+    expect(find("token")).toMatchObject([{ status: "well" }]);
+    expect(find("clock")).toMatchObject([{ status: "well" }]);
+    expect(find("relayer")[0]?.found).toMatch(/holds 10000 XPL: enough for about \d+ settlements/);
+    expect(find("ledger")).toMatchObject([{ status: "warning" }]);
+  });
+
+  it("prints a table for people, and ends with 1 when something is broken", async () => {
+    const env = { COINSLOT_NETWORK: devnet.network, COINSLOT_RPC_URL: nobody };
+    const { code, out, err } = await runCoinslot(["doctor"], { env });
+    expect(code).toBe(exitCode.failed);
+    expect(out).toMatch(/^broken +rpc +Plasma +The endpoint cannot be used .*check its URL/m);
+    expect(err).toContain("One thing is broken.");
+  });
+
+  it("tells an endpoint of another chain, and one that is away, from one that is well", async () => {
+    const wrong = await examine({ COINSLOT_RPC_URL: `${devnet.rpcUrl},${otherChain.rpcUrl}` });
+    expect(wrong.code).toBe(exitCode.failed);
+    expect(wrong.find("rpc")[1]).toMatchObject({
+      status: "broken",
+      found: expect.stringContaining("Endpoint 2 serves chain 988"),
+    });
+    const away = await examine({ COINSLOT_RPC_URL: `${nobody},${devnet.rpcUrl}` });
+    expect(away.code).toBe(exitCode.done);
+    expect(away.find("rpc").map(({ status }) => status)).toEqual(["warning", "well"]);
+  });
+
+  it("finds a token without EIP-3009, and looks at every network", async () => {
+    const { find } = await examine({
+      COINSLOT_RPC_URL_988: otherChain.rpcUrl,
+      COINSLOT_TOKENS: `eip155:988/${otherChain.multicall3}`,
+    });
+    expect(find("token")).toMatchObject([
+      { status: "well", about: "Plasma" },
+      { status: "broken", about: "Stable", found: expect.stringContaining("EIP-3009") },
+    ]);
+  });
+
+  it("finds a relayer that cannot pay, and one that is the seller", async () => {
+    const key = `0x${"77".repeat(32)}`;
+    const poor = await examine({ FACILITATOR_PRIVATE_KEY: key });
+    expect(poor.find("relayer")).toMatchObject([
+      { status: "broken", found: expect.stringContaining("send it some") },
+    ]);
+    const { address } = devnet.accounts.relayer;
+    const same = await examine({ PAY_TO: address });
+    expect(same.find("settings")[0]).toMatchObject({ status: "warning" });
+    const none = await examine({ FACILITATOR_PRIVATE_KEY: "" });
+    expect(none.find("relayer")).toMatchObject([{ status: "skipped" }]);
+    expect(none.code).toBe(exitCode.done);
+  });
+
+  it("tells all that is wrong with the settings, and goes on with the rest", async () => {
+    const { code, find } = await examine({
+      COINSLOT_RPC_URL: "rpc.example.com",
+      PAY_TO: "me",
+      FACILITATOR_PRIVATE_KEY: "0xsecret",
+    });
+    expect(code).toBe(exitCode.failed);
+    const found = find("settings").map((check) => check.found);
+    expect(found.join("\n")).toContain("COINSLOT_RPC_URL must hold");
+    expect(found.join("\n")).toContain("FACILITATOR_PRIVATE_KEY is no valid");
+    expect(found.join("\n")).not.toContain("secret");
+    expect(find("ledger")).toHaveLength(1);
+  });
+
+  it("finds a clock that is behind the chain's", async () => {
+    const future = Math.floor(Date.now() / 1000) + 3600;
+    await otherChain.client.setNextBlockTimestamp({ timestamp: BigInt(future) });
+    await otherChain.mine();
+    const { find } = await examine({ COINSLOT_RPC_URL_988: otherChain.rpcUrl });
+    expect(find("clock")).toMatchObject([
+      { status: "well", about: "Plasma" },
+      { status: "broken", about: "Stable", found: expect.stringContaining("NTP") },
+    ]);
+  });
+
+  it("looks at the ledger beside the seller that holds it", async () => {
+    await inFolder(async (folder) => {
+      const file = join(folder, "ledger.db");
+      const ledger = `sqlite:${file}`;
+      const early = await examine({ COINSLOT_LEDGER: ledger }, { folder });
+      expect(early.find("ledger")[0]?.found).toContain("not there yet");
+      const seller = await startTestSeller({ devnet, ledger });
+      const during = await examine({ COINSLOT_LEDGER: ledger }, { folder });
+      expect(during.find("ledger")).toMatchObject([
+        { status: "well", found: "It opens, and holds 0 payments" },
+        { status: "well", found: expect.stringContaining("A seller works with it") },
+      ]);
+      await seller.stop();
+      const after = await examine({ COINSLOT_LEDGER: ledger }, { folder });
+      expect(after.find("ledger")[1]?.found).toContain("Nobody works with it");
+      const other = join(folder, "other.db");
+      writeFileSync(other, "no database at all, and long enough to be read as a header of one");
+      const broken = await examine({ COINSLOT_LEDGER: `sqlite:${other}` }, { folder });
+      expect(broken.find("ledger")).toMatchObject([{ status: "broken" }]);
+      const nowhere = await examine({ COINSLOT_LEDGER: `sqlite:${folder}/no/ledger.db` });
+      expect(nowhere.find("ledger")[0]?.found).toContain("make the folder");
+    });
+  });
+
+  it("looks at a ledger in PostgreSQL", async () => {
+    const { url, drop } = await createTestDatabase();
+    const empty = await examine({ COINSLOT_LEDGER: url });
+    expect(empty.find("ledger")).toMatchObject([
+      { status: "warning", found: expect.stringContaining("are not there") },
+    ]);
+    await drop();
+    const away = await examine({ COINSLOT_LEDGER: "postgres://me:secret@127.0.0.1:1/ledger" });
+    expect(away.find("ledger")[0]).toMatchObject({ status: "broken" });
+    expect(away.find("ledger")[0]?.found).not.toContain("secret");
+  });
+
+  it("warns of an .env file that others can read", async () => {
+    await inFolder(async (folder) => {
+      writeFileSync(join(folder, ".env"), "");
+      chmodSync(join(folder, ".env"), 0o644);
+      const { find } = await examine({}, { folder });
+      expect(find("settings")[0]?.found).toContain("chmod 600 .env");
+    });
+  });
+});

@@ -1,0 +1,63 @@
+import { Command } from "commander";
+import type { Surroundings } from "../surroundings.ts";
+import { formatJson, formatTable, paint, type Terminal } from "../terminal.ts";
+import type { Check } from "./check.ts";
+import { checkLedger } from "./check-ledger.ts";
+import { checkNetwork } from "./check-network.ts";
+import { checkSettings } from "./check-settings.ts";
+
+/** `coinslot doctor`: looks at all that has to work, and says what to do. */
+export function doctorCommand(terminal: Terminal, surroundings: Surroundings): Command {
+  return new Command("doctor")
+    .description("check settings, RPC endpoints, tokens, gas money, clock and ledger")
+    .option("--json", "print JSON")
+    .addHelpText(
+      "after",
+      `
+Looks at what COINSLOT_NETWORK, COINSLOT_RPC_URL, COINSLOT_RPC_URL_<chain id>, COINSLOT_TOKENS,
+FACILITATOR_…, SELLER_…, PAY_TO, WALLET_… and COINSLOT_LEDGER say. Sends nothing, changes nothing, and
+may run beside a seller. Ends with 1 when something is broken; warnings do not count.
+
+Examples:
+  coinslot doctor
+  coinslot doctor --json`,
+    )
+    .action(async ({ json }: { json?: true }): Promise<void> => {
+      const { checks: settings, networks, relayer } = checkSettings(terminal.env, surroundings);
+      const stopWaiting = surroundings.showWaiting("looking");
+      const others = await Promise.all([
+        ...networks.map((network) => checkNetwork({ network, relayer, now: Date.now })),
+        checkLedger(terminal.env, surroundings),
+      ]).finally(stopWaiting);
+      const checks = [...settings, ...others.flat()];
+      const broken = checks.filter(({ status }) => status === "broken").length;
+      terminal.out(
+        json ? formatJson({ isWell: broken === 0, checks }) : formatChecks(terminal, checks),
+      );
+      if (broken === 0) return;
+      throw new Error(broken === 1 ? "One thing is broken." : `${broken} things are broken.`);
+    });
+}
+
+function formatChecks(terminal: Terminal, checks: readonly Check[]): string {
+  const rows = checks.map(({ topic, about = "", status, found }) => [
+    formatStatus(terminal, status),
+    topic,
+    about,
+    found,
+  ]);
+  return formatTable(terminal, [["", "what", "where", "found"], ...rows]);
+}
+
+function formatStatus(terminal: Terminal, status: Check["status"]): string {
+  switch (status) {
+    case "well":
+      return paint(terminal, "green", "well");
+    case "warning":
+      return paint(terminal, "yellow", "warning");
+    case "broken":
+      return paint(terminal, "red", "broken");
+    case "skipped":
+      return paint(terminal, "dim", "skipped");
+  }
+}
