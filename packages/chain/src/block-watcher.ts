@@ -68,8 +68,9 @@ export interface BlockWatcher {
 }
 
 /**
- * Watches the head of one chain for everybody in the process: make one per network. It polls while
- * somebody is subscribed, at the shortest interval that any subscriber asked for.
+ * Watches the head of one chain for everybody in the process: make one per network. While somebody is
+ * subscribed it looks whenever a node tells of a new head over WebSocket, and polls where none does, at
+ * the shortest interval that any subscriber asked for.
  *
  * An old head from an endpoint that lags changes nothing. Another block at a height that we know is
  * believed from the endpoint that told us our head; another endpoint has to show a longer chain.
@@ -92,6 +93,9 @@ export function createBlockWatcher(options: BlockWatcherOptions): BlockWatcher {
   let polling: Promise<BlockHeader> | undefined;
   let cancelTimer: (() => void) | undefined;
   let pollAt = Number.POSITIVE_INFINITY;
+  let hintedAt = Number.NEGATIVE_INFINITY;
+  let stopListening: (() => void) | undefined;
+  const silenceMs = Math.max(2_000, 3 * (preset.blockTimeMs ?? 0));
 
   function reportListenerError(error: unknown) {
     if (options.onListenerError) options.onListenerError(error);
@@ -168,11 +172,31 @@ export function createBlockWatcher(options: BlockWatcherOptions): BlockWatcher {
     cancelTimer = clock.setTimer(() => {
       pollAt = Number.POSITIVE_INFINITY;
       // A failed poll has been told by an event; only a closed pool is a reason to stop.
+      const before = window.head();
       refresh()
         .catch((error) => error instanceof RpcClosedError && close())
-        .finally(() => subscriptions.size > 0 && schedule(shortestIntervalMs()))
+        .finally(() => subscriptions.size > 0 && schedule(nextDelayMs(before)))
         .catch(reportListenerError);
     }, delayMs);
+  }
+
+  /**
+   * While nodes tell of new heads, and what they tell of is found, nobody else is asked. A node may
+   * fall silent, and the one that is asked may know less than the one that tells: then it is polled.
+   */
+  function nextDelayMs(before: BlockHeader | undefined): number {
+    const isTold = clock.now() - hintedAt < silenceMs && window.head() !== before;
+    return isTold ? Math.max(silenceMs, shortestIntervalMs()) : shortestIntervalMs();
+  }
+
+  function onNewHead(): void {
+    hintedAt = clock.now();
+    // What is being read may be older than what was told.
+    const read = polling?.then(
+      () => undefined,
+      () => undefined,
+    );
+    void Promise.resolve(read).then(() => subscriptions.size > 0 && schedule(0));
   }
 
   function shortestIntervalMs() {
@@ -187,15 +211,19 @@ export function createBlockWatcher(options: BlockWatcherOptions): BlockWatcher {
     if (closing.signal.aborted) return () => undefined;
     const isFirst = subscriptions.size === 0;
     subscriptions.add(subscription);
-    if (isFirst) newsAt = clock.now();
+    if (isFirst) {
+      newsAt = clock.now();
+      stopListening = pool.onNewHead(onNewHead);
+    }
     schedule(isFirst ? 0 : shortestIntervalMs());
     return () => {
-      subscriptions.delete(subscription);
-      if (subscriptions.size === 0) unschedule();
+      if (subscriptions.delete(subscription) && subscriptions.size === 0) unschedule();
     };
   }
 
   function unschedule() {
+    stopListening?.();
+    stopListening = undefined;
     cancelTimer?.();
     pollAt = Number.POSITIVE_INFINITY;
   }

@@ -585,7 +585,7 @@ describe("configuration", () => {
     createPool();
     const rpcUrls = [first.url, `ftp://${SECRET}/`, "nonsense"];
     expect(() => createRpcPool({ chainId, rpcUrls })).toThrow(
-      "rpcUrls[1] must begin with http:// or https://; rpcUrls[2] is not a URL",
+      "rpcUrls[1] must begin with http:// or https://, or wss://; rpcUrls[2] is not a URL",
     );
     expect(() => createRpcPool({ chainId, rpcUrls: [] })).toThrow("rpcUrls is empty");
   });

@@ -2,6 +2,7 @@ import { askInTurn } from "./ask-in-turn.ts";
 import { type Clock, systemClock } from "./clock.ts";
 import { createEndpointOrder, type EndpointSource } from "./endpoint-order.ts";
 import type { Fetch } from "./http-exchange.ts";
+import { createNewHeads } from "./new-heads.ts";
 import { createRpcEndpoint, type EndpointEvent, type EndpointState } from "./rpc-endpoint.ts";
 import type { RpcCall } from "./rpc-envelope.ts";
 import {
@@ -17,7 +18,10 @@ import { createRedactor, parseRpcUrls } from "./rpc-url.ts";
 
 export interface RpcPoolOptions {
   chainId: number;
-  /** In order of preference, http or https. Keys in them never reach an error, event or status. */
+  /**
+   * In order of preference, http or https. Those that begin with ws or wss are asked nothing: there
+   * new heads are subscribed to. Keys in them never reach an error, event or status.
+   */
   rpcUrls: readonly string[];
   /** For one attempt at one endpoint, its body included. Default 10 s. */
   timeoutMs?: number;
@@ -76,6 +80,11 @@ export interface RpcPool extends RpcRequester {
   ): Promise<T>;
   /** Every endpoint by itself, in order, e.g. to spread work over them. Their requests do not fail over. */
   readonly endpoints: readonly RpcEndpointHandle[];
+  /**
+   * Calls `listener` whenever a node says over WebSocket that there is a new head, as long as anybody
+   * listens; never, where no URL is a WebSocket's. Returns what ends it. It is a hint to look.
+   */
+  onNewHead(listener: () => void): () => void;
   /** Asks every endpoint for its head, and moves those that lag to the end of the order. */
   compareHeads(): Promise<void>;
   status(): RpcEndpointStatus[];
@@ -96,9 +105,11 @@ export function createRpcPool(options: RpcPoolOptions): RpcPool {
   const urls = parseRpcUrls(options.rpcUrls);
   const closing = new AbortController();
   const redact = createRedactor(urls);
-  const all = urls.map((url, index) =>
+  const count = urls.http.length + urls.sockets.length;
+  const nameOf = (number: number) => ({ number, label: `endpoint ${number} of ${count}` });
+  const all = urls.http.map((url) =>
     createRpcEndpoint({
-      name: { number: index + 1, label: `endpoint ${index + 1} of ${urls.length}` },
+      name: nameOf(url.number),
       chainId,
       url,
       redact,
@@ -162,6 +173,12 @@ export function createRpcPool(options: RpcPoolOptions): RpcPool {
     };
   }
 
+  const newHeads = createNewHeads({
+    chainId,
+    clock,
+    sockets: urls.sockets.map(({ number, href }) => ({ href, name: nameOf(number) })),
+    emit,
+  });
   const handles = all.map(
     (endpoint): RpcEndpointHandle => ({
       endpoint: endpoint.name.number,
@@ -191,7 +208,7 @@ export function createRpcPool(options: RpcPoolOptions): RpcPool {
       for await (const endpoint of order.candidates(requestOptions, (problem) =>
         failures.push(problem),
       )) {
-        const handle = handles[endpoint.name.number - 1];
+        const handle = handles.find((each) => each.endpoint === endpoint.name.number);
         if (!handle) break;
         try {
           return await read(handle);
@@ -218,7 +235,9 @@ export function createRpcPool(options: RpcPoolOptions): RpcPool {
         };
       });
     },
+    onNewHead: newHeads.listen,
     close() {
+      newHeads.close();
       if (!closing.signal.aborted) closing.abort(new RpcClosedError(chainId));
     },
   };

@@ -7,37 +7,57 @@ export interface RpcUrl {
   secrets: readonly string[];
 }
 
+/** A WebSocket URL, with user and password in it. */
+export type SocketUrl = Omit<RpcUrl, "headers">;
+
+/** RPC URLs by what they are for, each with its place in the configuration, counted from 1. */
+export interface RpcUrls {
+  /** At least one: requests go here. */
+  http: readonly (RpcUrl & { number: number })[];
+  /** Here new heads are subscribed to, and nothing is asked. */
+  sockets: readonly (SocketUrl & { number: number })[];
+}
+
 /** Shorter parts ("v2", "rpc") are no keys, and hiding them would garble every text. */
 const SHORTEST_SECRET = 8;
 
 /** Parses RPC URLs. Throws one `TypeError` for all faulty ones, which names them by place only. */
-export function parseRpcUrls(rpcUrls: readonly string[]): RpcUrl[] {
+export function parseRpcUrls(rpcUrls: readonly string[]): RpcUrls {
   if (rpcUrls.length === 0) throw new TypeError("rpcUrls is empty: at least one RPC URL is needed");
   const problems: string[] = [];
-  const parsed: RpcUrl[] = [];
+  const http: RpcUrls["http"][number][] = [];
+  const sockets: RpcUrls["sockets"][number][] = [];
   for (const [index, text] of rpcUrls.entries()) {
+    const number = index + 1;
     const url = URL.canParse(text) ? new URL(text) : undefined;
     if (!url) problems.push(`rpcUrls[${index}] is not a URL`);
-    else if (url.protocol !== "http:" && url.protocol !== "https:")
-      problems.push(`rpcUrls[${index}] must begin with http:// or https://`);
-    else parsed.push(takeApart(url));
+    else if (/^https?:$/.test(url.protocol)) http.push({ number, ...takeApart(url) });
+    else if (/^wss?:$/.test(url.protocol)) {
+      sockets.push({ number, href: url.href, secrets: secretsOf(url) });
+    } else problems.push(`rpcUrls[${index}] must begin with http:// or https://, or wss://`);
+  }
+  if (problems.length === 0 && http.length === 0) {
+    problems.push("rpcUrls names WebSockets only: they tell of new blocks, and requests need HTTP");
   }
   if (problems.length > 0) throw new TypeError(problems.join("; "));
-  return parsed;
+  return { http, sockets };
+}
+
+function secretsOf(url: URL): string[] {
+  return [
+    url.href,
+    url.host,
+    url.hostname,
+    decodeURIComponent(url.username),
+    decodeURIComponent(url.password),
+    ...url.pathname.split("/"),
+    ...url.searchParams.values(),
+  ].filter((part) => part.length >= SHORTEST_SECRET);
 }
 
 function takeApart(url: URL): RpcUrl {
   const user = decodeURIComponent(url.username);
   const password = decodeURIComponent(url.password);
-  const secrets = [
-    url.href,
-    url.host,
-    url.hostname,
-    user,
-    password,
-    ...url.pathname.split("/"),
-    ...url.searchParams.values(),
-  ].filter((part) => part.length >= SHORTEST_SECRET);
   const bare = new URL(url);
   bare.username = "";
   bare.password = "";
@@ -47,7 +67,7 @@ function takeApart(url: URL): RpcUrl {
   return {
     href: bare.href,
     headers: user || password ? { authorization: `Basic ${authorization}` } : {},
-    secrets,
+    secrets: secretsOf(url),
   };
 }
 
@@ -67,8 +87,10 @@ export function shortenBytes(text: string): string {
  * Removes URLs, and the known parts of ours, from a value that a node sent. Nodes and their proxies
  * like to echo the request's URL in an error, and such texts end up in logs and answers.
  */
-export function createRedactor(urls: readonly RpcUrl[]): (value: unknown) => unknown {
-  const secrets = urls.flatMap((url) => url.secrets).sort((a, b) => b.length - a.length);
+export function createRedactor({ http, sockets }: RpcUrls): (value: unknown) => unknown {
+  const secrets = [...http, ...sockets]
+    .flatMap((url) => url.secrets)
+    .sort((a, b) => b.length - a.length);
   return function redact(value: unknown): unknown {
     if (typeof value === "string") {
       const withoutUrls = value.replace(ANY_URL, "[url]");

@@ -82,7 +82,8 @@ describe("bad options", () => {
   test.each<[string, Partial<FacilitatorNetworkOptions>, RegExp]>([
     ["no endpoint", { rpcUrls: [] }, /rpcUrls is empty/],
     ["an endpoint from a missing variable", { rpcUrls: [undefined] }, /RPC URL 1 of 1 is not set/],
-    ["a socket endpoint", { rpcUrls: ["https://a", "ws://b"] }, /RPC URL 2 of 2 must be a URL/],
+    ["a file as endpoint", { rpcUrls: ["https://a", "file://b"] }, /RPC URL 2 of 2 must be a URL/],
+    ["sockets only", { rpcUrls: ["wss://a"] }, /WebSockets only/],
     ["a missing relayer", { relayer: undefined }, /relayer is not set/],
     ["no assets", { assets: [] }, /assets is empty/],
     ["an asset twice", { assets: [plasmaUsdt0, plasmaUsdt0.address] }, /named twice/],

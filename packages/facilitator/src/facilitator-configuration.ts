@@ -170,11 +170,25 @@ function readRpcUrls(options: FacilitatorNetworkOptions): {
   const problems = given.flatMap((url, index) => {
     const place = `RPC URL ${index + 1} of ${given.length}`;
     if (!isSet(url)) return [`${place} is not set`];
-    const { protocol } = URL.canParse(url) ? new URL(url) : {};
-    const isHttp = protocol === "http:" || protocol === "https:";
-    return isHttp ? [] : [`${place} must be a URL that begins with http:// or https://`];
+    if (isHttp(url) || isWebSocket(url)) return [];
+    return [`${place} must be a URL that begins with http:// or https://, or wss://`];
   });
+  if (problems.length === 0 && !given.some(isHttp)) {
+    problems.push("rpcUrls names WebSockets only: they tell of new blocks, and requests need HTTP");
+  }
   return { rpcUrls: given.filter(isSet), problems };
+}
+
+function isHttp(url: string | undefined): boolean {
+  return /^https?:$/.test(protocolOf(url));
+}
+
+function isWebSocket(url: string | undefined): boolean {
+  return /^wss?:$/.test(protocolOf(url));
+}
+
+function protocolOf(url: string | undefined): string {
+  return url !== undefined && URL.canParse(url) ? new URL(url).protocol : "";
 }
 
 function readAssets({ network, assets }: FacilitatorNetworkOptions): {

@@ -22,7 +22,10 @@ export interface FeeOptions {
 export interface FacilitatorNetworkOptions {
   /** CAIP-2: `eip155:9745`. */
   network: Network;
-  /** HTTP JSON-RPC endpoints, the preferred one first. */
+  /**
+   * HTTP JSON-RPC endpoints, the preferred one first. Besides, a WebSocket (`wss://…`) of a node that
+   * tells of new blocks: they are then seen at once, and polled for only while it is silent.
+   */
   rpcUrls?: readonly (string | undefined)[] | undefined;
   /** The same for one endpoint. */
   rpcUrl?: string | undefined;
