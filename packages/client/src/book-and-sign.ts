@@ -23,11 +23,13 @@ export async function bookAndSign(
     request: RepeatableRequest;
     /** Where the payment will be sent. */
     url: URL;
+    /** Nonces of bookings that have kept the room for this payment. */
+    held: readonly string[];
   },
 ): Promise<SignedPayment> {
   const { account, budget, onPayment } = context;
-  const { request, url } = wanted;
-  const { host } = url;
+  const { request, url, held: insteadOf } = wanted;
+  const { host, hostname } = url;
   const idempotencyKey =
     request.headers.get(headerName.idempotencyKey) ?? bytesToHex(context.randomBytes(32)).slice(2);
   const refusals: Refusal[] = [];
@@ -40,7 +42,8 @@ export async function bookAndSign(
     const id = { network, asset: terms.asset, payer, nonce };
     request.signal?.throwIfAborted();
     // Before signing: parallel requests, and this one after a crash, find the amount taken.
-    const booked = await budget.book({ id, validBefore, asset, amount, host: url.hostname });
+    const booking = { id, validBefore, asset, amount, host: hostname, insteadOf };
+    const booked = await budget.book(booking);
     if (!booked.ok) {
       refusals.push(refuse(candidate, "over_budget", booked.message));
       continue;

@@ -3,6 +3,7 @@ import { bookAndSign } from "./book-and-sign.ts";
 import { type Candidate, chooseRequirements } from "./choose-requirements.ts";
 import { deliverPayment } from "./deliver-payment.ts";
 import { findFunds } from "./find-funds.ts";
+import { holdBudget } from "./hold-budget.ts";
 import { OfferRefusedError } from "./offer-refused-error.ts";
 import { checkResource, findPaidUrl } from "./paid-url.ts";
 import {
@@ -72,10 +73,17 @@ export function createPayingFetch(options: PayingFetchOptions): PayingFetch {
   );
 }
 
+/** What funds were fetched for, once, before the offer is fetched again. */
+interface ToppedUp {
+  candidates: readonly Candidate[];
+  /** Nonces of the bookings that keep the room in the budget. */
+  held: readonly string[];
+}
+
 async function payIfAsked(
   context: PayingFetchContext,
   request: RepeatableRequest,
-  toppedUpFor?: readonly Candidate[],
+  toppedUp?: ToppedUp,
 ): Promise<Response> {
   const response = await context.fetch(request.url.href, toInit(request));
   if (response.status !== 402 || carriesPayment(request.headers)) return response;
@@ -89,20 +97,30 @@ async function payIfAsked(
   const { networks } = chains;
   const { candidates, refusals } = chooseRequirements({ offer, assets, networks });
   for (const { offered } of candidates) checkResource(offer, offered, url);
-  if (toppedUpFor) checkNoWorse(candidates, toppedUpFor);
+  if (toppedUp) checkNoWorse(candidates, toppedUp.candidates);
 
   const found = await findFunds({ candidates, payer: account.address, chains });
   if (found.funded.length > 0) {
-    const payment = await bookAndSign(context, { candidates: found.funded, offer, request, url });
+    const held = toppedUp?.held ?? [];
+    const wanted = { candidates: found.funded, offer, request, url, held };
+    const payment = await bookAndSign(context, wanted);
     return deliverPayment(context, { request, payment, wasSent: false });
   }
-  if (topUp && !toppedUpFor && found.shortfalls.length > 0) {
-    const needs = found.shortfalls.map(toTopUpNeed);
+  if (!topUp || toppedUp || found.shortfalls.length === 0) {
+    throw new OfferRefusedError([...refusals, ...found.refusals]);
+  }
+  const { shortfalls } = found;
+  const hold = await holdBudget(context, { shortfalls, host: url.hostname });
+  try {
+    const needs = hold.shortfalls.map(toTopUpNeed);
+    if (needs.length === 0) throw new OfferRefusedError([...refusals, ...hold.refusals]);
     const { signal } = request;
     const isThere = await topUp({ payer: account.address, host: url.host, needs, signal });
-    if (isThere) return payIfAsked(context, request, candidates);
+    if (!isThere) throw new OfferRefusedError([...refusals, ...found.refusals]);
+    return await payIfAsked(context, request, { candidates, held: hold.nonces });
+  } finally {
+    await hold.release();
   }
-  throw new OfferRefusedError([...refusals, ...found.refusals]);
 }
 
 // A request that already brings a payment is somebody else's to see through.

@@ -23,6 +23,8 @@ export interface BookingRequest {
   amount: bigint;
   /** Host name, without port: a port is for a seller to choose. */
   host: string;
+  /** Nonces of bookings whose place this one takes, if it is made. */
+  insteadOf?: readonly string[] | undefined;
 }
 
 /** Either booked, or which limit stands against it. */
@@ -57,7 +59,7 @@ export function createSpendingBudget(options: {
   const { store, now, wasUsed } = options;
 
   async function tryToBook(request: BookingRequest): Promise<Booked> {
-    const { id, validBefore, asset, amount, host } = request;
+    const { id, validBefore, asset, amount, host, insteadOf = [] } = request;
     const hour = hourOf(now());
     const booking: Booking = {
       id,
@@ -69,9 +71,10 @@ export function createSpendingBudget(options: {
     };
     return store.update<Booked>((before) => {
       const state = forgetOld(before, now());
-      const message = findExceededLimit(state, booking, asset.pot);
+      const without = insteadOf.reduce(releaseBooking, state);
+      const message = findExceededLimit(without, booking, asset.pot);
       if (message !== undefined) return { state, result: { ok: false, message } };
-      return { state: openBooking(state, booking), result: { ok: true } };
+      return { state: openBooking(without, booking), result: { ok: true } };
     });
   }
 

@@ -77,3 +77,76 @@ describe("a top-up", () => {
     expect(account.signatures()).toBe(0);
   });
 });
+
+describe("a top-up and the budget", () => {
+  const oneCoin = { perPayment: "$0.001", perHost: "$0.001", perDay: "$0.001" };
+  /** Its payments move nothing, so what was brought for one purchase is there for the next. */
+  const startSellerAt = async (...prices: string[]) =>
+    keep(await startSeller({ accepts: () => prices.map((amount) => requirements({ amount })) }));
+
+  it("is not asked for when the day's budget has no room for the payment", async () => {
+    const [cheap, dear] = [await startSellerAt("1000"), await startSellerAt("1500")];
+    const asked: TopUpRequest[] = [];
+    const account = poorAccount();
+    const budget = { perPayment: "$0.002", perHost: "$0.002", perDay: "$0.002" };
+    const pay = createFetch({ account, budget, topUp: mintOnDemand(asked) });
+    expect((await pay(cheap.url)).status).toBe(200);
+    await expect(pay(dear.url)).rejects.toMatchObject({ code: "over_budget" });
+    expect(asked).toHaveLength(1);
+    expect(account.signatures()).toBe(1);
+  });
+
+  it("is asked for only what the budget has room for", async () => {
+    const [first, second] = [
+      await startSellerAt("1000"),
+      await startSellerAt("2000", "1500", "1400"),
+    ];
+    const asked: TopUpRequest[] = [];
+    const budget = { perPayment: "$0.002", perHost: "$0.0025", perDay: "$0.0025" };
+    const pay = createFetch({ account: poorAccount(), budget, topUp: mintOnDemand(asked) });
+    await pay(first.url);
+    expect((await pay(second.url)).status).toBe(200);
+    expect(asked.at(-1)?.needs.map(({ amount }) => amount)).toEqual([1400n, 1500n]);
+  });
+
+  it("keeps the room while it fetches funds: nobody else is asked in vain", async () => {
+    const seller = await startSellerAt("1000");
+    const asked: TopUpRequest[] = [];
+    let open = () => {};
+    const opened = new Promise<void>((resolve) => {
+      open = resolve;
+    });
+    const bring = mintOnDemand(asked);
+    const topUp: TopUp = async (request) => {
+      await opened;
+      return bring(request);
+    };
+    const budget = { perPayment: "$0.001", perHost: "$0.002", perDay: "$0.002" };
+    const pay = createFetch({ account: poorAccount(), budget, topUp });
+    const calls = [pay(seller.url), pay(seller.url), pay(seller.url)];
+    // The third is refused while the other two wait.
+    await expect(Promise.race(calls)).rejects.toMatchObject({ code: "over_budget" });
+    open();
+    const outcomes = await Promise.allSettled(calls);
+    expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(2);
+    expect(asked).toHaveLength(2);
+  });
+
+  it.each([
+    ["declined", async () => false],
+    ["failed", () => Promise.reject(new Error("no bridge"))],
+  ] satisfies [string, () => Promise<boolean>][])(
+    "gives the room back when it has %s",
+    async (_name, topUp) => {
+      const seller = await startSellerAt("1000");
+      let attempts = 0;
+      const pay = createFetch({
+        account: poorAccount(),
+        budget: oneCoin,
+        topUp: (request) => (attempts++ === 0 ? topUp() : mintOnDemand()(request)),
+      });
+      await expect(pay(seller.url)).rejects.toThrow();
+      expect((await pay(seller.url)).status).toBe(200);
+    },
+  );
+});
