@@ -2,7 +2,8 @@
 //   pnpm bench                  everything
 //   pnpm bench verify settle    some scenarios
 import { http } from "./scenarios/http.ts";
-import { indexing, indexingQueries } from "./scenarios/indexing.ts";
+import { indexing } from "./scenarios/indexing.ts";
+import { indexingQueries } from "./scenarios/indexing-queries.ts";
 import { settle } from "./scenarios/settle.ts";
 import { settleInBlocks } from "./scenarios/settle-in-blocks.ts";
 import { verify } from "./scenarios/verify.ts";
@@ -15,7 +16,8 @@ const scenarios: Record<string, () => Promise<Figure[]>> = {
   blocks: settleInBlocks,
   http,
   indexing,
-  "indexing-queries": indexingQueries,
+  "indexing-queries": () => indexingQueries("sqlite"),
+  "indexing-queries-postgres": () => indexingQueries("postgres"),
 };
 
 const names = process.argv.length > 2 ? process.argv.slice(2) : Object.keys(scenarios);

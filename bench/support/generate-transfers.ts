@@ -1,68 +1,72 @@
-import type { Indexer } from "@coinslot/indexer";
-import { sql } from "kysely";
+import { type Database, openDatabase } from "@coinslot/storage";
+import { type Expression, sql } from "kysely";
+
+/** The account that takes part in far more transfers than any other. */
+export const HEAVY = 0;
 
 const LOGS_PER_BLOCK = 2 ** 21;
-
-export interface GenerateOptions {
-  database: Awaited<ReturnType<Indexer["database"]>>;
-  tokenId: number;
-  chainId: number;
-  rows: number;
-}
-
-/** How many addresses take part, and how many transfers are in a block. */
-export const accounts = 100_000;
 const perBlock = 10;
+const rowsPerAccount = 100;
+/** So much is written at a time: more would grow the databases' logs, and gain nothing. */
+const rowsAtOnce = 1_000_000;
 
-/** The address of a number. Every tenth transfer comes from number 0. */
+type AnyDatabase = Database<Record<string, never>>;
+
+/** The address of an account by its number. */
 export function addressOf(account: number): `0x${string}` {
   return `0x${Buffer.from(account.toString().padStart(20, "0")).toString("hex")}`;
 }
 
-/** Fills the tables by the database's own means, with the indexes made afterwards: minutes instead of hours. */
-export async function generateTransfers(options: GenerateOptions): Promise<void> {
-  const { database, tokenId, chainId, rows } = options;
-  const { kysely, engine } = database;
-  const remake = await dropIndexes(options);
-  const sender = sql`case when n % 10 = 0 then 0 else n % ${sql.lit(accounts)} end`;
-  const recipient = sql`n * 7919 % ${sql.lit(accounts)}`;
-  const position = sql`(n / ${sql.lit(perBlock)} + 1) * ${sql.lit(LOGS_PER_BLOCK)} + n % ${sql.lit(perBlock)}`;
-  const columns = sql`token_id, position, transaction_index, transfer_index, transaction_hash, from_address, to_address, amount`;
-  const blocks = sql.lit(rows / perBlock);
-  if (engine === "sqlite") {
-    const address = (number: typeof sender) => sql`cast(printf('%020d', ${number}) as blob)`;
-    await sql`
-      insert into indexer_transfers (${columns})
-      with recursive numbers(n) as (select 0 union all select n + 1 from numbers where n < ${sql.lit(rows - 1)})
-      select ${tokenId}, ${position}, n % ${sql.lit(perBlock)}, 0, randomblob(32), ${address(sender)}, ${address(recipient)}, '07:1000000'
-      from numbers
-    `.execute(kysely);
-    await sql`
-      insert into indexer_blocks (chain_id, number, hash, timestamp_ms)
-      with recursive numbers(n) as (select 1 union all select n + 1 from numbers where n < ${blocks})
-      select ${chainId}, n, randomblob(32), 1700000000000 + n * 1000 from numbers
-    `.execute(kysely);
-  } else {
-    const address = (number: typeof sender) => sql`lpad((${number})::text, 20, '0')::bytea`;
-    const hash = sql`decode(md5(n::text) || md5((n + 1)::text), 'hex')`;
-    for (let from = 0; from < rows; from += 1_000_000) {
-      await sql`
-        insert into indexer_transfers (${columns})
-        select ${tokenId}, ${position}, n % ${sql.lit(perBlock)}, 0, ${hash}, ${address(sender)}, ${address(recipient)}, 1000000
-        from generate_series(${sql.lit(from)}::bigint, ${sql.lit(Math.min(rows, from + 1_000_000) - 1)}::bigint) as numbers(n)
-      `.execute(kysely);
-    }
-    await sql`
-      insert into indexer_blocks (chain_id, number, hash, timestamp_ms)
-      select ${chainId}, n, ${hash}, 1700000000000 + n * 1000 from generate_series(1, ${blocks}) as numbers(n)
-    `.execute(kysely);
+/**
+ * Fills the tables of an indexer that is not running with transfers of its only token, by the database's own means and
+ * with the indexes made afterwards: a minute instead of an hour.
+ *
+ * Every tenth transfer is sent by `HEAVY`. The rest have senders evenly, and recipients such that few receive very much
+ * and most a little (the number of account k's transfers falls with the root of k).
+ */
+export async function generateTransfers(
+  url: string,
+  rows: number,
+): Promise<{ accounts: number; heavyTransfers: number; bytes: number }> {
+  const database: AnyDatabase = await openDatabase({
+    url,
+    durable: false,
+    poolSize: 1,
+    statementTimeoutMs: 600_000,
+  });
+  try {
+    const accounts = Math.floor(rows / rowsPerAccount);
+    await prepare(database);
+    const remakeIndexes = await dropIndexes(database);
+    for (let from = 0; from < rows; from += rowsAtOnce)
+      await insertTransfers(database, { from, next: Math.min(rows, from + rowsAtOnce), accounts });
+    await insertBlocks(database, rows / perBlock);
+    await remakeIndexes();
+    return {
+      accounts,
+      bytes: await countBytes(database),
+      heavyTransfers: await countHeavyTransfers(database),
+    };
+  } finally {
+    await database.close();
   }
-  await remake();
+}
+
+/** Loading is faster if a crash may spoil the result, and if sorting has memory. */
+async function prepare({ kysely, engine }: AnyDatabase): Promise<void> {
+  const settings =
+    engine === "sqlite"
+      ? ["pragma synchronous = off", "pragma cache_size = -500000", "pragma threads = 2"]
+      : [
+          "set maintenance_work_mem = '1GB'",
+          "set max_parallel_maintenance_workers = 2",
+          "alter table indexer_transfers set unlogged",
+        ];
+  for (const setting of settings) await sql.raw(setting).execute(kysely);
 }
 
 /** Drops the indexes of the transfers that are no primary key; returns what makes them again. */
-async function dropIndexes({ database }: GenerateOptions): Promise<() => Promise<void>> {
-  const { kysely, engine, dialect } = database;
+async function dropIndexes({ kysely, engine }: AnyDatabase): Promise<() => Promise<void>> {
   const list =
     engine === "sqlite"
       ? sql<{ name: string; definition: string }>`
@@ -73,12 +77,78 @@ async function dropIndexes({ database }: GenerateOptions): Promise<() => Promise
           where tablename = 'indexer_transfers' and indexname not like '%_key'`;
   const { rows: indexes } = await list.execute(kysely);
   for (const { name } of indexes) await sql`drop index ${sql.id(name)}`.execute(kysely);
+  const last = engine === "sqlite" ? "analyze" : "vacuum analyze";
   return async () => {
-    for (const statement of [...indexes.map(({ definition }) => definition), "analyze"]) {
-      await database.transaction(async (transaction) => {
-        await dialect.liftTimeouts(transaction);
-        await sql.raw(statement).execute(transaction);
-      });
-    }
+    for (const statement of [...indexes.map(({ definition }) => definition), last])
+      await sql.raw(statement).execute(kysely);
   };
+}
+
+async function insertTransfers(
+  { kysely, engine }: AnyDatabase,
+  { from, next, accounts }: { from: number; next: number; accounts: number },
+): Promise<void> {
+  const number = sql`(n * 7919 % ${sql.lit(accounts)})`;
+  const sender = sql`case when n % 10 = 0 then ${sql.lit(HEAVY)} else n % ${sql.lit(accounts)} end`;
+  const recipient = sql`${number} * ${number} / ${sql.lit(accounts)}`;
+  const position = sql`(n / ${sql.lit(perBlock)} + 1) * ${sql.lit(LOGS_PER_BLOCK)} + n % ${sql.lit(perBlock)}`;
+  const { address, hash, amount } = valuesOf(engine);
+  await sql`
+    insert into indexer_transfers (token_id, position, transaction_index, transfer_index, transaction_hash, from_address, to_address, amount)
+    with recursive ${numbers(engine, { from, next })}
+    select (select id from indexer_tokens), ${position}, n % ${sql.lit(perBlock)}, 0, ${hash}, ${address(sender)}, ${address(recipient)}, ${amount}
+    from numbers
+  `.execute(kysely);
+}
+
+async function insertBlocks({ kysely, engine }: AnyDatabase, blocks: number): Promise<void> {
+  await sql`
+    insert into indexer_blocks (chain_id, number, hash, timestamp_ms)
+    with recursive ${numbers(engine, { from: 1, next: blocks + 1 })}
+    select (select chain_id from indexer_tokens), n, ${valuesOf(engine).hash}, 1700000000000 + n * 1000
+    from numbers
+  `.execute(kysely);
+}
+
+/** A table `numbers` of the numbers `n` from `from` up to but not including `next`. */
+function numbers(
+  engine: AnyDatabase["engine"],
+  { from, next }: { from: number; next: number },
+): Expression<unknown> {
+  return engine === "sqlite"
+    ? sql`numbers(n) as (select ${sql.lit(from)} union all select n + 1 from numbers where n < ${sql.lit(next - 1)})`
+    : sql`numbers(n) as (select generate_series(${sql.lit(from)}::bigint, ${sql.lit(next - 1)}::bigint))`;
+}
+
+function valuesOf(engine: AnyDatabase["engine"]) {
+  return engine === "sqlite"
+    ? {
+        address: (account: Expression<unknown>) => sql`cast(printf('%020d', ${account}) as blob)`,
+        hash: sql`randomblob(32)`,
+        amount: sql`'07:1000000'`,
+      }
+    : {
+        address: (account: Expression<unknown>) => sql`lpad((${account})::text, 20, '0')::bytea`,
+        hash: sql`sha256(int8send(n))`,
+        amount: sql`1000000`,
+      };
+}
+
+async function countHeavyTransfers({ kysely }: AnyDatabase): Promise<number> {
+  const address = Buffer.from(addressOf(HEAVY).slice(2), "hex");
+  const { rows } = await sql<{ count: number }>`
+    select count(*) as count from indexer_transfers where from_address = ${address} or to_address = ${address}
+  `.execute(kysely);
+  return rows[0]?.count ?? 0;
+}
+
+async function countBytes({ kysely, engine }: AnyDatabase): Promise<number> {
+  const size =
+    engine === "sqlite"
+      ? sql<{
+          bytes: number;
+        }>`select page_count * page_size as bytes from pragma_page_count, pragma_page_size`
+      : sql<{ bytes: number }>`select pg_database_size(current_database()) as bytes`;
+  const { rows } = await size.execute(kysely);
+  return rows[0]?.bytes ?? 0;
 }

@@ -40,7 +40,9 @@ export async function listTransfers(
     const beyond = sort === "desc" ? sql`<` : sql`>`;
     bounds.push(sql`position ${beyond} ${positionOf(after.blockNumber, after.logIndex)}`);
   }
-  if (fromMs !== undefined) bounds.push(sql`position >= ${firstPositionFrom(token, fromMs)}`);
+  // No block is older than 1970, and the service's default is to begin there.
+  if (fromMs !== undefined && fromMs > 0)
+    bounds.push(sql`position >= ${firstPositionFrom(token, fromMs)}`);
   if (toMs !== undefined) bounds.push(sql`position <= ${lastPositionUpTo(token, toMs)}`);
   // As a literal, so that PostgreSQL plans for so few.
   const wanted = sql.lit(limit);
