@@ -284,10 +284,13 @@ export function createFacilitator(
 
   async function closeAll(): Promise<void> {
     const running = await starting.catch(() => undefined);
-    await running?.close();
-    for (const { pool, watcher } of chains) {
-      watcher.close();
-      pool.close();
+    try {
+      await running?.close();
+    } finally {
+      for (const { pool, watcher } of chains) {
+        watcher.close();
+        pool.close();
+      }
     }
   }
 
