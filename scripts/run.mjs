@@ -16,6 +16,7 @@ const tasks = {
   demo: [...typescript, "scripts/demo.ts"],
   devnet: [...typescript, "packages/devnet/src/main.ts"],
   indexer: [...typescript, "apps/indexer/src/main.ts"],
+  facilitator: [...typescript, "apps/facilitator/src/main.ts"],
   "paid-indexer": [...typescript, "apps/paid-indexer/src/main.ts"],
   coinslot: [...typescript, "packages/cli/src/main.ts"],
   bench: [...typescript, "bench/main.ts"],
