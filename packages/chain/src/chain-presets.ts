@@ -28,7 +28,14 @@ export interface ChainPreset {
   /** Undefined: not known to be deployed; look at `eth_getCode` of `MULTICALL3_ADDRESS`. */
   multicall3: Address | undefined;
   feeModel: FeeModel;
+  /**
+   * The most that a unit of gas is worth, tip included, in the native currency's smallest unit: far
+   * above what is usual, and a bound on what a node that lies about fees can have spent.
+   */
+  maxFeePerGas: bigint;
 }
+
+const gwei = 10n ** 9n;
 
 /** Where Multicall3 is on every chain that has it by the usual pre-signed deployment. */
 export const MULTICALL3_ADDRESS: Address = "0xcA11bde05977b3631167028862bE2a173976CA11";
@@ -37,6 +44,8 @@ export const MULTICALL3_ADDRESS: Address = "0xcA11bde05977b3631167028862bE2a1739
  * Plasma mainnet. Chain id, currency, block time and Multicall3 as in viem's chain list. Blocks are
  * committed by a BFT consensus (PlasmaBFT) and executed by Reth. Nothing public promises the
  * `finalized` tag, so it is not relied upon; 10 blocks is the depth that Hyperlane's registry uses.
+ * Plasma's documentation says that most transactions cost less than a cent: with 100 gwei, a payment
+ * of 100,000 gas costs 0.01 XPL at most.
  */
 const plasma: ChainPreset = {
   chainId: 9745,
@@ -47,13 +56,15 @@ const plasma: ChainPreset = {
   finality: { finalizedTag: false, depth: 10 },
   multicall3: MULTICALL3_ADDRESS,
   feeModel: "eip1559",
+  maxFeePerGas: 100n * gwei,
 };
 
 /**
  * Stable mainnet. Chain id, currency, block time and Multicall3 as in viem's chain list: gas is paid
  * in USDT0 with 18 decimals, while the USDT0 token contract has 6. Stable's documentation states
  * that a block is final once it is produced, and that a priority fee is ignored and should be 0. The
- * `finalized` tag is not promised; 5 blocks is the depth that Hyperlane's registry uses.
+ * `finalized` tag is not promised; 5 blocks is the depth that Hyperlane's registry uses. With 100 gwei
+ * a payment of 100,000 gas costs a cent at most.
  */
 const stable: ChainPreset = {
   chainId: 988,
@@ -64,6 +75,7 @@ const stable: ChainPreset = {
   finality: { finalizedTag: false, depth: 5 },
   multicall3: MULTICALL3_ADDRESS,
   feeModel: "eip1559-without-tip",
+  maxFeePerGas: 100n * gwei,
 };
 
 /**
@@ -79,6 +91,7 @@ const anvil: ChainPreset = {
   finality: { finalizedTag: true, depth: 1 },
   multicall3: undefined,
   feeModel: "eip1559",
+  maxFeePerGas: 500n * gwei,
 };
 
 export const chainPresets = { plasma, stable, anvil } as const;
@@ -96,6 +109,7 @@ export function getChainPreset(chainId: number): ChainPreset {
       finality: { finalizedTag: false, depth: 64 },
       multicall3: undefined,
       feeModel: "detect",
+      maxFeePerGas: 500n * gwei,
     }
   );
 }

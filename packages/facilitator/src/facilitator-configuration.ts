@@ -35,7 +35,7 @@ export interface NetworkConfiguration {
   domains: readonly Asset[];
   serveAfter: (amount: bigint) => number;
   finalAfter: number;
-  fees: FeeOptions;
+  fees: FeeOptions & { maxFeePerGas: bigint };
   blockTimeSeconds: number | undefined;
   callGas: bigint;
   minimumBalance: bigint;
@@ -95,7 +95,7 @@ function readNetwork(
   place: string,
 ): { configuration?: NetworkConfiguration; problems: string[] } {
   const problems: string[] = [];
-  const { network, callGas = defaultCallGas, blockTimeSeconds, fees = {} } = options;
+  const { network, callGas = defaultCallGas, blockTimeSeconds } = options;
   const isNamed = isNetwork(network);
   if (!isNamed) problems.push("network must be an EVM chain in CAIP-2 form, such as eip155:9745");
   const preset = isNamed ? getChainPreset(chainIdOf(network)) : undefined;
@@ -119,6 +119,8 @@ function readNetwork(
   if (blockTimeSeconds !== undefined && !(blockTimeSeconds > 0 && blockTimeSeconds <= 3_600)) {
     problems.push("blockTimeSeconds must be more than 0, and an hour at most");
   }
+  const { maxFeePerGas = preset?.maxFeePerGas ?? 0n, maxPriorityFeePerGas } = options.fees ?? {};
+  const fees = { maxFeePerGas, maxPriorityFeePerGas };
   problems.push(...findFeeProblems(fees));
   const { minimumBalance = defaultMinimumBalance } = options;
   const { warningBalance = minimumBalance * 10n } = options;
@@ -149,14 +151,16 @@ function readNetwork(
   };
 }
 
-function findFeeProblems(fees: FeeOptions): string[] {
+function findFeeProblems(fees: NetworkConfiguration["fees"]): string[] {
   const negative = Object.entries(fees).flatMap(([name, fee]) =>
     fee !== undefined && fee < 0n ? [`fees.${name} is negative`] : [],
   );
   if (negative.length > 0) return negative;
   const { maxFeePerGas, maxPriorityFeePerGas = 0n } = fees;
-  if (maxFeePerGas === undefined || maxPriorityFeePerGas <= maxFeePerGas) return [];
-  return ["fees.maxPriorityFeePerGas is more than fees.maxFeePerGas, which includes it"];
+  if (maxPriorityFeePerGas <= maxFeePerGas) return [];
+  return [
+    `fees.maxPriorityFeePerGas is more than fees.maxFeePerGas (${maxFeePerGas}), which includes it`,
+  ];
 }
 
 function readRpcUrls(options: FacilitatorNetworkOptions): {

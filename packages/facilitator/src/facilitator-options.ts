@@ -12,7 +12,10 @@ export type Depth = number | ((amount: bigint) => number);
 
 /** What a network may be charged. In the chain's native coin's smallest unit (wei) for each gas. */
 export interface FeeOptions {
-  /** Most that a unit of gas may cost, tip included. Payments wait while the chain asks for more. */
+  /**
+   * Most that a unit of gas may cost, tip included. Payments wait while the chain asks for more. Default:
+   * 100 gwei on Plasma and Stable, 500 gwei elsewhere, so that no node's word empties a relayer.
+   */
   maxFeePerGas?: bigint | undefined;
   /** Tip, where the chain takes one. */
   maxPriorityFeePerGas?: bigint | undefined;

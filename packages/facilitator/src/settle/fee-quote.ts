@@ -10,7 +10,7 @@ export interface FeeQuoterOptions {
   rpc: RpcRequester;
   feeModel: FeeModel;
   /** The most that is ever offered, replacements included, in wei per gas. */
-  maxFeePerGasCap?: bigint | undefined;
+  maxFeePerGasCap: bigint;
   /** Tip to offer instead of the node's, in wei per gas. */
   tip?: bigint | undefined;
   /** Base fee of the newest block; `undefined` on a chain without EIP-1559. */
@@ -63,7 +63,7 @@ export function createFeeQuoter(options: FeeQuoterOptions): FeeQuoter {
   }
 
   function capped(fees: Fees, least: bigint): Fees | undefined {
-    if (maxFeePerGasCap === undefined || priceOf(fees) <= maxFeePerGasCap) return fees;
+    if (priceOf(fees) <= maxFeePerGasCap) return fees;
     if (least > maxFeePerGasCap) return undefined;
     if (fees.type === "legacy") return { type: "legacy", gasPrice: maxFeePerGasCap };
     return {

@@ -1,5 +1,6 @@
+import { getChainPreset } from "@coinslot/chain";
 import type { SettleResponse } from "@coinslot/protocol";
-import { type Hex, isHex, parseGwei, parseTransaction } from "viem";
+import { type Hex, isHex, numberToHex, parseGwei, parseTransaction } from "viem";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import type { CoinslotFacilitator } from "../create-facilitator.ts";
@@ -77,6 +78,22 @@ describe("where blocks have no base fee", () => {
     }
     expect(await balanceOf(devnet.accounts.seller.address)).toBe(4_000n);
   });
+});
+
+it("a node that lies about tips gets no more for gas than the network's usual cap, and the payment settles", async () => {
+  const here = await begin();
+  const { devnet, start, pay } = here;
+  const offers: bigint[] = [];
+  proxy = await startNodeProxy(devnet.rpcUrl, async ({ method, params: [raw] }, ask) => {
+    if (method === "eth_maxPriorityFeePerGas") return { result: numberToHex(parseGwei("900000")) };
+    if (method === "eth_sendRawTransaction" && isHex(raw)) {
+      offers.push(parseTransaction(raw).maxFeePerGas ?? 0n);
+    }
+    return ask();
+  });
+  const facilitator = await start({ network: { rpcUrls: [proxy.url], blockTimeSeconds: 1 } });
+  expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+  expect(offers).toEqual([getChainPreset(devnet.chainId).maxFeePerGas]);
 });
 
 describe("a price of gas above the cap", () => {
