@@ -1,11 +1,14 @@
 import { BridgeError } from "@coinslot/bridge";
 import { Command, CommanderError } from "commander";
 import { bridgeCommand } from "./bridge/bridge-command.ts";
+import { completionCommand } from "./completion/completion-command.ts";
 import { devnetCommand } from "./devnet/devnet-command.ts";
 import { doctorCommand } from "./doctor/doctor-command.ts";
 import { exitCode, UnclearError, UsageError } from "./exit-code.ts";
 import { facilitatorCommand } from "./facilitator/facilitator-command.ts";
+import { indexerCommand } from "./indexer/indexer-command.ts";
 import { initCommand } from "./init/init-command.ts";
+import { keysCommand } from "./keys/keys-command.ts";
 import { payCommand } from "./pay/pay-command.ts";
 import { paymentsCommand } from "./payments/payments-command.ts";
 import { processSurroundings, type Surroundings } from "./surroundings.ts";
@@ -54,7 +57,10 @@ function createProgram(terminal: Terminal, surroundings: Surroundings): Command 
     .addCommand(paymentsCommand(terminal, surroundings))
     .addCommand(bridgeCommand(terminal))
     .addCommand(facilitatorCommand(terminal))
-    .addCommand(devnetCommand(terminal));
+    .addCommand(indexerCommand(terminal, surroundings))
+    .addCommand(keysCommand(terminal))
+    .addCommand(devnetCommand(terminal))
+    .addCommand(completionCommand(terminal));
   prepare(program, terminal);
   return program;
 }

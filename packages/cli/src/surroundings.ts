@@ -11,6 +11,8 @@ export interface Surroundings {
   readInput(): Promise<Uint8Array>;
   /** Shows what is waited for, on a terminal; ends with the function that it returns. */
   showWaiting(words: string): () => void;
+  /** Where a bar of progress may be drawn; `undefined` where nobody would see it. */
+  progress: { isTTY?: boolean; columns?: number; write(text: string): unknown } | undefined;
 }
 
 const frames = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
@@ -28,6 +30,8 @@ export const processSurroundings: Surroundings = {
   },
 
   readInput: () => buffer(stdin),
+
+  progress: stderr.isTTY === true ? stderr : undefined,
 
   showWaiting(words) {
     if (stderr.isTTY !== true || process.env.TERM === "dumb") return () => undefined;

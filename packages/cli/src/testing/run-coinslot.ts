@@ -58,6 +58,7 @@ export async function runCoinslot(args: readonly string[], options: RunOptions =
       },
       readInput: async () => new TextEncoder().encode(input),
       showWaiting: () => () => undefined,
+      progress: undefined,
     },
   );
   return { code, ...ran };

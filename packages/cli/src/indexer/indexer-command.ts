@@ -1,0 +1,26 @@
+import { Command } from "commander";
+import type { Surroundings } from "../surroundings.ts";
+import type { Terminal } from "../terminal.ts";
+
+/** `coinslot indexer`: the indexing service, until Ctrl-C. */
+export function indexerCommand(terminal: Terminal, { progress }: Surroundings): Command {
+  return new Command("indexer")
+    .description("run the indexing service: follow chains, and serve transfers and balances")
+    .option("--config <file>", "a YAML or JSON file with settings; INDEXER_CONFIG unless said")
+    .addHelpText(
+      "after",
+      `
+Settings come from INDEXER_… variables and the file; the environment goes first. INDEXER_CHAINS with
+INDEXER_RPC_URLS_<CHAIN> is enough to begin, INDEXER_DATABASE is sqlite:./indexer.db unless said, and
+INDEXER_PORT 8080. It ends with 1 when it cannot start, and says all that is in the way.
+
+Examples:
+  INDEXER_CHAINS=plasma INDEXER_RPC_URLS_PLASMA=https://rpc.plasma.to coinslot indexer
+  coinslot indexer --config indexer.yaml`,
+    )
+    .action(async ({ config: file }: { config?: string }): Promise<void> => {
+      // Loaded when it is wanted: a web framework and a query builder are much for a help text.
+      const { runIndexer } = await import("./run-indexer.ts");
+      await runIndexer({ terminal, progress, file });
+    });
+}

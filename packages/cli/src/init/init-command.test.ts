@@ -1,0 +1,85 @@
+import { execFileSync } from "node:child_process";
+import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { mnemonicToAccount } from "viem/accounts";
+import { describe, expect, it } from "vitest";
+import { exitCode } from "../exit-code.ts";
+import { loadEnvironment } from "../load-environment.ts";
+import { inFolder, runCoinslot } from "../testing/run-coinslot.ts";
+
+const secrets = ["FACILITATOR_SEED_PHRASE", "SELLER_SEED_PHRASE", "WALLET_SEED_PHRASE"];
+
+function readEnv(folder: string) {
+  return loadEnvironment({}, folder);
+}
+
+function ignored(folder: string): string[] {
+  return readFileSync(join(folder, ".gitignore"), "utf8").trim().split("\n");
+}
+
+describe("coinslot init", () => {
+  it("writes three fresh seeds for its owner alone, shows their addresses and no seed", async () => {
+    await inFolder(async (folder) => {
+      const { code, out, err } = await runCoinslot(["init"], { folder });
+      expect(code).toBe(exitCode.done);
+      expect(statSync(join(folder, ".env")).mode & 0o777).toBe(0o600);
+      const env = readEnv(folder);
+      const phrases = secrets.map((name) => env[name] ?? "");
+      expect(new Set(phrases).size).toBe(3);
+      for (const phrase of phrases) {
+        expect(phrase.split(" ")).toHaveLength(12);
+        expect(out).toContain(mnemonicToAccount(phrase).address);
+        expect(out + err + JSON.stringify(ignored(folder))).not.toContain(phrase);
+      }
+      expect(env.PAY_TO).toBe(mnemonicToAccount(phrases[1] ?? "").address);
+      expect(env).toMatchObject({ COINSLOT_NETWORK: "eip155:9745" });
+      expect(out).toContain("coinslot doctor");
+      expect(ignored(folder)).toEqual([".env", ".env.backup-*"]);
+    });
+  });
+
+  it("overwrites nothing, and keeps what it replaces when told to", async () => {
+    await inFolder(async (folder) => {
+      writeFileSync(join(folder, ".env"), "KEPT=1\n");
+      const refused = await runCoinslot(["init"], { folder });
+      expect(refused.code).toBe(exitCode.usage);
+      expect(refused.err).toContain("--force");
+      expect(readEnv(folder)).toEqual({ KEPT: "1" });
+
+      const { out } = await runCoinslot(["init", "--force", "--json"], { folder });
+      const { backup, relayer } = JSON.parse(out);
+      expect(readFileSync(backup, "utf8")).toBe("KEPT=1\n");
+      expect(statSync(backup).mode & 0o777).toBe(0o600);
+      const phrase = readEnv(folder).FACILITATOR_SEED_PHRASE ?? "";
+      expect(mnemonicToAccount(phrase).address).toBe(relayer);
+      expect(readdirSync(folder)).toHaveLength(3);
+    });
+  });
+
+  it("adds to a .gitignore what it lacks, and says when git has the file already", async () => {
+    await inFolder(async (folder) => {
+      const git = (...args: string[]) => execFileSync("git", ["-C", folder, ...args]);
+      git("init", "--quiet");
+      writeFileSync(join(folder, ".gitignore"), "node_modules/\n.env*");
+      expect((await runCoinslot(["init"], { folder })).code).toBe(exitCode.done);
+      expect(ignored(folder)).toEqual(["node_modules/", ".env*"]);
+
+      writeFileSync(join(folder, ".gitignore"), "node_modules/");
+      git("add", "--force", ".env");
+      const tracked = await runCoinslot(["init", "--force"], { folder });
+      expect(tracked.err).toContain("git rm --cached .env");
+      expect(ignored(folder)).toEqual(["node_modules/", ".env", ".env.backup-*"]);
+    });
+  });
+
+  it("leaves to its owner what it does not know of a network", async () => {
+    await inFolder(async (folder) => {
+      const { out } = await runCoinslot(["init", "--network", "eip155:8453"], { folder });
+      expect(out).toContain("COINSLOT_RPC_URL");
+      expect(readEnv(folder)).toMatchObject({ COINSLOT_RPC_URL: "" });
+      expect(await runCoinslot(["init", "--network", "base"], { folder })).toMatchObject({
+        code: exitCode.usage,
+      });
+    });
+  });
+});

@@ -1,0 +1,73 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type Devnet, devSeedPhrase, startDevnet } from "@coinslot/devnet";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { exitCode } from "../exit-code.ts";
+import { inFolder, runCoinslot } from "../testing/run-coinslot.ts";
+
+let devnet: Devnet;
+beforeAll(async () => {
+  devnet = await startDevnet({ accountCount: 4 });
+  await devnet.mint({ to: devnet.accounts.buyer.address, amount: 1_500_000n });
+});
+afterAll(() => devnet?.stop());
+
+function wallet(env: Readonly<Record<string, string>>, ...args: string[]) {
+  const network = { COINSLOT_NETWORK: devnet.network, COINSLOT_RPC_URL: devnet.rpcUrl };
+  return runCoinslot(["wallet", ...args], { env: { ...network, ...env } });
+}
+
+describe("coinslot wallet", () => {
+  it("shows who everybody is and what they hold", async () => {
+    const { buyer, seller } = devnet.accounts;
+    const env = { WALLET_PRIVATE_KEY: buyer.privateKey, PAY_TO: seller.address };
+    const { code, out } = await wallet(env);
+    expect(code).toBe(exitCode.done);
+    expect(out).toMatch(new RegExp(`^buyer +${buyer.address} +Plasma +1.5 USDT0$`, "m"));
+    expect(out).toMatch(new RegExp(`^seller +${seller.address} +Plasma +10000 XPL$`, "m"));
+    const { out: json } = await wallet(env, "--json");
+    expect(JSON.parse(json)).toContainEqual(
+      expect.objectContaining({ role: "buyer", token: devnet.token, amount: "1500000" }),
+    );
+  });
+
+  it("takes a seed phrase from a file, and tells one that is mistyped without repeating it", async () => {
+    await inFolder(async (folder) => {
+      const file = join(folder, "seed");
+      writeFileSync(file, `  ${devSeedPhrase.toUpperCase()}\n`);
+      const { out } = await wallet({ FACILITATOR_SEED_PHRASE_FILE: file });
+      expect(out).toContain(devnet.accounts.deployer.address);
+      writeFileSync(file, devSeedPhrase.replace("junk", "test"));
+      const mistyped = await wallet({ FACILITATOR_SEED_PHRASE_FILE: file });
+      expect(mistyped.code).toBe(exitCode.usage);
+      expect(mistyped.err).toContain("FACILITATOR_SEED_PHRASE is no valid seed phrase");
+      expect(mistyped.err).not.toContain("test test");
+    });
+  });
+
+  it("shows the tokens that the environment names, and the other networks when one is away", async () => {
+    const token = await devnet.deployToken({ name: "Points", version: "2", decimals: 2 });
+    await devnet.mint({ token, to: devnet.accounts.buyer.address, amount: 150n });
+    const env = {
+      WALLET_PRIVATE_KEY: devnet.accounts.buyer.privateKey,
+      COINSLOT_TOKENS: `${devnet.network}/${token}`,
+      COINSLOT_RPC_URL_988: "http://127.0.0.1:1",
+    };
+    const { code, out, err } = await wallet(env);
+    expect(out).toContain("1.5 Points");
+    expect(code).toBe(exitCode.failed);
+    expect(err).toContain("Stable could not be asked");
+  });
+
+  it("says what is missing", async () => {
+    const nobody = await wallet({});
+    expect(nobody).toMatchObject({ code: exitCode.usage });
+    expect(nobody.err).toContain("coinslot init");
+    const nowhere = await runCoinslot(["wallet"], {
+      env: { PAY_TO: devnet.accounts.seller.address },
+    });
+    expect(nowhere.err).toContain("No network is configured");
+    const two = await wallet({ PAY_TO: devnet.token, SELLER_SEED_PHRASE: devSeedPhrase });
+    expect(two.err).toContain("PAY_TO is not the address of SELLER_SEED_PHRASE");
+  });
+});
