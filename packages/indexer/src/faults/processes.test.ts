@@ -29,7 +29,7 @@ describe.each(engines)("processes, on $engine", ({ engine, createUrl }) => {
     }
     const indexer = await startIndexer({ rpcUrls: [devnet.rpcUrl], database });
     await expectExact(indexer, devnet, usdtOf(devnet));
-  }, 1_200_000);
+  }, 120_000 * effort);
 
   it("share a database: one writes, the other serves, and takes over", async () => {
     const devnet = await startUsedChain();

@@ -1,5 +1,5 @@
 import type { Database } from "@coinslot/storage";
-import { type RawBuilder, sql } from "kysely";
+import { type Expression, expressionBuilder, type SqlBool, sql } from "kysely";
 import type { Address } from "viem";
 import { bytesOfHex } from "../store/bytes.ts";
 import type { KnownToken } from "../store/known-token.ts";
@@ -35,15 +35,16 @@ export async function listTransfers(
   { address, fromMs, toMs, sort, limit, after }: ListTransfers,
 ): Promise<IndexedTransfer[]> {
   const bytes = bytesOfHex(address);
-  const bounds: RawBuilder<boolean>[] = [];
+  const where = expressionBuilder<IndexerSchema, "indexer_transfers">();
+  const bounds: Expression<SqlBool>[] = [];
   if (after !== undefined) {
-    const beyond = sort === "desc" ? sql`<` : sql`>`;
-    bounds.push(sql`position ${beyond} ${positionOf(after.blockNumber, after.logIndex)}`);
+    const last = positionOf(after.blockNumber, after.logIndex);
+    bounds.push(where("position", sort === "desc" ? "<" : ">", last));
   }
   // No block is older than 1970, and the service's default is to begin there.
   if (fromMs !== undefined && fromMs > 0)
-    bounds.push(sql`position >= ${firstPositionFrom(token, fromMs)}`);
-  if (toMs !== undefined) bounds.push(sql`position <= ${lastPositionUpTo(token, toMs)}`);
+    bounds.push(where("position", ">=", firstPositionFrom(token, fromMs)));
+  if (toMs !== undefined) bounds.push(where("position", "<=", lastPositionUpTo(token, toMs)));
   // As a literal, so that PostgreSQL plans for so few.
   const wanted = sql.lit(limit);
 
