@@ -2,6 +2,7 @@ import { Kysely, sql, type Transaction } from "kysely";
 import { DatabaseError, isDatabaseError } from "./database-error.ts";
 import { type DatabaseLocation, parseDatabaseUrl } from "./database-url.ts";
 import type { Dialect } from "./dialect.ts";
+import type { TransactionOptions } from "./durability.ts";
 import type { Engine } from "./engine.ts";
 import type { Notifications } from "./notifications.ts";
 import { createPostgresEngine } from "./postgres-engine.ts";
@@ -10,7 +11,7 @@ import { openSqliteEngine } from "./sqlite-engine.ts";
 export interface DatabaseOptions {
   /** `sqlite:./file.db`, `sqlite::memory:` or `postgres://user:password@host:5432/database`. */
   url: string;
-  /** Whether a commit is on the disk before it resolves. Default `true`. */
+  /** Whether a commit is on the disk before it resolves, unless a transaction says otherwise. Default `true`. */
   durable?: boolean;
   /** Opens without the right to write, and without creating a file. Default `false`. */
   readOnly?: boolean;
@@ -39,7 +40,10 @@ export interface Database<Schema> {
    * query would wait for the transaction it stands in, until `lockTimeoutMs`. An error of kind `unreachable` means
    * that nothing was written, `connection-lost` that the commit may have been.
    */
-  transaction<Result>(work: (transaction: Transaction<Schema>) => Promise<Result>): Promise<Result>;
+  transaction<Result>(
+    work: (transaction: Transaction<Schema>) => Promise<Result>,
+    options?: TransactionOptions,
+  ): Promise<Result>;
   /** Sends to all that listen on this database: on PostgreSQL in all processes, on SQLite in this one. */
   readonly notify: Notifications["notify"];
   readonly listen: Notifications["listen"];
@@ -53,12 +57,27 @@ export interface Database<Schema> {
  */
 export async function openDatabase<Schema>(options: DatabaseOptions): Promise<Database<Schema>> {
   const location = parseDatabaseUrl(options.url);
-  const engine = await openEngine(location, options);
+  const { durable = true } = options;
+  const engine = await openEngine(location, options, durable);
   const kysely = new Kysely<Schema>({ dialect: engine.kyselyDialect });
 
   async function closeAll(): Promise<void> {
     await engine.notifications.close();
     await kysely.destroy();
+  }
+
+  async function transact<Result>(
+    work: (transaction: Transaction<Schema>) => Promise<Result>,
+    { durability, onCommit }: TransactionOptions = {},
+  ): Promise<Result> {
+    const isUsual = durability === undefined || durable === (durability === "disk");
+    const result = await runTransaction(kysely, async (transaction) => {
+      if (!isUsual) await engine.setDurability(transaction, durability);
+      return work(transaction);
+    });
+    onCommit?.();
+    if (durability === "disk" || (durability === undefined && durable)) await engine.sync();
+    return result;
   }
   let closing: Promise<void> | undefined;
 
@@ -72,7 +91,7 @@ export async function openDatabase<Schema>(options: DatabaseOptions): Promise<Da
     engine: engine.dialect.engine,
     dialect: engine.dialect,
     kysely,
-    transaction: (work) => transact(kysely, work),
+    transaction: transact,
     notify: engine.notifications.notify,
     listen: engine.notifications.listen,
     close() {
@@ -82,10 +101,14 @@ export async function openDatabase<Schema>(options: DatabaseOptions): Promise<Da
   };
 }
 
-async function openEngine(location: DatabaseLocation, options: DatabaseOptions): Promise<Engine> {
+async function openEngine(
+  location: DatabaseLocation,
+  options: DatabaseOptions,
+  durable: boolean,
+): Promise<Engine> {
   const common = {
     readOnly: options.readOnly ?? false,
-    durable: options.durable ?? true,
+    durable,
     lockTimeoutMs: options.lockTimeoutMs ?? 10_000,
     onBackgroundError: options.onBackgroundError ?? (() => {}),
   };
@@ -100,7 +123,7 @@ async function openEngine(location: DatabaseLocation, options: DatabaseOptions):
   });
 }
 
-async function transact<Schema, Result>(
+async function runTransaction<Schema, Result>(
   kysely: Kysely<Schema>,
   work: (transaction: Transaction<Schema>) => Promise<Result>,
 ): Promise<Result> {

@@ -1,4 +1,4 @@
-import { PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler } from "kysely";
+import { PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler, sql } from "kysely";
 import { Client, type ClientBase, type ClientConfig, Pool, types } from "pg";
 import { postgresDialect } from "./dialect.ts";
 import type { Engine } from "./engine.ts";
@@ -51,6 +51,12 @@ export function createPostgresEngine(options: PostgresEngineOptions): Engine {
       createIntrospector: (kysely) => new PostgresIntrospector(kysely),
       createQueryCompiler: () => new PostgresQueryCompiler(),
     },
+    async setDurability(transaction, durability) {
+      const setting = durability === "disk" ? "on" : "off";
+      await sql.raw(`set local synchronous_commit = ${setting}`).execute(transaction);
+    },
+    // A commit waits for the disk by itself.
+    sync: async () => {},
     notifications: createPostgresNotifications({
       pool,
       label,

@@ -11,6 +11,10 @@ export interface SqliteDriverOptions {
   /** How a transaction starts: `begin immediate` where it may write. */
   begin: "begin" | "begin immediate";
   lockTimeoutMs: number;
+  /** Waits for the disk after a statement that stands by itself; transactions are waited for by whoever began them. */
+  sync: () => Promise<void>;
+  /** Called at the end. */
+  close: () => Promise<void>;
 }
 
 /** What Kysely calls a connection: here only a note whether it is inside a transaction. */
@@ -24,7 +28,7 @@ interface Session extends DatabaseConnection {
  * wait, not even inside somebody's transaction function.
  */
 export function createSqliteDriver(options: SqliteDriverOptions): Driver {
-  const { writer, reader, begin, lockTimeoutMs } = options;
+  const { writer, reader, begin, lockTimeoutMs, sync, close } = options;
   const lock = createLock({ timeoutMs: lockTimeoutMs });
 
   /**
@@ -43,17 +47,24 @@ export function createSqliteDriver(options: SqliteDriverOptions): Driver {
     }
   }
 
+  async function alone<Result>(action: () => Result): Promise<Result> {
+    const release = await lock.acquire();
+    try {
+      return await untilFree(action);
+    } finally {
+      release();
+    }
+  }
+
   function createSession(): Session {
     const session: Session = {
-      async executeQuery(query: CompiledQuery) {
-        if (session.release !== undefined) return writer.query(query);
-        if (reader !== undefined && SelectQueryNode.is(query.query)) return reader.query(query);
-        const release = await lock.acquire();
-        try {
-          return await untilFree(() => writer.query(query));
-        } finally {
-          release();
-        }
+      async executeQuery<Row>(query: CompiledQuery<Row>) {
+        if (session.release !== undefined) return writer.query<Row>(query);
+        if (reader !== undefined && SelectQueryNode.is(query.query))
+          return reader.query<Row>(query);
+        const result = await alone(() => writer.query<Row>(query));
+        if (!isSelect(query)) await sync();
+        return result;
       },
       // biome-ignore lint/correctness/useYield: Kysely asks for this method; neither engine has it.
       async *streamQuery() {
@@ -100,9 +111,15 @@ export function createSqliteDriver(options: SqliteDriverOptions): Driver {
     },
     async destroy() {
       const release = await lock.acquire();
+      await close();
       reader?.close();
       writer.close();
       release();
     },
   };
+}
+
+/** Also one that was written as text, which Kysely knows nothing of. */
+function isSelect({ query, sql }: CompiledQuery): boolean {
+  return SelectQueryNode.is(query) || /^\s*select\b/i.test(sql);
 }

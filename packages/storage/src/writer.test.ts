@@ -1,7 +1,8 @@
 import { sql } from "kysely";
 import { describe, expect, it } from "vitest";
+import type { Database } from "./database.ts";
 import { migrate } from "./migrate.ts";
-import { createSqliteUrl, engines, openForTest } from "./testing/engines.ts";
+import { createPostgresUrl, createSqliteUrl, engines, openForTest } from "./testing/engines.ts";
 import { killTestProcess, nextMessage, startTestProcess } from "./testing/process.ts";
 import {
   type AmountSchema,
@@ -170,4 +171,59 @@ describe("a writer on sqlite", () => {
     await limitPages(10_000);
     await insert(1_000);
   });
+});
+
+describe.each(engines)("durability on $engine", ({ createUrl }) => {
+  it("tells a piece that need not reach the disk no later than its neighbours, and keeps all of them", async () => {
+    const url = await createUrl();
+    const database = await openCounters(url);
+    const { write } = createWriter(database);
+    const insert = (id: number, durability?: "disk" | "process") =>
+      write((tx) => tx.insertInto("counters").values({ id, value: id }).execute(), { durability });
+    const told: string[] = [];
+    await Promise.all([
+      insert(1, "disk").then(() => told.push("disk")),
+      insert(2, "process").then(() => told.push("process")),
+      insert(3).then(() => told.push("default")),
+    ]);
+    expect(told).toHaveLength(3);
+    if (database.engine === "sqlite") expect(told[0]).toBe("process");
+    const rows = await database.kysely.selectFrom("counters").select("id").orderBy("id").execute();
+    expect(rows.map(({ id }) => id)).toEqual([1, 2, 3]);
+  });
+
+  it("says when everybody sees what was written", async () => {
+    const database = await openCounters(await createUrl());
+    const seen: string[] = [];
+    await database.transaction(
+      async (tx) => {
+        await tx.insertInto("counters").values({ id: 1, value: 1 }).execute();
+        seen.push("work");
+      },
+      { durability: "process", onCommit: () => seen.push("commit") },
+    );
+    expect(seen).toEqual(["work", "commit"]);
+    const undone = database.transaction(
+      async () => {
+        throw new Error("changed my mind");
+      },
+      { onCommit: () => seen.push("never") },
+    );
+    await expect(undone).rejects.toThrow("changed my mind");
+    expect(seen).toEqual(["work", "commit"]);
+  });
+});
+
+it("PostgreSQL waits for the disk as a transaction asks, whatever the database does by default", async () => {
+  const url = await createPostgresUrl();
+  const show = sql<{ setting: string }>`select current_setting('synchronous_commit') as setting`;
+  const settings = async (database: Database<unknown>, durability?: "disk" | "process") =>
+    database.transaction(async (tx) => (await show.execute(tx)).rows[0]?.setting, { durability });
+  const durable = await openForTest<unknown>({ url });
+  expect(await settings(durable)).toBe("on");
+  expect(await settings(durable, "process")).toBe("off");
+  expect(await settings(durable, "disk")).toBe("on");
+  const careless = await openForTest<unknown>({ url, durable: false });
+  expect(await settings(careless)).toBe("off");
+  expect(await settings(careless, "disk")).toBe("on");
 });

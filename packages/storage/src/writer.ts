@@ -1,24 +1,28 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { sql, type Transaction } from "kysely";
 import type { Database } from "./database.ts";
+import type { Durability } from "./durability.ts";
 
 type Work<Schema, Result> = (transaction: Transaction<Schema>) => Promise<Result>;
 
 /** Runs small pieces of work durably; see `createWriter`. */
 export interface Writer<Schema> {
   /**
-   * Runs `work` in a transaction and resolves with its result once that is committed. If `work` throws, its effects
-   * are undone, and nobody else's. It must await its own queries and nothing else: others wait for it.
-   * The kinds of errors are those of `Database.transaction`.
+   * Runs `work` in a transaction and resolves with its result once that is committed, and, unless `durability` says
+   * otherwise, on the disk. If `work` throws, its effects are undone, and nobody else's. It must await its own queries
+   * and nothing else: others wait for it. The kinds of errors are those of `Database.transaction`.
    */
-  write<Result>(work: Work<Schema, Result>): Promise<Result>;
+  write<Result>(
+    work: Work<Schema, Result>,
+    options?: { durability?: Durability | undefined },
+  ): Promise<Result>;
 }
 
 /**
  * A writer for many small concurrent transactions.
  *
- * SQLite has one writer and waits for the disk at every commit, so what comes while a commit runs is put together
- * into the next one, each piece in a savepoint. PostgreSQL does that by itself for commits of several connections;
+ * SQLite has one writer, and every commit costs it, so what comes while a commit runs is put together into the next
+ * one, each piece in a savepoint; the next one begins while the disk takes the last one. PostgreSQL does that by itself for commits of several connections;
  * there each piece has a transaction of its own, since pieces put together would hold each other's row locks, and
  * the groups of two processes would lock each other out.
  */
@@ -30,6 +34,7 @@ export function createWriter<Schema>(database: Database<Schema>): Writer<Schema>
 
 /** One waiting piece of work: runs it, and returns what tells its caller once the commit is done. */
 interface Piece<Schema> {
+  durability: Durability | undefined;
   run(transaction: Transaction<Schema>): Promise<() => void>;
   fail(error: unknown): void;
 }
@@ -54,23 +59,46 @@ function createGroupWriter<Schema>({ transaction }: Database<Schema>): Writer<Sc
     running = false;
   }
 
-  async function runGroup(group: readonly Piece<Schema>[]): Promise<void> {
-    try {
-      const tellAll = await transaction(async (tx) => {
-        const tell: (() => void)[] = [];
-        for (const piece of group) tell.push(await piece.run(tx));
-        return tell;
-      });
-      for (const tell of tellAll) tell();
-    } catch (error) {
-      for (const piece of group) piece.fail(error);
-    }
+  /** Resolves once the group is committed, or has failed; whoever wants the disk as well is told later. */
+  function runGroup(group: readonly Piece<Schema>[]): Promise<void> {
+    const isForProcess = group.every(({ durability }) => durability === "process");
+    return new Promise((resolve) => {
+      const tellAtCommit: (() => void)[] = [];
+      const tellAtEnd: (() => void)[] = [];
+      const running = transaction(
+        async (tx) => {
+          for (const piece of group) {
+            const tell = await piece.run(tx);
+            if (piece.durability === "process") tellAtCommit.push(tell);
+            else tellAtEnd.push(tell);
+          }
+        },
+        {
+          durability: isForProcess ? "process" : undefined,
+          onCommit() {
+            for (const tell of tellAtCommit) tell();
+            resolve();
+          },
+        },
+      );
+      running
+        .then(
+          () => {
+            for (const tell of tellAtEnd) tell();
+          },
+          (error: unknown) => {
+            // Those that have been told already hear nothing of it.
+            for (const piece of group) piece.fail(error);
+          },
+        )
+        .finally(resolve);
+    });
   }
 
   return {
-    write: (work) =>
+    write: (work, { durability } = {}) =>
       new Promise((resolve, reject) => {
-        waiting.push({ run: inSavepoint(work, { resolve, reject }), fail: reject });
+        waiting.push({ durability, run: inSavepoint(work, { resolve, reject }), fail: reject });
         if (!running) void runAll();
       }),
   };

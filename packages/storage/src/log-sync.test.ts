@@ -1,0 +1,31 @@
+import { rm } from "node:fs/promises";
+import { sql } from "kysely";
+import { expect, it } from "vitest";
+import { createLogSync } from "./log-sync.ts";
+import { createSqliteUrl, openForTest } from "./testing/engines.ts";
+
+it("brings the log of an open database onto the disk, for many who ask at once", async () => {
+  const url = await createSqliteUrl();
+  const { kysely } = await openForTest({ url });
+  await sql`create table notes (text text)`.execute(kysely);
+  const log = createLogSync({ path: url.slice("sqlite:".length), label: "Notes" });
+  await Promise.all(Array.from({ length: 20 }, () => log.sync()));
+  await log.close();
+  // The second handle on the log is gone, and with it no lock of the database.
+  await sql`insert into notes values ('still here')`.execute(kysely);
+  const { rows } = await sql`select text from notes`.execute(kysely);
+  expect(rows).toEqual([{ text: "still here" }]);
+});
+
+it("believes no disk again that has failed once", async () => {
+  const url = await createSqliteUrl();
+  const path = url.slice("sqlite:".length);
+  const log = createLogSync({ path, label: "Notes" });
+  await expect(log.sync()).rejects.toMatchObject({ kind: "connection-lost", retryable: true });
+  await openForTest({ url });
+  await expect(log.sync()).rejects.toThrow(
+    "Notes: it is not known whether what was committed is on the disk",
+  );
+  await log.close();
+  await rm(path, { force: true });
+});
