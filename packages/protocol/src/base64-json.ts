@@ -85,9 +85,9 @@ function faultIn(value: unknown, depth: number): DecodeFault | undefined {
   if (typeof value === "number") return Number.isFinite(value) ? undefined : "unsafe_content";
   if (typeof value !== "object" || value === null) return undefined;
   if (depth === 0) return "too_deep";
-  for (const [key, child] of Object.entries(value)) {
+  for (const key of Object.keys(value)) {
     if (reservedKeys.has(key) || unsafeText.test(key)) return "unsafe_content";
-    const fault = faultIn(child, depth - 1);
+    const fault = faultIn(Reflect.get(value, key), depth - 1);
     if (fault !== undefined) return fault;
   }
   return undefined;

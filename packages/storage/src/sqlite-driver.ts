@@ -1,5 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type CompiledQuery, type DatabaseConnection, type Driver, SelectQueryNode } from "kysely";
+import {
+  type CompiledQuery,
+  type DatabaseConnection,
+  type Driver,
+  type QueryResult,
+  SelectQueryNode,
+} from "kysely";
 import { isDatabaseError } from "./database-error.ts";
 import { createLock, type Release } from "./lock.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
@@ -58,7 +64,7 @@ export function createSqliteDriver(options: SqliteDriverOptions): Driver {
 
   function createSession(): Session {
     const session: Session = {
-      async executeQuery<Row>(query: CompiledQuery<Row>) {
+      async executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
         if (session.release !== undefined) return writer.query<Row>(query);
         if (reader !== undefined && SelectQueryNode.is(query.query))
           return reader.query<Row>(query);
