@@ -12,7 +12,8 @@ const publicPackages = readdirSync("packages")
 
 // biome-ignore lint/style/noDefaultExport: the build tool reads the default export.
 export default defineConfig({
-  workspace: { include: publicPackages },
+  // The paid indexer runs in a container, where nothing is compiled.
+  workspace: { include: [...publicPackages, "apps/paid-indexer"] },
   // A command has a main beside its public face.
   entry: ["src/{index,main}.ts"],
   format: "esm",

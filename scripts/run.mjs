@@ -19,6 +19,7 @@ const tasks = {
   facilitator: [...typescript, "apps/facilitator/src/main.ts"],
   "paid-indexer": [...typescript, "apps/paid-indexer/src/main.ts"],
   coinslot: [...typescript, "packages/cli/src/main.ts"],
+  balance: [...typescript, "scripts/balance.ts"],
   bench: [...typescript, "bench/main.ts"],
   pack: [process.execPath, "scripts/pack.mjs"],
   test: [process.execPath, "node_modules/vitest/vitest.mjs", "run"],

@@ -44,7 +44,9 @@ describe("@x402/fetch buys from the paid indexer", () => {
 
     const transfers = await buy(`${owner}/token-transfers?limit=5`);
     expect(transfers).toMatchObject({ status: 200, receipt: settled, cost: priceOfData });
-    expect(transfers.body.transfers).toMatchObject([{ amount: "7", to: address.toLowerCase() }]);
+    expect(transfers.body).toMatchObject({
+      transfers: [{ amount: "7", to: address.toLowerCase() }],
+    });
 
     const balance = await buy(`${owner}/token-balances`);
     expect(balance).toMatchObject({ status: 200, receipt: settled, cost: priceOfData });

@@ -10,6 +10,7 @@ export function inOurWords(problem: string): string {
   const [, setting] = subjects.find(([pattern]) => pattern.test(problem)) ?? [];
   const words = problem
     .replace(/^networks\[0\]: /, "")
+    .replace(/^(?:relayer|ledger|rpcUrls)(?:\.\w+)? /, "")
     .replace("rpcUrls", "COINSLOT_RPC_URL")
     .replace("correct network.", "correct COINSLOT_NETWORK.")
     .replace(/^The ledger cannot .*$/, "$&. Start or mend the database, or name another.");

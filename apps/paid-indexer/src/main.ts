@@ -1,5 +1,6 @@
 /** Sells the indexing API by the request. The README says what it reads from the environment. */
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { ConfigurationError } from "@coinslot/protocol";
 import { createLogger } from "./create-logger.ts";
 import { readConfiguration } from "./read-configuration.ts";
@@ -7,6 +8,8 @@ import { startPaidIndexer } from "./start-paid-indexer.ts";
 
 async function main(): Promise<void> {
   const stop = Promise.race([once(process, "SIGTERM"), once(process, "SIGINT")]);
+  // Written by `coinslot init`; what is set in the environment itself wins.
+  if (existsSync(".env")) process.loadEnvFile();
   const configuration = readConfiguration(process.env);
   const logger = createLogger(configuration.logLevel);
   const seller = await startPaidIndexer(configuration, { logger });

@@ -42,7 +42,7 @@ export interface PaidIndexerConfiguration {
 const logLevels = ["debug", "info", "warn", "error", "silent"] as const;
 type LogLevel = (typeof logLevels)[number];
 
-/** Reads one setting, with its default. */
+/** Reads one setting, from its variable or from the file that `<name>_FILE` names, or its default. */
 type Read = (name: SettingName) => string | undefined;
 type Tell = (problem: string) => void;
 
@@ -56,8 +56,7 @@ export function readConfiguration(env: Environment): PaidIndexerConfiguration {
   const tell: Tell = (problem) => problems.push(problem);
   const read: Read = (name) => {
     const setting: Setting | undefined = settings.find((each) => each.name === name);
-    const text = setting?.isSecret ? readSecret(env, name, tell) : env[name]?.trim();
-    return text || setting?.defaultValue;
+    return readSecret(env, name, tell) ?? setting?.defaultValue;
   };
 
   const host = read("PAID_INDEXER_HOST") ?? "";
@@ -68,7 +67,8 @@ export function readConfiguration(env: Environment): PaidIndexerConfiguration {
   const facilitator = readFacilitator(read, tell);
   const upstream = read("INDEXER_URL") ? readRemote(read, tell) : readEmbedded(env, read, tell);
   if (problems.length > 0 || !terms || !facilitator || !upstream) {
-    throw new ConfigurationError("The paid indexer", problems);
+    // Some settings are read twice.
+    throw new ConfigurationError("The paid indexer", [...new Set(problems)]);
   }
   return { host, port, trustProxy, logLevel, terms, facilitator, upstream };
 }

@@ -1,4 +1,4 @@
-/** A setting of the program: an environment variable. */
+/** A setting of the program: an environment variable, or the content of a file, which `<name>_FILE` names. */
 export interface Setting {
   /** Where it ends in `<CHAIN>`, there is one for each chain, in capitals. */
   name: string;
@@ -7,7 +7,7 @@ export interface Setting {
   /** What is taken where it is not set. A setting with neither this nor `isOptional` has to be set. */
   defaultValue?: string;
   isOptional?: boolean;
-  /** Never printed; may be given by a file, which `<name>_FILE` names. */
+  /** Never printed. */
   isSecret?: boolean;
 }
 
@@ -19,8 +19,8 @@ export const settings = [
   },
   {
     name: "COINSLOT_RPC_URL",
-    explanation:
-      "HTTP JSON-RPC endpoints of that chain, separated by commas, the preferred one first",
+    explanation: "JSON-RPC endpoints of that chain, separated by commas, the preferred one first",
+    isSecret: true,
   },
   {
     name: "PAY_TO",

@@ -3,12 +3,14 @@ import { once } from "node:events";
 import { parseArgs } from "node:util";
 import { describeDevnet } from "./describe-devnet.ts";
 import { startDevnet } from "./devnet.ts";
+import { type Postgres, startPostgres } from "./postgres.ts";
 
 const usage = `Usage: npm run devnet -- [options]
 
   --chain-id <number>     default 9745, Plasma
   --port <number>         default: any free one
   --block-time <seconds>  default: a block for each transaction
+  --postgres              starts an empty PostgreSQL as well
   --help
 `;
 
@@ -18,6 +20,7 @@ async function main(): Promise<void> {
       "chain-id": { type: "string" },
       port: { type: "string" },
       "block-time": { type: "string" },
+      postgres: { type: "boolean" },
       help: { type: "boolean" },
     },
   });
@@ -35,12 +38,16 @@ async function main(): Promise<void> {
     ...(port !== undefined && { port }),
     ...(blockTimeSeconds !== undefined && { blockTimeSeconds }),
   });
+  let postgres: Postgres | undefined;
   try {
+    if (values.postgres) postgres = await startPostgres();
     await devnet.mint({ to: devnet.accounts.buyer.address, amount: 1_000_000_000n });
     console.log(await describeDevnet(devnet, { blockTimeSeconds }));
+    if (postgres) console.log(`  PostgreSQL  ${postgres.url}\n`);
     console.log("Ctrl-C stops it.");
     await stopped;
   } finally {
+    await postgres?.stop();
     await devnet.stop();
   }
   console.log("Stopped.");
