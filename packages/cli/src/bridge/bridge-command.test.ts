@@ -2,9 +2,16 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { usdt0Chains } from "@coinslot/bridge";
-import { type Devnet, type LayerZero, startDevnet, startLayerZero } from "@coinslot/devnet";
-import { type Address, erc20Abi } from "viem";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import {
+  type Devnet,
+  type LayerZero,
+  startDevnet,
+  startLayerZero,
+  testOft,
+  testOftAdapter,
+} from "@coinslot/devnet";
+import { type Address, encodeDeployData, encodeFunctionData, erc20Abi, pad, parseAbi } from "viem";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { exitCode } from "../exit-code.ts";
 import { runCli } from "../run-cli.ts";
 
@@ -109,7 +116,7 @@ describe("coinslot bridge quote", () => {
   it("tells an amount that it cannot read, and an option that is missing", async () => {
     const wrong = await coinslot(["quote", ...transfer("--amount", "1e3")]);
     expect(wrong).toMatchObject({ code: exitCode.usage });
-    expect(wrong.err).toContain("at most 6 decimals");
+    expect(wrong.err).toContain("expected a number");
     const missing = await coinslot(["quote", "--rpc-url", ethereum.rpcUrl]);
     expect(missing).toMatchObject({ code: exitCode.usage });
     expect(missing.err).toContain("--to <chain>");
@@ -182,6 +189,131 @@ describe("coinslot bridge send", () => {
     } finally {
       await rm(folder, { recursive: true, force: true });
     }
+  });
+});
+
+describe("coinslot bridge, asked wrongly,", () => {
+  const wallet = () => ({ WALLET_PRIVATE_KEY: ethereum.accounts.buyer.privateKey });
+  const fees = ["--max-bridge-fee", "0.0001", "--yes"];
+
+  it.each([
+    ["--to", "nowhere"],
+    ["--to", "ethereum"],
+    ["--token", "USDT"],
+    ["--token", usdt0],
+    ["--recipient", "0x1234"],
+    ["--oft", "0x1234"],
+    ["--oft", usdt],
+    ["--amount", "0"],
+    ["--amount", "0.0000001"],
+    ["--amount", "-5"],
+    ["--rpc-url", "ftp://127.0.0.1"],
+    ["--target-rpc-url", "ftp://127.0.0.1"],
+  ])("with %s %s, says so with exit code 2", async (option, value) => {
+    const ran = await coinslot(["send", ...transfer(...fees, option, value)], { env: wallet() });
+    expect(ran).toMatchObject({ code: exitCode.usage, out: "" });
+    expect(ran.err).not.toBe("");
+  });
+
+  it("with an RPC URL for a target outside the EVM, says so too", async () => {
+    const tron = ["--to", "tron", "--recipient", "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"];
+    const url = ["--target-rpc-url", plasma.rpcUrl];
+    const ran = await coinslot(["send", ...transfer(...fees, ...tron, ...url)], { env: wallet() });
+    expect(ran.code).toBe(exitCode.usage);
+    expect(ran.err).toContain("targetRpcUrls.tron");
+  });
+});
+
+describe("coinslot bridge send, when something comes between,", () => {
+  const wallet = () => ({ WALLET_PRIVATE_KEY: ethereum.accounts.buyer.privateKey });
+  const fees = ["--max-bridge-fee", "0.0001", "--yes"];
+
+  it("says how to go on if it is interrupted once the tokens have left", async () => {
+    const args = ["send", ...transfer(...fees, "--target-rpc-url", plasma.rpcUrl)];
+    const { code, err } = await coinslot(args, { env: wallet(), interruptAt: "on the way to" });
+    expect(code).toBe(exitCode.unclear);
+    expect(err).toMatch(/coinslot bridge track 0x[0-9a-f]{64} --to plasma/);
+  });
+
+  it("says that the outcome is unclear, although it was interrupted", async () => {
+    const { client } = ethereum;
+    const address = oftOf("ethereum");
+    const hash = await client.writeContract({
+      account: ethereum.accounts.buyer,
+      address: usdt,
+      abi: parseAbi(["function approve(address spender, uint256 value)"]),
+      functionName: "approve",
+      args: [address, 5_000_000n],
+    });
+    await client.waitForTransactionReceipt({ hash });
+    await ethereum.setAutomine(false);
+    const code = await client.getCode({ address });
+    try {
+      const args = ["send", ...transfer(...fees)];
+      const running = coinslot(args, { env: wallet(), interruptAt: "sending" });
+      await vi.waitFor(async () => expect((await client.getTxpoolStatus()).pending).toBe(1));
+      // It is mined, and does not say what it has sent.
+      await client.setCode({ address, bytecode: "0x00" });
+      await ethereum.mine();
+      const ran = await running;
+      expect(ran.code).toBe(exitCode.unclear);
+      expect(ran.err).toContain("does not say what it has sent");
+    } finally {
+      await client.setCode({ address, bytecode: code ?? "0x" });
+      await ethereum.setAutomine(true);
+    }
+  });
+});
+
+describe("coinslot bridge send to a chain outside the EVM", () => {
+  const legacyMesh = () => {
+    const chain = usdt0Chains.find(({ key }) => key === "ethereum");
+    const contract = chain?.type === "evm" ? chain.contracts.legacyMesh : undefined;
+    if (contract === undefined) throw new Error("The table has no legacy mesh on Ethereum");
+    return contract;
+  };
+
+  it("leaves out the target URL of the environment, and says where to look", async () => {
+    const oft = legacyMesh();
+    await layerZero.connect([{ devnet: ethereum, oft, token: usdt, locks: true }]);
+    const { abi } = testOft;
+    const peer = [30420, pad("0x01")] as const;
+    const data = encodeFunctionData({ abi, functionName: "setPeer", args: peer });
+    await ethereum.send({ to: oft, data });
+    vi.stubEnv("BRIDGE_TARGET_RPC_URL", plasma.rpcUrl);
+    try {
+      const recipient = ["--recipient", "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"];
+      const fees = ["--max-bridge-fee", "0.0001", "--yes"];
+      const args = ["send", ...transfer("--to", "tron", ...recipient, ...fees)];
+      const env = { WALLET_PRIVATE_KEY: ethereum.accounts.buyer.privateKey };
+      const { code, err } = await coinslot(args, { env });
+      expect(code).toBe(exitCode.done);
+      expect(err).toMatch(/message 0x[0-9a-f]{64}: https:\/\/layerzeroscan\.com\/tx\/0x/);
+    } finally {
+      vi.unstubAllEnvs();
+    }
+  });
+});
+
+describe("coinslot bridge with a contract of one's own", () => {
+  it("reads the amount with the decimals of its token", async () => {
+    const oft = "0x00000000000000000000000000000000000f0000";
+    const token = await ethereum.deployToken({ decimals: 18 });
+    const args = [layerZero.endpoint, token] as const;
+    await ethereum.place({
+      address: oft,
+      creationCode: encodeDeployData({ ...testOftAdapter, args }),
+    });
+    const { abi } = testOftAdapter;
+    const peer = [30383, pad(oft)] as const;
+    const data = encodeFunctionData({ abi, functionName: "setPeer", args: peer });
+    await ethereum.send({ to: oft, data });
+    const through = ["--token", token, "--oft", oft, "--account", ethereum.accounts.buyer.address];
+    const { code, out } = await coinslot(["quote", ...transfer(...through, "--json")]);
+    expect(code).toBe(exitCode.done);
+    expect(JSON.parse(out)).toMatchObject({ amountSent: "5000000000000000000" });
+    const shown = await coinslot(["quote", ...transfer(...through)]);
+    expect(shown.out).toMatch(/arrives +at least 5 on plasma/);
   });
 });
 

@@ -1,11 +1,14 @@
+import { type Bridge, type BridgeRequest, usdt0Chains } from "@coinslot/bridge";
 import { type Address, isWellFormedAddress, parseMoney } from "@coinslot/protocol";
-import { InvalidArgumentError, Option } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import { UsageError } from "../exit-code.ts";
 import { readWallet } from "../read-secret.ts";
 import type { Terminal } from "../terminal.ts";
 
 /** Decimals of USDT0 and XAUT0, on every chain of the table. */
-export const tokenDecimals = 6;
+const tokenDecimals = 6;
+/** Decimals that any token can have, by its type in ERC-20. */
+const mostDecimals = 255;
 /** Decimals of every native coin, in JSON-RPC. */
 export const nativeDecimals = 18;
 
@@ -14,7 +17,7 @@ export interface RequestOptions {
   rpcUrl: string[];
   to: string;
   token: string;
-  amount: bigint;
+  amount: string;
   recipient?: string;
   oft?: string;
 }
@@ -40,7 +43,7 @@ export function requestOptions(): Option[] {
     new Option("--to <chain>", "key of the target chain, such as plasma").makeOptionMandatory(),
     new Option("--token <address>", "the token on the source chain").makeOptionMandatory(),
     new Option("--amount <tokens>", "how much to send, in whole tokens, such as 12.5")
-      .argParser(amountParser(tokenDecimals))
+      .argParser(checkAmount)
       .makeOptionMandatory(),
     new Option("--recipient <address>", "who gets it; the wallet itself unless said"),
     new Option("--oft <address>", "send through this contract instead of the one in the table"),
@@ -69,6 +72,42 @@ export function ownerOf(terminal: Terminal, account: string | undefined): Addres
   return owner;
 }
 
+/**
+ * What is to be sent, as a bridge takes it, and the decimals of its token.
+ *
+ * @throws UsageError when the amount is none
+ */
+export async function readRequest(
+  bridge: Bridge,
+  options: RequestOptions,
+  owner: Address,
+): Promise<{ request: BridgeRequest; decimals: number }> {
+  const { to: targetChain, token, recipient = owner, oft: oftContractAddress } = options;
+  // What is sent through a contract of one's own may be any token.
+  const decimals =
+    oftContractAddress === undefined ? tokenDecimals : (await bridge.readToken(token)).decimals;
+  const amount = readAmount(options.amount, decimals);
+  if (amount === undefined || amount === 0n) {
+    const text = `--amount is no number above zero with at most ${decimals} decimals.`;
+    throw new UsageError(text);
+  }
+  return { request: { targetChain, recipient, token, amount, oftContractAddress }, decimals };
+}
+
+/**
+ * Where tokens can be seen to arrive; `undefined` where nobody has said it, or nobody can. A variable of the environment
+ * is for whatever target it fits; an option is for this one.
+ */
+export function readTargetUrls(
+  command: Command,
+  { to, targetRpcUrl }: { to: string; targetRpcUrl?: string[] },
+): Record<string, string[]> | undefined {
+  if (targetRpcUrl === undefined) return undefined;
+  const isOutsideEvm = usdt0Chains.some(({ key, type }) => key === to && type !== "evm");
+  const isFromEnvironment = command.getOptionValueSource("targetRpcUrl") === "env";
+  return isOutsideEvm && isFromEnvironment ? undefined : { [to]: targetRpcUrl };
+}
+
 function collect(value: string, previous: string[] | undefined): string[] {
   // Commander calls this for the environment as well, where several stand in one variable.
   return [...(previous ?? []), ...value.split(",").map((url) => url.trim())];
@@ -76,10 +115,20 @@ function collect(value: string, previous: string[] | undefined): string[] {
 
 function amountParser(decimals: number): (text: string) => bigint {
   return (text) => {
-    const amount = parseMoney(text, decimals);
-    if (amount === undefined || text.includes("$")) {
+    const amount = readAmount(text, decimals);
+    if (amount === undefined) {
       throw new InvalidArgumentError(`expected a number with at most ${decimals} decimals`);
     }
     return amount;
   };
+}
+
+/** Whether it is a number. How many decimals it may have is a question of the token. */
+function checkAmount(text: string): string {
+  if (readAmount(text, mostDecimals) !== undefined) return text;
+  throw new InvalidArgumentError("expected a number, such as 12.5");
+}
+
+function readAmount(text: string, decimals: number): bigint | undefined {
+  return text.includes("$") ? undefined : parseMoney(text, decimals);
 }

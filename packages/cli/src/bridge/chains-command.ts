@@ -3,6 +3,7 @@ import { Command } from "commander";
 import { UsageError } from "../exit-code.ts";
 import { formatJson, formatTable, paint, type Terminal } from "../terminal.ts";
 import { rpcUrlOption } from "./bridge-options.ts";
+import { toCliError } from "./use-bridge.ts";
 
 interface ChainsOptions {
   check?: true;
@@ -23,7 +24,9 @@ export function chainsCommand(terminal: Terminal): Command {
         return;
       }
       if (rpcUrl === undefined) throw new UsageError("--check needs --rpc-url.");
-      const { chain, contracts } = await checkChain({ rpcUrl });
+      const { chain, contracts } = await checkChain({ rpcUrl }).catch((error: unknown) => {
+        throw toCliError(error);
+      });
       const problems = contracts.flatMap((contract) => contract.problems);
       if (json) terminal.out(formatJson({ chain: chain.key, contracts }));
       else {

@@ -6,9 +6,10 @@ import {
   nativeDecimals,
   ownerOf,
   type RequestOptions,
+  readRequest,
   requestOptions,
-  tokenDecimals,
 } from "./bridge-options.ts";
+import { useBridge } from "./use-bridge.ts";
 
 /** `coinslot bridge quote`: what a transfer would cost. Signs nothing. */
 export function quoteCommand(terminal: Terminal): Command {
@@ -20,25 +21,25 @@ export function quoteCommand(terminal: Terminal): Command {
   return command.action(
     async (options: RequestOptions & { account?: string; json?: true }): Promise<void> => {
       const account = ownerOf(terminal, options.account);
-      const { rpcUrl, to: targetChain, token, amount, recipient = account, oft } = options;
+      const { rpcUrl, to } = options;
       // Nothing is sent, so nothing has to be bounded.
-      const bridge = createBridge({ account, rpcUrl, bridgeMaxFee: 0n });
-      try {
-        const request = { targetChain, recipient, token, amount, oftContractAddress: oft };
+      const create = () => createBridge({ account, rpcUrl, bridgeMaxFee: 0n });
+      await useBridge(create, async (bridge) => {
+        const { request, decimals } = await readRequest(bridge, options, account);
         const quote = await bridge.quoteBridge(request);
-        terminal.out(
-          options.json ? formatJson(quote) : formatFacts(terminal, factsOf(quote, targetChain)),
-        );
-      } finally {
-        bridge.close();
-      }
+        const facts = factsOf(quote, { targetChain: to, decimals });
+        terminal.out(options.json ? formatJson(quote) : formatFacts(terminal, facts));
+      });
     },
   );
 }
 
 /** A quote in words. */
-export function factsOf(quote: BridgeQuote, targetChain: string): Record<string, string> {
-  const tokens = (amount: bigint) => formatMoney(amount, tokenDecimals);
+export function factsOf(
+  quote: BridgeQuote,
+  { targetChain, decimals }: { targetChain: string; decimals: number },
+): Record<string, string> {
+  const tokens = (amount: bigint) => formatMoney(amount, decimals);
   const native = (amount: bigint) => formatMoney(amount, nativeDecimals);
   return {
     send: tokens(quote.amountSent),

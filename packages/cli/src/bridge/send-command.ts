@@ -1,16 +1,19 @@
-import { createBridge, type TransferProgress } from "@coinslot/bridge";
+import { type BridgeResult, createBridge, type Delivered, usdt0Chains } from "@coinslot/bridge";
 import { Command } from "commander";
-import { UsageError } from "../exit-code.ts";
+import { UnclearError, UsageError } from "../exit-code.ts";
 import { readWallet } from "../read-secret.ts";
 import { formatFacts, formatJson, type Terminal } from "../terminal.ts";
 import {
   feeOptions,
   type RequestOptions,
+  readRequest,
+  readTargetUrls,
   requestOptions,
   targetRpcUrlOption,
 } from "./bridge-options.ts";
 import { factsOf } from "./quote-command.ts";
 import { tellProgress } from "./tell-progress.ts";
+import { useBridge } from "./use-bridge.ts";
 
 interface SendOptions extends RequestOptions {
   maxBridgeFee: bigint;
@@ -36,46 +39,45 @@ export function sendCommand(terminal: Terminal): Command {
         "Set WALLET_SEED_PHRASE or WALLET_PRIVATE_KEY, or name a file with …_FILE.",
       );
     }
-    const { rpcUrl, to: targetChain, token, amount, targetRpcUrl, json } = options;
-    const { recipient = account.address, oft: oftContractAddress } = options;
-    const bridge = createBridge({
-      account,
-      rpcUrl,
-      bridgeMaxFee: options.maxBridgeFee,
-      maxTotalFee: options.maxTotalFee,
-      targetRpcUrls: targetRpcUrl === undefined ? undefined : { [targetChain]: targetRpcUrl },
-    });
-    try {
-      const request = { targetChain, recipient, token, amount, oftContractAddress };
+    const { rpcUrl, to, maxBridgeFee: bridgeMaxFee, maxTotalFee } = options;
+    const targetRpcUrls = readTargetUrls(command, options);
+    const create = () =>
+      createBridge({ account, rpcUrl, bridgeMaxFee, maxTotalFee, targetRpcUrls });
+    await useBridge(create, async (bridge) => {
+      const { request, decimals } = await readRequest(bridge, options, account.address);
       const quote = await bridge.quoteBridge(request);
-      terminal.err(formatFacts(terminal, { ...factsOf(quote, targetChain), to: recipient }));
+      const facts = factsOf(quote, { targetChain: to, decimals });
+      terminal.err(formatFacts(terminal, { ...facts, to: request.recipient }));
       if (!options.yes) await ask(terminal);
       const { signal } = terminal;
-      const tell = tellProgress(terminal);
-      const onProgress = (progress: TransferProgress) => {
-        // Nothing is sent any more once somebody wants to stop; what is sent already is told to its end.
-        if (isBeforeSending(progress)) signal.throwIfAborted();
-        tell(progress);
-      };
-      signal.throwIfAborted();
-      const sent = await bridge.bridge(request, { onProgress });
-      if (targetRpcUrl === undefined) {
-        const how = `coinslot bridge track ${sent.hash} --to ${targetChain}`;
-        terminal.err(`It is on its way. To see it arrive, with both RPC URLs: ${how}`);
-        return terminal.out(json ? formatJson(sent) : sent.hash);
+      const onProgress = tellProgress(terminal);
+      const sent = await bridge.bridge(request, { onProgress, signal });
+      const show = (text: string, delivered?: Delivered) =>
+        terminal.out(options.json ? formatJson({ ...sent, delivered }) : text);
+      if (targetRpcUrls === undefined) {
+        terminal.err(`It is on its way. ${howToLook(sent, options)}`);
+        return show(sent.hash);
       }
-      const { hash } = sent;
-      const delivered = await bridge.track({ hash, oftContractAddress, onProgress, signal });
-      terminal.out(json ? formatJson({ ...sent, delivered }) : delivered.targetHash);
-    } finally {
-      bridge.close();
-    }
+      try {
+        const { hash } = sent;
+        const { oft: oftContractAddress } = options;
+        const delivered = await bridge.track({ hash, oftContractAddress, onProgress, signal });
+        show(delivered.targetHash, delivered);
+      } catch (cause) {
+        const why = cause instanceof Error ? cause.message : String(cause);
+        const text = `The tokens have left, and were not seen to arrive: ${why}. ${howToLook(sent, options)}`;
+        throw new UnclearError(text, { cause });
+      }
+    });
   });
 }
 
-/** Whether what is told comes before a transaction is handed to a node. */
-function isBeforeSending({ state }: TransferProgress): boolean {
-  return state === "approving" || state === "approved" || state === "sending";
+function howToLook({ hash, guid }: BridgeResult, { to, oft }: SendOptions): string {
+  if (usdt0Chains.find(({ key }) => key === to)?.type !== "evm") {
+    return `It is LayerZero's message ${guid}: https://layerzeroscan.com/tx/${hash}`;
+  }
+  const through = oft === undefined ? "" : ` --oft ${oft}`;
+  return `To see it arrive, with both RPC URLs: coinslot bridge track ${hash} --to ${to}${through}`;
 }
 
 async function ask(terminal: Terminal): Promise<void> {

@@ -1,10 +1,11 @@
-import { createBridge } from "@coinslot/bridge";
+import { BridgeError, createBridge } from "@coinslot/bridge";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { isHash, zeroAddress } from "viem";
-import { UsageError } from "../exit-code.ts";
+import { UnclearError, UsageError } from "../exit-code.ts";
 import { formatJson, type Terminal } from "../terminal.ts";
 import { rpcUrlOption, targetRpcUrlOption } from "./bridge-options.ts";
 import { tellProgress } from "./tell-progress.ts";
+import { useBridge } from "./use-bridge.ts";
 
 interface TrackOptions {
   rpcUrl: string[];
@@ -31,28 +32,21 @@ export function trackCommand(terminal: Terminal): Command {
     .action(async (hash: string, options: TrackOptions): Promise<void> => {
       if (!isHash(hash)) throw new UsageError("<hash> is no transaction hash.");
       const { rpcUrl, to, targetRpcUrl, oft: oftContractAddress, timeout, json } = options;
-      const bridge = createBridge({
-        // Tracking asks the chains alone: nobody's account is looked at.
-        account: zeroAddress,
-        rpcUrl,
-        bridgeMaxFee: 0n,
-        targetRpcUrls: { [to]: targetRpcUrl },
-      });
-      try {
+      // Tracking asks the chains alone: nobody's account is looked at.
+      const account = zeroAddress;
+      const targetRpcUrls = { [to]: targetRpcUrl };
+      const create = () => createBridge({ account, rpcUrl, bridgeMaxFee: 0n, targetRpcUrls });
+      await useBridge(create, async (bridge) => {
         const onProgress = tellProgress(terminal);
         const { signal } = terminal;
         const timeoutMs = timeout * 1000;
-        const delivered = await bridge.track({
-          hash,
-          oftContractAddress,
-          onProgress,
-          signal,
-          timeoutMs,
+        const how = { oftContractAddress, onProgress, signal, timeoutMs };
+        const delivered = await bridge.track({ hash, ...how }).catch((cause: unknown) => {
+          if (!(cause instanceof BridgeError && cause.code === "rpc_unavailable")) throw cause;
+          throw new UnclearError(cause.message, { cause });
         });
         terminal.out(json ? formatJson(delivered) : delivered.targetHash);
-      } finally {
-        bridge.close();
-      }
+      });
     });
 }
 

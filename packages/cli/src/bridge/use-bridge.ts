@@ -1,0 +1,37 @@
+import { type Bridge, BridgeError, type BridgeErrorCode } from "@coinslot/bridge";
+import { UnclearError, UsageError } from "../exit-code.ts";
+
+/** Faults in what the person has typed, some of which only a chain can tell. */
+const usageCodes: ReadonlySet<BridgeErrorCode> = new Set<BridgeErrorCode>([
+  "invalid_configuration",
+  "unknown_target_chain",
+  "unknown_source_chain",
+  "same_chain",
+  "no_route",
+  "invalid_token",
+  "invalid_contract",
+  "invalid_recipient",
+]);
+
+/** Does something with a bridge that ends with it, and says its errors with the exit code that they stand for. */
+export async function useBridge<T>(
+  create: () => Bridge,
+  work: (bridge: Bridge) => Promise<T>,
+): Promise<T> {
+  let bridge: Bridge | undefined;
+  try {
+    bridge = create();
+    return await work(bridge);
+  } catch (error) {
+    throw toCliError(error);
+  } finally {
+    bridge?.close();
+  }
+}
+
+/** An error of a bridge as one of the command. */
+export function toCliError(cause: unknown): unknown {
+  if (!(cause instanceof BridgeError)) return cause;
+  if (cause.moneyMayHaveMoved) return new UnclearError(cause.message, { cause });
+  return usageCodes.has(cause.code) ? new UsageError(cause.message, { cause }) : cause;
+}
