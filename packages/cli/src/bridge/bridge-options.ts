@@ -7,8 +7,8 @@ import type { Terminal } from "../terminal.ts";
 
 /** Decimals of USDT0 and XAUT0, on every chain of the table. */
 const tokenDecimals = 6;
-/** Decimals that any token can have, by its type in ERC-20. */
-const mostDecimals = 255;
+/** More decimals than a token has that anybody bridges. */
+const mostDecimals = 36;
 /** Decimals of every native coin, in JSON-RPC. */
 export const nativeDecimals = 18;
 
