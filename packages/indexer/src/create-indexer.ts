@@ -8,32 +8,27 @@ import {
   type RpcPoolEvent,
   systemClock,
 } from "@coinslot/chain";
-import { type Database, migrate, openDatabase } from "@coinslot/storage";
-import type { ChainContext } from "./chain-context.ts";
 import {
   type ChainConfiguration,
   type IndexerConfigurationInput,
   readConfiguration,
 } from "./configuration.ts";
-import { followChain } from "./follow-chain.ts";
+import { createEventBell } from "./event-bell.ts";
+import { followChains } from "./follow-chains.ts";
 import { createProgress, type Progress, type ProgressTerminal } from "./history/progress.ts";
 import type { Indexer } from "./indexer.ts";
 import { type IndexerLogger, silentLogger } from "./logger.ts";
 import { listTransfers } from "./query/list-transfers.ts";
 import { readBalance } from "./query/read-balance.ts";
 import { readEventBounds, readEvents } from "./query/read-events.ts";
-import { readChainStatus } from "./query/read-status.ts";
+import { healthOf, readIndexerStatus } from "./query/read-indexer-status.ts";
 import { transfersOfTransaction } from "./query/transfers-of-transaction.ts";
 import { UnknownTokenError } from "./query/unknown-token-error.ts";
-import { type BalanceDifference, spotCheck } from "./spot-check.ts";
-import type { ChainStatus, Health, IndexerStatus } from "./status.ts";
-import { indexerMigrations } from "./store/create-tables.ts";
-import { EVENTS_CHANNEL } from "./store/events.ts";
+import type { BalanceDifference } from "./spot-check.ts";
+import type { IndexerStatus } from "./status.ts";
 import { holdPen } from "./store/hold-pen.ts";
-import { knowTokens } from "./store/know-tokens.ts";
-import type { KnownToken } from "./store/known-token.ts";
+import { createLazyStore } from "./store/open-store.ts";
 import type { Pen } from "./store/pen.ts";
-import type { IndexerSchema } from "./store/schema.ts";
 import type { TokenName } from "./transfer.ts";
 
 export type IndexerOptions = IndexerConfigurationInput & {
@@ -56,14 +51,6 @@ interface Line {
   pool: RpcPool;
   progress: Progress;
 }
-
-/** What is known once the database is open. */
-interface Opened {
-  database: Database<IndexerSchema>;
-  tokens: readonly KnownToken[];
-}
-
-const POLL_EVENTS_MS = 1_000;
 
 /** Makes an indexer. Throws an `IndexerConfigurationError` with all that is wrong with the options. */
 export function createIndexer(options: IndexerOptions): Indexer {
@@ -92,45 +79,16 @@ export function createIndexer(options: IndexerOptions): Indexer {
       progress: createProgress({ chain: chain.name, logger, clock, terminal }),
     }),
   );
+  const bell = createEventBell();
+  const { opened, close } = createLazyStore({
+    url: configuration.database,
+    chains: configuration.chains,
+    logger,
+    onEvents: bell.ring,
+  });
   const closing = new AbortController();
-  const eventListeners = new Set<() => void>();
   let role: IndexerStatus["role"] = "standby";
-  let opening: Promise<Opened> | undefined;
   let following: Promise<void> | undefined;
-
-  function opened(): Promise<Opened> {
-    opening ??= open().catch((error: unknown) => {
-      // The next who asks tries again.
-      opening = undefined;
-      throw error;
-    });
-    return opening;
-  }
-
-  async function open(): Promise<Opened> {
-    closing.signal.throwIfAborted();
-    const database = await openDatabase<IndexerSchema>({
-      url: configuration.database,
-      // What a crash of the machine takes from the end of the log is read from the chain again.
-      durable: false,
-      applicationName: "coinslot-indexer",
-      onBackgroundError: (error) => logger.warn({ error }, "The database complained"),
-    });
-    try {
-      await migrate(database, { name: "indexer", migrations: indexerMigrations });
-      const tokens: KnownToken[] = [];
-      for (const { chain } of lines) tokens.push(...(await knowTokens(database, chain)));
-      await database.listen(EVENTS_CHANNEL, tellListeners);
-      return { database, tokens };
-    } catch (error) {
-      await database.close();
-      throw error;
-    }
-  }
-
-  function tellListeners(): void {
-    for (const listener of [...eventListeners]) listener();
-  }
 
   async function find({ blockchain, token }: TokenName) {
     const { database, tokens } = await opened();
@@ -143,31 +101,20 @@ export function createIndexer(options: IndexerOptions): Indexer {
 
   async function follow(pen: Pen, signal: AbortSignal): Promise<void> {
     const { database, tokens } = await opened();
-    await Promise.all(
-      lines.map(async ({ chain, pool, progress }) => {
-        const own = tokens.filter(({ chainId }) => chainId === chain.chainId);
-        const context: ChainContext = {
-          chain,
-          tokens: own,
-          pool,
-          database,
-          pen,
-          logger,
-          clock,
-          mostLogs: new Map(),
-          progress,
-        };
-        const work = [followChain(context, signal)];
-        if (configuration.spotCheck !== undefined) {
-          const onDifference = onBalanceDifference ?? (() => undefined);
-          work.push(spotCheck(context, { ...configuration.spotCheck, signal, onDifference }));
-        }
-        await Promise.all(work);
-      }),
-    );
-    // A chain that has stopped leaves the pen to the others, and to nobody else.
-    if (!signal.aborted) await aborted(signal);
+    const contexts = lines.map((line) => ({
+      ...line,
+      tokens: tokens.filter(({ chainId }) => chainId === line.chain.chainId),
+      database,
+      pen,
+      logger,
+      clock,
+      mostLogs: new Map<number, number>(),
+    }));
+    const onDifference = onBalanceDifference ?? (() => undefined);
+    await followChains(contexts, { spotCheck: configuration.spotCheck, onDifference, signal });
   }
+
+  const status = () => readIndexerStatus(opened, { chains: lines, role });
 
   return {
     chains: configuration.chains,
@@ -216,36 +163,9 @@ export function createIndexer(options: IndexerOptions): Indexer {
       const { database } = await opened();
       return (await readEventBounds(database)).last;
     },
-    onEvents(listener) {
-      eventListeners.add(listener);
-      // On SQLite a writer in another process cannot notify; on PostgreSQL a notification may be lost.
-      const timer = setInterval(listener, POLL_EVENTS_MS);
-      timer.unref();
-      return () => {
-        clearInterval(timer);
-        eventListeners.delete(listener);
-      };
-    },
+    onEvents: bell.listen,
     status,
-    async readHealth() {
-      const { health, database, chains } = await status();
-      return {
-        status: health,
-        isDatabaseHealthy: database === "healthy",
-        tokens: chains.flatMap((chain) =>
-          chain.tokens.map(({ name, indexedTo, health: tokenHealth }) => ({
-            blockchain: chain.name,
-            token: name,
-            isHealthy: tokenHealth === "healthy",
-            lag:
-              chain.head === undefined || indexedTo === undefined
-                ? undefined
-                : chain.head - indexedTo,
-            rpcLatencyMs: chain.rpcLatencyMs,
-          })),
-        ),
-      };
-    },
+    readHealth: async () => healthOf(await status()),
     async database() {
       return (await opened()).database;
     },
@@ -253,36 +173,9 @@ export function createIndexer(options: IndexerOptions): Indexer {
       closing.abort(new Error("The indexer is closed"));
       await following?.catch(() => undefined);
       for (const { pool } of lines) pool.close();
-      const { database } = (await opening?.catch(() => undefined)) ?? {};
-      await database?.close();
+      await close();
     },
   };
-
-  async function status(): Promise<IndexerStatus> {
-    try {
-      const { database, tokens } = await opened();
-      const chains = await Promise.all(
-        lines.map(({ chain, pool, progress }) =>
-          readChainStatus(database, {
-            chain,
-            tokens: tokens.filter(({ chainId }) => chainId === chain.chainId),
-            pace: progress.pace(),
-            rpcLatencyMs: fastest(pool),
-          }),
-        ),
-      );
-      return {
-        health: worst(chains.map(({ health }) => health)),
-        role,
-        database: "healthy",
-        chains,
-      };
-    } catch (error) {
-      const problem = error instanceof Error ? error.message : String(error);
-      const chains = lines.map(({ chain }) => withoutDatabase(chain, problem));
-      return { health: "unhealthy", role, database: "unhealthy", chains };
-    }
-  }
 }
 
 /** An endpoint that is down now may come back; one of another chain must never be used. */
@@ -293,45 +186,4 @@ async function refuseWrongChain(pool: RpcPool): Promise<void> {
     if (error instanceof RpcNotReadyError && error.retryable) return;
     throw error;
   }
-}
-
-function withoutDatabase(
-  { name, chainId, tokens }: ChainConfiguration,
-  problem: string,
-): ChainStatus {
-  return {
-    name,
-    chainId,
-    state: "waiting",
-    health: "unhealthy",
-    problem,
-    head: undefined,
-    finalized: undefined,
-    lagBlocks: undefined,
-    sinceProgressMs: undefined,
-    rpcLatencyMs: undefined,
-    eventsPerSecond: undefined,
-    secondsLeft: undefined,
-    tokens: tokens.map((token) => ({
-      name: token.name,
-      indexedTo: undefined,
-      health: "unhealthy",
-    })),
-  };
-}
-
-function worst(healths: readonly Health[]): Health {
-  if (healths.includes("unhealthy")) return "unhealthy";
-  return healths.includes("degraded") ? "degraded" : "healthy";
-}
-
-function fastest(pool: RpcPool): number | undefined {
-  const latencies = pool.status().flatMap(({ latencyMs }) => latencyMs ?? []);
-  return latencies.length === 0 ? undefined : Math.min(...latencies);
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    signal.addEventListener("abort", () => resolve(), { once: true });
-  });
 }

@@ -1,0 +1,93 @@
+import type { RpcPool } from "@coinslot/chain";
+import type { SourceHealth } from "../api/transfer-source.ts";
+import type { ChainConfiguration } from "../configuration.ts";
+import type { Progress } from "../history/progress.ts";
+import type { ChainStatus, Health, IndexerStatus } from "../status.ts";
+import type { Store } from "../store/open-store.ts";
+import { readChainStatus } from "./read-chain-status.ts";
+
+/** What this process knows of a chain beside what the database does. */
+export interface FollowedChain {
+  chain: ChainConfiguration;
+  pool: Pick<RpcPool, "status">;
+  progress: Pick<Progress, "pace">;
+}
+
+/** How everything is doing. Never rejects: a database that is away is what it tells. */
+export async function readIndexerStatus(
+  openStore: () => Promise<Store>,
+  { chains, role }: { chains: readonly FollowedChain[]; role: IndexerStatus["role"] },
+): Promise<IndexerStatus> {
+  try {
+    const { database, tokens } = await openStore();
+    const statuses = await Promise.all(
+      chains.map(({ chain, pool, progress }) =>
+        readChainStatus(database, {
+          chain,
+          tokens: tokens.filter(({ chainId }) => chainId === chain.chainId),
+          pace: progress.pace(),
+          rpcLatencyMs: fastest(pool),
+        }),
+      ),
+    );
+    const health = worst(statuses.map((status) => status.health));
+    return { health, role, database: "healthy", chains: statuses };
+  } catch (error) {
+    const problem = error instanceof Error ? error.message : String(error);
+    const statuses = chains.map(({ chain }) => withoutDatabase(chain, problem));
+    return { health: "unhealthy", role, database: "unhealthy", chains: statuses };
+  }
+}
+
+/** The part of a status that the API shows. */
+export function healthOf({ health, database, chains }: IndexerStatus): SourceHealth {
+  return {
+    status: health,
+    isDatabaseHealthy: database === "healthy",
+    tokens: chains.flatMap(({ name, head, rpcLatencyMs, tokens }) =>
+      tokens.map((token) => ({
+        blockchain: name,
+        token: token.name,
+        isHealthy: token.health === "healthy",
+        lag:
+          head === undefined || token.indexedTo === undefined ? undefined : head - token.indexedTo,
+        rpcLatencyMs,
+      })),
+    ),
+  };
+}
+
+function withoutDatabase(
+  { name, chainId, tokens }: ChainConfiguration,
+  problem: string,
+): ChainStatus {
+  return {
+    name,
+    chainId,
+    state: "waiting",
+    health: "unhealthy",
+    problem,
+    head: undefined,
+    finalized: undefined,
+    lagBlocks: undefined,
+    sinceProgressMs: undefined,
+    rpcLatencyMs: undefined,
+    eventsPerSecond: undefined,
+    secondsLeft: undefined,
+    tokens: tokens.map((token) => ({
+      name: token.name,
+      indexedTo: undefined,
+      health: "unhealthy",
+    })),
+  };
+}
+
+function worst(healths: readonly Health[]): Health {
+  if (healths.includes("unhealthy")) return "unhealthy";
+  return healths.includes("degraded") ? "degraded" : "healthy";
+}
+
+function fastest(pool: Pick<RpcPool, "status">): number | undefined {
+  const latencies = pool.status().flatMap(({ latencyMs }) => latencyMs ?? []);
+  return latencies.length === 0 ? undefined : Math.min(...latencies);
+}

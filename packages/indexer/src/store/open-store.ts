@@ -1,0 +1,72 @@
+import { type Database, migrate, openDatabase } from "@coinslot/storage";
+import type { ChainConfiguration } from "../configuration.ts";
+import type { IndexerLogger } from "../logger.ts";
+import { indexerMigrations } from "./create-tables.ts";
+import { EVENTS_CHANNEL } from "./events.ts";
+import { knowTokens } from "./know-tokens.ts";
+import type { KnownToken } from "./known-token.ts";
+import type { IndexerSchema } from "./schema.ts";
+
+/** The database with its tables up to date, and the configured tokens in it. */
+export interface Store {
+  database: Database<IndexerSchema>;
+  tokens: readonly KnownToken[];
+}
+
+export interface StoreOptions {
+  /** The database's URL. */
+  url: string;
+  chains: readonly ChainConfiguration[];
+  logger: IndexerLogger;
+  /** Told when somebody has written new events. */
+  onEvents: () => void;
+}
+
+/** A store that is opened by whoever asks for it first. */
+export interface LazyStore {
+  /** Rejects with a `DatabaseError` if the database is away; the next who asks tries again. */
+  opened(): Promise<Store>;
+  /** From then on it is not opened again. */
+  close(): Promise<void>;
+}
+
+export function createLazyStore(options: StoreOptions): LazyStore {
+  let opening: Promise<Store> | undefined;
+  let isClosed = false;
+
+  return {
+    opened() {
+      if (isClosed) return Promise.reject(new Error("The indexer is closed"));
+      opening ??= openStore(options).catch((error: unknown) => {
+        opening = undefined;
+        throw error;
+      });
+      return opening;
+    },
+    async close() {
+      isClosed = true;
+      const store = await opening?.catch(() => undefined);
+      await store?.database.close();
+    },
+  };
+}
+
+async function openStore({ url, chains, logger, onEvents }: StoreOptions): Promise<Store> {
+  const database = await openDatabase<IndexerSchema>({
+    url,
+    // What a crash of the machine takes from the end of the log is read from the chain again.
+    durable: false,
+    applicationName: "coinslot-indexer",
+    onBackgroundError: (error) => logger.warn({ error }, "The database complained"),
+  });
+  try {
+    await migrate(database, { name: "indexer", migrations: indexerMigrations });
+    const tokens: KnownToken[] = [];
+    for (const chain of chains) tokens.push(...(await knowTokens(database, chain)));
+    await database.listen(EVENTS_CHANNEL, onEvents);
+    return { database, tokens };
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+}
