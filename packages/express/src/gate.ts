@@ -30,6 +30,8 @@ export interface Gate {
     response: Response;
     next: NextFunction;
   }): Visit | undefined;
+  /** Told of what no caller sees. */
+  onError: (error: unknown) => void;
   /** Resolves when payments can be taken. */
   ready(): Promise<void>;
   /** Closes the facilitator, if it was made from the environment. */
@@ -78,6 +80,7 @@ export function createGate(config: {
       const { facilitator } = prepared;
       return { ...visit, settings, facilitator, endings, route, makeOffer, writeOffer };
     },
+    onError,
     ready: readiness.ready,
     close: source.close,
   };

@@ -29,6 +29,7 @@ import { resourceOf } from "./resource.ts";
 import { runHeld } from "./run-held.ts";
 import type { Order, Sale, Visit } from "./sale.ts";
 import { settleSale } from "./settle-sale.ts";
+import { watchFreeVerbs } from "./watch-free-verbs.ts";
 
 /** Express middleware that sells. */
 export interface PaymentMiddleware {
@@ -62,10 +63,13 @@ export function paymentMiddleware(
   const read = readRoutes(routes, (problem) => problems.push(problem));
   const gate = createGate({ routes: read, facilitator, options, problems });
   const match = createRouteMatcher(read);
+  const watch = watchFreeVerbs(read, gate.onError);
   const middleware = (request: Request, response: Response, next: NextFunction): void => {
     const matched = match(request);
-    if (matched === undefined) next();
-    else if (matched === "malformed") answerRefusal(response, refusals.malformedPath);
+    if (matched === undefined) {
+      watch(request, response);
+      next();
+    } else if (matched === "malformed") answerRefusal(response, refusals.malformedPath);
     else enter(gate, { route: matched, request, response, next });
   };
   return Object.assign(middleware, { ready: gate.ready, close: gate.close });

@@ -1,5 +1,5 @@
 import { type Devnet, startDevnet } from "@coinslot/devnet";
-import { createFacilitator } from "@coinslot/facilitator";
+import { createFacilitator, type SettlementOptions } from "@coinslot/facilitator";
 import {
   type Address,
   decodeReceipt,
@@ -66,8 +66,9 @@ function routesFor(payTo: Address): PaymentRoutes {
   return { "GET /paid": { accepts }, "GET /upfront": { accepts, paymentFlow: "upfront" } };
 }
 
-function ownFacilitator() {
+function ownFacilitator(settings: SettlementOptions = {}) {
   const facilitator = createFacilitator({
+    ...settings,
     networks: [
       { network: devnet.network, rpcUrls: [devnet.rpcUrl], relayer: devnet.accounts.relayer },
     ],
@@ -225,6 +226,62 @@ describe("with our facilitator", () => {
     expect(shop.runs()).toBe(1);
     expect(await balanceOf(shop.payTo)).toBe(price);
   });
+});
+
+it("a payer whose payments were released too often is answered 503, and no handler runs for it", async () => {
+  const facilitator = ownFacilitator({ releaseLimit: { count: 2, windowSeconds: 600 } });
+  const shop = await open({
+    facilitator,
+    handler: (_request, response) => void response.status(500).end(),
+  });
+  const buyer = await fundedBuyer();
+  const { headers } = await buyer.payFor(`${shop.url}/paid`);
+  for (const status of [500, 500, 503, 503]) {
+    const answer = await fetch(`${shop.url}/paid`, { headers });
+    expect(answer.status).toBe(status);
+    if (status !== 503) continue;
+    expect(Number(answer.headers.get("Retry-After"))).toBeGreaterThan(0);
+    expect(await answer.json()).toMatchObject({ error: "facilitator_unavailable" });
+  }
+  expect(shop.runs()).toBe(2);
+  const other = await (await fundedBuyer()).payFor(`${shop.url}/paid`);
+  expect((await fetch(`${shop.url}/paid`, { headers: other.headers })).status).toBe(500);
+  expect(await balanceOf(shop.payTo)).toBe(0n);
+});
+
+it("a payment that was settled and not delivered buys what it was made for, though the price has risen", async () => {
+  const ours = ownFacilitator();
+  let isLost = true;
+  const facilitator: Facilitator = {
+    ...ours,
+    async settle(...payment) {
+      const settled = await ours.settle(...payment);
+      if (isLost) throw new Error("Nobody heard of it");
+      return settled;
+    },
+  };
+  let amount = price;
+  const payTo = freshAddress();
+  const asked = () => ({
+    amount: amount.toString(),
+    asset: devnet.token,
+    extra: { name: "USDT0", version: "1" },
+  });
+  const accepts = { scheme: "exact", network: devnet.network, payTo, price: asked } as const;
+  const gate = paymentMiddleware({ "GET /paid": { accepts } }, facilitator);
+  const app = express().use(gate);
+  app.get("/paid", (request, response) => void response.send(request.payment?.amount));
+  await gate.ready();
+  const shop = await listen(app);
+  opened.push(shop.close);
+
+  const { headers } = await (await fundedBuyer()).payFor(`${shop.url}/paid`);
+  expect((await fetch(`${shop.url}/paid`, { headers })).status).toBe(503);
+  isLost = false;
+  amount = 5n * price;
+  const delivered = await fetch(`${shop.url}/paid`, { headers });
+  expect([delivered.status, await delivered.text()]).toEqual([200, price.toString()]);
+  expect(await balanceOf(payTo)).toBe(price);
 });
 
 describe("from the environment alone", () => {

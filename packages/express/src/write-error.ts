@@ -1,4 +1,5 @@
 import { ConfigurationError, FacilitatorError } from "@coinslot/protocol";
+import { FreeVerbWarning } from "./watch-free-verbs.ts";
 
 /**
  * Tells a fault to the operator where no other way was given. Of an error that is not ours it says
@@ -9,8 +10,7 @@ export function writeError(error: unknown): void {
 }
 
 function wordsOf(error: unknown): string {
-  if (error instanceof ConfigurationError || error instanceof FacilitatorError) {
-    return error.message;
-  }
+  const ours = [ConfigurationError, FacilitatorError, FreeVerbWarning];
+  if (error instanceof Error && ours.some((kind) => error instanceof kind)) return error.message;
   return `${error instanceof Error ? error.name : typeof error} (pass onError to see all of it)`;
 }

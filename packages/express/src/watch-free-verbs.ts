@@ -1,0 +1,45 @@
+import { METHODS } from "node:http";
+import type { Request, Response } from "express";
+import { createRouteMatcher } from "./match-route.ts";
+import type { Route } from "./read-routes.ts";
+
+/** A handler has served for nothing what is sold under another verb. Its words name the seller's own keys. */
+export class FreeVerbWarning extends Error {
+  override readonly name = "FreeVerbWarning";
+}
+
+/**
+ * Tells the seller, once for each key and verb, when a handler for all verbs (`app.all`) has served for
+ * nothing what its key sells under another verb only. It may be meant so; it is not to be silent.
+ *
+ * @returns to be called with every request that is not sold, before it goes on.
+ */
+export function watchFreeVerbs(
+  routes: readonly Route[],
+  onError: (error: unknown) => void,
+): (request: Request, response: Response) => void {
+  if (routes.every(({ verb }) => verb === "*")) return () => undefined;
+  const match = createRouteMatcher(routes.map((route) => ({ ...route, verb: "*" })));
+  const told = new Set<string>();
+  return (request, response) => {
+    response.once("finish", () => {
+      if (response.statusCode >= 400 || !servesAllVerbs(request.route)) return;
+      const route = match(request);
+      if (route === undefined || route === "malformed") return;
+      const { method } = request;
+      const words = `"${route.key}" does not sell ${method}, and a handler for all verbs has served it for nothing: sell "* ${route.path}", or handle each verb by itself`;
+      if (told.has(words)) return;
+      told.add(words);
+      onError(new FreeVerbWarning(words));
+    });
+  };
+}
+
+/** Express marks a route for all verbs so, or, for `app.all` of Express 4, with every verb there is. */
+function servesAllVerbs(route: unknown): boolean {
+  if (typeof route !== "object" || route === null) return false;
+  const methods: unknown = Reflect.get(route, "methods");
+  if (typeof methods !== "object" || methods === null) return false;
+  const serves = (name: string) => Reflect.get(methods, name) === true;
+  return serves("_all") || METHODS.every((method) => serves(method.toLowerCase()));
+}
