@@ -11,25 +11,29 @@ import { effort, randomOf } from "../testing/seeded-random.ts";
 const program = fileURLToPath(new URL("../testing/indexer-program.ts", import.meta.url));
 
 describe.each(engines)("processes, on $engine", ({ engine, createUrl }) => {
-  it("are killed at any point, and leave neither a gap nor a duplicate", async () => {
-    const random = randomOf(`SIGKILL on ${engine}`);
-    const devnet = await startUsedChain(40);
-    const database = await createUrl();
-    for (let kill = 0; kill < 6 * effort; kill++) {
-      const child = fork(program, [devnet.rpcUrl, database], {
-        execArgv: ["--conditions=source", "--import", "tsx"],
-      });
-      const exited = once(child, "exit");
-      await once(child, "message");
-      const steps = random.between(1, 3);
-      for (let step = 0; step < steps; step++) await stepRandomly(devnet, random);
-      await pause(random.between(0, 150));
-      child.kill("SIGKILL");
-      expect((await exited)[1]).toBe("SIGKILL");
-    }
-    const indexer = await startIndexer({ rpcUrls: [devnet.rpcUrl], database });
-    await expectExact(indexer, devnet, usdtOf(devnet));
-  }, 120_000 * effort);
+  it(
+    "are killed at any point, and leave neither a gap nor a duplicate",
+    async () => {
+      const random = randomOf(`SIGKILL on ${engine}`);
+      const devnet = await startUsedChain(40);
+      const database = await createUrl();
+      for (let kill = 0; kill < 6 * effort; kill++) {
+        const child = fork(program, [devnet.rpcUrl, database], {
+          execArgv: ["--conditions=source", "--import", "tsx"],
+        });
+        const exited = once(child, "exit");
+        await once(child, "message");
+        const steps = random.between(1, 3);
+        for (let step = 0; step < steps; step++) await stepRandomly(devnet, random);
+        await pause(random.between(0, 150));
+        child.kill("SIGKILL");
+        expect((await exited)[1]).toBe("SIGKILL");
+      }
+      const indexer = await startIndexer({ rpcUrls: [devnet.rpcUrl], database });
+      await expectExact(indexer, devnet, usdtOf(devnet));
+    },
+    120_000 * effort,
+  );
 
   it("share a database: one writes, the other serves, and takes over", async () => {
     const devnet = await startUsedChain();
