@@ -1,10 +1,10 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ConfigurationError } from "@coinslot/protocol";
 import { expect, it, onTestFinished } from "vitest";
 import { readConfiguration } from "./read-configuration.ts";
-import { settings } from "./settings.ts";
+import { type Setting, settings } from "./settings.ts";
 
 const seed = "test test test test test test test test test test test junk";
 const relayer = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266";
@@ -128,9 +128,12 @@ it("takes secrets from files", async () => {
   );
 });
 
-it("has an explanation of one line for every setting", () => {
-  for (const { name, explanation } of settings) {
-    expect(name).toMatch(/^[A-Z][A-Z_]+(<CHAIN>)?$/);
-    expect(explanation).toMatch(/^[A-Z].{10,100}[^.]$/);
-  }
+it("has settings of one line each, as the README lists them", async () => {
+  const readme = await readFile(new URL("../README.md", import.meta.url), "utf8");
+  const rows = settings.map((setting: Setting) => {
+    const { name, explanation, defaultValue, isOptional = false } = setting;
+    const unset = isOptional ? "" : "has to be set";
+    return `| \`${name}\` | ${defaultValue ? `\`${defaultValue}\`` : unset} | ${explanation} |`;
+  });
+  expect(readme).toContain(rows.join("\n"));
 });
