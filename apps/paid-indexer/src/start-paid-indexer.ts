@@ -41,7 +41,11 @@ export async function startPaidIndexer(
   });
   const routes = soldRoutes(terms);
   const gate = paymentMiddleware(routes, facilitator, {
-    onError: (error) => logger.error({ error }, "A request could not be sold"),
+    onError(error) {
+      // What stands in the way of a start is told by it, below.
+      if (error instanceof ConfigurationError) return;
+      logger.error({ error }, "A request could not be sold");
+    },
   });
   let isStopping = false;
   const probes = probeRoutes({ facilitator, upstream, isStopping: () => isStopping });
