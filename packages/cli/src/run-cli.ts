@@ -1,19 +1,26 @@
-import { BridgeError } from "@coinslot/bridge";
+import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
-import { bridgeCommand } from "./bridge/bridge-command.ts";
-import { completionCommand } from "./completion/completion-command.ts";
-import { devnetCommand } from "./devnet/devnet-command.ts";
-import { doctorCommand } from "./doctor/doctor-command.ts";
 import { exitCode, UnclearError, UsageError } from "./exit-code.ts";
-import { facilitatorCommand } from "./facilitator/facilitator-command.ts";
-import { indexerCommand } from "./indexer/indexer-command.ts";
-import { initCommand } from "./init/init-command.ts";
-import { keysCommand } from "./keys/keys-command.ts";
-import { payCommand } from "./pay/pay-command.ts";
-import { paymentsCommand } from "./payments/payments-command.ts";
 import { processSurroundings, type Surroundings } from "./surroundings.ts";
 import { paint, type Terminal } from "./terminal.ts";
-import { walletCommand } from "./wallet/wallet-command.ts";
+
+type CreateCommand = (terminal: Terminal, surroundings: Surroundings) => Command;
+
+/** Every command, in the order of the help text. Loaded when it is wanted: one needs not what another does. */
+const commands: Readonly<Record<string, () => Promise<CreateCommand>>> = {
+  init: async () => (await import("./init/init-command.ts")).initCommand,
+  doctor: async () => (await import("./doctor/doctor-command.ts")).doctorCommand,
+  wallet: async () => (await import("./wallet/wallet-command.ts")).walletCommand,
+  pay: async () => (await import("./pay/pay-command.ts")).payCommand,
+  payments: async () => (await import("./payments/payments-command.ts")).paymentsCommand,
+  bridge: async () => (await import("./bridge/bridge-command.ts")).bridgeCommand,
+  facilitator: async () =>
+    (await import("./facilitator/facilitator-command.ts")).facilitatorCommand,
+  indexer: async () => (await import("./indexer/indexer-command.ts")).indexerCommand,
+  keys: async () => (await import("./keys/keys-command.ts")).keysCommand,
+  devnet: async () => (await import("./devnet/devnet-command.ts")).devnetCommand,
+  completion: async () => (await import("./completion/completion-command.ts")).completionCommand,
+};
 
 /**
  * Runs the `coinslot` command.
@@ -26,7 +33,7 @@ export async function runCli(
   terminal: Terminal,
   surroundings: Surroundings = processSurroundings,
 ): Promise<number> {
-  const program = createProgram(terminal, surroundings);
+  const program = await createProgram(args[0], terminal, surroundings);
   try {
     await program.parseAsync(args, { from: "user" });
     return exitCode.done;
@@ -41,26 +48,24 @@ export async function runCli(
     }
     terminal.err(`${paint(terminal, "red", "error:")} ${messageOf(error)}`);
     if (error instanceof UsageError) return exitCode.usage;
-    const isUnclear =
-      error instanceof UnclearError || (error instanceof BridgeError && error.moneyMayHaveMoved);
-    return isUnclear ? exitCode.unclear : exitCode.failed;
+    return isUnclear(error) ? exitCode.unclear : exitCode.failed;
   }
 }
 
-function createProgram(terminal: Terminal, surroundings: Surroundings): Command {
+/** The program with the command that is asked for, or with all, where something else is. */
+async function createProgram(
+  wanted: string | undefined,
+  terminal: Terminal,
+  surroundings: Surroundings,
+): Promise<Command> {
   const program = new Command("coinslot")
     .description("sell and buy requests for stablecoins")
-    .addCommand(initCommand(terminal, surroundings))
-    .addCommand(doctorCommand(terminal, surroundings))
-    .addCommand(walletCommand(terminal, surroundings))
-    .addCommand(payCommand(terminal, surroundings))
-    .addCommand(paymentsCommand(terminal, surroundings))
-    .addCommand(bridgeCommand(terminal))
-    .addCommand(facilitatorCommand(terminal))
-    .addCommand(indexerCommand(terminal, surroundings))
-    .addCommand(keysCommand(terminal))
-    .addCommand(devnetCommand(terminal))
-    .addCommand(completionCommand(terminal));
+    .version(readVersion());
+  const isKnown =
+    wanted !== undefined && wanted !== "completion" && Object.hasOwn(commands, wanted);
+  const names = isKnown ? [wanted] : Object.keys(commands);
+  const create = await Promise.all(names.map((name) => commands[name]?.()));
+  for (const each of create) if (each) program.addCommand(each(terminal, surroundings));
   prepare(program, terminal);
   return program;
 }
@@ -75,6 +80,20 @@ function prepare(command: Command, terminal: Terminal): void {
     })
     .showHelpAfterError("(add --help for what can be given)");
   for (const child of command.commands) prepare(child, terminal);
+}
+
+function readVersion(): string {
+  const manifest: unknown = JSON.parse(
+    readFileSync(new URL("../package.json", import.meta.url), "utf8"),
+  );
+  const isManifest = typeof manifest === "object" && manifest !== null && "version" in manifest;
+  return isManifest ? String(manifest.version) : "unknown";
+}
+
+/** The packages say so of their errors; they are not loaded for that. */
+function isUnclear(error: unknown): boolean {
+  if (error instanceof UnclearError) return true;
+  return error instanceof Error && "moneyMayHaveMoved" in error && error.moneyMayHaveMoved === true;
 }
 
 function messageOf(error: unknown): string {

@@ -1,15 +1,12 @@
 import { getChainPreset } from "@coinslot/chain";
-import {
-  type Address,
-  chainIdOf,
-  isNetwork,
-  knownAsset,
-  type Network,
-  networkOf,
-} from "@coinslot/protocol";
+import { type Address, chainIdOf, isNetwork, knownAsset, type Network } from "@coinslot/protocol";
 import { english, generateMnemonic, mnemonicToAccount } from "viem/accounts";
-import { plasma, stable } from "viem/chains";
 import { UsageError } from "../exit-code.ts";
+
+const publicRpcUrls: Readonly<Record<Network, string>> = {
+  "eip155:9745": "https://rpc.plasma.to",
+  "eip155:988": "https://rpc.stable.xyz",
+};
 
 /** A fresh environment, with what may be shown of it. */
 export interface CreatedEnvironment {
@@ -68,7 +65,7 @@ function drawAccount(): { seed: string; address: Address } {
   return { seed, address: mnemonicToAccount(seed).address };
 }
 
-/** The endpoint that a chain offers to everybody, where we know one. */
+/** The endpoint that a chain offers to everybody, as in viem's list of chains, where we know one. */
 export function publicRpcUrl(network: Network): string | undefined {
-  return [plasma, stable].find(({ id }) => networkOf(id) === network)?.rpcUrls.default.http[0];
+  return publicRpcUrls[network];
 }

@@ -22,11 +22,13 @@ export interface RunOptions {
   input?: string;
   /** Interrupts it when this resolves. */
   interruptOn?: Promise<unknown>;
+  /** Told what it says first to a person; it is interrupted when this resolves. */
+  interruptAfter?: (said: string) => Promise<void>;
 }
 
 /** Runs the command in this process. */
 export async function runCoinslot(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
-  const { env = {}, answer, folder = tmpdir(), input = "", interruptOn } = options;
+  const { env = {}, answer, folder = tmpdir(), input = "", interruptOn, interruptAfter } = options;
   const interrupted = new AbortController();
   const ran = { out: "", err: "", questions: [] as string[] };
   const decoder = new TextDecoder();
@@ -38,6 +40,7 @@ export async function runCoinslot(args: readonly string[], options: RunOptions =
         ran.out += `${text}\n`;
       },
       err: (text) => {
+        if (ran.err === "") void interruptAfter?.(text).finally(() => interrupted.abort());
         ran.err += `${text}\n`;
       },
       confirm:
