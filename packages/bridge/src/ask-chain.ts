@@ -34,7 +34,8 @@ function toBridgeError(error: unknown, subject: string): unknown {
   if (cause instanceof RpcError) {
     return new BridgeError("rpc_unavailable", cause.message, { cause });
   }
-  // Whatever is no error of a chain is one of ours.
-  if (!(error instanceof BaseError)) return error;
-  return new BridgeError("rpc_unavailable", `No RPC endpoint told ${subject}: ${error.name}`);
+  const [why, known] = error instanceof BaseError ? [error.name] : ["its answer is none", error];
+  return new BridgeError("rpc_unavailable", `No RPC endpoint told ${subject}: ${why}`, {
+    cause: known,
+  });
 }

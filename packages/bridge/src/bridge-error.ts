@@ -13,7 +13,7 @@ export type BridgeErrorCode =
   | "same_chain"
   /** `token` is no address, or has a wrong checksum. */
   | "invalid_token"
-  /** `oftContractAddress` is no address, or nothing there answers as an OFT. */
+  /** `oftContractAddress` is no address, or nothing there answers as an OFT; or it would take more than is to be sent. */
   | "invalid_contract"
   /** No contract of the source chain takes this token to this target. */
   | "no_route"

@@ -1,4 +1,11 @@
-import { type Address, getAbiItem, type Hash, type Hex, type PublicClient } from "viem";
+import {
+  type Address,
+  getAbiItem,
+  type Hash,
+  type Hex,
+  isAddressEqual,
+  type PublicClient,
+} from "viem";
 import { askChain } from "./ask-chain.ts";
 import { findNodeAnswer } from "./node-answer.ts";
 import { oftAbi } from "./oft-abi.ts";
@@ -73,7 +80,8 @@ export function createDeliveryFinder(options: {
           span = (last - next + 1n) / 2n;
           continue;
         }
-        const [log] = logs;
+        // A node that answers for more than it was asked is not believed.
+        const log = logs.find(({ address }) => isAddressEqual(address, contract));
         if (log !== undefined) {
           return {
             targetHash: log.transactionHash,

@@ -109,14 +109,14 @@ export async function makeTransfer(
   return { hash, fee: feeSpent, bridgeFee: plan.bridgeFee, guid, amountSent, amountReceived };
 }
 
-/** What our own send has sent. One that succeeded without saying so may have moved tokens all the same. */
+/** What our own send has sent. One that did not revert, and does not say so, may have moved tokens all the same. */
 function readSent(receipt: TransactionReceipt, contract: Address): SentTransfer {
   try {
     return findSent(receipt, [contract]);
   } catch (cause) {
-    if (!(cause instanceof BridgeError) || cause.code !== "not_a_transfer") throw cause;
+    if (cause instanceof BridgeError && cause.code === "send_reverted") throw cause;
     const hash = receipt.transactionHash;
-    const text = `The send ${hash} succeeded, but ${contract} does not say what it has sent`;
+    const text = `The send ${hash} is in a block, but ${contract} does not say what it has sent`;
     throw new BridgeError("outcome_unclear", text, { cause, hash });
   }
 }

@@ -17,7 +17,8 @@ export interface AmountQuote {
 /**
  * Asks an OFT what becomes of an amount.
  *
- * @throws BridgeError `amount_too_small`, `amount_too_large`, `loss_too_large`, `refused_by_contract`, `rpc_unavailable`
+ * @throws BridgeError `invalid_contract`, `amount_too_small`, `amount_too_large`, `loss_too_large`,
+ * `refused_by_contract`, `rpc_unavailable`
  */
 export async function quoteAmounts(
   client: PublicClient,
@@ -36,6 +37,11 @@ export async function quoteAmounts(
   const [limit, , receipt] = await askChain(subject, client.readContract(call));
   const limits = { min: limit.minAmountLD, max: limit.maxAmountLD };
   const { amountSentLD: amountSent, amountReceivedLD: amountReceived } = receipt;
+  // Allowances are given for what is sent.
+  if (amountSent > amount) {
+    const text = `${contract} would take ${amountSent}, and ${amount} are to be sent`;
+    throw new BridgeError("invalid_contract", text);
+  }
   if (amountReceived === 0n || amount < limits.min) {
     const least = limits.min > 0n ? `the contract takes ${limits.min} or more` : "nothing arrives";
     throw new BridgeError("amount_too_small", `${amount} is too little: ${least}`);

@@ -24,8 +24,18 @@ export function findRevertData(error: unknown): Hex | undefined {
   return answer.code === 3 || /\brevert/i.test(answer.details) ? "0x" : undefined;
 }
 
-/** Revert data as a text, such as "SlippageExceeded(99, 100)". */
+/** Longest text of a stranger that is passed on. */
+const longestReason = 200;
+
+/** Revert data as a line of text, such as "SlippageExceeded(99, 100)". */
 export function describeRevert(data: Hex): string {
+  // The contract chose these words, and a terminal obeys some characters.
+  return readReason(data)
+    .replace(/\p{C}+/gu, " ")
+    .slice(0, longestReason);
+}
+
+function readReason(data: Hex): string {
   if (data === "0x") return "without a reason";
   try {
     const { errorName, args = [] } = decodeErrorResult({ abi: oftAbi, data });

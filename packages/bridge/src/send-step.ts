@@ -5,6 +5,7 @@ import type { BridgeAccount } from "./bridge-options.ts";
 import type { Connection } from "./connect.ts";
 import type { Step } from "./estimate-gas.ts";
 import type { GasPrice } from "./gas-price.ts";
+import { inOneLine } from "./revert-reason.ts";
 
 /** What is sent, by whom, and at what price. */
 export interface SendStepOptions {
@@ -49,7 +50,7 @@ export async function sendStep(options: SendStepOptions): Promise<Hash> {
     throw new BridgeError("rpc_unavailable", "No RPC endpoint took the transaction", { cause });
   }
   if (result.outcome === "rejected" && !(await mayHave(client, hash, result.details))) {
-    const text = `A node refuses the transaction ${hash}: ${result.details}`;
+    const text = `A node refuses the transaction ${hash}: ${inOneLine(result.details)}`;
     throw new BridgeError("rejected_by_node", text, { hash });
   }
   return hash;

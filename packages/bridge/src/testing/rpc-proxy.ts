@@ -25,7 +25,7 @@ export type Verdict =
   | { answer: (given: unknown) => unknown };
 
 interface RpcRefusal {
-  error: { code: number; message: string };
+  error: { code: number; message: string; data?: string };
 }
 
 /** A real HTTP server between a bridge and a real node. */
