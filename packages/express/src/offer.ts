@@ -1,5 +1,6 @@
 import {
   ConfigurationError,
+  freezeMessage,
   legacyNetworkName,
   type PaymentRequirements,
 } from "@coinslot/protocol";
@@ -63,8 +64,8 @@ export function prepareOffer(options: {
     if (!readingOfPayTo.ok) throw unusable(`payTo ${readingOfPayTo.problem}`);
     const { amount, asset, extra } = readingOfPrice.price;
     return {
-      requirements: {
-        scheme: "exact",
+      requirements: freezeMessage({
+        scheme: "exact" as const,
         network,
         amount,
         asset,
@@ -72,7 +73,7 @@ export function prepareOffer(options: {
         maxTimeoutSeconds: route.maxTimeoutSeconds,
         extra:
           route.paymentFlow === "upfront" ? { ...extra, paymentFlow: "upfront" } : { ...extra },
-      },
+      }),
       versions: versionsOf(network),
       networkName: (legacyNetworkNames ? legacyNetworkName(network) : undefined) ?? network,
     };

@@ -11,7 +11,8 @@ export function shadowMethods(target: object, methods: Record<string, unknown>):
     Object.defineProperty(target, name, { value, configurable: true, writable: true });
   }
   return () => {
-    for (const [name, descriptor] of covered) {
+    // The last one first: V8 keeps an object fast when its newest property goes, and slow for ever otherwise.
+    for (const [name, descriptor] of covered.toReversed()) {
       if (descriptor === undefined) Reflect.deleteProperty(target, name);
       else Object.defineProperty(target, name, descriptor);
     }

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { parseShape } from "./base64-json.ts";
 import { DecodeError } from "./decode-error.ts";
+import { isFrozenMessage } from "./frozen-message.ts";
 import { type PaymentPayload, paymentPayloadSchema } from "./payment-payload.ts";
 import {
   fromPaymentRequirementsV1,
@@ -41,11 +42,31 @@ export function readFacilitatorRequest(body: unknown): ReadFacilitatorRequest {
   });
 }
 
+/** What was read of messages that cannot change, by payload and requirements. */
+const readBefore = new WeakMap<object, WeakMap<object, ReadFacilitatorRequest>>();
+
 /**
  * Reads the two arguments of `verify` and `settle` as a caller in the same process passes them: in
  * the form of either version, perhaps by another implementation's middleware. Never throws.
+ *
+ * A paid request passes here three times. Where both messages cannot change (`freezeMessage`), they
+ * are read once.
  */
 export function readFacilitatorArguments(
+  paymentPayload: unknown,
+  paymentRequirements: unknown,
+): ReadFacilitatorRequest {
+  if (!isFrozenMessage(paymentPayload) || !isFrozenMessage(paymentRequirements)) {
+    return readArguments(paymentPayload, paymentRequirements);
+  }
+  const known = readBefore.get(paymentPayload) ?? new WeakMap<object, ReadFacilitatorRequest>();
+  readBefore.set(paymentPayload, known);
+  const read = known.get(paymentRequirements) ?? readArguments(paymentPayload, paymentRequirements);
+  known.set(paymentRequirements, read);
+  return read;
+}
+
+function readArguments(
   paymentPayload: unknown,
   paymentRequirements: unknown,
 ): ReadFacilitatorRequest {

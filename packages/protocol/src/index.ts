@@ -42,6 +42,7 @@ export {
   readFacilitatorArguments,
   readFacilitatorRequest,
 } from "./facilitator-request.ts";
+export { freezeMessage } from "./frozen-message.ts";
 export { headerName } from "./header-name.ts";
 export {
   type Asset,

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { exactEvmPayloadSchema } from "./authorization.ts";
 import { decodeBase64Json, encodeBase64Json } from "./base64-json.ts";
+import { freezeMessage } from "./frozen-message.ts";
 import { networkNameSchema } from "./network.ts";
 import { optionalOrNull } from "./optional-or-null.ts";
 import { paymentRequirementsSchema } from "./payment-requirements.ts";
@@ -48,7 +49,7 @@ export function encodePaymentPayload(payload: PaymentPayload): string {
  */
 export function decodePaymentV1(header: string): PaymentPayloadV1 {
   const noun = "The X-PAYMENT header";
-  return decodeBase64Json({ noun, value: header, schema: paymentPayloadV1Schema });
+  return freezeMessage(decodeBase64Json({ noun, value: header, schema: paymentPayloadV1Schema }));
 }
 
 /**
@@ -58,5 +59,5 @@ export function decodePaymentV1(header: string): PaymentPayloadV1 {
  */
 export function decodePaymentV2(header: string): PaymentPayloadV2 {
   const noun = "The PAYMENT-SIGNATURE header";
-  return decodeBase64Json({ noun, value: header, schema: paymentPayloadV2Schema });
+  return freezeMessage(decodeBase64Json({ noun, value: header, schema: paymentPayloadV2Schema }));
 }

@@ -1,0 +1,33 @@
+import { expect, test } from "vitest";
+import { readFacilitatorArguments } from "./facilitator-request.ts";
+import { freezeMessage, isFrozenMessage } from "./frozen-message.ts";
+import { decodePaymentV2, encodePaymentPayload } from "./payment-payload.ts";
+import { samplePayloadV2, sampleRequirements } from "./sample-messages.ts";
+
+test("a frozen message cannot be changed, at any depth", () => {
+  const message = freezeMessage({ extra: { list: [{ name: "a" }] } });
+  expect(isFrozenMessage(message)).toBe(true);
+  expect(isFrozenMessage(message.extra)).toBe(false);
+  expect(() => Object.assign(message, { extra: 1 })).toThrow(TypeError);
+  expect(() => Object.assign(message.extra.list[0] ?? {}, { name: "b" })).toThrow(TypeError);
+});
+
+test("messages are read once as long as they cannot change, and together", () => {
+  const payload = decodePaymentV2(encodePaymentPayload(samplePayloadV2));
+  const requirements = freezeMessage(structuredClone(sampleRequirements));
+  const read = readFacilitatorArguments(payload, requirements);
+  expect(read).toEqual(readFacilitatorArguments(samplePayloadV2, sampleRequirements));
+  expect(readFacilitatorArguments(payload, requirements)).toBe(read);
+  const others = freezeMessage({ ...sampleRequirements, amount: "2" });
+  expect(readFacilitatorArguments(payload, others)).toMatchObject({
+    ok: true,
+    request: { paymentRequirements: { amount: "2" } },
+  });
+});
+
+test("messages that may change are read each time", () => {
+  const payload = structuredClone(samplePayloadV2);
+  expect(readFacilitatorArguments(payload, sampleRequirements).ok).toBe(true);
+  Object.assign(payload, { x402Version: 7 });
+  expect(readFacilitatorArguments(payload, sampleRequirements).ok).toBe(false);
+});
