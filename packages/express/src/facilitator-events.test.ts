@@ -17,6 +17,9 @@ import { expressVersions } from "./testing/express-versions.ts";
 import { listen } from "./testing/listen.ts";
 import { createPaperFacilitator } from "./testing/paper-facilitator.ts";
 
+/** For conditions, on a machine that has other things to do. */
+const patience = { timeout: 20_000 };
+
 const requirements: PaymentRequirements = {
   scheme: "exact",
   network: plasma,
@@ -235,7 +238,7 @@ describe.each(expressVersions)("lifecycle events on $name", ({ express }) => {
       expect(await client.settle(payload, requirements)).toMatchObject({ success: true });
     }
     // None of what was sent has been answered, and all payments have.
-    await expect.poll(() => deaf.requests()).toBeGreaterThan(0);
+    await expect.poll(() => deaf.requests(), patience).toBeGreaterThan(0);
   });
 
   it("end with the signal: nothing is followed any more", async () => {

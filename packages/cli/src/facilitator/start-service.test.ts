@@ -16,6 +16,9 @@ import {
   startHosted,
 } from "./testing/hosted.ts";
 
+/** For conditions, on a machine that has other things to do. */
+const patience = { timeout: 20_000 };
+
 let devnet: Devnet;
 
 beforeAll(async () => {
@@ -23,7 +26,10 @@ beforeAll(async () => {
   await devnet.mint({ to: devnet.accounts.buyer.address, amount: 1_000_000_000n });
 });
 
-afterEach(() => devnet.setAutomine(true));
+afterEach(async () => {
+  await devnet.setIntervalMining(0);
+  await devnet.setAutomine(true);
+});
 
 afterAll(() => devnet?.stop());
 
@@ -90,7 +96,9 @@ describe.each(engines)("a hosted facilitator on %s", (engine) => {
     expect(await bought.text()).toBe("sun");
 
     // Who verifies and who settles are two requests, so each pair comes in its order.
-    await expect.poll(() => receiver.types().toSorted()).toEqual(typesOfPurchase.toSorted());
+    await expect
+      .poll(() => receiver.types().toSorted(), patience)
+      .toEqual(typesOfPurchase.toSorted());
     const { payments } = await hosted.facilitator.payments.list();
     const completed = receiver.received.find(({ body }) => body.includes("settle_completed"));
     expect(JSON.parse(completed?.body ?? "")).toMatchObject({
@@ -162,17 +170,17 @@ describe.each(engines)("a hosted facilitator on %s", (engine) => {
     await devnet.setAutomine(false);
     const { signature: _, ...body } = await signRequest(devnet);
     const answer = hosted.post("/settle", body, { "X-Event-Callback": receiver.url });
-    await expect.poll(receiver.types).toEqual(["settle_started"]);
+    await expect.poll(receiver.types, patience).toEqual(["settle_started"]);
 
     const stopping = hosted.stop();
     // Nobody new is let in, while who is in is waited for.
     await expect(fetch(`${hosted.url}/livez`)).rejects.toThrow(TypeError);
-    await devnet.mine();
+    // What is being broadcast may reach the node after the first block.
+    await devnet.setIntervalMining(1);
     const settled = await answer;
     expect(settled.headers.get("Connection")).toBe("close");
     expect(await settled.json()).toMatchObject({ success: true });
     await stopping;
-    await devnet.setAutomine(true);
 
     const next = await startHosted(devnet, { COINSLOT_LEDGER: ledger });
     const { payments } = await next.facilitator.payments.list();
@@ -302,7 +310,7 @@ describe("a hosted facilitator", () => {
     const hosted = await startHosted(devnet, { COINSLOT_LEDGER: url });
     expect((await fetch(`${hosted.url}/readyz`)).status).toBe(200);
     await postgres.stop();
-    await expect.poll(async () => (await fetch(`${hosted.url}/readyz`)).status).toBe(503);
+    await expect.poll(async () => (await fetch(`${hosted.url}/readyz`)).status, patience).toBe(503);
     expect((await fetch(`${hosted.url}/livez`)).status).toBe(200);
     const unanswered = await hosted.post("/settle", await signRequest(devnet));
     expect(unanswered.status).toBe(503);

@@ -31,13 +31,13 @@ Serving at ${url}, on a devnet at ${rpcUrl} (${network}, token ${token}).
 
   curl ${url}/supported
 
-A seller names it by createFacilitatorClient({ url: "${url}" }).
+For a seller and a buyer who try it:
 
-  Seller   ${accounts.seller.address}
-  Buyer    ${accounts.buyer.address}, with 1,000 of the token
-           ${accounts.buyer.privateKey}
+  export FACILITATOR_URL=${url} RPC_URL=${rpcUrl}
+  export PAY_TO=${accounts.seller.address}
+  export BUYER_KEY=${accounts.buyer.privateKey}
 
-Everybody knows these keys: never send their accounts anything of value. Ctrl-C stops it.`);
+Everybody knows this key: never send its account anything of value. Ctrl-C stops it.`);
       },
     });
   } finally {

@@ -5,6 +5,9 @@ import type { EventOptions, EventOutcome } from "./event-options.ts";
 import { createEventSender, type Tell } from "./event-sender.ts";
 import type { EventContent } from "./lifecycle-event.ts";
 
+/** For conditions, on a machine that has other things to do. */
+const patience = { timeout: 20_000 };
+
 const content: EventContent = {
   type: "settle_started",
   details: { network: "eip155:9745" },
@@ -64,10 +67,10 @@ describe("an event is posted", () => {
     const tell = channel(receiver.url);
     tell({ type: "verify_started", details: { ...content.details, checks: [] } });
     tell(content);
-    await expect.poll(() => held.length).toBe(1);
+    await expect.poll(() => held.length, patience).toBe(1);
     expect(receiver.types()).toEqual(["verify_started"]);
     held[0]?.();
-    await expect.poll(() => held.length).toBe(2);
+    await expect.poll(() => held.length, patience).toBe(2);
     held[1]?.();
     await settled(2);
     expect(receiver.types()).toEqual(["verify_started", "settle_started"]);
@@ -133,7 +136,7 @@ describe("a receiver", () => {
     channel(receiver.url)(content);
     await settled(1);
     expect(outcomes).toEqual(["delivered"]);
-    await expect.poll(() => isCut).toBe(true);
+    await expect.poll(() => isCut, patience).toBe(true);
   });
 
   it("that hangs has its time, and loses what waited for it; others lose nothing", async () => {
@@ -172,7 +175,7 @@ describe("a receiver", () => {
     const limits = { maxInFlight: 8, maxWaiting: 3, timeoutMs: 20_000 };
     const { open: channel, settled, outcomes } = createSender(limits);
     for (let count = 0; count < 6; count += 1) channel(receiver.url)(content);
-    await expect.poll(() => held.length).toBe(2);
+    await expect.poll(() => held.length, patience).toBe(2);
     expect(outcomes).toEqual(["dropped"]);
     // The queue is full of others' events: there is no room, and no harm.
     channel(other.url)(content);

@@ -1,0 +1,265 @@
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Readable } from "node:stream";
+import { fileURLToPath } from "node:url";
+import {
+  type FacilitatorSetting,
+  facilitatorSettings,
+  readFacilitatorServiceConfiguration,
+} from "@coinslot/cli";
+import { createPayingFetch } from "@coinslot/client";
+import { type Devnet, devSeedPhrase, startDevnet } from "@coinslot/devnet";
+import { createFacilitatorClient, paymentMiddleware } from "@coinslot/express";
+import express from "express";
+import { describe, expect, it, onTestFinished } from "vitest";
+
+/** For conditions, on a machine that has other things to do. */
+const patience = { timeout: 20_000 };
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const typescript = ["--import", "tsx", "--conditions=source"];
+
+interface Running {
+  child: ChildProcessByStdio<null, Readable, Readable>;
+  stdout(): string;
+  stderr(): string;
+  /** Resolves with the exit code. */
+  ended: Promise<number | null>;
+}
+
+/** Starts a program with this environment and no other settings; it ends with the test. */
+function start(
+  program: string,
+  { args, env = {} }: { args: readonly string[]; env?: Record<string, string> },
+): Running {
+  const child = spawn(program, args, {
+    cwd: root,
+    env: { PATH: process.env.PATH, ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let [stdout, stderr] = ["", ""];
+  child.stdout.on("data", (text) => {
+    stdout += text;
+  });
+  child.stderr.on("data", (text) => {
+    stderr += text;
+  });
+  const ended = once(child, "close").then(() => child.exitCode);
+  onTestFinished(async () => {
+    child.kill("SIGKILL");
+    await ended;
+  });
+  return { child, stdout: () => stdout, stderr: () => stderr, ended };
+}
+
+const run = (args: readonly string[], env?: Record<string, string>) =>
+  start(process.execPath, { args: [...typescript, "src/main.ts", ...args], ...(env && { env }) });
+
+/** What a program has printed once it matches, or once it has ended. */
+async function printed({ child, stdout }: Running, pattern: RegExp): Promise<string> {
+  const isOver = () => pattern.test(stdout()) || child.exitCode !== null;
+  await expect.poll(isOver, { timeout: 60_000 }).toBe(true);
+  return pattern.exec(stdout())?.[0] ?? "";
+}
+
+async function createDirectory(): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), "coinslot-facilitator-app-"));
+  onTestFinished(() => rm(directory, { recursive: true, force: true }));
+  return directory;
+}
+
+async function readBlock(language: string): Promise<string> {
+  const readme = await readFile(join(root, "README.md"), "utf8");
+  return new RegExp(`\`\`\`${language}\n([\\s\\S]*?)\`\`\``).exec(readme)?.[1] ?? "";
+}
+
+const typesOfPurchase = [
+  "verify_started",
+  "verify_completed",
+  "settle_started",
+  "settle_completed",
+];
+
+function environmentOn(devnet: Devnet): Record<string, string> {
+  return {
+    COINSLOT_NETWORK: devnet.network,
+    COINSLOT_RPC_URL: devnet.rpcUrl,
+    COINSLOT_LEDGER: "sqlite::memory:",
+    FACILITATOR_SEED_PHRASE: devSeedPhrase,
+    FACILITATOR_PORT: "0",
+  };
+}
+
+/** A shop whose facilitator is elsewhere, and that listens to its events. */
+async function openShop(devnet: Devnet, url: string) {
+  const types: string[] = [];
+  const app = express();
+  const server = createServer(app);
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const address = server.address();
+  const port = typeof address === "object" && address !== null ? address.port : 0;
+  const shop = `http://127.0.0.1:${port}`;
+  app.post("/events", express.json(), (request, response) => {
+    types.push(request.body.type);
+    response.sendStatus(204);
+  });
+  const { network, rpcUrl, accounts } = devnet;
+  const accepts = [
+    { scheme: "exact", network, price: "$0.001", payTo: accounts.seller.address },
+  ] as const;
+  const facilitator = createFacilitatorClient({ url, eventCallback: `${shop}/events` });
+  const gate = paymentMiddleware({ "GET /weather": { accepts } }, facilitator);
+  app.use(gate);
+  app.get("/weather", (_request, response) => void response.send("sun"));
+  await gate.ready();
+  const pay = createPayingFetch({ account: accounts.buyer, rpcUrls: { [network]: rpcUrl } });
+  return { types, buy: () => pay(`${shop}/weather`) };
+}
+
+// Each of these starts programs, which takes its time beside everything else that runs.
+describe("the hosted facilitator", { timeout: 120_000 }, () => {
+  it("does on a devnet what the README shows", async () => {
+    const service = run(["--devnet"], { FACILITATOR_PORT: "0" });
+    const exports = await printed(service, /export[\s\S]*BUYER_KEY=0x\w{64}/);
+    const env = Object.fromEntries(
+      [...exports.matchAll(/([A-Z_]+)=(\S+)/g)].map(([, name = "", value = ""]) => [name, value]),
+    );
+
+    const answers: string[] = [];
+    for (const line of (await readBlock("sh")).trim().split("\n")) {
+      const asked = start("sh", { args: ["-c", line], env });
+      expect({ line, code: await asked.ended }).toEqual({ line, code: 0 });
+      answers.push(asked.stdout());
+    }
+    const [supported, ready, verified, metrics] = answers;
+    expect(supported).toContain('"network":"eip155:9745"');
+    expect(ready).toBe('{"status":"ready"}');
+    expect(verified).toContain('"invalidReason":"invalid_payload"');
+    expect(metrics).toContain("coinslot_facilitator_requests_total");
+
+    const block = await readBlock("js");
+    expect(block).toContain("// try.mjs");
+    const program = ["--input-type=module", "--eval", block];
+    const trial = start(process.execPath, { args: [...typescript, ...program], env });
+    expect({ code: await trial.ended, stderr: trial.stderr() }).toEqual({ code: 0, stderr: "" });
+    const lines = trial.stdout().trim().split("\n");
+    expect(lines).toContain('200 {"forecast":"sun"}');
+    const words = lines.map((line) => line.split(" ")[0]);
+    expect(words.toSorted()).toEqual(["200", ...typesOfPurchase].toSorted());
+
+    service.child.kill("SIGTERM");
+    expect(await service.ended).toBe(0);
+    expect(service.stderr()).toBe("");
+  });
+
+  it("finishes a settlement when it is told to stop, and ends with 0", async () => {
+    const devnet = await startDevnet();
+    onTestFinished(() => devnet.stop());
+    await devnet.mint({ to: devnet.accounts.buyer.address, amount: 1_000_000n });
+    const service = run([], {
+      ...environmentOn(devnet),
+      FACILITATOR_UNSAFE_PRIVATE_CALLBACKS: "true",
+    });
+    const url =
+      /http:\/\/127\.0\.0\.1:\d+/.exec(await printed(service, /.*"Serving".*/))?.[0] ?? "";
+    const shop = await openShop(devnet, url);
+    await devnet.setAutomine(false);
+    const bought = shop.buy();
+    await expect
+      .poll(() => shop.types, patience)
+      .toEqual(expect.arrayContaining(["settle_started"]));
+    service.child.kill("SIGTERM");
+    await printed(service, /"Stopping"/);
+    // What is being broadcast may reach the node after the first block.
+    await devnet.setIntervalMining(1);
+    expect((await bought).status).toBe(200);
+    expect(await service.ended).toBe(0);
+    expect(service.stderr()).toBe("");
+    expect(service.stdout()).not.toContain("junk");
+  });
+
+  it("says all that is wrong with its settings, and exits with 1", async () => {
+    const failed = run([], {
+      FACILITATOR_PORT: "eighty",
+      COINSLOT_LEDGER: "mysql://a:secret@b",
+      FACILITATOR_KEYS: "shop:secret",
+    });
+    expect(await failed.ended).toBe(1);
+    expect(failed.stdout()).toBe("");
+    for (const words of [
+      "FACILITATOR_PORT: must be a whole number",
+      "COINSLOT_LEDGER: is not set, or is no URL that we know",
+      "FACILITATOR_KEYS: entry 1 (shop) must have a key",
+      "FACILITATOR_SEED_PHRASE: is not set",
+    ]) {
+      expect(failed.stderr()).toContain(words);
+    }
+    expect(failed.stderr()).not.toContain("secret");
+    expect(failed.stderr()).not.toContain("    at ");
+  });
+
+  it("says that the port is in use, the database away and the chain another, and exits with 1", async () => {
+    const devnet = await startDevnet({ chainId: 988 });
+    onTestFinished(() => devnet.stop());
+    const { port } = new URL(devnet.rpcUrl);
+    const failed = run([], {
+      ...environmentOn(devnet),
+      COINSLOT_NETWORK: "eip155:9745",
+      COINSLOT_LEDGER: "postgres://user:secret@127.0.0.1:1/coinslot",
+      FACILITATOR_PORT: port,
+    });
+    expect(await failed.ended).toBe(1);
+    expect(failed.stderr()).toContain(`Port ${port} on 127.0.0.1 is in use`);
+    expect(failed.stderr()).toMatch(/eip155:9745: .*chain 988/);
+    expect(failed.stderr()).toMatch(/COINSLOT_LEDGER: .*127\.0\.0\.1:1\/coinslot/);
+    expect(failed.stderr()).not.toMatch(/secret|junk| {4}at /);
+  });
+
+  it("makes a key, shown once", async () => {
+    const made = run(["new-key", "shop"]);
+    expect(await made.ended).toBe(0);
+    expect(made.stdout()).toMatch(/^csf_[\w-]{43}\n$/);
+    expect(made.stderr()).toMatch(/^shop:sha256:[0-9a-f]{64}$/m);
+    expect(made.stderr()).not.toContain(made.stdout().trim());
+  });
+});
+
+describe("the README", () => {
+  it("has every setting, as it is", async () => {
+    const readme = await readFile(join(root, "README.md"), "utf8");
+    const rows = readme.split("\n").filter((line) => /^\| `[A-Z]/.test(line));
+    const cells = rows.map((row) => row.split("|").map((cell) => cell.trim().replaceAll("`", "")));
+    const settings: readonly FacilitatorSetting[] = facilitatorSettings;
+    const expected = settings.map(({ name, inFile = "", explanation, defaultValue, isSecret }) => [
+      "",
+      isSecret ? `${name} 🔒` : name,
+      inFile,
+      (defaultValue === undefined
+        ? explanation
+        : `${explanation}. Default ${defaultValue}`
+      ).replaceAll("`", ""),
+      "",
+    ]);
+    expect(cells).toEqual(expected);
+  });
+
+  it("shows a file that is one", async () => {
+    const file = join(await createDirectory(), "facilitator.yaml");
+    await writeFile(file, await readBlock("yaml"));
+    const env = { FACILITATOR_SEED_PHRASE: devSeedPhrase };
+    const { facilitator, keys, payTo } = readFacilitatorServiceConfiguration({ env, file });
+    expect(facilitator.networks.map(({ network }) => network)).toEqual([
+      "eip155:9745",
+      "eip155:8453",
+    ]);
+    expect([keys?.length, payTo?.length]).toEqual([1, 1]);
+  });
+});
