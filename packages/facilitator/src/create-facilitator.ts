@@ -103,6 +103,7 @@ export function createFacilitator(
         patienceMs: configuration.startTimeoutMs,
       }),
       settings,
+      keepPaymentsMs: configuration.keepPaymentsMs,
       verifier,
       metrics,
       logger,

@@ -79,6 +79,12 @@ describe("good options", () => {
 });
 
 describe("bad options", () => {
+  test("forget nothing that is younger than a day", () => {
+    expect(problemsOf({ ...good, keepPaymentsDays: 0.5 })).toEqual([
+      expect.stringContaining("keepPaymentsDays must be at least 1"),
+    ]);
+  });
+
   test.each<[string, Partial<FacilitatorNetworkOptions>, RegExp]>([
     ["no endpoint", { rpcUrls: [] }, /rpcUrls is empty/],
     ["an endpoint from a missing variable", { rpcUrls: [undefined] }, /RPC URL 1 of 1 is not set/],

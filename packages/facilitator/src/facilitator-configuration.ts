@@ -47,6 +47,8 @@ export interface FacilitatorConfiguration {
   networks: readonly [NetworkConfiguration, ...NetworkConfiguration[]];
   ledger: string;
   startTimeoutMs: number;
+  /** `undefined`: for ever. */
+  keepPaymentsMs: number | undefined;
   logger: Logger;
   hooks: Partial<HookSet>;
   clock: Clock;
@@ -81,13 +83,27 @@ export function readFacilitatorOptions(options: FacilitatorOptions): Facilitator
   if (!(startTimeoutSeconds >= 0 && startTimeoutSeconds <= 3_600)) {
     problems.push("startTimeoutSeconds must be from 0 to 3600");
   }
+  const { keepPaymentsDays } = options;
+  if (keepPaymentsDays !== undefined && !(keepPaymentsDays >= 1)) {
+    problems.push("keepPaymentsDays must be at least 1; leave it out to keep every payment");
+  }
+  const keepPaymentsMs = keepPaymentsDays === undefined ? undefined : keepPaymentsDays * 86_400_000;
   const [first, ...others] = networks;
   if (entries.length === 0) problems.push("networks is empty: name at least one");
   if (problems.length > 0 || first === undefined) {
     throw new ConfigurationError("The facilitator", problems);
   }
   const startTimeoutMs = startTimeoutSeconds * 1000;
-  return { networks: [first, ...others], ledger, startTimeoutMs, logger, hooks, clock, now };
+  return {
+    networks: [first, ...others],
+    ledger,
+    startTimeoutMs,
+    keepPaymentsMs,
+    logger,
+    hooks,
+    clock,
+    now,
+  };
 }
 
 function readNetwork(

@@ -62,6 +62,11 @@ export interface FacilitatorOptions {
   /** A pino logger, or one of its shape. Default: silent. */
   logger?: Logger | undefined;
   /**
+   * Forgets payments that ended so many days ago, at least 1. By default none is ever forgotten: the
+   * ledger is the seller's record of them. What may still be executed, resumed or delivered stays.
+   */
+  keepPaymentsDays?: number | undefined;
+  /**
    * How long a chain that cannot be read is asked again at the start, until that is a problem.
    * Default 5. What another try cannot mend, such as an endpoint of another chain, is told at once.
    */

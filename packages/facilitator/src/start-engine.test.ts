@@ -1,12 +1,12 @@
 import { startDevnet } from "@coinslot/devnet";
 import { ConfigurationError } from "@coinslot/protocol";
 import type { Kysely } from "kysely";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { createFacilitator } from "./create-facilitator.ts";
 import type { LedgerSchema } from "./ledger/ledger-schema.ts";
 import { openLedger } from "./ledger/open-ledger.ts";
 import { type Intercept, startNodeProxy } from "./testing/node-proxy.ts";
-import { createTestLedger, engines } from "./testing/settling-devnet.ts";
+import { createTestLedger, engines, startSettlingDevnet } from "./testing/settling-devnet.ts";
 
 const ends: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -95,5 +95,34 @@ describe.each(engines)("a start that fails on %s", (engine) => {
     await expect(start(5)).rejects.toThrow();
     await rename("lost", "heartbeat_at");
     await expect(start(5)).resolves.toBeUndefined();
+  });
+});
+
+it("a facilitator that is told to keep payments for some days forgets older ones by itself", async () => {
+  const settling = await startSettlingDevnet("sqlite");
+  ends.push(() => settling.stop());
+  let lead = 0;
+  const facilitator = await settling.start({
+    keepPaymentsDays: 1,
+    heartbeatLeaseSeconds: 0.5,
+    now: () => Date.now() + lead,
+    network: { finalAfter: 0 },
+  });
+  const { paymentPayload, paymentRequirements } = await settling.pay();
+  await facilitator.settle(paymentPayload, paymentRequirements);
+  await settling.devnet.mine(2);
+  await vi.waitFor(async () => {
+    const { payments } = await facilitator.payments.list();
+    expect(payments).toMatchObject([{ state: "confirmed", finalAt: expect.any(Number) }]);
+  }, 10_000);
+  lead = 25 * 3_600_000;
+  await vi.waitFor(async () => {
+    expect((await facilitator.payments.list()).payments).toEqual([]);
+  }, 10_000);
+  // To whoever brings it again the chain says no.
+  lead = 0;
+  expect(await facilitator.verify(paymentPayload, paymentRequirements)).toMatchObject({
+    isValid: false,
+    invalidReason: "invalid_exact_evm_nonce_already_used",
   });
 });

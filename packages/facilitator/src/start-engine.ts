@@ -13,6 +13,7 @@ import {
 } from "@coinslot/protocol";
 import { type Database, isDatabaseError } from "@coinslot/storage";
 import type { NetworkConfiguration } from "./facilitator-configuration.ts";
+import type { ForgetProgress } from "./ledger/forget-payments.ts";
 import { createLedger, type Ledger } from "./ledger/ledger.ts";
 import type { LedgerSchema } from "./ledger/ledger-schema.ts";
 import { openLedger } from "./ledger/open-ledger.ts";
@@ -47,6 +48,8 @@ export interface EngineOptions {
   /** What is found of the networks, under way already. */
   checks: Promise<ReadonlyMap<Network, NetworkReport>>;
   settings: SettlementSettings;
+  /** How long payments are kept that have ended; `undefined`: for ever. */
+  keepPaymentsMs: number | undefined;
   verifier: Verifier;
   metrics: SettlementMetrics;
   logger: Logger;
@@ -189,7 +192,11 @@ async function startParts(
     timeoutMs: settings.settleTimeoutMs,
     mostAnswerBytes: settings.mostAnswerBytes,
   });
-  const housekeeping = keepHouse({ context, heartbeatLeaseMs: settings.heartbeatLeaseMs });
+  const housekeeping = keepHouse({
+    context,
+    heartbeatLeaseMs: settings.heartbeatLeaseMs,
+    keepPaymentsMs: options.keepPaymentsMs,
+  });
   begun(() => housekeeping.stop());
 
   return {
@@ -244,9 +251,18 @@ function describeNetwork(
   };
 }
 
-/** Says that this process lives, and ends what those left that do not. */
-function keepHouse(options: { context: SettlementContext; heartbeatLeaseMs: number }) {
-  const { ledger, board, clock, logger } = options.context;
+/** Looked at in one step of forgetting: of no consequence for whoever wants to write meanwhile. */
+const forgottenAtOnce = 500;
+
+/** Says that this process lives, ends what those left that do not, and forgets what is over. */
+function keepHouse(options: {
+  context: SettlementContext;
+  heartbeatLeaseMs: number;
+  keepPaymentsMs: number | undefined;
+}) {
+  const { heartbeatLeaseMs, keepPaymentsMs } = options;
+  const { ledger, board, clock, now, logger } = options.context;
+  let progress: ForgetProgress = { afterPayment: "", afterTransaction: "" };
   let cancelTimer: (() => void) | undefined;
   let isStopped = false;
   const working = createSingleFlight(async () => {
@@ -261,10 +277,15 @@ function keepHouse(options: { context: SettlementContext; heartbeatLeaseMs: numb
       }
       board.publish(queued);
       await ledger.dropExpiredAnswers();
+      if (keepPaymentsMs !== undefined) {
+        const before = now() - keepPaymentsMs;
+        const step = await ledger.forgetPayments({ progress, before, limit: forgottenAtOnce });
+        progress = step.progress;
+      }
     } catch (err) {
       logger.warn({ err }, "the heartbeat could not be written; it is tried again");
     }
-    if (!isStopped) cancelTimer = clock.setTimer(working.trigger, options.heartbeatLeaseMs / 5);
+    if (!isStopped) cancelTimer = clock.setTimer(working.trigger, heartbeatLeaseMs / 5);
   });
   working.trigger();
   return {

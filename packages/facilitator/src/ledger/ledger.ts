@@ -27,6 +27,7 @@ import {
   findOpenTransactions,
   type OpenTransaction,
 } from "./find-transactions.ts";
+import { type ForgetProgress, type ForgetResult, forgetPayments } from "./forget-payments.ts";
 import { gather } from "./gather.ts";
 import { dropExpiredAnswers } from "./keep-answers.ts";
 import type { Inclusion, LedgerPayment } from "./ledger-payment.ts";
@@ -140,6 +141,12 @@ export interface Ledger {
   /** Says that this process ends, so that nobody waits for its heart to stop. */
   leave(): Promise<void>;
   dropExpiredAnswers(): Promise<void>;
+  /** One step of forgetting what ended before a time, in Unix milliseconds. */
+  forgetPayments(options: {
+    progress: ForgetProgress;
+    before: number;
+    limit: number;
+  }): Promise<ForgetResult>;
 
   get(ids: readonly string[]): Promise<LedgerPayment[]>;
   list(filter: PaymentFilter): Promise<PaymentPage>;
@@ -330,6 +337,11 @@ export function createLedger(options: LedgerOptions): Ledger {
     leave: () => write((transaction) => forgetProcesses({ transaction, which: { id: processId } })),
     dropExpiredAnswers: () =>
       write((transaction) => dropExpiredAnswers({ transaction, now: now() })),
+    forgetPayments: (which) =>
+      write((transaction) => {
+        const nowSeconds = BigInt(Math.floor(now() / 1000));
+        return forgetPayments({ transaction, dialect, nowSeconds, ...which });
+      }),
 
     get: (ids) => getPayments({ db, dialect, ids }),
     list: (filter) => listPayments({ db, dialect, filter }),
