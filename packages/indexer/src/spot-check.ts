@@ -1,5 +1,6 @@
 import { RpcError, sleep } from "@coinslot/chain";
 import { isDatabaseError } from "@coinslot/storage";
+import type { Address } from "viem";
 import type { ChainContext } from "./chain-context.ts";
 import type { IndexerConfiguration } from "./configuration.ts";
 import { readKnownBalance } from "./query/read-balance.ts";
@@ -41,6 +42,9 @@ export async function spotCheck(
   }
 }
 
+/** What mints and burns name; the token itself keeps no balance there. */
+const NOBODY: Address = "0x0000000000000000000000000000000000000000";
+
 /** Looks at those addresses of each token that moved last. */
 async function findDifferences(
   { database, pool, tokens, chain }: ChainContext,
@@ -50,12 +54,13 @@ async function findDifferences(
   for (const token of tokens) {
     const recent = await database.kysely
       .selectFrom("indexer_transfers")
-      .select(["to_address"])
+      .select(["from_address", "to_address"])
       .where("token_id", "=", token.id)
       .orderBy("position", "desc")
       .limit(count)
       .execute();
-    const addresses = new Set(recent.map(({ to_address }) => hexOfBytes(to_address)));
+    const moved = recent.flatMap((row) => [row.to_address, row.from_address].map(hexOfBytes));
+    const addresses = new Set(moved.filter((address) => address !== NOBODY).slice(0, count));
     for (const address of addresses) {
       const { gain, opening, block } = await readKnownBalance(database, { token, address });
       // Without an opening there is nothing to compare with: it would be taken from the same answer.

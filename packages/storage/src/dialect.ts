@@ -189,6 +189,9 @@ function classifyPostgresError(error: unknown): DatabaseErrorKind {
   }
   if (code === "23505") return "unique-violation";
   if (code === "57P03" || code === "53300") return "unreachable"; // starting up; too many connections
+  // Its administrator lets nobody in. Other things that are not ready have the same code.
+  if (code === "55000" && /accepting connections/.test(String(property(error, "message"))))
+    return "unreachable";
   if (/^(40001|40P01|55P03|57014)$/.test(code)) return "busy"; // serialization, deadlock, lock, time limit
   if (/^(28|3D)/.test(code)) return "configuration"; // credentials; no such database
   if (/^23/.test(code)) return "constraint-violation";

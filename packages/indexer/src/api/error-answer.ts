@@ -19,7 +19,7 @@ export const answerNotFound: RequestHandler = function answerNotFound(request) {
 
 /**
  * Turns whatever was thrown into the one shape of errors. What is not the caller's fault is logged in full and told
- * as a bare 500.
+ * as a 500 without details.
  */
 export function createErrorHandler(logger: IndexerLogger): ErrorRequestHandler {
   // Express knows an error handler by its four parameters.
@@ -38,11 +38,12 @@ export function createErrorHandler(logger: IndexerLogger): ErrorRequestHandler {
 function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   const isPassing = error instanceof Error && "retryable" in error && error.retryable === true;
-  const retryAfterSeconds = isPassing ? 1 : undefined;
-  const serverError = new ApiError(500, "The server could not answer. It is not your request.", {
-    retryAfterSeconds,
-    cause: error,
-  });
+  const serverError = isPassing
+    ? new ApiError(500, "The service cannot answer at the moment: try again soon.", {
+        retryAfterSeconds: 1,
+        cause: error,
+      })
+    : new ApiError(500, "The server could not answer. It is not your request.", { cause: error });
   if (!(error instanceof Error) || !("status" in error)) return serverError;
   switch (error.status) {
     case 400:

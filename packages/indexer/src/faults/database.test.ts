@@ -1,9 +1,9 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { openDatabase } from "@coinslot/storage";
 import { sql } from "kysely";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { engines } from "../testing/engines.ts";
 import { expectExact } from "../testing/oracle.ts";
+import { prepareOutage } from "../testing/postgres-outage.ts";
 import { startIndexer, startUsedChain, stepRandomly, usdtOf } from "../testing/scene.ts";
 import { effort, randomOf } from "../testing/seeded-random.ts";
 
@@ -14,9 +14,7 @@ describe("a database that fails in the middle of a batch", () => {
     const random = randomOf("a database that goes away");
     const devnet = await startUsedChain(40);
     const url = await postgres.createUrl();
-    const admin = await openDatabase<Record<string, never>>({ url, poolSize: 1 });
-    onTestFinished(() => admin.close());
-    const { kysely } = admin;
+    const outage = await prepareOutage(url);
     const indexer = await startIndexer({
       rpcUrls: [devnet.rpcUrl],
       database: url,
@@ -25,26 +23,16 @@ describe("a database that fails in the middle of a batch", () => {
     for (let round = 0; round < 5 * effort; round++) {
       await stepRandomly(devnet, random);
       await pause(random.between(0, 60));
-      await allowConnections(false);
-      await sql`
-        select pg_terminate_backend(pid) from pg_stat_activity
-        where datname = current_database() and pid <> pg_backend_pid()
-      `.execute(kysely);
+      await outage.begin();
       await pause(random.between(0, 300));
       if (round === 0)
         expect(await indexer.status()).toMatchObject({
           database: "unhealthy",
           health: "unhealthy",
         });
-      await allowConnections(true);
+      await outage.end();
     }
     await expectExact(indexer, devnet, usdtOf(devnet));
-
-    async function allowConnections(isAllowed: boolean) {
-      await sql`
-        update pg_database set datallowconn = ${isAllowed} where datname = current_database()
-      `.execute(kysely);
-    }
   }, 60_000);
 
   it("is survived on SQLite: rows are refused, as on a full disk", async () => {

@@ -30,8 +30,8 @@ const DRAW_EVERY_MS = 200;
 /** Tells how far the history of a chain is: a bar on a terminal, a line now and then elsewhere. */
 export function createProgress(options: {
   chain: string;
-  logger: IndexerLogger;
-  clock: Clock;
+  logger: Pick<IndexerLogger, "info">;
+  clock: Pick<Clock, "now">;
   terminal?: ProgressTerminal | undefined;
 }): Progress {
   const { chain, logger, clock, terminal } = options;

@@ -1,0 +1,90 @@
+import { misbehavingToken, testUsdt0 } from "@coinslot/devnet";
+import { describe, expect, it } from "vitest";
+import { silentLogger } from "./logger.ts";
+import type { BalanceDifference } from "./spot-check.ts";
+import { engines } from "./testing/engines.ts";
+import { startFaultProxy } from "./testing/fault-proxy.ts";
+import { expectExact } from "./testing/oracle.ts";
+import { startChain, startIndexer, usdtOf } from "./testing/scene.ts";
+
+describe.each(engines)("the spot check on $engine", ({ createUrl }) => {
+  it("compares balances with the chain, and reports those that changed without a Transfer", async () => {
+    const devnet = await startChain();
+    const { client, accounts } = devnet;
+    const [honest, odd] = accounts.others;
+    if (honest === undefined || odd === undefined) throw new Error("Too few accounts.");
+    const address = await devnet.deployMisbehavingToken("honest");
+    for (const { address: to } of [honest, odd])
+      await devnet.mint({ to, amount: 1_000n, token: address });
+
+    const found: BalanceDifference[] = [];
+    const errors: unknown[] = [];
+    const indexer = await startIndexer({
+      rpcUrls: [devnet.rpcUrl],
+      database: await createUrl(),
+      chain: { tokens: [{ name: "odd", address, decimals: 6 }] },
+      spotCheck: { everyMs: 20, addresses: 5 },
+      onBalanceDifference: (difference) => found.push(difference),
+      logger: { ...silentLogger, error: (details) => errors.push(details) },
+    });
+    const watched = { blockchain: "devnet", token: "odd", address };
+    await expectExact(indexer, devnet, watched);
+    expect(found).toEqual([]);
+
+    await client.writeContract({
+      address,
+      abi: misbehavingToken.abi,
+      functionName: "setBalance",
+      args: [odd.address, 1_007n],
+    });
+    await expect.poll(() => found.length, { timeout: 10_000 }).toBeGreaterThan(0);
+    const block = Number(await client.getBlockNumber());
+    const expected = {
+      chain: "devnet",
+      token: "odd",
+      address: odd.address.toLowerCase(),
+      block,
+      indexed: 1_000n,
+      onChain: 1_007n,
+    };
+    expect(found[0]).toEqual(expected);
+    expect(errors[0]).toEqual(expected);
+    expect(new Set(found.map((difference) => difference.address))).toEqual(
+      new Set([expected.address]),
+    );
+    // It reports, and changes nothing.
+    expect(await indexer.readBalance({ ...watched, address: odd.address })).toBe(1_000n);
+  });
+
+  it("says nothing of tokens that tell every change, be they minted or burnt", async () => {
+    const devnet = await startChain();
+    const { buyer, seller } = devnet.accounts;
+    await devnet.mint({ to: buyer.address, amount: 1_000n });
+    const compared = new Set<string>();
+    const proxy = await startFaultProxy(devnet.rpcUrl);
+    proxy.set(async ({ calls, forward, reply }) => {
+      const answers = await forward();
+      // The address stands at the end of a call of `balanceOf`.
+      for (const { method, params } of calls)
+        if (method === "eth_call") compared.add(JSON.stringify(params[0]).slice(-42, -2));
+      reply(answers);
+    });
+    const found: BalanceDifference[] = [];
+    const indexer = await startIndexer({
+      rpcUrls: [proxy.url],
+      database: await createUrl(),
+      spotCheck: { everyMs: 20, addresses: 5 },
+      onBalanceDifference: (difference) => found.push(difference),
+    });
+    const usdt = { address: devnet.token, abi: testUsdt0.abi, account: buyer } as const;
+    await devnet.client.writeContract({ ...usdt, functionName: "burn", args: [10n] });
+    const transfer = { ...usdt, functionName: "transfer", args: [seller.address, 3n] } as const;
+    await devnet.client.writeContract(transfer);
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    compared.clear();
+    // Sender and recipient.
+    const both = [buyer, seller].map(({ address }) => address.slice(2).toLowerCase());
+    await expect.poll(() => [...compared].sort(), { timeout: 10_000 }).toEqual(both.sort());
+    expect(found).toEqual([]);
+  });
+});
