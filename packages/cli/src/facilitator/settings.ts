@@ -132,6 +132,3 @@ export const facilitatorSettings = [
     isOptional: true,
   },
 ] as const satisfies readonly FacilitatorSetting[];
-
-/** The name of a setting. */
-export type FacilitatorSettingName = (typeof facilitatorSettings)[number]["name"];
