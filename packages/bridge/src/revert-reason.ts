@@ -24,15 +24,14 @@ export function findRevertData(error: unknown): Hex | undefined {
   return answer.code === 3 || /\brevert/i.test(answer.details) ? "0x" : undefined;
 }
 
-/** Longest text of a stranger that is passed on. */
-const longestReason = 200;
-
 /** Revert data as a line of text, such as "SlippageExceeded(99, 100)". */
 export function describeRevert(data: Hex): string {
-  // The contract chose these words, and a terminal obeys some characters.
-  return readReason(data)
-    .replace(/\p{C}+/gu, " ")
-    .slice(0, longestReason);
+  return inOneLine(readReason(data));
+}
+
+/** What a contract or a node says, in words of its own, as they may be shown: a terminal obeys some characters. */
+export function inOneLine(text: string): string {
+  return text.replace(/\p{C}+/gu, " ").slice(0, 200);
 }
 
 function readReason(data: Hex): string {
