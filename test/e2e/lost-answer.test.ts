@@ -1,36 +1,20 @@
 import { createPayingFetch, OutcomeUnclearError, paymentOf, receiptOf } from "@coinslot/client";
-import { type Devnet, startDevnet } from "@coinslot/devnet";
-import type { CoinslotFacilitator } from "@coinslot/facilitator";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { balanceOf } from "../support/balance.ts";
 import { type Listening, listen } from "../support/listen.ts";
-import {
-  createTestFacilitator,
-  priceOfWeather,
-  type Seller,
-  startSeller,
-} from "../support/seller.ts";
+import { openWeatherShop, priceOfWeather, type WeatherShop } from "../support/seller.ts";
 
-let devnet: Devnet;
-let facilitator: CoinslotFacilitator;
-let seller: Seller;
+let shop: WeatherShop;
 
 beforeAll(async () => {
-  devnet = await startDevnet({ chainId: 9745 });
-  await devnet.mint({ to: devnet.accounts.buyer.address, amount: 1_000_000n });
-  facilitator = createTestFacilitator(devnet);
-  await facilitator.ready();
-  seller = await startSeller({ devnet, facilitator });
+  shop = await openWeatherShop();
 });
 
-afterAll(async () => {
-  await seller?.close();
-  await facilitator?.close();
-  await devnet?.stop();
-});
+afterAll(() => shop?.close());
 
 /** A way to the seller on which the first answer to a payment is lost, after the seller gave it. */
 async function startLossyProxy(): Promise<Listening & { payments: string[] }> {
+  const { seller } = shop;
   const payments: string[] = [];
   const proxy = await listen(async (request, response) => {
     const headers = new Headers();
@@ -63,6 +47,7 @@ async function startLossyProxy(): Promise<Listening & { payments: string[] }> {
 /** Pays once through a proxy that loses the first answer, and returns what the buyer got and what it cost. */
 async function buy(path: string) {
   const proxy = await startLossyProxy();
+  const { devnet, seller } = shop;
   const before = await balanceOf(devnet, devnet.accounts.seller.address);
   const runsBefore = seller.runs();
   const states: string[] = [];

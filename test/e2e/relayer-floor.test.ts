@@ -1,39 +1,24 @@
 import { createPayingFetch } from "@coinslot/client";
-import { type Devnet, startDevnet } from "@coinslot/devnet";
-import type { CoinslotFacilitator } from "@coinslot/facilitator";
 import { parseEther } from "viem";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { balanceOf } from "../support/balance.ts";
-import {
-  createTestFacilitator,
-  priceOfWeather,
-  type Seller,
-  startSeller,
-} from "../support/seller.ts";
+import { openWeatherShop, priceOfWeather, type WeatherShop } from "../support/seller.ts";
 
-let devnet: Devnet;
-let facilitator: CoinslotFacilitator;
-let seller: Seller;
+let shop: WeatherShop;
 
 beforeAll(async () => {
-  devnet = await startDevnet({ chainId: 9745 });
-  await devnet.mint({ to: devnet.accounts.buyer.address, amount: 1_000_000n });
-  facilitator = createTestFacilitator(devnet);
-  await facilitator.ready();
-  seller = await startSeller({ devnet, facilitator });
+  shop = await openWeatherShop();
 });
 
-afterAll(async () => {
-  await seller?.close();
-  await facilitator?.close();
-  await devnet?.stop();
-});
+afterAll(() => shop?.close());
 
 function setGasMoney(value: bigint): Promise<void> {
+  const { devnet } = shop;
   return devnet.client.setBalance({ address: devnet.accounts.relayer.address, value });
 }
 
 it("a seller whose relayer runs out of gas money answers 503 before the handler runs, and sells again when it has some", async () => {
+  const { devnet, facilitator, seller } = shop;
   const events: string[] = [];
   facilitator.onEvent(({ type }) => events.push(type));
   const statuses: number[] = [];

@@ -1,4 +1,4 @@
-import type { Devnet } from "@coinslot/devnet";
+import { type Devnet, startDevnet } from "@coinslot/devnet";
 import { type PaymentRoutes, paymentMiddleware } from "@coinslot/express";
 import { type CoinslotFacilitator, createFacilitator } from "@coinslot/facilitator";
 import type { Facilitator } from "@coinslot/protocol";
@@ -41,6 +41,33 @@ function weatherRoutes(devnet: Devnet): PaymentRoutes {
 /** A seller as its README shows it, and how often its handlers ran. */
 export interface Seller extends Listening {
   runs(): number;
+}
+
+/** A seller of weather with everything that it rests upon. */
+export interface WeatherShop {
+  devnet: Devnet;
+  facilitator: CoinslotFacilitator;
+  seller: Seller;
+  close(): Promise<void>;
+}
+
+/** Starts a devnet whose buyer holds tokens, a facilitator, and a seller of weather. */
+export async function openWeatherShop(): Promise<WeatherShop> {
+  const devnet = await startDevnet({ chainId: 9745 });
+  await devnet.mint({ to: devnet.accounts.buyer.address, amount: 1_000_000n });
+  const facilitator = createTestFacilitator(devnet);
+  await facilitator.ready();
+  const seller = await startSeller({ devnet, facilitator });
+  return {
+    devnet,
+    facilitator,
+    seller,
+    async close() {
+      await seller.close();
+      await facilitator.close();
+      await devnet.stop();
+    },
+  };
 }
 
 /** Starts a seller of weather on a free port, behind the given facilitator. */

@@ -11,7 +11,8 @@ export interface PaymentMiddlewareOptions {
   legacyNetworkNames?: boolean | undefined;
   /**
    * Where reservations live when the facilitator keeps none: a remote one, or another
-   * implementation's. By default in this process, as `createReservationStore()`.
+   * implementation's. By default in the memory of this process, as `createReservationStore()`: they
+   * end with it, and no other process knows of them.
    */
   reservations?: ReservationStore | undefined;
   /** Serves a request for nothing: a subscriber, a holder of a key. A throw serves nobody. */
