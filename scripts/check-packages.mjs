@@ -1,5 +1,6 @@
 // Looks at the packages as those who install them will: asks publint and attw about each tarball,
-// then installs all of them into an empty folder and lets the README's seller sell to its buyer.
+// then installs all of them into an empty folder, lets the README's seller sell to its buyer, and
+// tries the coinslot command.
 //   node scripts/check-packages.mjs [--built]      the packages are built first unless they are
 import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -7,6 +8,7 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { promisify } from "node:util";
 import { packPackages } from "./pack.mjs";
+import { tryCommand } from "./try-command.mjs";
 import { tryReadme } from "./try-readme.mjs";
 
 const run = promisify(execFile);
@@ -26,7 +28,9 @@ try {
     );
     isWell &&= said.length === 0;
   }
-  console.log(`README: ${await tryReadme({ folder: join(folder, "newcomer"), tarballs })}`);
+  const installed = join(folder, "newcomer");
+  console.log(`README: ${await tryReadme({ folder: installed, tarballs })}`);
+  console.log(`coinslot: ${await tryCommand({ installed, empty: join(folder, "empty") })}`);
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }

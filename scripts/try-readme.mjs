@@ -1,8 +1,9 @@
 // The README's seller and buyer, as a newcomer would type them into an empty folder.
-import { execFile, spawn } from "node:child_process";
+import { execFile } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { start } from "./start-program.mjs";
 
 const run = promisify(execFile);
 
@@ -59,27 +60,4 @@ function codeBlock(file) {
   const block = readme.split("```").find((part) => part.startsWith(`js\n// ${file}\n`));
   if (block === undefined) throw new Error(`The README has no code block for ${file}.`);
   return block.slice("js\n".length);
-}
-
-function start(program, { args, timeout, ...options }) {
-  const child = spawn(program, args, { ...options, stdio: ["ignore", "pipe", "pipe"] });
-  let output = "";
-  const exited = new Promise((resolve) => child.once("exit", resolve));
-  return {
-    prints: (pattern) =>
-      new Promise((resolve, reject) => {
-        const look = (chunk) => {
-          output += chunk;
-          if (pattern.test(output)) resolve(output);
-        };
-        child.stdout.setEncoding("utf8").on("data", look);
-        child.stderr.setEncoding("utf8").on("data", look);
-        void exited.then(() => reject(new Error(`${program} ${args.join(" ")} ended:\n${output}`)));
-        timeout.addEventListener("abort", () => reject(new Error(`Too slow:\n${output}`)));
-      }),
-    stop: async () => {
-      child.kill("SIGTERM");
-      await exited;
-    },
-  };
 }

@@ -4,10 +4,11 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 
 const run = promisify(execFile);
-const patterns = [".env", ".env.backup-*"];
+/** What `init` writes, its backups, and the payments that `pay` keeps when their outcome is unclear. */
+const patterns = [".env", ".env.backup-*", "coinslot-payment-*.json"];
 
 /**
- * Makes sure that git leaves the .env file of a folder, and its backups, alone.
+ * Makes sure that git leaves files with secrets in a folder alone.
  *
  * @returns `tracked` when git has the file already, which no .gitignore changes
  */

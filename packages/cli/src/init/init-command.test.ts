@@ -7,6 +7,7 @@ import { exitCode } from "../exit-code.ts";
 import { loadEnvironment } from "../load-environment.ts";
 import { inFolder, runCoinslot } from "../testing/run-coinslot.ts";
 
+const patterns = [".env", ".env.backup-*", "coinslot-payment-*.json"];
 const secrets = ["FACILITATOR_SEED_PHRASE", "SELLER_SEED_PHRASE", "WALLET_SEED_PHRASE"];
 
 function readEnv(folder: string) {
@@ -34,7 +35,7 @@ describe("coinslot init", () => {
       expect(env.PAY_TO).toBe(mnemonicToAccount(phrases[1] ?? "").address);
       expect(env).toMatchObject({ COINSLOT_NETWORK: "eip155:9745" });
       expect(out).toContain("coinslot doctor");
-      expect(ignored(folder)).toEqual([".env", ".env.backup-*"]);
+      expect(ignored(folder)).toEqual(patterns);
     });
   });
 
@@ -62,13 +63,13 @@ describe("coinslot init", () => {
       git("init", "--quiet");
       writeFileSync(join(folder, ".gitignore"), "node_modules/\n.env*");
       expect((await runCoinslot(["init"], { folder })).code).toBe(exitCode.done);
-      expect(ignored(folder)).toEqual(["node_modules/", ".env*"]);
+      expect(ignored(folder)).toEqual(["node_modules/", ".env*", "coinslot-payment-*.json"]);
 
       writeFileSync(join(folder, ".gitignore"), "node_modules/");
       git("add", "--force", ".env");
       const tracked = await runCoinslot(["init", "--force"], { folder });
       expect(tracked.err).toContain("git rm --cached .env");
-      expect(ignored(folder)).toEqual(["node_modules/", ".env", ".env.backup-*"]);
+      expect(ignored(folder)).toEqual(["node_modules/", ...patterns]);
     });
   });
 

@@ -39,7 +39,7 @@ Examples:
 
       terminal.err(`Wrote .env, which only you can read.`);
       if (backup) terminal.err(`The one before is ${relative(folder, backup)}.`);
-      if (ignored === "added") terminal.err("Added it to .gitignore.");
+      if (ignored === "added") terminal.err("Added such files to .gitignore.");
       if (ignored === "tracked") {
         const what = "git has .env in its index: take it out with git rm --cached .env";
         terminal.err(`${paint(terminal, "yellow", "warning:")} ${what}`);
