@@ -42,6 +42,9 @@ describe("readConfiguration", () => {
     ])
       expect(text).toContain(place);
     expect(text).not.toContain("secret");
+    expect(error).toMatchObject({
+      problems: expect.arrayContaining(['Unrecognized key: "colour"']),
+    });
   });
 
   it("refuses two of one name, chain or address", () => {

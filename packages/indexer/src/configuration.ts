@@ -112,7 +112,9 @@ export function readConfiguration(input: unknown): IndexerConfiguration {
   const parsed = optionsSchema.safeParse(input);
   if (!parsed.success) {
     throw new IndexerConfigurationError(
-      parsed.error.issues.map(({ path, message }) => `${z.core.toDotPath(path)}: ${message}`),
+      parsed.error.issues.map(({ path, message }) =>
+        path.length === 0 ? message : `${z.core.toDotPath(path)}: ${message}`,
+      ),
     );
   }
   const problems = findDuplicates(parsed.data);
