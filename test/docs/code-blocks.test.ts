@@ -15,7 +15,7 @@ const inLanguage = (...languages: string[]) =>
 
 describe("the code in documents", () => {
   it("is in a language that is checked here; text is for drawings and output", () => {
-    const checked = ["ts", "js", "sh", "json", "yaml", "env", "text"];
+    const checked = ["ts", "js", "sh", "console", "json", "yaml", "env", "text"];
     const strangers = blocks.filter(({ language }) => !checked.includes(language));
     expect(strangers.map(placeOf)).toEqual([]);
   });
@@ -25,7 +25,7 @@ describe("the code in documents", () => {
   });
 
   it("can be typed: programs, options, files, variables and paths exist", async () => {
-    const complaints = await Promise.all(inLanguage("sh").map(complaintsOfShell));
+    const complaints = await Promise.all(inLanguage("sh", "console").map(complaintsOfShell));
     expect(complaints.flat()).toEqual([]);
   });
 
@@ -86,7 +86,9 @@ async function complaintsOfShell(block: CodeBlock): Promise<string[]> {
 /** Whether a program reads a variable, or an example of the same document. */
 function isKnownVariable(name: string, { document }: CodeBlock): boolean {
   // Whatever reads a secret also takes the name of a file that holds it.
-  const word = new RegExp(`\\b${name.replace(/_FILE$/, "")}\\b`);
+  const secret = name.replace(/_FILE$/, "");
+  const ofChain = secret.replace(/_\d+$/, "_<CHAIN_ID>");
+  const word = new RegExp(`\\b(${secret}|${ofChain})(?!\\w)`);
   const examples = inLanguage("ts", "js").filter((block) => block.document === document);
   return sources.some((text) => word.test(text)) || examples.some(({ text }) => word.test(text));
 }

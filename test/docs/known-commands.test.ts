@@ -18,6 +18,8 @@ describe("a command in a document", () => {
     "coinslot bridge track 0x12 --to plasma",
     "curl -H 'x-api-key: a' http://localhost:8080/api/v1/plasma/usdt/0x12/token-balances?a=b",
     "export KNOWN=1",
+    "docker compose --profile devnet up --build",
+    "docker compose run --rm indexer keys list",
   ])("passes: %s", async (text) => {
     expect(await complaintsOf(text)).toEqual([]);
   });
@@ -36,6 +38,10 @@ describe("a command in a document", () => {
     ["node nowhere.mjs", "there is no nowhere.mjs"],
     ["export NOTHING=1", "NOTHING means nothing to anybody"],
     ["NOTHING=1 npm test", "NOTHING means nothing to anybody"],
+    ["docker compose --profile nothing up", "no profile nothing"],
+    ["docker compose up nothing", "there is no service nothing"],
+    ["docker compose run indexer nothing", "coinslot has no command nothing"],
+    ["docker run nothing", "docker run is not known"],
     ["nothing --at all", "nothing is not a known command"],
     ["./nowhere.sh", "there is no ./nowhere.sh"],
   ])("fails: %s", async (text, complaint) => {

@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { runCli } from "@coinslot/cli";
 import { z } from "zod";
+import { readComposeFile } from "../deployment/compose-file.ts";
 import { type CodeBlock, root } from "./code-block.ts";
 import { isServedPath } from "./served-paths.ts";
 import type { ShellCommand } from "./shell-command.ts";
@@ -178,9 +179,13 @@ function checkCurl(args: readonly string[], { blocks }: CommandContext): string[
     if (arg.startsWith("-")) {
       if (!Object.hasOwn(curlOptions, arg)) complaints.push(`curl ${arg} is not known`);
       if (curlOptions[arg]) index += 1;
-    } else if (!URL.canParse(arg)) complaints.push(`${arg} is no URL`);
-    else if (!isServedPath(new URL(arg).pathname, blocks)) {
-      complaints.push(`nobody serves ${new URL(arg).pathname}`);
+      continue;
+    }
+    // A variable may stand for where a service is.
+    const text = arg.replace(/^\$[A-Z_]+(?=\/)/, "http://localhost");
+    if (!URL.canParse(text)) complaints.push(`${arg} is no URL`);
+    else if (!isServedPath(new URL(text).pathname, blocks)) {
+      complaints.push(`nobody serves ${new URL(text).pathname}`);
     }
   }
   return complaints;
@@ -193,6 +198,45 @@ function checkNode(args: readonly string[], { blocks }: CommandContext): string[
   return isTold(script) ? [] : missingFiles([script]);
 }
 
-function checkDocker(args: readonly string[]): string[] {
-  return [`docker ${args.join(" ")} is not known`];
+/** Options of docker compose and its commands, and whether a value follows. */
+const composeOptions: Readonly<Record<string, boolean>> = {
+  "--build": false,
+  "--detach": false,
+  "--follow": false,
+  "--profile": true,
+  "--rm": false,
+  "--volumes": false,
+};
+
+/** `docker compose`, with profiles and services of docker-compose.yml; what a service runs is the command's. */
+function checkDocker([compose, ...args]: readonly string[]): string[] | Promise<string[]> {
+  if (compose !== "compose") return [`docker ${compose} is not known`];
+  const { services } = readComposeFile();
+  const profiles = Object.values(services).flatMap((service) => service.profiles);
+  const complaints: string[] = [];
+  let command: string | undefined;
+  for (let index = 0; index < args.length; index += 1) {
+    const arg = args[index] ?? "";
+    if (arg.startsWith("-")) {
+      if (!Object.hasOwn(composeOptions, arg))
+        complaints.push(`docker compose ${arg} is not known`);
+      if (composeOptions[arg]) {
+        index += 1;
+        if (!profiles.includes(args[index] ?? "")) complaints.push(`no profile ${args[index]}`);
+      }
+    } else if (command === undefined) {
+      command = arg;
+      if (!["up", "down", "logs", "ps", "run", "stop"].includes(arg)) {
+        complaints.push(`docker compose ${arg} is not known`);
+      }
+    } else {
+      if (!Object.hasOwn(services, arg)) return [...complaints, `there is no service ${arg}`];
+      if (command === "run") return checkRun(complaints, args.slice(index + 1));
+    }
+  }
+  return complaints;
+}
+
+async function checkRun(complaints: string[], args: readonly string[]): Promise<string[]> {
+  return [...complaints, ...(await checkCoinslot(args))];
 }

@@ -8,7 +8,7 @@ export interface ShellCommand {
 }
 
 const operators = /^(&&|\|\||[;&|\n])/;
-const nothing = /^(?:[ \t]+|\\\n|#[^\n]*|>>? *[\w./-]+)/;
+const nothing = /^(?:[ \t]+|\\\n|#[^\n]*|>>? *\S+)/;
 
 /**
  * Reads the commands of a shell block: words, quotes, comments, continued lines, lists and pipes.

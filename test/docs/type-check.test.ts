@@ -19,12 +19,15 @@ it("tells the line of the document, after what is given and what is continued", 
     given: "declare const d: number;\n",
     continued: first,
   });
-  const script = block("null.a;", { line: 30, language: "js" });
+  const script = block('import { nothing } from "node:fs";\nconst a = null.a;', {
+    line: 30,
+    language: "js",
+  });
   const fragment = block("budget: {\n  a: [1], b: 2,\n}", { line: 40 });
   const complaints = typeCheck([first, second, script, fragment]);
   expect(complaints.slice(0, 2)).toEqual([
     "a.md:21: Type 'number' is not assignable to type 'string'.",
-    "a.md:30: The value 'null' cannot be used here.",
+    `a.md:30: Module '"node:fs"' has no exported member 'nothing'.`,
   ]);
-  expect(complaints.slice(2).join()).toContain("a.md:41: ");
+  expect(complaints.slice(2).join()).toMatch(/^a.md:41: /);
 });

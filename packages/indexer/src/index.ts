@@ -77,6 +77,11 @@ export {
   type ServiceConfiguration,
 } from "./service/service-configuration.ts";
 export {
+  type IndexerSetting,
+  type IndexerSettingName,
+  indexerSettings,
+} from "./service/settings.ts";
+export {
   type IndexerService,
   ServiceStartError,
   startIndexerService,

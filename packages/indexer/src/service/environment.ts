@@ -1,4 +1,5 @@
 import { type Environment, readSecret } from "./read-secret.ts";
+import type { IndexerSettingName } from "./settings.ts";
 
 /** What the environment says; what it does not say is undefined. */
 export interface EnvironmentValues {
@@ -11,14 +12,14 @@ export interface EnvironmentValues {
   startBlocks: ReadonlyMap<string, number>;
 }
 
-/** The variables of the service, with the settings that they stand for. */
+/** The variables of the service that hold one plain value, with the settings that they stand for. */
 const variables = {
   host: "INDEXER_HOST",
   port: "INDEXER_PORT",
   authStatus: "INDEXER_AUTH_STATUS",
   trustProxy: "INDEXER_TRUST_PROXY",
   logLevel: "INDEXER_LOG_LEVEL",
-} as const;
+} as const satisfies Record<string, IndexerSettingName>;
 const numbers: ReadonlySet<string> = new Set(["port", "trustProxy"]);
 
 /** Reads the variables of the service. A variable that is empty is not set. */

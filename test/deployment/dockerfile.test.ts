@@ -1,0 +1,103 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { z } from "zod";
+import { root } from "../docs/code-block.ts";
+import { checkCommand } from "../docs/known-commands.ts";
+import { isServedPath } from "../docs/served-paths.ts";
+import { environmentOf, readStages, type Stage, textsOf } from "./dockerfile.ts";
+
+const stages = readStages();
+const build = stages.get("build");
+const targets = [...stages.values()].filter(({ base }) => base === "runtime");
+const manifestSchema = z.object({
+  engines: z.object({ node: z.string() }),
+  scripts: z.record(z.string(), z.string()),
+  packageManager: z.string(),
+});
+const manifest = manifestSchema.parse(JSON.parse(readFileSync(join(root, "package.json"), "utf8")));
+
+/** The words of an instruction in its JSON form. */
+const wordsOf = (text: string): string[] =>
+  z.array(z.string()).parse(JSON.parse(text.slice(text.indexOf("["))));
+
+/** What a target runs: the package's folder, and the words after its main file. */
+function programOf(stage: Stage): { folder: string; args: string[] } {
+  const [copied = ""] = textsOf(stage, "COPY").filter((text) => text.startsWith("--from=build"));
+  const folder = /^--from=build (\S+) \.\/$/.exec(copied)?.[1] ?? "";
+  const [command = "[]"] = textsOf(stage, "CMD");
+  return { folder, args: wordsOf(command) };
+}
+
+describe("the Dockerfile", () => {
+  it("has a target for each app", () => {
+    expect(targets.map(({ name }) => name).toSorted()).toEqual([
+      "devnet",
+      "facilitator",
+      "indexer",
+      "paid-indexer",
+    ]);
+  });
+
+  it("stands on one pinned Node that the project supports", () => {
+    const text = readFileSync(join(root, "Dockerfile"), "utf8");
+    const [, major, minor] = /^ARG NODE_VERSION=(\d+)\.(\d+)\.\d+-bookworm-slim$/m.exec(text) ?? [];
+    expect(manifest.engines.node).toBe(">=20.19");
+    expect(Number(major) * 1000 + Number(minor)).toBeGreaterThanOrEqual(20_019);
+    const bases = [...stages.values()].map(({ base }) => base);
+    expect(new Set(bases)).toEqual(new Set([`node:$\{NODE_VERSION}`, "runtime"]));
+  });
+
+  it("copies what exists, and takes pnpm from package.json", () => {
+    expect(manifest.packageManager).toMatch(/^pnpm@[\d.]+\+sha512\./);
+    const copied = [...stages.values()]
+      .flatMap((stage) => textsOf(stage, "COPY"))
+      .filter((text) => !text.startsWith("--from"))
+      .flatMap((text) => text.split(" ").slice(0, -1));
+    expect(copied.filter((path) => !existsSync(join(root, path)))).toEqual([]);
+  });
+
+  it("builds by scripts and packages that exist", () => {
+    const runs = build ? textsOf(build, "RUN") : [];
+    const scripts = runs.flatMap((text) => /pnpm run (\S+)/.exec(text)?.[1] ?? []);
+    expect(scripts).toEqual(["build"]);
+    expect(Object.keys(manifest.scripts)).toContain("build");
+    const deployed = runs.flatMap((text) => /--filter (\S+) .* deploy (\S+)$/.exec(text) ?? []);
+    expect(deployed.length).toBe(9);
+    for (const { name } of targets.map((stage) => ({ name: programOf(stage).folder }))) {
+      expect(deployed).toContain(name);
+    }
+  });
+
+  it.each(targets.map((stage) => [stage.name, stage] as const))(
+    "%s starts what was built, as nobody special, and is asked for its health where it answers",
+    async (_name, stage) => {
+      expect(textsOf(stage, "USER")).toEqual(["node"]);
+      expect(textsOf(stage, "ENTRYPOINT").map(wordsOf)).toEqual([["node", "dist/main.js"]]);
+      const { folder, args } = programOf(stage);
+      const source = folder === "/out/paid-indexer" ? "apps/paid-indexer" : "packages/cli";
+      expect(existsSync(join(root, source, "src/main.ts"))).toBe(true);
+      const context = { blocks: [], isKnownVariable: () => true };
+      if (source === "packages/cli") {
+        const words = ["coinslot", ...args];
+        expect(await checkCommand({ line: 1, variables: [], words }, context)).toEqual([]);
+      }
+      const [port = ""] = textsOf(stage, "EXPOSE");
+      const health = textsOf(stage, "HEALTHCHECK").flatMap(wordsOf).at(-1) ?? "";
+      if (URL.canParse(health)) {
+        expect(new URL(health).port).toBe(port);
+        expect(isServedPath(new URL(health).pathname, [])).toBe(true);
+        expect(Object.values(environmentOf(stage))).toContain(port);
+      } else expect(args).toContain(health.replace(/\/PAY_TO$/, ""));
+    },
+  );
+
+  it("puts no secret into a layer", () => {
+    const environment = [...stages.values()].flatMap((stage) => Object.keys(environmentOf(stage)));
+    expect(environment.filter((name) => /SEED|KEY|SECRET|PASSWORD|TOKEN/.test(name))).toEqual([]);
+    const ignored = readFileSync(join(root, ".dockerignore"), "utf8").split("\n");
+    expect(ignored).toEqual(
+      expect.arrayContaining(["**/.env", "secrets", ".git", "**/node_modules", "**/*.db"]),
+    );
+  });
+});

@@ -1,0 +1,82 @@
+import { execFileSync } from "node:child_process";
+import { describe, expect, it } from "vitest";
+import { root } from "../docs/code-block.ts";
+import { sources } from "../docs/sources.ts";
+import { readExampleVariables } from "./env-example.ts";
+import { findSetting, settingsOf } from "./known-settings.ts";
+
+const variables = readExampleVariables();
+const services = Object.values(settingsOf);
+
+/** What the command reads besides the settings of the services. */
+const ofTheCommand = [
+  "WALLET_SEED_PHRASE",
+  "WALLET_PRIVATE_KEY",
+  "SELLER_SEED_PHRASE",
+  "SELLER_PRIVATE_KEY",
+  "BRIDGE_RPC_URL",
+  "BRIDGE_TARGET_RPC_URL",
+  "COINSLOT_ENV_FILE",
+  "NO_COLOR",
+];
+
+describe(".env.example", () => {
+  it("has every setting of every service", () => {
+    const missing = services
+      .flat()
+      .filter((setting) => !variables.some(({ name }) => findSetting([setting], name)))
+      .map(({ name }) => name);
+    expect(missing).toEqual([]);
+  });
+
+  it("has no variable twice, and none that nobody reads", () => {
+    const names = variables.map(({ name }) => name);
+    expect(names).toEqual([...new Set(names)]);
+    const known = services.flat();
+    const others = names.filter((name) => findSetting(known, name) === undefined);
+    expect(others.toSorted()).toEqual(ofTheCommand.toSorted());
+  });
+
+  it("tells the defaults that the services have", () => {
+    const wrong = services.flat().flatMap((setting) => {
+      const variable = variables.find(({ name }) => findSetting([setting], name));
+      const { defaultValue } = setting;
+      return defaultValue === undefined || variable?.value === defaultValue ? [] : [setting.name];
+    });
+    expect(wrong).toEqual([]);
+  });
+
+  it("names those of the command that its sources speak of", () => {
+    const unread = ofTheCommand.filter((name) => {
+      const [, account = name] = /^([A-Z]+)_(?:SEED_PHRASE|PRIVATE_KEY)$/.exec(name) ?? [];
+      return !sources.some((text) => new RegExp(`\\b${account}\\b`).test(text));
+    });
+    expect(unread).toEqual([]);
+  });
+
+  it("holds no secret", () => {
+    const secrets = new Set([
+      ...services.flat().flatMap(({ name, isSecret }) => (isSecret ? [name] : [])),
+      ...ofTheCommand.slice(0, 4),
+    ]);
+    const filled = variables.filter(({ name, value }) => {
+      const isAddressOfNothing = /^(sqlite:|https:\/\/rpc\.)/.test(value);
+      return [...secrets].some((secret) => findSetting([{ name: secret }], name)) &&
+        !isAddressOfNothing
+        ? value !== ""
+        : false;
+    });
+    expect(filled).toEqual([]);
+  });
+});
+
+describe("what must not be committed", () => {
+  it.each([".env", "secrets/facilitator-seed-phrase", "coinslot.db", "indexer.db-wal"])(
+    "is ignored by git: %s",
+    (path) => {
+      expect(execFileSync("git", ["check-ignore", path], { cwd: root, encoding: "utf8" })).toBe(
+        `${path}\n`,
+      );
+    },
+  );
+});

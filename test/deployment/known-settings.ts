@@ -1,0 +1,35 @@
+import { facilitatorSettings } from "@coinslot/cli";
+import { indexerSettings } from "@coinslot/indexer";
+import { settings as paidIndexerSettings } from "@coinslot/paid-indexer-app";
+
+/** A setting, as each program lists its own. */
+export interface KnownSetting {
+  name: string;
+  explanation: string;
+  defaultValue?: string;
+  isOptional?: boolean;
+  isSecret?: boolean;
+}
+
+/** What each service reads from its environment. */
+export const settingsOf: Readonly<
+  Record<"facilitator" | "indexer" | "paid-indexer", readonly KnownSetting[]>
+> = {
+  facilitator: facilitatorSettings,
+  indexer: indexerSettings,
+  "paid-indexer": paidIndexerSettings,
+};
+
+/** The setting that a variable stands for: `COINSLOT_RPC_URL_988` for `COINSLOT_RPC_URL_<CHAIN_ID>`. */
+export function findSetting<Setting extends { name: string }>(
+  settings: readonly Setting[],
+  variable: string,
+): Setting | undefined {
+  const exact = settings.find(({ name }) => name === variable);
+  return exact ?? settings.find(({ name }) => formOf(name).test(variable));
+}
+
+function formOf(name: string): RegExp {
+  const form = name.replace("<CHAIN_ID>", "[1-9][0-9]*").replace("<CHAIN>", "[A-Z][A-Z0-9_]*");
+  return new RegExp(`^${form}$`);
+}

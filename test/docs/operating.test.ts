@@ -1,0 +1,48 @@
+import { createFacilitator } from "@coinslot/facilitator";
+import { expect, it } from "vitest";
+import { createServiceMetrics as createFacilitatorMetrics } from "../../packages/cli/src/facilitator/service-metrics.ts";
+import {
+  paymentStates,
+  type TransactionState,
+} from "../../packages/facilitator/src/ledger/ledger-schema.ts";
+import { createApiMetrics } from "../../packages/indexer/src/api/api-metrics.ts";
+import { createServiceMetrics } from "../../packages/indexer/src/service/service-metrics.ts";
+import { readDocument } from "./code-block.ts";
+import { readTables } from "./tables.ts";
+
+const tables = readTables(readDocument("docs/operating.md"));
+const namesUnder = (heading: string) =>
+  tables.filter((table) => table.heading === heading).flatMap(({ names }) => names);
+
+/** The names in the text of a scrape. */
+const metricsIn = (scrape: string) =>
+  [...scrape.matchAll(/^# HELP (coinslot_\w+)/gm)].map(([, name]) => name);
+
+it("explains every metric that exists, and no other", async () => {
+  const facilitator = createFacilitator({
+    networks: [
+      { network: "eip155:9745", rpcUrls: ["http://127.0.0.1:1"], relayer: `0x${"77".repeat(32)}` },
+    ],
+    ledger: "sqlite::memory:",
+  });
+  const hosted = await createFacilitatorMetrics().read(facilitator.metrics);
+  const indexer = createServiceMetrics().registry;
+  createApiMetrics(indexer);
+  await facilitator.close();
+  const names = metricsIn([hosted.text, await indexer.metrics()].join("\n"));
+  expect(namesUnder("Metric").toSorted()).toEqual(names.toSorted());
+});
+
+it("explains every state of a payment, in the order of its way", () => {
+  expect(namesUnder("State")).toEqual([...paymentStates]);
+});
+
+it("explains every state of a transaction", () => {
+  const states: Record<TransactionState, true> = {
+    open: true,
+    settled: true,
+    final: true,
+    lost: true,
+  };
+  expect(namesUnder("Transaction")).toEqual(Object.keys(states));
+});
