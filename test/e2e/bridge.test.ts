@@ -1,8 +1,14 @@
-import { BridgeError, createBridge, createTopUp, usdt0Chains } from "@coinslot/bridge";
-import { createPayingFetch, PaymentError, receiptOf } from "@coinslot/client";
+import {
+  BridgeError,
+  createBridge,
+  createTopUp,
+  type TopUpOptions,
+  usdt0Chains,
+} from "@coinslot/bridge";
+import { type Budget, createPayingFetch, PaymentError, receiptOf } from "@coinslot/client";
 import { type Devnet, type LayerZero, startDevnet, startLayerZero } from "@coinslot/devnet";
 import type { CoinslotFacilitator } from "@coinslot/facilitator";
-import type { Address } from "viem";
+import { type Address, erc20Abi } from "viem";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { balanceOf } from "../support/balance.ts";
 import {
@@ -77,7 +83,10 @@ function createTestBridge() {
 }
 
 /** A fetch that pays on Plasma, and brings USDT from Ethereum if `agrees`. */
-function createFetch(agrees: boolean) {
+function createFetch(
+  agrees: boolean,
+  change: { topUp?: Partial<TopUpOptions>; budget?: Budget } = {},
+) {
   const states: string[] = [];
   const topUp = createTopUp({
     bridge: createTestBridge(),
@@ -92,11 +101,13 @@ function createFetch(agrees: boolean) {
       if (state === "sent") await layerZero.deliver();
     },
     pollIntervalMs: 10,
+    ...change.topUp,
   });
   const pay = createPayingFetch({
     account: buyer,
     rpcUrls: { [plasma.network]: plasma.rpcUrl },
     onPayment: ({ state }) => states.push(state),
+    budget: change.budget,
     topUp,
   });
   return { pay, states };
@@ -150,6 +161,44 @@ describe("a buyer who holds USDT on Ethereum", () => {
     expect(await balanceOf(plasma, buyer.address)).toBe(1_000_000n - priceOfWeather);
     const again = await pay(`${seller.url}/weather`);
     expect(again.status).toBe(200);
+    expect(states.filter((state) => state.startsWith("asked"))).toHaveLength(1);
+  });
+
+  it("is asked once for two payments at the same time, and pays both", async () => {
+    const { pay, states } = createFetch(true);
+    const url = `${seller.url}/weather`;
+    const responses = await Promise.all([pay(url), pay(url)]);
+    expect(responses.map(({ status }) => status)).toEqual([200, 200]);
+    expect(states.filter((state) => state.startsWith("asked"))).toHaveLength(1);
+    expect(await balanceOf(plasma, buyer.address)).toBe(1_000_000n - 2n * priceOfWeather);
+  });
+
+  it("pays with what has arrived late, and bridges once", async () => {
+    const late = { timeoutMs: 50, onProgress: () => undefined };
+    const { pay, states } = createFetch(true, { topUp: late });
+    const url = `${seller.url}/weather`;
+    await expect(pay(url)).rejects.toMatchObject({ code: "delivery_timeout" });
+    await expect(pay(url)).rejects.toMatchObject({ code: "delivery_timeout" });
+    await layerZero.deliver();
+    expect((await pay(url)).status).toBe(200);
+    expect(states.filter((state) => state.startsWith("asked"))).toHaveLength(1);
+    expect(await balanceOf(plasma, buyer.address)).toBe(1_000_000n - priceOfWeather);
+  });
+
+  it("is not asked for what the budget refuses", async () => {
+    const spent = { perPayment: "$0.001", perHost: "$0.001", perDay: "$0.001" };
+    const { pay, states } = createFetch(true, { budget: spent });
+    const url = `${seller.url}/weather`;
+    expect((await pay(url)).status).toBe(200);
+    const held = await balanceOf(plasma, buyer.address);
+    await plasma.client.writeContract({
+      account: buyer,
+      address: plasma.token,
+      abi: erc20Abi,
+      functionName: "transfer",
+      args: [plasma.accounts.seller.address, held],
+    });
+    await expect(pay(url)).rejects.toMatchObject({ code: "over_budget" });
     expect(states.filter((state) => state.startsWith("asked"))).toHaveLength(1);
   });
 
