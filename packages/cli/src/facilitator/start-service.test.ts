@@ -181,6 +181,7 @@ describe.each(engines)("a hosted facilitator on %s", (engine) => {
     expect(settled.headers.get("Connection")).toBe("close");
     expect(await settled.json()).toMatchObject({ success: true });
     await stopping;
+    await expect.poll(receiver.types, patience).toEqual(["settle_started", "settle_completed"]);
 
     const next = await startHosted(devnet, { COINSLOT_LEDGER: ledger });
     const { payments } = await next.facilitator.payments.list();

@@ -43,14 +43,14 @@ export async function startFacilitatorService(
     ledger: configuration.facilitator.ledger,
     onBackgroundError: (err) => logger.warn({ err }, "a request could not be counted"),
   });
-  const stopping = new AbortController();
-  let isStarted = false;
+  const endOfEvents = new AbortController();
+  let state: "starting" | "started" | "stopping" = "starting";
   const app = createApp(configuration, {
     facilitator,
     store: counts.store,
     logger,
-    signal: stopping.signal,
-    isStarted: () => isStarted,
+    signal: endOfEvents.signal,
+    state: () => state,
   });
 
   const [listening, ...others] = await Promise.allSettled([
@@ -60,8 +60,10 @@ export async function startFacilitatorService(
   ]);
 
   async function stop(): Promise<void> {
-    stopping.abort();
+    state = "stopping";
     if (listening.status === "fulfilled") await listening.value.close();
+    // Not before: what is answered meanwhile is told, too.
+    endOfEvents.abort();
     const ends = await Promise.allSettled([facilitator.close(), counts.close()]);
     for (const end of ends) {
       // A ledger that is away keeps nobody from ending: what was stored is followed by the next start.
@@ -85,7 +87,7 @@ export async function startFacilitatorService(
       cause: new AggregateError(faults),
     });
   }
-  isStarted = true;
+  state = "started";
   if (configuration.keys === undefined && payTo === undefined) {
     logger.warn({}, openToAll);
   }
@@ -103,13 +105,12 @@ function createApp(
     store: Parameters<typeof guardCallers>[0]["store"];
     logger: Logger;
     signal: AbortSignal;
-    isStarted: () => boolean;
+    state: () => "starting" | "started" | "stopping";
   },
 ): Express {
   const { keys, requestsPerMinute, eventSecrets, unsafePrivateCallbacks } = configuration;
-  const { facilitator, store, logger, signal, isStarted } = parts;
+  const { facilitator, store, logger, signal, state } = parts;
   const metrics = createServiceMetrics();
-  const state = () => (signal.aborted ? "stopping" : isStarted() ? "started" : "starting");
   const answerFault: ErrorRequestHandler = function answerFault(err, _request, response, _next) {
     logger.error({ err }, "a request could not be counted");
     const message = "Not possible at the moment";

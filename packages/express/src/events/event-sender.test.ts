@@ -107,6 +107,33 @@ describe("an event is posted", () => {
   });
 });
 
+describe("an event over https", () => {
+  it("is said in TLS, to the name in the URL, and no word of it in the open", async () => {
+    const heard: Buffer[] = [];
+    const server = createTcpServer((socket) => {
+      socket.once("data", (chunk) => {
+        heard.push(chunk);
+        socket.destroy();
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    onTestFinished(() => {
+      server.close();
+    });
+    const address = server.address();
+    const port = typeof address === "object" && address !== null ? address.port : 0;
+    const { open: channel, settled, outcomes } = createSender();
+    channel(`https://localhost:${port}/`)(content);
+    await settled(1);
+    expect(outcomes).toEqual(["failed"]);
+    const [hello] = heard;
+    // A handshake record, with a ClientHello that names the server.
+    expect([hello?.[0], hello?.[5]]).toEqual([22, 1]);
+    expect(hello?.includes("localhost")).toBe(true);
+    expect(hello?.includes("settle_started")).toBe(false);
+  });
+});
+
 describe("a receiver", () => {
   it("that redirects is not followed", async () => {
     const target = await open();

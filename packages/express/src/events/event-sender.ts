@@ -33,7 +33,7 @@ export function createEventSender(options: EventOptions): EventSender {
   const { secret = [], timeoutMs = 5_000, maxInFlight = 64, maxWaiting = 1_000 } = options;
   const { unsafeAllowPrivateAddresses: allowPrivate = false, now = Date.now } = options;
   const { onOutcome = () => undefined, signal } = options;
-  const { resolveHost = createHostResolver(timeoutMs) } = options;
+  const { resolveHost = createHostResolver({ timeoutMs }) } = options;
   const sign = createSigner(typeof secret === "string" ? [secret] : secret);
   const lookup = allowPrivate ? undefined : createPublicLookup(resolveHost);
   const post = createPoster({ timeoutMs, lookup });

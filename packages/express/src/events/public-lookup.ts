@@ -32,8 +32,14 @@ export function createPublicLookup(resolve: ResolveHost): LookupFunction {
  * Asks the name servers themselves, with a bound in time. The system's own lookup would hold one of the process's few
  * threads for as long as a name server is silent, and with them whatever else wants to look up a name.
  */
-export function createHostResolver(timeoutMs: number): ResolveHost {
+export function createHostResolver(options: {
+  timeoutMs: number;
+  /** Name servers, as addresses with a port. Default: the system's. */
+  servers?: readonly string[] | undefined;
+}): ResolveHost {
+  const { timeoutMs, servers } = options;
   const resolver = new dns.Resolver({ timeout: timeoutMs, tries: 1 });
+  if (servers !== undefined) resolver.setServers(servers);
   return async function resolveHost(hostname) {
     const found = await Promise.allSettled([
       resolver.resolve4(hostname),
