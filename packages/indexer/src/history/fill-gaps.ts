@@ -1,0 +1,44 @@
+import { sleep } from "@coinslot/chain";
+import type { ChainContext } from "../chain-context.ts";
+import type { KnownToken } from "../store/known-token.ts";
+import { PenLostError } from "../store/pen.ts";
+import { indexHistory } from "./index-history.ts";
+
+const PAUSE_MS = 100;
+
+/** History beside live. */
+export interface GapFilling {
+  /** Begins to index what these tokens miss below `next`, unless a run is under way. Throws a `PenLostError`. */
+  begin(tokens: readonly KnownToken[], next: number): void;
+  /** Resolves when nothing is under way. */
+  ended(): Promise<void>;
+}
+
+/** Fills what tokens miss that were added, or whose start block was lowered. One run at a time. */
+export function createGapFilling(context: ChainContext, signal: AbortSignal): GapFilling {
+  const { chain, logger, clock } = context;
+  let running: Promise<void> | undefined;
+  let failure: unknown;
+
+  async function run(tokens: readonly KnownToken[], next: number): Promise<void> {
+    try {
+      await indexHistory(context, { tokens, next, announcedFrom: undefined, signal });
+    } catch (error) {
+      if (signal.aborted) return;
+      failure = error;
+      if (error instanceof PenLostError) return;
+      logger.warn({ chain: chain.name, error }, "Filling a gap failed, and is tried again");
+      await sleep(clock, PAUSE_MS, signal).catch(() => undefined);
+    }
+  }
+
+  return {
+    begin(tokens, next) {
+      if (failure instanceof PenLostError) throw failure;
+      running ??= run(tokens, next).finally(() => {
+        running = undefined;
+      });
+    },
+    ended: () => running ?? Promise.resolve(),
+  };
+}
