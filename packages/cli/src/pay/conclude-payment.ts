@@ -20,13 +20,25 @@ export async function concludePayment(
 ): Promise<void> {
   const { request, response, tokens } = told;
   const outcome = paymentOf(response);
-  await (context.isJson ? printJson(context, response, outcome) : printBody(context, response));
+  try {
+    await (context.isJson ? printJson(context, response, outcome) : printBody(context, response));
+  } catch (cause) {
+    if (outcome === undefined || outcome.state === "rejected") throw cause;
+    const how = await keepPayment(context, { request, payment: outcome.payment });
+    throw new UnclearError(`It was paid, or may have been, and the answer broke off. ${how}`, {
+      cause,
+    });
+  }
   if (outcome !== undefined) printReceipt(context, outcome, tokens);
   else if (response.ok) context.terminal.err("Nothing had to be paid.");
 
   if (outcome?.state === "rejected") {
     const reason = outcome.reason === undefined ? "" : `: ${printable(outcome.reason)}`;
-    throw new Error(`The seller refused the payment${reason}. Nothing was paid.`);
+    const until = new Date(outcome.payment.terms.validBefore * 1000).toISOString();
+    // It says that it has not taken the money; that it could is true until then.
+    throw new Error(
+      `The seller refused the payment${reason}. It could still take it until ${until}.`,
+    );
   }
   if (response.ok && outcome?.state !== "unclear") return;
   if (outcome === undefined) throw new Error(`The answer is ${describeStatus(response)}`);

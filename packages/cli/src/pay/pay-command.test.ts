@@ -182,6 +182,49 @@ describe("coinslot pay", () => {
     });
   });
 
+  it("keeps a payment whose answer breaks off", async () => {
+    await inFolder(async (folder) => {
+      const listener: RequestListener = (request, response) => {
+        if (request.headers["x-payment"] === undefined) {
+          const offer = offerOfVersion1(`http://${request.headers.host}/`);
+          response.writeHead(402).end(JSON.stringify(offer));
+          return;
+        }
+        const transaction = `0x${"ab".repeat(32)}` as const;
+        const receipt = { success: true, transaction, network: devnet.network };
+        response.writeHead(200, {
+          [headerName.paymentResponse]: encodeReceipt(receipt, 1),
+          "content-length": "100",
+        });
+        response.write("the first half", () => response.destroy());
+      };
+      await withServer(listener, async (url) => {
+        for (const args of [[], ["--json"]]) {
+          const { code, err } = await pay([url, "--yes", ...args], { folder });
+          expect(err).toContain("the answer broke off");
+          expect(err).toContain("coinslot pay --resume");
+          expect(code).toBe(exitCode.unclear);
+        }
+        expect(readdirSync(folder)).toHaveLength(2);
+      });
+    });
+  });
+
+  it("says what a seller that refuses the payment says", async () => {
+    const listener: RequestListener = (request, response) => {
+      const offer = offerOfVersion1(`http://${request.headers.host}/`);
+      const error = request.headers["x-payment"] === undefined ? "pay" : "not you";
+      response.writeHead(402).end(JSON.stringify({ ...offer, error }));
+    };
+    await withServer(listener, async (url) => {
+      const { code, err } = await pay([url, "--yes"]);
+      expect(err).toContain(
+        "The seller refused the payment: not you. It could still take it until",
+      );
+      expect(code).toBe(exitCode.failed);
+    });
+  });
+
   it("keeps a payment that it was interrupted in", async () => {
     await inFolder(async (folder) => {
       let isPaid = (): void => undefined;
