@@ -71,17 +71,11 @@ export async function makeTransfer(
     const { gasPrice } = plan;
     const { chainId } = chain;
     const onSigned = (signed: SignedStep) => onProgress({ state, ...signed });
-    const offer = { step, gas, gasPrice };
-    const hash = await sendStep({
-      connection: source,
-      signer,
-      chainId,
-      ...offer,
-      signal,
-      onSigned,
-    });
-    const isAbandoned = state === "approving" ? signal : undefined;
-    const receipt = await waitUntilMined(context, { client, hash, signal: isAbandoned });
+    const offer = { chainId, step, gas, gasPrice };
+    const hash = await sendStep({ connection: source, signer, ...offer, signal, onSigned });
+    // No token moves by an approval, so nobody has to see it through.
+    const waitSignal = state === "approving" ? signal : undefined;
+    const receipt = await waitUntilMined(context, { client, hash, signal: waitSignal });
     if (receipt === undefined) throw notMined(hash, state);
     feeSpent += await readCost(client, receipt, { gas, gasPrice });
     return receipt;

@@ -21,14 +21,14 @@ const replacedAfterMs = 60_000;
  *
  * It throws BridgeError `replaced` when another transaction has had its nonce for a while; `rpc_unavailable`.
  *
- * @throws BridgeError `not_a_transfer` if these are not the bytes of this hash
+ * @throws BridgeError `not_a_transfer` if these are not the bytes of this hash, for this chain
  */
 export async function createResender(
   { clock }: Pick<BridgeContext, "clock">,
   options: { source: SourceChain; hash: Hash; transaction: Hex },
 ): Promise<() => Promise<void>> {
   const { source, hash, transaction } = options;
-  const { sender: address, nonce } = await readSigned(hash, transaction);
+  const { sender: address, nonce } = await readSigned(options);
   let isSent = false;
   let replacedSince: number | undefined;
 
@@ -46,22 +46,24 @@ export async function createResender(
   };
 }
 
-async function readSigned(
-  hash: Hash,
-  transaction: Hex,
-): Promise<{ sender: Address; nonce: number }> {
+async function readSigned(options: {
+  source: SourceChain;
+  hash: Hash;
+  transaction: Hex;
+}): Promise<{ sender: Address; nonce: number }> {
+  const { source, hash, transaction } = options;
   try {
     if (isSerialized(transaction) && keccak256(transaction) === hash.toLowerCase()) {
-      const { nonce = 0 } = parseTransaction(transaction);
+      const { nonce = 0, chainId } = parseTransaction(transaction);
       const sender = await recoverTransactionAddress({ serializedTransaction: transaction });
-      return { sender, nonce };
+      // The nonces of another chain say nothing.
+      if (chainId === source.chain.chainId) return { sender, nonce };
     }
   } catch {
     // What cannot be read is no transaction either.
   }
-  throw new BridgeError("not_a_transfer", `The transaction that was given is not ${hash}`, {
-    hash,
-  });
+  const text = `The transaction that was given is not ${hash} on ${source.chain.name}`;
+  throw new BridgeError("not_a_transfer", text, { hash });
 }
 
 /** A number that names the type of the transaction (EIP-2718), or the beginning of a list. */

@@ -306,6 +306,21 @@ describe("tracking is refused", () => {
     await expectBridgeError(track(hash, change).delivered, "invalid_configuration");
   });
 
+  it("with a transaction of another chain", async () => {
+    const { ethereum, plasma, request, createBridge } = world();
+    let transaction: Hex | undefined;
+    const { hash } = await createBridge().bridge(request, {
+      onProgress: (step) => {
+        if (step.state === "sending") transaction = step.transaction;
+      },
+    });
+    const elsewhere = createBridge(
+      { targetRpcUrls: { ethereum: ethereum.rpcUrl } },
+      { rpcUrl: plasma.rpcUrl },
+    );
+    await expectBridgeError(elsewhere.track({ hash, transaction }), "not_a_transfer");
+  });
+
   it.each<Hex>(["0x", "0x02", "0xc0", "0x1234"])(
     "with %s, which is not the transaction of the hash",
     async (transaction) => {
