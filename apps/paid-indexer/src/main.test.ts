@@ -112,6 +112,13 @@ describe("the program", { timeout: 120_000 }, () => {
     expect(said).not.toContain("    at ");
   });
 
+  it("exits with 1 where the chain to be indexed is another one", async () => {
+    const failed = run({ ...environment(), INDEXER_RPC_URLS_PLASMA: otherChain.rpcUrl });
+    expect(await failed.ended).toBe(1);
+    expect(failed.stderr()).toMatch(/chain 988[\s\S]*INDEXER_RPC_URLS/);
+    expect(failed.stderr()).not.toContain("COINSLOT_RPC_URL");
+  });
+
   it("exits with 1 where the service elsewhere is away, or refuses the key", async () => {
     const api = await startScriptedApi();
     onTestFinished(() => api.stop());

@@ -1,6 +1,6 @@
 import { paymentMiddleware } from "@coinslot/express";
 import { createFacilitator } from "@coinslot/facilitator";
-import { ListenError, startHttpServer } from "@coinslot/indexer";
+import { startHttpServer } from "@coinslot/indexer";
 import { ConfigurationError } from "@coinslot/protocol";
 import type { Logger } from "pino";
 import { createApp } from "./create-app.ts";
@@ -51,7 +51,7 @@ export async function startPaidIndexer(
   const probes = probeRoutes({ facilitator, upstream, isStopping: () => isStopping });
   const app = createApp({ routes, gate, upstream, probes, trustProxy, logger });
 
-  const [listening, ...others] = await Promise.allSettled([
+  const [listening, paying, supplying] = await Promise.allSettled([
     startHttpServer(app, { host, port, variables }),
     facilitator.ready(),
     upstream.start(),
@@ -69,21 +69,22 @@ export async function startPaidIndexer(
     return stopped;
   };
 
-  const faults = [listening, ...others].flatMap((each) =>
-    each.status === "rejected" ? [each.reason] : [],
-  );
-  if (listening.status === "rejected" || faults.length > 0) {
+  const problems = [
+    ...problemsOf(listening),
+    ...problemsOf(paying).map(inOurWords),
+    ...problemsOf(supplying),
+  ];
+  if (listening.status === "rejected" || problems.length > 0) {
     await stopOnce();
-    throw new ConfigurationError("The paid indexer", faults.flatMap(describeFault), {
-      cause: new AggregateError(faults),
-    });
+    throw new ConfigurationError("The paid indexer", problems);
   }
   await gate.ready();
   return { url: listening.value.url, stop: stopOnce };
 }
 
-function describeFault(fault: unknown): readonly string[] {
-  if (fault instanceof ConfigurationError) return fault.problems.map(inOurWords);
-  if (fault instanceof ListenError) return [fault.message];
+function problemsOf(result: PromiseSettledResult<unknown>): readonly string[] {
+  if (result.status === "fulfilled") return [];
+  const fault: unknown = result.reason;
+  if (fault instanceof ConfigurationError) return fault.problems;
   return [fault instanceof Error ? fault.message : String(fault)];
 }
