@@ -17,12 +17,12 @@ export function zshScript(places: readonly Place[]): string {
     const flags = options.flatMap((option) =>
       option.flags.map((flag) => describe(flag, option.description)),
     );
-    return `    ${quote(path)}) commands=(${commands.join(" ")}); options=(${flags.join(" ")}) ;;`;
+    return `    ${quote(path)}) next=(${commands.join(" ")}); flags=(${flags.join(" ")}) ;;`;
   });
   return `#compdef coinslot
 _coinslot() {
   local place= word
-  local -a commands options
+  local -a next flags
   for word in "\${(@)words[2,CURRENT-1]}"; do
     case "$place $word" in
       ${inner.join("|")}) place="$place $word" ;;
@@ -34,10 +34,10 @@ ${valued.join("\n")}
   case "$place" in
 ${offered.join("\n")}
   esac
-  if [[ \${words[CURRENT]} == -* || \${#commands} -eq 0 ]]; then
-    _describe -o option options || _files
+  if [[ \${words[CURRENT]} == -* || \${#next} -eq 0 ]]; then
+    _describe -o option flags || _files
   else
-    _describe command commands
+    _describe command next
   fi
 }
 compdef _coinslot coinslot`;
