@@ -42,7 +42,8 @@ const assetSchema = z.strictObject({
 /** A network as the file describes it. */
 export const fileNetworkSchema = z.strictObject({
   network: networkForm,
-  rpcUrls: z.array(z.string()).min(1, "is empty: name at least one"),
+  /** Of the environment, or public ones, unless said. */
+  rpcUrls: z.array(z.string()).min(1, "is empty: name at least one").optional(),
   /** Tokens besides the known one. */
   assets: z.array(z.union([addressSchema, assetSchema])).default([]),
   serveAfter: z.int().optional(),
@@ -70,28 +71,22 @@ export function readNetworkOptions(options: {
 }): FacilitatorNetworkOptions[] {
   const { env, described, ledger, tell } = options;
   const relayer = readRelayer(env, tell);
-  const fromEnvironment = findNetworks(env, tell).map(({ network, rpcUrls, tokens }) => ({
-    network,
-    // What is no URL has been told, and is not told again.
-    rpcUrls: rpcUrls.every(isHttpUrl) ? rpcUrls : standIn,
-    assets: tokens,
-  }));
-  const known: (FileNetwork | (typeof fromEnvironment)[number])[] = [...fromEnvironment];
-  for (const each of described) {
-    if (known.every(({ network }) => network !== each.network)) known.push(each);
-  }
-  const chosen = chooseNetworks({ env, known: known.map(({ network }) => network), tell });
-  const networks = chosen.map((network): FacilitatorNetworkOptions => {
-    const { assets = [], ...settings } = known.find((each) => each.network === network) ?? {
-      network,
-      rpcUrls: publicRpcUrls(network, tell),
-    };
-    const { maxFeePerGas, ...others } = { maxFeePerGas: undefined, ...settings };
+  const fromEnvironment = new Map(findNetworks(env, tell).map((each) => [each.network, each]));
+  const fromFile = new Map(described.map((each) => [each.network, each]));
+  if (fromFile.size < described.length) tell("networks: describes one of them twice");
+  const known = [...new Set([...fromEnvironment.keys(), ...fromFile.keys()])];
+  const networks = chooseNetworks({ env, known, tell }).map((network) => {
+    const { rpcUrls: fileUrls, assets = [], maxFeePerGas, ...others } = fromFile.get(network) ?? {};
+    const { rpcUrls = fileUrls ?? publicRpcUrls(network, tell), tokens = [] } =
+      fromEnvironment.get(network) ?? {};
     return {
       ...others,
-      fees: { maxFeePerGas },
+      network,
+      // What is no URL in the environment has been told, and is not told again.
+      rpcUrls: rpcUrls === fileUrls || rpcUrls.every(isHttpUrl) ? rpcUrls : standIn,
       relayer,
-      assets: readAssets(network, assets, tell),
+      assets: readAssets(network, [...assets, ...tokens], tell),
+      fees: { maxFeePerGas },
     };
   });
   tellStaticProblems({ networks, ledger }, tell);
@@ -137,13 +132,20 @@ function readAssets(
   named: readonly (Address | Asset)[],
   tell: Tell,
 ): (Address | Asset)[] {
-  const known = knownAsset(network);
-  const addressOf = (asset: Address | Asset) => (typeof asset === "string" ? asset : asset.address);
-  const others = named.filter((asset) => !known || !isSameAddress(addressOf(asset), known.address));
-  const assets = known === undefined ? others : [known, ...others];
+  const usual = knownAsset(network);
+  const assets: (Address | Asset)[] = usual === undefined ? [] : [usual];
+  for (const asset of named) {
+    // The same token may be named in the file, with its domain, and in the environment.
+    const isNew = assets.every((each) => !isSameAddress(addressOf(each), addressOf(asset)));
+    if (isNew) assets.push(asset);
+  }
   if (assets.length > 0) return assets;
   tell(`COINSLOT_TOKENS: names no token on ${network}, and none is known there`);
   return ["0x0000000000000000000000000000000000000001"];
+}
+
+function addressOf(asset: Address | Asset): Address {
+  return typeof asset === "string" ? asset : asset.address;
 }
 
 /** What the facilitator itself would find wrong, by the names of our settings. */

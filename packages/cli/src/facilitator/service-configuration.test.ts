@@ -133,7 +133,7 @@ networks:
       FACILITATOR_CONFIG: yaml,
       FACILITATOR_PORT: "9001",
       COINSLOT_RPC_URL_8453: "http://other:1",
-      COINSLOT_TOKENS: `eip155:8453/${token}`,
+      COINSLOT_TOKENS: `eip155:8453/${token.toLowerCase()}`,
     };
     expect(readFacilitatorServiceConfiguration({ env })).toMatchObject({
       port: 9001,
@@ -142,7 +142,11 @@ networks:
       facilitator: {
         ledger: "sqlite:./from-file.db",
         networks: [
-          { network: "eip155:8453", rpcUrls: ["http://other:1"], assets: [token] },
+          {
+            network: "eip155:8453",
+            rpcUrls: ["http://other:1"],
+            assets: [{ address: token, name: "USD Coin", version: "2", decimals: 6 }],
+          },
           {
             network: "eip155:9745",
             rpcUrls: ["https://file.example"],
@@ -244,6 +248,7 @@ networks:
       ["port.yaml", "port: many", /^port: must be a whole number/],
       ["key.yaml", "keys: [{ name: shop, hash: secret }]", /^keys\[0\]\.hash: must be sha256:/],
       ["network.yaml", "networks: [{ network: plasma }]", /^networks\[0\]\.network: must be/],
+      ["twice.yaml", twice, /^networks: describes one of them twice/],
       ["depth.yaml", fileWith("serveAfter: 30, finalAfter: 3"), /eip155:9745: finalAfter is less/],
     ] as const) {
       const problems = problemsOf({ env: seed, file: await write(name, text) });
@@ -259,6 +264,8 @@ networks:
     for (const { explanation } of facilitatorSettings) expect(explanation).toMatch(/^[^\n]{20,}$/);
   });
 });
+
+const twice = "networks: [{ network: 'eip155:988' }, { network: 'eip155:988' }]";
 
 function fileWith(settings: string): string {
   return `networks: [{ network: "eip155:9745", rpcUrls: [https://a.example], ${settings} }]`;
