@@ -28,8 +28,6 @@ USER node
 ENTRYPOINT ["node", "dist/main.js"]
 
 FROM runtime AS devnet
-# anvil keeps what it must forget somewhere, and the rest of the file system may be read-only.
-ENV HOME=/tmp
 COPY --from=build /out/devnet ./
 EXPOSE 8545
 # The files are there when the chain is complete.
