@@ -28,6 +28,10 @@ export async function indexing(): Promise<Figure[]> {
           ours: `${Math.round(transfers / run.seconds).toLocaleString("en")} /s`,
           goal: "30,000 /s",
         }),
+        figure(`  processor time of the indexer for it, ${engine}`, {
+          ours: `${run.processorSeconds.toFixed(1)} s of ${run.seconds.toFixed(1)} s`,
+          goal: "",
+        }),
         figure(`  memory, ${engine}`, {
           ours: `${(run.peakBytes / 1e6).toFixed(0)} MB`,
           goal: "< 350 MB",
