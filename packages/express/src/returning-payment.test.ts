@@ -94,6 +94,40 @@ describe("a payment that was settled and not delivered", () => {
   });
 });
 
+it("an answer that is larger than what is kept is not kept: the same request runs the handler once more", async () => {
+  let runs = 0;
+  const shop = await openShop({
+    routes: { "GET /small": { accepts: option() }, "GET /large": { accepts: option() } },
+    serve(app) {
+      app.get(["/small", "/large"], (request, response) => {
+        runs += 1;
+        response.send("x".repeat(request.path === "/large" ? 4_000 : 10));
+      });
+    },
+    options: { maxKeptAnswerBytes: 2_000 },
+  });
+  opened.push(shop);
+  for (const [path, expected] of [
+    ["/small", 1],
+    ["/large", 2],
+  ] as const) {
+    runs = 0;
+    const url = `${shop.url}${path}`;
+    const headers = {
+      ...(await createBuyer().payFor(url)).headers,
+      "Idempotency-Key": `a key for ${path} and nothing else`,
+    };
+    shop.facilitator.onSettle = async (settle) => {
+      settle();
+      throw new Error("The connection was lost");
+    };
+    expect((await fetch(url, { headers })).status).toBe(503);
+    shop.facilitator.onSettle = undefined;
+    expect((await fetch(url, { headers })).status).toBe(200);
+    expect(runs).toBe(expected);
+  }
+});
+
 it("a payment that has expired and was never seen is refused, and nobody is asked", async () => {
   const shop = await open();
   const url = `${shop.url}/paid`;
