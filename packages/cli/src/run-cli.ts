@@ -22,6 +22,11 @@ const commands: Readonly<Record<string, () => Promise<CreateCommand>>> = {
   completion: async () => (await import("./completion/completion-command.ts")).completionCommand,
 };
 
+const exitCodes = `
+Ends with 0 when it is done; 1 when it failed and no tokens have moved; 2 when an option or setting is
+missing or wrong, or the answer was no; 3 when tokens may have moved: do not pay or send again before
+you know; 130 when it was interrupted.`;
+
 /**
  * Runs the `coinslot` command.
  *
@@ -60,7 +65,8 @@ async function createProgram(
 ): Promise<Command> {
   const program = new Command("coinslot")
     .description("sell and buy requests for stablecoins")
-    .version(readVersion());
+    .version(readVersion())
+    .addHelpText("after", exitCodes);
   const isKnown =
     wanted !== undefined && wanted !== "completion" && Object.hasOwn(commands, wanted);
   const names = isKnown ? [wanted] : Object.keys(commands);

@@ -11,7 +11,7 @@ import { resumePayment } from "./resume-payment.ts";
 interface PayOptions {
   method?: string;
   data?: string;
-  header: string[];
+  header?: string[];
   maxPrice: string;
   yes?: true;
   json?: true;
@@ -30,7 +30,6 @@ export function payCommand(terminal: Terminal, surroundings: Surroundings): Comm
       "-H, --header <header>",
       "such as 'Accept: text/csv', or @file; may be repeated",
       collect,
-      [],
     )
     .option("--max-price <amount>", "the most that may be paid, in whole tokens", readPrice, "0.10")
     .option("--yes", "pay without asking")
@@ -76,7 +75,7 @@ Examples:
     });
 }
 
-function collect(value: string, previous: string[]): string[] {
+function collect(value: string, previous: string[] = []): string[] {
   return [...previous, value];
 }
 

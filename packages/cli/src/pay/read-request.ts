@@ -20,16 +20,16 @@ export async function readRequest(options: {
   url: string;
   method?: string;
   data?: string;
-  header: readonly string[];
+  header?: readonly string[];
   surroundings: Surroundings;
 }): Promise<BuyerRequest> {
-  const { data, surroundings, method = data === undefined ? "GET" : "POST" } = options;
+  const { data, header = [], surroundings, method = data === undefined ? "GET" : "POST" } = options;
   const url = URL.canParse(options.url) ? new URL(options.url) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol)) {
     throw new UsageError("<url> is no URL that begins with http:// or https://.");
   }
   if (!/^[A-Za-z]{1,20}$/.test(method)) throw new UsageError("--method is no HTTP method.");
-  const lines = await Promise.all(options.header.map((text) => headerLines(text, surroundings)));
+  const lines = await Promise.all(header.map((text) => headerLines(text, surroundings)));
   const headers = lines.flat().map(readHeader);
   const body = data === undefined ? undefined : await readBody(data, surroundings);
   if (body === undefined) return { method: method.toUpperCase(), url: url.href, headers, body };
