@@ -38,6 +38,30 @@ export async function coverRange(
     .where("token_id", "=", tokenId)
     .execute();
   const neighbours = rows.filter((row) => row.from_block <= next && row.next_block >= from);
+  const [below] = neighbours;
+  if (neighbours.length === 1 && below !== undefined && below.from_block <= from) {
+    // So it is nearly always: history and live go upwards.
+    await transaction
+      .updateTable("indexer_ranges")
+      .set({ next_block: Math.max(next, below.next_block) })
+      .where("token_id", "=", tokenId)
+      .where("from_block", "=", below.from_block)
+      .execute();
+  } else {
+    await replaceRanges(transaction, tokenId, { neighbours, range: { from, next } });
+  }
+  return { isBelowOthers: rows.some((row) => row.next_block > next) };
+}
+
+/** Puts one range in the place of a new one and its neighbours. */
+async function replaceRanges(
+  transaction: Transaction<IndexerSchema>,
+  tokenId: number,
+  {
+    neighbours,
+    range: { from, next },
+  }: { neighbours: readonly { from_block: number; next_block: number }[]; range: BlockRange },
+): Promise<void> {
   if (neighbours.length > 0) {
     await transaction
       .deleteFrom("indexer_ranges")
@@ -57,7 +81,6 @@ export async function coverRange(
       next_block: Math.max(next, ...neighbours.map((row) => row.next_block)),
     })
     .execute();
-  return { isBelowOthers: rows.some((row) => row.next_block > next) };
 }
 
 /** Notes that blocks above `block` are not indexed any more. */
