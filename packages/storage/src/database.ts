@@ -15,6 +15,8 @@ export interface DatabaseOptions {
   durable?: boolean;
   /** Opens without the right to write, and without creating a file. Default `false`. */
   readOnly?: boolean;
+  /** SQLite: what each of the two connections keeps of the file in memory at most, in MiB. Default 16. */
+  cacheMebibytes?: number;
   /** How long a statement waits for what others have locked. Default 10,000. */
   lockTimeoutMs?: number;
   /** PostgreSQL: connections in the pool. Default 16: more were not faster on two cores. */
@@ -112,7 +114,12 @@ async function openEngine(
     lockTimeoutMs: options.lockTimeoutMs ?? 10_000,
     onBackgroundError: options.onBackgroundError ?? (() => {}),
   };
-  if (location.engine === "sqlite") return openSqliteEngine({ ...location, ...common });
+  if (location.engine === "sqlite")
+    return openSqliteEngine({
+      ...location,
+      ...common,
+      cacheMebibytes: options.cacheMebibytes ?? 16,
+    });
   return createPostgresEngine({
     ...location,
     ...common,

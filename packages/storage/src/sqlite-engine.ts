@@ -16,6 +16,7 @@ export interface SqliteEngineOptions {
   readOnly: boolean;
   durable: boolean;
   lockTimeoutMs: number;
+  cacheMebibytes: number;
   onBackgroundError: (error: unknown) => void;
 }
 
@@ -34,7 +35,9 @@ export async function openSqliteEngine(options: SqliteEngineOptions): Promise<En
     if (journal === "wal" && !readOnly) log = createLogSync({ path, label });
     if (!readOnly && path !== MEMORY_PATH) {
       reader = open(true);
-      reader.exec(`pragma busy_timeout = ${readerBusyMs}; pragma cache_size = ${cacheKibibytes}`);
+      reader.exec(
+        `pragma busy_timeout = ${readerBusyMs}; pragma cache_size = ${cacheSize(options)}`,
+      );
     }
   } catch (error) {
     writer.close();
@@ -63,8 +66,6 @@ export async function openSqliteEngine(options: SqliteEngineOptions): Promise<En
   };
 }
 
-// Negative: in KiB instead of pages.
-const cacheKibibytes = -16_000;
 // A write-ahead log makes readers wait only while it is created, recovered or removed.
 const readerBusyMs = 1_000;
 const logLimitBytes = 64 * 1024 * 1024;
@@ -76,14 +77,12 @@ const pagesPerCheckpoint = 8_000;
  * moment. With a write-ahead log a commit does not wait for the disk, which would hold up the event loop: whoever
  * needs that waits by `LogSync`.
  */
-async function configure(
-  writer: SqliteConnection,
-  { readOnly, durable, lockTimeoutMs }: SqliteEngineOptions,
-): Promise<unknown> {
+async function configure(writer: SqliteConnection, options: SqliteEngineOptions): Promise<unknown> {
+  const { readOnly, durable, lockTimeoutMs } = options;
   const settings = [
     `pragma busy_timeout = ${readOnly ? readerBusyMs : 0}`,
     "pragma foreign_keys = on",
-    `pragma cache_size = ${cacheKibibytes}`,
+    `pragma cache_size = ${cacheSize(options)}`,
     `pragma journal_size_limit = ${logLimitBytes}`,
     `pragma wal_autocheckpoint = ${pagesPerCheckpoint}`,
   ].join("; ");
@@ -103,6 +102,11 @@ async function configure(
     }
     await sleep(10);
   }
+}
+
+/** As SQLite wants it: negative for KiB instead of pages. */
+function cacheSize({ cacheMebibytes }: SqliteEngineOptions): number {
+  return -1024 * cacheMebibytes;
 }
 
 // Kysely's own lock would be held by every query; the driver's lock lets readers pass.
