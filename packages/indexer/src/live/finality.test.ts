@@ -7,6 +7,8 @@ import { startChain, startIndexer, usdtOf } from "../testing/scene.ts";
 
 /** Depth alone would call a block final that has two on top. */
 const finality = { finalizedTag: true, depth: 2 };
+/** What the chain's head is like is written down once a second. */
+const soon = { timeout: 15_000 };
 
 describe.each(engines)("finality, on $engine", ({ createUrl }) => {
   it("is what the node tags as finalized: above it any reorganisation is followed", async () => {
@@ -35,7 +37,7 @@ describe.each(engines)("finality, on $engine", ({ createUrl }) => {
 
     await devnet.mint({ to: seller.address, amount: 50n });
     await tagFinalized(head + 1);
-    await expect.poll(finalBlocks).toEqual([head + 1, head - 10, head - 11]);
+    await expect.poll(finalBlocks, soon).toEqual([head + 1, head - 10, head - 11]);
 
     /** What the node says from now on. */
     async function tagFinalized(number: number): Promise<void> {
@@ -81,7 +83,7 @@ describe.each(engines)("finality, on $engine", ({ createUrl }) => {
     await expectExact(indexer, devnet, usdtOf(devnet));
     const head = Number(await devnet.client.getBlockNumber());
     await expect
-      .poll(async () => (await indexer.status()).chains[0])
+      .poll(async () => (await indexer.status()).chains[0], soon)
       .toMatchObject({ state: "live", finalized: head - 2 });
   });
 });
