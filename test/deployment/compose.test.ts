@@ -90,6 +90,14 @@ describe("docker-compose.yml", () => {
     expect([...given], "secrets that nobody reads").toEqual([]);
   });
 
+  it.each(ours)("%s is not given a secret twice, as a file and in words", (_name, service) => {
+    const environment = environmentIn(service);
+    const files = Object.keys(environment).filter((name) => name.endsWith("_FILE"));
+    // Empty is not set.
+    const twice = files.filter((name) => environment[name.replace(/_FILE$/, "")]);
+    expect(twice).toEqual([]);
+  });
+
   it("declares the volumes and secrets that are used, and no other; secrets are not for git", () => {
     const used = named.flatMap(([, each]) => each.volumes.map((volume) => volume.split(":")[0]));
     expect(Object.keys(volumes).toSorted()).toEqual([...new Set(used)].toSorted());
