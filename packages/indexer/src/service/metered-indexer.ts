@@ -28,10 +28,7 @@ export function createMeteredIndexer(
     logger,
     terminal,
     onRpcEvent: metrics.countRpcEvent,
-    onBalanceDifference(difference) {
-      metrics.countBalanceDifference(difference);
-      logger.warn({ difference }, "A balance differs from what the chain says");
-    },
+    onBalanceDifference: metrics.countBalanceDifference,
   });
   return { indexer, metrics };
 }
