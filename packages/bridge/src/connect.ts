@@ -89,7 +89,10 @@ async function findChainId(rpcUrls: readonly string[]): Promise<number> {
     const problems = error instanceof RpcNotReadyError ? error.problems : [];
     const answer = problems.find((problem) => problem instanceof RpcWrongChainError);
     if (answer !== undefined) return answer.actualChainId;
-    throw new BridgeError("rpc_unavailable", error.message, { cause: error });
+    const whys = problems.map(({ message }) => message).join("; ");
+    throw new BridgeError("rpc_unavailable", `No RPC endpoint told its chain id: ${whys}`, {
+      cause: error,
+    });
   } finally {
     pool.close();
   }

@@ -26,8 +26,9 @@ export interface Refusal {
 // The more an entry had in its favour before it failed, the more its reason tells the caller.
 const byProgress: readonly RefusalCode[] = [
   "over_budget",
-  "insufficient_funds",
+  // Where one balance is unknown, nobody knows that the funds are missing.
   "balance_unreadable",
+  "insufficient_funds",
   "asset_mismatch",
   "unknown_asset",
   "unsupported_offer",

@@ -106,7 +106,9 @@ async function payIfAsked(
     const payment = await bookAndSign(context, wanted);
     return deliverPayment(context, { request, payment, wasSent: false });
   }
-  if (!topUp || toppedUp || found.shortfalls.length === 0) {
+  // Where a balance cannot be read, the funds may be there: nothing is fetched that may not be needed.
+  const isUnsure = found.refusals.some(({ code }) => code === "balance_unreadable");
+  if (!topUp || toppedUp || isUnsure || found.shortfalls.length === 0) {
     throw new OfferRefusedError([...refusals, ...found.refusals]);
   }
   const { shortfalls } = found;

@@ -1,8 +1,9 @@
-import { plasma, plasmaUsdt0 } from "@coinslot/protocol";
+import { plasma, plasmaUsdt0, stable, stableUsdt0 } from "@coinslot/protocol";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { describe, expect, it } from "vitest";
 import type { TopUp, TopUpRequest } from "./index.ts";
 import { countSignatures } from "./testing/counting-account.ts";
+import { listen } from "./testing/listen.ts";
 import { requirements, startSeller } from "./testing/seller.ts";
 import { useWorld } from "./testing/world.ts";
 
@@ -48,6 +49,22 @@ describe("a top-up", () => {
     const dear = keep(await startSeller({ accepts: () => [requirements({ amount: "999999" })] }));
     const call = createFetch({ account: poorAccount(), topUp: never })(dear.url);
     await expect(call).rejects.toMatchObject({ code: "over_budget" });
+  });
+
+  it("is not asked for while the funds may be where no endpoint answers", async () => {
+    const away = keep(await listen((_request, response) => response.writeHead(503).end()));
+    const accepts = () => [
+      requirements(),
+      requirements({ network: stable, asset: stableUsdt0.address }),
+    ];
+    const seller = keep(await startSeller({ accepts }));
+    const rpcUrls = { [plasma]: world.devnet().rpcUrl, [stable]: away.url };
+    const asked: TopUpRequest[] = [];
+    const topUp = mintOnDemand(asked);
+    const change = { account: poorAccount(), rpcUrls, balanceTimeoutMs: 300, topUp };
+    const call = createFetch(change)(seller.url);
+    await expect(call).rejects.toMatchObject({ code: "balance_unreadable" });
+    expect(asked).toEqual([]);
   });
 
   it("that is declined, or brings too little, ends with insufficient funds", async () => {
