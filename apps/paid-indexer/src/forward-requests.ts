@@ -21,8 +21,8 @@ const passedHeaders = ["cache-control", "content-type", "link", "retry-after"];
 
 /**
  * Hands a request on to an API elsewhere, with our key, and answers what that answers: success, and errors that are
- * the buyer's (4xx) or pass (429, 5xx). A request has its query, its body and the type of it; whatever else the buyer
- * sent stays here.
+ * the buyer's (4xx) or pass (429, 5xx). A request has its query, and its body as it was counted, in JSON; whatever
+ * else the buyer sent stays here.
  *
  * Where there is no answer that a buyer could use it throws an `ApiError`: 503 when nothing answers, 502 when what
  * answers is not the API, or no longer knows our key.
@@ -88,12 +88,12 @@ function targetOf({ path, originalUrl }: Request): string {
   return names.map(encodeURIComponent).join("/") + new URL(originalUrl, "http://localhost").search;
 }
 
-function headersFor(request: Request, apiKey: string): Record<string, string> {
-  const type = request.get("content-type");
+function headersFor({ method }: Request, apiKey: string): Record<string, string> {
   return {
     accept: "application/json",
     "x-api-key": apiKey,
-    ...(type !== undefined && { "content-type": type }),
+    // The body is written anew, whatever its form was when it came.
+    ...(method === "POST" && { "content-type": "application/json" }),
   };
 }
 

@@ -75,6 +75,21 @@ describe("a request that is handed on", () => {
     expect(JSON.parse(api.arrived[0]?.body ?? "")).toEqual(items);
   });
 
+  it("says of its body what that is, whatever the buyer's was sent as", async () => {
+    const text = JSON.stringify([{ address }]);
+    for (const [type, body] of [
+      ["application/json; charset=utf-16le", new Uint8Array(Buffer.from(text, "utf16le"))],
+      ["text/plain", text],
+    ] as const) {
+      api.answer(json(200, [balance]));
+      const headers = { "content-type": type };
+      await buy("/api/v1/batch/token-balances", { method: "POST", headers, body });
+      const [request] = api.arrived;
+      expect(request?.headers["content-type"]).toBe("application/json");
+      expect(request?.body).toBe(text);
+    }
+  });
+
   it("has a path that can be read in one way only", async () => {
     await buy(`/api/v1/plasma/usdt/${address.replace("x", "%78")}/token-balances`);
     expect(api.arrived[0]?.target).toBe(`/api/v1/plasma/usdt/${address}/token-balances`);
