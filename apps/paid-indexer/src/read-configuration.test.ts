@@ -99,6 +99,17 @@ it("tells all that is wrong at once, and repeats no secret", () => {
   expect(problems.join()).not.toContain("secret");
 });
 
+it("says of an address with a typing error that its checksum is wrong", () => {
+  const PAY_TO = good.PAY_TO.replace("C8", "c8");
+  expect(problemsOf({ ...good, PAY_TO })).toEqual([expect.stringMatching(/^PAY_TO: .*checksum/)]);
+});
+
+it("takes no URL with a password, even without a user", () => {
+  expect(problemsOf({ ...good, INDEXER_URL: "https://:secret@indexer.example" })).toEqual([
+    expect.stringMatching(/^INDEXER_URL: must begin with .*without a user/),
+  ]);
+});
+
 it("lets no money go to the account that pays for gas", () => {
   expect(problemsOf({ ...good, PAY_TO: relayer })).toEqual([
     expect.stringMatching(/^PAY_TO: is the facilitator's own account/),

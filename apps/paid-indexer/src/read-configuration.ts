@@ -102,7 +102,9 @@ function readTerms(read: Read, tell: Tell): Terms | undefined {
   if (!price) tell("PAID_INDEXER_PRICE: must be an amount such as $0.001, with 6 decimals at most");
   const payTo = addressSchema.safeParse(read("PAY_TO"));
   if (!payTo.success) {
-    tell("PAY_TO: must be the address that receives the money, 0x and 40 hexadecimal digits");
+    tell(
+      "PAY_TO: must be the address that receives the money, 0x and 40 hexadecimal digits with a right checksum",
+    );
   }
   if (!isNetwork(network) || !asset || !price || !payTo.success) return undefined;
   return { network, asset, price, payTo: payTo.data };
@@ -155,7 +157,11 @@ function readRemote(read: Read, tell: Tell): { remote: RemoteApi } | undefined {
   const text = read("INDEXER_URL") ?? "";
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const isPlain =
-    /^https?:$/.test(url?.protocol ?? "") && !url?.username && !url?.search && !url?.hash;
+    /^https?:$/.test(url?.protocol ?? "") &&
+    !url?.username &&
+    !url?.password &&
+    !url?.search &&
+    !url?.hash;
   if (!isPlain) {
     tell("INDEXER_URL: must begin with http:// or https://, without a user, a query or a fragment");
   }
