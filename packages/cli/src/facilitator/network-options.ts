@@ -109,14 +109,16 @@ function chooseNetworks(options: {
   tell: Tell;
 }): readonly Network[] {
   const { env, known, tell } = options;
+  const usual = known.length > 0 ? known : [plasma, stable];
   const named = env.FACILITATOR_NETWORKS?.trim();
-  if (!named) return known.length > 0 ? known : [plasma, stable];
+  if (!named) return usual;
   const parts = named.split(",").map((part) => part.trim());
   const networks = parts.filter(isNetwork);
   if (networks.length < parts.length) {
     tell("FACILITATOR_NETWORKS: must be networks such as eip155:9745,eip155:988");
   }
-  return [...new Set(networks)];
+  // That none can be read is told; all else is looked at as if it were not set.
+  return networks.length > 0 ? [...new Set(networks)] : usual;
 }
 
 function publicRpcUrls(network: Network, tell: Tell): string[] {
@@ -175,7 +177,11 @@ export function inSettings(
     return "FACILITATOR_SEED_PHRASE: is not set, nor is FACILITATOR_PRIVATE_KEY. Name the account that pays the gas, such as the one that coinslot init makes";
   }
   if (/^ledger/i.test(rest)) return `COINSLOT_LEDGER: ${rest.replace(/^ledger /, "")}`;
-  if (/^The ledger cannot be used/.test(rest)) return `COINSLOT_LEDGER: ${rest}`;
-  const words = rest.replaceAll("rpcUrls", "the network's COINSLOT_RPC_URL");
+  if (/^The ledger cannot be used/.test(rest)) {
+    return `COINSLOT_LEDGER: ${rest.replace(/\.$/, "")}. Start or mend the database, or name another.`;
+  }
+  const words = rest
+    .replaceAll("rpcUrls", "the network's COINSLOT_RPC_URL")
+    .replace("correct network.", "correct the network's name.");
   return network === undefined ? words : `${network}: ${words}`;
 }

@@ -229,6 +229,14 @@ networks:
     expect(new Set(problems).size).toBe(problems.length);
   });
 
+  it("looks at everything else also where no network can be read", () => {
+    const account = { FACILITATOR_SEED_PHRASE: "words that are no phrase" };
+    expect(problemsOf({ env: { ...account, FACILITATOR_NETWORKS: "plasma" } })).toEqual([
+      expect.stringMatching(/^FACILITATOR_NETWORKS: must be networks/),
+      expect.stringMatching(/^FACILITATOR_SEED_PHRASE: has 5 words/),
+    ]);
+  });
+
   it("says what to do where nothing is set", () => {
     expect(problemsOf({ env: {} })).toEqual([
       expect.stringMatching(/^FACILITATOR_SEED_PHRASE: is not set.*coinslot init/),

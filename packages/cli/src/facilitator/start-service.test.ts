@@ -337,8 +337,12 @@ describe("a hosted facilitator does not start", () => {
     expect(text).toContain(
       `Port ${port} on 127.0.0.1 is in use. Stop what uses it, or set FACILITATOR_PORT`,
     );
-    expect(text).toMatch(/COINSLOT_LEDGER: The ledger cannot be used: .*127\.0\.0\.1:1\/coinslot/);
-    expect(text).toMatch(/eip155:988: .*chain 9745.*COINSLOT_RPC_URL/);
+    expect(text).toMatch(
+      /COINSLOT_LEDGER: The ledger cannot be used: .*127\.0\.0\.1:1\/coinslot.*\. Start or mend the database, or name another\./,
+    );
+    expect(text).toMatch(
+      /eip155:988: .*chain 9745.*COINSLOT_RPC_URL, or correct the network's name/,
+    );
     expect(problems).toHaveLength(3);
     expect(text).not.toContain("secret");
   });
