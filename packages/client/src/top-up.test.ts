@@ -52,7 +52,7 @@ describe("a top-up", () => {
   });
 
   it("is not asked for while the funds may be where no endpoint answers", async () => {
-    const away = keep(await listen((_request, response) => response.writeHead(503).end()));
+    const away = keep(await listen((_, response) => void response.writeHead(503).end()));
     const accepts = () => [
       requirements(),
       requirements({ network: stable, asset: stableUsdt0.address }),
