@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createBridge } from "./index.ts";
 import { contractOf, nativeFee } from "./testing/bridge-world.ts";
 import { expectBridgeError } from "./testing/expect-bridge-error.ts";
+import { startRpcProxy } from "./testing/rpc-proxy.ts";
 
 let stable: Devnet;
 
@@ -48,5 +49,32 @@ describe("on Stable, where USDT0 is the native coin as well", () => {
     await setBalance({ address: buyer.address, value: needed });
     expect((await bridge.bridge(request)).amountSent).toBe(amount);
     bridge.close();
+  });
+
+  it("a transfer of all that there is can be quoted, and is not tried as it is", async () => {
+    const { buyer } = stable.accounts;
+    await stable.mint({ to: buyer.address, amount: 5_000_000n });
+    await stable.client.setBalance({ address: buyer.address, value: 5_000_000_000_000_000_000n });
+    const proxy = await startRpcProxy(stable.rpcUrl);
+    // As the chain does it: LayerZero's fee leaves first, and then the tokens are not all there.
+    proxy.judge(({ method, params: { length } }) =>
+      method === "eth_estimateGas" && length < 3
+        ? { error: { code: 3, message: "execution reverted", data: "0x" } }
+        : "forward",
+    );
+    const bridge = createBridge({ account: buyer, rpcUrl: proxy.url, bridgeMaxFee: nativeFee });
+    try {
+      const request = {
+        targetChain: "plasma",
+        recipient: buyer.address,
+        token: stable.token,
+        amount: 5_000_000n,
+      };
+      expect(await bridge.quoteBridge(request)).toMatchObject({ bridgeFee: nativeFee });
+      await expectBridgeError(bridge.bridge(request), "insufficient_native_balance");
+    } finally {
+      bridge.close();
+      await proxy.close();
+    }
   });
 });

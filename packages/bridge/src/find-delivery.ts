@@ -23,7 +23,8 @@ export interface Delivery {
 /** Looks for one message on its target chain, and remembers where it has looked. */
 export interface DeliveryFinder {
   /**
-   * `undefined`: it is in no block up to now.
+   * `undefined`: it is in no block up to now; or the search was no longer wanted, and goes on from there when it is
+   * asked for again.
    *
    * @throws BridgeError `rpc_unavailable`
    */
@@ -42,6 +43,7 @@ const mostBlocks = 2_000n;
  *
  * @param options.contract the OFT on the target chain
  * @param options.rescan so many of the newest blocks are looked at again each time, since they may have been replaced
+ * @param options.isWanted is asked within a long search, after each answer
  */
 export function createDeliveryFinder(options: {
   client: PublicClient;
@@ -49,8 +51,9 @@ export function createDeliveryFinder(options: {
   guid: Hex;
   fromBlock: bigint;
   rescan: bigint;
+  isWanted: () => boolean;
 }): DeliveryFinder {
-  const { client, contract, guid, fromBlock, rescan } = options;
+  const { client, contract, guid, fromBlock, rescan, isWanted } = options;
   let next = fromBlock;
   let head: bigint | undefined;
   let span = mostBlocks;
@@ -72,7 +75,6 @@ export function createDeliveryFinder(options: {
         "the newest block of the target chain",
         client.getBlockNumber({ cacheTime: 0 }),
       );
-      head = newest;
       while (next <= newest) {
         const last = min(next + span - 1n, newest);
         const logs = await readLogs(next, last);
@@ -81,6 +83,7 @@ export function createDeliveryFinder(options: {
           continue;
         }
         // A node that answers for more than it was asked is not believed.
+        head = last;
         const log = logs.find(({ address }) => isAddressEqual(address, contract));
         if (log !== undefined) {
           return {
@@ -92,6 +95,7 @@ export function createDeliveryFinder(options: {
           };
         }
         next = last + 1n;
+        if (next <= newest && !isWanted()) return undefined;
       }
       const again = newest + 1n - rescan;
       next = again > fromBlock ? again : fromBlock;

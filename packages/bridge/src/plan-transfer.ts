@@ -81,9 +81,11 @@ export async function planTransfer(options: {
   const data = encodeSend({ param, nativeFee, refundTo: owner });
   const send = { to: contract, value: nativeFee, data };
 
-  // Without the tokens, no node can try it.
+  // Without the tokens, no node can try it; nor where LayerZero's fee would be paid with some of them.
   const hasTokens = tokenBalance >= amountSent;
-  const isReady = hasTokens && approvals.length === 0 && nativeBalance > nativeFee;
+  const amountInNative = isNativeCoin(source, token) ? amountSent * nativeUnitsPerTokenUnit : 0n;
+  const isPaidFor = nativeBalance > nativeFee + amountInNative;
+  const isReady = hasTokens && approvals.length === 0 && isPaidFor;
   const sendGas = isReady ? await estimateGas(client, { owner, step: send, subject }) : undefined;
   const steps = [...approvals, send];
   const estimate =
@@ -104,7 +106,7 @@ export async function planTransfer(options: {
     bridgeFee: nativeFee,
     tokenBalance,
     nativeBalance,
-    amountInNative: isNativeCoin(source, token) ? amountSent * nativeUnitsPerTokenUnit : 0n,
+    amountInNative,
   };
 }
 

@@ -34,10 +34,12 @@ export function createTransferReader(
     /** The contract it was sent through, if it is none of the table. */
     contract: Address | undefined;
     confirmations: number | undefined;
+    /** Whether a long search is to go on. */
+    isWanted: () => boolean;
   },
 ): () => Promise<TrackedProgress> {
   const { chains, connections } = context;
-  const { source, hash, contract } = options;
+  const { source, hash, contract, isWanted } = options;
   const table = contractKinds.flatMap((kind) => source.chain.contracts[kind] ?? []);
   const contracts = contract === undefined ? table : [contract];
   let watch: Watch | undefined;
@@ -57,7 +59,14 @@ export function createTransferReader(
     const rescan = BigInt(Math.max(confirmations, depth));
     const peer = await readPeer(source.client, { contract: sent.contract, eid: dstEid });
     const contract = slice(peer, 12);
-    const finder = createDeliveryFinder({ client, contract, guid, fromBlock, rescan });
+    const finder = createDeliveryFinder({
+      client,
+      contract,
+      guid,
+      fromBlock,
+      rescan,
+      isWanted,
+    });
     return { guid, finder, confirmations };
   }
 

@@ -245,6 +245,32 @@ describe("tracking ends", () => {
     abort.abort(new Error("enough"));
     await expect(delivered).rejects.toThrow("enough");
   });
+
+  it("when it is aborted, or takes too long, in the middle of a long search", async () => {
+    const { plasma } = world();
+    const sent = await send();
+    await plasma.mine(200);
+    const proxy = await startProxy();
+    const abort = new AbortController();
+    let searches = 0;
+    // It answers for one block at a time.
+    proxy.judge(({ method, params }) => {
+      if (method !== "eth_getLogs") return "forward";
+      const [{ fromBlock, toBlock }] = logFilter.parse(params);
+      if (fromBlock !== toBlock) return { error: { code: -32005, message: "range too large" } };
+      searches += 1;
+      if (searches === 3) abort.abort(new Error("enough"));
+      return "forward";
+    });
+    const aborted = track(sent.hash, { signal: abort.signal }, proxy.url).delivered;
+    await expect(aborted).rejects.toThrow("enough");
+    expect(searches).toBe(3);
+
+    const late = track(sent.hash, { timeoutMs: 1 }, proxy.url).delivered;
+    const error = await expectBridgeError(late, "delivery_timeout");
+    expect(error.progress).toMatchObject({ state: "in_flight", guid: sent.guid });
+    expect(searches).toBeLessThan(20);
+  });
 });
 
 describe("a contract of its own", () => {

@@ -34,7 +34,9 @@ export async function trackTransfer(
   const contract = checkContractAddress(options.oftContractAddress);
   const source = await findSourceChain(context);
   const resend = transaction && (await createResender(context, { source, hash, transaction }));
-  const read = createTransferReader(context, { source, hash, contract, confirmations });
+  const isWanted = () => signal?.aborted !== true && clock.now() < deadline;
+  const what = { source, hash, contract, confirmations, isWanted };
+  const read = createTransferReader(context, what);
   const look = async () => {
     const progress = await read();
     if (progress.state === "pending" && resend) await resend();
