@@ -215,6 +215,17 @@ describe("coinslot bridge, asked wrongly,", () => {
     expect(ran.err).not.toBe("");
   });
 
+  it("with a chain that there is not, says where they are listed", async () => {
+    const ran = await coinslot(["send", ...transfer(...fees, "--to", "Plasma")], { env: wallet() });
+    expect(ran.err).toContain(`no chain "Plasma": "coinslot bridge chains" lists them`);
+  });
+
+  it("without a recipient where the wallet has no address, asks for one", async () => {
+    const ran = await coinslot(["send", ...transfer(...fees, "--to", "solana")], { env: wallet() });
+    expect(ran.code).toBe(exitCode.usage);
+    expect(ran.err).toContain("The wallet has no address on Solana: give --recipient");
+  });
+
   it("with an RPC URL for a target outside the EVM, says so too", async () => {
     const tron = ["--to", "tron", "--recipient", "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"];
     const url = ["--target-rpc-url", plasma.rpcUrl];

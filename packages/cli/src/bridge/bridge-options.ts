@@ -75,7 +75,7 @@ export function ownerOf(terminal: Terminal, account: string | undefined): Addres
 /**
  * What is to be sent, as a bridge takes it, and the decimals of its token.
  *
- * @throws UsageError when the amount is none
+ * @throws UsageError when the amount is none, there is no such chain, or the recipient must be said
  */
 export async function readRequest(
   bridge: Bridge,
@@ -83,6 +83,14 @@ export async function readRequest(
   owner: Address,
 ): Promise<{ request: BridgeRequest; decimals: number }> {
   const { to: targetChain, token, recipient = owner, oft: oftContractAddress } = options;
+  const target = usdt0Chains.find(({ key }) => key === targetChain);
+  if (target === undefined) {
+    const text = `There is no chain ${JSON.stringify(targetChain)}: "coinslot bridge chains" lists them.`;
+    throw new UsageError(text);
+  }
+  if (target.type !== "evm" && options.recipient === undefined) {
+    throw new UsageError(`The wallet has no address on ${target.name}: give --recipient.`);
+  }
   // What is sent through a contract of one's own may be any token.
   const decimals =
     oftContractAddress === undefined ? tokenDecimals : (await bridge.readToken(token)).decimals;

@@ -18,6 +18,13 @@ export function chainsCommand(terminal: Terminal): Command {
     .option("--check", "ask the chain behind --rpc-url whether its row of the table is true")
     .addOption(rpcUrlOption())
     .option("--json", "print JSON")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  coinslot bridge chains
+  coinslot bridge chains --check --rpc-url https://arb1.arbitrum.io/rpc`,
+    )
     .action(async ({ check, rpcUrl, json }: ChainsOptions) => {
       if (!check) {
         terminal.out(json ? formatJson(usdt0Chains) : formatChains(terminal));

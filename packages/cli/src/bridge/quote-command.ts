@@ -18,6 +18,13 @@ export function quoteCommand(terminal: Terminal): Command {
     .option("--account <address>", "whose tokens; the wallet of the environment unless said")
     .option("--json", "print JSON, amounts in the smallest unit");
   for (const option of requestOptions()) command.addOption(option);
+  command.addHelpText(
+    "after",
+    `
+Example:
+  coinslot bridge quote --rpc-url https://arb1.arbitrum.io/rpc --to plasma \\
+    --token 0xFd086bC7CD5C481DCC9C85ebE478A1C0b69FCbb9 --amount 5 --account 0x90F7…`,
+  );
   return command.action(
     async (options: RequestOptions & { account?: string; json?: true }): Promise<void> => {
       const account = ownerOf(terminal, options.account);

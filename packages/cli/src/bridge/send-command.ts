@@ -32,6 +32,16 @@ export function sendCommand(terminal: Terminal): Command {
   for (const option of [...requestOptions(), ...feeOptions(), targetRpcUrlOption()]) {
     command.addOption(option);
   }
+  command.addHelpText(
+    "after",
+    `
+The wallet comes from WALLET_SEED_PHRASE or WALLET_PRIVATE_KEY. With --target-rpc-url it waits for the
+arrival. Ends with 3 when tokens may have left: then "coinslot bridge track" looks, before you send again.
+
+Example:
+  coinslot bridge send --rpc-url https://arb1.arbitrum.io/rpc --to plasma \\
+    --token 0xFd086bC7CD5C481DCC9C85ebE478A1C0b69FCbb9 --amount 5 --max-bridge-fee 0.001`,
+  );
   return command.action(async (options: SendOptions): Promise<void> => {
     const account = readWallet(terminal.env);
     if (account === undefined) {

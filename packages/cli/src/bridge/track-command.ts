@@ -29,6 +29,13 @@ export function trackCommand(terminal: Terminal): Command {
       new Option("--timeout <seconds>", "how long to wait").default(1800).argParser(readSeconds),
     )
     .option("--json", "print JSON, amounts in the smallest unit")
+    .addHelpText(
+      "after",
+      `
+Example:
+  coinslot bridge track 0x12ab… --rpc-url https://arb1.arbitrum.io/rpc --to plasma \\
+    --target-rpc-url https://rpc.plasma.to`,
+    )
     .action(async (hash: string, options: TrackOptions): Promise<void> => {
       if (!isHash(hash)) throw new UsageError("<hash> is no transaction hash.");
       const { rpcUrl, to, targetRpcUrl, oft: oftContractAddress, timeout, json } = options;
