@@ -4,12 +4,12 @@ import { ConfigurationError, formatMoney } from "@coinslot/protocol";
 import { type Market, openMarket } from "./demo/market.ts";
 import { paint } from "./demo/print.ts";
 
-const usualPort = 4021;
+const usualPort = "4021";
 const transferEveryMs = 2_000;
 
 async function main(): Promise<void> {
   const stop = Promise.race([once(process, "SIGINT"), once(process, "SIGTERM")]);
-  const market = await openMarket({ port: Number(process.env.PAID_INDEXER_PORT ?? usualPort) });
+  const market = await openMarket({ port: readPort(process.env.PAID_INDEXER_PORT || usualPort) });
   // A chain that is about to end takes no more payments, and nobody misses them.
   const timer = setInterval(
     () => void market.makeTransfer().catch(() => undefined),
@@ -23,6 +23,13 @@ async function main(): Promise<void> {
     await market.close();
   }
   console.log("Stopped.");
+}
+
+function readPort(text: string): number {
+  const port = /^[0-9]{1,5}$/.test(text) ? Number(text) : Number.NaN;
+  if (port <= 65_535) return port;
+  const problem = "PAID_INDEXER_PORT: must be a whole number from 0 to 65535";
+  throw new ConfigurationError("The example", [problem]);
 }
 
 function whatToTry({ devnet, url, price, people }: Market): string {

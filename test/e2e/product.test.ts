@@ -56,6 +56,18 @@ describe("the product", { timeout: 120_000 }, () => {
     expect(demo.printed()).toMatch(/seller +0 +0\.005 USDT0 +\+0\.005/);
   });
 
+  it("names the port that it cannot have, and ends with 1", async () => {
+    for (const port of ["abc", "70000"]) {
+      const market = runScript("start", { PAID_INDEXER_PORT: port });
+      expect(await market.ended).toBe(1);
+      expect(market.printed()).toContain("PAID_INDEXER_PORT: must be a whole number from 0 to");
+    }
+    const balance = ["--import", "tsx", "scripts/balance.ts", "99999", "4031"];
+    const balancer = run(process.execPath, balance);
+    expect(await balancer.ended).toBe(1);
+    expect(balancer.printed()).toMatch(/^Usage: /);
+  });
+
   it("stays to be tried: the lines that it prints work as they are printed", async () => {
     const market = runScript("start", { PAID_INDEXER_PORT: "0" });
     await expect
