@@ -12,7 +12,9 @@ if (port === undefined || backends.length === 0 || !arePorts) {
 }
 const stop = Promise.race([once(process, "SIGINT"), once(process, "SIGTERM")]);
 const balancer = await startBalancer({ port, backends }).catch((error: unknown) => {
-  console.error(`Port ${port} cannot be listened on: ${error instanceof Error ? error.message : error}`);
+  console.error(
+    `Port ${port} cannot be listened on: ${error instanceof Error ? error.message : error}`,
+  );
   process.exit(1);
 });
 console.log(`${balancer.url} leads to ${backends.join(", ")} in turn. Ctrl-C stops it.`);

@@ -66,7 +66,7 @@ export function findNetworks(
   const main = env.COINSLOT_NETWORK;
   if (main) {
     if (isNetwork(main)) add(main, "COINSLOT_RPC_URL");
-    else tell("COINSLOT_NETWORK must be a network such as eip155:9745");
+    else tell("COINSLOT_NETWORK: must be a network such as eip155:9745");
   } else if (readSecret(env, "COINSLOT_RPC_URL", tell)) {
     tell("COINSLOT_RPC_URL is set: set COINSLOT_NETWORK to its network, too");
   }

@@ -205,7 +205,7 @@ networks:
     });
     const text = problems.join("\n");
     for (const words of [
-      "COINSLOT_NETWORK must be a network such as eip155:9745",
+      "COINSLOT_NETWORK: must be a network such as eip155:9745",
       "COINSLOT_RPC_URL_988 must hold URLs that begin with http:// or https://",
       "COINSLOT_TOKENS: USDC is not like",
       "COINSLOT_TOKENS: names no token on eip155:8453",
