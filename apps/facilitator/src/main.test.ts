@@ -7,9 +7,9 @@ import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import {
-  type FacilitatorSetting,
   facilitatorSettings,
   readFacilitatorServiceConfiguration,
+  type Setting,
 } from "@coinslot/cli";
 import { createPayingFetch } from "@coinslot/client";
 import { type Devnet, devSeedPhrase, startDevnet } from "@coinslot/devnet";
@@ -237,7 +237,7 @@ describe("the README", () => {
     const readme = await readFile(join(root, "README.md"), "utf8");
     const rows = readme.split("\n").filter((line) => /^\| `[A-Z]/.test(line));
     const cells = rows.map((row) => row.split("|").map((cell) => cell.trim().replaceAll("`", "")));
-    const settings: readonly FacilitatorSetting[] = facilitatorSettings;
+    const settings: readonly Setting[] = facilitatorSettings;
     const expected = settings.map(({ name, inFile = "", explanation, defaultValue, isSecret }) => [
       "",
       isSecret ? `${name} 🔒` : name,

@@ -1,4 +1,4 @@
 export { createLogger } from "./create-logger.ts";
 export { type PaidIndexerConfiguration, readConfiguration } from "./read-configuration.ts";
-export { type Setting, settings } from "./settings.ts";
+export { settings } from "./settings.ts";
 export { type PaidIndexer, startPaidIndexer } from "./start-paid-indexer.ts";

@@ -1,10 +1,11 @@
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Setting } from "@coinslot/indexer";
 import { ConfigurationError } from "@coinslot/protocol";
 import { expect, it, onTestFinished } from "vitest";
 import { readConfiguration } from "./read-configuration.ts";
-import { type Setting, settings } from "./settings.ts";
+import { settings } from "./settings.ts";
 
 const seed = "test test test test test test test test test test test junk";
 const relayer = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266";

@@ -9,6 +9,7 @@ import {
   type IndexerConfigurationInput,
   readSecret,
   readServiceConfiguration,
+  type Setting,
 } from "@coinslot/indexer";
 import {
   addressSchema,
@@ -22,7 +23,7 @@ import {
 } from "@coinslot/protocol";
 import { inOurWords } from "./facilitator-problems.ts";
 import type { RemoteApi } from "./forward-requests.ts";
-import { type Setting, type SettingName, settings } from "./settings.ts";
+import { type SettingName, settings } from "./settings.ts";
 import type { Terms } from "./sold-routes.ts";
 
 /** What the program runs with. */

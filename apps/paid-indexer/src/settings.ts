@@ -1,15 +1,4 @@
-/** A setting of the program: an environment variable, or the content of a file, which `<name>_FILE` names. */
-export interface Setting {
-  /** Where it ends in `<CHAIN>`, there is one for each chain, in capitals. */
-  name: string;
-  /** What it is for, in one line. */
-  explanation: string;
-  /** What is taken where it is not set. A setting with neither this nor `isOptional` has to be set. */
-  defaultValue?: string;
-  isOptional?: boolean;
-  /** Never printed. */
-  isSecret?: boolean;
-}
+import type { Setting } from "@coinslot/indexer";
 
 /** Every setting, in the order in which somebody fills them in. */
 export const settings = [

@@ -1,3 +1,4 @@
+export type { Setting } from "@coinslot/indexer";
 export { exitCode } from "./exit-code.ts";
 export {
   type RunFacilitatorOptions,
@@ -8,7 +9,7 @@ export {
   type FacilitatorSources,
   readFacilitatorServiceConfiguration,
 } from "./facilitator/service-configuration.ts";
-export { type FacilitatorSetting, facilitatorSettings } from "./facilitator/settings.ts";
+export { facilitatorSettings } from "./facilitator/settings.ts";
 export { type FacilitatorService, startFacilitatorService } from "./facilitator/start-service.ts";
 export { runCli } from "./run-cli.ts";
 export type { Terminal } from "./terminal.ts";

@@ -77,9 +77,9 @@ export {
   type ServiceConfiguration,
 } from "./service/service-configuration.ts";
 export {
-  type IndexerSetting,
   type IndexerSettingName,
   indexerSettings,
+  type Setting,
 } from "./service/settings.ts";
 export {
   type IndexerService,

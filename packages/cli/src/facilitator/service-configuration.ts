@@ -1,13 +1,13 @@
 import { readFileSync } from "node:fs";
 import { isEventSecret } from "@coinslot/express";
 import type { FacilitatorOptions } from "@coinslot/facilitator";
-import { type Environment, readSecret } from "@coinslot/indexer";
+import { type Environment, readSecret, type Setting } from "@coinslot/indexer";
 import { type Address, addressSchema, ConfigurationError } from "@coinslot/protocol";
 import { parse } from "yaml";
 import { z } from "zod";
 import { type CallerKey, isCallerName, readCallerKeys } from "./caller-keys.ts";
 import { fileNetworkSchema, readNetworkOptions } from "./network-options.ts";
-import { type FacilitatorSetting, facilitatorSettings } from "./settings.ts";
+import { facilitatorSettings } from "./settings.ts";
 
 /** Where the configuration comes from. */
 export interface FacilitatorSources {
@@ -118,7 +118,7 @@ export function readFacilitatorServiceConfiguration({
 function readVariables(env: Environment, tell: (problem: string) => void) {
   const values: Record<string, unknown> = {};
   const names = new Map<string, string>();
-  const settings: readonly FacilitatorSetting[] = facilitatorSettings;
+  const settings: readonly Setting[] = facilitatorSettings;
   for (const { name, inFile, isSecret = false } of settings) {
     if (inFile === undefined || inFile === "keys" || inFile.startsWith("networks")) continue;
     const text = isSecret ? readSecret(env, name, tell) : env[name]?.trim() || undefined;

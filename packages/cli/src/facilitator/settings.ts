@@ -1,17 +1,4 @@
-/** A setting of the hosted facilitator: an environment variable. */
-export interface FacilitatorSetting {
-  /** Where it ends in `<CHAIN_ID>`, there is one for each network. */
-  name: string;
-  /** What it is for, in one line. */
-  explanation: string;
-  /** What is taken where it is not set. A setting with neither this nor `isOptional` has to be set. */
-  defaultValue?: string;
-  isOptional?: boolean;
-  /** Never printed; may be given by a file, which `<name>_FILE` names. */
-  isSecret?: boolean;
-  /** What the configuration file calls it. What has no such name is not for files. */
-  inFile?: string;
-}
+import type { Setting } from "@coinslot/indexer";
 
 /** Every setting of the hosted facilitator, in the order in which somebody fills them in. */
 export const facilitatorSettings = [
@@ -131,4 +118,4 @@ export const facilitatorSettings = [
     explanation: "A YAML or JSON file with settings; the environment goes before it",
     isOptional: true,
   },
-] as const satisfies readonly FacilitatorSetting[];
+] as const satisfies readonly Setting[];

@@ -1,6 +1,6 @@
-/** A setting of the indexing service: an environment variable. */
-export interface IndexerSetting {
-  /** Where it ends in `<CHAIN>`, there is one for each chain, in capitals. */
+/** A setting of a service: an environment variable, and often a name in its configuration file. */
+export interface Setting {
+  /** Where it ends in `<CHAIN>` or `<CHAIN_ID>`, there is one for each chain, its name in capitals. */
   name: string;
   /** What it is for, in one line. */
   explanation: string;
@@ -9,7 +9,7 @@ export interface IndexerSetting {
   isOptional?: boolean;
   /** Never printed; may be given by a file, which `<name>_FILE` names. */
   isSecret?: boolean;
-  /** What the configuration file calls it. */
+  /** What the configuration file calls it. What has no such name is not for files. */
   inFile?: string;
 }
 
@@ -79,7 +79,7 @@ export const indexerSettings = [
       "A YAML or JSON file with settings, other tokens, and chains without a preset; the environment goes before it",
     isOptional: true,
   },
-] as const satisfies readonly IndexerSetting[];
+] as const satisfies readonly Setting[];
 
 /** The name of a setting of the indexing service. */
 export type IndexerSettingName = (typeof indexerSettings)[number]["name"];
