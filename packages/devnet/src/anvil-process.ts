@@ -35,7 +35,7 @@ export async function startAnvil(options: {
     accounts: options.accountCount,
     mnemonic: devSeedPhrase,
     gasLimit: options.blockGasLimit,
-    startTimeout: 30_000,
+    startTimeout: 20_000,
     execArgs: ([file, args, execOptions]) => {
       const guarded = guardedCommand({
         file,

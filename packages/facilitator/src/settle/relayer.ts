@@ -194,8 +194,10 @@ export function startRelayer(options: RelayerOptions): Relayer {
     receipt: TransactionReceipt,
   ): Promise<void> {
     await checkpoint("included");
+    const { transactionHash, blockNumber, blockHash, gasUsed } = receipt;
+    logger.debug({ ...labels, transaction: transactionHash, blockNumber }, "transaction included");
     const head = watcher.latest()?.number ?? 0n;
-    const depth = Math.max(0, Number(head) - receipt.blockNumber);
+    const depth = Math.max(0, Number(head) - blockNumber);
     const { outcomes, isComplete } = await resolveTransaction({
       network,
       transaction,
@@ -206,7 +208,6 @@ export function startRelayer(options: RelayerOptions): Relayer {
       [confirmed, requeued, ...(failed ?? [])].some((part) => part && part.ids.length > 0),
     );
     if (!isNews && !isComplete) return;
-    const { transactionHash, blockNumber, blockHash, gasUsed } = receipt;
     const inclusion = { transactionHash, blockNumber, blockHash };
     const changed = await ledger.recordOutcomes(
       outcomes,

@@ -20,6 +20,10 @@ export async function sendTransaction(options: {
 }): Promise<SendOutcome> {
   const { context, network, broadcast } = options;
   const result = await sendRawTransaction(network.rpc, broadcast.raw, { hash: broadcast.hash });
+  context.logger.debug(
+    { network: network.network, transaction: broadcast.hash, outcome: result.outcome },
+    "transaction sent",
+  );
   if (result.outcome === "accepted") return { outcome: "sent" };
   if (result.outcome !== "rejected") {
     context.logger.warn(

@@ -3,6 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createTestDatabase, type Devnet, startDevnet, testUsdt0 } from "@coinslot/devnet";
 import type { Address } from "@coinslot/protocol";
+import pino from "pino";
+import { onTestFailed } from "vitest";
 import { type CoinslotFacilitator, createFacilitator } from "../create-facilitator.ts";
 import type { FacilitatorNetworkOptions, FacilitatorOptions } from "../facilitator-options.ts";
 import type { SettlementOptions } from "../settlement-options.ts";
@@ -44,7 +46,7 @@ export interface SettlingDevnet {
   stop(): Promise<void>;
 }
 
-/** Starts a devnet whose buyer holds tokens. */
+/** Starts a devnet whose buyer holds tokens. A test that fails shows what its facilitators wrote. */
 export async function startSettlingDevnet(
   engine: Engine,
   options: { blockTimeSeconds?: number } = {},
@@ -53,6 +55,11 @@ export async function startSettlingDevnet(
   const { buyer, relayer, seller } = devnet.accounts;
   await devnet.mint({ to: buyer.address, amount: 1_000_000_000n });
   const running: CoinslotFacilitator[] = [];
+  const logged: string[] = [];
+  const logger = pino({ level: "debug" }, { write: (line) => void logged.push(line) });
+  onTestFailed(() => {
+    process.stderr.write(logged.join(""));
+  });
   return {
     devnet,
     ledger,
@@ -67,6 +74,7 @@ export async function startSettlingDevnet(
           },
         ],
         ledger: ledger.url,
+        logger,
         ...others,
       });
       running.push(facilitator);
