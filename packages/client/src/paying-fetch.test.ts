@@ -1,16 +1,7 @@
-import { startDevnet } from "@coinslot/devnet";
-import {
-  eip3009Abi,
-  encodePaymentRequired,
-  plasma,
-  plasmaUsdt0,
-  stable,
-  stableUsdt0,
-  transferTypedData,
-} from "@coinslot/protocol";
+import { eip3009Abi, plasma, plasmaUsdt0, transferTypedData } from "@coinslot/protocol";
 import { recoverTypedDataAddress } from "viem";
 import { describe, expect, it } from "vitest";
-import { createPayingFetch, type PaymentEvent, paymentOf, receiptOf } from "./index.ts";
+import { type PaymentEvent, paymentOf, receiptOf } from "./index.ts";
 import { executePayment } from "./testing/execute-payment.ts";
 import { listen } from "./testing/listen.ts";
 import {
@@ -211,113 +202,6 @@ describe.each([1, 2] as const)("an offer in version %i", (version) => {
   });
 });
 
-describe("version 1", () => {
-  it("is paid where an offer says no more than the specification's table of fields", async () => {
-    const seller = keep(
-      await startSeller({
-        onUnpaid: (request, response) => {
-          const entry = {
-            scheme: "exact",
-            network: plasma,
-            maxAmountRequired: "1000",
-            asset: plasmaUsdt0.address,
-            resource: `http://${request.headers.host}${request.url}`,
-            payTo,
-          };
-          response.writeHead(402, { "Content-Type": "application/json" });
-          response.end(JSON.stringify({ x402Version: 1, accepts: [entry] }));
-          return true;
-        },
-      }),
-    );
-    const response = await createFetch()(`${seller.url}/weather`);
-    expect(response.status).toBe(200);
-    expect(seller.paid[0]?.request.headers).toHaveProperty("x-payment");
-  });
-
-  it("repeats a network's old name", async () => {
-    const stableNet = await startDevnet({ chainId: 988 });
-    try {
-      await stableNet.mint({ to: world.account().address, amount: 5000n });
-      const seller = keep(
-        await startSeller({
-          onUnpaid: (request, response) => {
-            const entry = {
-              ...requirements(),
-              network: "stable",
-              maxAmountRequired: "1000",
-              asset: stableUsdt0.address,
-              resource: `http://${request.headers.host}/`,
-            };
-            response.writeHead(402).end(JSON.stringify({ x402Version: 1, accepts: [entry] }));
-            return true;
-          },
-        }),
-      );
-      const response = await createFetch({ rpcUrls: { [stable]: stableNet.rpcUrl } })(seller.url);
-      expect(response.status).toBe(200);
-      expect(seller.paid[0]?.payload).toMatchObject({ x402Version: 1, network: "stable" });
-    } finally {
-      await stableNet.stop();
-    }
-  });
-});
-
-describe("version 2", () => {
-  it("comes before version 1 when an answer offers both", async () => {
-    const seller = keep(
-      await startSeller({
-        onUnpaid: (request, response) => {
-          const url = `http://${request.headers.host}/`;
-          const v1 = { ...requirements(), maxAmountRequired: "1000", resource: url };
-          const offer = { x402Version: 2 as const, resource: { url }, accepts: [requirements()] };
-          response.writeHead(402, { "PAYMENT-REQUIRED": encodePaymentRequired(offer) });
-          response.end(JSON.stringify({ x402Version: 1, accepts: [v1] }));
-          return true;
-        },
-      }),
-    );
-    await createFetch()(seller.url);
-    expect(seller.paid[0]?.payload.x402Version).toBe(2);
-  });
-
-  it("repeats the accepted entry, the resource and the extensions as they came", async () => {
-    const accepted = {
-      ...requirements(),
-      "x-unknown": { deep: [1, null] },
-      extra: { version: "1", name: "USDT0", mood: "good" },
-    };
-    const extensions = { bazaar: { info: { a: 1 } }, "payment-identifier": { info: {} } };
-    const seller = keep(await startSeller({ accepts: () => [accepted], offer: { extensions } }));
-    await createFetch()(`${seller.url}/weather`);
-    const header = String(seller.paid[0]?.request.headers["payment-signature"]);
-    const message: unknown = JSON.parse(Buffer.from(header, "base64").toString());
-    expect(message).toMatchObject({
-      accepted,
-      resource: { url: `${seller.url}/weather` },
-      extensions: {
-        bazaar: { info: { a: 1 } },
-        "payment-identifier": { info: { id: seller.paid[0]?.idempotencyKey } },
-      },
-    });
-  });
-
-  it("is read from the body when its header cannot be", async () => {
-    const seller = keep(
-      await startSeller({
-        onUnpaid: (request, response) => {
-          response.setHeader("PAYMENT-REQUIRED", "%%%");
-          const resource = `http://${request.headers.host}/`;
-          answer402(response, 1, { resource, accepts: [requirements()] });
-          return true;
-        },
-      }),
-    );
-    await createFetch()(seller.url);
-    expect(seller.paid[0]?.payload.x402Version).toBe(1);
-  });
-});
-
 describe("the idempotency key", () => {
   it("is secret, random for each payment, and not told before one", async () => {
     const seller = keep(await startSeller());
@@ -350,58 +234,6 @@ describe("the validity of an authorization", () => {
     await createFetch({ now, maxValiditySeconds: 60 })(seller.url);
     const until = seller.paid.map(({ authorization }) => authorization.validBefore);
     expect(until).toEqual([1_700_000_600n, 1_700_000_060n]);
-  });
-});
-
-describe("the payer", () => {
-  it("may be a seed phrase or a private key, and every nonce is new", async () => {
-    const { rpcUrl, accounts } = world.devnet();
-    const rpcUrls = { [plasma]: rpcUrl };
-    const seller = keep(await startSeller());
-    const seedPhrase = "test test test test test test test test test test test junk";
-    await createPayingFetch({ seedPhrase, accountIndex: 3, rpcUrls })(seller.url);
-    await createPayingFetch({ privateKey: accounts.buyer.privateKey, rpcUrls })(seller.url);
-    const payers = seller.paid.map(({ authorization }) => authorization.from);
-    expect(payers).toEqual(Array(2).fill(accounts.buyer.address.toLowerCase()));
-    expect(new Set(seller.paid.map(({ authorization }) => authorization.nonce)).size).toBe(2);
-  });
-
-  it("chooses a network where it has the funds, asking the next endpoint if one is down", async () => {
-    const stableNet = await startDevnet({ chainId: 988 });
-    const broken = keep(await listen((_, response) => void response.writeHead(500).end()));
-    try {
-      // Cheaper on Stable, but the funds are on Plasma.
-      const accepts = () => [
-        requirements({ network: stable, asset: stableUsdt0.address, amount: "900" }),
-        requirements(),
-      ];
-      const seller = keep(await startSeller({ accepts }));
-      const rpcUrls = {
-        [stable]: stableNet.rpcUrl,
-        [plasma]: [broken.url, world.devnet().rpcUrl],
-      };
-      await createFetch({ rpcUrls })(seller.url);
-      await stableNet.mint({ to: world.account().address, amount: 5000n });
-      await createFetch({ rpcUrls })(seller.url);
-      const networks = seller.paid.map(({ payload }) =>
-        payload.x402Version === 2 ? payload.accepted.network : payload.network,
-      );
-      expect(networks).toEqual([plasma, stable]);
-    } finally {
-      await stableNet.stop();
-    }
-  });
-
-  it("pays on a funded network though another one hangs", async () => {
-    const hanging = keep(await listen(() => {}));
-    const accepts = () => [
-      requirements({ network: stable, asset: stableUsdt0.address, amount: "1" }),
-      requirements(),
-    ];
-    const seller = keep(await startSeller({ accepts }));
-    const rpcUrls = { [stable]: hanging.url, [plasma]: world.devnet().rpcUrl };
-    const response = await createFetch({ rpcUrls, balanceTimeoutMs: 300 })(seller.url);
-    expect(response.status).toBe(200);
   });
 });
 

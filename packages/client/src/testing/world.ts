@@ -1,15 +1,17 @@
 import { type Devnet, startDevnet } from "@coinslot/devnet";
 import { plasma } from "@coinslot/protocol";
-import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
 import {
   createPayingFetch,
   type PayingAccount,
   type PayingFetch,
   type PayingFetchOptions,
+  PaymentError,
   type PaymentEvent,
 } from "../index.ts";
 import { type CountingAccount, countSignatures } from "./counting-account.ts";
 import type { Listening } from "./listen.ts";
+import type { Seller } from "./seller.ts";
 
 /** A chain, a rich buyer, and servers that end with the test. */
 export interface World {
@@ -23,6 +25,8 @@ export interface World {
   /** Closes the server after the test. */
   keep<T extends Listening>(listening: T): T;
   createFetch(change?: Change): PayingFetch;
+  /** The error with which a call ends, after making sure that nothing was signed and nothing sent. */
+  refusalOf(call: Promise<Response>, seller?: Seller): Promise<PaymentError>;
 }
 
 type Change = Partial<
@@ -71,6 +75,17 @@ export function useWorld(): World {
         },
         ...change,
       }),
+    refusalOf: async (call, seller) => {
+      const error = await call.then(
+        ({ status }) => new Error(`It was answered ${status}`),
+        (thrown: unknown) => thrown,
+      );
+      if (!(error instanceof PaymentError)) throw error;
+      expect(error.moneyMayHaveMoved).toBe(false);
+      expect(world.account().signatures()).toBe(0);
+      expect(seller?.paid ?? []).toHaveLength(0);
+      return error;
+    },
   };
   return world;
 }
