@@ -75,6 +75,8 @@ export async function startSettlingDevnet(
         ],
         ledger: ledger.url,
         logger,
+        // Less than a test's own time, so that what hangs is told with the state that it is in.
+        settleTimeoutSeconds: 20,
         ...others,
       });
       running.push(facilitator);
