@@ -12,8 +12,8 @@ import type { SignedPayment } from "./signed-payment.ts";
  * Books and signs the first of the candidates for which the budget has room.
  *
  * @throws OfferRefusedError `over_budget` when it has room for none; PaymentError when the budget
- * cannot be kept or the account does not sign; the signal's reason when the caller aborted. Whatever
- * it throws, no payment is left, and none is booked.
+ * cannot be kept or the account does not sign; what `beforeSend` throws; the signal's reason when the
+ * caller aborted. Whatever it throws, no payment is left, and none is booked.
  */
 export async function bookAndSign(
   context: PayingFetchContext,
@@ -53,6 +53,7 @@ export async function bookAndSign(
       request.signal?.throwIfAborted();
       const payment = await signPayment({ ...wanted, account, candidate, terms, idempotencyKey });
       onPayment({ state: "signed", host, terms });
+      await context.beforeSend?.(payment);
       request.signal?.throwIfAborted();
       return payment;
     } catch (error) {

@@ -1,6 +1,7 @@
 import { startDevnet } from "@coinslot/devnet";
 import { plasma, stable, stableUsdt0 } from "@coinslot/protocol";
 import { describe, expect, it } from "vitest";
+import type { SignedPayment } from "./signed-payment.ts";
 import { countSignatures } from "./testing/counting-account.ts";
 import { requirements, startSeller } from "./testing/seller.ts";
 import { useWorld } from "./testing/world.ts";
@@ -65,6 +66,21 @@ describe("the budget", () => {
     for (const call of calls) {
       if (call.status === "rejected") expect(call.reason).toMatchObject({ code: "over_budget" });
     }
+  });
+
+  it("is given back when a payment cannot be kept, which is then not sent", async () => {
+    const seller = keep(await startSeller({ accepts: () => [requirements({ amount: "60000" })] }));
+    const kept: SignedPayment[] = [];
+    const pay = createFetch({
+      budget: { perDay: "$0.10" },
+      beforeSend(payment) {
+        if (kept.push(payment) === 1) throw new Error("The disk is full");
+      },
+    });
+    await expect(pay(seller.url)).rejects.toThrow("The disk is full");
+    expect(seller.paid).toHaveLength(0);
+    expect((await pay(seller.url)).status).toBe(200);
+    expect(kept.map(({ terms }) => terms.amount)).toEqual(["60000", "60000"]);
   });
 
   it("spends a token that it names, by its own limits and decimals", async () => {

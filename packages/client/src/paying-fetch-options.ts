@@ -6,6 +6,7 @@ import { type PayerOptions, type PayingAccount, readPayer } from "./payer.ts";
 import { PaymentError } from "./payment-error.ts";
 import type { PaymentEvent } from "./payment-event.ts";
 import type { Persistence } from "./send-payment.ts";
+import type { SignedPayment } from "./signed-payment.ts";
 import { createSpendingBudget, type SpendingBudget } from "./spending-budget.ts";
 import { type Budget, readBudget, type SpendableAsset } from "./spending-policy.ts";
 import type { TopUp } from "./top-up.ts";
@@ -20,6 +21,11 @@ export type PayingFetchOptions = PayerOptions & {
   fetch?: typeof fetch | undefined;
   /** Is told where each payment stands. What it throws is warned about, and changes nothing. */
   onPayment?: ((event: PaymentEvent) => void) | undefined;
+  /**
+   * Is awaited once a payment is signed, before it is sent: here it can be kept where it outlives this
+   * process, for `resume`. If it throws, nothing is sent, and the payment is booked no more.
+   */
+  beforeSend?: ((payment: SignedPayment) => Promise<void> | void) | undefined;
   /** Is asked for funds when no offered network has them. */
   topUp?: TopUp | undefined;
   /** Pays over plain HTTP too. Loopback may always be paid so. */
@@ -52,6 +58,7 @@ export interface PayingFetchContext {
   budget: SpendingBudget;
   fetch: typeof fetch;
   onPayment: (event: PaymentEvent) => void;
+  beforeSend: ((payment: SignedPayment) => Promise<void> | void) | undefined;
   topUp: TopUp | undefined;
   allowInsecureHttp: boolean;
   maxBodyBytes: number;
@@ -100,6 +107,7 @@ export function readOptions(options: PayingFetchOptions): PayingFetchContext {
     budget: createSpendingBudget({ store, now, wasUsed: chains.wasUsed }),
     fetch: options.fetch ?? fetch,
     onPayment: guard(options.onPayment),
+    beforeSend: options.beforeSend,
     topUp: options.topUp,
     allowInsecureHttp: options.allowInsecureHttp ?? false,
     now,

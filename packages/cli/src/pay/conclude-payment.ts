@@ -2,7 +2,7 @@ import { type PaymentOutcome, paymentOf } from "@coinslot/client";
 import { UnclearError } from "../exit-code.ts";
 import { formatFacts, formatJson } from "../terminal.ts";
 import { formatPrice } from "./format-price.ts";
-import { keepPayment } from "./kept-payment.ts";
+import { keepForResume } from "./kept-payment.ts";
 import type { PayContext } from "./pay-context.ts";
 import { printable } from "./printable.ts";
 import type { BuyerRequest } from "./read-request.ts";
@@ -24,7 +24,7 @@ export async function concludePayment(
     await (context.isJson ? printJson(context, response, outcome) : printBody(context, response));
   } catch (cause) {
     if (outcome === undefined || outcome.state === "rejected") throw cause;
-    const how = await keepPayment(context, { request, payment: outcome.payment });
+    const how = await keepForResume(context, { request, payment: outcome.payment });
     throw new UnclearError(`It was paid, or may have been, and the answer broke off. ${how}`, {
       cause,
     });
@@ -42,7 +42,7 @@ export async function concludePayment(
   }
   if (response.ok && outcome?.state !== "unclear") return;
   if (outcome === undefined) throw new Error(`The answer is ${describeStatus(response)}`);
-  const how = await keepPayment(context, { request, payment: outcome.payment });
+  const how = await keepForResume(context, { request, payment: outcome.payment });
   throw new UnclearError(
     outcome.state === "settled"
       ? `It was paid, and the answer is ${describeStatus(response)}. ${how}`

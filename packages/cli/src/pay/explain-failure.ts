@@ -1,6 +1,6 @@
 import { OutcomeUnclearError, PaymentError } from "@coinslot/client";
 import { UnclearError, UsageError } from "../exit-code.ts";
-import { keepPayment } from "./kept-payment.ts";
+import { keepForResume } from "./kept-payment.ts";
 import type { PayContext } from "./pay-context.ts";
 import { printable } from "./printable.ts";
 import type { BuyerRequest } from "./read-request.ts";
@@ -11,7 +11,7 @@ export async function explainFailure(
   { request, error }: { request: BuyerRequest; error: unknown },
 ): Promise<unknown> {
   if (error instanceof OutcomeUnclearError) {
-    const how = await keepPayment(context, { request, payment: error.payment });
+    const how = await keepForResume(context, { request, payment: error.payment });
     const { transaction, reason } = error;
     const details = [
       ...(reason === undefined ? [] : [`The seller says: ${printable(reason)}.`]),

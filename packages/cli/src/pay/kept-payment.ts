@@ -24,11 +24,7 @@ export interface KeptPayment {
   payment: SignedPayment;
 }
 
-/**
- * Keeps a payment in a file that only its owner can read, unless it is kept already.
- *
- * @returns a sentence that says how to go on with it
- */
+/** Keeps a payment in a file that only its owner can read, unless it is kept already. Returns the file. */
 export async function keepPayment(
   { surroundings }: PayContext,
   { request, payment }: { request: BuyerRequest; payment: SignedPayment },
@@ -38,7 +34,16 @@ export async function keepPayment(
   const bodyBase64 = body && Buffer.from(body).toString("base64");
   const text = `${JSON.stringify({ request: { ...rest, bodyBase64 }, payment }, undefined, 2)}\n`;
   const name = `coinslot-payment-${payment.terms.nonce.slice(2, 18)}.json`;
-  const file = await writeFirst([join(folder, name), join(tmpdir(), name)], text);
+  return writeFirst([join(folder, name), join(tmpdir(), name)], text);
+}
+
+/** Keeps a payment, unless it is kept already, and says how to go on with it. */
+export async function keepForResume(
+  context: PayContext,
+  kept: { request: BuyerRequest; payment: SignedPayment },
+): Promise<string> {
+  const { folder } = context.surroundings;
+  const file = await keepPayment(context, kept);
   const shown = file.startsWith(folder) ? relative(folder, file) : file;
   return `Do not request it anew, which could pay twice. Go on with: coinslot pay --resume ${shown}`;
 }
@@ -72,6 +77,6 @@ export async function readKeptPayment(name: string, folder: string): Promise<Kep
 }
 
 /** For a payment that has come to its end. */
-export async function forgetPayment({ file }: KeptPayment): Promise<void> {
+export async function forgetPayment(file: string): Promise<void> {
   await unlink(file);
 }

@@ -225,6 +225,31 @@ describe("coinslot pay", () => {
     });
   });
 
+  it("keeps a payment while it is sent, should the process be killed", async () => {
+    await inFolder(async (folder) => {
+      const seen: string[][] = [];
+      const listener: RequestListener = (request, response) => {
+        seen.push(readdirSync(folder));
+        const offer = offerOfVersion1(`http://${request.headers.host}/`);
+        if (request.headers["x-payment"] === undefined) {
+          response.writeHead(402).end(JSON.stringify(offer));
+          return;
+        }
+        const transaction = `0x${"ab".repeat(32)}` as const;
+        const receipt = { success: true, transaction, network: devnet.network };
+        response
+          .writeHead(200, { [headerName.paymentResponseV1]: encodeReceipt(receipt, 1) })
+          .end("sold");
+      };
+      await withServer(listener, async (url) => {
+        const { code, out } = await pay([url, "--yes"], { folder });
+        expect({ code, out }).toEqual({ code: exitCode.done, out: "sold" });
+      });
+      expect(seen).toEqual([[], [expect.stringMatching(/^coinslot-payment-[0-9a-f]{16}\.json$/)]]);
+      expect(readdirSync(folder)).toEqual([]);
+    });
+  });
+
   it("keeps a payment that it was interrupted in", async () => {
     await inFolder(async (folder) => {
       let isPaid = (): void => undefined;

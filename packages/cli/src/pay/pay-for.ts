@@ -1,11 +1,12 @@
 import { createPayingFetch, type PaymentTerms, readOffer } from "@coinslot/client";
 import type { Offer } from "@coinslot/protocol";
-import { UsageError } from "../exit-code.ts";
+import { UnclearError, UsageError } from "../exit-code.ts";
 import { readNetworks } from "../networks.ts";
 import { readWallet } from "../read-secret.ts";
 import { agreeToOffer } from "./agree-to-offer.ts";
 import { concludePayment } from "./conclude-payment.ts";
 import { explainFailure } from "./explain-failure.ts";
+import { forgetPayment, keepPayment } from "./kept-payment.ts";
 import type { PayContext } from "./pay-context.ts";
 import type { BuyerRequest } from "./read-request.ts";
 import { readSpendableTokens, toBudget } from "./spendable-tokens.ts";
@@ -29,6 +30,7 @@ export async function payFor(
   const tokens = await readSpendableTokens(networks);
   let offer: Offer | undefined;
   let terms: PaymentTerms | undefined;
+  let kept: string | undefined;
   let stopWaiting = surroundings.showWaiting(`asking ${host}`);
   const payingFetch = createPayingFetch({
     account: {
@@ -52,6 +54,10 @@ export async function payFor(
     onPayment(event) {
       if (event.state === "booked") terms = event.terms;
     },
+    // From here on the money may move, and this process may be killed at any moment.
+    async beforeSend(payment) {
+      kept = await keepPayment(context, { request, payment });
+    },
   });
   try {
     const { signal } = terminal;
@@ -60,8 +66,11 @@ export async function payFor(
     const response = await payingFetch(url, init);
     stopWaiting();
     await concludePayment(context, { request, response, tokens });
+    if (kept) await forgetPayment(kept);
   } catch (error) {
     stopWaiting();
-    throw await explainFailure(context, { request, error });
+    const explained = await explainFailure(context, { request, error });
+    if (kept && !(explained instanceof UnclearError)) await forgetPayment(kept);
+    throw explained;
   }
 }

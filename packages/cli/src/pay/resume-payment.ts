@@ -31,7 +31,7 @@ export async function resumePayment(context: PayContext, kept: KeptPayment): Pro
     stopWaiting();
     const tokens = known ? [{ network, ...known }] : [];
     await concludePayment(context, { request, response, tokens });
-    await forgetPayment(kept);
+    await forgetPayment(kept.file);
   } catch (error) {
     stopWaiting();
     throw await explainFailure(context, { request, error });
