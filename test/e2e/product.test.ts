@@ -1,52 +1,24 @@
-import { type ChildProcessByStdio, spawn } from "node:child_process";
-import { once } from "node:events";
-import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
+import { type Program, type ProgramPlace, startProgram, startSource } from "@coinslot/devnet";
 import { describe, expect, it, onTestFinished } from "vitest";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 
-interface Running {
-  child: ChildProcessByStdio<null, Readable, Readable>;
-  /** Everything that was printed. */
-  printed(): string;
-  /** Resolves with the exit code. */
-  ended: Promise<number | null>;
+/** Where all of them run: what is typed into a shell may want a home. */
+function place(env?: Record<string, string>): ProgramPlace {
+  return { folder: root, env: { HOME: process.env.HOME ?? "", ...env } };
 }
 
-/** Runs a program in the root of the repository; it ends with the test. */
-function run(program: string, args: readonly string[], env: Record<string, string> = {}): Running {
-  const child = spawn(program, args, {
-    cwd: root,
-    env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  let printed = "";
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.on("data", (text) => {
-      printed += text;
-    });
-  }
-  const ended = once(child, "close").then(() => child.exitCode);
-  onTestFinished(async () => {
-    child.kill("SIGKILL");
-    await ended;
-  });
-  return { child, printed: () => printed, ended };
-}
-
-function runScript(name: string, env?: Record<string, string>): Running {
-  return run(
-    process.execPath,
-    ["--import", "tsx", "--conditions=source", `scripts/${name}.ts`],
-    env,
-  );
+function run(args: readonly string[], env?: Record<string, string>): Program {
+  const program = startSource(args, place(env));
+  onTestFinished(program.kill);
+  return program;
 }
 
 // Each starts programs, which takes its time beside everything else that runs.
 describe("the product", { timeout: 120_000 }, () => {
   it("shows itself: three purchases, checked against the chain, and ends", async () => {
-    const demo = runScript("demo");
+    const demo = run(["scripts/demo.ts"]);
     expect({ code: await demo.ended, said: demo.printed() }).toEqual({
       code: 0,
       said: expect.stringContaining("Sold."),
@@ -58,26 +30,22 @@ describe("the product", { timeout: 120_000 }, () => {
 
   it("names the port that it cannot have, and ends with 1", async () => {
     for (const port of ["abc", "70000"]) {
-      const market = runScript("start", { PAID_INDEXER_PORT: port });
+      const market = run(["scripts/start.ts"], { PAID_INDEXER_PORT: port });
       expect(await market.ended).toBe(1);
       expect(market.printed()).toContain("PAID_INDEXER_PORT: must be a whole number from 0 to");
     }
-    const balance = ["--import", "tsx", "scripts/balance.ts", "99999", "4031"];
-    const balancer = run(process.execPath, balance);
+    const balancer = run(["scripts/balance.ts", "99999", "4031"]);
     expect(await balancer.ended).toBe(1);
     expect(balancer.printed()).toMatch(/^Usage: /);
   });
 
   it("stays to be tried: the lines that it prints work as they are printed", async () => {
-    const market = runScript("start", { PAID_INDEXER_PORT: "0" });
-    await expect
-      .poll(() => market.printed().includes("Ctrl-C stops it.") || market.child.exitCode, {
-        timeout: 60_000,
-      })
-      .toBe(true);
+    const market = run(["scripts/start.ts"], { PAID_INDEXER_PORT: "0" });
+    await market.waitFor(/Ctrl-C stops it\./);
     const lines = market.printed().match(/^(?:curl|export|npm) .*$/gm) ?? [];
     expect(lines).toHaveLength(7);
-    const typed = run("sh", ["-euc", lines.join("\n")]);
+    const typed = startProgram("sh", ["-euc", lines.join("\n")], place());
+    onTestFinished(typed.kill);
     expect({ code: await typed.ended, said: typed.printed() }).toMatchObject({ code: 0 });
     expect(typed.printed().match(/HTTP\/1.1 402/g)).toHaveLength(2);
     expect(typed.printed()).toContain('{"transfers":[{');

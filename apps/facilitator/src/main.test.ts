@@ -1,10 +1,7 @@
-import { type ChildProcessByStdio, spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import {
   facilitatorSettings,
@@ -12,7 +9,14 @@ import {
   type Setting,
 } from "@coinslot/cli";
 import { createPayingFetch } from "@coinslot/client";
-import { type Devnet, devSeedPhrase, startDevnet } from "@coinslot/devnet";
+import {
+  type Devnet,
+  devSeedPhrase,
+  type Program,
+  startDevnet,
+  startProgram,
+  startSource,
+} from "@coinslot/devnet";
 import { createFacilitatorClient, paymentMiddleware } from "@coinslot/express";
 import express from "express";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -21,49 +25,12 @@ import { describe, expect, it, onTestFinished } from "vitest";
 const patience = { timeout: 20_000 };
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const typescript = ["--import", "tsx", "--conditions=source"];
 
-interface Running {
-  child: ChildProcessByStdio<null, Readable, Readable>;
-  stdout(): string;
-  stderr(): string;
-  /** Resolves with the exit code. */
-  ended: Promise<number | null>;
-}
-
-/** Starts a program with this environment and no other settings; it ends with the test. */
-function start(
-  program: string,
-  { args, env = {} }: { args: readonly string[]; env?: Record<string, string> },
-): Running {
-  const child = spawn(program, args, {
-    cwd: root,
-    env: { PATH: process.env.PATH, ...env },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  let [stdout, stderr] = ["", ""];
-  child.stdout.on("data", (text) => {
-    stdout += text;
-  });
-  child.stderr.on("data", (text) => {
-    stderr += text;
-  });
-  const ended = once(child, "close").then(() => child.exitCode);
-  onTestFinished(async () => {
-    child.kill("SIGKILL");
-    await ended;
-  });
-  return { child, stdout: () => stdout, stderr: () => stderr, ended };
-}
-
-const run = (args: readonly string[], env?: Record<string, string>) =>
-  start(process.execPath, { args: [...typescript, "src/main.ts", ...args], ...(env && { env }) });
-
-/** What a program has printed once it matches, or once it has ended. */
-async function printed({ child, stdout }: Running, pattern: RegExp): Promise<string> {
-  const isOver = () => pattern.test(stdout()) || child.exitCode !== null;
-  await expect.poll(isOver, { timeout: 60_000 }).toBe(true);
-  return pattern.exec(stdout())?.[0] ?? "";
+/** Runs the program with this environment and no other settings; it ends with the test. */
+function run(args: readonly string[], env: Record<string, string> = {}): Program {
+  const program = startSource(["src/main.ts", ...args], { folder: root, env });
+  onTestFinished(program.kill);
+  return program;
 }
 
 async function createDirectory(): Promise<string> {
@@ -128,14 +95,14 @@ async function openShop(devnet: Devnet, url: string) {
 describe("the hosted facilitator", { timeout: 120_000 }, () => {
   it("does on a devnet what the README shows", async () => {
     const service = run(["--devnet"], { FACILITATOR_PORT: "0" });
-    const exports = await printed(service, /export[\s\S]*BUYER_KEY=0x\w{64}/);
+    const [exports] = await service.waitFor(/export[\s\S]*BUYER_KEY=0x\w{64}/);
     const env = Object.fromEntries(
       [...exports.matchAll(/([A-Z_]+)=(\S+)/g)].map(([, name = "", value = ""]) => [name, value]),
     );
 
     const answers: string[] = [];
     for (const line of (await readBlock("sh")).trim().split("\n")) {
-      const asked = start("sh", { args: ["-c", line], env });
+      const asked = startProgram("sh", ["-c", line], { folder: root, env });
       expect({ line, code: await asked.ended }).toEqual({ line, code: 0 });
       answers.push(asked.stdout());
     }
@@ -147,8 +114,8 @@ describe("the hosted facilitator", { timeout: 120_000 }, () => {
 
     const block = await readBlock("js");
     expect(block).toContain("// try.mjs");
-    const program = ["--input-type=module", "--eval", block];
-    const trial = start(process.execPath, { args: [...typescript, ...program], env });
+    const args = ["--input-type=module", "--eval", block];
+    const trial = startSource(args, { folder: root, env });
     expect({ code: await trial.ended, stderr: trial.stderr() }).toEqual({ code: 0, stderr: "" });
     const lines = trial.stdout().trim().split("\n");
     expect(lines).toContain('200 {"forecast":"sun"}');
@@ -168,8 +135,7 @@ describe("the hosted facilitator", { timeout: 120_000 }, () => {
       ...environmentOn(devnet),
       FACILITATOR_UNSAFE_PRIVATE_CALLBACKS: "true",
     });
-    const url =
-      /http:\/\/127\.0\.0\.1:\d+/.exec(await printed(service, /.*"Serving".*/))?.[0] ?? "";
+    const [, url = ""] = await service.waitFor(/(http:\/\/127\.0\.0\.1:\d+).*"Serving"/);
     const shop = await openShop(devnet, url);
     await devnet.setAutomine(false);
     const bought = shop.buy();
@@ -177,7 +143,7 @@ describe("the hosted facilitator", { timeout: 120_000 }, () => {
       .poll(() => shop.types, patience)
       .toEqual(expect.arrayContaining(["settle_started"]));
     service.child.kill("SIGTERM");
-    await printed(service, /"Stopping"/);
+    await service.waitFor(/"Stopping"/);
     // What is being broadcast may reach the node after the first block.
     await devnet.setIntervalMining(1);
     expect((await bought).status).toBe(200);

@@ -1,44 +1,18 @@
-import { type ChildProcessByStdio, spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
-import { startDevnet } from "@coinslot/devnet";
+import { type Program, startDevnet, startProgram, startSource } from "@coinslot/devnet";
 import { describe, expect, it, onTestFinished } from "vitest";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
-interface Running {
-  child: ChildProcessByStdio<null, Readable, Readable>;
-  stdout(): string;
-  stderr(): string;
-  /** Resolves with the exit code. */
-  ended: Promise<number | null>;
-}
-
 /** Runs the program with this environment and no other settings; it ends with the test. */
-function run(args: readonly string[], env: Record<string, string> = {}): Running {
-  const child = spawn(
-    process.execPath,
-    ["--import", "tsx", "--conditions=source", "src/main.ts", ...args],
-    { cwd: root, env: { PATH: process.env.PATH, ...env }, stdio: ["ignore", "pipe", "pipe"] },
-  );
-  let [stdout, stderr] = ["", ""];
-  child.stdout.on("data", (text) => {
-    stdout += text;
-  });
-  child.stderr.on("data", (text) => {
-    stderr += text;
-  });
-  const ended = once(child, "close").then(() => child.exitCode);
-  onTestFinished(async () => {
-    child.kill("SIGKILL");
-    await ended;
-  });
-  return { child, stdout: () => stdout, stderr: () => stderr, ended };
+function run(args: readonly string[], env: Record<string, string> = {}): Program {
+  const program = startSource(["src/main.ts", ...args], { folder: root, env });
+  onTestFinished(program.kill);
+  return program;
 }
 
 async function createDirectory(): Promise<string> {
@@ -47,20 +21,10 @@ async function createDirectory(): Promise<string> {
   return directory;
 }
 
-async function urlOf({ stdout, child }: Running): Promise<string> {
-  const find = () => /(http:\/\/127\.0\.0\.1:\d+)(?:\/docs|","msg":"Serving)/.exec(stdout())?.[1];
-  await expect.poll(() => find() ?? child.exitCode ?? undefined, { timeout: 60_000 }).toBeDefined();
-  return find() ?? "";
-}
-
-async function sh(line: string): Promise<{ code: number | null; stdout: string }> {
-  const child = spawn("sh", ["-c", line], { stdio: ["ignore", "pipe", "ignore"] });
-  let stdout = "";
-  child.stdout.on("data", (text) => {
-    stdout += text;
-  });
-  await once(child, "close");
-  return { code: child.exitCode, stdout };
+async function urlOf(service: Program): Promise<string> {
+  const pattern = /(http:\/\/127\.0\.0\.1:\d+)(?:\/docs|","msg":"Serving)/;
+  const [, url = ""] = await service.waitFor(pattern);
+  return url;
 }
 
 // Each of these starts programs, which takes its time beside everything else that runs.
@@ -73,10 +37,12 @@ describe("the indexing service", { timeout: 120_000 }, () => {
     expect(lines).toHaveLength(7);
     const answers: string[] = [];
     for (const line of lines) {
-      const { code, stdout } = await sh(line.replace("http://localhost:8080", url));
+      const args = ["-c", line.replace("http://localhost:8080", url)];
+      const asked = startProgram("sh", args, { folder: root });
+      const code = await asked.ended;
       // 28: curl has watched the stream for as long as the line says.
       expect({ line, code }).toEqual({ line, code: line.includes("-N") ? 28 : 0 });
-      answers.push(stdout);
+      answers.push(asked.stdout());
     }
     const [chains, transfers, balance, batch, csv, stream, ready] = answers;
     expect(chains).toBe('{"chains":[{"name":"devnet","tokens":["usdt"]}]}');

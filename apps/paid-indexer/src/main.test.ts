@@ -1,10 +1,8 @@
-import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { createServer } from "node:net";
-import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
-import { type Devnet, startDevnet } from "@coinslot/devnet";
+import { type Devnet, type Program, startDevnet, startSource } from "@coinslot/devnet";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { json, startScriptedApi } from "./testing/scripted-api.ts";
 
@@ -36,43 +34,19 @@ function environment(): Record<string, string> {
   };
 }
 
-interface Running {
-  child: ChildProcessByStdio<null, Readable, Readable>;
-  stdout(): string;
-  stderr(): string;
-  /** Resolves with the exit code. */
-  ended: Promise<number | null>;
-}
-
 /** Runs the program with this environment and no other settings; it ends with the test. */
-function run(env: Record<string, string>): Running {
-  const child = spawn(process.execPath, ["--import", "tsx", "--conditions=source", "src/main.ts"], {
-    cwd: root,
-    env: { PATH: process.env.PATH, ...env },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  let [stdout, stderr] = ["", ""];
-  child.stdout.on("data", (text) => {
-    stdout += text;
-  });
-  child.stderr.on("data", (text) => {
-    stderr += text;
-  });
-  const ended = once(child, "close").then(() => child.exitCode);
-  onTestFinished(async () => {
-    child.kill("SIGKILL");
-    await ended;
-  });
-  return { child, stdout: () => stdout, stderr: () => stderr, ended };
+function run(env: Record<string, string>): Program {
+  const program = startSource(["src/main.ts"], { folder: root, env });
+  onTestFinished(program.kill);
+  return program;
 }
 
 // Each of these starts programs, which takes its time beside everything else that runs.
 describe("the program", { timeout: 120_000 }, () => {
   it("sells until it is told to stop, and stops gracefully", async () => {
     const seller = run(environment());
-    const find = () => /"url":"(http:[^"]+)","msg":"Selling"/.exec(seller.stdout())?.[1];
-    await expect.poll(() => find() ?? seller.child.exitCode, { timeout: 60_000 }).toBeTruthy();
-    const owner = `${find()}/api/v1/plasma/usdt/${devnet.accounts.buyer.address}`;
+    const [, url] = await seller.waitFor(/"url":"(http:[^"]+)","msg":"Selling"/);
+    const owner = `${url}/api/v1/plasma/usdt/${devnet.accounts.buyer.address}`;
     expect((await fetch(`${owner}/token-transfers`)).status).toBe(402);
     seller.child.kill("SIGTERM");
     expect(await seller.ended).toBe(0);

@@ -1,17 +1,15 @@
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { type Devnet, startDevnet } from "@coinslot/devnet";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { type Devnet, type Program, startDevnet, startProgram } from "@coinslot/devnet";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { exitCode } from "./exit-code.ts";
 import { startTestSeller, type TestSeller } from "./testing/test-seller.ts";
 
-const node = process.execPath;
 const main = fileURLToPath(new URL("./main.ts", import.meta.url));
-const coinslot = ["--conditions=source", "--import", import.meta.resolve("tsx"), main];
+const tsx = import.meta.resolve("tsx");
+const coinslot = [process.execPath, "--conditions=source", "--import", tsx, main];
 
 let folder: string;
 beforeAll(async () => {
@@ -19,55 +17,42 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-/** Starts a program in the folder, and collects what it prints. */
-function start(program: string, args: readonly string[], env: Record<string, string> = {}) {
-  const { PATH = "" } = process.env;
-  const child: ChildProcess = spawn(program, args, { cwd: folder, env: { PATH, ...env } });
-  const printed = { out: "", err: "" };
-  child.stdout?.setEncoding("utf8").on("data", (text: string) => {
-    printed.out += text;
-  });
-  child.stderr?.setEncoding("utf8").on("data", (text: string) => {
-    printed.err += text;
-  });
-  running.push(child);
-  return { child, printed, closed: once(child, "close") };
+/** Starts a program in the folder; it ends with the test. */
+function start(
+  [command = "", ...args]: readonly string[],
+  env: Record<string, string> = {},
+): Program {
+  const program = startProgram(command, args, { folder, env });
+  onTestFinished(program.kill);
+  return program;
 }
 
-const running: ChildProcess[] = [];
-afterEach(() => {
-  // Those that a failed test has left.
-  for (const child of running.splice(0)) if (child.exitCode === null) child.kill();
-});
-
-/** Waits until it has printed something. */
-async function until(look: () => string, pattern: RegExp): Promise<RegExpExecArray> {
-  await expect.poll(look, { timeout: 20_000, interval: 20 }).toMatch(pattern);
-  const found = pattern.exec(look());
-  if (found === null) throw new Error(`It did not print ${pattern}`);
-  return found;
+/** What a shell is told to run it with these words. */
+function inShell(...words: string[]): string {
+  return [...coinslot, ...words].map((word) => `'${word}'`).join(" ");
 }
 
 describe("coinslot, as a process", () => {
   it("starts a chain, prints its environment, and ends it at Ctrl-C", async () => {
-    const { child, printed, closed } = start(node, [...coinslot, "devnet", "--json"]);
-    await until(() => printed.err, /Ctrl-C stops it/);
-    const { rpcUrl, environment } = JSON.parse(printed.out);
+    const chain = start([...coinslot, "devnet", "--json"]);
+    // What is for a person comes on another stream than what is for a program.
+    await Promise.all([chain.waitFor(/Ctrl-C stops it/), chain.waitFor(/^\}$/m)]);
+    const { rpcUrl, environment } = JSON.parse(chain.stdout());
     expect(environment).toMatchObject({
       COINSLOT_NETWORK: "eip155:9745",
       COINSLOT_RPC_URL: rpcUrl,
       WALLET_PRIVATE_KEY: expect.stringMatching(/^0x[0-9a-f]{64}$/),
     });
-    child.kill("SIGINT");
-    expect(await closed).toEqual([exitCode.done, null]);
+    chain.child.kill("SIGINT");
+    expect(await chain.ended).toBe(exitCode.done);
     await expect(fetch(rpcUrl)).rejects.toThrow();
   });
 
   it("ends quietly when nobody reads on", async () => {
-    const words = [node, ...coinslot, "bridge", "chains", "--json"].map((word) => `'${word}'`);
-    const { printed, closed } = start("sh", ["-c", `${words.join(" ")} | head -n 1`]);
-    expect(await closed).toEqual([0, null]);
-    expect(printed).toEqual({ out: "[\n", err: "" });
+    const piped = `${inShell("bridge", "chains", "--json")} | head -n 1`;
+    const { ended, stdout, stderr } = start(["sh", "-c", piped]);
+    expect(await ended).toBe(0);
+    expect([stdout(), stderr()]).toEqual(["[\n", ""]);
   });
 });
 
@@ -93,27 +78,27 @@ afterAll(async () => {
 describe("coinslot pay, on a terminal", () => {
   /** Runs it behind a pseudo-terminal. */
   function onTerminal(env: Record<string, string> = {}) {
-    const words = [node, ...coinslot, "pay", `${seller.url}/weather`].map((word) => `'${word}'`);
-    const args = ["--quiet", "--return", "--command", words.join(" "), "/dev/null"];
-    return start("script", args, { TERM: "xterm", SHELL: "/bin/sh", ...env });
+    const line = inShell("pay", `${seller.url}/weather`);
+    const words = ["script", "--quiet", "--return", "--command", line, "/dev/null"];
+    return start(words, { TERM: "xterm", SHELL: "/bin/sh", ...env });
   }
 
   it("takes keys from the folder's .env file, asks in colours, and pays after a yes", async () => {
-    const { child, printed, closed } = onTerminal();
-    await until(() => printed.out, /Pay\? \[y\/N\] /);
-    expect(printed.out).toContain("\u001b[2mcosts");
-    child.stdin?.write("y\r");
-    expect(await closed).toEqual([exitCode.done, null]);
-    expect(printed.out).toContain('{"forecast":"sun"}');
-    expect(printed.out).not.toContain(devnet.accounts.buyer.privateKey);
+    const { child, stdout, ended, waitFor } = onTerminal();
+    await waitFor(/Pay\? \[y\/N\] /);
+    expect(stdout()).toContain("\u001b[2mcosts");
+    child.stdin.write("y\r");
+    expect(await ended).toBe(exitCode.done);
+    expect(stdout()).toContain('{"forecast":"sun"}');
+    expect(stdout()).not.toContain(devnet.accounts.buyer.privateKey);
   });
 
   it("pays nothing after Ctrl-C, and paints nothing under NO_COLOR", async () => {
-    const { child, printed, closed } = onTerminal({ NO_COLOR: "1" });
-    await until(() => printed.out, /Pay\? \[y\/N\] /);
-    expect(printed.out).toContain("\ncosts ");
-    child.stdin?.write("\u0003");
-    expect(await closed).toEqual([exitCode.interrupted, null]);
-    expect(printed.out).not.toContain("forecast");
+    const { child, stdout, ended, waitFor } = onTerminal({ NO_COLOR: "1" });
+    await waitFor(/Pay\? \[y\/N\] /);
+    expect(stdout()).toContain("\ncosts ");
+    child.stdin.write("\u0003");
+    expect(await ended).toBe(exitCode.interrupted);
+    expect(stdout()).not.toContain("forecast");
   });
 });

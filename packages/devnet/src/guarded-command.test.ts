@@ -1,34 +1,19 @@
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { chmod, mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { runningCommands } from "./running-commands.ts";
+import { startSource } from "./start-program.ts";
 
 const index = new URL("./index.ts", import.meta.url).href;
 
 /** Runs a program in a process of its own, and resolves with that process and the first line that it prints. */
 async function runParent(program: string, env: Record<string, string> = {}) {
-  const parent: ChildProcess = spawn(
-    process.execPath,
-    ["--import", "tsx", "--input-type=module", "--eval", program],
-    {
-      cwd: new URL("..", import.meta.url),
-      env: { ...process.env, ...env },
-      stdio: ["ignore", "pipe", "inherit"],
-    },
-  );
-  if (parent.stdout === null) throw new Error("The process has no standard output.");
-  const [line] = await once(createInterface(parent.stdout), "line");
-  return { parent, line: String(line) };
-}
-
-async function killHard(parent: ChildProcess): Promise<void> {
-  const exited = once(parent, "exit");
-  parent.kill("SIGKILL");
-  await exited;
+  const args = ["--input-type=module", "--eval", program];
+  const parent = startSource(args, { folder: import.meta.dirname, env });
+  onTestFinished(parent.kill);
+  const [, line = ""] = await parent.waitFor(/^(.*)\n/);
+  return { parent, line };
 }
 
 describe("when the parent is killed with SIGKILL", () => {
@@ -45,7 +30,7 @@ describe("when the parent is killed with SIGKILL", () => {
         body: '{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}',
       });
     expect(await (await ask()).json()).toMatchObject({ result: `0x${chainId.toString(16)}` });
-    await killHard(parent);
+    await parent.kill();
     await expect
       .poll(() => runningCommands(`--chain-id ${chainId}`), { timeout: 10_000 })
       .toEqual([]);
@@ -66,7 +51,7 @@ describe("when the parent is killed with SIGKILL", () => {
     expect(url).toMatch(/^postgres:/);
     expect(runningCommands(directory)).not.toEqual([]);
     expect(await readdir(directory)).not.toEqual([]);
-    await killHard(parent);
+    await parent.kill();
     await expect.poll(() => runningCommands(directory), { timeout: 10_000 }).toEqual([]);
     // tsx keeps a directory of its own for temporary files.
     const left = (await readdir(directory)).filter((name) => name.startsWith("coinslot-"));

@@ -22,4 +22,5 @@ export { type Devnet, type DevnetOptions, type ReorgTransaction, startDevnet } f
 export { type DevnetClient, multicall3Address } from "./devnet-client.ts";
 export { type LayerZero, type OmnichainEnd, startLayerZero } from "./layer-zero.ts";
 export { type Postgres, startPostgres } from "./postgres.ts";
+export { type Program, type ProgramPlace, startProgram, startSource } from "./start-program.ts";
 export { createTestDatabase } from "./test-database.ts";

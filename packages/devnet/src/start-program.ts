@@ -1,0 +1,80 @@
+import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import { once } from "node:events";
+
+/** A program in a process of its own, as a test watches it. */
+export interface Program {
+  child: ChildProcessWithoutNullStreams;
+  stdout(): string;
+  stderr(): string;
+  /** Both, in the order in which they came. */
+  printed(): string;
+  /** Resolves with the exit code, when all that was printed has been read. */
+  ended: Promise<number | null>;
+  /**
+   * Waits until what was printed matches.
+   *
+   * @throws with all that was printed, if the program ends without it or takes longer than a minute
+   */
+  waitFor(pattern: RegExp): Promise<RegExpExecArray>;
+  /** Ends it as a fault of the machine would, if it has not ended. */
+  kill(): Promise<void>;
+}
+
+/** Where a program runs, and what it finds in its environment beside PATH. */
+export interface ProgramPlace {
+  folder: string;
+  env?: Readonly<Record<string, string>>;
+}
+
+/** Starts a program with this environment and no other settings. Who starts it sees to it that it is killed. */
+export function startProgram(
+  command: string,
+  args: readonly string[],
+  { folder, env = {} }: ProgramPlace,
+): Program {
+  const child = spawn(command, args, { cwd: folder, env: { PATH: process.env.PATH, ...env } });
+  const printed = { stdout: "", stderr: "", both: "" };
+  for (const name of ["stdout", "stderr"] as const) {
+    child[name].setEncoding("utf8").on("data", (text: string) => {
+      printed[name] += text;
+      printed.both += text;
+    });
+  }
+  const ended = once(child, "close").then(() => child.exitCode);
+  return {
+    child,
+    stdout: () => printed.stdout,
+    stderr: () => printed.stderr,
+    printed: () => printed.both,
+    ended,
+    waitFor(pattern) {
+      return new Promise((resolve, reject) => {
+        const settle = (end: () => void) => {
+          clearTimeout(limit);
+          for (const stream of [child.stdout, child.stderr]) stream.off("data", look);
+          end();
+        };
+        const fail = (what: string) =>
+          settle(() => reject(new Error(`${what} without ${pattern}:\n${printed.both}`)));
+        const look = () => {
+          const found = pattern.exec(printed.both);
+          if (found !== null) settle(() => resolve(found));
+        };
+        const limit = setTimeout(() => fail("It has run for a minute"), 60_000);
+        for (const stream of [child.stdout, child.stderr]) stream.on("data", look);
+        void ended.then(() => fail("It ended"));
+        look();
+      });
+    },
+    async kill() {
+      child.kill("SIGKILL");
+      await ended;
+    },
+  };
+}
+
+/** Starts a program of this repository from its sources: `args` are those of Node.js, the source file among them. */
+export function startSource(args: readonly string[], place: ProgramPlace): Program {
+  const typescript = ["--conditions=source", "--import", import.meta.resolve("tsx")];
+  return startProgram(process.execPath, [...typescript, ...args], place);
+}
