@@ -1,6 +1,6 @@
 import { RpcError, sleep } from "@coinslot/chain";
 import { isDatabaseError } from "@coinslot/storage";
-import type { Address } from "viem";
+import { zeroAddress } from "viem";
 import type { ChainContext } from "./chain-context.ts";
 import type { IndexerConfiguration } from "./configuration.ts";
 import { readKnownBalance } from "./query/read-balance.ts";
@@ -42,9 +42,6 @@ export async function spotCheck(
   }
 }
 
-/** What mints and burns name; the token itself keeps no balance there. */
-const NOBODY: Address = "0x0000000000000000000000000000000000000000";
-
 /** Looks at those addresses of each token that moved last. */
 async function findDifferences(
   { database, pool, tokens, chain }: ChainContext,
@@ -60,7 +57,8 @@ async function findDifferences(
       .limit(count)
       .execute();
     const moved = recent.flatMap((row) => [row.to_address, row.from_address].map(hexOfBytes));
-    const addresses = new Set(moved.filter((address) => address !== NOBODY).slice(0, count));
+    // Nothing is summed up for what mints and burns name.
+    const addresses = new Set(moved.filter((address) => address !== zeroAddress).slice(0, count));
     for (const address of addresses) {
       const { gain, opening, block } = await readKnownBalance(database, { token, address });
       // Without an opening there is nothing to compare with: it would be taken from the same answer.

@@ -1,6 +1,6 @@
 import type { RpcPool } from "@coinslot/chain";
 import { type Database, isDatabaseError } from "@coinslot/storage";
-import type { Address } from "viem";
+import { type Address, zeroAddress } from "viem";
 import { readTokenBalance } from "../rpc/read-token-balance.ts";
 import { bytesOfHex, hexOfBytes } from "../store/bytes.ts";
 import type { KnownToken } from "../store/known-token.ts";
@@ -16,21 +16,25 @@ export interface BalanceQuestion {
 
 /**
  * The balance after the newest indexed block. What came and went is in the database; what was there before is zero,
- * or was found before, or is asked of the chain now, once for each address. Throws a `BalanceUnavailableError`.
+ * or was found before, or is asked of the chain now, once for each address. That of the zero address is asked for every
+ * time. Throws a `BalanceUnavailableError`.
  */
 export async function readBalance(
   { database, pool }: { database: Database<IndexerSchema>; pool: RpcPool },
   question: BalanceQuestion,
 ): Promise<bigint> {
   const known = await readKnownBalance(database, question);
-  if (known.opening !== undefined) return wrapUint256(known.gain + known.opening);
   const { token, address } = question;
+  // Mints and burns name it, but are no change of what the token keeps there, if it keeps anything.
+  const isSum = address !== zeroAddress;
+  if (isSum && known.opening !== undefined) return wrapUint256(known.gain + known.opening);
   if (known.block === undefined) {
     throw new BalanceUnavailableError(
       `Nothing of ${token.token} on ${token.blockchain} is indexed yet`,
     );
   }
   const balance = await askChain(pool, question, known.block);
+  if (!isSum) return balance;
   const opening = wrapUint256(balance - known.gain);
   await keepOpening(database, { tokenId: token.id, address, opening, revision: known.revision });
   return balance;
@@ -103,7 +107,7 @@ async function askChain(
     return await readTokenBalance(pool, { token: token.address, address, block });
   } catch (cause) {
     throw new BalanceUnavailableError(
-      `The first balance of an address has to be asked of ${token.blockchain}, which did not tell it for block ${block.number}`,
+      `This balance has to be asked of ${token.blockchain}, which did not tell it for block ${block.number}`,
       { cause },
     );
   }
@@ -111,7 +115,8 @@ async function askChain(
 
 /**
  * Others may find the same opening at the same time: it is the same. The writer may index blocks below the first one
- * meanwhile, which makes the opening smaller: then the revision has changed, and this one is not kept.
+ * meanwhile, which makes the opening smaller, or see them replaced: then the revision has changed, and this one is
+ * not kept.
  */
 async function keepOpening(
   { transaction, dialect }: Database<IndexerSchema>,

@@ -40,11 +40,7 @@ export async function lowerOpenings(
   dialect: Dialect,
   { tokenId, gains }: { tokenId: number; gains: Gains },
 ): Promise<void> {
-  await transaction
-    .updateTable("indexer_tokens")
-    .set((set) => ({ revision: set("revision", "+", 1) }))
-    .where("id", "=", tokenId)
-    .execute();
+  await countRevision(transaction, tokenId);
   const addresses = [...gains.keys()];
   for (let start = 0; start < addresses.length; start += addressesPerStatement) {
     const before = await readOpenings(transaction, dialect, {
@@ -61,6 +57,26 @@ export async function lowerOpenings(
       replace: ["amount"],
     });
   }
+}
+
+/** After blocks were replaced that lie below an indexed one, and are not indexed: the chain has to be asked again. */
+export async function forgetOpenings(
+  transaction: Transaction<IndexerSchema>,
+  tokenId: number,
+): Promise<void> {
+  await countRevision(transaction, tokenId);
+  await transaction.deleteFrom("indexer_openings").where("token_id", "=", tokenId).execute();
+}
+
+async function countRevision(
+  transaction: Transaction<IndexerSchema>,
+  tokenId: number,
+): Promise<void> {
+  await transaction
+    .updateTable("indexer_tokens")
+    .set((set) => ({ revision: set("revision", "+", 1) }))
+    .where("id", "=", tokenId)
+    .execute();
 }
 
 async function readOpenings(

@@ -83,16 +83,17 @@ async function replaceRanges(
     .execute();
 }
 
-/** Notes that blocks above `block` are not indexed any more. */
+/** Notes that blocks above `block` are not indexed any more. Returns the tokens of which whole ranges are gone. */
 export async function uncoverAbove(
   transaction: Transaction<IndexerSchema>,
   tokenIds: readonly number[],
   block: number,
-): Promise<void> {
-  await transaction
+): Promise<ReadonlySet<number>> {
+  const gone = await transaction
     .deleteFrom("indexer_ranges")
     .where("token_id", "in", tokenIds)
     .where("from_block", ">", block)
+    .returning("token_id")
     .execute();
   await transaction
     .updateTable("indexer_ranges")
@@ -100,4 +101,5 @@ export async function uncoverAbove(
     .where("token_id", "in", tokenIds)
     .where("next_block", ">", block + 1)
     .execute();
+  return new Set(gone.map((row) => row.token_id));
 }

@@ -41,6 +41,9 @@ export function createPen(
     write: (work) =>
       inTurn(() =>
         database.transaction(async (transaction) => {
+          // One of this owner whose connection was lost may still commit. What it writes must be seen here, or a
+          // rollback would leave its transfers behind, or take them from the balances a second time.
+          await database.dialect.lockKey(transaction, lease.name);
           const { rows } = await sql`select 1 where ${leases.guard(lease)}`.execute(transaction);
           if (rows.length === 0) throw new PenLostError();
           return work(transaction);

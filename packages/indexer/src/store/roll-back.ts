@@ -1,7 +1,7 @@
 import type { Dialect } from "@coinslot/storage";
 import { sql, type Transaction } from "kysely";
 import { hexOfBytes } from "./bytes.ts";
-import { addGains } from "./change-balances.ts";
+import { addGains, forgetOpenings } from "./change-balances.ts";
 import { uncoverAbove } from "./coverage.ts";
 import { announce } from "./events.ts";
 import { LOGS_PER_BLOCK } from "./position.ts";
@@ -61,7 +61,9 @@ export async function rollBack(
     .where("chain_id", "=", chainId)
     .where("number", ">", block)
     .execute();
-  await uncoverAbove(transaction, tokenIds, block);
+  // What is below a whole range, and not indexed, was replaced as well, or may have been.
+  const uncovered = await uncoverAbove(transaction, tokenIds, block);
+  for (const tokenId of uncovered) await forgetOpenings(transaction, tokenId);
   await cutWindow(transaction, chainId, { above: block });
   await announce(
     transaction,

@@ -27,7 +27,7 @@ interface TokensTable {
   name: string;
   /** 1 where nobody can have had a balance before the first indexed block; 0 where that is not known. */
   opens_at_zero: number;
-  /** Counts what was indexed below the newest range; see `openings`. */
+  /** Counts what has changed below the newest range; see `openings`. */
   revision: number;
 }
 

@@ -1,0 +1,54 @@
+import { testUsdt0 } from "@coinslot/devnet";
+import { zeroAddress } from "viem";
+import { describe, expect, it } from "vitest";
+import { engines } from "../testing/engines.ts";
+import { expectExact } from "../testing/oracle.ts";
+import { startChain, startIndexer, startUsedChain, usdtOf } from "../testing/scene.ts";
+
+describe.each(engines)("balances, on $engine", ({ createUrl }) => {
+  it("are right when what was there before the start block is reorganised away", async () => {
+    const devnet = await startUsedChain();
+    const seller = devnet.accounts.seller.address;
+    await devnet.mint({ to: seller, amount: 5n });
+    await devnet.mint({ to: seller, amount: 7n });
+    const head = Number(await devnet.client.getBlockNumber());
+    // Its first block may still be replaced, and so may the one before it.
+    const tokens = [{ name: "usdt", address: devnet.token, startBlock: head, decimals: 6 }];
+    const indexer = await startIndexer({
+      rpcUrls: [devnet.rpcUrl],
+      database: await createUrl(),
+      chain: { tokens },
+    });
+    const watched = usdtOf(devnet);
+    const fromBlock = BigInt(head);
+    await expectExact(indexer, devnet, watched, { fromBlock });
+    const address = lower(seller);
+    expect(await indexer.readBalance({ ...watched, address })).toBe(12n);
+
+    await devnet.reorg({ depth: 4 });
+    await devnet.mint({ to: seller, amount: 2n });
+    await expectExact(indexer, devnet, watched, { fromBlock });
+    expect(await indexer.readBalance({ ...watched, address })).toBe(2n);
+  });
+
+  it("of the zero address are what the token says, whatever was minted and burnt", async () => {
+    const devnet = await startChain();
+    const { buyer } = devnet.accounts;
+    const indexer = await startIndexer({ rpcUrls: [devnet.rpcUrl], database: await createUrl() });
+    await devnet.mint({ to: buyer.address, amount: 1_000n });
+    await devnet.client.writeContract({
+      account: buyer,
+      address: devnet.token,
+      abi: testUsdt0.abi,
+      functionName: "burn",
+      args: [300n],
+      gas: 200_000n,
+    });
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    expect(await indexer.readBalance({ ...usdtOf(devnet), address: zeroAddress })).toBe(0n);
+  });
+});
+
+function lower(address: string): `0x${string}` {
+  return `0x${address.slice(2).toLowerCase()}`;
+}
