@@ -77,9 +77,11 @@ async function dropIndexes({ kysely, engine }: AnyDatabase): Promise<() => Promi
           where tablename = 'indexer_transfers' and indexname not like '%_key'`;
   const { rows: indexes } = await list.execute(kysely);
   for (const { name } of indexes) await sql`drop index ${sql.id(name)}`.execute(kysely);
-  const last = engine === "sqlite" ? "analyze" : "vacuum analyze";
+  // PostgreSQL does this by itself sooner or later. SQLite never does, nor does the indexer; and with statistics it
+  // would plan a statement anew for each of its parameters' values, which takes as long as running it.
+  const last = engine === "sqlite" ? [] : ["vacuum analyze"];
   return async () => {
-    for (const statement of [...indexes.map(({ definition }) => definition), last])
+    for (const statement of [...indexes.map(({ definition }) => definition), ...last])
       await sql.raw(statement).execute(kysely);
   };
 }
