@@ -3,9 +3,9 @@ import { Agent, request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Devnet, startDevnet } from "@coinslot/devnet";
+import { bundleProgram } from "@coinslot/devnet/bundle-program";
 import { encodePaymentPayload, headerName } from "@coinslot/protocol";
 import autocannon from "autocannon";
-import { bundleProgram } from "../support/bundle-program.ts";
 import type { Figure } from "../support/figure.ts";
 import { percentile, timeConcurrently, timeEach } from "../support/measure.ts";
 import { type SellerProcess, startSellerProcess } from "../support/seller.ts";
@@ -17,7 +17,8 @@ export async function http(): Promise<Figure[]> {
   const folder = await mkdtemp(join(tmpdir(), "coinslot-bench-"));
   try {
     await fundPayers(devnet);
-    const place = { devnet, folder, program: await bundleProgram("seller-process", folder) };
+    const source = new URL("../support/seller-process.ts", import.meta.url);
+    const place = { devnet, folder, program: await bundleProgram(source, folder) };
     const ours = await sell(place, "ours");
     const reference = await sell(place, "reference");
     return [

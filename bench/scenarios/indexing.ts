@@ -2,10 +2,11 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Devnet, startDevnet, startPostgres, transferBatch } from "@coinslot/devnet";
-import { bundleProgram } from "../support/bundle-program.ts";
+import { bundleProgram } from "@coinslot/devnet/bundle-program";
 import type { Figure } from "../support/figure.ts";
 import { indexOnce } from "../support/index-once.ts";
 
+const indexerSource = new URL("../support/indexer-process.ts", import.meta.url);
 const transactions = 500;
 const transfersPerTransaction = 300;
 
@@ -18,7 +19,7 @@ export async function indexing(): Promise<Figure[]> {
     const transfers = await crowd(devnet);
     const { url } = await postgres.createDatabase();
     const databases = { sqlite: `sqlite:${join(folder, "indexer.db")}`, postgres: url };
-    const program = await bundleProgram("indexer-process", folder);
+    const program = await bundleProgram(indexerSource, folder);
     const figures: Figure[] = [];
     for (const [engine, database] of Object.entries(databases)) {
       const run = await indexOnce(program, { rpcUrl: devnet.rpcUrl, database, transfers });

@@ -2,9 +2,10 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Devnet, startPostgres } from "@coinslot/devnet";
+import { createReferenceFacilitator } from "@coinslot/devnet/reference-facilitator";
 import { type CoinslotFacilitator, createFacilitator } from "@coinslot/facilitator";
 import type { Facilitator } from "@coinslot/protocol";
-import { createReferenceFacilitator } from "./reference-facilitator.ts";
+import { createReferenceAccount } from "./reference-account.ts";
 
 /** Both facilitators on the same chain, each with a relayer of its own. */
 export interface Facilitators {
@@ -30,12 +31,8 @@ export async function startFacilitators(
     ],
     ledger: (await postgres?.createDatabase())?.url ?? `sqlite:${join(folder, "ledger.db")}`,
   });
-  const reference = createReferenceFacilitator({
-    rpcUrl: devnet.rpcUrl,
-    chain: devnet.client.chain,
-    network: devnet.network,
-    privateKey: devnet.accounts.deployer.privateKey,
-  });
+  const payer = createReferenceAccount(devnet.accounts.deployer.privateKey);
+  const reference = createReferenceFacilitator(devnet, payer);
   await ours.ready();
   return {
     ours,

@@ -1,21 +1,17 @@
+import { createReferenceFacilitator } from "@coinslot/devnet/reference-facilitator";
 import { supportedSchema } from "@coinslot/protocol";
 import { ExactEvmScheme } from "@x402/evm/exact/server";
 import { paymentMiddleware, x402ResourceServer } from "@x402/express";
 import type { RequestHandler } from "express";
-import { defineChain } from "viem";
-import { createReferenceFacilitator } from "./reference-facilitator.ts";
+import { createReferenceAccount } from "./reference-account.ts";
 import type { SellerOptions } from "./seller-process.ts";
 
 /** The reference's middleware before the routes of a seller, with its facilitator in the same process. */
 export function createReferenceGate(options: SellerOptions): RequestHandler {
   const { network, payTo, asset, amount, extra = {}, maxTimeoutSeconds } = options.requirements;
-  const chain = defineChain({
-    id: options.chainId,
-    name: "Devnet",
-    nativeCurrency: { name: "Gas", symbol: "GAS", decimals: 18 },
-    rpcUrls: { default: { http: [options.rpcUrl] } },
-  });
-  const facilitator = createReferenceFacilitator({ ...options, chain, network });
+  const { chainId, rpcUrl } = options;
+  const account = createReferenceAccount(options.privateKey);
+  const facilitator = createReferenceFacilitator({ chainId, network, rpcUrl }, account);
   const resourceServer = new x402ResourceServer({
     verify: (payload, requirements) => facilitator.verify(payload, requirements),
     settle: (payload, requirements) => facilitator.settle(payload, requirements),

@@ -2,8 +2,8 @@ import { appendFile, mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Devnet, startDevnet } from "@coinslot/devnet";
+import { bundleProgram } from "@coinslot/devnet/bundle-program";
 import type { Address } from "@coinslot/protocol";
-import { bundleWorker } from "./bundle-worker.ts";
 import { type FaultProxy, startFaultProxy } from "./fault-proxy.ts";
 import { type Purchase, price, validitySeconds } from "./purchase.ts";
 import type { Random } from "./seeded-random.ts";
@@ -21,6 +21,8 @@ export interface Scene {
   /** Ends the chain; keeps the files if somebody wants to look into them. */
   close(options: { keepsFiles: boolean }): Promise<void>;
 }
+
+const workerSource = new URL("./seller-worker.ts", import.meta.url);
 
 /** More blocks than the network needs to call a payment final. */
 const finalBlocks = 12;
@@ -46,7 +48,7 @@ export async function openScene(options: {
     proxy,
     directory,
     program: {
-      file: await bundleWorker(directory),
+      file: await bundleProgram(workerSource, directory),
       options: {
         network: devnet.network,
         rpcUrl: proxy.url,

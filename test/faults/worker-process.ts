@@ -31,7 +31,7 @@ export interface WorkerProcess {
 
 /** A seller's program, and what it is told. */
 export interface SellerProgram {
-  /** Path of the program; see `bundleWorker`. */
+  /** Path of the program; compiled, since a run starts it hundreds of times. */
   file: string;
   options: WorkerOptions;
 }

@@ -2,13 +2,11 @@ import { createHash } from "node:crypto";
 import { runFacilitatorService } from "@coinslot/cli";
 import { type Devnet, startDevnet } from "@coinslot/devnet";
 import { HTTPFacilitatorClient } from "@x402/core/server";
-import { ExactEvmScheme } from "@x402/evm/exact/server";
-import { paymentMiddleware, x402ResourceServer } from "@x402/express";
 import express from "express";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { balanceOf } from "../support/balance.ts";
 import { type Listening, listen } from "../support/listen.ts";
-import { createReferenceFetch } from "../support/reference.ts";
+import { createReferenceFetch, startReferenceSeller } from "../support/reference.ts";
 import { priceOfWeather } from "../support/seller.ts";
 
 /** For conditions, on a machine that has other things to do. */
@@ -49,25 +47,12 @@ afterAll(async () => {
 });
 
 /** A seller of the released packages alone, who sends these headers to the facilitator. */
-async function startReferenceSeller(headers: Record<string, string>): Promise<Listening> {
+function startSeller(headers: Record<string, string>): Promise<Listening> {
   const client = new HTTPFacilitatorClient({
     url,
     createAuthHeaders: async () => ({ verify: headers, settle: headers, supported: headers }),
   });
-  const server = new x402ResourceServer(client).register(devnet.network, new ExactEvmScheme());
-  const price = {
-    amount: priceOfWeather.toString(),
-    asset: devnet.token,
-    extra: { name: "USDT0", version: "1" },
-  };
-  const payTo = devnet.accounts.seller.address;
-  const accepts = { scheme: "exact", network: devnet.network, payTo, price };
-  const app = express();
-  app.use(paymentMiddleware({ "GET /weather": { accepts, description: "Weather" } }, server));
-  app.get("/weather", (_request, response) => {
-    response.json({ forecast: "sun" });
-  });
-  return listen(app);
+  return startReferenceSeller(devnet, client);
 }
 
 describe("the hosted facilitator", () => {
@@ -78,7 +63,7 @@ describe("the hosted facilitator", () => {
       response.sendStatus(204);
     });
     const events = await listen(receiver);
-    const seller = await startReferenceSeller({
+    const seller = await startSeller({
       Authorization: `Bearer ${key}`,
       "X-Event-Callback": events.url,
     });
@@ -99,7 +84,7 @@ describe("the hosted facilitator", () => {
   });
 
   it("lets nobody of them sell without a key: the content is withheld", async () => {
-    const seller = await startReferenceSeller({});
+    const seller = await startSeller({});
     try {
       const pay = createReferenceFetch(devnet, devnet.accounts.buyer);
       const response = await pay(`${seller.url}/weather`);

@@ -1,16 +1,15 @@
 import { createPayingFetch, receiptOf } from "@coinslot/client";
 import { type Devnet, startDevnet } from "@coinslot/devnet";
+import { createReferenceFacilitator } from "@coinslot/devnet/reference-facilitator";
 import { facilitatorRouter } from "@coinslot/express";
 import type { CoinslotFacilitator } from "@coinslot/facilitator";
 import { supportedSchema } from "@coinslot/protocol";
-import { type FacilitatorClient, HTTPFacilitatorClient } from "@x402/core/server";
-import { ExactEvmScheme } from "@x402/evm/exact/server";
-import { paymentMiddleware, x402ResourceServer } from "@x402/express";
+import { HTTPFacilitatorClient } from "@x402/core/server";
 import express from "express";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { balanceOf } from "../support/balance.ts";
 import { type Listening, listen } from "../support/listen.ts";
-import { createReferenceFacilitator, createReferenceFetch } from "../support/reference.ts";
+import { createReferenceFetch, startReferenceSeller } from "../support/reference.ts";
 import { createTestFacilitator, priceOfWeather } from "../support/seller.ts";
 
 let devnet: Devnet;
@@ -31,24 +30,6 @@ afterAll(async () => {
   await devnet?.stop();
 });
 
-/** A seller built from the released `@x402/express` alone, behind the given facilitator. */
-async function startReferenceSeller(client: FacilitatorClient): Promise<Listening> {
-  const server = new x402ResourceServer(client).register(devnet.network, new ExactEvmScheme());
-  const price = {
-    amount: priceOfWeather.toString(),
-    asset: devnet.token,
-    extra: { name: "USDT0", version: "1" },
-  };
-  const payTo = devnet.accounts.seller.address;
-  const accepts = { scheme: "exact", network: devnet.network, payTo, price };
-  const app = express();
-  app.use(paymentMiddleware({ "GET /weather": { accepts, description: "Weather" } }, server));
-  app.get("/weather", (_request, response) => {
-    response.json({ forecast: "sun" });
-  });
-  return listen(app);
-}
-
 async function buysOnce(pay: typeof fetch, seller: Listening): Promise<Response> {
   try {
     const before = await balanceOf(devnet, devnet.accounts.seller.address);
@@ -64,18 +45,21 @@ async function buysOnce(pay: typeof fetch, seller: Listening): Promise<Response>
 
 describe("@x402/express", () => {
   it("sells with our facilitator in its own process", async () => {
-    const seller = await startReferenceSeller(facilitator);
+    const seller = await startReferenceSeller(devnet, facilitator);
     await buysOnce(createReferenceFetch(devnet, devnet.accounts.buyer), seller);
   });
 
   it("sells with our facilitator over HTTP, through its own HTTPFacilitatorClient", async () => {
-    const seller = await startReferenceSeller(new HTTPFacilitatorClient({ url: overHttp.url }));
+    const seller = await startReferenceSeller(
+      devnet,
+      new HTTPFacilitatorClient({ url: overHttp.url }),
+    );
     await buysOnce(createReferenceFetch(devnet, devnet.accounts.buyer), seller);
   });
 
   it("sells to our client, with nothing of ours on the seller's side", async () => {
     const reference = createReferenceFacilitator(devnet, devnet.accounts.relayer);
-    const seller = await startReferenceSeller({
+    const seller = await startReferenceSeller(devnet, {
       verify: (payload, requirements) => reference.verify(payload, requirements),
       settle: (payload, requirements) => reference.settle(payload, requirements),
       getSupported: async () => supportedSchema.parse(reference.getSupported()),

@@ -1,36 +1,39 @@
 import type { Devnet } from "@coinslot/devnet";
 import { x402Client } from "@x402/core/client";
-import { x402Facilitator } from "@x402/core/facilitator";
-import { toFacilitatorEvmSigner } from "@x402/evm";
+import type { FacilitatorClient } from "@x402/core/server";
 import { ExactEvmScheme as ExactEvmClient } from "@x402/evm/exact/client";
-import { ExactEvmScheme as ExactEvmFacilitator } from "@x402/evm/exact/facilitator";
+import { ExactEvmScheme as ExactEvmServer } from "@x402/evm/exact/server";
+import { paymentMiddleware, x402ResourceServer } from "@x402/express";
 import { wrapFetchWithPayment } from "@x402/fetch";
-import { createWalletClient, http, type LocalAccount, publicActions } from "viem";
-
-/** The reference implementation's facilitator in this process, with an account of the devnet that pays gas. */
-export function createReferenceFacilitator(devnet: Devnet, account: LocalAccount): x402Facilitator {
-  const client = createWalletClient({
-    account,
-    chain: devnet.client.chain,
-    transport: http(devnet.rpcUrl),
-    pollingInterval: 50,
-  }).extend(publicActions);
-  const signer = toFacilitatorEvmSigner({
-    address: account.address,
-    getCode: client.getCode,
-    readContract: (args) => client.readContract({ ...args, args: args.args ?? [] }),
-    sendTransaction: client.sendTransaction,
-    verifyTypedData: (args) =>
-      client.verifyTypedData(args as Parameters<typeof client.verifyTypedData>[0]),
-    waitForTransactionReceipt: client.waitForTransactionReceipt,
-    writeContract: (args) => client.writeContract({ ...args, args: args.args }),
-  });
-  return new x402Facilitator().register(devnet.network, new ExactEvmFacilitator(signer));
-}
+import express from "express";
+import type { LocalAccount } from "viem";
+import { type Listening, listen } from "./listen.ts";
+import { priceOfWeather } from "./seller.ts";
 
 /** The reference implementation's fetch that pays, allowed to spend any asset. */
 export function createReferenceFetch(devnet: Devnet, account: LocalAccount): typeof fetch {
   const client = new x402Client().setSpendControls(false);
   client.register(devnet.network, new ExactEvmClient(account));
   return wrapFetchWithPayment(fetch, client);
+}
+
+/** A seller of weather built from the released `@x402/express` alone, behind the given facilitator. */
+export async function startReferenceSeller(
+  devnet: Devnet,
+  facilitator: FacilitatorClient,
+): Promise<Listening> {
+  const { network, token, accounts } = devnet;
+  const server = new x402ResourceServer(facilitator).register(network, new ExactEvmServer());
+  const price = {
+    amount: priceOfWeather.toString(),
+    asset: token,
+    extra: { name: "USDT0", version: "1" },
+  };
+  const accepts = { scheme: "exact", network, payTo: accounts.seller.address, price };
+  const app = express();
+  app.use(paymentMiddleware({ "GET /weather": { accepts, description: "Weather" } }, server));
+  app.get("/weather", (_request, response) => {
+    response.json({ forecast: "sun" });
+  });
+  return listen(app);
 }

@@ -1,4 +1,5 @@
 import { type Devnet, startDevnet } from "@coinslot/devnet";
+import { createReferenceFacilitator } from "@coinslot/devnet/reference-facilitator";
 import { createFacilitator, type SettlementOptions } from "@coinslot/facilitator";
 import {
   type Address,
@@ -14,7 +15,6 @@ import { type PaymentRoutes, paymentMiddleware } from "./index.ts";
 import { type Buyer, createBuyer } from "./testing/buyer.ts";
 import { expressVersions } from "./testing/express-versions.ts";
 import { type Listening, listen } from "./testing/listen.ts";
-import { createReferenceFacilitator } from "./testing/reference-facilitator.ts";
 
 const price = 1000n;
 let devnet: Devnet;

@@ -1,19 +1,21 @@
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { build, type Plugin } from "esbuild";
 
 /**
- * A program that is measured, as JavaScript in few files: what a loader of TypeScript takes of memory and time is none
- * of its own.
+ * Compiles a program of this repository into JavaScript in few files: a loader of TypeScript costs a second at each
+ * start, and what it takes of memory and time would be counted as the program's own.
+ *
+ * @param source the program's file, such as `new URL("./seller.ts", import.meta.url)`
+ * @param folder where the files are written
+ * @returns the path of the compiled program
  */
-export async function bundleProgram(
-  name: "seller-process" | "indexer-process",
-  folder: string,
-): Promise<string> {
+export async function bundleProgram(source: URL, folder: string): Promise<string> {
+  const entryPoint = fileURLToPath(source);
   await build({
-    entryPoints: [fileURLToPath(new URL(`./${name}.ts`, import.meta.url))],
+    entryPoints: [entryPoint],
     outdir: folder,
     outExtension: { ".js": ".mjs" },
     // What is imported when it is needed stays apart until then.
@@ -30,7 +32,7 @@ export async function bundleProgram(
     plugins: [stayWhereTheyAre],
     logLevel: "error",
   });
-  return join(folder, `${name}.mjs`);
+  return join(folder, `${basename(entryPoint, ".ts")}.mjs`);
 }
 
 /** What loads binaries is loaded from its own place, as without a bundle. */
