@@ -1,6 +1,7 @@
+import { sql } from "kysely";
 import { describe, expect, it } from "vitest";
 import { migrate } from "./migrate.ts";
-import { engines, openForTest } from "./testing/engines.ts";
+import { createPostgresUrl, engines, openForTest } from "./testing/engines.ts";
 import { type AmountSchema, amountMigrations } from "./testing/schema.ts";
 
 const amounts = [0n, 1n, 9_999n, 10_000n, 10n ** 8n, 10n ** 9n + 7n, 2n ** 64n, 2n ** 256n - 1n];
@@ -106,5 +107,62 @@ describe.each(engines)("insertMany on $engine", ({ createUrl }) => {
     await expect(writing).rejects.toMatchObject({ kind: "unique-violation" });
     expect(await kysely.selectFrom("amounts").selectAll().execute()).toEqual([]);
     expect(await dialect.insertMany(kysely, "amounts", rows.slice(0, 500))).toBe(500);
+  });
+});
+
+describe("insertMany on postgres", () => {
+  it("writes nothing as another type than its column was given meanwhile", async () => {
+    const { kysely, dialect } = await openAmounts(await createPostgresUrl());
+    const rowsFrom = (first: number, count: number) =>
+      Array.from({ length: count }, (_, index) => ({
+        id: first + index,
+        amount: dialect.amount.encode(7n),
+        at_ms: first + index,
+      }));
+    await dialect.insertMany(kysely, "amounts", rowsFrom(0, 3));
+    await sql`alter table amounts alter column at_ms type numeric`.execute(kysely);
+    await dialect.insertMany(kysely, "amounts", rowsFrom(3, 3));
+    // The bytes of a bigint would be read as the numeric 0.
+    await expect(dialect.insertMany(kysely, "amounts", rowsFrom(6, 300))).rejects.toThrow(
+      "Not a numeric for at_ms: 6",
+    );
+    const { rows } = await sql`select id::text, at_ms::text from amounts order by id`.execute(
+      kysely,
+    );
+    expect(rows).toEqual(["0", "1", "2", "3", "4", "5"].map((id) => ({ id, at_ms: id })));
+  });
+
+  it("finds out the types anew after they were refused", async () => {
+    const { kysely, dialect } = await openAmounts(await createPostgresUrl());
+    const row = (id: number) => ({ id, amount: dialect.amount.encode(7n), note: "0a" });
+    await dialect.insertMany(kysely, "amounts", [row(1)]);
+    await sql`alter table amounts alter column note type bytea using note::bytea`.execute(kysely);
+    const insert = () => dialect.insertMany(kysely, "amounts", [row(2)]);
+    await expect(insert()).rejects.toMatchObject({ kind: "statement" });
+    expect(await insert()).toBe(1);
+  });
+
+  it("writes nothing of many rows if the connection is lost among them, and goes on to work", async () => {
+    const { kysely, transaction, dialect } = await openAmounts(await createPostgresUrl());
+    await sql`
+      create function hang_up() returns trigger language plpgsql as $$
+      begin perform pg_terminate_backend(pg_backend_pid()); return new; end $$
+    `.execute(kysely);
+    await sql`
+      create trigger hang_up before insert on amounts for each row when (new.id = 700)
+      execute function hang_up()
+    `.execute(kysely);
+    const rows = Array.from({ length: 1_000 }, (_, id) => ({
+      id,
+      amount: dialect.amount.encode(1n),
+    }));
+    const writing = transaction((tx) => dialect.insertMany(tx, "amounts", rows));
+    await expect(writing).rejects.toMatchObject({ kind: "unreachable" });
+    await expect(dialect.insertMany(kysely, "amounts", rows)).rejects.toMatchObject({
+      kind: "connection-lost",
+    });
+    await sql`drop trigger hang_up on amounts`.execute(kysely);
+    expect(await kysely.selectFrom("amounts").selectAll().execute()).toEqual([]);
+    expect(await transaction((tx) => dialect.insertMany(tx, "amounts", rows))).toBe(1_000);
   });
 });

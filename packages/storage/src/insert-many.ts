@@ -70,8 +70,14 @@ const leastRowsToCopy = 200;
 export const insertWithCopyOrUnnest: InsertMany = async (executor, table, rows, onConflict) => {
   const [first] = rows;
   if (first === undefined) return 0;
-  const types = await columnTypes(executor, table);
-  const columns = Object.keys(first).map((name) => ({ name, type: types.get(name) ?? "text" }));
+  const isCopied = onConflict === undefined && rows.length >= leastRowsToCopy;
+  const names = Object.keys(first);
+  const known = isCopied ? undefined : typesOf(executor).get(table);
+  const types =
+    known && names.every((name) => known.has(name))
+      ? known
+      : await findColumnTypes(executor, table);
+  const columns = names.map((name) => ({ name, type: types.get(name) ?? "text" }));
   const into = `${quoted([table])} (${quoted(columns.map(({ name }) => name))})`;
   const arrays = columns.map(({ type }, index) => `$${index + 1}::${type}[]`).join(", ");
   const conflict = conflictClause(
@@ -80,7 +86,7 @@ export const insertWithCopyOrUnnest: InsertMany = async (executor, table, rows, 
   );
 
   const write = async (part: readonly object[]) => {
-    if (onConflict === undefined && part.length >= leastRowsToCopy) {
+    if (isCopied && part.length >= leastRowsToCopy) {
       const text = `copy ${into} from stdin (format binary)`;
       return executor.executeQuery(copyQuery(text, encodeCopyRows(part, columns)));
     }
@@ -89,18 +95,40 @@ export const insertWithCopyOrUnnest: InsertMany = async (executor, table, rows, 
     return executor.executeQuery(CompiledQuery.raw(text, values));
   };
   let written = 0n;
-  for (let start = 0; start < rows.length; start += postgresRowsPerStatement) {
-    const result = await write(rows.slice(start, start + postgresRowsPerStatement));
-    written += result.numAffectedRows ?? 0n;
+  try {
+    for (let start = 0; start < rows.length; start += postgresRowsPerStatement) {
+      const result = await write(rows.slice(start, start + postgresRowsPerStatement));
+      written += result.numAffectedRows ?? 0n;
+    }
+  } catch (error) {
+    typesOf(executor).delete(table);
+    throw error;
   }
   return Number(written);
 };
 
-/** The name of each column's type. Asked for every time: it costs a fraction of the insert, and is never stale. */
-async function columnTypes<Schema>(
+type ColumnTypes = ReadonlyMap<string, string>;
+
+/**
+ * The types of the tables of each open database, which has one adapter for all its connections: for few rows, asking
+ * for them would take longer than writing. A column may have another type by now: the values of a statement are then
+ * converted without loss, or it fails, and the types are asked for again. The bytes of a COPY could be read as another
+ * value, so it asks every time.
+ */
+const knownTypes = new WeakMap<object, Map<string, ColumnTypes>>();
+
+function typesOf<Schema>(executor: Kysely<Schema>): Map<string, ColumnTypes> {
+  const { adapter } = executor.getExecutor();
+  const known = knownTypes.get(adapter) ?? new Map<string, ColumnTypes>();
+  knownTypes.set(adapter, known);
+  return known;
+}
+
+/** The name of each column's type, as it is now. */
+async function findColumnTypes<Schema>(
   executor: Kysely<Schema>,
   table: string,
-): Promise<ReadonlyMap<string, string>> {
+): Promise<ColumnTypes> {
   const { rows } = await executor.executeQuery<{ name: string; type: string }>(
     CompiledQuery.raw(
       `select attname as name, format_type(atttypid, null) as type from pg_attribute
@@ -108,7 +136,9 @@ async function columnTypes<Schema>(
       [quoted([table])],
     ),
   );
-  return new Map(rows.map(({ name, type }) => [name, type]));
+  const types = new Map(rows.map(({ name, type }) => [name, type]));
+  typesOf(executor).set(table, types);
+  return types;
 }
 
 /** `sumOf` writes the sum of the column in the row that is there and the one in the row that is not written. */
