@@ -6,20 +6,58 @@ import { paint, type Terminal } from "./terminal.ts";
 
 type CreateCommand = (terminal: Terminal, surroundings: Surroundings) => Command;
 
+interface Entry {
+  /** What it is for. */
+  summary: string;
+  load(): Promise<CreateCommand>;
+}
+
 /** Every command, in the order of the help text. Loaded when it is wanted: one needs not what another does. */
-const commands: Readonly<Record<string, () => Promise<CreateCommand>>> = {
-  init: async () => (await import("./init/init-command.ts")).initCommand,
-  doctor: async () => (await import("./doctor/doctor-command.ts")).doctorCommand,
-  wallet: async () => (await import("./wallet/wallet-command.ts")).walletCommand,
-  pay: async () => (await import("./pay/pay-command.ts")).payCommand,
-  payments: async () => (await import("./payments/payments-command.ts")).paymentsCommand,
-  bridge: async () => (await import("./bridge/bridge-command.ts")).bridgeCommand,
-  facilitator: async () =>
-    (await import("./facilitator/facilitator-command.ts")).facilitatorCommand,
-  indexer: async () => (await import("./indexer/indexer-command.ts")).indexerCommand,
-  keys: async () => (await import("./keys/keys-command.ts")).keysCommand,
-  devnet: async () => (await import("./devnet/devnet-command.ts")).devnetCommand,
-  completion: async () => (await import("./completion/completion-command.ts")).completionCommand,
+const commands: Readonly<Record<string, Entry>> = {
+  init: {
+    summary: "write an .env file with fresh seeds for seller, relayer and buyer",
+    load: async () => (await import("./init/init-command.ts")).initCommand,
+  },
+  doctor: {
+    summary: "check settings, RPC endpoints, tokens, gas money, clock and ledger",
+    load: async () => (await import("./doctor/doctor-command.ts")).doctorCommand,
+  },
+  wallet: {
+    summary: "show the addresses of relayer, seller and buyer, and what they hold",
+    load: async () => (await import("./wallet/wallet-command.ts")).walletCommand,
+  },
+  pay: {
+    summary: "request a URL, and pay for it once you have seen the offer",
+    load: async () => (await import("./pay/pay-command.ts")).payCommand,
+  },
+  payments: {
+    summary: "look at what was paid: in the ledger, also beside the seller that holds it",
+    load: async () => (await import("./payments/payments-command.ts")).paymentsCommand,
+  },
+  bridge: {
+    summary: "bring USDT0 from the chain where it is held to the chain where it is spent",
+    load: async () => (await import("./bridge/bridge-command.ts")).bridgeCommand,
+  },
+  facilitator: {
+    summary: "run a hosted facilitator: /verify, /settle and /supported for other sellers",
+    load: async () => (await import("./facilitator/facilitator-command.ts")).facilitatorCommand,
+  },
+  indexer: {
+    summary: "run the indexing service: follow chains, and serve transfers and balances",
+    load: async () => (await import("./indexer/indexer-command.ts")).indexerCommand,
+  },
+  keys: {
+    summary: "make, list and end API keys of the indexing service",
+    load: async () => (await import("./keys/keys-command.ts")).keysCommand,
+  },
+  devnet: {
+    summary: "start a local chain with a test token and funded accounts, until Ctrl-C",
+    load: async () => (await import("./devnet/devnet-command.ts")).devnetCommand,
+  },
+  completion: {
+    summary: "print a script that completes commands and options in your shell",
+    load: async () => (await import("./completion/completion-command.ts")).completionCommand,
+  },
 };
 
 const exitCodes = `
@@ -38,7 +76,7 @@ export async function runCli(
   terminal: Terminal,
   surroundings: Surroundings = processSurroundings,
 ): Promise<number> {
-  const program = await createProgram(args[0], terminal, surroundings);
+  const program = await createProgram(args, terminal, surroundings);
   try {
     await program.parseAsync(args, { from: "user" });
     return exitCode.done;
@@ -57,21 +95,25 @@ export async function runCli(
   }
 }
 
-/** The program with the command that is asked for, or with all, where something else is. */
+/** The program with the commands that the line is about; of the others it knows what they are for. */
 async function createProgram(
-  wanted: string | undefined,
+  args: readonly string[],
   terminal: Terminal,
   surroundings: Surroundings,
 ): Promise<Command> {
   const program = new Command("coinslot")
     .description("sell and buy requests for stablecoins")
     .version(readVersion())
+    .configureHelp({ subcommandTerm: (command) => command.name() })
     .addHelpText("after", exitCodes);
-  const isKnown =
-    wanted !== undefined && wanted !== "completion" && Object.hasOwn(commands, wanted);
-  const names = isKnown ? [wanted] : Object.keys(commands);
-  const create = await Promise.all(names.map((name) => commands[name]?.()));
-  for (const each of create) if (each) program.addCommand(each(terminal, surroundings));
+  const [wanted, subject] = args.filter((word) => word !== "--");
+  const named = wanted === "help" ? subject : wanted;
+  for (const [name, { summary, load }] of Object.entries(commands)) {
+    // A script that completes all commands holds all of their options.
+    const isNeeded = name === named || wanted === "completion";
+    const command = isNeeded ? (await load())(terminal, surroundings) : new Command(name);
+    program.addCommand(command.description(summary));
+  }
   prepare(program, terminal);
   return program;
 }

@@ -8,7 +8,6 @@ import { trackCommand } from "./track-command.ts";
 /** `coinslot bridge`: brings USDT0 to the chain where it is spent. */
 export function bridgeCommand(terminal: Terminal): Command {
   return new Command("bridge")
-    .description("bring USDT0 from the chain where it is held to the chain where it is spent")
     .addCommand(chainsCommand(terminal))
     .addCommand(quoteCommand(terminal))
     .addCommand(sendCommand(terminal))

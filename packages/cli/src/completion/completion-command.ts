@@ -13,7 +13,6 @@ const scripts = { bash: bashScript, zsh: zshScript, fish: fishScript } as const;
  */
 export function completionCommand(terminal: Terminal): Command {
   return new Command("completion")
-    .description("print a script that completes commands and options in your shell")
     .addArgument(new Argument("<shell>", "your shell").choices(Object.keys(scripts)))
     .addHelpText(
       "after",

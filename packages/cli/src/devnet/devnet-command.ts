@@ -17,7 +17,6 @@ const tokensForBuyer = 1_000_000_000n;
 /** `coinslot devnet`: a chain on this machine, with the test token and funded accounts, until Ctrl-C. */
 export function devnetCommand(terminal: Terminal): Command {
   return new Command("devnet")
-    .description("start a local chain with a test token and funded accounts, until Ctrl-C")
     .option("--chain-id <number>", "go by this chain id; 9745 is Plasma", wholeNumber, 9745)
     .option("--host <address>", "listen here; 0.0.0.0 lets containers in", "127.0.0.1")
     .option("--port <number>", "listen here; 0 is any free port", wholeNumber, 0)

@@ -9,7 +9,6 @@ import { checkSettings } from "./check-settings.ts";
 /** `coinslot doctor`: looks at all that has to work, and says what to do. */
 export function doctorCommand(terminal: Terminal, surroundings: Surroundings): Command {
   return new Command("doctor")
-    .description("check settings, RPC endpoints, tokens, gas money, clock and ledger")
     .option("--json", "print JSON")
     .addHelpText(
       "after",

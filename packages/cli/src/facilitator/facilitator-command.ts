@@ -2,20 +2,22 @@ import { Command } from "commander";
 import { UsageError } from "../exit-code.ts";
 import type { Terminal } from "../terminal.ts";
 import { createCallerKey, isCallerName } from "./caller-keys.ts";
-import { runFacilitatorService } from "./run-service.ts";
 import { facilitatorSettings } from "./settings.ts";
-import { tryOnDevnet } from "./try-on-devnet.ts";
 
 /** `coinslot facilitator`: verifies and settles for other sellers, until Ctrl-C. */
 export function facilitatorCommand(terminal: Terminal): Command {
   return new Command("facilitator")
-    .description("run a hosted facilitator: /verify, /settle and /supported for other sellers")
     .option("--config <file>", "a YAML or JSON file with settings; FACILITATOR_CONFIG unless said")
     .option("--devnet", "on a local chain of its own, to try it")
     .addHelpText("after", `\nSettings, from the environment:\n${listSettings()}`)
     .addCommand(newKeyCommand(terminal))
     .action(async ({ config, devnet }: { config?: string; devnet?: true }): Promise<void> => {
-      if (devnet) return tryOnDevnet(terminal);
+      // Loaded when it is wanted: a web framework and a database are much for a help text.
+      if (devnet) {
+        const { tryOnDevnet } = await import("./try-on-devnet.ts");
+        return tryOnDevnet(terminal);
+      }
+      const { runFacilitatorService } = await import("./run-service.ts");
       await runFacilitatorService({ env: terminal.env, file: config, signal: terminal.signal });
     });
 }

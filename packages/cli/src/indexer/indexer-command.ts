@@ -5,7 +5,6 @@ import type { Terminal } from "../terminal.ts";
 /** `coinslot indexer`: the indexing service, until Ctrl-C. */
 export function indexerCommand(terminal: Terminal, { progress }: Surroundings): Command {
   return new Command("indexer")
-    .description("run the indexing service: follow chains, and serve transfers and balances")
     .option("--config <file>", "a YAML or JSON file with settings; INDEXER_CONFIG unless said")
     .addHelpText(
       "after",

@@ -16,7 +16,6 @@ interface InitOptions {
 /** `coinslot init`: an .env file with fresh seeds, and what to do next. */
 export function initCommand(terminal: Terminal, { folder }: Surroundings): Command {
   return new Command("init")
-    .description("write an .env file with fresh seeds for seller, relayer and buyer")
     .option("--network <network>", "sell on this network", readNetwork, "eip155:9745")
     .option("--force", "replace an .env file that is there; it is kept as a backup")
     .option("--json", "print JSON")

@@ -55,7 +55,6 @@ export function keysCommand(terminal: Terminal): Command {
     .action((hash: string, { config }: { config?: string }) => run(["revoke", hash], config));
 
   return new Command("keys")
-    .description("make, list and end API keys of the indexing service")
     .addHelpText("after", "\nThey are in the service's database: INDEXER_DATABASE, or the file's.")
     .addCommand(create)
     .addCommand(list)

@@ -22,7 +22,6 @@ interface PayOptions {
 /** `coinslot pay`: requests a URL, shows what it costs, asks, pays, and prints what was bought. */
 export function payCommand(terminal: Terminal, surroundings: Surroundings): Command {
   return new Command("pay")
-    .description("request a URL, and pay for it once you have seen the offer")
     .argument("[url]", "what to buy")
     .option("-X, --method <method>", "GET unless said; POST with --data")
     .option("-d, --data <data>", "the body: as it stands, or @file, or @- for the standard input")

@@ -8,7 +8,6 @@ import { showCommand } from "./show-command.ts";
 /** `coinslot payments`: looks into the ledger, also while a seller works with it. */
 export function paymentsCommand(terminal: Terminal, surroundings: Surroundings): Command {
   return new Command("payments")
-    .description("look at what was paid: in the ledger, also beside the seller that holds it")
     .addCommand(listCommand(terminal, surroundings))
     .addCommand(showCommand(terminal, surroundings))
     .addCommand(exportCommand(terminal, surroundings));

@@ -10,7 +10,6 @@ import { readHolders } from "./read-holders.ts";
 /** `coinslot wallet`: who the accounts of the environment are, and what they hold. */
 export function walletCommand(terminal: Terminal, { showWaiting }: Surroundings): Command {
   return new Command("wallet")
-    .description("show the addresses of relayer, seller and buyer, and what they hold")
     .option("--json", "print JSON, amounts in the smallest unit")
     .addHelpText(
       "after",
