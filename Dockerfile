@@ -20,36 +20,36 @@ RUN pnpm --filter @coinslot/paid-indexer-app --prod --no-optional --legacy deplo
 
 FROM node:${NODE_VERSION} AS runtime
 ENV NODE_ENV=production
-WORKDIR /app
-# /data is for databases, /shared for what one container hands to another.
+# Databases land in /data, where nobody names another place; /shared is for what one container hands to another.
 RUN mkdir /data /shared && chown node:node /data /shared
+WORKDIR /data
 COPY docker/healthcheck.mjs /usr/local/lib/coinslot/
 USER node
-ENTRYPOINT ["node", "dist/main.js"]
+ENTRYPOINT ["node", "/app/dist/main.js"]
 
 FROM runtime AS devnet
-COPY --from=build /out/devnet ./
+COPY --from=build /out/devnet /app/
 EXPOSE 8545
 # The files are there when the chain is complete.
 HEALTHCHECK --interval=2s --start-period=30s CMD ["test", "-s", "/shared/PAY_TO"]
 CMD ["devnet", "--host", "0.0.0.0", "--port", "8545", "--files", "/shared"]
 
 FROM runtime AS indexer
-COPY --from=build /out/coinslot ./
-ENV INDEXER_HOST=0.0.0.0 INDEXER_PORT=8080 INDEXER_DATABASE=sqlite:/data/indexer.db
+COPY --from=build /out/coinslot /app/
+ENV INDEXER_HOST=0.0.0.0 INDEXER_PORT=8080
 EXPOSE 8080
 HEALTHCHECK --interval=10s --start-period=30s CMD ["node", "/usr/local/lib/coinslot/healthcheck.mjs", "http://127.0.0.1:8080/readyz"]
 CMD ["indexer"]
 
 FROM runtime AS paid-indexer
-COPY --from=build /out/paid-indexer ./
-ENV PAID_INDEXER_HOST=0.0.0.0 PAID_INDEXER_PORT=4021 COINSLOT_LEDGER=sqlite:/data/coinslot.db INDEXER_DATABASE=sqlite:/data/indexer.db
+COPY --from=build /out/paid-indexer /app/
+ENV PAID_INDEXER_HOST=0.0.0.0 PAID_INDEXER_PORT=4021
 EXPOSE 4021
 HEALTHCHECK --interval=10s --start-period=30s CMD ["node", "/usr/local/lib/coinslot/healthcheck.mjs", "http://127.0.0.1:4021/readyz"]
 
 FROM runtime AS facilitator
-COPY --from=build /out/coinslot ./
-ENV FACILITATOR_HOST=0.0.0.0 FACILITATOR_PORT=4022 COINSLOT_LEDGER=sqlite:/data/coinslot.db
+COPY --from=build /out/coinslot /app/
+ENV FACILITATOR_HOST=0.0.0.0 FACILITATOR_PORT=4022
 EXPOSE 4022
 HEALTHCHECK --interval=10s --start-period=30s CMD ["node", "/usr/local/lib/coinslot/healthcheck.mjs", "http://127.0.0.1:4022/readyz"]
 CMD ["facilitator"]

@@ -6,6 +6,7 @@ import { root } from "../docs/code-block.ts";
 import { checkCommand } from "../docs/known-commands.ts";
 import { isServedPath } from "../docs/served-paths.ts";
 import { environmentOf, readStages, type Stage, textsOf } from "./dockerfile.ts";
+import { settingsOf } from "./known-settings.ts";
 
 const stages = readStages();
 const build = stages.get("build");
@@ -24,7 +25,7 @@ const wordsOf = (text: string): string[] =>
 /** What a target runs: the package's folder, and the words after its main file. */
 function programOf(stage: Stage): { folder: string; args: string[] } {
   const [copied = ""] = textsOf(stage, "COPY").filter((text) => text.startsWith("--from=build"));
-  const folder = /^--from=build (\S+) \.\/$/.exec(copied)?.[1] ?? "";
+  const folder = /^--from=build (\S+) \/app\/$/.exec(copied)?.[1] ?? "";
   const [command = "[]"] = textsOf(stage, "CMD");
   return { folder, args: wordsOf(command) };
 }
@@ -76,7 +77,7 @@ describe("the Dockerfile", () => {
     "%s starts what was built, as nobody special, and is asked for its health where it answers",
     async (_name, stage) => {
       expect(textsOf(stage, "USER")).toEqual(["node"]);
-      expect(textsOf(stage, "ENTRYPOINT").map(wordsOf)).toEqual([["node", "dist/main.js"]]);
+      expect(textsOf(stage, "ENTRYPOINT").map(wordsOf)).toEqual([["node", "/app/dist/main.js"]]);
       const { folder, args } = programOf(stage);
       const source = folder === "/out/paid-indexer" ? "apps/paid-indexer" : "packages/cli";
       expect(existsSync(join(root, source, "src/main.ts"))).toBe(true);
@@ -94,6 +95,19 @@ describe("the Dockerfile", () => {
       } else expect(args).toContain(health.replace(/\/PAY_TO$/, ""));
     },
   );
+
+  it("keeps databases in /data unless told otherwise, be it by a setting or by the file of one", () => {
+    for (const stage of targets) {
+      expect(textsOf(stage, "WORKDIR").at(-1), stage.name).toBe("/data");
+      const set = Object.keys(environmentOf(stage));
+      const settings = Object.entries(settingsOf).find(([name]) => name === stage.name)?.[1] ?? [];
+      const databases = settings.filter(({ defaultValue }) => defaultValue?.startsWith("sqlite:"));
+      for (const { name, defaultValue } of databases) {
+        expect(defaultValue).toMatch(/^sqlite:\.\//);
+        expect(set).not.toContain(name);
+      }
+    }
+  });
 
   it("puts no secret into a layer", () => {
     const environment = [...stages.values()].flatMap((stage) => Object.keys(environmentOf(stage)));
