@@ -32,4 +32,14 @@ describe.each(engines)("an indexer on $engine", ({ createUrl }) => {
     const upToDate = { health: "healthy", chains: [{ state: "live", lagBlocks: 0 }] };
     await expect.poll(() => indexer.status(), { timeout: 10_000 }).toMatchObject(upToDate);
   });
+
+  it("closes also while it is about to become the writer", async () => {
+    const indexer = createIndexer({
+      chains: [devnetChain({ rpcUrls: [devnet.rpcUrl] })],
+      database: await createUrl(),
+    });
+    await indexer.start();
+    await indexer.close();
+    await expect(indexer.database()).rejects.toThrow("closed");
+  });
 });

@@ -68,6 +68,8 @@ async function takeTurn(
     const turn = new AbortController();
     const end = () => turn.abort(signal.reason);
     signal.addEventListener("abort", end, { once: true });
+    // Aborted while the pen was taken: nobody would say so again.
+    if (signal.aborted) end();
     onRole("writer");
     logger.info({ owner }, "This process writes");
     try {
