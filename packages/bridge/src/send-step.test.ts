@@ -1,4 +1,4 @@
-import { createPublicClient, fallback, type Hash, http } from "viem";
+import { type Address, createPublicClient, fallback, type Hash, type Hex, http } from "viem";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import { contractOf, usdt, usdt0, useBridgeWorld } from "./testing/bridge-world.ts";
@@ -7,6 +7,9 @@ import { type RpcProxy, type RpcProxyCall, startRpcProxy } from "./testing/rpc-p
 
 const world = useBridgeWorld();
 const adapter = contractOf("ethereum", "oft");
+/** PUSH0 PUSH0 REVERT, and STOP. */
+const revertingCode = "0x5f5ffd";
+const silentCode = "0x00";
 const proxies: RpcProxy[] = [];
 
 afterEach(async () => {
@@ -17,6 +20,30 @@ async function startProxy(): Promise<RpcProxy> {
   const proxy = await startRpcProxy(world().ethereum.rpcUrl);
   proxies.push(proxy);
   return proxy;
+}
+
+async function waitForPending(): Promise<void> {
+  const { client } = world().ethereum;
+  await vi.waitFor(async () => {
+    expect((await client.getTxpoolStatus()).pending).toBe(1);
+  });
+}
+
+/**
+ * Waits for the next transaction, and mines it where a contract has another code.
+ *
+ * @returns gives the contract its own code again, and the chain its pace
+ */
+async function mineWith(address: Address, bytecode: Hex): Promise<() => Promise<void>> {
+  const { ethereum } = world();
+  await waitForPending();
+  const code = await ethereum.client.getCode({ address });
+  await ethereum.client.setCode({ address, bytecode });
+  await ethereum.mine();
+  return async () => {
+    await ethereum.client.setCode({ address, bytecode: code ?? "0x" });
+    await ethereum.setAutomine(true);
+  };
 }
 
 const isBroadcast = ({ method }: RpcProxyCall) => method === "eth_sendRawTransaction";
@@ -167,9 +194,7 @@ describe("a transfer that is aborted", () => {
     const reason = new Error("not any more");
     const transfer = createBridge().bridge(request, { signal: abort.signal });
     const refusal = expect(transfer).rejects.toBe(reason);
-    await vi.waitFor(async () => {
-      expect((await ethereum.client.getTxpoolStatus()).pending).toBe(1);
-    });
+    await waitForPending();
     abort.abort(reason);
     await refusal;
     await ethereum.mine();
@@ -257,19 +282,13 @@ describe("a transfer that is sent", () => {
     await ethereum.setAutomine(false);
 
     const transfer = createBridge().bridge(request);
-    await vi.waitFor(async () => {
-      expect((await ethereum.client.getTxpoolStatus()).pending).toBe(1);
-    });
-    const code = await ethereum.client.getCode({ address: adapter });
-    await ethereum.client.setCode({ address: adapter, bytecode: "0x5f5ffd" });
-    await ethereum.mine();
+    const restore = await mineWith(adapter, revertingCode);
 
     const error = await expectBridgeError(transfer, "send_reverted");
     expect(error.moneyMayHaveMoved).toBe(false);
     expect(await balanceOf(ethereum, usdt, adapter)).toBe(0n);
     await expectBridgeError(createBridge().track({ hash: error.hash ?? "0x" }), "send_reverted");
-    await ethereum.client.setCode({ address: adapter, bytecode: code ?? "0x" });
-    await ethereum.setAutomine(true);
+    await restore();
   });
 
   it("and succeeds without a word may have moved tokens", async () => {
@@ -278,18 +297,12 @@ describe("a transfer that is sent", () => {
     await ethereum.setAutomine(false);
 
     const transfer = createBridge().bridge(request);
-    await vi.waitFor(async () => {
-      expect((await ethereum.client.getTxpoolStatus()).pending).toBe(1);
-    });
-    const code = await ethereum.client.getCode({ address: adapter });
-    await ethereum.client.setCode({ address: adapter, bytecode: "0x00" });
-    await ethereum.mine();
+    const restore = await mineWith(adapter, silentCode);
 
     const error = await expectBridgeError(transfer, "outcome_unclear");
     expect(error.moneyMayHaveMoved).toBe(true);
     expect(error.hash).toBeDefined();
-    await ethereum.client.setCode({ address: adapter, bytecode: code ?? "0x" });
-    await ethereum.setAutomine(true);
+    await restore();
   });
 
   it("reverts in its approval before any token could move", async () => {
@@ -297,15 +310,9 @@ describe("a transfer that is sent", () => {
     await ethereum.setAutomine(false);
 
     const transfer = createBridge().bridge(request);
-    await vi.waitFor(async () => {
-      expect((await ethereum.client.getTxpoolStatus()).pending).toBe(1);
-    });
-    const code = await ethereum.client.getCode({ address: usdt });
-    await ethereum.client.setCode({ address: usdt, bytecode: "0x5f5ffd" });
-    await ethereum.mine();
+    const restore = await mineWith(usdt, revertingCode);
 
     await expectBridgeError(transfer, "approval_reverted");
-    await ethereum.client.setCode({ address: usdt, bytecode: code ?? "0x" });
-    await ethereum.setAutomine(true);
+    await restore();
   });
 });
