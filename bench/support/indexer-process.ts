@@ -1,5 +1,6 @@
 // An indexer in a process of its own, started on an empty database and an existing chain. Says what it took once every
 // transfer is stored.
+import { httpPost } from "@coinslot/chain";
 import { createIndexer, devnetChain } from "@coinslot/indexer";
 
 /** What the parent hands over in the environment variable `INDEXER`. */
@@ -33,9 +34,9 @@ const sampling = setInterval(() => {
 const indexer = createIndexer({
   chains: [devnetChain({ rpcUrls: [options.rpcUrl] })],
   database: options.database,
-  fetch(url, init) {
+  post(request) {
     requests += 1;
-    return fetch(url, init);
+    return httpPost(request);
   },
 });
 const startedAt = performance.now();

@@ -1,6 +1,6 @@
+import type { IncomingHttpHeaders } from "node:http";
 import type { Clock } from "./clock.ts";
-
-export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
+import type { HttpPost } from "./http-post.ts";
 
 export interface HttpExchangeOptions {
   href: string;
@@ -12,7 +12,7 @@ export interface HttpExchangeOptions {
   /** Aborted by the caller, or by the pool that closes. */
   signal: AbortSignal;
   clock: Clock;
-  fetch: Fetch;
+  post: HttpPost;
 }
 
 export type HttpExchangeResult =
@@ -22,7 +22,7 @@ export type HttpExchangeResult =
   | { kind: "too-large" }
   | { kind: "connection"; code: string; maybeSent: boolean };
 
-/** One HTTP POST of JSON. Never rejects; what `fetch` threw is reduced to its code, for its text may hold the URL. */
+/** One HTTP POST of JSON. Never rejects; what `post` threw is reduced to its code, for its text may hold the URL. */
 export async function httpExchange(options: HttpExchangeOptions): Promise<HttpExchangeResult> {
   const { signal } = options;
   if (signal.aborted) return { kind: "aborted" };
@@ -35,22 +35,17 @@ export async function httpExchange(options: HttpExchangeOptions): Promise<HttpEx
   const onAbort = () => controller.abort();
   signal.addEventListener("abort", onAbort, { once: true });
   try {
-    const response = await options.fetch(options.href, {
-      method: "POST",
-      headers: { "content-type": "application/json", ...options.headers },
-      body: options.body,
-      // A redirect would carry the request, and a key in its headers, to somebody else.
-      redirect: "manual",
+    const { href, headers, body, maxResponseBytes } = options;
+    const answer = await options.post({
+      href,
+      headers,
+      body,
+      maxResponseBytes,
       signal: controller.signal,
     });
-    const text = await readText(response, options.maxResponseBytes);
+    const { status, text } = answer;
     if (text === undefined) return { kind: "too-large" };
-    return {
-      kind: "response",
-      status: response.status,
-      retryAfterMs: readRetryAfter(response),
-      text,
-    };
+    return { kind: "response", status, retryAfterMs: readRetryAfter(answer.headers), text };
   } catch (error) {
     if (signal.aborted) return { kind: "aborted" };
     if (timedOut) return { kind: "timeout" };
@@ -64,7 +59,7 @@ export async function httpExchange(options: HttpExchangeOptions): Promise<HttpEx
 
 /** Failures to connect: name resolution, refused, no route, TLS. After these nothing was written. */
 const NEVER_SENT =
-  /^(ECONNREFUSED|ENOTFOUND|EAI_|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|CERT_|ERR_TLS_|ERR_SSL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_)/;
+  /^(ECONNREFUSED|ENOTFOUND|EAI_|EHOSTUNREACH|ENETUNREACH|CERT_|ERR_TLS_|ERR_SSL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_)/;
 
 function readErrorCode(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
@@ -72,32 +67,14 @@ function readErrorCode(error: unknown): string | undefined {
   return readErrorCode(error.cause);
 }
 
-async function readText(response: Response, maxBytes: number): Promise<string | undefined> {
-  if (!response.body) return "";
-  const decoder = new TextDecoder();
-  const reader = response.body.getReader();
-  let bytes = 0;
-  let text = "";
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return text + decoder.decode();
-    bytes += value.byteLength;
-    if (bytes > maxBytes) {
-      await reader.cancel();
-      return undefined;
-    }
-    text += decoder.decode(value, { stream: true });
-  }
-}
-
 /**
  * RFC 9110, 10.2.3: seconds, or a date. A date is read against the server's own `Date`, so that a
  * skewed clock here changes nothing.
  */
-function readRetryAfter(response: Response): number | undefined {
-  const value = response.headers.get("retry-after")?.trim();
+function readRetryAfter(headers: IncomingHttpHeaders): number | undefined {
+  const value = headers["retry-after"]?.trim();
   if (!value) return undefined;
   if (/^\d+(\.\d+)?$/.test(value)) return Number(value) * 1000;
-  const ms = Date.parse(value) - Date.parse(response.headers.get("date") ?? "");
+  const ms = Date.parse(value) - Date.parse(headers.date ?? "");
   return Number.isFinite(ms) ? Math.max(0, ms) : undefined;
 }

@@ -1,5 +1,6 @@
 import type { Clock } from "./clock.ts";
-import { type Fetch, type HttpExchangeResult, httpExchange } from "./http-exchange.ts";
+import { type HttpExchangeResult, httpExchange } from "./http-exchange.ts";
+import type { HttpPost } from "./http-post.ts";
 import { withLinkedAbort } from "./linked-abort.ts";
 import { createRequestGate } from "./request-gate.ts";
 import {
@@ -36,7 +37,7 @@ export interface RpcChannelOptions {
   url: RpcUrl;
   redact: (value: unknown) => unknown;
   clock: Clock;
-  fetch: Fetch;
+  post: HttpPost;
   maxBatchSize: number;
   maxInFlight: number;
   maxResponseBytes: number;
@@ -98,7 +99,7 @@ export function createRpcChannel(options: RpcChannelOptions): RpcChannel {
           maxResponseBytes: options.maxResponseBytes,
           signal: controller.signal,
           clock,
-          fetch: options.fetch,
+          post: options.post,
         });
         return { startedAt, response };
       } finally {

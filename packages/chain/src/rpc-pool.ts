@@ -1,7 +1,7 @@
 import { askInTurn } from "./ask-in-turn.ts";
 import { type Clock, systemClock } from "./clock.ts";
 import { createEndpointOrder, type EndpointSource } from "./endpoint-order.ts";
-import type { Fetch } from "./http-exchange.ts";
+import { type HttpPost, httpPost } from "./http-post.ts";
 import { createNewHeads } from "./new-heads.ts";
 import { createRpcEndpoint, type EndpointEvent, type EndpointState } from "./rpc-endpoint.ts";
 import type { RpcCall } from "./rpc-envelope.ts";
@@ -45,7 +45,8 @@ export interface RpcPoolOptions {
   restMs?: number;
   onEvent?: (event: RpcPoolEvent) => void;
   clock?: Clock;
-  fetch?: Fetch;
+  /** How requests are sent. Default `httpPost`. */
+  post?: HttpPost;
 }
 
 /** What an operator may want to log or count. */
@@ -114,7 +115,7 @@ export function createRpcPool(options: RpcPoolOptions): RpcPool {
       url,
       redact,
       clock,
-      fetch: options.fetch ?? ((url, init) => fetch(url, init)),
+      post: options.post ?? httpPost,
       timeoutMs,
       maxBatchSize: options.maxBatchSize ?? 100,
       maxInFlight: options.maxInFlight ?? 32,

@@ -1,6 +1,6 @@
-/** One RPC URL, taken apart into what `fetch` accepts and what nobody may read. */
+/** One RPC URL, taken apart into what is asked and what nobody may read. */
 export interface RpcUrl {
-  /** The URL without user and password, which `fetch` refuses. */
+  /** The URL without user and password, which travel in a header. */
   href: string;
   headers: Readonly<Record<string, string>>;
   /** Parts that are, or may hold, a key. */

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import {
   type Clock,
   createRpcPool,
-  type Fetch,
+  type HttpPost,
   RpcNotReadyError,
   type RpcPool,
   type RpcPoolEvent,
@@ -41,8 +41,8 @@ export type IndexerOptions = IndexerConfigurationInput & {
   /** What the spot check found. */
   onBalanceDifference?: ((difference: BalanceDifference) => void) | undefined;
   clock?: Clock | undefined;
-  /** How RPC requests are sent. Default: the platform's. */
-  fetch?: Fetch | undefined;
+  /** How RPC requests are sent. Default: `httpPost` of `@coinslot/chain`. */
+  post?: HttpPost | undefined;
 };
 
 /** One chain of this process. */
@@ -60,7 +60,7 @@ export function createIndexer(options: IndexerOptions): Indexer {
     onRpcEvent,
     onBalanceDifference,
     clock = systemClock,
-    fetch,
+    post,
     ...input
   } = options;
   const configuration = readConfiguration(input);
@@ -73,7 +73,7 @@ export function createIndexer(options: IndexerOptions): Indexer {
         timeoutMs: chain.requestTimeoutMs,
         clock,
         ...(chain.callsPerSecond !== undefined && { callsPerSecond: chain.callsPerSecond }),
-        ...(fetch !== undefined && { fetch }),
+        ...(post !== undefined && { post }),
         onEvent: (event) => onRpcEvent?.({ ...event, chain: chain.name }),
       }),
       progress: createProgress({ chain: chain.name, logger, clock, terminal }),

@@ -63,13 +63,14 @@ export function createInterferingPool(
     return response.json();
   }
 
-  const pool = createPool(devnet, async (url, init) => {
-    const body: unknown = JSON.parse(String(init.body));
-    const requests = Array.isArray(body) ? body : [body];
+  const pool = createPool(devnet, async ({ href, body }) => {
+    const asked: unknown = JSON.parse(body);
+    const requests = Array.isArray(asked) ? asked : [asked];
     const answers = await Promise.all(
-      requests.map((request) => answer(url, requestSchema.parse(request))),
+      requests.map((request) => answer(href, requestSchema.parse(request))),
     );
-    return Response.json(Array.isArray(body) ? answers : answers[0]);
+    const text = JSON.stringify(Array.isArray(asked) ? answers : answers[0]);
+    return { status: 200, headers: {}, text };
   });
   return { pool, calls: () => calls, answered: () => answered };
 }

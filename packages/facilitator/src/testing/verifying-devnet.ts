@@ -1,4 +1,4 @@
-import { createRpcPool, type Fetch, type RpcPool } from "@coinslot/chain";
+import { createRpcPool, type HttpPost, httpPost, type RpcPool } from "@coinslot/chain";
 import { type Devnet, startDevnet } from "@coinslot/devnet";
 import type { Address } from "@coinslot/protocol";
 import { silentLogger } from "../logger.ts";
@@ -27,9 +27,9 @@ export async function startVerifyingDevnet(): Promise<VerifyingDevnet> {
   const { buyer, seller } = devnet.accounts;
   await devnet.mint({ to: buyer.address, amount: startingBalance });
   const requests: string[] = [];
-  const pool = createPool(devnet, (url, init) => {
-    requests.push(String(init.body));
-    return fetch(url, init);
+  const pool = createPool(devnet, (request) => {
+    requests.push(request.body);
+    return httpPost(request);
   });
   const simulator = createSimulator({ rpc: pool, now: Date.now });
   const verifier = createTestVerifier({ devnet, pool, simulator });
@@ -54,10 +54,10 @@ export async function startVerifyingDevnet(): Promise<VerifyingDevnet> {
   };
 }
 
-/** A pool whose requests go through `send`; it gives up soon. */
-export function createPool(devnet: Pick<Devnet, "chainId" | "rpcUrl">, send: Fetch): RpcPool {
+/** A pool whose requests go through `post`; it gives up soon. */
+export function createPool(devnet: Pick<Devnet, "chainId" | "rpcUrl">, post: HttpPost): RpcPool {
   const { chainId, rpcUrl } = devnet;
-  return createRpcPool({ chainId, rpcUrls: [rpcUrl], fetch: send, patienceMs: 100 });
+  return createRpcPool({ chainId, rpcUrls: [rpcUrl], post, patienceMs: 100 });
 }
 
 /** A verifier for one devnet. */
