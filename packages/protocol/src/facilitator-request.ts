@@ -1,8 +1,9 @@
+import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import { parseShape } from "./base64-json.ts";
 import { DecodeError } from "./decode-error.ts";
-import { isFrozenMessage } from "./frozen-message.ts";
-import { type PaymentPayload, paymentPayloadSchema } from "./payment-payload.ts";
+import { freezeMessage, isFrozenMessage, onceForFrozen } from "./frozen-message.ts";
+import { isDecodedPayment, type PaymentPayload, paymentPayloadSchema } from "./payment-payload.ts";
 import {
   fromPaymentRequirementsV1,
   type PaymentRequirements,
@@ -42,29 +43,17 @@ export function readFacilitatorRequest(body: unknown): ReadFacilitatorRequest {
   });
 }
 
-/** What was read of messages that cannot change, by payload and requirements. */
-const readBefore = new WeakMap<object, WeakMap<object, ReadFacilitatorRequest>>();
-
 /**
  * Reads the two arguments of `verify` and `settle` as a caller in the same process passes them: in
  * the form of either version, perhaps by another implementation's middleware. Never throws.
  *
  * A paid request passes here three times. Where both messages cannot change (`freezeMessage`), they
- * are read once.
+ * are read once; and what has its shape already is passed on as it is.
  */
-export function readFacilitatorArguments(
+export const readFacilitatorArguments: (
   paymentPayload: unknown,
   paymentRequirements: unknown,
-): ReadFacilitatorRequest {
-  if (!isFrozenMessage(paymentPayload) || !isFrozenMessage(paymentRequirements)) {
-    return readArguments(paymentPayload, paymentRequirements);
-  }
-  const known = readBefore.get(paymentPayload) ?? new WeakMap<object, ReadFacilitatorRequest>();
-  readBefore.set(paymentPayload, known);
-  const read = known.get(paymentRequirements) ?? readArguments(paymentPayload, paymentRequirements);
-  known.set(paymentRequirements, read);
-  return read;
-}
+) => ReadFacilitatorRequest = onceForFrozen(readArguments);
 
 function readArguments(
   paymentPayload: unknown,
@@ -75,7 +64,9 @@ function readArguments(
     if (isRecord(paymentPayload) && !isKnownVersion(paymentPayload.x402Version)) {
       return wrongVersion;
     }
-    const payload = parseShape({ noun, value: paymentPayload, schema: paymentPayloadSchema });
+    const payload = isDecodedPayment(paymentPayload)
+      ? paymentPayload
+      : parseShape({ noun, value: paymentPayload, schema: paymentPayloadSchema });
     return guard("invalid_payment_requirements", () => ({
       ok: true,
       request: {
@@ -100,7 +91,24 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** What became of requirements that cannot change: those of an offer that is made once. */
+const requirementsRead = new WeakMap<object, PaymentRequirements>();
+
 function readRequirements(value: unknown): PaymentRequirements {
+  if (!isFrozenMessage(value)) return parseRequirements(value);
+  const known = requirementsRead.get(value);
+  if (known !== undefined) return known;
+  const parsed = parseRequirements(value);
+  const requirements = isUnchanged(value, parsed) ? value : freezeMessage(parsed);
+  requirementsRead.set(value, requirements);
+  return requirements;
+}
+
+function isUnchanged<T>(value: unknown, parsed: T): value is T {
+  return isDeepStrictEqual(value, parsed);
+}
+
+function parseRequirements(value: unknown): PaymentRequirements {
   const noun = "The member paymentRequirements";
   if (!isRecord(value) || !("maxAmountRequired" in value)) {
     return parseShape({ noun, value, schema: paymentRequirementsSchema });

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { readFacilitatorArguments } from "./facilitator-request.ts";
 import { freezeMessage, isFrozenMessage } from "./frozen-message.ts";
+import { readPayment } from "./payment.ts";
 import { decodePaymentV2, encodePaymentPayload } from "./payment-payload.ts";
 import { samplePayloadV2, sampleRequirements } from "./sample-messages.ts";
 
@@ -23,6 +24,34 @@ test("messages are read once as long as they cannot change, and together", () =>
     ok: true,
     request: { paymentRequirements: { amount: "2" } },
   });
+});
+
+test("a decoded payment and an offer that cannot change are passed on as they are", () => {
+  const payload = decodePaymentV2(encodePaymentPayload(samplePayloadV2));
+  const requirements = freezeMessage(structuredClone(sampleRequirements));
+  const read = readFacilitatorArguments(payload, requirements);
+  expect(read.ok && read.request.paymentPayload).toBe(payload);
+  expect(read.ok && read.request.paymentRequirements).toBe(requirements);
+});
+
+test("what an offer has besides its shape is left out, frozen or not", () => {
+  const requirements = freezeMessage({ ...sampleRequirements, note: "ours" });
+  const read = readFacilitatorArguments(samplePayloadV2, requirements);
+  expect(read).toMatchObject({ ok: true, request: { paymentRequirements: sampleRequirements } });
+  expect(read.ok && "note" in read.request.paymentRequirements).toBe(false);
+});
+
+test("messages that cannot change make one payment, which cannot be changed", () => {
+  const payload = decodePaymentV2(encodePaymentPayload(samplePayloadV2));
+  const requirements = freezeMessage(structuredClone(sampleRequirements));
+  const read = readPayment(payload, requirements);
+  expect(read.ok).toBe(true);
+  expect(readPayment(payload, requirements)).toBe(read);
+  expect(read).toEqual(readPayment(samplePayloadV2, sampleRequirements));
+  if (!read.ok) return;
+  expect(() => Object.assign(read.payment.authorization, { value: 1n })).toThrow(TypeError);
+  const others = freezeMessage({ ...sampleRequirements, amount: "2" });
+  expect(readPayment(payload, others)).toMatchObject({ payment: { amountRequired: 2n } });
 });
 
 test("messages that may change are read each time", () => {

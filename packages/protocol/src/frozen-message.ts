@@ -16,6 +16,25 @@ export function isFrozenMessage(value: unknown): value is object {
   return typeof value === "object" && value !== null && frozen.has(value);
 }
 
+/**
+ * A function of two messages that remembers, for a first one that cannot change, what it last made of
+ * it and of a second one that cannot change either: on its way through a shop one payment is held
+ * against one offer, several times over.
+ */
+export function onceForFrozen<First, Second, Result>(
+  compute: (first: First, second: Second) => Result,
+): (first: First, second: Second) => Result {
+  const last = new WeakMap<object, { second: object; result: Result }>();
+  return (first, second) => {
+    if (!isFrozenMessage(first) || !isFrozenMessage(second)) return compute(first, second);
+    const known = last.get(first);
+    if (known?.second === second) return known.result;
+    const result = compute(first, second);
+    last.set(first, { second, result });
+    return result;
+  };
+}
+
 function freezeAll(value: unknown): void {
   if (typeof value !== "object" || value === null || Object.isFrozen(value)) return;
   Object.freeze(value);

@@ -11,6 +11,8 @@ const extensionSchema = z.object({
  */
 export function paymentIdentifier(payload: PaymentPayload): string | undefined {
   if (payload.x402Version === 1) return undefined;
-  const extension = extensionSchema.safeParse(payload.extensions?.["payment-identifier"]);
+  const said = payload.extensions?.["payment-identifier"];
+  if (said === undefined) return undefined;
+  const extension = extensionSchema.safeParse(said);
   return extension.success ? extension.data.info.id : undefined;
 }

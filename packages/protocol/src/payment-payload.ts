@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { exactEvmPayloadSchema } from "./authorization.ts";
 import { decodeBase64Json, encodeBase64Json } from "./base64-json.ts";
-import { freezeMessage } from "./frozen-message.ts";
+import { freezeMessage, isFrozenMessage } from "./frozen-message.ts";
 import { networkNameSchema } from "./network.ts";
 import { optionalOrNull } from "./optional-or-null.ts";
 import { paymentRequirementsSchema } from "./payment-requirements.ts";
@@ -43,21 +43,33 @@ export function encodePaymentPayload(payload: PaymentPayload): string {
 }
 
 /**
- * Decodes the `X-PAYMENT` header.
+ * Decodes the `X-PAYMENT` header. The payment cannot be changed.
  *
  * @throws DecodeError
  */
 export function decodePaymentV1(header: string): PaymentPayloadV1 {
   const noun = "The X-PAYMENT header";
-  return freezeMessage(decodeBase64Json({ noun, value: header, schema: paymentPayloadV1Schema }));
+  return mark(decodeBase64Json({ noun, value: header, schema: paymentPayloadV1Schema }));
 }
 
 /**
- * Decodes the `PAYMENT-SIGNATURE` header.
+ * Decodes the `PAYMENT-SIGNATURE` header. The payment cannot be changed.
  *
  * @throws DecodeError
  */
 export function decodePaymentV2(header: string): PaymentPayloadV2 {
   const noun = "The PAYMENT-SIGNATURE header";
-  return freezeMessage(decodeBase64Json({ noun, value: header, schema: paymentPayloadV2Schema }));
+  return mark(decodeBase64Json({ noun, value: header, schema: paymentPayloadV2Schema }));
+}
+
+const decoded = new WeakSet<object>();
+
+/** Whether a value is a payment that was decoded here: it has its shape, and keeps it. */
+export function isDecodedPayment(value: unknown): value is PaymentPayload {
+  return isFrozenMessage(value) && decoded.has(value);
+}
+
+function mark<Payload extends PaymentPayload>(payload: Payload): Payload {
+  decoded.add(payload);
+  return freezeMessage(payload);
 }

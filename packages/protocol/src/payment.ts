@@ -1,6 +1,7 @@
 import { type Address, type Hex, toLowerHex } from "./address.ts";
 import { type Authorization, type AuthorizationId, parseAuthorization } from "./authorization.ts";
 import type { TokenDomain } from "./eip3009.ts";
+import { freezeMessage, onceForFrozen } from "./frozen-message.ts";
 import { type Network, parseNetwork } from "./network.ts";
 import type { PaymentPayload } from "./payment-payload.ts";
 import type { PaymentRequirements } from "./payment-requirements.ts";
@@ -30,11 +31,15 @@ export type ReadPayment =
  * Holds a payload against requirements: same scheme, same network, a token with an EIP-712 domain.
  * Asks nobody, checks no signature. In version 2 the payload says what it accepts; a difference in
  * amount, asset or recipient shows in what was signed (value, EIP-712 domain, `to`), which counts.
+ *
+ * A payment cannot be changed. Of messages that cannot be changed either it is always the same one.
  */
-export function readPayment(
+export const readPayment: (
   payload: PaymentPayload,
   requirements: PaymentRequirements,
-): ReadPayment {
+) => ReadPayment = onceForFrozen(holdAgainst);
+
+function holdAgainst(payload: PaymentPayload, requirements: PaymentRequirements): ReadPayment {
   const authorization = parseAuthorization(payload.payload.authorization);
   const refuse = (reason: InvalidReason): ReadPayment => ({
     ok: false,
@@ -54,7 +59,7 @@ export function readPayment(
   const asset = toLowerHex(requirements.asset);
   return {
     ok: true,
-    payment: {
+    payment: freezeMessage({
       x402Version: payload.x402Version,
       id: { network, asset, payer: authorization.from, nonce: authorization.nonce },
       network,
@@ -65,7 +70,7 @@ export function readPayment(
       amountRequired: BigInt(requirements.amount),
       payTo: toLowerHex(requirements.payTo),
       maxTimeoutSeconds: requirements.maxTimeoutSeconds,
-    },
+    }),
   };
 }
 
