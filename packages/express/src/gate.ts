@@ -73,12 +73,13 @@ export function createGate(config: {
     now,
   });
   return {
-    open({ route, ...visit }) {
+    open({ route, request, response, next }) {
       const prepared = readiness.prepared();
       const makeOffer = prepared?.offers.get(route);
       if (prepared === undefined || makeOffer === undefined) return undefined;
       const { facilitator } = prepared;
-      return { ...visit, settings, facilitator, endings, route, makeOffer, writeOffer };
+      const ours = { settings, facilitator, endings, route, makeOffer, writeOffer };
+      return { ...ours, request, response, next };
     },
     onError,
     ready: readiness.ready,

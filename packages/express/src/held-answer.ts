@@ -1,3 +1,4 @@
+import { isAscii } from "node:buffer";
 import type { ServerResponse } from "node:http";
 
 /** A header as Node holds it. */
@@ -75,10 +76,15 @@ export function endWith(response: ServerResponse, body: Buffer): void {
       response.setHeader("Content-Length", body.length);
     }
     response.end();
+  } else if (body.length <= longestText && isAscii(body)) {
+    // Node writes a text together with the head, and bytes after it.
+    response.end(body.toString("latin1"), "latin1");
   } else {
     response.end(body);
   }
 }
+
+const longestText = 16_384;
 
 function canBeChunked(response: ServerResponse): boolean {
   const { req, statusCode } = response;

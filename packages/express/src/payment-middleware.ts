@@ -125,9 +125,9 @@ async function serve(visit: Visit): Promise<void> {
   const { accepts } = route;
   const purchase = asked ?? (await matchEarlierTerms(header.payload, { offer, accepts }));
   if (purchase === undefined) return refuse(noMatch);
-  const order: Order = { ...visit, ...purchase, offer, resource: resourceOf(visit) };
-
-  const { payload, requirements, payment } = order;
+  const { payload, requirements, payment } = purchase;
+  const resource = resourceOf(visit);
+  const order: Order = { ...visit, payload, requirements, payment, offer, resource };
   const { payer } = payment.id;
   const turnedAway =
     settings.refusePayer && (await settings.refusePayer({ request, payer, requirements }));

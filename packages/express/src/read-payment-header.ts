@@ -16,26 +16,27 @@ export type ReadPaymentHeader =
 const v1 = headerName.payment.toLowerCase();
 const v2 = headerName.paymentSignature.toLowerCase();
 
-/** Whether a request brings a payment, well formed or not. */
-function hasPaymentHeader(request: IncomingMessage): boolean {
-  return request.headers[v1] !== undefined || request.headers[v2] !== undefined;
-}
-
 /** Reads the payment of a request, of either version. A request brings one, once. */
 export function readPaymentHeader(request: IncomingMessage): ReadPaymentHeader {
-  if (!hasPaymentHeader(request)) return { state: "absent" };
-  const ofV1 = request.headersDistinct[v1] ?? [];
-  const ofV2 = request.headersDistinct[v2] ?? [];
-  const [value, ...others] = [...ofV1, ...ofV2];
+  const ofV1 = request.headers[v1];
+  const ofV2 = request.headers[v2];
+  const value = ofV2 ?? ofV1;
   if (value === undefined) return { state: "absent" };
-  if (others.length > 0) {
+  const isOne = ofV1 === undefined || ofV2 === undefined;
+  if (!isOne || typeof value !== "string" || isRepeated(request, value)) {
     return { state: "malformed", message: "A request brings one payment header, once" };
   }
   try {
-    const payload = ofV1.length > 0 ? decodePaymentV1(value) : decodePaymentV2(value);
+    const payload = ofV2 === undefined ? decodePaymentV1(value) : decodePaymentV2(value);
     return { state: "read", payload };
   } catch (error) {
     if (error instanceof DecodeError) return { state: "malformed", message: error.message };
     throw error;
   }
+}
+
+/** Node joins the values of a header that is sent twice with commas, of which one has none. */
+function isRepeated(request: IncomingMessage, value: string): boolean {
+  if (!value.includes(",")) return false;
+  return [v1, v2].some((name) => (request.headersDistinct[name]?.length ?? 0) > 1);
 }

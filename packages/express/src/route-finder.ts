@@ -9,7 +9,14 @@ export type RouteFinder = (
   paths: readonly string[],
 ) => Route | "malformed" | undefined;
 
-/** Finds routes with a router of the application's own kind, in which each route only says its number. */
+/** Paths whose route is remembered, for each method; they are shorter than this. */
+const mostPaths = 500;
+const longestPath = 200;
+
+/**
+ * Finds routes with a router of the application's own kind, in which each route only says its number. What a path leads
+ * to depends on the path alone, and is remembered for the last few: a router takes as long as the rest of an unpaid answer.
+ */
 export function createRouteFinder(options: {
   app: Application;
   routes: readonly Route[];
@@ -45,15 +52,30 @@ export function createRouteFinder(options: {
       });
     });
     const response = {};
+    const known = new Map<string, typeof found>();
     return (path) => {
       if (isEmpty) return undefined;
+      const key = keyOf(path);
+      if (key !== undefined && known.has(key)) return known.get(key);
       found = undefined;
       router.handle({ method: "GET", url: path }, response, (error) => {
         if (error) found = "malformed";
       });
+      if (key === undefined) return found;
+      // Paths come from outside: whoever makes them up must not fill the memory.
+      if (known.size >= mostPaths) known.clear();
+      known.set(key, found);
       return found;
     };
   }
+}
+
+/** A path as routers see it, without its query; `undefined` for one that is not remembered. */
+function keyOf(path: string): string | undefined {
+  if (!path.startsWith("/")) return undefined;
+  const end = path.indexOf("?");
+  const length = end === -1 ? path.length : end;
+  return length > longestPath ? undefined : path.slice(0, length);
 }
 
 function fits(verb: string, method: string): boolean {
