@@ -1,7 +1,7 @@
 import { createPayingFetch, OutcomeUnclearError, paymentOf, receiptOf } from "@coinslot/client";
+import { type Listening, listen } from "@coinslot/devnet";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { balanceOf } from "../support/balance.ts";
-import { type Listening, listen } from "../support/listen.ts";
 import { openWeatherShop, priceOfWeather, type WeatherShop } from "../support/seller.ts";
 
 let shop: WeatherShop;

@@ -1,5 +1,5 @@
+import { listen } from "@coinslot/devnet";
 import { type Hex, isHex } from "viem";
-import { listen } from "../support/listen.ts";
 import { readRpcExchange } from "./rpc-exchange.ts";
 import { answerHonestly, chooseFault, type RpcFaultName, rpcFaults } from "./rpc-faults.ts";
 import type { Random } from "./seeded-random.ts";

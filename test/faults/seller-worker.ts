@@ -1,11 +1,12 @@
 // The process under test: a seller with its own facilitator, as an application would write one, but
 // that it dies where it is told to. Ends with the runner.
+
 import { appendFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
+import { listen } from "@coinslot/devnet";
 import { paymentMiddleware } from "@coinslot/express";
 import { createFacilitator, type LedgerPayment, type Logger } from "@coinslot/facilitator";
 import express from "express";
-import { listen } from "../support/listen.ts";
 import { tokenDomain } from "./purchase.ts";
 import {
   type KillPoint,

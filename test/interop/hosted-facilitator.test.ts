@@ -1,11 +1,10 @@
 import { createHash } from "node:crypto";
 import { runFacilitatorService } from "@coinslot/cli";
-import { type Devnet, startDevnet } from "@coinslot/devnet";
+import { type Devnet, type Listening, listen, startDevnet } from "@coinslot/devnet";
 import { HTTPFacilitatorClient } from "@x402/core/server";
 import express from "express";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { balanceOf } from "../support/balance.ts";
-import { type Listening, listen } from "../support/listen.ts";
 import { createReferenceFetch, startReferenceSeller } from "../support/reference.ts";
 import { priceOfWeather } from "../support/seller.ts";
 

@@ -1,12 +1,11 @@
 import { createPayingFetch, receiptOf } from "@coinslot/client";
-import { type Devnet, startDevnet } from "@coinslot/devnet";
+import { type Devnet, listen, startDevnet } from "@coinslot/devnet";
 import { createReferenceFacilitator } from "@coinslot/devnet/reference-facilitator";
 import { createFacilitatorClient, facilitatorRouter } from "@coinslot/express";
 import type { x402Facilitator } from "@x402/core/facilitator";
 import express from "express";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { balanceOf } from "../support/balance.ts";
-import { listen } from "../support/listen.ts";
 import { createReferenceFetch } from "../support/reference.ts";
 import { createTestFacilitator, priceOfWeather, startSeller } from "../support/seller.ts";
 

@@ -1,5 +1,5 @@
 import { createPayingFetch, receiptOf } from "@coinslot/client";
-import { type Devnet, startDevnet } from "@coinslot/devnet";
+import { type Devnet, type Listening, listen, startDevnet } from "@coinslot/devnet";
 import { createReferenceFacilitator } from "@coinslot/devnet/reference-facilitator";
 import { facilitatorRouter } from "@coinslot/express";
 import type { CoinslotFacilitator } from "@coinslot/facilitator";
@@ -8,7 +8,6 @@ import { HTTPFacilitatorClient } from "@x402/core/server";
 import express from "express";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { balanceOf } from "../support/balance.ts";
-import { type Listening, listen } from "../support/listen.ts";
 import { createReferenceFetch, startReferenceSeller } from "../support/reference.ts";
 import { createTestFacilitator, priceOfWeather } from "../support/seller.ts";
 

@@ -1,4 +1,4 @@
-import type { Devnet } from "@coinslot/devnet";
+import { type Devnet, type Listening, listen } from "@coinslot/devnet";
 import { x402Client } from "@x402/core/client";
 import type { FacilitatorClient } from "@x402/core/server";
 import { ExactEvmScheme as ExactEvmClient } from "@x402/evm/exact/client";
@@ -7,7 +7,6 @@ import { paymentMiddleware, x402ResourceServer } from "@x402/express";
 import { wrapFetchWithPayment } from "@x402/fetch";
 import express from "express";
 import type { LocalAccount } from "viem";
-import { type Listening, listen } from "./listen.ts";
 import { priceOfWeather } from "./seller.ts";
 
 /** The reference implementation's fetch that pays, allowed to spend any asset. */

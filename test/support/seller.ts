@@ -1,9 +1,8 @@
-import { type Devnet, startDevnet } from "@coinslot/devnet";
+import { type Devnet, type Listening, listen, startDevnet } from "@coinslot/devnet";
 import { type PaymentRoutes, paymentMiddleware } from "@coinslot/express";
 import { type CoinslotFacilitator, createFacilitator } from "@coinslot/facilitator";
 import type { Facilitator } from "@coinslot/protocol";
 import express from "express";
-import { type Listening, listen } from "./listen.ts";
 
 /** What one weather report costs in these tests: 0.001 of the token. */
 export const priceOfWeather = 1000n;

@@ -1,5 +1,4 @@
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -12,6 +11,7 @@ import { createPayingFetch } from "@coinslot/client";
 import {
   type Devnet,
   devSeedPhrase,
+  listen,
   type Program,
   startDevnet,
   startProgram,
@@ -65,15 +65,8 @@ function environmentOn(devnet: Devnet): Record<string, string> {
 async function openShop(devnet: Devnet, url: string) {
   const types: string[] = [];
   const app = express();
-  const server = createServer(app);
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const address = server.address();
-  const port = typeof address === "object" && address !== null ? address.port : 0;
-  const shop = `http://127.0.0.1:${port}`;
+  const { url: shop, close } = await listen(app);
+  onTestFinished(close);
   app.post("/events", express.json(), (request, response) => {
     types.push(request.body.type);
     response.sendStatus(204);

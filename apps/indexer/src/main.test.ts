@@ -1,9 +1,8 @@
 import { mkdtemp, readFile, rm } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { type Program, startDevnet, startProgram, startSource } from "@coinslot/devnet";
+import { listen, type Program, startDevnet, startProgram, startSource } from "@coinslot/devnet";
 import { describe, expect, it, onTestFinished } from "vitest";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -109,13 +108,8 @@ describe("the indexing service", { timeout: 120_000 }, () => {
   it("says that the port is in use and that the chain is another one, and exits with 1", async () => {
     const devnet = await startDevnet({ chainId: 988 });
     onTestFinished(() => devnet.stop());
-    const occupant = createServer();
-    await new Promise<void>((resolve) => occupant.listen(0, "127.0.0.1", resolve));
-    onTestFinished(() => {
-      occupant.close();
-    });
-    const address = occupant.address();
-    const port = typeof address === "object" && address !== null ? address.port : 0;
+    const { port, close } = await listen();
+    onTestFinished(close);
     const failed = run([], {
       INDEXER_CHAINS: "plasma",
       INDEXER_RPC_URLS_PLASMA: devnet.rpcUrl,

@@ -1,6 +1,4 @@
-import { once } from "node:events";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
+import { listen } from "@coinslot/devnet";
 import { createErrorHandler } from "@coinslot/indexer";
 import express from "express";
 import { expect, it, onTestFinished } from "vitest";
@@ -16,15 +14,12 @@ async function startForwarding(
   const app = express();
   app.get("/{*path}", forwardTo({ url: api.url, apiKey: "csk_key", ...options }));
   app.use(createErrorHandler(createLogger("silent")));
-  const server = createServer(app).listen(0, "127.0.0.1");
-  await once(server, "listening");
+  const { url, close } = await listen(app);
   onTestFinished(async () => {
-    server.closeAllConnections();
-    server.close();
+    await close();
     await api.stop();
   });
-  const { port } = server.address() as AddressInfo;
-  return { api, url: `http://127.0.0.1:${port}` };
+  return { api, url };
 }
 
 it("waits for an answer for so long, and no longer", async () => {

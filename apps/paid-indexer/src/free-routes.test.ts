@@ -1,6 +1,4 @@
-import { once } from "node:events";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
+import { listen } from "@coinslot/devnet";
 import { ApiError, createErrorHandler, type HealthBody } from "@coinslot/indexer";
 import express from "express";
 import { expect, it, onTestFinished } from "vitest";
@@ -14,16 +12,11 @@ async function startFreeRoutes(getHealth: () => Promise<HealthBody>) {
   const free = { getHealth, listChains: async () => ({ chains: [] }) };
   app.use(freeRoutes({ free, healthFreshMs: 1_000 }, { now: () => now }));
   app.use(createErrorHandler(createLogger("silent")));
-  const server = createServer(app).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  onTestFinished(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  const { port } = server.address() as AddressInfo;
+  const { url, close } = await listen(app);
+  onTestFinished(close);
   return {
     async askHealth() {
-      const answer = await fetch(`http://127.0.0.1:${port}/api/v1/health`);
+      const answer = await fetch(`${url}/api/v1/health`);
       return { status: answer.status, body: await answer.json() };
     },
     wait(ms: number) {

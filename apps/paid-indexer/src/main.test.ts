@@ -1,8 +1,5 @@
-import { once } from "node:events";
-import type { AddressInfo } from "node:net";
-import { createServer } from "node:net";
 import { fileURLToPath } from "node:url";
-import { type Devnet, type Program, startDevnet, startSource } from "@coinslot/devnet";
+import { type Devnet, listen, type Program, startDevnet, startSource } from "@coinslot/devnet";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { json, startScriptedApi } from "./testing/scripted-api.ts";
 
@@ -65,10 +62,8 @@ describe("the program", { timeout: 120_000 }, () => {
   });
 
   it("exits with 1 and says all that is wrong: port, chain, databases", async () => {
-    const occupant = createServer().listen(0, "127.0.0.1");
-    await once(occupant, "listening");
-    onTestFinished(() => void occupant.close());
-    const { port } = occupant.address() as AddressInfo;
+    const { port, close } = await listen();
+    onTestFinished(close);
     const failed = run({
       ...environment(),
       COINSLOT_RPC_URL: otherChain.rpcUrl,

@@ -21,6 +21,7 @@ export { describeDevnet } from "./describe-devnet.ts";
 export { type Devnet, type DevnetOptions, type ReorgTransaction, startDevnet } from "./devnet.ts";
 export { type DevnetClient, multicall3Address } from "./devnet-client.ts";
 export { type LayerZero, type OmnichainEnd, startLayerZero } from "./layer-zero.ts";
+export { type Listening, listen } from "./listen.ts";
 export { type Postgres, startPostgres } from "./postgres.ts";
 export { type Program, type ProgramPlace, startProgram, startSource } from "./start-program.ts";
 export { createTestDatabase } from "./test-database.ts";

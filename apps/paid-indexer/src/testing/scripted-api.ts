@@ -1,7 +1,6 @@
-import { once } from "node:events";
-import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
+import { listen } from "@coinslot/devnet";
 
 /** A request that has arrived. */
 export interface Arrived {
@@ -29,27 +28,20 @@ export interface ScriptedApi {
 export async function startScriptedApi(): Promise<ScriptedApi> {
   let script: Script = json(200, {});
   const arrived: Arrived[] = [];
-  const server = createServer(async (request, response) => {
+  const { url, close } = await listen(async (request, response) => {
     const { method = "", url: target = "", headers } = request;
     const received = { method, target, headers, body: await text(request) };
     arrived.push(received);
     script(response, received);
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
   return {
-    url: `http://127.0.0.1:${port}`,
+    url,
     arrived,
     answer(next) {
       arrived.length = 0;
       script = next;
     },
-    async stop() {
-      server.closeAllConnections();
-      server.close();
-      await once(server, "close");
-    },
+    stop: close,
   };
 }
 

@@ -1,7 +1,6 @@
 import { createHmac } from "node:crypto";
-import { createServer } from "node:net";
 import { createPayingFetch } from "@coinslot/client";
-import { type Devnet, startDevnet, startPostgres } from "@coinslot/devnet";
+import { type Devnet, listen, startDevnet, startPostgres } from "@coinslot/devnet";
 import { createFacilitatorClient, paymentMiddleware } from "@coinslot/express";
 import { startHttpServer } from "@coinslot/indexer";
 import { ConfigurationError, FacilitatorError } from "@coinslot/protocol";
@@ -322,11 +321,8 @@ describe("a hosted facilitator", () => {
 
 describe("a hosted facilitator does not start", () => {
   it("on a port in use, without its database and with the endpoint of another chain, and says so at once", async () => {
-    const occupant = createServer();
-    await new Promise<void>((resolve) => occupant.listen(0, "127.0.0.1", resolve));
-    onTestFinished(() => void occupant.close());
-    const address = occupant.address();
-    const port = typeof address === "object" && address !== null ? address.port : 0;
+    const { port, close } = await listen();
+    onTestFinished(close);
     const problems = await problemsOf({
       FACILITATOR_PORT: String(port),
       COINSLOT_LEDGER: "postgres://user:secret@127.0.0.1:1/coinslot",

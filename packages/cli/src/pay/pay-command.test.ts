@@ -1,9 +1,8 @@
-import { once } from "node:events";
 import { readdirSync, statSync, writeFileSync } from "node:fs";
-import { createServer, type RequestListener } from "node:http";
+import type { RequestListener } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Devnet, startDevnet, testUsdt0 } from "@coinslot/devnet";
+import { type Devnet, listen, startDevnet, testUsdt0 } from "@coinslot/devnet";
 import { type Address, encodeReceipt, headerName } from "@coinslot/protocol";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { exitCode } from "../exit-code.ts";
@@ -48,13 +47,11 @@ function balanceOf(owner: Address, token = devnet.token): Promise<bigint> {
 
 /** Somebody else's seller. */
 async function withServer(listener: RequestListener, work: (url: string) => Promise<void>) {
-  const server = createServer(listener).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
+  const server = await listen(listener);
   try {
-    await work(`http://127.0.0.1:${typeof address === "object" ? address?.port : ""}`);
+    await work(server.url);
   } finally {
-    server.close();
+    await server.close();
   }
 }
 

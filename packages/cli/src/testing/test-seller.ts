@@ -1,6 +1,4 @@
-import { once } from "node:events";
-import { createServer } from "node:http";
-import type { Devnet } from "@coinslot/devnet";
+import { type Devnet, listen } from "@coinslot/devnet";
 import { paymentMiddleware } from "@coinslot/express";
 import { type CoinslotFacilitator, createFacilitator } from "@coinslot/facilitator";
 import type { Address } from "@coinslot/protocol";
@@ -55,17 +53,13 @@ export async function startTestSeller(options: {
     else response.send("it holds");
   });
   await gate.ready();
-  const server = createServer(app).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  const port = typeof address === "object" ? address?.port : undefined;
+  const server = await listen(app);
   return {
-    url: `http://127.0.0.1:${port}`,
+    url: server.url,
     payTo,
     facilitator,
     async stop() {
-      server.closeAllConnections();
-      server.close();
+      await server.close();
       await facilitator.close();
     },
   };

@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
-import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createTestDatabase, type DevAccount, type Devnet } from "@coinslot/devnet";
+import { text } from "node:stream/consumers";
+import { createTestDatabase, type DevAccount, type Devnet, listen } from "@coinslot/devnet";
 import {
   type Address,
   type Authorization,
@@ -107,23 +107,11 @@ export async function signRequest(
 /** A server that is told of events, and says which have come. */
 export async function openReceiver() {
   const received: { headers: Record<string, unknown>; body: string }[] = [];
-  const server = createServer((request, response) => {
-    let body = "";
-    request.on("data", (chunk) => {
-      body += chunk;
-    });
-    request.on("end", () => {
-      received.push({ headers: request.headers, body });
-      response.writeHead(204).end();
-    });
+  const { url, port, close } = await listen(async (request, response) => {
+    received.push({ headers: request.headers, body: await text(request) });
+    response.writeHead(204).end();
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const address = server.address();
-  const port = typeof address === "object" && address !== null ? address.port : 0;
+  onTestFinished(close);
   const types = () => received.map(({ body }): string => JSON.parse(body).type);
-  return { url: `http://127.0.0.1:${port}`, port, received, types };
+  return { url, port, received, types };
 }

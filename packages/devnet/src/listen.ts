@@ -4,11 +4,16 @@ import type { AddressInfo } from "node:net";
 /** An HTTP server on a free loopback port. */
 export interface Listening {
   url: string;
+  port: number;
   close(): Promise<void>;
 }
 
-/** Serves on a free loopback port until `close`, which also ends open connections. */
-export async function listen(handler: RequestListener): Promise<Listening> {
+/**
+ * Serves on a free loopback port until `close`, which also ends open connections.
+ *
+ * @param handler without it, the port is taken and nobody answers
+ */
+export async function listen(handler: RequestListener = () => undefined): Promise<Listening> {
   const server = createServer(handler);
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
@@ -17,6 +22,7 @@ export async function listen(handler: RequestListener): Promise<Listening> {
   const { port } = server.address() as AddressInfo;
   return {
     url: `http://127.0.0.1:${port}`,
+    port,
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
