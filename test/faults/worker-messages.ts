@@ -1,3 +1,4 @@
+import { paymentStates } from "@coinslot/facilitator";
 import { addressSchema, bytes32Schema, networkSchema } from "@coinslot/protocol";
 import { z } from "zod";
 
@@ -53,16 +54,6 @@ export const runnerMessageSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("list-payments") }),
 ]);
 export type RunnerMessage = z.infer<typeof runnerMessageSchema>;
-
-const paymentStates = [
-  "reserved",
-  "queued",
-  "submitted",
-  "confirmed",
-  "failed",
-  "expired",
-  "released",
-] as const;
 
 /** A payment as the ledger knows it. */
 export const listedPaymentSchema = z.object({

@@ -20,7 +20,7 @@ export type {
 } from "./hooks.ts";
 export type { Inclusion, LedgerPayment } from "./ledger/ledger-payment.ts";
 export { type LedgerReader, openLedgerReader } from "./ledger/ledger-reader.ts";
-export type { PaymentState } from "./ledger/ledger-schema.ts";
+export { type PaymentState, paymentStates } from "./ledger/ledger-schema.ts";
 export type { PaymentFilter, PaymentPage } from "./ledger/list-payments.ts";
 export type { PaymentStats } from "./ledger/payment-stats.ts";
 export type { Logger } from "./logger.ts";

@@ -1,4 +1,4 @@
-import type { PaymentFilter, PaymentState } from "@coinslot/facilitator";
+import { type PaymentFilter, type PaymentState, paymentStates } from "@coinslot/facilitator";
 import { type Address, isNetwork, isWellFormedAddress, type Network } from "@coinslot/protocol";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { ledgerOption } from "../ledger-url.ts";
@@ -13,20 +13,10 @@ export interface FilterOptions {
   ledger?: string;
 }
 
-const states = [
-  "reserved",
-  "queued",
-  "submitted",
-  "confirmed",
-  "failed",
-  "expired",
-  "released",
-] as const satisfies readonly PaymentState[];
-
 /** Adds `--state`, `--network`, `--payer`, `--from`, `--to` and `--ledger`. */
 export function addFilterOptions(command: Command): Command {
   return command
-    .addOption(new Option("--state <state>", "only those in this state").choices(states))
+    .addOption(new Option("--state <state>", "only those in this state").choices(paymentStates))
     .option("--network <network>", "only those on this network, such as eip155:9745", readNetwork)
     .option("--payer <address>", "only those of this payer", readPayer)
     .option("--from <time>", "only those since then: 2026-11-20, 2026-11-20T18:00Z, 24h", readTime)
