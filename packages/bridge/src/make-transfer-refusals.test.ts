@@ -12,7 +12,6 @@ import {
 import { expectBridgeError } from "./testing/expect-bridge-error.ts";
 
 const world = useBridgeWorld();
-
 const adapter = contractOf("ethereum", "oft");
 
 describe("a transfer is refused, and nothing is sent,", () => {

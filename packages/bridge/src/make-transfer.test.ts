@@ -1,5 +1,4 @@
-import { testOftAdapter } from "@coinslot/devnet";
-import { createPublicClient, encodeDeployData, encodeFunctionData, http, pad } from "viem";
+import { createPublicClient, http } from "viem";
 import { describe, expect, it } from "vitest";
 import type { TransferProgress } from "./index.ts";
 import {
@@ -13,7 +12,6 @@ import {
 import { expectBridgeError } from "./testing/expect-bridge-error.ts";
 
 const world = useBridgeWorld();
-
 const adapter = contractOf("ethereum", "oft");
 
 describe("a transfer", () => {
@@ -105,15 +103,7 @@ describe("an amount with more decimals than travel", () => {
     const { ethereum, layerZero, buyer, request } = world();
     const token = await ethereum.deployToken({ decimals: 18 });
     await ethereum.mint({ token, to: buyer, amount: 10n * unit });
-    const args = [layerZero.endpoint, token] as const;
-    await ethereum.place({
-      address: oft,
-      creationCode: encodeDeployData({ ...testOftAdapter, args }),
-    });
-    const { abi } = testOftAdapter;
-    const peer = [30383, pad(oft)] as const;
-    const data = encodeFunctionData({ abi, functionName: "setPeer", args: peer });
-    await ethereum.send({ to: oft, data });
+    await layerZero.adapt({ devnet: ethereum, token, oft, peerEid: 30383 });
     return { ...request, token, oftContractAddress: oft };
   }
 

@@ -30,6 +30,13 @@ export type LayerZero = Messenger & {
   endpoint: Address;
   /** Puts an OFT and its token on each chain, and makes them known to one another. */
   connect: (ends: readonly OmnichainEnd[]) => Promise<void>;
+  /** Puts an OFT before a token that is there already. Its peer on another chain has the same address. */
+  adapt: (token: {
+    devnet: Devnet;
+    token: Address;
+    oft: Address;
+    peerEid: number;
+  }) => Promise<void>;
   /** Sets what a message from a chain costs, in its native coin. */
   setNativeFee: (devnet: Devnet, nativeFee: bigint) => Promise<void>;
 };
@@ -59,11 +66,14 @@ export async function startLayerZero(options: {
         for (const other of ends) {
           const eid = chains.find(({ devnet }) => devnet === other.devnet)?.eid;
           if (other === end || eid === undefined) continue;
-          const args = [eid, pad(other.oft)] as const;
-          const data = encodeFunctionData({ abi: testOft.abi, functionName: "setPeer", args });
-          await end.devnet.send({ to: end.oft, data });
+          await setPeer(end, eid, other.oft);
         }
       }
+    },
+    async adapt({ devnet, token, oft, peerEid }) {
+      const creationCode = encodeDeployData({ ...testOftAdapter, args: [endpoint, token] });
+      await devnet.place({ address: oft, creationCode });
+      await setPeer({ devnet, oft }, peerEid, oft);
     },
     async setNativeFee(devnet, fee) {
       const { abi } = testEndpoint;
@@ -71,6 +81,16 @@ export async function startLayerZero(options: {
       await devnet.send({ to: endpoint, data });
     },
   };
+}
+
+async function setPeer(
+  { devnet, oft }: Pick<OmnichainEnd, "devnet" | "oft">,
+  eid: number,
+  peer: Address,
+): Promise<void> {
+  const args = [eid, pad(peer)] as const;
+  const data = encodeFunctionData({ abi: testOft.abi, functionName: "setPeer", args });
+  await devnet.send({ to: oft, data });
 }
 
 async function placeEnd({ devnet, oft, token, locks }: OmnichainEnd, endpoint: Address) {

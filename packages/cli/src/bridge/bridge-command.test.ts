@@ -8,9 +8,8 @@ import {
   startDevnet,
   startLayerZero,
   testOft,
-  testOftAdapter,
 } from "@coinslot/devnet";
-import { type Address, encodeDeployData, encodeFunctionData, erc20Abi, pad, parseAbi } from "viem";
+import { type Address, encodeFunctionData, erc20Abi, pad, parseAbi } from "viem";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { exitCode } from "../exit-code.ts";
 import { runCli } from "../run-cli.ts";
@@ -310,15 +309,7 @@ describe("coinslot bridge with a contract of one's own", () => {
   it("reads the amount with the decimals of its token", async () => {
     const oft = "0x00000000000000000000000000000000000f0000";
     const token = await ethereum.deployToken({ decimals: 18 });
-    const args = [layerZero.endpoint, token] as const;
-    await ethereum.place({
-      address: oft,
-      creationCode: encodeDeployData({ ...testOftAdapter, args }),
-    });
-    const { abi } = testOftAdapter;
-    const peer = [30383, pad(oft)] as const;
-    const data = encodeFunctionData({ abi, functionName: "setPeer", args: peer });
-    await ethereum.send({ to: oft, data });
+    await layerZero.adapt({ devnet: ethereum, token, oft, peerEid: 30383 });
     const through = ["--token", token, "--oft", oft, "--account", ethereum.accounts.buyer.address];
     const { code, out } = await coinslot(["quote", ...transfer(...through, "--json")]);
     expect(code).toBe(exitCode.done);
