@@ -82,6 +82,9 @@ async function configure(writer: SqliteConnection, options: SqliteEngineOptions)
   const settings = [
     `pragma busy_timeout = ${readOnly ? readerBusyMs : 0}`,
     "pragma foreign_keys = on",
+    // What undoes a statement or a savepoint would go to a file for every transaction. Sorts of this connection are in
+    // memory too: an index over a table that is large already takes as much.
+    "pragma temp_store = memory",
     `pragma cache_size = ${cacheSize(options)}`,
     `pragma journal_size_limit = ${logLimitBytes}`,
     `pragma wal_autocheckpoint = ${pagesPerCheckpoint}`,
