@@ -65,7 +65,7 @@ export function checkLocally(check: LocalCheck): LocalVerdict {
     const message = "Signatures of accounts that are not deployed yet (EIP-6492) are not served.";
     return refuse("invalid_exact_evm_signature", { payer, message });
   }
-  return { isValid: true, payer, payment, isSignedByPayer: check.isSignedByPayer(payment) };
+  return { isValid: true, payer, payment, isSignedByPayer: () => check.isSignedByPayer(payment) };
 }
 
 /** What a seller may have got wrong: an offer that can be fulfilled and is worth nothing. */

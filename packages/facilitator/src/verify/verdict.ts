@@ -23,10 +23,11 @@ export type LocalVerdict =
       payer: Address;
       payment: Payment;
       /**
-       * Whether the payer's own key has signed. If not, the payment is good only where the payer has
-       * code that accepts the signature, which the chain knows.
+       * Says whether the payer's own key has signed, which takes longer than all other checks. If not,
+       * the payment is good only where the payer has code that accepts the signature, which the chain
+       * knows.
        */
-      isSignedByPayer: boolean;
+      isSignedByPayer: () => boolean;
     }
   | Refused;
 
