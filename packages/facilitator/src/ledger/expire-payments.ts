@@ -1,6 +1,7 @@
 import type { Network } from "@coinslot/protocol";
 import type { Dialect } from "@coinslot/storage";
 import type { Transaction } from "kysely";
+import { type LedgerPayment, toLedgerPayment } from "./ledger-payment.ts";
 import type { LedgerSchema } from "./ledger-schema.ts";
 import { is } from "./states.ts";
 
@@ -9,7 +10,7 @@ import { is } from "./states.ts";
  * carried before may still be executed by that one, so it becomes `failed`, which is watched; and so
  * does one that had failed before.
  *
- * @returns the payments that changed.
+ * @returns the payments that changed, as they stand now.
  */
 export async function expirePayments(options: {
   transaction: Transaction<LedgerSchema>;
@@ -17,7 +18,7 @@ export async function expirePayments(options: {
   network: Network;
   /** Unix seconds: what is valid only before this is over. */
   before: bigint;
-}): Promise<string[]> {
+}): Promise<LedgerPayment[]> {
   const { transaction, dialect, network, before } = options;
   const rows = await transaction
     .updateTable("payments")
@@ -33,9 +34,9 @@ export async function expirePayments(options: {
     .where("network", "=", network)
     .where("state", "=", is("queued"))
     .where("valid_before", "<=", dialect.amount.encode(before))
-    .returning("id")
+    .returningAll()
     .execute();
-  return rows.map(({ id }) => id);
+  return rows.map((row) => toLedgerPayment(row, dialect));
 }
 
 /** Ends the watch over failed payments: used for something else, cancelled, or over at depth. */

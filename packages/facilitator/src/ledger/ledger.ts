@@ -108,15 +108,15 @@ export interface Ledger {
   /** Every hash of a transaction, the newest first. */
   findHashes(transactionId: string): Promise<Hex[]>;
 
-  /** Records outcomes and, with them, what became of their transaction. Returns the payments that changed. */
+  /** Records outcomes and, with them, what became of their transaction. Returns what changed, as it stands now. */
   recordOutcomes(
     outcomes: readonly PaymentOutcomes[],
     settled?: { id: string; inclusion: Inclusion; gasUsed: bigint } | undefined,
-  ): Promise<string[]>;
+  ): Promise<LedgerPayment[]>;
   loseTransaction(id: string): Promise<void>;
   /** Returns whether it had been given up as lost. */
   reopenTransaction(which: { network: Network; relayer: Address; nonce: number }): Promise<boolean>;
-  expire(options: { network: Network; before: bigint }): Promise<string[]>;
+  expire(options: { network: Network; before: bigint }): Promise<LedgerPayment[]>;
 
   /** Failed payments that somebody may still execute, after `afterId` in the order of their ids. */
   findFailed(options: {
@@ -137,7 +137,7 @@ export interface Ledger {
 
   beatHeart(): Promise<void>;
   /** Ends what dead processes held. Returns what was queued. */
-  releaseDead(): Promise<{ reserved: number; queued: string[] }>;
+  releaseDead(): Promise<{ reserved: number; queued: LedgerPayment[] }>;
   /** Says that this process ends, so that nobody waits for its heart to stop. */
   leave(): Promise<void>;
   dropExpiredAnswers(): Promise<void>;
@@ -287,7 +287,7 @@ export function createLedger(options: LedgerOptions): Ledger {
 
     recordOutcomes: (outcomes, settled) =>
       write(async (transaction) => {
-        const changed: string[] = [];
+        const changed: LedgerPayment[] = [];
         for (const each of outcomes) {
           changed.push(
             ...(await recordOutcomes({ transaction, dialect, outcomes: each, now: now() })),

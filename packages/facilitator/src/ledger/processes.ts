@@ -1,5 +1,6 @@
 import type { Dialect } from "@coinslot/storage";
 import { type Kysely, sql, type Transaction } from "kysely";
+import { type LedgerPayment, toLedgerPayment } from "./ledger-payment.ts";
 import type { LedgerSchema } from "./ledger-schema.ts";
 import { givenUp, is } from "./states.ts";
 
@@ -37,13 +38,13 @@ export async function forgetProcesses(options: {
  * The racer is the owner itself, frozen and awake again: its token is gone, so its `enqueue` finds
  * nothing. A planner that is about to store a transaction finds `queued` gone, and stores nothing.
  *
- * @returns the payments that were queued, so that whoever waits for them can be told.
+ * @returns the payments that were queued, as they stand now, so that whoever waits for them can be told.
  */
 export async function releaseDead(options: {
   transaction: Transaction<LedgerSchema>;
   dialect: Dialect;
   heartbeatLeaseMs: number;
-}): Promise<{ reserved: number; queued: string[] }> {
+}): Promise<{ reserved: number; queued: LedgerPayment[] }> {
   const { transaction, dialect, heartbeatLeaseMs } = options;
   // Rows of the long dead are of no use: a process without one counts as dead.
   await transaction
@@ -78,11 +79,14 @@ export async function releaseDead(options: {
         ),
       ),
     )
-    .returning(["id", "state"])
+    .returningAll()
     .execute();
   const released = queued.filter(({ state }) => state === "released").map(({ id }) => id);
   if (released.length > 0) {
     await transaction.deleteFrom("orders").where("payment_id", "in", released).execute();
   }
-  return { reserved: Number(reserved.numUpdatedRows), queued: queued.map(({ id }) => id) };
+  return {
+    reserved: Number(reserved.numUpdatedRows),
+    queued: queued.map((row) => toLedgerPayment(row, dialect)),
+  };
 }

@@ -1,8 +1,8 @@
 import type { SettleErrorReason } from "@coinslot/protocol";
 import type { Dialect } from "@coinslot/storage";
-import type { Transaction } from "kysely";
-import type { Inclusion } from "./ledger-payment.ts";
-import type { LedgerSchema } from "./ledger-schema.ts";
+import type { Selectable, Transaction } from "kysely";
+import { type Inclusion, type LedgerPayment, toLedgerPayment } from "./ledger-payment.ts";
+import type { LedgerSchema, PaymentsTable } from "./ledger-schema.ts";
 import { is } from "./states.ts";
 
 /** What a block, or the chain's refusal beforehand, decided for payments. */
@@ -23,7 +23,7 @@ export interface PaymentOutcomes {
  * The racers are two processes that read the same block, the old and the new holder of a lease: they
  * write the same, and the second changes nothing.
  *
- * @returns the payments that changed.
+ * @returns the payments that changed, as they stand now.
  */
 export async function recordOutcomes(options: {
   transaction: Transaction<LedgerSchema>;
@@ -31,9 +31,9 @@ export async function recordOutcomes(options: {
   outcomes: PaymentOutcomes;
   /** Unix milliseconds. */
   now: number;
-}): Promise<string[]> {
+}): Promise<LedgerPayment[]> {
   const { transaction, dialect, outcomes, now } = options;
-  const changed: { id: string }[] = [];
+  const changed: Selectable<PaymentsTable>[] = [];
   const { confirmed, failed = [], requeued } = outcomes;
   if (confirmed && confirmed.ids.length > 0) {
     const { transactionHash, blockNumber, blockHash } = confirmed.inclusion;
@@ -50,7 +50,7 @@ export async function recordOutcomes(options: {
       })
       .where("id", "in", dialect.among(confirmed.ids))
       .where("state", "in", ["queued", "submitted", "failed"])
-      .returning("id")
+      .returningAll()
       .execute();
     changed.push(...rows);
   }
@@ -67,7 +67,7 @@ export async function recordOutcomes(options: {
       })
       .where("id", "in", dialect.among(ids))
       .where("state", "in", ["queued", "submitted"])
-      .returning("id")
+      .returningAll()
       .execute();
     changed.push(...rows);
   }
@@ -83,5 +83,5 @@ export async function recordOutcomes(options: {
       .where("state", "=", is("submitted"))
       .execute();
   }
-  return changed.map(({ id }) => id);
+  return changed.map((row) => toLedgerPayment(row, dialect));
 }

@@ -26,8 +26,8 @@ export interface OutcomeBoard {
   wait(paymentId: string, options: { timeoutMs: number }): Promise<LedgerPayment | undefined>;
   /** Follows a payment for its events, also when nobody waits for it any more. */
   follow(paymentId: string): void;
-  /** To be called with the payments whose outcome this process has recorded. */
-  publish(paymentIds: readonly string[]): void;
+  /** To be called with the payments whose outcome this process has recorded, as they stand now. */
+  publish(payments: readonly LedgerPayment[]): void;
   /** To be called with payments that are being broadcast. */
   started(payments: readonly LedgerPayment[], transactionHash: Hex): void;
   /** Ends; whoever still waits gets the payment as it stands. */
@@ -44,19 +44,15 @@ export async function createOutcomeBoard(options: OutcomeBoardOptions): Promise<
   const waiters = new Map<string, Set<(payment: LedgerPayment) => void>>();
   const followed = new Set<string>();
   let changed = new Set<string>();
-  let recordedHere = new Set<string>();
   let cancelPoll: (() => void) | undefined;
 
   const reading = createSingleFlight(async () => {
     const ids = changed;
-    const own = recordedHere;
     changed = new Set();
-    recordedHere = new Set();
     try {
-      for (const payment of await ledger.get([...ids])) tell(payment, own.has(payment.id));
+      for (const payment of await ledger.get([...ids])) tell(payment, { isOwn: false });
     } catch (error) {
       logger.warn({ err: error }, "outcomes could not be read");
-      for (const id of own) recordedHere.add(id);
       for (const id of ids) changed.add(id);
     }
   });
@@ -81,7 +77,7 @@ export async function createOutcomeBoard(options: OutcomeBoardOptions): Promise<
     reading.trigger();
   }
 
-  function tell(payment: LedgerPayment, isOwn: boolean): void {
+  function tell(payment: LedgerPayment, { isOwn }: { isOwn: boolean }): void {
     if (!hasOutcome(payment)) return;
     const wasFollowed = followed.delete(payment.id);
     if (isOwn || wasFollowed) announce(payment);
@@ -136,10 +132,9 @@ export async function createOutcomeBoard(options: OutcomeBoardOptions): Promise<
     follow(paymentId) {
       followed.add(paymentId);
     },
-    publish(paymentIds) {
-      if (paymentIds.length === 0) return;
-      for (const id of paymentIds) recordedHere.add(id);
-      look(paymentIds);
+    publish(payments) {
+      for (const payment of payments) tell(payment, { isOwn: true });
+      const paymentIds = payments.map(({ id }) => id);
       for (let start = 0; start < paymentIds.length; start += idsPerMessage) {
         const ids = paymentIds.slice(start, start + idsPerMessage).join(",");
         // Hints only: who misses one looks for itself.

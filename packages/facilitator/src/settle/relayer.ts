@@ -4,6 +4,7 @@ import { z } from "zod";
 import type { Broadcast } from "../ledger/store-transaction.ts";
 import { fillNonces } from "./fill-nonces.ts";
 import { keepLease } from "./lease-keeper.ts";
+import { createLookPace } from "./look-pace.ts";
 import type { RelayerSigner } from "./relayer-signer.ts";
 import {
   countInFlight,
@@ -53,8 +54,6 @@ const nonceSchema = z
   .string()
   .regex(/^0x[0-9a-f]{1,13}$/i)
   .transform(Number);
-/** An ask for a receipt right after the broadcast comes too early on most chains, and is cheap. */
-const firstLookMs = 2;
 /** So often may a node say "never" until its word is taken. */
 const mostRefusals = 3;
 
@@ -67,8 +66,9 @@ export function startRelayer(options: RelayerOptions): Relayer {
   const state: RelayerState = { lease: undefined, nextNonce: undefined, open: new Map() };
   const identity = { network: network.network, relayer: toLowerHex(signer.address) };
   const sending = new Set<Promise<void>>();
-  let lookMs = firstLookMs;
+  const pace = createLookPace({ mostMs: network.pollMs });
   let cancelLook: (() => void) | undefined;
+  let lookAt = Number.POSITIVE_INFINITY;
   let isStopped = false;
   let tellSettled: () => void = () => undefined;
   const isSettled = new Promise<void>((resolve) => {
@@ -121,7 +121,6 @@ export function startRelayer(options: RelayerOptions): Relayer {
       else state.open.set(transaction.id, trackedFrom(transaction, clock.now()));
     }
     state.nextNonce = Math.max(next, used);
-    lookMs = firstLookMs;
     await follow();
     for (const transaction of state.open.values()) {
       if (transaction.sentAt === undefined && !transaction.isIncluded) await send(transaction);
@@ -151,7 +150,7 @@ export function startRelayer(options: RelayerOptions): Relayer {
     const missing: TrackedTransaction[] = [];
     for (const transaction of open) {
       const receipt = receipts.get(transaction.id);
-      transaction.isIncluded = receipt !== undefined;
+      notice(transaction, receipt !== undefined);
       if (receipt) await recordReceipt(transaction, receipt);
       else missing.push(transaction);
     }
@@ -159,17 +158,27 @@ export function startRelayer(options: RelayerOptions): Relayer {
     await chase(missing);
     metrics.inFlight.set(labels, countInFlight(state));
     if (state.open.size === 0) return;
-    scheduleLook(lookMs);
-    lookMs = Math.min(2 * lookMs, network.pollMs);
+    scheduleLook(pace.next());
   }
 
+  function notice(transaction: TrackedTransaction, isIncluded: boolean): void {
+    if (isIncluded && !transaction.isIncluded && transaction.sentAt !== undefined) {
+      pace.found(clock.now() - transaction.sentAt);
+    }
+    transaction.isIncluded = isIncluded;
+  }
+
+  /** Unless a look is due before that: who comes later puts nothing off. */
   function scheduleLook(delayMs: number): void {
+    const wished = clock.now() + delayMs;
+    if (isStopped || lookAt <= wished) return;
     cancelLook?.();
-    if (!isStopped)
-      cancelLook = clock.setTimer(
-        state.nextNonce === undefined ? reloading.trigger : looking.trigger,
-        delayMs,
-      );
+    lookAt = wished;
+    cancelLook = clock.setTimer(() => {
+      lookAt = Number.POSITIVE_INFINITY;
+      if (state.nextNonce === undefined) reloading.trigger();
+      else looking.trigger();
+    }, delayMs);
   }
 
   async function readReceipts(
@@ -353,8 +362,8 @@ export function startRelayer(options: RelayerOptions): Relayer {
       metrics.inFlight.set(labels, countInFlight(state));
       const sent = guarded("send a transaction", () => send(transaction)).finally(() => {
         sending.delete(sent);
-        lookMs = firstLookMs;
-        scheduleLook(0);
+        const sinceMs = clock.now() - (transaction.sentAt ?? clock.now());
+        scheduleLook(Math.max(0, pace.first() - sinceMs));
       });
       sending.add(sent);
     },

@@ -174,7 +174,7 @@ export function startBlockWatch(options: BlockWatchOptions): BlockWatch {
       const fromBlock = BigInt(Math.min(...starts));
       const found = await findExecutions({ rpc, payments: searchable, fromBlock, toBlock: head });
       const spent: string[] = [];
-      const confirmed: string[] = [];
+      const confirmed: LedgerPayment[] = [];
       for (const [{ payment }, execution] of found) {
         if (execution.outcome === "spent") spent.push(payment.id);
         else {
