@@ -83,6 +83,13 @@ describe("a request", () => {
     await expect(post({ headers: { "x-key": "two\nlines" } })).rejects.toThrow();
     expect(asked).toEqual([]);
   });
+
+  test("is not sent when it was aborted before", async () => {
+    answerWith(answer);
+
+    await expect(post({ signal: AbortSignal.abort() })).rejects.toThrow();
+    expect(connections).toBe(0);
+  });
 });
 
 describe("an answer", () => {
@@ -119,6 +126,11 @@ describe("an answer", () => {
     expect(await post({ maxResponseBytes: bytes - 1 })).toMatchObject({ text: undefined });
   });
 
+  test.each(["gzip", "br"])("that is empty needs no unpacking: %s", async (encoding) => {
+    answerWith("", { "Content-Encoding": encoding, "Content-Length": "0" });
+    expect(await post()).toMatchObject({ status: 200, text: "" });
+  });
+
   test("that breaks off while it is unpacked is none", async () => {
     answerWith(gzipSync(answer).subarray(0, 40), { "Content-Encoding": "gzip" });
     await expect(post()).rejects.toThrow();
@@ -136,6 +148,14 @@ describe("an answer", () => {
 
     expect(await post()).toMatchObject({ status: 200, text: undefined });
     await expect.poll(() => isGone).toBe(true);
+  });
+
+  test("that goes over to another protocol is none", async () => {
+    handle = ({ socket }) => {
+      socket.write("HTTP/1.1 101 Switching Protocols\r\n");
+      socket.write("Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+    };
+    await expect(post()).rejects.toThrow();
   });
 
   test("that sends elsewhere is the answer, and nobody goes there", async () => {

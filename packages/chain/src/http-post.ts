@@ -40,6 +40,7 @@ const agents = {
  */
 export const httpPost: HttpPost = ({ href, headers, body, maxResponseBytes, signal }) =>
   new Promise((resolve, reject) => {
+    signal.throwIfAborted();
     const url = new URL(href);
     const [send, agent] =
       url.protocol === "https:" ? [requestOverTls, agents["https:"]] : [request, agents["http:"]];
@@ -58,7 +59,11 @@ export const httpPost: HttpPost = ({ href, headers, body, maxResponseBytes, sign
     signal.addEventListener("abort", abort, { once: true });
     sent.once("close", () => signal.removeEventListener("abort", abort));
     sent.on("error", reject);
+    // A server that goes over to another protocol, unasked, ends the connection with neither an answer nor an error.
+    const onEnd = () => reject(new Error("The connection ended without an answer"));
+    sent.once("close", onEnd);
     sent.once("response", (response) => {
+      sent.off("close", onEnd);
       const { statusCode: status = 0, headers } = response;
       readText(response, maxResponseBytes).then((text) => {
         // What is left of an answer that is too large is not waited for.
@@ -87,7 +92,8 @@ function readText(response: IncomingMessage, maxBytes: number): Promise<string |
 /** The body as it was before its server packed it; an encoding that we did not ask for stays as it is. */
 function unpack(response: IncomingMessage, onError: (error: Error) => void): Readable {
   const packing = response.headers["content-encoding"]?.trim().toLowerCase();
-  if (packing !== "gzip" && packing !== "br") return response;
+  const isEmpty = response.headers["content-length"] === "0";
+  if (isEmpty || (packing !== "gzip" && packing !== "br")) return response;
   const unpacking = packing === "gzip" ? createGunzip() : createBrotliDecompress();
   return pipeline(response, unpacking, (error) => {
     if (error) onError(error);
