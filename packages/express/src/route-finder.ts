@@ -9,9 +9,9 @@ export type RouteFinder = (
   paths: readonly string[],
 ) => Route | "malformed" | undefined;
 
-/** Paths whose route is remembered, for each method; they are shorter than this. */
+/** Paths whose route is remembered, for each method; they are of targets that are no longer than this. */
 const mostPaths = 500;
-const longestPath = 200;
+const longestTarget = 1_000;
 
 /**
  * Finds routes with a router of the application's own kind, in which each route only says its number. What a path leads
@@ -70,12 +70,14 @@ export function createRouteFinder(options: {
   }
 }
 
-/** A path as routers see it, without its query; `undefined` for one that is not remembered. */
-function keyOf(path: string): string | undefined {
-  if (!path.startsWith("/")) return undefined;
-  const end = path.indexOf("?");
-  const length = end === -1 ? path.length : end;
-  return length > longestPath ? undefined : path.slice(0, length);
+/**
+ * A path as routers see it, without its query; `undefined` for one that is not remembered. A short path of a long
+ * target is none either: a part of a text keeps the whole of it in memory.
+ */
+function keyOf(target: string): string | undefined {
+  if (!target.startsWith("/") || target.length > longestTarget) return undefined;
+  const end = target.indexOf("?");
+  return end === -1 ? target : target.slice(0, end);
 }
 
 function fits(verb: string, method: string): boolean {

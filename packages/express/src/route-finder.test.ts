@@ -1,0 +1,49 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import express from "express";
+import { expect, it } from "vitest";
+import { readRoutes } from "./read-routes.ts";
+import { createRouteFinder } from "./route-finder.ts";
+
+const payTo = "0x209693Bc6afc0C5328bA36FaF03C514EF312287C";
+const price = {
+  amount: "1000",
+  asset: "0xB8CE59FC3717ada4C02eaDF9682A9e934F625ebb",
+  extra: { name: "USDT0", version: "1" },
+};
+
+function createFinder() {
+  const accepts = [{ scheme: "exact" as const, network: "eip155:9745" as const, payTo, price }];
+  const routes = readRoutes({ "GET /files/:name": { accepts } }, (problem) => {
+    throw new Error(problem);
+  });
+  const settings = { caseSensitive: false, strict: false };
+  return { routes, find: createRouteFinder({ app: express(), routes, settings }) };
+}
+
+it("finds the same route for a path whatever its query is", () => {
+  const { routes, find } = createFinder();
+  for (const path of ["/files/a", "/files/a?b", "/files/a?c", `/files/a?${"d".repeat(9_000)}`]) {
+    expect(find("GET", [path])).toBe(routes[0]);
+    expect(find("GET", [path.replace("files", "free")])).toBeUndefined();
+  }
+});
+
+it("remembers paths, and not the queries that came with them", () => {
+  setFlagsFromString("--expose-gc");
+  const collectGarbage: () => void = runInNewContext("gc");
+  const heapBytes = () => {
+    collectGarbage();
+    return process.memoryUsage().heapUsed;
+  };
+  const { find } = createFinder();
+  // As a parser of HTTP makes a target: one flat text.
+  const target = (name: string) =>
+    Buffer.from(`/files/${name}?${"q".repeat(15_000)}`).toString("latin1");
+  find("GET", [target("first")]);
+
+  const before = heapBytes();
+  for (let count = 0; count < 400; count += 1) find("GET", [target(`a-file-${count}`)]);
+
+  expect(heapBytes() - before).toBeLessThan(2_000_000);
+});
