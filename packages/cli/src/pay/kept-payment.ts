@@ -1,4 +1,4 @@
-import { readFile, unlink, writeFile } from "node:fs/promises";
+import { readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, relative, resolve } from "node:path";
 import { type SignedPayment, signedPaymentSchema } from "@coinslot/client";
@@ -76,7 +76,7 @@ export async function readKeptPayment(name: string, folder: string): Promise<Kep
   }
 }
 
-/** For a payment that has come to its end. */
+/** For a payment that has come to its end. A file that is gone already is no failure: what was paid is paid. */
 export async function forgetPayment(file: string): Promise<void> {
-  await unlink(file);
+  await rm(file, { force: true });
 }

@@ -1,4 +1,4 @@
-import { readdirSync, statSync, writeFileSync } from "node:fs";
+import { readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import type { RequestListener } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -244,6 +244,28 @@ describe("coinslot pay", () => {
       });
       expect(seen).toEqual([[], [expect.stringMatching(/^coinslot-payment-[0-9a-f]{16}\.json$/)]]);
       expect(readdirSync(folder)).toEqual([]);
+    });
+  });
+
+  it("has paid also when somebody else has removed the kept payment", async () => {
+    await inFolder(async (folder) => {
+      const listener: RequestListener = (request, response) => {
+        for (const name of readdirSync(folder)) rmSync(join(folder, name));
+        const offer = offerOfVersion1(`http://${request.headers.host}/`);
+        if (request.headers["x-payment"] === undefined) {
+          response.writeHead(402).end(JSON.stringify(offer));
+          return;
+        }
+        const transaction = `0x${"ab".repeat(32)}` as const;
+        const receipt = { success: true, transaction, network: devnet.network };
+        response
+          .writeHead(200, { [headerName.paymentResponseV1]: encodeReceipt(receipt, 1) })
+          .end("sold");
+      };
+      await withServer(listener, async (url) => {
+        const { code, out } = await pay([url, "--yes"], { folder });
+        expect({ code, out }).toEqual({ code: exitCode.done, out: "sold" });
+      });
     });
   });
 
