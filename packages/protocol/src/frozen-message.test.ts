@@ -54,6 +54,12 @@ test("messages that cannot change make one payment, which cannot be changed", ()
   expect(readPayment(payload, others)).toMatchObject({ payment: { amountRequired: 2n } });
 });
 
+test("a message whose outside was frozen before is frozen inside as well", () => {
+  const extra = { name: "USDT0", version: "1" };
+  freezeMessage(Object.freeze({ ...sampleRequirements, extra }));
+  expect(() => Object.assign(extra, { name: "another" })).toThrow(TypeError);
+});
+
 test("messages that may change are read each time", () => {
   const payload = structuredClone(samplePayloadV2);
   expect(readFacilitatorArguments(payload, sampleRequirements).ok).toBe(true);

@@ -35,8 +35,9 @@ export function onceForFrozen<First, Second, Result>(
   };
 }
 
+/** What is frozen already may hold what is not, so a message is walked to its leaves: it is a tree, like all JSON. */
 function freezeAll(value: unknown): void {
-  if (typeof value !== "object" || value === null || Object.isFrozen(value)) return;
+  if (typeof value !== "object" || value === null) return;
   Object.freeze(value);
   for (const key of Object.keys(value)) freezeAll(Reflect.get(value, key));
 }
