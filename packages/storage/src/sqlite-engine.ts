@@ -83,7 +83,8 @@ async function configure(writer: SqliteConnection, options: SqliteEngineOptions)
     `pragma busy_timeout = ${readOnly ? readerBusyMs : 0}`,
     "pragma foreign_keys = on",
     // What undoes a statement or a savepoint would go to a file for every transaction. Sorts of this connection are in
-    // memory too: an index over a table that is large already takes as much.
+    // memory too, as a whole, so indexes are made with their tables: one over a table that is large already would take
+    // 100 bytes for each of its rows.
     "pragma temp_store = memory",
     `pragma cache_size = ${cacheSize(options)}`,
     `pragma journal_size_limit = ${logLimitBytes}`,
