@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Clock } from "./clock.ts";
-import type { HttpPost } from "./http-post.ts";
+import { type HttpPost, NotConnectedError } from "./http-post.ts";
 
 export interface HttpExchangeOptions {
   href: string;
@@ -49,17 +49,13 @@ export async function httpExchange(options: HttpExchangeOptions): Promise<HttpEx
   } catch (error) {
     if (signal.aborted) return { kind: "aborted" };
     if (timedOut) return { kind: "timeout" };
-    const code = readErrorCode(error);
-    return { kind: "connection", code: code ?? "failed", maybeSent: !NEVER_SENT.test(code ?? "") };
+    const maybeSent = !(error instanceof NotConnectedError);
+    return { kind: "connection", code: readErrorCode(error) ?? "failed", maybeSent };
   } finally {
     cancelTimer();
     signal.removeEventListener("abort", onAbort);
   }
 }
-
-/** Failures to connect: name resolution, refused, no route, TLS. After these nothing was written. */
-const NEVER_SENT =
-  /^(ECONNREFUSED|ENOTFOUND|EAI_|EHOSTUNREACH|ENETUNREACH|CERT_|ERR_TLS_|ERR_SSL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_)/;
 
 function readErrorCode(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;

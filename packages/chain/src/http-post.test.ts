@@ -3,7 +3,9 @@ import { text } from "node:stream/consumers";
 import { brotliCompressSync, gzipSync } from "node:zlib";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { z } from "zod";
-import { type HttpPostRequest, httpPost } from "./http-post.ts";
+import { systemClock } from "./clock.ts";
+import { httpExchange } from "./http-exchange.ts";
+import { type HttpPost, type HttpPostRequest, httpPost } from "./http-post.ts";
 
 const answer = JSON.stringify({ jsonrpc: "2.0", id: 1, result: "é".repeat(5_000) });
 const bytes = Buffer.byteLength(answer);
@@ -190,5 +192,42 @@ describe("an abort", () => {
 
     await ended;
     await expect.poll(() => isGone).toBe(true);
+  });
+});
+
+describe("what may have been sent", () => {
+  function exchange(change: { href?: string; post?: HttpPost } = {}) {
+    return httpExchange({
+      href,
+      headers: {},
+      body: "{}",
+      timeoutMs: 5_000,
+      maxResponseBytes: bytes,
+      signal: new AbortController().signal,
+      clock: systemClock,
+      post: httpPost,
+      ...change,
+    });
+  }
+
+  test("nothing, where no connection comes about", async () => {
+    const secure = href.replace("http:", "https:");
+    expect(await exchange({ href: secure })).toMatchObject({
+      kind: "connection",
+      maybeSent: false,
+    });
+    server.close();
+    expect(await exchange()).toMatchObject({ code: "ECONNREFUSED", maybeSent: false });
+  });
+
+  test("the request, where the connection breaks", async () => {
+    handle = ({ socket }) => socket.resetAndDestroy();
+    expect(await exchange()).toMatchObject({ code: "ECONNRESET", maybeSent: true });
+  });
+
+  test("the request, where the encryption fails once the connection stands", async () => {
+    const code = "ERR_SSL_DECRYPTION_FAILED_OR_BAD_RECORD_MAC";
+    const post = () => Promise.reject(Object.assign(new Error("bad record mac"), { code }));
+    expect(await exchange({ post })).toEqual({ kind: "connection", code, maybeSent: true });
   });
 });

@@ -24,7 +24,15 @@ export interface HttpAnswer {
   text: string | undefined;
 }
 
-/** Sends a POST and reads its answer to the end. Rejects where there is no complete answer. */
+/** No connection came about, so nothing was sent. Its cause says why. */
+export class NotConnectedError extends Error {
+  override readonly name = "NotConnectedError";
+}
+
+/**
+ * Sends a POST and reads its answer to the end. Rejects where there is no complete answer: with a
+ * `NotConnectedError` where it is certain that the server has read nothing.
+ */
 export type HttpPost = (request: HttpPostRequest) => Promise<HttpAnswer>;
 
 /** A connection that nobody uses for longer is closed by us, before its server does in the middle of a request. */
@@ -42,8 +50,10 @@ export const httpPost: HttpPost = ({ href, headers, body, maxResponseBytes, sign
   new Promise((resolve, reject) => {
     signal.throwIfAborted();
     const url = new URL(href);
-    const [send, agent] =
-      url.protocol === "https:" ? [requestOverTls, agents["https:"]] : [request, agents["http:"]];
+    const isSecure = url.protocol === "https:";
+    const [send, agent] = isSecure
+      ? [requestOverTls, agents["https:"]]
+      : [request, agents["http:"]];
     const sent = send(url, {
       method: "POST",
       agent,
@@ -58,7 +68,18 @@ export const httpPost: HttpPost = ({ href, headers, body, maxResponseBytes, sign
     const abort = () => sent.destroy();
     signal.addEventListener("abort", abort, { once: true });
     sent.once("close", () => signal.removeEventListener("abort", abort));
-    sent.on("error", reject);
+    // What is written waits until the connection stands, and until the server's certificate has been found well.
+    let isConnected = false;
+    const onConnected = () => {
+      isConnected = true;
+    };
+    sent.once("socket", (socket) => {
+      if (sent.reusedSocket) onConnected();
+      else socket.once(isSecure ? "secureConnect" : "connect", onConnected);
+    });
+    sent.on("error", (cause) =>
+      reject(isConnected ? cause : new NotConnectedError("There is no connection", { cause })),
+    );
     // A server that goes over to another protocol, unasked, ends the connection with neither an answer nor an error.
     const onEnd = () => reject(new Error("The connection ended without an answer"));
     sent.once("close", onEnd);

@@ -15,7 +15,7 @@ export { chainPresets, getChainPreset, MULTICALL3_ADDRESS } from "./chain-preset
 export type { Clock } from "./clock.ts";
 export { sleep, systemClock } from "./clock.ts";
 export type { HttpAnswer, HttpPost, HttpPostRequest } from "./http-post.ts";
-export { httpPost } from "./http-post.ts";
+export { httpPost, NotConnectedError } from "./http-post.ts";
 export type { EndpointState } from "./rpc-endpoint.ts";
 export type { RpcCall } from "./rpc-envelope.ts";
 export type { EndpointFailureKind, EndpointProblem } from "./rpc-errors.ts";
