@@ -205,6 +205,19 @@ describe.each(engines)("the ledger on %s", (engine) => {
     expect(await stateOf(two, first.paymentId)).toBe("reserved");
   });
 
+  it("lets a process that was frozen reserve as one that lives, before its heart has beaten again", async () => {
+    const one = await join("one");
+    const two = await join("two");
+    for (const { isForgotten } of [{ isForgotten: false }, { isForgotten: true }]) {
+      await silence(opened.database, "one");
+      if (isForgotten) await two.releaseDead();
+      const id = authorization();
+      expect(await one.reserve(wish({ id }))).toMatchObject({ outcome: "reserved" });
+      expect(await two.reserve(wish({ id }))).toMatchObject({ outcome: "in_use" });
+      expect(await two.releaseDead()).toEqual({ reserved: 0, queued: [] });
+    }
+  });
+
   it("releases what a dead process had queued, unless its answer is kept or somebody carries it", async () => {
     const [one, two] = [await join("one"), await join("two")];
     const queued = await queue(one);

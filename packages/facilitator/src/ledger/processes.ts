@@ -4,17 +4,28 @@ import { type LedgerPayment, toLedgerPayment } from "./ledger-payment.ts";
 import type { LedgerSchema } from "./ledger-schema.ts";
 import { givenUp, is } from "./states.ts";
 
-/** Says that a process lives, on the database's clock. */
+/** Says that a process lives, on the database's clock, unless it said so a moment ago. */
 export async function beatHeart(options: {
   db: Kysely<LedgerSchema>;
   dialect: Dialect;
   processId: string;
+  /** How old its last word may be. Default 0: it is renewed in any case. */
+  freshMs?: number;
 }): Promise<void> {
-  const { db, dialect, processId } = options;
+  const { db, dialect, processId, freshMs = 0 } = options;
   await db
     .insertInto("processes")
     .values({ id: processId, heartbeat_at: dialect.nowMs() })
-    .onConflict((conflict) => conflict.column("id").doUpdateSet({ heartbeat_at: dialect.nowMs() }))
+    .onConflict((conflict) =>
+      conflict
+        .column("id")
+        .doUpdateSet({ heartbeat_at: dialect.nowMs() })
+        .where(
+          "processes.heartbeat_at",
+          "<=",
+          sql<number>`${dialect.nowMs()} - ${sql.lit(freshMs)}`,
+        ),
+    )
     .execute();
 }
 

@@ -13,6 +13,7 @@ import { findKeyOwners } from "./key-owners.ts";
 import type { LedgerPayment } from "./ledger-payment.ts";
 import type { LedgerSchema, OrdersTable, PaymentsTable } from "./ledger-schema.ts";
 import { lockPayers } from "./lock-payers.ts";
+import { beatHeart } from "./processes.ts";
 import { findPromises } from "./promises.ts";
 import { standingOf } from "./standing.ts";
 
@@ -78,6 +79,14 @@ export interface ReserveOptions {
 export async function reservePayments(options: ReserveOptions): Promise<ReserveResult[]> {
   const { transaction, dialect, requests, now, heartbeatLeaseMs, keepAnswersMs } = options;
   const { spent = [] } = options;
+  // Awake again after a freeze, it would count as dead until its heart beats, and whoever comes meanwhile
+  // would be given the same authorization: two handlers would run for one payment.
+  await beatHeart({
+    db: transaction,
+    dialect,
+    processId: options.owner,
+    freshMs: heartbeatLeaseMs / 2,
+  });
   const payers = [...new Set(requests.map(({ id }) => id.payer))];
   const releases = await lockPayers({ transaction, dialect, payers, now });
   const known = await findPayments({
