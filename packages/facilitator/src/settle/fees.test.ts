@@ -1,13 +1,10 @@
 import { getChainPreset } from "@coinslot/chain";
-import type { SettleResponse } from "@coinslot/protocol";
 import { type Hex, isHex, numberToHex, parseGwei, parseTransaction } from "viem";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
-import type { CoinslotFacilitator } from "../create-facilitator.ts";
 import { type NodeProxy, startNodeProxy } from "../testing/node-proxy.ts";
+import { settle } from "../testing/settling-actions.ts";
 import { type SettlingDevnet, startSettlingDevnet } from "../testing/settling-devnet.ts";
-
-type Paid = Awaited<ReturnType<SettlingDevnet["pay"]>>;
 
 let settling: SettlingDevnet | undefined;
 let proxy: NodeProxy | undefined;
@@ -23,10 +20,6 @@ afterEach(async () => {
   settling = undefined;
   proxy = undefined;
 });
-
-function settle(facilitator: CoinslotFacilitator, paid: Paid): Promise<SettleResponse> {
-  return facilitator.settle(paid.paymentPayload, paid.paymentRequirements);
-}
 
 async function setBaseFee({ devnet }: SettlingDevnet, gwei: string): Promise<void> {
   await devnet.client.setNextBlockBaseFeePerGas({ baseFeePerGas: parseGwei(gwei) });

@@ -1,11 +1,8 @@
-import type { SettleResponse } from "@coinslot/protocol";
 import { type Hex, isHex, parseTransaction } from "viem";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import type { CoinslotFacilitator } from "../create-facilitator.ts";
 import { callsByNonce, type NodeProxy, startNodeProxy } from "../testing/node-proxy.ts";
+import { settle } from "../testing/settling-actions.ts";
 import { engines, type SettlingDevnet, startSettlingDevnet } from "../testing/settling-devnet.ts";
-
-type Paid = Awaited<ReturnType<SettlingDevnet["pay"]>>;
 
 /** What becomes of one broadcast. */
 interface Lie {
@@ -41,10 +38,6 @@ async function begin(options: { engine?: "sqlite" | "postgres"; lies: Lie[] }) {
   });
   const network = { rpcUrls: [proxy.url], blockTimeSeconds: 1 };
   return { ...here, network, lies, broadcasts };
-}
-
-function settle(facilitator: CoinslotFacilitator, paid: Paid): Promise<SettleResponse> {
-  return facilitator.settle(paid.paymentPayload, paid.paymentRequirements);
 }
 
 const soon = { resendMs: 100, replaceMs: 60_000, loseMs: 1_000 };

@@ -1,0 +1,143 @@
+import { FacilitatorError } from "@coinslot/protocol";
+import { parseEther } from "viem";
+import { describe, expect, it, vi } from "vitest";
+import { listen, reserve, settle, useSettlingDevnet } from "../testing/settling-actions.ts";
+
+const begin = useSettlingDevnet();
+
+describe("a transaction on its way", () => {
+  it("replaces a transaction that is stuck, with the same nonce and a higher fee", async () => {
+    const { devnet, start, pay, balanceOf } = await begin();
+    const facilitator = await start({ times: { resendMs: 100, replaceMs: 200 } });
+    await devnet.setAutomine(false);
+    const settled = settle(facilitator, await pay());
+    const replaced = async () =>
+      (await facilitator.metrics.getSingleMetricAsString("coinslot_transactions_total")).match(
+        /event="replaced"} (\d+)/,
+      );
+    await vi.waitFor(
+      async () => expect(Number((await replaced())?.[1])).toBeGreaterThan(1),
+      10_000,
+    );
+    await devnet.mine();
+    expect(await settled).toMatchObject({ success: true });
+    const { relayer, seller } = devnet.accounts;
+    expect(await devnet.client.getTransactionCount({ address: relayer.address })).toBe(1);
+    expect(await balanceOf(seller.address)).toBe(1_000n);
+  });
+
+  it("sends a transaction again that the pools have forgotten", async () => {
+    const { devnet, start, pay } = await begin();
+    const facilitator = await start({ times: { resendMs: 100, replaceMs: 60_000 } });
+    await devnet.setAutomine(false);
+    const settled = settle(facilitator, await pay());
+    await vi.waitFor(
+      async () => expect((await devnet.client.getTxpoolStatus()).pending).toBe(1),
+      5_000,
+    );
+    const { transactions } = await devnet.client.getBlock({ blockTag: "pending" });
+    await Promise.all(transactions.map((hash) => devnet.client.dropTransaction({ hash })));
+    await vi.waitFor(
+      async () => expect((await devnet.client.getTxpoolStatus()).pending).toBe(1),
+      5_000,
+    );
+    await devnet.setAutomine(true);
+    await devnet.mine();
+    expect(await settled).toMatchObject({ success: true });
+  });
+
+  it("follows a payment whose block left the chain until it stands in another", async () => {
+    const { devnet, start, pay, balanceOf } = await begin();
+    const facilitator = await start({ times: { resendMs: 200 } });
+    const events = listen(facilitator);
+    await devnet.mine(2);
+    const paid = await pay();
+    const reservation = await reserve(facilitator, paid);
+    expect(await settle(facilitator, paid, reservation)).toMatchObject({ success: true });
+    await facilitator.deliver(reservation);
+    await devnet.reorg({ depth: 1 });
+    await devnet.mine();
+    await vi.waitFor(
+      () =>
+        expect(events).toEqual([
+          "settle_started",
+          "settle_completed",
+          "settle_reorganised",
+          "settle_completed",
+        ]),
+      15_000,
+    );
+    expect(await balanceOf(devnet.accounts.seller.address)).toBe(1_000n);
+    expect(
+      await facilitator.metrics.getSingleMetricAsString("coinslot_reorganised_payments_total"),
+    ).toContain('delivered="true"} 1');
+  });
+
+  it("marks payments as final at depth", async () => {
+    const { devnet, start, pay } = await begin();
+    const facilitator = await start({ network: { finalAfter: 3 } });
+    await settle(facilitator, await pay());
+    await devnet.mine(4);
+    await vi.waitFor(async () => {
+      const { payments } = await facilitator.payments.list();
+      expect(payments[0]?.finalAt).toBeDefined();
+    }, 10_000);
+  });
+
+  it("waits for as many blocks as the amount asks for", async () => {
+    const { devnet, start, pay, balanceOf } = await begin();
+    const serveAfter = (amount: bigint) => (amount > 500n ? 2 : 0);
+    const facilitator = await start({ network: { serveAfter } });
+    const small = settle(facilitator, await pay({ amount: 500n }));
+    expect(await small).toMatchObject({ success: true });
+    let isSettled = false;
+    const large = settle(facilitator, await pay({ amount: 501n })).finally(() => {
+      isSettled = true;
+    });
+    // In a block: those that follow stand on top of it.
+    const { address } = devnet.accounts.seller;
+    await vi.waitFor(async () => expect(await balanceOf(address)).toBe(1_001n), 10_000);
+    await devnet.mine();
+    expect(isSettled).toBe(false);
+    await devnet.mine(2);
+    expect(await large).toMatchObject({ success: true });
+  });
+
+  it("expires what waits too long, and never sends it", async () => {
+    const { devnet, start, pay } = await begin();
+    let offsetMs = 0;
+    const facilitator = await start({
+      now: () => Date.now() + offsetMs,
+      network: { fees: { maxFeePerGas: 1n } },
+    });
+    const settled = settle(facilitator, await pay());
+    await vi.waitFor(async () => {
+      expect((await facilitator.payments.list({ state: "queued" })).payments).toHaveLength(1);
+    });
+    offsetMs = 300_000;
+    expect(await settled).toMatchObject({
+      success: false,
+      errorReason: "invalid_exact_evm_payload_authorization_valid_before",
+      transaction: "",
+    });
+    const { relayer } = devnet.accounts;
+    expect(await devnet.client.getTransactionCount({ address: relayer.address })).toBe(0);
+  });
+
+  it("refuses new payments while the relayer has no gas money, and goes on when it gets some", async () => {
+    const { devnet, start, pay } = await begin();
+    const facilitator = await start();
+    const events = listen(facilitator);
+    const { relayer } = devnet.accounts;
+    const paid = await pay();
+    await devnet.client.setBalance({ address: relayer.address, value: 0n });
+    const waiting = settle(facilitator, await pay());
+    await vi.waitFor(() => expect(events).toContain("relayer_funds_exhausted"), 20_000);
+    await expect(reserve(facilitator, paid)).rejects.toThrow(FacilitatorError);
+    await devnet.client.setBalance({ address: relayer.address, value: parseEther("10") });
+    await vi.waitFor(() => expect(events).toContain("relayer_funds_restored"), 10_000);
+    expect(await waiting).toMatchObject({ success: true });
+    const reservation = await reserve(facilitator, paid);
+    expect(await settle(facilitator, paid, reservation)).toMatchObject({ success: true });
+  });
+});

@@ -1,0 +1,108 @@
+import { testUsdt0 } from "@coinslot/devnet";
+import { type AuthorizationId, type Reservation, toLowerHex } from "@coinslot/protocol";
+import type { LocalAccount } from "viem";
+import { afterEach, expect } from "vitest";
+import type { CoinslotFacilitator } from "../create-facilitator.ts";
+import type { SettlementEvent } from "../settle/settlement-event.ts";
+import { type SettlingDevnet, startSettlingDevnet } from "./settling-devnet.ts";
+
+type Paid = Awaited<ReturnType<SettlingDevnet["pay"]>>;
+
+/** Makes what starts a devnet for a test, which ends with that. */
+export function useSettlingDevnet(): () => Promise<SettlingDevnet> {
+  let settling: SettlingDevnet | undefined;
+  afterEach(async () => {
+    await settling?.stop();
+    settling = undefined;
+  });
+  return async () => {
+    settling = await startSettlingDevnet("sqlite");
+    return settling;
+  };
+}
+
+/** Verifies and reserves, as a gate does before it runs a handler. */
+export async function reserve(facilitator: CoinslotFacilitator, paid: Paid): Promise<Reservation> {
+  const { paymentPayload, paymentRequirements, authorization } = paid;
+  const verified = await facilitator.verify(paymentPayload, paymentRequirements);
+  expect(verified).toMatchObject({ isValid: true });
+  const { balance } = "balance" in verified ? verified : {};
+  const reserved = await facilitator.reserve({
+    id: idOf(paid),
+    fingerprint: "GET /a",
+    value: authorization.value,
+    validBefore: authorization.validBefore,
+    payTo: toLowerHex(authorization.to),
+    balance,
+  });
+  if (reserved.state !== "reserved") throw new Error(reserved.state);
+  return reserved.reservation;
+}
+
+/** By what the ledger knows a payment. */
+export function idOf({ paymentRequirements, authorization }: Paid): AuthorizationId {
+  return {
+    network: paymentRequirements.network,
+    asset: `0x${paymentRequirements.asset.slice(2).toLowerCase()}`,
+    payer: `0x${authorization.from.slice(2).toLowerCase()}`,
+    nonce: authorization.nonce,
+  };
+}
+
+/** Settles a payment, reserved or not. */
+export function settle(facilitator: CoinslotFacilitator, paid: Paid, reservation?: Reservation) {
+  return facilitator.settle(paid.paymentPayload, paid.paymentRequirements, { reservation });
+}
+
+/** Submits the authorization as somebody who has seen it. */
+export async function submitAsStranger(
+  { devnet }: SettlingDevnet,
+  { authorization, signature }: Paid,
+) {
+  const { from, to, value, validAfter, validBefore, nonce } = authorization;
+  const hash = await devnet.client.writeContract({
+    account: devnet.accounts.deployer,
+    address: devnet.token,
+    abi: testUsdt0.abi,
+    functionName: "transferWithAuthorization",
+    args: [from, to, value, validAfter, validBefore, nonce, signature],
+  });
+  await devnet.client.waitForTransactionReceipt({ hash });
+  return hash;
+}
+
+/** Cancels the authorization, as its signer may. */
+export async function cancel({ devnet }: SettlingDevnet, signer: LocalAccount, paid: Paid) {
+  const { nonce } = paid.authorization;
+  const signature = await signer.signTypedData({
+    domain: {
+      name: "USDT0",
+      version: "1",
+      chainId: devnet.chainId,
+      verifyingContract: devnet.token,
+    },
+    types: {
+      CancelAuthorization: [
+        { name: "authorizer", type: "address" },
+        { name: "nonce", type: "bytes32" },
+      ],
+    },
+    primaryType: "CancelAuthorization",
+    message: { authorizer: signer.address, nonce },
+  });
+  const hash = await devnet.client.writeContract({
+    account: devnet.accounts.deployer,
+    address: devnet.token,
+    abi: testUsdt0.abi,
+    functionName: "cancelAuthorization",
+    args: [signer.address, nonce, signature],
+  });
+  await devnet.client.waitForTransactionReceipt({ hash });
+}
+
+/** Collects what the facilitator tells from now on. */
+export function listen(facilitator: CoinslotFacilitator): SettlementEvent["type"][] {
+  const events: SettlementEvent["type"][] = [];
+  facilitator.onEvent(({ type }) => events.push(type));
+  return events;
+}
