@@ -120,11 +120,13 @@ export function startRelayer(options: RelayerOptions): Relayer {
       if (tracked) learnForms(tracked, transaction);
       else state.open.set(transaction.id, trackedFrom(transaction, clock.now()));
     }
-    state.nextNonce = Math.max(next, used);
     await follow();
     for (const transaction of state.open.values()) {
       if (transaction.sentAt === undefined && !transaction.isIncluded) await send(transaction);
     }
+    if (state.lease?.epoch !== lease.epoch) return;
+    // Only now: what breaks off before this is done again from its beginning.
+    state.nextNonce = Math.max(state.nextNonce ?? 0, next, used);
     tellSettled();
     onRoom();
   }

@@ -1,6 +1,7 @@
 import { FacilitatorError } from "@coinslot/protocol";
 import { parseEther } from "viem";
 import { describe, expect, it, vi } from "vitest";
+import { startNodeProxy } from "../testing/node-proxy.ts";
 import { listen, reserve, settle, useSettlingDevnet } from "../testing/settling-actions.ts";
 
 const begin = useSettlingDevnet();
@@ -44,6 +45,32 @@ describe("a transaction on its way", () => {
     await devnet.setAutomine(true);
     await devnet.mine();
     expect(await settled).toMatchObject({ success: true });
+  });
+
+  it("is taken up at a start, though its receipt could not be read at first", async () => {
+    const { devnet, start, pay } = await begin();
+    const paid = await pay();
+    const before = await start({ settleTimeoutSeconds: 0.3 });
+    await devnet.setAutomine(false);
+    expect(await settle(before, paid)).toMatchObject({ errorReason: "settlement_pending" });
+    await before.close();
+
+    let isRefused = false;
+    const proxy = await startNodeProxy(devnet.rpcUrl, async ({ method }, ask) => {
+      if (isRefused || method !== "eth_getTransactionReceipt") return ask();
+      isRefused = true;
+      return { error: { code: -32603, message: "internal error" } };
+    });
+    try {
+      const after = await start({ network: { rpcUrls: [proxy.url] } });
+      expect(isRefused).toBe(true);
+      const settled = settle(after, paid);
+      await devnet.mine();
+      expect(await settled).toMatchObject({ success: true });
+      await after.close();
+    } finally {
+      await proxy.close();
+    }
   });
 
   it("follows a payment whose block left the chain until it stands in another", async () => {
