@@ -227,16 +227,7 @@ describe("coinslot pay", () => {
       const seen: string[][] = [];
       const listener: RequestListener = (request, response) => {
         seen.push(readdirSync(folder));
-        const offer = offerOfVersion1(`http://${request.headers.host}/`);
-        if (request.headers["x-payment"] === undefined) {
-          response.writeHead(402).end(JSON.stringify(offer));
-          return;
-        }
-        const transaction = `0x${"ab".repeat(32)}` as const;
-        const receipt = { success: true, transaction, network: devnet.network };
-        response
-          .writeHead(200, { [headerName.paymentResponseV1]: encodeReceipt(receipt, 1) })
-          .end("sold");
+        sell(request, response);
       };
       await withServer(listener, async (url) => {
         const { code, out } = await pay([url, "--yes"], { folder });
@@ -251,16 +242,7 @@ describe("coinslot pay", () => {
     await inFolder(async (folder) => {
       const listener: RequestListener = (request, response) => {
         for (const name of readdirSync(folder)) rmSync(join(folder, name));
-        const offer = offerOfVersion1(`http://${request.headers.host}/`);
-        if (request.headers["x-payment"] === undefined) {
-          response.writeHead(402).end(JSON.stringify(offer));
-          return;
-        }
-        const transaction = `0x${"ab".repeat(32)}` as const;
-        const receipt = { success: true, transaction, network: devnet.network };
-        response
-          .writeHead(200, { [headerName.paymentResponseV1]: encodeReceipt(receipt, 1) })
-          .end("sold");
+        sell(request, response);
       };
       await withServer(listener, async (url) => {
         const { code, out } = await pay([url, "--yes"], { folder });
@@ -314,6 +296,20 @@ describe("coinslot pay", () => {
     expect(closed.err).toContain("127.0.0.1:1 cannot be reached");
   });
 });
+
+/** Answers as a seller that takes every payment for settled. */
+const sell: RequestListener = (request, response) => {
+  if (request.headers["x-payment"] === undefined) {
+    const offer = offerOfVersion1(`http://${request.headers.host}/`);
+    response.writeHead(402).end(JSON.stringify(offer));
+    return;
+  }
+  const transaction = `0x${"ab".repeat(32)}` as const;
+  const receipt = { success: true, transaction, network: devnet.network };
+  response
+    .writeHead(200, { [headerName.paymentResponseV1]: encodeReceipt(receipt, 1) })
+    .end("sold");
+};
 
 function offerOfVersion1(resource: string, asset = devnet.token) {
   const offered = {
