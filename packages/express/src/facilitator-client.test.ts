@@ -1,9 +1,9 @@
+import { type Listening, listen } from "@coinslot/devnet";
 import { FacilitatorError, type PaymentRequirements, plasma } from "@coinslot/protocol";
 import express from "express";
 import { afterEach, describe, expect, it } from "vitest";
 import { createFacilitatorClient, facilitatorRouter } from "./index.ts";
 import { createBuyer } from "./testing/buyer.ts";
-import { type Listening, listen } from "./testing/listen.ts";
 import { createPaperFacilitator } from "./testing/paper-facilitator.ts";
 
 const opened: Listening[] = [];

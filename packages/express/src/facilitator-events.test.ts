@@ -1,3 +1,4 @@
+import { listen } from "@coinslot/devnet";
 import {
   FacilitatorError,
   type PaymentRequirements,
@@ -14,7 +15,6 @@ import {
 import { createBuyer } from "./testing/buyer.ts";
 import { type EventReceiver, openReceiver } from "./testing/event-receiver.ts";
 import { expressVersions } from "./testing/express-versions.ts";
-import { listen } from "./testing/listen.ts";
 import { createPaperFacilitator } from "./testing/paper-facilitator.ts";
 
 /** For conditions, on a machine that has other things to do. */

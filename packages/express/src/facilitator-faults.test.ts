@@ -1,9 +1,9 @@
+import { type Listening, listen } from "@coinslot/devnet";
 import { decodeReceipt, FacilitatorError, headerName, plasma } from "@coinslot/protocol";
 import express from "express";
 import { afterEach, describe, expect, it } from "vitest";
 import { createFacilitatorClient, facilitatorRouter, paymentMiddleware } from "./index.ts";
 import { createBuyer } from "./testing/buyer.ts";
-import { type Listening, listen } from "./testing/listen.ts";
 import { createPaperFacilitator, type PaperFacilitator } from "./testing/paper-facilitator.ts";
 import { openShop, option, type Shop } from "./testing/shop.ts";
 

@@ -1,9 +1,9 @@
+import { type Listening, listen } from "@coinslot/devnet";
 import { FacilitatorError } from "@coinslot/protocol";
 import { afterEach, describe, expect, it } from "vitest";
 import { facilitatorRouter } from "./index.ts";
 import { createBuyer, type SignedPayment } from "./testing/buyer.ts";
 import { expressVersions } from "./testing/express-versions.ts";
-import { type Listening, listen } from "./testing/listen.ts";
 import { createPaperFacilitator } from "./testing/paper-facilitator.ts";
 import { option } from "./testing/shop.ts";
 

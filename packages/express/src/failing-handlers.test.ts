@@ -1,11 +1,11 @@
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import type { Listening } from "@coinslot/devnet";
 import { headerName } from "@coinslot/protocol";
 import type { Express, RequestHandler } from "express";
 import { afterEach, describe, expect, it } from "vitest";
 import { createBuyer } from "./testing/buyer.ts";
 import { expressVersions } from "./testing/express-versions.ts";
-import type { Listening } from "./testing/listen.ts";
 import { openShop, option, type Shop } from "./testing/shop.ts";
 import { longText } from "./testing/ways-to-answer.ts";
 

@@ -1,10 +1,10 @@
 import { createServer, request as sendRequest } from "node:http";
 import type { AddressInfo } from "node:net";
+import type { Listening } from "@coinslot/devnet";
 import express from "express";
 import { afterEach, describe, expect, it } from "vitest";
 import { paymentMiddleware } from "./index.ts";
 import { createBuyer } from "./testing/buyer.ts";
-import type { Listening } from "./testing/listen.ts";
 import { createPaperFacilitator } from "./testing/paper-facilitator.ts";
 import { openShop, option, type Shop } from "./testing/shop.ts";
 

@@ -2,12 +2,12 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { type Listening, listen } from "@coinslot/devnet";
 import type { Express } from "express";
 import { afterEach, describe, expect, it } from "vitest";
 import { type PaymentRoutes, paymentMiddleware } from "./index.ts";
 import { createBuyer } from "./testing/buyer.ts";
 import { expressVersions } from "./testing/express-versions.ts";
-import { type Listening, listen } from "./testing/listen.ts";
 import { createPaperFacilitator } from "./testing/paper-facilitator.ts";
 import { openShop, option } from "./testing/shop.ts";
 

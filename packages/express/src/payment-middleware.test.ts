@@ -1,8 +1,8 @@
+import type { Listening } from "@coinslot/devnet";
 import { decodePaymentRequired, decodeReceipt, headerName, plasma } from "@coinslot/protocol";
 import { afterEach, describe, expect, it } from "vitest";
 import { createBuyer } from "./testing/buyer.ts";
 import { expressVersions } from "./testing/express-versions.ts";
-import type { Listening } from "./testing/listen.ts";
 import { openShop, option, payTo } from "./testing/shop.ts";
 
 const opened: Listening[] = [];

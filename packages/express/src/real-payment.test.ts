@@ -1,4 +1,4 @@
-import { type Devnet, startDevnet } from "@coinslot/devnet";
+import { type Devnet, type Listening, listen, startDevnet } from "@coinslot/devnet";
 import { createReferenceFacilitator } from "@coinslot/devnet/reference-facilitator";
 import { createFacilitator, type SettlementOptions } from "@coinslot/facilitator";
 import {
@@ -14,7 +14,6 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type PaymentRoutes, paymentMiddleware } from "./index.ts";
 import { type Buyer, createBuyer } from "./testing/buyer.ts";
 import { expressVersions } from "./testing/express-versions.ts";
-import { type Listening, listen } from "./testing/listen.ts";
 
 const price = 1000n;
 let devnet: Devnet;

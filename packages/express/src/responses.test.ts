@@ -1,4 +1,5 @@
 import { get, type IncomingMessage } from "node:http";
+import { type Listening, listen } from "@coinslot/devnet";
 import { headerName } from "@coinslot/protocol";
 import compression from "compression";
 import type { Express, RequestHandler } from "express";
@@ -6,7 +7,6 @@ import session from "express-session";
 import { afterEach, describe, expect, it } from "vitest";
 import { createBuyer } from "./testing/buyer.ts";
 import { expressVersions } from "./testing/express-versions.ts";
-import { type Listening, listen } from "./testing/listen.ts";
 import { openShop, option, type Shop } from "./testing/shop.ts";
 import { waysToAnswer } from "./testing/ways-to-answer.ts";
 

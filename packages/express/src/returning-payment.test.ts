@@ -1,3 +1,4 @@
+import type { Listening } from "@coinslot/devnet";
 import {
   type Address,
   encodePaymentPayload,
@@ -8,7 +9,6 @@ import {
 import { afterEach, describe, expect, it } from "vitest";
 import { createReservationStore } from "./index.ts";
 import { createBuyer } from "./testing/buyer.ts";
-import type { Listening } from "./testing/listen.ts";
 import { openShop, option, payTo, type Shop } from "./testing/shop.ts";
 
 const opened: Listening[] = [];

@@ -1,7 +1,7 @@
+import type { Listening } from "@coinslot/devnet";
 import { afterEach, describe, expect, it } from "vitest";
 import type { PaymentRoutes } from "./index.ts";
 import { expressVersions } from "./testing/express-versions.ts";
-import type { Listening } from "./testing/listen.ts";
 import { openShop, option } from "./testing/shop.ts";
 
 const opened: Listening[] = [];

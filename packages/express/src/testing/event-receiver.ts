@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { type Listening, listen } from "./listen.ts";
+import { type Listening, listen } from "@coinslot/devnet";
 
 /** An event as it arrived. */
 export interface ReceivedEvent {

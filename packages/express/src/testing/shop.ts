@@ -1,3 +1,4 @@
+import { type Listening, listen } from "@coinslot/devnet";
 import type { Facilitator } from "@coinslot/protocol";
 import { plasma, plasmaUsdt0 } from "@coinslot/protocol";
 import type { Express } from "express";
@@ -8,7 +9,6 @@ import {
   paymentMiddleware,
 } from "../index.ts";
 import { type ExpressModule, expressVersions } from "./express-versions.ts";
-import { type Listening, listen } from "./listen.ts";
 import { createPaperFacilitator, type PaperFacilitator } from "./paper-facilitator.ts";
 
 /** Where the money of these tests goes. */
