@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
-import { z } from "zod";
+import * as z from "zod";
 import { root } from "../docs/code-block.ts";
 
 const condition = z.enum(["service_started", "service_healthy", "service_completed_successfully"]);

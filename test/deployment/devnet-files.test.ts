@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { runCli } from "@coinslot/cli";
 import { expect, it, onTestFinished } from "vitest";
-import { z } from "zod";
+import * as z from "zod";
 
 const printed = z.object({ environment: z.record(z.string(), z.string()) });
 

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { z } from "zod";
+import * as z from "zod";
 import { root } from "../docs/code-block.ts";
 import { checkCommand } from "../docs/known-commands.ts";
 import { isServedPath } from "../docs/served-paths.ts";

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { runCli } from "@coinslot/cli";
-import { z } from "zod";
+import * as z from "zod";
 import { readComposeFile } from "../deployment/compose-file.ts";
 import { type CodeBlock, root } from "./code-block.ts";
 import { isServedPath } from "./served-paths.ts";

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { decodeReceipt, headerName } from "@coinslot/protocol";
-import { z } from "zod";
+import * as z from "zod";
 import type { Purchase } from "./purchase.ts";
 
 /** What one request of a buyer came to. */

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { RpcAnswer, RpcCall, RpcExchange } from "./rpc-exchange.ts";
 
 /** Where the methods take a block, counted from 0. */

@@ -2,7 +2,7 @@
 // SEED, PAYMENTS (2000), KILLS (200), ENGINE (sqlite or postgres), PROCESSES (1 or 4).
 import { randomBytes } from "node:crypto";
 import { startPostgres } from "@coinslot/devnet";
-import { z } from "zod";
+import * as z from "zod";
 import { runFaults } from "./fault-run.ts";
 import { summarise } from "./summary.ts";
 

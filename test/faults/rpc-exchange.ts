@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
-import { z } from "zod";
+import * as z from "zod";
 
 const callSchema = z.looseObject({
   id: z.union([z.number(), z.string(), z.null()]),

@@ -1,6 +1,6 @@
 import { paymentStates } from "@coinslot/facilitator";
 import { addressSchema, bytes32Schema, networkSchema } from "@coinslot/protocol";
-import { z } from "zod";
+import * as z from "zod";
 
 /** Places where a worker may be told to kill itself, in the order of a payment's way. */
 export const killPoints = [

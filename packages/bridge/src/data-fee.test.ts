@@ -1,7 +1,7 @@
 import { testGasPriceOracle } from "@coinslot/devnet";
 import { type Address, encodeDeployData } from "viem";
 import { afterEach, describe, expect, it } from "vitest";
-import { z } from "zod";
+import * as z from "zod";
 import { morphOracle, opStackOracle } from "./data-fee.ts";
 import { nativeFee, useBridgeWorld } from "./testing/bridge-world.ts";
 import { expectBridgeError } from "./testing/expect-bridge-error.ts";

@@ -6,7 +6,7 @@ import {
   serializeTransaction,
   type TransactionReceipt,
 } from "viem";
-import { z } from "zod";
+import * as z from "zod";
 import { askChain } from "./ask-chain.ts";
 import { BridgeError } from "./bridge-error.ts";
 import type { Step } from "./estimate-gas.ts";

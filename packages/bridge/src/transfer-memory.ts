@@ -1,6 +1,6 @@
 import { type FileHandle, open, readFile, rename } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
-import { z } from "zod";
+import * as z from "zod";
 import { BridgeError } from "./bridge-error.ts";
 import { createTurns } from "./turns.ts";
 

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { text } from "node:stream/consumers";
 import { brotliCompressSync, gzipSync } from "node:zlib";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { z } from "zod";
+import * as z from "zod";
 import { systemClock } from "./clock.ts";
 import { httpExchange } from "./http-exchange.ts";
 import { type HttpPost, type HttpPostRequest, httpPost } from "./http-post.ts";

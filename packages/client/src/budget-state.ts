@@ -1,5 +1,5 @@
 import { addressSchema, bytes32Schema, networkSchema } from "@coinslot/protocol";
-import { z } from "zod";
+import * as z from "zod";
 
 const hourMs = 3_600_000;
 const hoursCounted = 24;

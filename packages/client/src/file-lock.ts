@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { link, readFile, stat, unlink, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import { z } from "zod";
+import * as z from "zod";
 import { PaymentError } from "./payment-error.ts";
 
 export interface FileLockOptions {

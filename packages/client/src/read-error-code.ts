@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { readText } from "./read-offer.ts";
 
 const refusalSchema = z.object({ error: z.string() });

@@ -6,7 +6,7 @@ import {
   maxHeaderLength,
   networkSchema,
 } from "@coinslot/protocol";
-import { z } from "zod";
+import * as z from "zod";
 
 /**
  * A signed payment with all that is needed to send it again, as plain JSON: it can be kept in a

@@ -9,7 +9,7 @@
  */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import solc from "solc";
-import { z } from "zod";
+import * as z from "zod";
 
 const packages = new URL("../../", import.meta.url);
 const outputs: Readonly<Record<string, "bytecode" | "deployedBytecode">> = {

@@ -1,5 +1,5 @@
 import { isAddress } from "viem";
-import { z } from "zod";
+import * as z from "zod";
 
 /** A 20-byte account or contract address, `0x` and 40 hex digits. */
 export type Address = `0x${string}`;

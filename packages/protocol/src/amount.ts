@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 
 const maxUint256 = 2n ** 256n - 1n;
 const decimalInteger = /^(?:0|[1-9][0-9]{0,77})$/;

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { type Address, addressSchema, bytes32Schema, type Hex, toLowerHex } from "./address.ts";
 import { amountSchema } from "./amount.ts";
 import type { Network } from "./network.ts";

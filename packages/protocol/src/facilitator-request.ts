@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import { z } from "zod";
+import * as z from "zod";
 import { parseShape } from "./base64-json.ts";
 import { DecodeError } from "./decode-error.ts";
 import { freezeMessage, isFrozenMessage, onceForFrozen } from "./frozen-message.ts";

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 
 /** A chain in CAIP-2 form, `eip155:<chain id>`. */
 export type Network = `eip155:${number}`;

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 
 /**
  * When a payment settles: after the handler has done its work (`authorization`, the default), or

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { exactEvmPayloadSchema } from "./authorization.ts";
 import { decodeBase64Json, encodeBase64Json } from "./base64-json.ts";
 import { freezeMessage, isFrozenMessage } from "./frozen-message.ts";

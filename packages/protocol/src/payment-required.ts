@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import {
   decodeBase64Json,
   encodeBase64Json,

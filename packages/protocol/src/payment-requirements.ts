@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { addressSchema } from "./address.ts";
 import { amountSchema } from "./amount.ts";
 import { networkNameSchema, networkSchema, parseNetwork } from "./network.ts";

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 
 /**
  * Words of a stranger about an outcome. What is too long is cut and not refused: whether money

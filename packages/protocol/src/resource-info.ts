@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { optionalOrNull } from "./optional-or-null.ts";
 
 /** What is sold: its absolute URL, what it is, and the media type of its answer. */

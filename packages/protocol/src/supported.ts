@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { type Caip2, isCaip2, parseNetwork } from "./network.ts";
 import { optionalOrNull } from "./optional-or-null.ts";
 

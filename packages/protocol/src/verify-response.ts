@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { optionalOrNull } from "./optional-or-null.ts";
 import { remarkSchema } from "./remark.ts";
 

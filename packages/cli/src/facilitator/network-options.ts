@@ -16,7 +16,7 @@ import {
   plasma,
   stable,
 } from "@coinslot/protocol";
-import { z } from "zod";
+import * as z from "zod";
 import { publicRpcUrl } from "../init/create-environment.ts";
 import { findNetworks, isHttpUrl } from "../networks.ts";
 

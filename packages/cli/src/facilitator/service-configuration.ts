@@ -4,7 +4,7 @@ import type { FacilitatorOptions } from "@coinslot/facilitator";
 import { type Environment, readSecret, type Setting } from "@coinslot/indexer";
 import { type Address, addressSchema, ConfigurationError } from "@coinslot/protocol";
 import { parse } from "yaml";
-import { z } from "zod";
+import * as z from "zod";
 import { type CallerKey, isCallerName, readCallerKeys } from "./caller-keys.ts";
 import { fileNetworkSchema, readNetworkOptions } from "./network-options.ts";
 import { facilitatorSettings } from "./settings.ts";

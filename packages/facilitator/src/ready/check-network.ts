@@ -10,7 +10,7 @@ import {
   RpcWrongChainError,
 } from "@coinslot/chain";
 import { FacilitatorError } from "@coinslot/protocol";
-import { z } from "zod";
+import * as z from "zod";
 import type { NetworkConfiguration } from "../facilitator-configuration.ts";
 import { checkRelayers } from "./check-relayers.ts";
 import { checkTokens } from "./check-tokens.ts";

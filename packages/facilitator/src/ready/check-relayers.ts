@@ -1,7 +1,7 @@
 import { getChainPreset, type RpcRequester } from "@coinslot/chain";
 import { FacilitatorError } from "@coinslot/protocol";
 import { formatUnits } from "viem";
-import { z } from "zod";
+import * as z from "zod";
 import type { NetworkConfiguration } from "../facilitator-configuration.ts";
 import type { Findings } from "./findings.ts";
 

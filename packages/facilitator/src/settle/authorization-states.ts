@@ -1,7 +1,7 @@
 import type { RpcRequester } from "@coinslot/chain";
 import { type AuthorizationId, eip3009Abi } from "@coinslot/protocol";
 import { decodeFunctionResult, encodeFunctionData } from "viem";
-import { z } from "zod";
+import * as z from "zod";
 
 const hexSchema = z.templateLiteral(["0x", z.string()]);
 

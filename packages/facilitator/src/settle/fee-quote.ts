@@ -1,5 +1,5 @@
 import type { FeeModel, RpcRequester } from "@coinslot/chain";
-import { z } from "zod";
+import * as z from "zod";
 
 /** What to offer for gas, in wei. */
 export type Fees =

@@ -1,7 +1,7 @@
 import { getChainPreset } from "@coinslot/chain";
 import { type Hex, isHex, numberToHex, parseGwei, parseTransaction } from "viem";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { z } from "zod";
+import * as z from "zod";
 import { type NodeProxy, startNodeProxy } from "../testing/node-proxy.ts";
 import { settle } from "../testing/settling-actions.ts";
 import { type SettlingDevnet, startSettlingDevnet } from "../testing/settling-devnet.ts";

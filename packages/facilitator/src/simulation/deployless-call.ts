@@ -1,6 +1,6 @@
 import type { Hex } from "@coinslot/protocol";
 import { FacilitatorError } from "@coinslot/protocol";
-import { z } from "zod";
+import * as z from "zod";
 import { simulator } from "../../contracts/simulator.generated.ts";
 import { splitSignature } from "../token/split-signature.ts";
 import { bytesWords, hexWord, uintWord } from "../token/word.ts";

@@ -1,6 +1,6 @@
 import { blockByNumber, parseBlockHeader, type RpcCall, type RpcRequester } from "@coinslot/chain";
 import { type Address, FacilitatorError, type Hex } from "@coinslot/protocol";
-import { z } from "zod";
+import * as z from "zod";
 import { encodeTransfer } from "../token/encode-transfer.ts";
 import { isRevert } from "../token/is-revert.ts";
 import { splitSignature } from "../token/split-signature.ts";

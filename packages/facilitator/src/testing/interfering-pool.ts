@@ -1,6 +1,6 @@
 import type { RpcPool } from "@coinslot/chain";
 import type { Devnet } from "@coinslot/devnet";
-import { z } from "zod";
+import * as z from "zod";
 import { createPool } from "./verifying-devnet.ts";
 
 const callSchema = z.looseObject({

@@ -1,5 +1,5 @@
 import { writeSync } from "node:fs";
-import { z } from "zod";
+import * as z from "zod";
 import { createFacilitator } from "../create-facilitator.ts";
 import type { CheckpointName } from "../settle/settlement-context.ts";
 

@@ -1,6 +1,6 @@
 import { createRequire } from "node:module";
 import type { ecdsaRecover, ecdsaSign } from "secp256k1";
-import { z } from "zod";
+import * as z from "zod";
 
 const bindingSchema = z.object({
   ecdsaRecover: z.custom<typeof ecdsaRecover>((value) => typeof value === "function"),

@@ -7,7 +7,7 @@ import {
   type TokenDomain,
 } from "@coinslot/protocol";
 import { decodeFunctionResult, encodeFunctionData, toHex, zeroAddress } from "viem";
-import { z } from "zod";
+import * as z from "zod";
 import { isRevert } from "./is-revert.ts";
 
 /** What a token contract says of itself; each member is absent where it has no such function. */

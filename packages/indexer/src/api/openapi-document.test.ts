@@ -1,6 +1,6 @@
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { describe, expect, it } from "vitest";
-import { z } from "zod";
+import * as z from "zod";
 import { buildOpenApiDocument } from "./openapi-document.ts";
 import {
   closedSchemas,

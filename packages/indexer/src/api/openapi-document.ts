@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { apiPrefix, type Operation, operations } from "./operations.ts";
 import { documentation } from "./wire/documentation.ts";
 import { errorBody } from "./wire/error.ts";

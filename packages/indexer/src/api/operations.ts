@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { Limit } from "./limits/limit.ts";
 import { balanceBody } from "./wire/balance.ts";
 import { chainsBody } from "./wire/chains.ts";

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { parse } from "yaml";
-import { z } from "zod";
+import * as z from "zod";
 import { indexerChain, indexerChainNames, isIndexerChainName } from "../chains/indexer-chain.ts";
 import { type IndexerConfigurationInput, readConfiguration } from "../configuration.ts";
 import { IndexerConfigurationError } from "../configuration-error.ts";

@@ -1,5 +1,5 @@
 import { sleep, systemClock } from "@coinslot/chain";
-import { z } from "zod";
+import * as z from "zod";
 import { ApiError } from "../api-error.ts";
 import { apiPrefix } from "../operations.ts";
 import type { TransferHistoryQuery, TransferPage, TransferService } from "../transfer-service.ts";

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { documented } from "./documentation.ts";
 import { amountText, blockchainName, tokenName } from "./names.ts";
 

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 
 /** What the OpenAPI document says about a schema beside its rules. Schemas with an `id` become components. */
 interface Documentation {

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { documented } from "./documentation.ts";
 
 /** The one shape of every error, also of an item within a batch. Published clients know it by all three fields. */

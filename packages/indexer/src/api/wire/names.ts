@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { documented } from "./documentation.ts";
 
 /** A chain's name in paths and records, such as `plasma`. */

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { documented } from "./documentation.ts";
 import { addressText, blockchainName, tokenName } from "./names.ts";
 
