@@ -1,10 +1,16 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import {
   createTestClient,
   defineChain,
+  type Hash,
   http,
   type LocalAccount,
+  type PublicActions,
   publicActions,
   rpcSchema,
+  type TransactionReceipt,
+  TransactionReceiptNotFoundError,
+  WaitForTransactionReceiptTimeoutError,
   walletActions,
 } from "viem";
 
@@ -46,5 +52,30 @@ export function createDevnetClient(options: {
     cacheTime: 0,
   })
     .extend(publicActions)
-    .extend(walletActions);
+    .extend(walletActions)
+    .extend((client) => ({
+      waitForTransactionReceipt: ({ hash }: { hash: Hash }) => waitForReceipt(client, hash),
+    }));
+}
+
+const longestWaitMs = 20_000;
+
+/**
+ * Asks for a receipt until there is one. viem's own asks again only when another block comes: one that comes while it
+ * is looking is missed, and a chain that mines when it is sent something may not have another.
+ */
+async function waitForReceipt(
+  client: Pick<PublicActions, "getTransactionReceipt"> & { pollingInterval: number },
+  hash: Hash,
+): Promise<TransactionReceipt> {
+  const deadline = performance.now() + longestWaitMs;
+  for (;;) {
+    try {
+      return await client.getTransactionReceipt({ hash });
+    } catch (error) {
+      if (!(error instanceof TransactionReceiptNotFoundError)) throw error;
+    }
+    if (performance.now() > deadline) throw new WaitForTransactionReceiptTimeoutError({ hash });
+    await sleep(client.pollingInterval);
+  }
 }

@@ -1,0 +1,72 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { timeConcurrently } from "./measure.ts";
+
+/** One side of a comparison. */
+export interface Side<Job> {
+  /** Enough for the warm-up and every turn. */
+  jobs: Job[];
+  /** So many before it is measured: its compiler and its connections need them. */
+  warmUp: number;
+  perTurn: number;
+  run: (job: Job) => Promise<void>;
+  /** Begins what goes on beside its turns, and returns what ends that. */
+  beside?: () => () => void;
+}
+
+/** Jobs per second over all turns. */
+export interface Rates {
+  ours: number;
+  reference: number;
+  /** Of these two, and in each turn. */
+  ratio: string;
+}
+
+export const turns = 4;
+const atOnce = 128;
+const longestTurnMs = 120_000;
+
+/**
+ * How many jobs each side does in a second, 128 at once. They take turns, since the machine has faster and slower
+ * minutes, and since anvil takes longer for a block with every payment that its token has seen.
+ */
+export async function takeTurns<Job>(ours: Side<Job>, reference: Side<Job>): Promise<Rates> {
+  await take("ours", ours, ours.warmUp);
+  await take("reference", reference, reference.warmUp);
+  const seconds = { ours: 0, reference: 0 };
+  const ratios: string[] = [];
+  for (let turn = 0; turn < turns; turn += 1) {
+    const oursTook = await take("ours", ours, ours.perTurn);
+    const referenceTook = await take("reference", reference, reference.perTurn);
+    ratios.push(ratioOf(ours.perTurn / oursTook, reference.perTurn / referenceTook));
+    seconds.ours += oursTook;
+    seconds.reference += referenceTook;
+  }
+  const ourRate = (turns * ours.perTurn) / seconds.ours;
+  const theirRate = (turns * reference.perTurn) / seconds.reference;
+  return {
+    ours: ourRate,
+    reference: theirRate,
+    ratio: `${ratioOf(ourRate, theirRate)}x (${ratios.join(", ")})`,
+  };
+}
+
+function ratioOf(ours: number, reference: number): string {
+  return (ours / reference).toFixed(1);
+}
+
+/** Resolves to the seconds that it took. */
+async function take<Job>(name: string, side: Side<Job>, count: number): Promise<number> {
+  const { jobs, run, beside } = side;
+  const end = beside?.();
+  const ended = new AbortController();
+  const tooLate = sleep(longestTurnMs, undefined, { signal: ended.signal }).then(() => {
+    throw new Error(`The turn of ${name} has not ended after ${longestTurnMs / 1000} s.`);
+  });
+  try {
+    return await Promise.race([timeConcurrently(jobs.splice(0, count), atOnce, run), tooLate]);
+  } finally {
+    ended.abort();
+    end?.();
+    await tooLate.catch(() => {});
+  }
+}
