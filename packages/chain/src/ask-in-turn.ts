@@ -46,7 +46,7 @@ export async function askInTurn(options: AskInTurnOptions): Promise<RpcOutcome[]
       const answer = answers[position];
       if (!answer) return true;
       if (answer.ok) {
-        outcomes.set(index, { ...answer, endpoint: endpoint.name.number, failures });
+        outcomes.set(index, { endpoint: endpoint.name.number, failures, ...answer });
         return false;
       }
       const { error } = answer;

@@ -141,7 +141,11 @@ describe("a block watcher", () => {
 
     await devnet.reorg({ depth: 8 });
 
-    expect(await lastEvent()).toMatchObject({ type: "reset", reason: "deep-reorganisation" });
+    // A look in the middle of it sees its first blocks, and the others after that.
+    await lastEvent();
+    expect(events).toContainEqual(
+      expect.objectContaining({ type: "reset", reason: "deep-reorganisation" }),
+    );
   });
 
   it("takes an old head for an old head, and rolls nothing back", async () => {

@@ -88,4 +88,22 @@ describe("a request gate", () => {
     await settle();
     expect(entered).toBe(true);
   });
+
+  it("takes nothing from one who gave up before its turn", async () => {
+    const { clock, gate } = setUp({ callsPerSecond: 10 });
+    for (let attempt = 0; attempt < 5; attempt += 1) {
+      const impatient = new AbortController();
+      const gaveUp = gate.enter(500, impatient.signal);
+      await settle();
+      impatient.abort(new Error("enough"));
+      await expect(gaveUp).rejects.toThrow("enough");
+    }
+    clock.advance(1_000);
+    let entered = false;
+    void gate.enter(10, signal).then(() => {
+      entered = true;
+    });
+    await settle();
+    expect(entered).toBe(true);
+  });
 });

@@ -64,10 +64,12 @@ export function createRequestGate(options: {
   return {
     async enter(calls, signal) {
       await place(signal);
+      const delayMs = delayOf(calls);
       try {
-        const delayMs = delayOf(calls);
         if (delayMs > 0) await sleep(clock, delayMs, signal);
       } catch (error) {
+        // What was not sent is not owed: or those who give up would keep out everybody after them.
+        tokens += calls;
         leave();
         throw error;
       }

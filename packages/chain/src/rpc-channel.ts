@@ -69,10 +69,13 @@ export function createRpcChannel(options: RpcChannelOptions): RpcChannel {
     calls: readonly RpcCall[],
     sendOptions: SendOptions,
   ): Promise<ChannelOutcome[]> {
-    if (calls.length <= batchLimit) return exchange(calls, sendOptions);
+    // Its own calls may take longer than one answer may; that is no lack of room.
+    const { callsPerSecond = Number.POSITIVE_INFINITY } = options;
+    const roomMs = sendOptions.timeoutMs + (calls.length / callsPerSecond) * 1_000;
+    if (calls.length <= batchLimit) return exchange(calls, sendOptions, roomMs);
     const parts: Promise<ChannelOutcome[]>[] = [];
     for (let start = 0; start < calls.length; start += batchLimit)
-      parts.push(exchange(calls.slice(start, start + batchLimit), sendOptions));
+      parts.push(exchange(calls.slice(start, start + batchLimit), sendOptions, roomMs));
     return (await Promise.all(parts)).flat();
   }
 
@@ -80,14 +83,15 @@ export function createRpcChannel(options: RpcChannelOptions): RpcChannel {
   async function exchange(
     calls: readonly RpcCall[],
     sendOptions: SendOptions,
+    roomMs: number,
   ): Promise<ChannelOutcome[]> {
     const { timeoutMs, signal, mayStart } = sendOptions;
     const firstId = nextId;
     nextId += calls.length;
     const sources = signal ? [signal, closing] : [closing];
     const exchanged = await withLinkedAbort(sources, async (controller) => {
-      const leave = await enter(calls.length, timeoutMs, controller);
-      if (!leave) return notSent("busy", `our own limits left no room for it for ${timeoutMs} ms`);
+      const leave = await enter(calls.length, roomMs, controller);
+      if (!leave) return notSent("busy", `our own limits left no room for it for ${roomMs} ms`);
       try {
         if (!mayStart()) return notSent("resting", "it failed while this request waited its turn");
         const startedAt = clock.now();
@@ -121,9 +125,9 @@ export function createRpcChannel(options: RpcChannelOptions): RpcChannel {
     return outcomes;
   }
 
-  /** Waits for a place, at most `timeoutMs`. */
-  async function enter(calls: number, timeoutMs: number, controller: AbortController) {
-    const cancelTimer = clock.setTimer(() => controller.abort(), timeoutMs);
+  /** Waits for a place, at most `roomMs`. */
+  async function enter(calls: number, roomMs: number, controller: AbortController) {
+    const cancelTimer = clock.setTimer(() => controller.abort(), roomMs);
     try {
       return await gate.enter(calls, controller.signal);
     } catch {

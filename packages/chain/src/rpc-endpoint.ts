@@ -124,7 +124,7 @@ export function createRpcEndpoint(options: RpcEndpointOptions): RpcEndpoint {
 
   async function send(calls: readonly RpcCall[], sendOptions: Omit<SendOptions, "mayStart">) {
     const mayStart = () => state() === "ready";
-    const outcomes = await channel.send(calls, { ...sendOptions, mayStart });
+    const outcomes = await channel.send(calls, { mayStart, ...sendOptions });
     for (const [index, call] of calls.entries()) {
       const outcome = outcomes[index];
       if (outcome?.ok) head = reportedHead(call, outcome.result) ?? head;

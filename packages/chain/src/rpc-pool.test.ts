@@ -31,6 +31,13 @@ describe("limits", () => {
     expect(pool.status()[0]?.inFlight).toBe(0);
   });
 
+  it("of calls per second do not fail a request that alone takes longer than its timeout", async () => {
+    const { pool } = open({ onlyFirst: true, callsPerSecond: 100, timeoutMs: 1_000 });
+    const outcomes = await pool.requestMany(Array(300).fill(readHead));
+    expect(outcomes).toHaveLength(300);
+    expect(outcomes.every(({ ok }) => ok)).toBe(true);
+  });
+
   it("that leave no room in time send the request elsewhere, and blame nobody", async () => {
     const { first, pool } = open({ maxInFlight: 1 });
     await pool.ready();
