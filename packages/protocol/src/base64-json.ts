@@ -1,4 +1,4 @@
-import type { z } from "zod";
+import type * as z from "zod";
 import { DecodeError, type DecodeFault } from "./decode-error.ts";
 
 /** Largest payment header that we read, in characters of base64. */

@@ -1,4 +1,4 @@
-import type { z } from "zod";
+import type * as z from "zod";
 
 /**
  * An optional member that may also be written as `null`, which is how some languages write what is
