@@ -19,9 +19,9 @@ import type { PaymentFilter, PaymentPage } from "./ledger/list-payments.ts";
 import type { PaymentStats } from "./ledger/payment-stats.ts";
 import { checkNetworks } from "./ready/check-networks.ts";
 import { createMetrics } from "./settle/metrics.ts";
-import { outOfGasMoney, releasedTooOften } from "./settle/settle-payment.ts";
 import { settleResponseOf } from "./settle/settle-response.ts";
 import type { SettlementEvent, SettlementListener } from "./settle/settlement-event.ts";
+import { outOfGasMoney, releasedTooOften } from "./settle/unavailable-errors.ts";
 import { readSettlementOptions, type SettlementOptions } from "./settlement-options.ts";
 import { createSimulator } from "./simulation/simulator.ts";
 import { type Engine, startEngine } from "./start-engine.ts";
@@ -186,7 +186,7 @@ export function createFacilitator(
         const { payment, balance } = verdict;
         const running = await engine();
         running.remember(payment.id, verdict);
-        return { ...toVerifyResponse(verdict), balance };
+        return { balance, ...toVerifyResponse(verdict) };
       });
     },
 

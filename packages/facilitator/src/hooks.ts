@@ -136,11 +136,11 @@ export function createHooks(options: {
   }
 
   function tellVerifyFailure(context: HookContext, error: Error): Promise<void> {
-    return tell("onVerifyFailure", added.onVerifyFailure, { ...context, error });
+    return tell("onVerifyFailure", added.onVerifyFailure, { error, ...context });
   }
 
   function tellSettleFailure(context: HookContext, error: Error): Promise<void> {
-    return tell("onSettleFailure", added.onSettleFailure, { ...context, error });
+    return tell("onSettleFailure", added.onSettleFailure, { error, ...context });
   }
 
   return {
@@ -158,7 +158,7 @@ export function createHooks(options: {
       const result = refusal
         ? { isValid: false, invalidReason: refusal.reason, invalidMessage: refusal.message }
         : await orTell(verify, (error) => tellVerifyFailure(context, error));
-      await tell("onAfterVerify", added.onAfterVerify, { ...context, result });
+      await tell("onAfterVerify", added.onAfterVerify, { result, ...context });
       if (!result.isValid) {
         const { invalidReason, invalidMessage } = result;
         await tellVerifyFailure(context, describe(invalidReason, invalidMessage));
@@ -180,7 +180,7 @@ export function createHooks(options: {
         };
       };
       const result = await orTell(decideAndSettle, (error) => tellSettleFailure(context, error));
-      await tell("onAfterSettle", added.onAfterSettle, { ...context, result });
+      await tell("onAfterSettle", added.onAfterSettle, { result, ...context });
       if (!result.success) {
         await tellSettleFailure(context, describe(result.errorReason, result.errorMessage));
       }

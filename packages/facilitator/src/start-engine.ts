@@ -13,8 +13,9 @@ import {
 } from "@coinslot/protocol";
 import { type Database, isDatabaseError } from "@coinslot/storage";
 import type { NetworkConfiguration } from "./facilitator-configuration.ts";
+import { createLedger } from "./ledger/create-ledger.ts";
 import type { ForgetProgress } from "./ledger/forget-payments.ts";
-import { createLedger, type Ledger } from "./ledger/ledger.ts";
+import type { Ledger } from "./ledger/ledger.ts";
 import type { LedgerSchema } from "./ledger/ledger-schema.ts";
 import { openLedger } from "./ledger/open-ledger.ts";
 import type { Logger } from "./logger.ts";
@@ -137,7 +138,11 @@ async function startParts(
   begun(() => ledger.leave());
   await ledger.beatHeart();
   const { times, checkpoint } = settings;
-  const readings = createReadingCache({ freshMs: 1_000, now: () => clock.now() });
+  const readings = createReadingCache({
+    freshMs: 1_000,
+    keepMs: 60_000,
+    now: () => clock.now(),
+  });
   const board = await createOutcomeBoard({
     ledger,
     clock,

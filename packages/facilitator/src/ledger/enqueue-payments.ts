@@ -5,7 +5,7 @@ import { isHeld, toHeldPayment } from "./find-payments.ts";
 import { keepAnswers } from "./keep-answers.ts";
 import type { LedgerPayment } from "./ledger-payment.ts";
 import type { LedgerSchema } from "./ledger-schema.ts";
-import { insertOrders, type Order, orderRow } from "./reserve-payments.ts";
+import { insertOrders, type Order, orderRow } from "./order.ts";
 import { is } from "./states.ts";
 
 /** A wish to have a reserved payment settled. */
@@ -46,7 +46,7 @@ export async function enqueuePayments(options: {
   const idByToken = new Map(moved.map(({ token, id }) => [token, id]));
   const queued = requests.flatMap((request) => {
     const id = idByToken.get(request.token);
-    return id === undefined ? [] : [{ ...request, id }];
+    return id === undefined ? [] : [{ id, ...request }];
   });
   const orders = queued.map(({ id, order }) => orderRow(id, order, dialect));
   await insertOrders({ transaction, dialect, orders });

@@ -2,7 +2,7 @@ import type { Dialect } from "@coinslot/storage";
 import type { Kysely, Selectable, SelectQueryBuilder } from "kysely";
 import { type LedgerPayment, toLedgerPayment } from "./ledger-payment.ts";
 import type { LedgerSchema, OrdersTable, PaymentsTable } from "./ledger-schema.ts";
-import type { Order } from "./reserve-payments.ts";
+import type { Order } from "./order.ts";
 
 /** A payment with what is to be executed for it. */
 export interface OrderedPayment {

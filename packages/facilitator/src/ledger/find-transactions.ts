@@ -75,6 +75,23 @@ export async function findOpenTransactions(options: {
   }));
 }
 
+/** Which transactions of a relayer are open. */
+export async function findOpenIds(options: {
+  db: Kysely<LedgerSchema>;
+  network: Network;
+  relayer: Address;
+}): Promise<string[]> {
+  const { db, network, relayer } = options;
+  const rows = await db
+    .selectFrom("transactions")
+    .select("id")
+    .where("network", "=", network)
+    .where("relayer", "=", relayer)
+    .where("state", "=", is("open"))
+    .execute();
+  return rows.map(({ id }) => id);
+}
+
 /** The highest nonce of a relayer that the ledger has stored. */
 export async function findHighestNonce(options: {
   db: Kysely<LedgerSchema>;

@@ -1,8 +1,9 @@
 import type { Hex } from "@coinslot/protocol";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createTestLedger, engines, type TestLedger } from "../testing/settling-devnet.ts";
+import { createLedger } from "./create-ledger.ts";
 import type { ForgetProgress } from "./forget-payments.ts";
-import { createLedger, type Ledger, type ReserveWish } from "./ledger.ts";
+import type { Ledger, ReserveWish } from "./ledger.ts";
 import { type LedgerDatabase, openLedger } from "./open-ledger.ts";
 
 const network = "eip155:9745";

@@ -1,7 +1,8 @@
 import type { Hex } from "@coinslot/protocol";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createTestLedger, engines, type TestLedger } from "../testing/settling-devnet.ts";
-import { createLedger, type Ledger } from "./ledger.ts";
+import { createLedger } from "./create-ledger.ts";
+import type { Ledger } from "./ledger.ts";
 import { openLedgerReader } from "./ledger-reader.ts";
 import { type LedgerDatabase, openLedger } from "./open-ledger.ts";
 

@@ -51,7 +51,7 @@ export async function openLedger(options: OpenLedgerOptions): Promise<LedgerData
       readOnly,
       applicationName: "coinslot-facilitator",
       // What is read again and again are the newest rows; the system has the rest of the file in memory too.
-      cacheMebibytes: 4,
+      cacheMebibytes: 2,
       ...(onBackgroundError ? { onBackgroundError } : {}),
     });
     const tables = { name: "facilitator", migrations };

@@ -3,7 +3,7 @@ import type { Dialect } from "@coinslot/storage";
 import type { Kysely, Transaction } from "kysely";
 import { type LedgerPayment, toLedgerPayment } from "./ledger-payment.ts";
 import { type LedgerSchema, openStates } from "./ledger-schema.ts";
-import type { ReserveRequest } from "./reserve-payments.ts";
+import type { ReserveRequest } from "./reserve-request.ts";
 import { is } from "./states.ts";
 
 /** What payers have promised to others already. */
@@ -13,8 +13,8 @@ export interface Promises {
    * what the wish's own row already adds to that.
    */
   fits(request: ReserveRequest, counted: bigint): boolean;
-  /** Counts one more promise, made in this transaction. */
-  add(request: ReserveRequest): void;
+  /** Counts one more promise, made in this transaction, in place of what its row adds already. */
+  add(request: ReserveRequest, counted: bigint): void;
 }
 
 /** One payer's holdings of one asset on one network. */
@@ -98,8 +98,8 @@ export async function findPromises(options: {
       );
       return promised - counted + value <= balance.amount;
     },
-    add({ id, value }) {
-      count({ key: purse(id), value, blockNumber: undefined });
+    add({ id, value }, counted) {
+      count({ key: purse(id), value: value - counted, blockNumber: undefined });
     },
   };
 }

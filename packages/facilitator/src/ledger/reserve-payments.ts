@@ -1,54 +1,24 @@
-import {
-  type Address,
-  authorizationKey,
-  type BalanceReading,
-  type ReservationRequest,
-  type SealedAnswer,
-} from "@coinslot/protocol";
+import { authorizationKey } from "@coinslot/protocol";
 import type { Dialect } from "@coinslot/storage";
-import type { Insertable, Transaction, Updateable } from "kysely";
+import type { Insertable, Transaction } from "kysely";
 import { findAnswers } from "./find-answers.ts";
-import { findPayments, type HeldPayment } from "./find-payments.ts";
+import { findPayments } from "./find-payments.ts";
 import { findKeyOwners } from "./key-owners.ts";
 import type { LedgerPayment } from "./ledger-payment.ts";
 import type { LedgerSchema, OrdersTable, PaymentsTable } from "./ledger-schema.ts";
 import { lockPayers } from "./lock-payers.ts";
+import { insertOrders, orderRow } from "./order.ts";
 import { beatHeart } from "./processes.ts";
 import { findPromises } from "./promises.ts";
+import { reservationRow, reservedPayment } from "./reservation-row.ts";
+import {
+  findWatchedOrder,
+  isSameAuthorization,
+  reserveAnew,
+  reserveWatched,
+} from "./reserve-again.ts";
+import type { ReserveRequest, ReserveResult } from "./reserve-request.ts";
 import { standingOf } from "./standing.ts";
-
-/** What is to be executed: the rest of the authorization, with the signature as the token wants it. */
-export interface Order {
-  payTo: Address;
-  validAfter: bigint;
-  signature: `0x${string}`;
-}
-
-/** A wish to reserve, with what the ledger writes for it. */
-export interface ReserveRequest extends ReservationRequest {
-  value: bigint;
-  validBefore: bigint;
-  payTo: Address;
-  balance?: BalanceReading | undefined;
-  /** Identity of the row, if a new one is written. */
-  paymentId: string;
-  /** Becomes the secret of the reservation. */
-  token: string;
-  /** With an order the payment is queued at once: nobody runs a handler for it first. */
-  order?: Order | undefined;
-  /** It must not share a transaction with others. */
-  isAlone?: boolean | undefined;
-}
-
-/** What became of the wish. */
-export type ReserveResult =
-  | { outcome: "reserved"; paymentId: string; token: string }
-  | { outcome: "resumed"; payment: LedgerPayment; token: string; answer?: SealedAnswer | undefined }
-  | { outcome: "in_use"; payment: LedgerPayment }
-  | { outcome: "key_conflict" }
-  | { outcome: "delivered"; payment: LedgerPayment; answer?: SealedAnswer | undefined }
-  | { outcome: "over_promised" }
-  | { outcome: "released_too_often" };
 
 export interface ReserveOptions {
   transaction: Transaction<LedgerSchema>;
@@ -125,7 +95,7 @@ export async function reservePayments(options: ReserveOptions): Promise<ReserveR
       known.set(key, { payment, isHeld: true });
       return { outcome: "resumed", payment, token: request.token, answer };
     }
-    const watched = payment && isWatched(payment) ? await findOrder(payment) : undefined;
+    const watched = payment && (await findWatchedOrder(transaction, payment));
     if (payment && watched && !isSameAuthorization({ request, payment, order: watched })) {
       return { outcome: "in_use", payment };
     }
@@ -134,15 +104,16 @@ export async function reservePayments(options: ReserveOptions): Promise<ReserveR
     // A dead process's reservation of this very payment is among what was summed.
     const counted = payment?.state === "reserved" ? payment.value : 0n;
     if (!promises.fits(request, counted)) return { outcome: "over_promised" };
-    promises.add(request);
-    const row = rowOf(request);
+    promises.add(request, counted);
+    const row = reservationRow({ request, dialect, owner: options.owner, now });
+    const paymentId = payment?.id ?? row.id;
     if (payment === undefined) inserts.push(row);
-    else if (watched === undefined) await reserveAnew(payment, row);
-    else await reserveWatched(payment, row);
-    if (request.order) orders.push(orderRow(payment?.id ?? row.id, request.order, dialect));
+    else if (watched === undefined) await reserveAnew({ transaction, payment, row });
+    else await reserveWatched({ transaction, payment, row });
+    if (request.order) orders.push(orderRow(paymentId, request.order, dialect));
     if (request.keyHash) keyOwners.set(`${request.id.payer}/${request.keyHash}`, key);
-    known.set(key, reservedNow(request, payment?.id ?? row.id));
-    return { outcome: "reserved", paymentId: payment?.id ?? row.id, token: request.token };
+    known.set(key, { payment: reservedPayment({ request, paymentId, now }), isHeld: true });
+    return { outcome: "reserved", paymentId, token: request.token };
   }
 
   function isTooMany({
@@ -156,29 +127,6 @@ export async function reservePayments(options: ReserveOptions): Promise<ReserveR
     return now - window_started_at < releaseLimit.windowMs && count >= releaseLimit.count;
   }
 
-  function rowOf(request: ReserveRequest) {
-    const { id, order, balance } = request;
-    return {
-      id: request.paymentId,
-      network: id.network,
-      asset: id.asset,
-      payer: id.payer,
-      nonce: id.nonce,
-      value: dialect.amount.encode(request.value),
-      valid_before: dialect.amount.encode(request.validBefore),
-      state: order ? ("queued" as const) : ("reserved" as const),
-      fingerprint: request.fingerprint,
-      key_hash: request.keyHash ?? null,
-      token: request.token,
-      owner: options.owner,
-      unused_at_block: balance ? Number(balance.blockNumber) : null,
-      carried: 0,
-      is_alone: request.isAlone ? 1 : 0,
-      created_at: now,
-      queued_at: order ? now : null,
-    };
-  }
-
   async function takeUp(payment: LedgerPayment, request: ReserveRequest): Promise<void> {
     await transaction
       .updateTable("payments")
@@ -186,130 +134,4 @@ export async function reservePayments(options: ReserveOptions): Promise<ReserveR
       .where("id", "=", payment.id)
       .execute();
   }
-
-  /** As if it had never been seen. */
-  async function reserveAnew(payment: LedgerPayment, row: PaymentRow): Promise<void> {
-    await overwrite(payment, { ...row, reason: null });
-    await transaction.deleteFrom("orders").where("payment_id", "=", payment.id).execute();
-  }
-
-  /** Its order, its reason and how often it was carried stay: given up, it is `failed` and watched again. */
-  async function reserveWatched(payment: LedgerPayment, row: PaymentRow): Promise<void> {
-    const { carried: _, unused_at_block, ...fresh } = row;
-    await overwrite(payment, {
-      ...fresh,
-      unused_at_block: unused_at_block ?? payment.unusedAtBlock ?? null,
-    });
-  }
-
-  async function overwrite(payment: LedgerPayment, row: Updateable<PaymentsTable>): Promise<void> {
-    const { id: _, created_at: __, ...fresh } = row;
-    await transaction
-      .updateTable("payments")
-      .set({
-        ...fresh,
-        transaction_id: null,
-        block_number: null,
-        block_hash: null,
-        transaction_hash: null,
-        submitted_at: null,
-        delivered_at: null,
-        closed_at: null,
-      })
-      .where("id", "=", payment.id)
-      .execute();
-    await transaction.deleteFrom("answers").where("payment_id", "=", payment.id).execute();
-  }
-
-  async function findOrder({ id }: LedgerPayment): Promise<{ pay_to: Address } | undefined> {
-    return transaction
-      .selectFrom("orders")
-      .select("pay_to")
-      .where("payment_id", "=", id)
-      .executeTakeFirst();
-  }
-
-  function reservedNow(request: ReserveRequest, paymentId: string): HeldPayment {
-    return {
-      isHeld: true,
-      payment: {
-        id: paymentId,
-        authorization: request.id,
-        value: request.value,
-        validBefore: request.validBefore,
-        state: request.order ? "queued" : "reserved",
-        fingerprint: request.fingerprint,
-        keyHash: request.keyHash,
-        unusedAtBlock: request.balance && Number(request.balance.blockNumber),
-        transactionId: undefined,
-        carried: 0,
-        isAlone: request.isAlone ?? false,
-        inclusion: undefined,
-        reason: undefined,
-        createdAt: now,
-        queuedAt: request.order && now,
-        submittedAt: undefined,
-        confirmedAt: undefined,
-        finalAt: undefined,
-        deliveredAt: undefined,
-        closedAt: undefined,
-      },
-    };
-  }
-}
-
-type PaymentRow = Insertable<PaymentsTable> & { carried: number; unused_at_block: number | null };
-
-/**
- * Whether it has failed before, and may still be executed by anybody. A reservation of it keeps the
- * reason of that failure until a block or a refusal says something else.
- */
-function isWatched({ state, reason, closedAt }: LedgerPayment): boolean {
-  return (
-    (state === "failed" || state === "reserved") && reason !== undefined && closedAt === undefined
-  );
-}
-
-/**
- * A payer may sign two authorizations with one nonce. While the first is watched, the second would
- * take its place in the row, and what the chain then does could be taken for the other's payment.
- */
-function isSameAuthorization(options: {
-  request: ReserveRequest;
-  payment: LedgerPayment;
-  order: { pay_to: Address };
-}): boolean {
-  const { request, payment, order } = options;
-  return (
-    request.value === payment.value &&
-    request.validBefore === payment.validBefore &&
-    request.payTo === order.pay_to
-  );
-}
-
-/** Writes what is to be executed; over what was to be, for a payment that has failed before. */
-export async function insertOrders(options: {
-  transaction: Transaction<LedgerSchema>;
-  dialect: Dialect;
-  orders: readonly Insertable<OrdersTable>[];
-}): Promise<void> {
-  const { transaction, dialect, orders } = options;
-  await dialect.insertMany<LedgerSchema, "orders">(transaction, "orders", orders, {
-    keys: ["payment_id"],
-    replace: ["pay_to", "valid_after", "signature"],
-  });
-}
-
-/** The row of `orders` for a payment. */
-export function orderRow(
-  paymentId: string,
-  order: Order,
-  dialect: Dialect,
-): Insertable<OrdersTable> {
-  return {
-    payment_id: paymentId,
-    pay_to: order.payTo,
-    valid_after: dialect.amount.encode(order.validAfter),
-    signature: order.signature,
-  };
 }

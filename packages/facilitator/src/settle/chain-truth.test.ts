@@ -1,5 +1,7 @@
+import { systemClock } from "@coinslot/chain";
 import { behaviours, testUsdt0 } from "@coinslot/devnet";
 import { describe, expect, it, vi } from "vitest";
+import { startNodeProxy } from "../testing/node-proxy.ts";
 import {
   cancel,
   idOf,
@@ -65,6 +67,73 @@ describe("what the chain says of a payment", () => {
     expect(await balanceOf(devnet.accounts.seller.address)).toBe(1_000n);
   });
 
+  it("waits with one that a stranger may have submitted while no node tells logs, and not with its neighbours", async () => {
+    const here = await begin();
+    const { devnet, start, pay, balanceOf } = here;
+    let isMute = true;
+    let passedMs = 0;
+    const proxy = await startNodeProxy(devnet.rpcUrl, async ({ method }, ask) =>
+      isMute && method === "eth_getLogs"
+        ? { error: { code: -32005, message: "query returned too much" } }
+        : ask(),
+    );
+    try {
+      const facilitator = await start({
+        network: { rpcUrls: [proxy.url], blockTimeSeconds: 1 },
+        times: { sweepMs: 100 },
+        clock: { ...systemClock, now: () => systemClock.now() + passedMs },
+      });
+      const payments = [await pay(), await pay()] as const;
+      const held = [
+        await reserve(facilitator, payments[0]),
+        await reserve(facilitator, payments[1]),
+      ] as const;
+      const transaction = await submitAsStranger(here, payments[0]);
+      // Both are tried again before they are sent.
+      passedMs += 2_000;
+      const first = settle(facilitator, payments[0], held[0]);
+      expect(await settle(facilitator, payments[1], held[1])).toMatchObject({ success: true });
+      isMute = false;
+      expect(await first).toMatchObject({ success: true, transaction });
+      expect(await balanceOf(devnet.accounts.seller.address)).toBe(2_000n);
+      await facilitator.close();
+    } finally {
+      await proxy.close();
+    }
+  });
+
+  it("tells what became of a transaction's other payments while no node tells logs", async () => {
+    const here = await begin();
+    const { devnet, start, pay } = here;
+    let isMute = true;
+    const proxy = await startNodeProxy(devnet.rpcUrl, async ({ method }, ask) =>
+      isMute && method === "eth_getLogs"
+        ? { error: { code: -32005, message: "query returned too much" } }
+        : ask(),
+    );
+    try {
+      const facilitator = await start({
+        network: { rpcUrls: [proxy.url], blockTimeSeconds: 1 },
+        // Nothing is tried again: what a stranger does before the transaction is mined comes to light in it.
+        clock: { ...systemClock, now: () => 0 },
+      });
+      const payments = [await pay(), await pay()] as const;
+      const held = [
+        await reserve(facilitator, payments[0]),
+        await reserve(facilitator, payments[1]),
+      ] as const;
+      const transaction = await submitAsStranger(here, payments[0]);
+      const first = settle(facilitator, payments[0], held[0]);
+      const second = settle(facilitator, payments[1], held[1]);
+      expect(await second).toMatchObject({ success: true });
+      isMute = false;
+      expect(await first).toMatchObject({ success: true, transaction });
+      await facilitator.close();
+    } finally {
+      await proxy.close();
+    }
+  });
+
   it("does not honour a cancelled authorization", async () => {
     const here = await begin();
     const { devnet, start, pay } = here;
@@ -100,6 +169,87 @@ describe("what the chain says of a payment", () => {
     await vi.waitFor(() => expect(events).toContain("settle_completed"), 10_000);
     const request = { id: idOf(paid), fingerprint: "GET /a" };
     expect(await facilitator.lookUp(request)).toEqual({ state: "resumable" });
+  });
+
+  it("finds out that a failed payment was executed though the node has the receipt later than the log", async () => {
+    const here = await begin();
+    const { devnet, start, pay, balanceOf } = here;
+    const { buyer, deployer } = devnet.accounts;
+    let withheld = 0;
+    let isLate = false;
+    const proxy = await startNodeProxy(devnet.rpcUrl, async ({ method }, ask) => {
+      if (!isLate || method !== "eth_getTransactionReceipt") return ask();
+      isLate = false;
+      withheld += 1;
+      return { result: null };
+    });
+    try {
+      const facilitator = await start({ network: { rpcUrls: [proxy.url], blockTimeSeconds: 1 } });
+      const paid = await pay();
+      const reservation = await reserve(facilitator, paid);
+      await devnet.client.writeContract({
+        account: buyer,
+        address: devnet.token,
+        abi: testUsdt0.abi,
+        functionName: "transfer",
+        args: [deployer.address, await balanceOf(buyer.address)],
+      });
+      expect(await settle(facilitator, paid, reservation)).toMatchObject({ success: false });
+      await devnet.mint({ to: buyer.address, amount: 1_000n });
+      const events = listen(facilitator);
+      isLate = true;
+      await submitAsStranger(here, paid);
+      await vi.waitFor(() => expect(withheld).toBe(1), 10_000);
+      await vi.waitFor(() => expect(events).toContain("settle_completed"), 10_000);
+      await facilitator.close();
+    } finally {
+      await proxy.close();
+    }
+  });
+
+  it("watches a cancelled payment until the cancellation is final", async () => {
+    const here = await begin();
+    const { devnet, start, pay } = here;
+    let searches = 0;
+    let passedMs = 0;
+    const proxy = await startNodeProxy(devnet.rpcUrl, async ({ method }, ask) => {
+      const answer = await ask();
+      if (method === "eth_getLogs") searches += 1;
+      return answer;
+    });
+    try {
+      const facilitator = await start({
+        network: { rpcUrls: [proxy.url], blockTimeSeconds: 1, finalAfter: 3 },
+        times: { sweepMs: 100 },
+        clock: { ...systemClock, now: () => systemClock.now() + passedMs },
+      });
+      const paid = await pay();
+      const reservation = await reserve(facilitator, paid);
+      await devnet.mine(2);
+      // It is tried again before it is sent.
+      passedMs += 2_000;
+      await cancel(here, devnet.accounts.buyer, paid);
+      expect(await settle(facilitator, paid, reservation)).toMatchObject({ success: false });
+      const before = searches;
+      await vi.waitFor(() => expect(searches).toBeGreaterThan(before + 1), 10_000);
+      const events = listen(facilitator);
+      await devnet.reorg({ depth: 1 });
+      await submitAsStranger(here, paid);
+      await vi.waitFor(() => expect(events).toContain("settle_completed"), 10_000);
+
+      const other = await pay();
+      const held = await reserve(facilitator, other);
+      await cancel(here, devnet.accounts.buyer, other);
+      expect(await settle(facilitator, other, held)).toMatchObject({ success: false });
+      await devnet.mine(4);
+      await vi.waitFor(async () => {
+        const { payments } = await facilitator.payments.list({ state: "failed" });
+        expect(payments[0]?.closedAt).toBeDefined();
+      }, 10_000);
+      await facilitator.close();
+    } finally {
+      await proxy.close();
+    }
   });
 
   it("watches a failed payment behind five hundred that stay valid for long", async () => {

@@ -86,9 +86,14 @@ async function explainUsed(
   const fromBlock = BigInt(Math.min(...starts)) + 1n;
   const payments = used.filter(({ payment }) => payment.unusedAtBlock !== undefined);
   const executions = await findExecutions({ rpc, payments, fromBlock, toBlock: head });
-  return [...executions].map(([{ payment }, execution]) =>
-    execution.outcome === "executed"
-      ? { confirmed: { ids: [payment.id], inclusion: execution.inclusion } }
-      : { failed: [{ ids: [payment.id], reason: "invalid_exact_evm_nonce_already_used" }] },
-  );
+  const outcomes: PaymentOutcomes[] = [];
+  for (const [{ payment }, execution] of executions) {
+    const ids = [payment.id];
+    if (execution.outcome === "executed") {
+      outcomes.push({ confirmed: { ids, inclusion: execution.inclusion } });
+    } else if (execution.outcome === "spent") {
+      outcomes.push({ failed: [{ ids, reason: "invalid_exact_evm_nonce_already_used" }] });
+    }
+  }
+  return outcomes;
 }

@@ -1,6 +1,6 @@
 import { toLowerHex } from "@coinslot/protocol";
 import type { Lease } from "@coinslot/storage";
-import { createSortableId } from "../ledger/ledger.ts";
+import { createSortableId } from "../ledger/sortable-id.ts";
 import type { RelayerSigner } from "./relayer-signer.ts";
 import { type TrackedTransaction, trackedFrom } from "./relayer-state.ts";
 import type { SettlementContext, SettlementNetwork } from "./settlement-context.ts";

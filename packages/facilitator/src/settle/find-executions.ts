@@ -1,6 +1,6 @@
-import type { RpcRequester } from "@coinslot/chain";
+import { RpcError, type RpcRequester } from "@coinslot/chain";
 import { type Address, type Hex, toLowerHex } from "@coinslot/protocol";
-import { z } from "zod";
+import * as z from "zod";
 import type { OrderedPayment } from "../ledger/find-orders.ts";
 import type { Inclusion } from "../ledger/ledger-payment.ts";
 import {
@@ -16,13 +16,19 @@ import { parseReceipt, receiptCall } from "./transaction-receipt.ts";
 export type Execution =
   /** Its exact Transfer stands in this block. */
   | { outcome: "executed"; inclusion: Inclusion }
-  /** Used without its exact Transfer, or cancelled: it can never pay any more. */
-  | { outcome: "spent" };
+  /** Used without its exact Transfer, or cancelled, in this block: it can never pay any more. */
+  | { outcome: "spent"; blockNumber: bigint }
+  /** Used, and the node has no receipt of that: its block has left the chain, or comes there later. */
+  | { outcome: "unknown" };
 
 const logsSchema = z.array(
   z.object({
     topics: z.array(z.templateLiteral(["0x", z.string()])),
     transactionHash: z.templateLiteral(["0x", z.string()]),
+    blockNumber: z
+      .string()
+      .regex(/^0x[0-9a-f]{1,16}$/i)
+      .transform(BigInt),
   }),
 );
 
@@ -54,6 +60,18 @@ export async function findExecutions(options: {
   return found;
 }
 
+/** `findExecutions`, for who has other payments to go on with: `undefined` when the chain cannot be asked now. */
+export async function tryToFindExecutions(
+  options: Parameters<typeof findExecutions>[0],
+): Promise<Awaited<ReturnType<typeof findExecutions>> | undefined> {
+  try {
+    return await findExecutions(options);
+  } catch (error) {
+    if (error instanceof RpcError) return undefined;
+    throw error;
+  }
+}
+
 /** What payments expect to find in logs. */
 export function expectedTransfer({ payment, order }: OrderedPayment): ExpectedTransfer {
   const { asset, payer, nonce } = payment.authorization;
@@ -64,6 +82,7 @@ interface Mark {
   payment: OrderedPayment;
   isUse: boolean;
   transactionHash: Hex;
+  blockNumber: bigint;
 }
 
 async function findMarks(options: {
@@ -91,11 +110,11 @@ async function findMarks(options: {
     const to = last < toBlock ? last : toBlock;
     const filter = { address: asset, topics, fromBlock: quantity(from), toBlock: quantity(to) };
     const answer = await rpc.request({ method: "eth_getLogs", params: [filter] }, { minBlock: to });
-    for (const { topics: found, transactionHash } of logsSchema.parse(answer)) {
+    for (const { topics: found, transactionHash, blockNumber } of logsSchema.parse(answer)) {
       const payment = byKey.get(`${found[1]}${found[2]}`.toLowerCase());
       if (payment === undefined) continue;
       const isUse = found[0]?.toLowerCase() === authorizationUsedTopic;
-      marks.push({ payment, isUse, transactionHash: toLowerHex(transactionHash) });
+      marks.push({ payment, isUse, transactionHash: toLowerHex(transactionHash), blockNumber });
     }
   }
   return marks;
@@ -108,18 +127,18 @@ async function readMarks(options: {
 }): Promise<Map<OrderedPayment, Execution>> {
   const { rpc, marks } = options;
   const found = new Map<OrderedPayment, Execution>();
-  for (const { payment } of marks) found.set(payment, { outcome: "spent" });
+  for (const { payment, blockNumber } of marks)
+    found.set(payment, { outcome: "spent", blockNumber });
   const uses = marks.filter(({ isUse }) => isUse);
-  const hashes = [...new Set(uses.map(({ transactionHash }) => transactionHash))];
-  for (const hash of hashes) {
-    const receipt = parseReceipt(await rpc.request(receiptCall(hash)));
+  const blocks = new Map(uses.map((use) => [use.transactionHash, use.blockNumber]));
+  for (const [hash, minBlock] of blocks) {
+    const receipt = parseReceipt(await rpc.request(receiptCall(hash), { minBlock }));
     const used = uses.filter(({ transactionHash }) => transactionHash === hash);
     if (receipt === undefined) {
-      // Its block left the chain while we looked: nothing is known of these.
-      for (const { payment } of used) found.delete(payment);
+      for (const { payment } of used) found.set(payment, { outcome: "unknown" });
       continue;
     }
-    const expected = used.map(({ payment }) => ({ ...expectedTransfer(payment), payment }));
+    const expected = used.map(({ payment }) => ({ payment, ...expectedTransfer(payment) }));
     for (const [{ payment }, outcome] of readOutcomes(receipt.logs, expected)) {
       if (outcome !== "executed") continue;
       const { transactionHash, blockNumber, blockHash } = receipt;

@@ -23,7 +23,12 @@ afterEach(async () => {
 });
 
 /** A devnet behind a node that lies about the next broadcasts, and is honest about everything else. */
-async function begin(options: { engine?: "sqlite" | "postgres"; lies: Lie[] }) {
+async function begin(options: {
+  engine?: "sqlite" | "postgres";
+  lies: Lie[];
+  /** What it says to a transaction that it never takes. */
+  refuse?: (raw: Hex) => string | undefined;
+}) {
   const here = await startSettlingDevnet(options.engine ?? "sqlite");
   settling = here;
   const lies = [...options.lies];
@@ -31,7 +36,8 @@ async function begin(options: { engine?: "sqlite" | "postgres"; lies: Lie[] }) {
   proxy = await startNodeProxy(here.devnet.rpcUrl, async ({ method, params: [raw] }, ask) => {
     if (method !== "eth_sendRawTransaction" || !isHex(raw)) return ask();
     broadcasts.add(raw);
-    const lie = lies.shift();
+    const refusal = options.refuse?.(raw);
+    const lie = refusal === undefined ? lies.shift() : { isForwarded: false, says: refusal };
     if (lie === undefined) return ask();
     if (lie.isForwarded) await ask();
     return lie.says === undefined ? undefined : { error: { code: -32000, message: lie.says } };
@@ -105,6 +111,35 @@ describe("a node that lies about a broadcast", () => {
     expect(await devnet.client.getTransactionCount({ address: relayer.address })).toBe(2);
     expect([...callsByNonce(broadcasts).values()].map(({ size }) => size)).toEqual([2, 1]);
     expect(await balanceOf(seller.address)).toBe(1_000n);
+  });
+
+  it("and takes nothing that carries it lets a payment fail in the end, instead of using up nonces", async () => {
+    const { devnet, start, network, pay } = await begin({
+      lies: [],
+      refuse: (raw) => (parseTransaction(raw).data ? "invalid transaction: not for us" : undefined),
+    });
+    const facilitator = await start({ network, times: { ...soon, resendMs: 20 } });
+    expect(await settle(facilitator, await pay())).toMatchObject({
+      success: false,
+      errorReason: "invalid_exact_evm_transaction_failed",
+    });
+    const { relayer } = devnet.accounts;
+    expect(await devnet.client.getTransactionCount({ address: relayer.address })).toBe(8);
+  });
+
+  it("and says that the relayer cannot pay is offered no more for that", async () => {
+    const refusal = { isForwarded: false, says: "insufficient funds for gas * price + value" };
+    const { start, network, pay, broadcasts, lies } = await begin({
+      lies: Array.from({ length: 6 }, () => refusal),
+    });
+    const facilitator = await start({
+      network,
+      times: { ...soon, resendMs: 50, replaceMs: 200 },
+    });
+    const settled = settle(facilitator, await pay());
+    await vi.waitFor(() => expect(lies.length).toBe(0), 10_000);
+    expect(broadcasts.size).toBe(1);
+    expect(await settled).toMatchObject({ success: true });
   });
 
   it("and finds every price too low does not run the fee up", async () => {

@@ -93,10 +93,10 @@ export async function createOutcomeBoard(options: OutcomeBoardOptions): Promise<
     logger.info(
       {
         payment: payment.id,
-        ...authorization,
         state,
         reason,
         transaction: inclusion?.transactionHash,
+        ...authorization,
       },
       "payment outcome",
     );

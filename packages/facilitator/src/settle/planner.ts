@@ -1,16 +1,9 @@
-import type { Address } from "@coinslot/protocol";
-import { createSortableId } from "../ledger/ledger.ts";
-import type { StoreOutcome } from "../ledger/store-transaction.ts";
-import { encodeTransfer } from "../token/encode-transfer.ts";
-import { encodeBatch } from "./batch-calldata.ts";
-import { type Candidate, chooseBatch } from "./choose-batch.ts";
-import type { Fees } from "./fee-quote.ts";
-import { calldataGas, gasLimitOf } from "./gas.ts";
+import { chooseBatch } from "./choose-batch.ts";
 import { guessCandidate, prepareCandidates } from "./prepare-candidates.ts";
 import type { Relayer } from "./relayer.ts";
-import { countInFlight, trackedFrom } from "./relayer-state.ts";
+import { countInFlight } from "./relayer-state.ts";
 import type { SettlementContext, SettlementNetwork } from "./settlement-context.ts";
-import { signBroadcast } from "./sign-broadcast.ts";
+import { storeBatch } from "./store-batch.ts";
 
 /** Another process with another relayer takes from the same queue: so often in a row it may be faster. */
 const mostCollisions = 10;
@@ -29,6 +22,8 @@ export async function planTransactions(options: {
 }): Promise<void> {
   const { context, network, relayers, isSweep } = options;
   const { ledger, board, readings, metrics, times, now, logger } = context;
+  /** Payments that are passed over this time. */
+  const unexplained = new Set<string>();
   for (let collisions = 0; collisions < mostCollisions; ) {
     const relayer = leastBusy(relayers, network.mostInFlight);
     if (relayer === undefined) return;
@@ -42,11 +37,12 @@ export async function planTransactions(options: {
       const isLikelyFull = count >= most || BigInt(count) * readings.typicalGas() >= limits.mostGas;
       if (!isLikelyFull) return;
     }
-    const queue = await ledger.findQueued({
+    const waiting = await ledger.findQueued({
       network: network.network,
-      limit: limits.mostPayments,
+      limit: limits.mostPayments + unexplained.size,
     });
-    metrics.queueDepth.set({ network: network.network }, queue.length);
+    metrics.queueDepth.set({ network: network.network }, waiting.length);
+    const queue = waiting.filter(({ payment }) => !unexplained.has(payment.id));
     if (queue.length === 0) return;
 
     const deadline = BigInt(Math.ceil((now() + times.leadMs) / 1000));
@@ -61,11 +57,18 @@ export async function planTransactions(options: {
     const isUrgent = guess.chosen.some(({ payment }) => payment.validBefore <= deadline + 2n);
     if (!isIdle && !guess.isFull && !isUrgent) return;
 
-    const { candidates, outcomes } = await prepareCandidates({
+    const { candidates, outcomes, ...left } = await prepareCandidates({
       network,
       readings,
       queue: guess.chosen,
     });
+    for (const { payment } of left.unexplained) {
+      unexplained.add(payment.id);
+      logger.warn(
+        { network: network.network, payment: payment.id },
+        "a payment was used by somebody else, and no node tells now whether that paid it; it waits",
+      );
+    }
     if (outcomes.length > 0) board.publish(await ledger.recordOutcomes(outcomes));
     const { chosen } = chooseBatch(candidates, limits);
     if (chosen.length === 0) continue;
@@ -87,130 +90,4 @@ function leastBusy(relayers: readonly Relayer[], mostInFlight: number): Relayer 
   return relayers
     .filter((relayer) => relayer.isReady() && countInFlight(relayer.state) < mostInFlight)
     .sort((a, b) => countInFlight(a.state) - countInFlight(b.state))[0];
-}
-
-/** Signs a transaction, stores it together with the move of its payments, and only then sends it. */
-async function storeBatch(options: {
-  context: SettlementContext;
-  network: SettlementNetwork;
-  relayer: Relayer;
-  chosen: readonly Candidate[];
-  fees: Fees;
-  multicall3: Address | undefined;
-}): Promise<boolean> {
-  const { context, network, relayer, chosen, fees, multicall3 } = options;
-  const { ledger, board, metrics, checkpoint, clock } = context;
-  const { signer, state } = relayer;
-  const { lease, nextNonce: nonce } = state;
-  if (lease === undefined || nonce === undefined) return false;
-  const { to, data, gasLimit } = composeCall({
-    chosen,
-    multicall3,
-    callGasCap: network.callGasCap,
-  });
-  const broadcast = await signBroadcast({
-    signer,
-    chainId: network.chainId,
-    nonce,
-    to,
-    data,
-    gasLimit,
-    fees,
-    content: "payments",
-  });
-  await checkpoint("signed");
-  const id = createSortableId(context.now());
-  const relayerAddress: Address = `0x${signer.address.slice(2).toLowerCase()}`;
-  const record = {
-    id,
-    network: network.network,
-    relayer: relayerAddress,
-    nonce,
-    gasLimit,
-    broadcast,
-  };
-  const paymentIds = chosen.map(({ payment }) => payment.id);
-  let outcome: StoreOutcome;
-  try {
-    outcome = await ledger.storeTransaction(lease, { ...record, paymentIds });
-    if (outcome === "stored") await checkpoint("stored");
-  } catch (error) {
-    // The commit may have happened though nobody heard of it: the ledger is asked what it holds.
-    state.nextNonce = undefined;
-    relayer.reload();
-    throw error;
-  }
-  switch (outcome) {
-    case "stored":
-      break;
-    case "lease_lost":
-      relayer.leaseLost();
-      return false;
-    case "nonce_taken":
-      state.nextNonce = undefined;
-      relayer.reload();
-      return false;
-    case "payments_changed":
-      return false;
-  }
-  state.nextNonce = nonce + 1;
-  metrics.batchSize.observe({ network: network.network }, chosen.length);
-  metrics.transactions.inc({ network: network.network, event: "stored" });
-  const createdAt = context.now();
-  const payments = chosen.map(({ payment, order }) => ({
-    order,
-    payment: {
-      ...payment,
-      state: "submitted" as const,
-      transactionId: id,
-      carried: payment.carried + 1,
-      submittedAt: createdAt,
-    },
-  }));
-  const broadcasts = [{ ...broadcast, createdAt }];
-  const transaction = { ...record, createdAt, broadcasts, payments };
-  relayer.launch(trackedFrom(transaction, clock.now()));
-  board.started(
-    payments.map(({ payment }) => payment),
-    broadcast.hash,
-  );
-  return true;
-}
-
-/** One payment goes to its token directly, several go through Multicall3. */
-function composeCall(options: {
-  chosen: readonly Candidate[];
-  multicall3: Address | undefined;
-  callGasCap: bigint;
-}): { to: Address; data: `0x${string}`; gasLimit: bigint } {
-  const { chosen, multicall3, callGasCap } = options;
-  const calls = chosen.map(({ payment, order, payerHasCode }) => ({
-    target: payment.authorization.asset,
-    callData: encodeTransfer({
-      authorization: {
-        from: payment.authorization.payer,
-        to: order.payTo,
-        value: payment.value,
-        validAfter: order.validAfter,
-        validBefore: payment.validBefore,
-        nonce: payment.authorization.nonce,
-      },
-      signature: order.signature,
-      payerHasCode,
-    }),
-  }));
-  const [first] = calls;
-  const [only] = chosen;
-  if (first === undefined || only === undefined) throw new TypeError("A batch without payments");
-  if (chosen.length === 1 || multicall3 === undefined) {
-    const { target: to, callData: data } = first;
-    // Somebody else's code runs here: it gets what its simulation was granted, and no more.
-    const gasLimit = only.payerHasCode
-      ? 21_000n + calldataGas(data) + callGasCap
-      : gasLimitOf(data, only.gas);
-    return { to, data, gasLimit };
-  }
-  const data = encodeBatch(calls);
-  const gas = chosen.reduce((total, candidate) => total + candidate.gas, 0n);
-  return { to: multicall3, data, gasLimit: gasLimitOf(data, gas) };
 }

@@ -1,19 +1,24 @@
 import type { SettleErrorReason } from "@coinslot/protocol";
 import type { OrderedPayment } from "../ledger/find-orders.ts";
 import type { PaymentOutcomes } from "../ledger/record-outcomes.ts";
-import type { Reading } from "../simulation/reading.ts";
+import { goesThrough, type Reading } from "../simulation/reading.ts";
 import type { Candidate } from "./choose-batch.ts";
-import { findExecutions } from "./find-executions.ts";
+import { tryToFindExecutions } from "./find-executions.ts";
 import { gasOfCall } from "./gas.ts";
 import type { ReadingCache } from "./reading-cache.ts";
 import type { SettlementNetwork } from "./settlement-context.ts";
 
 /** What is known of a queued payment without asking: enough to see whether a batch is full. */
-export function guessCandidate(queued: OrderedPayment, readings: ReadingCache): Candidate {
-  const facts = readings.recall(queued.payment.authorization);
+export function guessCandidate(
+  { payment, order }: OrderedPayment,
+  readings: ReadingCache,
+): Candidate {
+  const facts = readings.recall(payment.authorization);
+  // Only these two are taken over: what comes may be an earlier guess, made before it was tried.
   return {
-    ...queued,
-    payerHasCode: facts?.payerHasCode ?? queued.payment.isAlone,
+    payment,
+    order,
+    payerHasCode: facts?.payerHasCode ?? payment.isAlone,
     gas: gasOfCall(facts?.gasUsed),
   };
 }
@@ -22,13 +27,18 @@ export function guessCandidate(queued: OrderedPayment, readings: ReadingCache): 
  * Tries queued payments once more, each by itself, unless that was done a moment ago, so that what
  * has been poisoned meanwhile costs no gas and no neighbour.
  *
- * @returns those that go through, and the outcomes of those that never will.
+ * @returns those that go through, the outcomes of those that never will, and those of which the chain
+ * has to be asked again: they are used, and it does not tell now whether they were paid by that.
  */
 export async function prepareCandidates(options: {
   network: SettlementNetwork;
   readings: ReadingCache;
   queue: readonly OrderedPayment[];
-}): Promise<{ candidates: Candidate[]; outcomes: PaymentOutcomes[] }> {
+}): Promise<{
+  candidates: Candidate[];
+  outcomes: PaymentOutcomes[];
+  unexplained: OrderedPayment[];
+}> {
   const { network, readings, queue } = options;
   // One whose transaction came to nothing may be what spoilt it, however lately it was tried.
   const stale = queue.filter(
@@ -59,29 +69,30 @@ export async function prepareCandidates(options: {
   const candidates = queue
     .filter((queued) => !refused.has(queued))
     .map((queued) => guessCandidate(queued, readings));
-  return { candidates, outcomes: await explainRefusals(network, refused) };
-}
-
-function goesThrough({ outcome, isUsed, isExact }: Reading): boolean {
-  return outcome === "succeeded" && !isUsed && isExact !== false;
+  return { candidates, ...(await explainRefusals(network, refused)) };
 }
 
 /** A used authorization may have been used for what it says, by somebody else: then it has paid. */
 async function explainRefusals(
   { rpc }: SettlementNetwork,
   refused: ReadonlyMap<OrderedPayment, Reading>,
-): Promise<PaymentOutcomes[]> {
+): Promise<{ outcomes: PaymentOutcomes[]; unexplained: OrderedPayment[] }> {
   const outcomes: PaymentOutcomes[] = [];
+  const unexplained: OrderedPayment[] = [];
   for (const [queued, reading] of refused) {
     const { id, unusedAtBlock } = queued.payment;
     if (reading.isUsed && unusedAtBlock !== undefined) {
-      const found = await findExecutions({
+      const found = await tryToFindExecutions({
         rpc,
         payments: [queued],
         fromBlock: BigInt(unusedAtBlock) + 1n,
         toBlock: reading.blockNumber,
       });
-      const execution = found.get(queued);
+      const execution = found?.get(queued);
+      if (found === undefined || execution?.outcome === "unknown") {
+        unexplained.push(queued);
+        continue;
+      }
       if (execution?.outcome === "executed") {
         outcomes.push({ confirmed: { ids: [id], inclusion: execution.inclusion } });
         continue;
@@ -89,7 +100,7 @@ async function explainRefusals(
     }
     outcomes.push({ failed: [{ ids: [id], reason: reasonFor(queued, reading) }] });
   }
-  return outcomes;
+  return { outcomes, unexplained };
 }
 
 function reasonFor({ payment }: OrderedPayment, reading: Reading): SettleErrorReason {

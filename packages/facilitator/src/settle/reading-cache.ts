@@ -11,10 +11,12 @@ export interface CallFacts {
 /** What is known of payments from simulations made a moment ago. */
 export interface ReadingCache {
   remember(id: AuthorizationId, facts: CallFacts): void;
-  /** What is known, whatever its age. */
+  /** What is known of a payment that no transaction carries yet. */
   recall(id: AuthorizationId): CallFacts | undefined;
   /** Whether the payment has been simulated so recently that it need not be tried again. */
   isFresh(id: AuthorizationId): boolean;
+  /** For a payment that a transaction carries: if it comes back, it has to be tried again. */
+  forget(id: AuthorizationId): void;
   /** What a payment takes of a batch, as far as seen lately. */
   typicalGas(): bigint;
 }
@@ -23,28 +25,41 @@ const mostEntries = 20_000;
 
 /**
  * Remembers simulations, so that a payment which was verified a moment ago is not tried once more
- * when its transaction is planned. `now` in milliseconds.
+ * when its transaction is planned. Milliseconds: for `freshMs` it need not be tried again, for
+ * `keepMs` a handler may work until its payment is queued. What is forgotten is tried again.
  */
-export function createReadingCache(options: { freshMs: number; now: () => number }): ReadingCache {
-  const { freshMs, now } = options;
+export function createReadingCache(options: {
+  freshMs: number;
+  keepMs: number;
+  now: () => number;
+}): ReadingCache {
+  const { freshMs, keepMs, now } = options;
   let lastGas: bigint | undefined;
   const entries = new Map<string, CallFacts & { at: number }>();
-  return {
-    remember(id, facts) {
-      const key = authorizationKey(id);
-      lastGas = facts.gasUsed ?? lastGas;
+
+  /** The order of insertion is that of age. */
+  function dropOldest(): void {
+    for (const [key, { at }] of entries) {
+      if (entries.size <= mostEntries && now() - at < keepMs) return;
       entries.delete(key);
-      entries.set(key, { ...facts, at: now() });
-      // The order of insertion is that of age.
-      for (const oldest of entries.keys()) {
-        if (entries.size <= mostEntries) break;
-        entries.delete(oldest);
-      }
+    }
+  }
+
+  return {
+    remember(id, { payerHasCode, gasUsed }) {
+      const key = authorizationKey(id);
+      lastGas = gasUsed ?? lastGas;
+      entries.delete(key);
+      entries.set(key, { payerHasCode, gasUsed, at: now() });
+      dropOldest();
     },
     recall: (id) => entries.get(authorizationKey(id)),
     isFresh(id) {
       const entry = entries.get(authorizationKey(id));
       return entry !== undefined && now() - entry.at < freshMs;
+    },
+    forget(id) {
+      entries.delete(authorizationKey(id));
     },
     typicalGas: () => gasOfCall(lastGas),
   };

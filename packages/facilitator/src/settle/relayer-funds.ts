@@ -1,6 +1,6 @@
 import { type Clock, RpcClosedError, type RpcRequester } from "@coinslot/chain";
 import type { Address, Network } from "@coinslot/protocol";
-import { z } from "zod";
+import * as z from "zod";
 import type { Logger } from "../logger.ts";
 import type { SettlementMetrics } from "./metrics.ts";
 import type { SettlementEvent } from "./settlement-event.ts";
@@ -24,6 +24,10 @@ export interface RelayerFundsOptions {
 export interface RelayerFunds {
   /** Whether new payments may be accepted; as long as nothing is known, they may. */
   suffice(): boolean;
+  /** Whether this relayer has gas money, as far as is known. */
+  sufficeFor(relayer: Address): boolean;
+  /** Resolves when the balances have been looked at once, or could not be. */
+  looked: Promise<void>;
   /** Looks now. */
   look(): void;
   stop(): Promise<void>;
@@ -46,6 +50,10 @@ export function watchRelayerFunds(options: RelayerFundsOptions): RelayerFunds {
   const levels = new Map<Address, Level>();
   let cancelTimer: (() => void) | undefined;
   let isStopped = false;
+  let tellLooked: () => void = () => undefined;
+  const looked = new Promise<void>((resolve) => {
+    tellLooked = resolve;
+  });
 
   const looking = createSingleFlight(async () => {
     cancelTimer?.();
@@ -62,6 +70,7 @@ export function watchRelayerFunds(options: RelayerFundsOptions): RelayerFunds {
         logger.warn({ err: error, network }, "relayer balances could not be read");
       }
     }
+    tellLooked();
     const delayMs = suffice() ? lookMs : lookMsWhenExhausted;
     if (!isStopped) cancelTimer = clock.setTimer(looking.trigger, delayMs);
   });
@@ -98,12 +107,18 @@ export function watchRelayerFunds(options: RelayerFundsOptions): RelayerFunds {
     return balance < warningBalance ? "low" : "well";
   }
 
+  function sufficeFor(relayer: Address): boolean {
+    return levels.get(relayer) !== "exhausted";
+  }
+
   function suffice(): boolean {
-    return addresses.some((address) => levels.get(address) !== "exhausted");
+    return addresses.some(sufficeFor);
   }
 
   return {
     suffice,
+    sufficeFor,
+    looked,
     look: looking.trigger,
     async stop() {
       isStopped = true;

@@ -11,6 +11,8 @@ export interface TrackedTransaction extends OpenTransaction {
   nonceUsedSince: number | undefined;
   /** How often a node has said that it would never take it. */
   refusals: number;
+  /** A node has said that the relayer cannot pay the form that was sent last. */
+  isTooDear: boolean;
   /** A block holds it; some of its payments wait for depth. */
   isIncluded: boolean;
 }
@@ -26,12 +28,13 @@ export interface RelayerState {
 /** Begins to track an open transaction. */
 export function trackedFrom(transaction: OpenTransaction, now: number): TrackedTransaction {
   return {
-    ...transaction,
     formedAt: now,
     sentAt: undefined,
     nonceUsedSince: undefined,
     refusals: 0,
+    isTooDear: false,
     isIncluded: false,
+    ...transaction,
   };
 }
 

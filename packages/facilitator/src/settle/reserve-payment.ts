@@ -1,7 +1,7 @@
 import { RpcError, type RpcRequester } from "@coinslot/chain";
 import { FacilitatorError, type Network } from "@coinslot/protocol";
 import type { Ledger, ReserveWish } from "../ledger/ledger.ts";
-import type { ReserveResult } from "../ledger/reserve-payments.ts";
+import type { ReserveResult } from "../ledger/reserve-request.ts";
 import { readAuthorizationStates } from "./authorization-states.ts";
 
 /** Reserves a payment, or says who or what stands against it. */
@@ -25,7 +25,7 @@ export function createPaymentReserver(options: {
   async function findSpent({ id, balance }: ReserveWish): Promise<string[]> {
     const rpc = rpcOf(id.network);
     if (balance === undefined || rpc === undefined) return [];
-    const open = await ledger.findPromised({ ...id, limit: mostLookedAt });
+    const open = await ledger.findPromised({ limit: mostLookedAt, ...id });
     if (open.length === 0) return [];
     const states = await readAuthorizationStates({
       rpc,

@@ -1,8 +1,10 @@
+import { parseTransaction } from "viem";
 import type { OrderedPayment } from "../ledger/find-orders.ts";
 import type { OpenTransaction } from "../ledger/find-transactions.ts";
 import type { Inclusion } from "../ledger/ledger-payment.ts";
 import type { PaymentOutcomes } from "../ledger/record-outcomes.ts";
-import { expectedTransfer, findExecutions } from "./find-executions.ts";
+import type { Broadcast } from "../ledger/store-transaction.ts";
+import { type Execution, expectedTransfer, tryToFindExecutions } from "./find-executions.ts";
 import { readOutcomes } from "./read-outcomes.ts";
 import type { SettlementNetwork } from "./settlement-context.ts";
 import type { TransactionReceipt } from "./transaction-receipt.ts";
@@ -13,16 +15,17 @@ const mostCarried = 8;
 /** What an included transaction means for the payments that it carries. */
 export interface Resolution {
   outcomes: PaymentOutcomes[];
-  /** Every payment of the transaction has its outcome. */
-  isComplete: boolean;
+  /** What has no outcome yet: not deep enough, or to be asked of the chain again. */
+  left: OrderedPayment[];
 }
 
 /**
  * Reads from a receipt what became of a transaction's payments, of those that are deep enough.
  *
  * A transaction that reverted as a whole, or that only used its nonce up, tried nobody: its payments
- * are queued again, in smaller company. So are those that found no gas left. What was tried and is
- * not in the logs may have been executed by somebody else before; if not, it has failed.
+ * are queued again, in smaller company, until that has come to nothing too often. So are those that
+ * found no gas left. What was tried and is not in the logs may have been executed by somebody else
+ * before; if not, it has failed.
  */
 export async function resolveTransaction(options: {
   network: SettlementNetwork;
@@ -32,23 +35,24 @@ export async function resolveTransaction(options: {
   depth: number;
 }): Promise<Resolution> {
   const { network, transaction, receipt, depth } = options;
-  const due = transaction.payments.filter(({ payment }) => network.serveAfter(payment) <= depth);
-  const isComplete = due.length === transaction.payments.length;
+  const [due, young] = partition(
+    transaction.payments,
+    ({ payment }) => network.serveAfter(payment) <= depth,
+  );
   const sent = transaction.broadcasts.find(({ hash }) => hash === receipt.transactionHash);
-  if (sent?.content === "filler") return { outcomes: [requeue(due)], isComplete };
-
-  const isAlone = transaction.payments.length === 1;
+  const isAlone = transaction.payments.length === 1 && !isBatch(network, sent);
   const inclusion: Inclusion = {
     transactionHash: receipt.transactionHash,
     blockNumber: receipt.blockNumber,
     blockHash: receipt.blockHash,
   };
-  if (!receipt.isSuccess && !isAlone) {
+  const hasTried = sent?.content !== "filler" && (receipt.isSuccess || isAlone);
+  if (!hasTried) {
     const [tryAgain, tooOften] = partition(due, ({ payment }) => payment.carried < mostCarried);
-    const outcomes = [requeue(tryAgain), ...(await explainAbsent(network, tooOften, inclusion))];
-    return { outcomes, isComplete };
+    const { outcomes, unexplained } = await explainAbsent(network, tooOften, inclusion);
+    return { outcomes: [requeue(tryAgain), ...outcomes], left: [...young, ...unexplained] };
   }
-  const expected = due.map((each) => ({ ...expectedTransfer(each), each }));
+  const expected = due.map((each) => ({ each, ...expectedTransfer(each) }));
   const executed: OrderedPayment[] = [];
   const mismatched: OrderedPayment[] = [];
   const absent: OrderedPayment[] = [];
@@ -62,8 +66,9 @@ export async function resolveTransaction(options: {
     absent,
     ({ payment }) => ranOut && payment.carried < mostCarried,
   );
+  const { outcomes, unexplained } = await explainAbsent(network, tried, inclusion);
   return {
-    isComplete,
+    left: [...young, ...unexplained],
     outcomes: [
       {
         confirmed: { ids: idsOf(executed), inclusion },
@@ -76,7 +81,7 @@ export async function resolveTransaction(options: {
         ],
       },
       requeue(unfair),
-      ...(await explainAbsent(network, tried, inclusion)),
+      ...outcomes,
     ],
   };
 }
@@ -85,19 +90,23 @@ async function explainAbsent(
   { rpc }: SettlementNetwork,
   absent: readonly OrderedPayment[],
   inclusion: Inclusion,
-): Promise<PaymentOutcomes[]> {
-  const searchable = absent.filter(({ payment }) => payment.unusedAtBlock !== undefined);
+): Promise<{ outcomes: PaymentOutcomes[]; unexplained: OrderedPayment[] }> {
+  const starts = absent.flatMap(({ payment }) => payment.unusedAtBlock ?? []);
   const executions =
-    searchable.length === 0
-      ? new Map()
-      : await findExecutions({
+    starts.length === 0
+      ? new Map<OrderedPayment, Execution>()
+      : await tryToFindExecutions({
           rpc,
-          payments: searchable,
-          fromBlock:
-            BigInt(Math.min(...searchable.map(({ payment }) => payment.unusedAtBlock ?? 0))) + 1n,
+          payments: absent.filter(({ payment }) => payment.unusedAtBlock !== undefined),
+          fromBlock: BigInt(Math.min(...starts)) + 1n,
           toBlock: BigInt(inclusion.blockNumber),
         });
-  return absent.map((each) => {
+  if (executions === undefined) return { outcomes: [], unexplained: [...absent] };
+  const [unexplained, explained] = partition(
+    absent,
+    (each) => executions.get(each)?.outcome === "unknown",
+  );
+  const outcomes = explained.map((each): PaymentOutcomes => {
     const execution = executions.get(each);
     if (execution?.outcome === "executed") {
       return { confirmed: { ids: [each.payment.id], inclusion: execution.inclusion } };
@@ -105,6 +114,12 @@ async function explainAbsent(
     const reason = "invalid_exact_evm_transaction_failed";
     return { failed: [{ ids: [each.payment.id], reason, inclusion }] };
   });
+  return { outcomes, unexplained };
+}
+
+/** Also when all but one of its payments have their outcome already. */
+function isBatch({ multicall3 }: SettlementNetwork, sent: Broadcast | undefined): boolean {
+  return sent !== undefined && parseTransaction(sent.raw).to?.toLowerCase() === multicall3;
 }
 
 /** Calls that run out of gas take 63 of 64 parts of what there is, so next to nothing is left. */

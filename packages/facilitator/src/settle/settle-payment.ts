@@ -1,28 +1,24 @@
-import { createHash } from "node:crypto";
 import {
   type AnyPaymentPayload,
   type AnyPaymentRequirements,
   authorizationKey,
-  FacilitatorError,
-  formatAuthorization,
   type Hex,
   type Network,
   type Payment,
   type Reservation,
-  readFacilitatorArguments,
-  readPayment,
   type SealedAnswer,
   type SettleOptions,
   type SettleResponse,
 } from "@coinslot/protocol";
 import type { LedgerPayment } from "../ledger/ledger-payment.ts";
-import type { Order } from "../ledger/reserve-payments.ts";
 import type { Verdict } from "../verify/verdict.ts";
 import type { Verifier } from "../verify/verifier.ts";
 import { hasOutcome } from "./outcome-board.ts";
 import type { ReservePayment } from "./reserve-payment.ts";
+import { isAskedFor, keyHashOf, orderOf, paymentOf, settleFingerprint } from "./settle-request.ts";
 import { duplicateResponse, refusedResponse, settleResponseOf } from "./settle-response.ts";
 import type { SettlementContext } from "./settlement-context.ts";
+import { outOfGasMoney, releasedTooOften, reservationLost } from "./unavailable-errors.ts";
 
 export interface SettlePaymentOptions {
   context: SettlementContext;
@@ -98,8 +94,10 @@ export function createPaymentSettler(options: SettlePaymentOptions): PaymentSett
     }
     if (!verdict.isValid) {
       // What names no payer names no payment that could have been settled before.
-      if (verdict.payer === undefined) return refusal(verdict, network);
-      return (await recall(payload, requirements, idempotencyKey)) ?? refusal(verdict, network);
+      const { invalidReason: reason, invalidMessage: message, payer } = verdict;
+      const refused = refusedResponse({ reason, message, payer, network });
+      if (payer === undefined) return refused;
+      return (await recall(payload, requirements, idempotencyKey)) ?? refused;
     }
     const { payment, payerHasCode, gasUsed, balance } = verdict;
     if (!canPay(payment.network)) {
@@ -195,6 +193,12 @@ export function createPaymentSettler(options: SettlePaymentOptions): PaymentSett
       validBefore: payment.authorization.validBefore,
       payTo: payment.payTo,
     });
+    if (taken.outcome === "reserved") {
+      // It has come to nothing since it was looked up. Held, it would be nobody's to settle, or to watch.
+      const { token } = taken;
+      await ledger.release({ token, payer: payment.id.payer, countsAgainstPayer: false });
+      return undefined;
+    }
     if (taken.outcome !== "resumed") return repeat(known, keyHash, payment);
     return conclude(payment, known, taken.token);
   }
@@ -251,77 +255,7 @@ export function createPaymentSettler(options: SettlePaymentOptions): PaymentSett
   };
 }
 
-function paymentOf(
-  payload: AnyPaymentPayload,
-  requirements: AnyPaymentRequirements,
-): Payment | undefined {
-  const read = readFacilitatorArguments(payload, requirements);
-  if (!read.ok) return undefined;
-  const held = readPayment(read.request.paymentPayload, read.request.paymentRequirements);
-  return held.ok ? held.payment : undefined;
-}
-
-function orderOf({ payTo, authorization, signature }: Payment): Order {
-  return { payTo, validAfter: authorization.validAfter, signature };
-}
-
-/**
- * The request for which a payment is reserved that arrives without a reservation: what the payment
- * says. Its signature is not checked again when it is told as settled, so a message that names its
- * nonce and says something else must be another request. No hash over a request for a page is like it.
- */
-function settleFingerprint({ authorization }: Payment): string {
-  const terms = JSON.stringify(formatAuthorization(authorization));
-  return `settle ${createHash("sha256").update(terms).digest("hex")}`;
-}
-
-/** Whether a payment, once settled, is one to the seller who asks, of what that seller wants. */
-function isAskedFor({ authorization, payTo, amountRequired }: Payment): boolean {
-  return authorization.to === payTo && authorization.value >= amountRequired;
-}
-
-/** A seller's key is found again by this, and cannot be read from the ledger. */
-function keyHashOf(payment: Payment, key: string | undefined): string | undefined {
-  if (key === undefined) return undefined;
-  return createHash("sha256").update(`settle\0${payment.id.payer}\0${key}`).digest("base64url");
-}
-
-function refusal(
-  verdict: { invalidReason: string; invalidMessage: string; payer?: string | undefined },
-  network: string,
-): SettleResponse {
-  return {
-    success: false,
-    errorReason: verdict.invalidReason,
-    errorMessage: verdict.invalidMessage,
-    ...(verdict.payer === undefined ? {} : { payer: verdict.payer }),
-    transaction: "",
-    network,
-  };
-}
-
-/** What a new payment is told while no relayer of its network can pay for gas. */
-export function outOfGasMoney(network: Network): FacilitatorError {
-  return new FacilitatorError(`No more payments can be settled on ${network} at the moment`, {
-    kind: "unavailable",
-  });
-}
-
-/** What a payer is told that has let handlers run for nothing: its payment is not invalid, it must wait. */
-export function releasedTooOften(): FacilitatorError {
-  return new FacilitatorError(
-    "Too many requests of this payer ended without a payment; try again later",
-    { kind: "unavailable" },
-  );
-}
-
 /** Whether somebody settles it, or has settled it: otherwise the same payment may be tried again. */
 function isBeingSettled({ state }: LedgerPayment): boolean {
   return state === "queued" || state === "submitted" || state === "confirmed";
-}
-
-function reservationLost(): FacilitatorError {
-  return new FacilitatorError("The reservation was lost; try again with the same payment", {
-    kind: "unavailable",
-  });
 }

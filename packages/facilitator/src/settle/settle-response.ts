@@ -9,27 +9,27 @@ export function settleResponseOf(payment: LedgerPayment, hash: Hex | undefined):
   switch (payment.state) {
     case "confirmed":
       return {
-        ...common,
         success: true,
         transaction: inclusion?.transactionHash ?? "",
         amount: value.toString(),
+        ...common,
       };
     case "failed":
     case "expired": {
       const errorReason = payment.reason ?? "invalid_exact_evm_transaction_failed";
       const transaction = inclusion?.transactionHash ?? "";
-      return { ...common, success: false, errorReason, transaction };
+      return { success: false, errorReason, transaction, ...common };
     }
     case "reserved":
     case "queued":
     case "submitted":
     case "released":
       return {
-        ...common,
         success: false,
         errorReason: "settlement_pending",
         errorMessage: "The settlement is under way; ask again with the same payment.",
         transaction: hash ?? "",
+        ...common,
       };
   }
 }

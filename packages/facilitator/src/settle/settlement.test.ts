@@ -1,3 +1,4 @@
+import { systemClock } from "@coinslot/chain";
 import { describe, expect, it, vi } from "vitest";
 import { listen, reserve, settle, useSettlingDevnet } from "../testing/settling-actions.ts";
 
@@ -121,6 +122,29 @@ describe("settling", () => {
       settled.filter(({ transaction }) => transaction === settled[1]?.transaction),
     ).toHaveLength(1);
     expect(await balanceOf(seller.address)).toBe(3_000n);
+  });
+
+  it("settles a contract account by itself whose handler worked longer than anything is remembered", async () => {
+    const { devnet, start, pay, balanceOf } = await begin();
+    let passedMs = 0;
+    const clock = { ...systemClock, now: () => systemClock.now() + passedMs };
+    const facilitator = await start({ clock });
+    const { buyer, seller } = devnet.accounts;
+    const account = await devnet.deploySmartAccount({ owner: buyer.address });
+    await devnet.mint({ to: account, amount: 1_000n });
+    const from: `0x${string}` = `0x${account.slice(2).toLowerCase()}`;
+    const slow = await pay({ authorization: { from } });
+    const held = await reserve(facilitator, slow);
+    passedMs = 61_000;
+    const quick = await pay();
+    const quickHeld = await reserve(facilitator, quick);
+    const settled = await Promise.all([
+      settle(facilitator, slow, held),
+      settle(facilitator, quick, quickHeld),
+    ]);
+    expect(settled).toMatchObject([{ success: true }, { success: true }]);
+    expect(settled[0].transaction).not.toBe(settled[1].transaction);
+    expect(await balanceOf(seller.address)).toBe(2_000n);
   });
 
   it("settles one by one where there is no Multicall3", async () => {

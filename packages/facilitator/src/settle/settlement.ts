@@ -52,7 +52,8 @@ export async function startNetworkSettlement(
     const sweeps = isSweep;
     isSweep = false;
     try {
-      await planTransactions({ context, network, relayers, isSweep: sweeps });
+      await funds.looked;
+      await planTransactions({ context, network, relayers: whoCanPay(), isSweep: sweeps });
     } catch (error) {
       if (isStopped) return;
       logger.warn(
@@ -97,8 +98,15 @@ export async function startNetworkSettlement(
       isSweep = true;
       planning.trigger();
       watch.look();
+      for (const relayer of relayers) relayer.sweep();
       if (!isStopped) sweep();
     }, times.sweepMs);
+  }
+
+  /** One without gas money gets no more payments; where none has any, one may still have enough for what waits. */
+  function whoCanPay(): readonly Relayer[] {
+    const able = relayers.filter(({ signer }) => funds.sufficeFor(signer.address));
+    return able.length > 0 ? able : relayers;
   }
 
   /** No payload: the connection was lost for a while, anything may have happened. */

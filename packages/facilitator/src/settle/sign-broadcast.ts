@@ -23,12 +23,12 @@ export async function signBroadcast(options: {
   const common = { chainId, nonce, to, data, gas: gasLimit };
   const raw =
     fees.type === "legacy"
-      ? await signer.signTransaction({ ...common, type: "legacy", gasPrice: fees.gasPrice })
+      ? await signer.signTransaction({ type: "legacy", gasPrice: fees.gasPrice, ...common })
       : await signer.signTransaction({
-          ...common,
           type: "eip1559",
           maxFeePerGas: fees.maxFeePerGas,
           maxPriorityFeePerGas: fees.maxPriorityFeePerGas,
+          ...common,
         });
   return {
     hash: `0x${Buffer.from(keccak256(Buffer.from(raw.slice(2), "hex"))).toString("hex")}`,

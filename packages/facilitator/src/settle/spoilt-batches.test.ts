@@ -38,6 +38,24 @@ describe.each(engines)("a batch that reverts as a whole, on %s", (engine) => {
   });
 });
 
+describe("a batch that reverts as a whole, of payments that wait for different depths", () => {
+  it("is split for the last of them as for the first", async () => {
+    settling = await startSettlingDevnet("sqlite");
+    const { devnet, start, pay, balanceOf } = settling;
+    const serveAfter = (amount: bigint) => (amount > 500n ? 2 : 0);
+    const facilitator = await start({ network: { serveAfter } });
+    await devnet.client.setCode({ address: devnet.multicall3, bytecode: "0x5f5ffd" });
+    const payments = await Promise.all([pay({ amount: 500n }), pay({ amount: 501n })]);
+    const [small, large] = payments.map((paid) => settle(facilitator, paid));
+    expect(await small).toMatchObject({ success: true });
+    await devnet.mine(2);
+    const { address } = devnet.accounts.seller;
+    await vi.waitFor(async () => expect(await balanceOf(address)).toBe(1_001n), 10_000);
+    await devnet.mine(3);
+    expect(await large).toMatchObject({ success: true });
+  });
+});
+
 describe("a payer that burns all gas of a batch", () => {
   it.each([0, 4, 7])(
     "at place %i costs its neighbours one attempt, and not their money",

@@ -1,5 +1,7 @@
 import { once } from "node:events";
 import { afterEach, describe, expect, it, vi } from "vitest";
+import { undoBlocks } from "../ledger/blocks.ts";
+import { openLedger } from "../ledger/open-ledger.ts";
 import { spawnSettling } from "../testing/settling-child.ts";
 import { engines, type SettlingDevnet, startSettlingDevnet } from "../testing/settling-devnet.ts";
 import type { CheckpointName } from "./settlement-context.ts";
@@ -104,6 +106,31 @@ describe("processes on one PostgreSQL", () => {
       Array(3).fill("duplicate_settlement"),
     );
     expect(await balanceOf(devnet.accounts.seller.address)).toBe(1_000n);
+  });
+
+  it("notice what one took back that died before it could tell them", async () => {
+    settling = await startSettlingDevnet("postgres");
+    const { devnet, ledger, start, pay } = settling;
+    const facilitator = await start();
+    const { paymentPayload, paymentRequirements } = await pay();
+    expect(await facilitator.settle(paymentPayload, paymentRequirements)).toMatchObject({
+      success: true,
+    });
+    const stateOf = async () => (await facilitator.payments.list()).payments[0];
+    const blockHash = (await stateOf())?.inclusion?.blockHash;
+    const { database, close } = await openLedger({ url: ledger.url, processId: "the dead" });
+    const undone = await database.transaction((transaction) =>
+      undoBlocks({
+        transaction,
+        network: devnet.network,
+        blockHashes: blockHash ? [blockHash] : [],
+      }),
+    );
+    await close();
+    expect(undone).toHaveLength(1);
+    await vi.waitFor(async () => expect(await stateOf()).toMatchObject({ state: "confirmed" }), {
+      timeout: 10_000,
+    });
   });
 
   it("survive the death of the one that held the relayer", async () => {

@@ -100,6 +100,35 @@ describe("a transaction on its way", () => {
     ).toContain('delivered="true"} 1');
   });
 
+  it("follows it also when the node did not answer right after the reorganisation", async () => {
+    const { devnet, start, pay, balanceOf } = await begin();
+    let refusals = 0;
+    const proxy = await startNodeProxy(devnet.rpcUrl, async ({ method }, ask) => {
+      if (refusals === 0 || method !== "eth_getTransactionCount") return ask();
+      refusals -= 1;
+      return { error: { code: -32603, message: "internal error" } };
+    });
+    try {
+      const facilitator = await start({
+        network: { rpcUrls: [proxy.url], blockTimeSeconds: 1 },
+        times: { resendMs: 200 },
+      });
+      const events = listen(facilitator);
+      await devnet.mine(2);
+      expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+      refusals = 3;
+      await devnet.reorg({ depth: 1 });
+      await devnet.mine();
+      await vi.waitFor(() => expect(events).toContain("settle_reorganised"), 10_000);
+      await vi.waitFor(() => expect(events.at(-1)).toBe("settle_completed"), 10_000);
+      expect(refusals).toBe(0);
+      expect(await balanceOf(devnet.accounts.seller.address)).toBe(1_000n);
+      await facilitator.close();
+    } finally {
+      await proxy.close();
+    }
+  });
+
   it("marks payments as final at depth", async () => {
     const { devnet, start, pay } = await begin();
     const facilitator = await start({ network: { finalAfter: 3 } });
@@ -166,5 +195,21 @@ describe("a transaction on its way", () => {
     expect(await waiting).toMatchObject({ success: true });
     const reservation = await reserve(facilitator, paid);
     expect(await settle(facilitator, paid, reservation)).toMatchObject({ success: true });
+  });
+
+  it("sends from the addresses that have gas money, as long as one has", async () => {
+    const { devnet, start, pay, balanceOf } = await begin();
+    const { relayer, seller } = devnet.accounts;
+    await devnet.client.setBalance({ address: relayer.address, value: 0n });
+    const seedPhrase = "test test test test test test test test test test test junk";
+    const facilitator = await start({
+      network: { relayer: { seedPhrase, accountIndex: 1, addressCount: 2 } },
+      mostPaymentsPerTransaction: 1,
+    });
+    const payments = await Promise.all([pay(), pay(), pay()]);
+    const settled = await Promise.all(payments.map((paid) => settle(facilitator, paid)));
+    expect(settled.map(({ success }) => success)).toEqual([true, true, true]);
+    expect(await balanceOf(seller.address)).toBe(3_000n);
+    expect(await devnet.client.getTransactionCount({ address: relayer.address })).toBe(0);
   });
 });

@@ -1,6 +1,6 @@
 import type { RpcCall } from "@coinslot/chain";
 import { type Address, type Hex, toLowerHex } from "@coinslot/protocol";
-import { z } from "zod";
+import * as z from "zod";
 
 /** One event that a transaction left behind. Hex in lower case. */
 export interface ReceiptLog {
@@ -32,6 +32,8 @@ const receiptSchema = z.object({
   logs: z.array(z.object({ address: hex, topics: z.array(hex), data: hex })),
 });
 
+const pendingSchema = z.object({ blockNumber: z.null() });
+
 /** Asks for the receipt of a transaction. */
 export function receiptCall(hash: Hex): RpcCall {
   return { method: "eth_getTransactionReceipt", params: [hash] };
@@ -45,8 +47,7 @@ export function receiptCall(hash: Hex): RpcCall {
  */
 export function parseReceipt(result: unknown): TransactionReceipt | undefined {
   if (result === null || result === undefined) return undefined;
-  const pending = z.object({ blockNumber: z.null() }).safeParse(result);
-  if (pending.success) return undefined;
+  if (pendingSchema.safeParse(result).success) return undefined;
   const { status, ...receipt } = receiptSchema.parse(result);
-  return { ...receipt, isSuccess: BigInt(status) === 1n };
+  return { isSuccess: BigInt(status) === 1n, ...receipt };
 }

@@ -161,6 +161,7 @@ export function startBlockWatch(options: BlockWatchOptions): BlockWatch {
 
   /** Failed payments that somebody executed are confirmed; those that nobody can any more are closed. */
   async function watchFailed(head: bigint): Promise<void> {
+    const finalHeight = head - BigInt(finalAfter);
     const failed = await ledger.findFailed({
       network: network.network,
       limit: mostAtOnce,
@@ -173,24 +174,34 @@ export function startBlockWatch(options: BlockWatchOptions): BlockWatch {
       const starts = searchable.map(({ payment }) => Number(startOf(payment)));
       const fromBlock = BigInt(Math.min(...starts));
       const found = await findExecutions({ rpc, payments: searchable, fromBlock, toBlock: head });
-      const spent: string[] = [];
       const confirmed: LedgerPayment[] = [];
-      for (const [{ payment }, execution] of found) {
-        if (execution.outcome === "spent") spent.push(payment.id);
-        else {
-          const outcomes = { confirmed: { ids: [payment.id], inclusion: execution.inclusion } };
-          confirmed.push(...(await ledger.recordOutcomes([outcomes])));
+      const spent: string[] = [];
+      /** Looked for again in the same blocks: nothing in them is certain yet. */
+      const unsettled = new Set<OrderedPayment>();
+      for (const [each, execution] of found) {
+        const { id } = each.payment;
+        if (execution.outcome === "executed") {
+          const outcomes = { confirmed: { ids: [id], inclusion: execution.inclusion } };
+          const changed = await ledger.recordOutcomes([outcomes]);
+          confirmed.push(...changed);
+          // Reserved again meanwhile: if it is given up, it is looked for here once more.
+          if (changed.length === 0) unsettled.add(each);
+        } else if (execution.outcome === "spent" && execution.blockNumber <= finalHeight) {
+          spent.push(id);
+        } else {
+          unsettled.add(each);
         }
       }
       await ledger.closePayments(spent);
       board.publish(confirmed);
-      for (const { payment } of searchable) searchedTo.set(payment.id, head);
+      for (const each of searchable) {
+        if (!unsettled.has(each)) searchedTo.set(each.payment.id, head);
+      }
     }
-    await closeOver(failed, head);
+    await closeOver(failed, finalHeight);
   }
 
-  async function closeOver(failed: readonly OrderedPayment[], head: bigint): Promise<void> {
-    const height = head - BigInt(finalAfter);
+  async function closeOver(failed: readonly OrderedPayment[], height: bigint): Promise<void> {
     if (height < 0n) return;
     const header = parseBlockHeader(await rpc.request(blockByNumber(height)));
     if (header === undefined) return;

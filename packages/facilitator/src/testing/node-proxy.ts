@@ -1,9 +1,7 @@
-import { once } from "node:events";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { json } from "node:stream/consumers";
+import { type Listening, listen } from "@coinslot/devnet";
 import { type Hex, parseTransaction } from "viem";
-import { z } from "zod";
+import * as z from "zod";
 
 const callSchema = z.looseObject({
   id: z.union([z.number(), z.string(), z.null()]),
@@ -30,10 +28,7 @@ export type Intercept = (
 ) => Promise<NodeAnswer | undefined>;
 
 /** A JSON-RPC server in front of a node. */
-export interface NodeProxy {
-  url: string;
-  close(): Promise<void>;
-}
+export type NodeProxy = Listening;
 
 /** Starts a server that answers what `intercept` says, on a free loopback port. */
 export async function startNodeProxy(upstream: string, intercept: Intercept): Promise<NodeProxy> {
@@ -48,7 +43,7 @@ export async function startNodeProxy(upstream: string, intercept: Intercept): Pr
     return answerSchema.parse("error" in answer ? { error: answer.error } : answer);
   }
 
-  const server = createServer(async (request, response) => {
+  return listen(async (request, response) => {
     try {
       const body = await json(request);
       const calls = z.array(callSchema).parse(Array.isArray(body) ? body : [body]);
@@ -66,18 +61,6 @@ export async function startNodeProxy(upstream: string, intercept: Intercept): Pr
       response.destroy();
     }
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  return {
-    url: `http://127.0.0.1:${port}`,
-    async close() {
-      const closed = once(server, "close");
-      server.close();
-      server.closeAllConnections();
-      await closed;
-    },
-  };
 }
 
 /** What was broadcast under each nonce, as the calls that it makes. */

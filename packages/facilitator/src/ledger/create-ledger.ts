@@ -1,0 +1,186 @@
+import { randomUUID } from "node:crypto";
+import type { ReservationRequest } from "@coinslot/protocol";
+import { createLeases, type Database } from "@coinslot/storage";
+import { finaliseBlocks, findBlocks, undoBlocks } from "./blocks.ts";
+import { deliverPayments } from "./deliver-payments.ts";
+import { type EnqueueRequest, type EnqueueResult, enqueuePayments } from "./enqueue-payments.ts";
+import { closePayments, expirePayments } from "./expire-payments.ts";
+import { countQueued, findQueued } from "./find-queued.ts";
+import {
+  findHashes,
+  findHighestNonce,
+  findOpenIds,
+  findOpenTransactions,
+} from "./find-transactions.ts";
+import { findFailed, findOverdue } from "./find-watched.ts";
+import { forgetPayments } from "./forget-payments.ts";
+import { gather } from "./gather.ts";
+import { dropExpiredAnswers } from "./keep-answers.ts";
+import type { Ledger } from "./ledger.ts";
+import type { LedgerPayment } from "./ledger-payment.ts";
+import type { LedgerSchema } from "./ledger-schema.ts";
+import { createLedgerWriter } from "./ledger-writer.ts";
+import { getPayments, listPayments } from "./list-payments.ts";
+import { lookUpPayments, type PaymentStanding } from "./look-up-payments.ts";
+import { paymentStats } from "./payment-stats.ts";
+import { beatHeart, forgetProcesses, releaseDead } from "./processes.ts";
+import { findPromised } from "./promises.ts";
+import { recordOutcomes } from "./record-outcomes.ts";
+import { releasePayment } from "./release-payment.ts";
+import { reservePayments } from "./reserve-payments.ts";
+import type { ReserveRequest, ReserveResult } from "./reserve-request.ts";
+import { loseTransaction, reopenTransaction, settleTransaction } from "./settle-transaction.ts";
+import { createSortableId } from "./sortable-id.ts";
+import { storeReplacement, storeTransaction } from "./store-transaction.ts";
+
+export interface LedgerOptions {
+  database: Database<LedgerSchema>;
+  /** Names this process among those that share the ledger. */
+  processId: string;
+  /** Unix milliseconds. */
+  now: () => number;
+  /** How long after its last heartbeat a process counts as alive. */
+  heartbeatLeaseMs: number;
+  /** How long answers are kept, and keys belong to one payment. */
+  keepAnswersMs: number;
+  /** How often a payer may let a handler run for nothing. */
+  releaseLimit: { count: number; windowMs: number };
+}
+
+/** Bounds one statement's parameters, and the time for which it holds its locks. */
+const mostAtOnce = 250;
+
+/** The ledger over an open database. */
+export function createLedger(options: LedgerOptions): Ledger {
+  const { database, processId, now, heartbeatLeaseMs, keepAnswersMs, releaseLimit } = options;
+  const { dialect, kysely: db } = database;
+  const { write } = createLedgerWriter(database);
+  const leases = createLeases({ database });
+
+  /** For what a process says of its own requests: README.md beside this file says why the disk need not have it yet. */
+  const writeForProcess: typeof write = (work) => write(work, { durability: "process" });
+
+  const lookUpOne = gather<ReservationRequest, PaymentStanding>(
+    (requests) =>
+      lookUpPayments({ db, dialect, requests, now: now(), heartbeatLeaseMs, keepAnswersMs }),
+    { mostItems: mostAtOnce },
+  );
+  const reserveAll = (requests: readonly ReserveRequest[], spent: readonly string[] = []) =>
+    writeForProcess((transaction) =>
+      reservePayments({
+        transaction,
+        dialect,
+        requests,
+        spent,
+        owner: processId,
+        now: now(),
+        heartbeatLeaseMs,
+        keepAnswersMs,
+        releaseLimit,
+      }),
+    );
+  const reserveOne = gather<ReserveRequest, ReserveResult>((requests) => reserveAll(requests), {
+    mostItems: mostAtOnce,
+  });
+  const enqueueOne = gather<EnqueueRequest, EnqueueResult>(
+    (requests) =>
+      writeForProcess((transaction) =>
+        enqueuePayments({ transaction, dialect, requests, now: now(), keepAnswersMs }),
+      ),
+    { mostItems: mostAtOnce },
+  );
+  const deliverOne = gather<string, undefined>(
+    async (tokens) => {
+      await writeForProcess((transaction) =>
+        deliverPayments({ transaction, dialect, tokens, now: now() }),
+      );
+      return tokens.map(() => undefined);
+    },
+    { mostItems: mostAtOnce },
+  );
+
+  return {
+    processId,
+    leases,
+    async reserve(wish, spent = []) {
+      const token = createSortableId(now()) + randomUUID();
+      const request = { paymentId: createSortableId(now()), token, ...wish };
+      if (spent.length === 0) return reserveOne(request);
+      // What is spent for one balance may be open for another, so nobody shares this run.
+      const [result] = await reserveAll([request], spent);
+      if (result === undefined) throw new TypeError("A wish without a result");
+      return result;
+    },
+    findPromised: (which) => findPromised({ db, dialect, ...which }),
+    lookUp: lookUpOne,
+    enqueue: enqueueOne,
+    release: ({ token, payer, countsAgainstPayer }) =>
+      writeForProcess((transaction) =>
+        releasePayment({
+          transaction,
+          dialect,
+          token,
+          payer,
+          countsAgainstPayer,
+          now: now(),
+          releaseWindowMs: releaseLimit.windowMs,
+        }),
+      ),
+    deliver: deliverOne,
+
+    findQueued: (which) => findQueued({ db, dialect, ...which }),
+    countQueued: (which) => countQueued({ db, ...which }),
+    storeTransaction: (lease, record) =>
+      storeTransaction({ write, dialect, leases, lease, now: now() }, record),
+    storeReplacement: (lease, record) =>
+      storeReplacement({ write, dialect, leases, lease, now: now() }, record),
+    findOpenTransactions: (relayer) => findOpenTransactions({ db, dialect, ...relayer }),
+    findOpenIds: (relayer) => findOpenIds({ db, ...relayer }),
+    findHighestNonce: (relayer) => findHighestNonce({ db, ...relayer }),
+    findHashes: (transactionId) => findHashes({ db, transactionId }),
+
+    recordOutcomes: (outcomes, settled) =>
+      write(async (transaction) => {
+        const changed: LedgerPayment[] = [];
+        for (const each of outcomes) {
+          changed.push(
+            ...(await recordOutcomes({ transaction, dialect, outcomes: each, now: now() })),
+          );
+        }
+        if (settled) await settleTransaction({ transaction, ...settled });
+        return changed;
+      }),
+    loseTransaction: (id) => write((transaction) => loseTransaction({ transaction, id })),
+    reopenTransaction: (which) =>
+      write((transaction) => reopenTransaction({ transaction, ...which })),
+    expire: ({ network, before }) =>
+      write((transaction) => expirePayments({ transaction, dialect, network, before })),
+
+    findFailed: (which) => findFailed({ db, dialect, ...which }),
+    findOverdue: (which) => findOverdue({ db, dialect, ...which }),
+    closePayments: (ids) => write((transaction) => closePayments({ transaction, ids, now: now() })),
+    findBlocks: (which) => findBlocks({ db, ...which }),
+    undoBlocks: (which) => write((transaction) => undoBlocks({ transaction, ...which })),
+    finaliseBlocks: (which) =>
+      write((transaction) => finaliseBlocks({ transaction, now: now(), ...which })),
+
+    beatHeart: () => write((transaction) => beatHeart({ db: transaction, dialect, processId })),
+    releaseDead: () =>
+      write((transaction) => releaseDead({ transaction, dialect, heartbeatLeaseMs })),
+    leave: () => write((transaction) => forgetProcesses({ transaction, which: { id: processId } })),
+    dropExpiredAnswers: () =>
+      write((transaction) => dropExpiredAnswers({ transaction, now: now() })),
+    forgetPayments: (which) =>
+      write((transaction) => {
+        const nowSeconds = BigInt(Math.floor(now() / 1000));
+        return forgetPayments({ transaction, dialect, nowSeconds, ...which });
+      }),
+
+    get: (ids) => getPayments({ db, dialect, ids }),
+    list: (filter) => listPayments({ db, dialect, filter }),
+    stats: (which = {}) => paymentStats({ db, dialect, ...which }),
+
+    notify: database.notify,
+    listen: database.listen,
+  };
+}

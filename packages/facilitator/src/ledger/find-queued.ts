@@ -1,0 +1,47 @@
+import type { Network } from "@coinslot/protocol";
+import type { Dialect } from "@coinslot/storage";
+import type { Kysely } from "kysely";
+import { findOrders, type OrderedPayment } from "./find-orders.ts";
+import type { LedgerSchema } from "./ledger-schema.ts";
+import { is } from "./states.ts";
+
+/** The oldest queued payments of a network. */
+export async function findQueued(options: {
+  db: Kysely<LedgerSchema>;
+  dialect: Dialect;
+  network: Network;
+  limit: number;
+}): Promise<OrderedPayment[]> {
+  const { db, dialect, network, limit } = options;
+  return findOrders({
+    db,
+    dialect,
+    where: (query) =>
+      query
+        .where("payments.network", "=", network)
+        .where("payments.state", "=", is("queued"))
+        .limit(limit),
+  });
+}
+
+/** How many payments of a network are queued, counted up to a number: cheaper than to read them. */
+export async function countQueued(options: {
+  db: Kysely<LedgerSchema>;
+  network: Network;
+  upTo: number;
+}): Promise<number> {
+  const { db, network, upTo } = options;
+  const row = await db
+    .selectFrom(
+      db
+        .selectFrom("payments")
+        .select("id")
+        .where("network", "=", network)
+        .where("state", "=", is("queued"))
+        .limit(upTo)
+        .as("queued"),
+    )
+    .select((select) => select.fn.countAll().as("count"))
+    .executeTakeFirst();
+  return Number(row?.count ?? 0);
+}

@@ -1,0 +1,67 @@
+import { describe, expect, it } from "vitest";
+import { ledgerForEachTest } from "../testing/ledger-for-each-test.ts";
+import {
+  hash,
+  inclusion,
+  network,
+  queue,
+  relayer,
+  stateOf,
+  submit,
+  transaction,
+} from "../testing/ledger-payments.ts";
+import { engines } from "../testing/settling-devnet.ts";
+
+describe.each(engines)("outcomes on %s", (engine) => {
+  const { join } = ledgerForEachTest(engine);
+
+  it("confirms a failed payment that was executed after all, and never fails a confirmed one", async () => {
+    const ledger = await join("one");
+    const id = await submit(ledger);
+    const reason = "invalid_exact_evm_transaction_failed";
+    await ledger.recordOutcomes([{ failed: [{ ids: [id], reason, inclusion }] }]);
+    expect(await ledger.get([id])).toMatchObject([{ state: "failed", reason }]);
+    expect(await ledger.recordOutcomes([{ confirmed: { ids: [id], inclusion } }])).toMatchObject([
+      { id, state: "confirmed", inclusion },
+    ]);
+    expect(await ledger.recordOutcomes([{ failed: [{ ids: [id], reason }] }])).toEqual([]);
+    expect(await ledger.get([id])).toMatchObject([
+      { state: "confirmed", reason: undefined, inclusion },
+    ]);
+  });
+
+  it("takes back what stood in a block that left the chain, until it is final", async () => {
+    const ledger = await join("one");
+    const id = await submit(ledger);
+    const settled = { id: transaction(0, [id]).id, inclusion, gasUsed: 50_000n };
+    await ledger.recordOutcomes([{ confirmed: { ids: [id], inclusion } }], settled);
+    expect(await ledger.findOpenTransactions({ network, relayer })).toEqual([]);
+    expect(await ledger.findBlocks({ network })).toEqual([{ number: 5, hash: hash(5) }]);
+    expect(await ledger.undoBlocks({ network, blockHashes: [hash(5)] })).toMatchObject([
+      { id, wasDelivered: false },
+    ]);
+    expect(await stateOf(ledger, id)).toBe("submitted");
+    expect(await ledger.findOpenTransactions({ network, relayer })).toHaveLength(1);
+    await ledger.recordOutcomes([{ confirmed: { ids: [id], inclusion } }], settled);
+    expect(await ledger.finaliseBlocks({ network, blockHashes: [hash(5)] })).toEqual([id]);
+    expect(await ledger.undoBlocks({ network, blockHashes: [hash(5)] })).toEqual([]);
+  });
+
+  it("expires what is queued too long, and watches it where a transaction had carried it", async () => {
+    const ledger = await join("one");
+    const fresh = await queue(ledger, { validBefore: 100n });
+    const carried = await submit(ledger, { validBefore: 100n });
+    await ledger.recordOutcomes([{ requeued: { ids: [carried], isAlone: false } }]);
+    const later = await queue(ledger, { validBefore: 101n });
+    const ended = await ledger.expire({ network, before: 100n });
+    expect(ended.map(({ id }) => id).sort()).toEqual([fresh, carried].sort());
+    expect(await stateOf(ledger, fresh)).toBe("expired");
+    expect(await stateOf(ledger, carried)).toBe("failed");
+    expect(await stateOf(ledger, later)).toBe("queued");
+    expect(await ledger.findFailed({ network, limit: 10 })).toMatchObject([
+      { payment: { id: carried } },
+    ]);
+    await ledger.closePayments([carried]);
+    expect(await ledger.findFailed({ network, limit: 10 })).toEqual([]);
+  });
+});

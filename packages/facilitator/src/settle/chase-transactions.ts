@@ -1,0 +1,70 @@
+import { dispatchTransaction, replaceTransaction } from "./dispatch-transaction.ts";
+import { fillNonces } from "./fill-nonces.ts";
+import type { RelayerContext } from "./relayer-context.ts";
+import { newestForm, type TrackedTransaction } from "./relayer-state.ts";
+import { countUsedNonces } from "./used-nonces.ts";
+
+/** What no block holds: is sent again, then replaced; or its nonce was used by somebody else. */
+export async function chaseTransactions(
+  relayer: RelayerContext,
+  missing: readonly TrackedTransaction[],
+): Promise<void> {
+  const { context, state } = relayer;
+  const { clock, times } = context;
+  const now = clock.now();
+  const late = missing.filter(
+    ({ sentAt, formedAt }) => now - (sentAt ?? formedAt) >= times.resendMs,
+  );
+  if (late.length === 0) return;
+  const used = await countUsedNonces(relayer, state.nextNonce ?? 0);
+  await fillGap(relayer, used);
+  // Where the key is used elsewhere too, what follows must not try every used nonce in turn.
+  if (state.nextNonce !== undefined) state.nextNonce = Math.max(state.nextNonce, used);
+  for (const transaction of late) {
+    if (transaction.nonce < used) {
+      transaction.nonceUsedSince ??= now;
+      if (now - transaction.nonceUsedSince >= times.loseMs) await lose(relayer, transaction);
+      continue;
+    }
+    transaction.nonceUsedSince = undefined;
+    // A relayer that could not pay the last form would not be helped by one that costs more.
+    const mayReplace = transaction.nonce === used && !transaction.isTooDear;
+    if (mayReplace && now - transaction.formedAt >= times.replaceMs) {
+      await replaceTransaction(relayer, transaction, newestForm(transaction).content);
+    } else {
+      await dispatchTransaction(relayer, transaction);
+    }
+  }
+}
+
+/** What the chain waits for must be there, whoever caused the gap: nothing behind it is ever mined. */
+async function fillGap(relayer: RelayerContext, used: number): Promise<void> {
+  const { context, network, signer, state } = relayer;
+  const { lease } = state;
+  const lowest = Math.min(
+    ...[...state.open.values()].map(({ nonce }) => nonce).filter((nonce) => nonce >= used),
+  );
+  if (lease === undefined || lowest === used || !Number.isFinite(lowest)) return;
+  const length = Math.min(lowest - used, network.mostInFlight);
+  const nonces = Array.from({ length }, (_, index) => used + index);
+  const filled = await fillNonces({ context, network, signer, lease, nonces });
+  if (filled === "lease_lost") return relayer.leaseLost(lease);
+  for (const transaction of filled.stored) state.open.set(transaction.id, transaction);
+  for (const transaction of filled.stored) await dispatchTransaction(relayer, transaction);
+  if (filled.isReopened) relayer.reload();
+}
+
+async function lose(
+  { context, network, state, labels, onRoom }: RelayerContext,
+  transaction: TrackedTransaction,
+): Promise<void> {
+  const { ledger, logger, metrics } = context;
+  await ledger.loseTransaction(transaction.id);
+  state.open.delete(transaction.id);
+  metrics.transactions.inc({ network: network.network, event: "lost" });
+  logger.error(
+    { ...labels, nonce: transaction.nonce },
+    "a transaction that is not ours has used the relayer's nonce: the key is used elsewhere; the payments are queued again",
+  );
+  onRoom();
+}

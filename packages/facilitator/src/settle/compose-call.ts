@@ -1,0 +1,43 @@
+import type { Address } from "@coinslot/protocol";
+import { encodeTransfer } from "../token/encode-transfer.ts";
+import { encodeBatch } from "./batch-calldata.ts";
+import type { Candidate } from "./choose-batch.ts";
+import { calldataGas, gasLimitOf } from "./gas.ts";
+
+/** One payment goes to its token directly, several go through Multicall3. */
+export function composeCall(options: {
+  chosen: readonly Candidate[];
+  multicall3: Address | undefined;
+  callGasCap: bigint;
+}): { to: Address; data: `0x${string}`; gasLimit: bigint } {
+  const { chosen, multicall3, callGasCap } = options;
+  const calls = chosen.map(({ payment, order, payerHasCode }) => ({
+    target: payment.authorization.asset,
+    callData: encodeTransfer({
+      authorization: {
+        from: payment.authorization.payer,
+        to: order.payTo,
+        value: payment.value,
+        validAfter: order.validAfter,
+        validBefore: payment.validBefore,
+        nonce: payment.authorization.nonce,
+      },
+      signature: order.signature,
+      payerHasCode,
+    }),
+  }));
+  const [first] = calls;
+  const [only] = chosen;
+  if (first === undefined || only === undefined) throw new TypeError("A batch without payments");
+  if (chosen.length === 1 || multicall3 === undefined) {
+    const { target: to, callData: data } = first;
+    // Somebody else's code runs here: it gets what its simulation was granted, and no more.
+    const gasLimit = only.payerHasCode
+      ? 21_000n + calldataGas(data) + callGasCap
+      : gasLimitOf(data, only.gas);
+    return { to, data, gasLimit };
+  }
+  const data = encodeBatch(calls);
+  const gas = chosen.reduce((total, candidate) => total + candidate.gas, 0n);
+  return { to: multicall3, data, gasLimit: gasLimitOf(data, gas) };
+}

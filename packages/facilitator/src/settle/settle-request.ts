@@ -1,0 +1,47 @@
+import { createHash } from "node:crypto";
+import {
+  type AnyPaymentPayload,
+  type AnyPaymentRequirements,
+  formatAuthorization,
+  type Payment,
+  readFacilitatorArguments,
+  readPayment,
+} from "@coinslot/protocol";
+import type { Order } from "../ledger/order.ts";
+
+/** The payment that the arguments of `settle` bring; `undefined` where they cannot be read. */
+export function paymentOf(
+  payload: AnyPaymentPayload,
+  requirements: AnyPaymentRequirements,
+): Payment | undefined {
+  const read = readFacilitatorArguments(payload, requirements);
+  if (!read.ok) return undefined;
+  const held = readPayment(read.request.paymentPayload, read.request.paymentRequirements);
+  return held.ok ? held.payment : undefined;
+}
+
+/** What the ledger is given to execute. */
+export function orderOf({ payTo, authorization, signature }: Payment): Order {
+  return { payTo, validAfter: authorization.validAfter, signature };
+}
+
+/**
+ * The request for which a payment is reserved that arrives without a reservation: what the payment
+ * says. Its signature is not checked again when it is told as settled, so a message that names its
+ * nonce and says something else must be another request. No hash over a request for a page is like it.
+ */
+export function settleFingerprint({ authorization }: Payment): string {
+  const terms = JSON.stringify(formatAuthorization(authorization));
+  return `settle ${createHash("sha256").update(terms).digest("hex")}`;
+}
+
+/** Whether a payment, once settled, is one to the seller who asks, of what that seller wants. */
+export function isAskedFor({ authorization, payTo, amountRequired }: Payment): boolean {
+  return authorization.to === payTo && authorization.value >= amountRequired;
+}
+
+/** A seller's key is found again by this, and cannot be read from the ledger. */
+export function keyHashOf(payment: Payment, key: string | undefined): string | undefined {
+  if (key === undefined) return undefined;
+  return createHash("sha256").update(`settle\0${payment.id.payer}\0${key}`).digest("base64url");
+}

@@ -1,0 +1,103 @@
+import type { Address } from "@coinslot/protocol";
+import { createSortableId } from "../ledger/sortable-id.ts";
+import type { StoreOutcome } from "../ledger/store-transaction.ts";
+import type { Candidate } from "./choose-batch.ts";
+import { composeCall } from "./compose-call.ts";
+import type { Fees } from "./fee-quote.ts";
+import type { Relayer } from "./relayer.ts";
+import { trackedFrom } from "./relayer-state.ts";
+import type { SettlementContext, SettlementNetwork } from "./settlement-context.ts";
+import { signBroadcast } from "./sign-broadcast.ts";
+
+/**
+ * Signs a transaction, stores it together with the move of its payments, and only then sends it.
+ *
+ * @returns whether it was stored; if not, the queue or the relayer is not what it was.
+ */
+export async function storeBatch(options: {
+  context: SettlementContext;
+  network: SettlementNetwork;
+  relayer: Relayer;
+  chosen: readonly Candidate[];
+  fees: Fees;
+  multicall3: Address | undefined;
+}): Promise<boolean> {
+  const { context, network, relayer, chosen, fees, multicall3 } = options;
+  const { ledger, board, readings, metrics, checkpoint, clock } = context;
+  const { signer, state } = relayer;
+  const { lease, nextNonce: nonce } = state;
+  if (lease === undefined || nonce === undefined) return false;
+  const { to, data, gasLimit } = composeCall({
+    chosen,
+    multicall3,
+    callGasCap: network.callGasCap,
+  });
+  const broadcast = await signBroadcast({
+    signer,
+    chainId: network.chainId,
+    nonce,
+    to,
+    data,
+    gasLimit,
+    fees,
+    content: "payments",
+  });
+  await checkpoint("signed");
+  const id = createSortableId(context.now());
+  const relayerAddress: Address = `0x${signer.address.slice(2).toLowerCase()}`;
+  const record = {
+    id,
+    network: network.network,
+    relayer: relayerAddress,
+    nonce,
+    gasLimit,
+    broadcast,
+  };
+  const paymentIds = chosen.map(({ payment }) => payment.id);
+  let outcome: StoreOutcome;
+  try {
+    outcome = await ledger.storeTransaction(lease, { paymentIds, ...record });
+    if (outcome === "stored") await checkpoint("stored");
+  } catch (error) {
+    // The commit may have happened though nobody heard of it: the ledger is asked what it holds.
+    state.nextNonce = undefined;
+    relayer.reload();
+    throw error;
+  }
+  switch (outcome) {
+    case "stored":
+      break;
+    case "lease_lost":
+      relayer.leaseLost();
+      return false;
+    case "nonce_taken":
+      state.nextNonce = undefined;
+      relayer.reload();
+      return false;
+    case "payments_changed":
+      return false;
+  }
+  state.nextNonce = nonce + 1;
+  for (const { payment } of chosen) readings.forget(payment.authorization);
+  metrics.batchSize.observe({ network: network.network }, chosen.length);
+  metrics.transactions.inc({ network: network.network, event: "stored" });
+  const createdAt = context.now();
+  const payments = chosen.map(({ payment, order }) => ({
+    order,
+    payment: {
+      ...payment,
+      state: "submitted" as const,
+      transactionId: id,
+      carried: payment.carried + 1,
+      submittedAt: createdAt,
+    },
+  }));
+  const broadcasts = [{ createdAt, ...broadcast }];
+  const transaction = { createdAt, broadcasts, payments, ...record };
+  relayer.launch(trackedFrom(transaction, clock.now()));
+  board.started(
+    payments.map(({ payment }) => payment),
+    broadcast.hash,
+  );
+  return true;
+}

@@ -1,0 +1,57 @@
+import { sql } from "kysely";
+import { afterEach, beforeEach } from "vitest";
+import { createLedger } from "../ledger/create-ledger.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import { type LedgerDatabase, openLedger } from "../ledger/open-ledger.ts";
+import { createTestLedger, type Engine, type TestLedger } from "./settling-devnet.ts";
+
+/** One ledger that several processes share. */
+export interface SharedLedger {
+  /** The ledger as a process has it whose heart has just beaten. */
+  join(processId: string): Promise<Ledger>;
+  /** Makes a process silent for longer than its lease, on the database's clock. */
+  silence(processId: string): Promise<void>;
+  /** Puts the clock of every process forward. */
+  wait(ms: number): void;
+}
+
+/** Makes an empty ledger before each test of a suite, and removes it afterwards. */
+export function ledgerForEachTest(engine: Engine): SharedLedger {
+  let place: TestLedger;
+  let opened: LedgerDatabase;
+  let now = 1_000_000;
+
+  beforeEach(async () => {
+    place = await createTestLedger(engine);
+    opened = await openLedger({ url: place.url, processId: "first" });
+    now = 1_000_000;
+  });
+
+  afterEach(async () => {
+    await opened.close();
+    await place.drop();
+  });
+
+  return {
+    async join(processId) {
+      const ledger = createLedger({
+        database: opened.database,
+        processId,
+        now: () => now,
+        heartbeatLeaseMs: 10_000,
+        keepAnswersMs: 60_000,
+        releaseLimit: { count: 3, windowMs: 1_000 },
+      });
+      await ledger.beatHeart();
+      return ledger;
+    },
+    async silence(processId) {
+      await sql`update processes set heartbeat_at = heartbeat_at - 60000 where id = ${processId}`.execute(
+        opened.database.kysely,
+      );
+    },
+    wait(ms) {
+      now += ms;
+    },
+  };
+}

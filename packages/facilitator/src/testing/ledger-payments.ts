@@ -1,0 +1,92 @@
+import type { AuthorizationId, Hex } from "@coinslot/protocol";
+import type { Lease } from "@coinslot/storage";
+import { expect } from "vitest";
+import type { Ledger, ReserveWish } from "../ledger/ledger.ts";
+
+export const network = "eip155:9745";
+export const asset = `0x${"aa".repeat(20)}` satisfies Hex;
+export const payer = `0x${"bb".repeat(20)}` satisfies Hex;
+export const relayer = `0x${"cc".repeat(20)}` satisfies Hex;
+export const order = {
+  payTo: `0x${"dd".repeat(20)}`,
+  validAfter: 0n,
+  signature: `0x${"11".repeat(65)}`,
+} satisfies ReserveWish["order"];
+
+/** Where the transaction with nonce 0 is included. */
+export const inclusion = { transactionHash: hash(1_000), blockNumber: 5, blockHash: hash(5) };
+
+/** Thirty-two bytes that stand for a number. */
+export function hash(number: number): Hex {
+  return `0x${number.toString(16).padStart(64, "0")}`;
+}
+
+let nonces = 0;
+/** An authorization that nobody has seen. */
+export function authorization(changes: Partial<AuthorizationId> = {}): AuthorizationId {
+  nonces += 1;
+  return { network, asset, payer, nonce: hash(nonces), ...changes };
+}
+
+/** A wish to reserve a new payment of 10 units. */
+export function wish(changes: Partial<ReserveWish> = {}): ReserveWish {
+  const id = changes.id ?? authorization();
+  return {
+    id,
+    fingerprint: "GET /a",
+    value: 10n,
+    validBefore: 2n ** 256n - 1n,
+    payTo: order.payTo,
+    ...changes,
+  };
+}
+
+/** A transaction with a nonce, to be stored for payments. */
+export function transaction(nonce: number, paymentIds: readonly string[]) {
+  return {
+    id: `transaction ${nonce} of ${paymentIds.length}`,
+    network,
+    relayer,
+    nonce,
+    gasLimit: 100_000n,
+    paymentIds,
+    broadcast: {
+      hash: hash(1_000 + nonce),
+      raw: "0x02",
+      content: "payments",
+      maxFeePerGas: 7n,
+      maxPriorityFeePerGas: 1n,
+    },
+  } as const;
+}
+
+/** Takes the lease of the relayer, which must be free. */
+export async function takeLease(ledger: Ledger): Promise<Lease> {
+  const lease = await ledger.leases.acquire({
+    name: "relayer",
+    owner: ledger.processId,
+    ttlMs: 60_000,
+  });
+  if (lease === undefined) throw new Error("The lease is taken");
+  return lease;
+}
+
+/** Queues a new payment, and returns its id. */
+export async function queue(ledger: Ledger, changes: Partial<ReserveWish> = {}): Promise<string> {
+  const reserved = await ledger.reserve(wish({ order, ...changes }));
+  if (reserved.outcome !== "reserved") throw new Error(reserved.outcome);
+  return reserved.paymentId;
+}
+
+/** Queues a new payment, and stores the transaction with nonce 0 for it. */
+export async function submit(ledger: Ledger, changes: Partial<ReserveWish> = {}): Promise<string> {
+  const id = await queue(ledger, changes);
+  const lease = await takeLease(ledger);
+  expect(await ledger.storeTransaction(lease, transaction(0, [id]))).toBe("stored");
+  await ledger.leases.release(lease);
+  return id;
+}
+
+export async function stateOf(ledger: Ledger, id: string): Promise<string | undefined> {
+  return (await ledger.get([id]))[0]?.state;
+}
