@@ -6,7 +6,7 @@ import type { UnpaidAnswer } from "./payment-middleware-options.ts";
 import { unpaidError } from "./payment-required-answer.ts";
 import { type Refusal, settlementPending } from "./refusals.ts";
 import { resourceOf } from "./resource.ts";
-import { exposePaymentHeaders, setReceipt } from "./response-headers.ts";
+import { exposePaymentHeaders, makeUncacheable, setReceipt } from "./response-headers.ts";
 import type { Order, Visit } from "./sale.ts";
 
 const json = "application/json; charset=utf-8";
@@ -62,7 +62,7 @@ function send(
   { status, contentType, body }: { status: number; contentType: string; body: Buffer },
 ): void {
   response.statusCode = status;
-  response.setHeader("Cache-Control", "no-store");
+  makeUncacheable(response);
   response.setHeader("Content-Type", contentType);
   response.setHeader("Content-Length", body.length);
   exposePaymentHeaders(response);

@@ -36,6 +36,35 @@ describe("the configuration", () => {
     ]);
   });
 
+  it.each([
+    ["GET /items/rare", "GET /items/:id"],
+    ["HEAD /items/rare", "GET /items/:id"],
+    ["POST /items/rare", "/items/:id"],
+    ["* /items/:id", "/items/:id"],
+    ["GET /files/a%20b/c.txt", "GET /files/*rest"],
+  ])("tells that %s can never match after %s", (later, earlier) => {
+    const accepts = option();
+    const others = { "POST /other": { accepts }, "GET /other": { accepts } };
+    expect(problemsOf({ [earlier]: { accepts }, ...others, [later]: { accepts } })).toEqual([
+      `"${later}" can never match: "${earlier}" comes before it and takes all of its requests`,
+    ]);
+    expect(problemsOf({ [later]: { accepts }, ...others, [earlier]: { accepts } })).toHaveLength(
+      later === "* /items/:id" ? 1 : 0,
+    );
+  });
+
+  it.each([
+    ["* /items/rare", "GET /items/:id"],
+    ["GET /items/rare", "HEAD /items/:id"],
+    ["GET /items/:id", "GET /items/rare"],
+    ["GET /ITEMS", "GET /items"],
+    ["GET /items/", "GET /items"],
+    ["GET /items/:id", "GET /items/:name/more"],
+  ])("lets %s stand after %s", (later, earlier) => {
+    const accepts = option();
+    expect(problemsOf({ [earlier]: { accepts }, [later]: { accepts } })).toEqual([]);
+  });
+
   it("names a network that the facilitator does not serve", () => {
     expect(problemsOf({ "GET /a": { accepts: option({ network: "eip155:1" }) } })).toEqual([
       '"GET /a": the facilitator does not serve eip155:1',

@@ -1,4 +1,5 @@
 import { get, request as sendRequest } from "node:http";
+import { connect } from "node:net";
 import { headerName } from "@coinslot/protocol";
 import { afterEach, describe, expect, it } from "vitest";
 import { createBuyer } from "./testing/buyer.ts";
@@ -147,6 +148,52 @@ describe("a buyer who leaves while the handler runs", () => {
     await expect
       .poll(async () => (await fetch(`${shop.url}/work`, { headers })).status, { interval: 5 })
       .toBe(200);
+    expect(shop.facilitator.settled).toHaveLength(1);
+  });
+});
+
+describe("a buyer who leaves while his request waits behind another on its connection", () => {
+  /** Sends the payment behind a request that is never answered, and leaves once `isBegun`. */
+  async function payAndLeave(onDisconnect: "release" | "settle") {
+    let runs = 0;
+    let finish: () => void = () => undefined;
+    const shop = await openShop({
+      routes: { "GET /work": { accepts: option(), onDisconnect } },
+      serve(app) {
+        app.get("/never", () => undefined);
+        app.get("/work", (_request, response) => {
+          runs += 1;
+          if (runs > 1) response.send(`run ${runs}`);
+          else finish = () => response.send("run 1");
+        });
+      },
+    });
+    opened.push(shop);
+    const { headers } = await createBuyer().payFor(`${shop.url}/work`);
+    const payment = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+    const socket = connect(shop.port);
+    socket.write("GET /never HTTP/1.1\r\nHost: shop\r\n\r\n");
+    socket.write(`GET /work HTTP/1.1\r\nHost: shop\r\n${payment.join("")}\r\n`);
+    await expect.poll(() => runs, { interval: 5 }).toBe(1);
+    socket.destroy();
+    const again = () => fetch(`${shop.url}/work`, { headers });
+    return { shop, again, finish: () => finish(), runs: () => runs };
+  }
+
+  it("is not charged when the route releases, and may pay with the same payment", async () => {
+    const { shop, again, finish, runs } = await payAndLeave("release");
+    await expect.poll(async () => (await again()).status, { interval: 5 }).toBe(200);
+    finish();
+    expect(runs()).toBe(2);
+    expect(shop.facilitator.settled).toHaveLength(1);
+  });
+
+  it("is charged when the route settles, and finds the answer with the same payment", async () => {
+    const { shop, again, finish, runs } = await payAndLeave("settle");
+    expect((await again()).status).toBe(409);
+    finish();
+    await expect.poll(async () => (await again()).status, { interval: 5 }).toBe(200);
+    expect(runs()).toBe(2);
     expect(shop.facilitator.settled).toHaveLength(1);
   });
 });

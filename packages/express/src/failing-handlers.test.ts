@@ -1,8 +1,12 @@
+import { Agent, get, STATUS_CODES } from "node:http";
 import { Readable } from "node:stream";
+import { text } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
+import { setImmediate } from "node:timers/promises";
 import type { Listening } from "@coinslot/devnet";
 import { headerName } from "@coinslot/protocol";
-import type { Express, RequestHandler } from "express";
+import compression from "compression";
+import type { ErrorRequestHandler, Express, RequestHandler } from "express";
 import { afterEach, describe, expect, it } from "vitest";
 import { createBuyer } from "./testing/buyer.ts";
 import { expressVersions } from "./testing/express-versions.ts";
@@ -96,12 +100,7 @@ describe.each(expressVersions)("a handler on $name that does not answer well", (
       },
       {
         after(app) {
-          const handleError: import("express").ErrorRequestHandler = (
-            _error,
-            _request,
-            response,
-            next,
-          ) => {
+          const handleError: ErrorRequestHandler = (_error, _request, response, next) => {
             if (response.headersSent) next(_error);
             else response.status(418).json({ error: "ours" });
           };
@@ -113,6 +112,49 @@ describe.each(expressVersions)("a handler on $name that does not answer well", (
     expect(first.status).toBe(418);
     expect(await first.json()).toEqual({ error: "ours" });
     expect(shop.facilitator.settled).toHaveLength(0);
+  });
+
+  it.each([1, 20_000])(
+    "after half an answer (%i times a few words) that was compressed after the gate is answered for as a whole",
+    async (times) => {
+      const shop = await open((_request, response, next) => {
+        compression({ threshold: 0 })(_request, response, () => {
+          response.type("text").write("half of a secret ".repeat(times));
+          next(new Error("broken"));
+        });
+      });
+      const [first, second] = await payTwice(shop);
+      for (const answer of [first, second]) {
+        expect(answer.status).toBe(500);
+        expect(answer.headers.has("Content-Encoding")).toBe(false);
+        expect(await answer.json()).toMatchObject({ error: "internal_error" });
+      }
+      expect(shop.facilitator.settled).toHaveLength(0);
+      expect(shop.errors).toEqual([]);
+    },
+  );
+
+  it("after half an answer is answered for without what was said of that half's body", async () => {
+    const shop = await open(
+      (_request, response, next) => {
+        response.set({ "Content-Length": "1000", "Content-Encoding": "gzip", "X-Own": "kept" });
+        response.write("half of a secret");
+        next(new Error("broken"));
+      },
+      {
+        after(app) {
+          const handleError: ErrorRequestHandler = (_error, _request, response, _next) => {
+            response.status(500).end("sorry");
+          };
+          app.use(handleError);
+        },
+      },
+    );
+    const [first] = await payTwice(shop);
+    expect(first.headers.get("Content-Length")).not.toBe("1000");
+    expect(first.headers.has("Content-Encoding")).toBe(false);
+    expect(first.headers.get("X-Own")).toBe("kept");
+    expect(await first.text()).toBe("sorry");
   });
 
   it("in time is answered for with 504 and not charged; what it does later reaches nobody", async () => {
@@ -144,6 +186,42 @@ describe.each(expressVersions)("a handler on $name that does not answer well", (
     expect(lateFault).toBeUndefined();
     expect(shop.facilitator.settled).toHaveLength(1);
   });
+
+  it.each([
+    ["too late", { timeout: 0.05 }, "handler_timeout"],
+    ["with more than is held", {}, "response_too_large"],
+  ])(
+    "%s, and fails afterwards, harms no other request of the connection",
+    async (_what, config, error) => {
+      let fail: () => void = () => undefined;
+      const shop = await open(
+        (_request, response, next) => {
+          fail = () => next(new Error("broken"));
+          if (error === "response_too_large") response.write("x".repeat(100_001));
+        },
+        {
+          ...config,
+          after(app) {
+            app.get("/other", (_request, response) => {
+              fail();
+              process.nextTick(() => response.send("whole"));
+            });
+          },
+        },
+      );
+      const { headers } = await createBuyer().payFor(`${shop.url}/answer`);
+      const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+      const receive = (path: string, headers = {}) =>
+        new Promise<string>((resolve, reject) => {
+          get(`${shop.url}${path}`, { agent, headers }, (response) => {
+            text(response).then(resolve, reject);
+          }).on("error", reject);
+        });
+      expect(await receive("/answer", headers)).toContain(error);
+      expect(await receive("/other")).toBe("whole");
+      agent.destroy();
+    },
+  );
 
   it("within the bound is not charged, and told so", async () => {
     const shop = await open((_request, response) => {
@@ -184,6 +262,30 @@ describe.each(expressVersions)("a handler on $name that does not answer well", (
     expect(await first.json()).toEqual({ first: true });
     expect(shop.facilitator.settled).toHaveLength(1);
   });
+
+  it.each([200, 404])(
+    "after it has answered with %i, and then fails, harms neither its answer nor the process",
+    async (status) => {
+      let late: () => unknown = () => undefined;
+      const shop = await open((_request, response, next) => {
+        late = () => response.removeHeader("Content-Encoding");
+        response.status(status).json({ first: true });
+        next(new Error("broken"));
+      });
+      shop.facilitator.onSettle = async (settle) => {
+        // Until Express has written its own answer for the error.
+        await setImmediate();
+        return settle();
+      };
+      const [first] = await payTwice(shop);
+      expect(first.status).toBe(status);
+      expect(first.statusText).toBe(STATUS_CODES[status]);
+      expect(await first.json()).toEqual({ first: true });
+      expect(shop.facilitator.settled).toHaveLength(status === 200 ? 1 : 0);
+      // What Express does if the answer was quicker, where nobody would catch it.
+      expect(late).not.toThrow();
+    },
+  );
 
   it("for a status that does not exist is not charged", async () => {
     const shop = await open((_request, response) => {

@@ -79,7 +79,7 @@ export function createGate(config: {
       if (prepared === undefined || makeOffer === undefined) return undefined;
       const { facilitator } = prepared;
       const ours = { settings, facilitator, endings, route, makeOffer, writeOffer };
-      return { ...ours, request, response, next };
+      return { request, response, next, ...ours };
     },
     onError,
     ready: readiness.ready,

@@ -52,7 +52,8 @@ export function decodeAnswer(bytes: Buffer): HeldAnswer {
 export function sendAnswer(response: ServerResponse, answer: HeldAnswer): void {
   const { status, statusMessage, trailers, body } = answer;
   response.statusCode = status;
-  if (statusMessage !== undefined) response.statusMessage = statusMessage;
+  // Somebody may have written another since, such as Express for an error after the answer.
+  response.statusMessage = statusMessage ?? "";
   const isChunked = canBeChunked(response);
   // Node refuses to announce trailers where there can be none.
   if (!isChunked) response.removeHeader("Trailer");

@@ -9,6 +9,8 @@ export type HeldOutcome =
   | { kind: "answered"; answer: HeldAnswer }
   /** The answer is larger than what may be held. */
   | { kind: "too_large" }
+  /** An error came after half an answer, and what follows the gate (compression) mixes the two. */
+  | { kind: "mixed" }
   /** The handler has destroyed the response, as a pipeline does when its source fails. */
   | { kind: "destroyed" };
 
@@ -45,8 +47,8 @@ export function holdResponse(
   let chunks: Buffer[] = [];
   let size = 0;
   let trailers: HeldAnswer["trailers"] = [];
-  let isHeadWritten = false;
-  let isFailure = false;
+  /** What the handler has begun to answer with. */
+  let begun: ReturnType<typeof beginningOf> | undefined;
   let isOver = false;
   let resolveOutcome: (outcome: HeldOutcome) => void = () => {};
   const outcome = new Promise<HeldOutcome>((resolve) => {
@@ -54,10 +56,10 @@ export function holdResponse(
   });
 
   const destroy = response.destroy;
-  const restore = shadowMethods(response, {
+  const methods = {
     writeHead(...head: unknown[]) {
-      isHeadWritten = true;
       if (!isOver) applyHead(response, head);
+      begun ??= beginningOf(response);
       return response;
     },
     flushHeaders: writeHeadOnce,
@@ -92,7 +94,8 @@ export function holdResponse(
       finish({ kind: "destroyed" });
       return destroy.call(response, error);
     },
-  });
+  };
+  const restore = shadowMethods(response, methods);
 
   return {
     outcome,
@@ -102,6 +105,7 @@ export function holdResponse(
       replaceHeaders(response, answer.headers);
       decorate?.();
       sendAnswer(response, answer);
+      deafen(response);
     },
     replace(answer) {
       isOver = true;
@@ -110,9 +114,7 @@ export function holdResponse(
       response.statusMessage = before.statusMessage;
       replaceHeaders(response, before.headers);
       answer();
-      // Not before the head has left: middleware outside may still be waiting to write it.
-      if (response.headersSent) deafen(response);
-      else response.once("finish", () => deafen(response));
+      deafen(response);
     },
   };
 
@@ -123,11 +125,12 @@ export function holdResponse(
 
   /** As Node does before the first byte: through whatever wraps `writeHead`. */
   function writeHeadOnce(): void {
-    if (!isHeadWritten) response.writeHead(response.statusCode);
+    if (begun === undefined) response.writeHead(response.statusCode);
   }
 
   function append(chunk: unknown, encoding: BufferEncoding | undefined): void {
     startAgainOnFailure();
+    if (isOver) return;
     const bytes = toBytes(chunk, encoding);
     size += bytes.length;
     if (size > maxBytes) {
@@ -140,13 +143,19 @@ export function holdResponse(
 
   /** An error answer that begins after the handler has written takes the place of what it wrote. */
   function startAgainOnFailure(): void {
-    const fails = response.statusCode >= 400;
-    if (fails && !isFailure) {
-      chunks = [];
-      size = 0;
-      trailers = [];
+    if (begun === undefined || begun.status >= 400 || response.statusCode < 400) return;
+    // Whoever wraps `write` has the first half still, and nothing can be taken back from it.
+    if (response.write !== methods.write) {
+      finish({ kind: "mixed" });
+      return;
     }
-    isFailure = fails;
+    for (const { name, value } of begun.ofBody) {
+      if (value !== undefined && response.getHeader(name) === value) response.removeHeader(name);
+    }
+    chunks = [];
+    size = 0;
+    trailers = [];
+    begun = beginningOf(response);
   }
 
   /** Throws where Node would, while the handler can still be told: later, it has been paid for. */
@@ -163,22 +172,42 @@ export function holdResponse(
   }
 }
 
-/** Lets nothing that a late handler does reach a response which was answered without it. */
-function deafen(response: ServerResponse): void {
-  const ignore = () => response;
-  shadowMethods(response, {
-    setHeader: ignore,
-    setHeaders: ignore,
-    appendHeader: ignore,
-    removeHeader: () => undefined,
-    writeHead: ignore,
-    flushHeaders: () => undefined,
-    write: () => true,
-    end: ignore,
-    addTrailers: () => undefined,
-    writeEarlyHints: () => undefined,
-  });
+/** The status of an answer, and the headers that say something of its bytes, which no others have. */
+function beginningOf(response: ServerResponse) {
+  const ofBody = ["content-encoding", "content-length", "content-range"].map((name) => ({
+    name,
+    value: response.getHeader(name),
+  }));
+  return { status: response.statusCode, ofBody };
 }
+
+/**
+ * Lets nothing that a late handler does reach a response which has been answered, and throws nothing at
+ * it: while the answer was held it has seen none, and neither has Express, which answers for an error
+ * once the request is read, and would throw where nobody catches.
+ */
+function deafen(response: ServerResponse): void {
+  // Not before the head has left: middleware outside may still be waiting to write it.
+  if (response.headersSent) Object.assign(response, deaf);
+  else response.once("finish", () => Object.assign(response, deaf));
+}
+
+function ignore<T>(this: T): T {
+  return this;
+}
+
+const deaf = {
+  setHeader: ignore,
+  setHeaders: ignore,
+  appendHeader: ignore,
+  removeHeader: () => undefined,
+  writeHead: ignore,
+  flushHeaders: () => undefined,
+  write: () => true,
+  end: ignore,
+  addTrailers: () => undefined,
+  writeEarlyHints: () => undefined,
+};
 
 interface WriteArguments {
   chunk: unknown;

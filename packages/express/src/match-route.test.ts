@@ -91,6 +91,22 @@ describe.each(expressVersions)("on $name", ({ express }) => {
     expect((await fetch(`${shop.url}/paid`, { method: "DELETE" })).status).toBe(200);
   });
 
+  it("a method that other middleware has written in small letters is sold as Express serves it", async () => {
+    const shop = await open(
+      { "GET /paid": { accepts: option() } },
+      (app) => app.get("/paid", (_request, response) => void response.send(content)),
+      (app) =>
+        app.use((request, _response, next) => {
+          request.method = String(request.query.method);
+          next();
+        }),
+    );
+    for (const method of ["get", "Get", "head", "GET"]) {
+      const answer = await fetch(`${shop.url}/paid?method=${method}`, { method: "POST" });
+      expect(answer.status).toBe(402);
+    }
+  });
+
   it.each(["* /paid", "/paid"] as const)("%s sells all verbs", async (key) => {
     const shop = await open({ [key]: { accepts: option() } }, (app) => {
       app.all("/paid", (_request, response) => void response.send(content));
@@ -164,19 +180,26 @@ describe.each(expressVersions)("on $name", ({ express }) => {
     expect(await amountOf("/items/%72are")).toBe("5000000");
   });
 
-  it("files behind a static server are sold under every name that it takes", async () => {
+  it("files behind a static server are sold under every way to write their path", async () => {
     const folder = await mkdtemp(join(tmpdir(), "static-"));
     try {
       await writeFile(join(folder, "report.txt"), content);
       await writeFile(join(folder, "two words.txt"), content);
+      await writeFile(join(folder, "index.html"), content);
       const shop = await open(
         {
+          "GET /files/": { accepts: option() },
+          "GET /files/index.html": { accepts: option() },
           "GET /files/report.txt": { accepts: option() },
           "GET /files/two%20words.txt": { accepts: option() },
         },
         (app) => app.use("/files", express.static(folder)),
       );
       for (const target of [
+        "/files/",
+        "/files//",
+        "/files/.",
+        "/files/index.html",
         "/files/report.txt",
         "/files/%72eport.txt",
         "/files//report.txt",

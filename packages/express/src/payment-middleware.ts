@@ -30,6 +30,7 @@ import { runHeld } from "./run-held.ts";
 import type { Order, Sale, Visit } from "./sale.ts";
 import { settleSale } from "./settle-sale.ts";
 import { watchFreeVerbs } from "./watch-free-verbs.ts";
+import { isGone } from "./when-gone.ts";
 
 /** Express middleware that sells. */
 export interface PaymentMiddleware {
@@ -127,7 +128,7 @@ async function serve(visit: Visit): Promise<void> {
   if (purchase === undefined) return refuse(noMatch);
   const { payload, requirements, payment } = purchase;
   const resource = resourceOf(visit);
-  const order: Order = { ...visit, payload, requirements, payment, offer, resource };
+  const order: Order = { payload, requirements, payment, offer, resource, ...visit };
   const { payer } = payment.id;
   const turnedAway =
     settings.refusePayer && (await settings.refusePayer({ request, payer, requirements }));
@@ -171,8 +172,8 @@ async function serve(visit: Visit): Promise<void> {
     }
     case "reserved":
     case "resumed": {
-      const sale: Sale = { ...order, reservation: admitted.reservation, seal };
-      if (response.closed) return releaseSale(sale, "disconnected");
+      const sale: Sale = { reservation: admitted.reservation, seal, ...order };
+      if (isGone(response)) return releaseSale(sale, "disconnected");
       if (admitted.state === "resumed") return resume(sale, admitted.answer);
       return route.paymentFlow === "upfront" ? sellUpfront(sale) : sellOnAnswer(sale);
     }
@@ -205,7 +206,7 @@ async function admit(
   }
   const { value, validBefore, to: payTo } = payment.authorization;
   const balance = verified?.balance;
-  const reserved = await facilitator.reserve({ ...request, value, validBefore, payTo, balance });
+  const reserved = await facilitator.reserve({ value, validBefore, payTo, balance, ...request });
   if (reserved.state !== "reserved" || isNew) return reserved;
   // What was to be resumed has come to nothing meanwhile, and of a new one nobody asked the chain.
   await facilitator.release(reserved.reservation, "refused");
@@ -222,7 +223,7 @@ async function sellOnAnswer(sale: Sale): Promise<void> {
     return held.release(answer);
   }
   const settlement = await settleSale(sale, answer);
-  if (settlement.success) return handOver({ ...sale, settlement }, held, answer);
+  if (settlement.success) return handOver({ settlement, ...sale }, held, answer);
   await releaseSale(sale, releaseCauseOf(settlement));
   held.replace(() => answerUnsettled(sale, settlement));
 }
@@ -230,7 +231,7 @@ async function sellOnAnswer(sale: Sale): Promise<void> {
 /** The money moves, and the handler answers as it likes. */
 async function sellUpfront(sale: Sale): Promise<void> {
   const settlement = await settleSale(sale);
-  if (settlement.success) return handOverStream({ ...sale, settlement });
+  if (settlement.success) return handOverStream({ settlement, ...sale });
   await releaseSale(sale, releaseCauseOf(settlement));
   answerUnsettled(sale, settlement);
 }
@@ -242,7 +243,7 @@ async function resume(sale: Sale, sealed: SealedAnswer | undefined): Promise<voi
     await releaseSale(sale, releaseCauseOf(settlement));
     return answerUnsettled(sale, settlement);
   }
-  const paid = { ...sale, settlement };
+  const paid = { settlement, ...sale };
   const kept = openKeptAnswer(sealed, sale.seal);
   if (kept !== undefined) return handOverKept(paid, kept, settlement);
   if (sale.route.paymentFlow === "upfront") return handOverStream(paid);

@@ -1,3 +1,4 @@
+import { createKeyCover } from "./key-cover.ts";
 import { type RouteTerms, readRoutePayment } from "./read-route-payment.ts";
 import { readRouteKey } from "./route-key.ts";
 
@@ -15,9 +16,17 @@ export function readRoutes(routes: unknown, tell: (problem: string) => void): Ro
     tell("The routes must be an object from route keys to payments.");
     return [];
   }
+  const earlier: { key: string; covers: ReturnType<typeof createKeyCover> }[] = [];
   return Object.entries(routes).flatMap(([key, config]) => {
     const read = readRouteKey(key);
-    if (!read.ok) tell(`"${key}" ${read.problem}`);
+    if (read.ok) {
+      const { parts } = read;
+      const first = earlier.find(({ covers }) => covers(parts))?.key;
+      if (first !== undefined) {
+        tell(`"${key}" can never match: "${first}" comes before it and takes all of its requests`);
+      }
+      earlier.push({ key, covers: createKeyCover(parts) });
+    } else tell(`"${key}" ${read.problem}`);
     const terms = readRoutePayment(config, (problem) => tell(`"${key}": ${problem}`));
     if (!read.ok || terms === undefined) return [];
     return [{ key, ...read.parts, ...terms }];

@@ -19,6 +19,7 @@ export function setReceipt(
 
 /** Keeps a paid answer out of shared caches, whatever the handler allowed them. */
 export function makePrivate(response: ServerResponse): void {
+  removeTargetedCaching(response);
   const current = response.getHeader("Cache-Control");
   const directives = (Array.isArray(current) ? current.join(",") : String(current ?? ""))
     .split(",")
@@ -27,6 +28,23 @@ export function makePrivate(response: ServerResponse): void {
       (directive) => directive !== "" && !/^(?:public$|s-maxage=|private\b)/i.test(directive),
     );
   response.setHeader("Cache-Control", ["private", ...directives].join(", "));
+}
+
+/** Keeps an offer or a refusal out of every cache. */
+export function makeUncacheable(response: ServerResponse): void {
+  removeTargetedCaching(response);
+  response.setHeader("Cache-Control", "no-store");
+}
+
+const targetedCaching = new Set(["edge-control", "surrogate-control", "x-accel-expires"]);
+
+/** Removes what some shared caches read in place of `Cache-Control`: RFC 9213, and what was there before it. */
+function removeTargetedCaching(response: ServerResponse): void {
+  for (const name of response.getHeaderNames()) {
+    if (name.endsWith("cdn-cache-control") || targetedCaching.has(name)) {
+      response.removeHeader(name);
+    }
+  }
 }
 
 /** Lets a page on another origin read our headers, if the application lets it read the answer. */

@@ -179,4 +179,27 @@ describe.each(expressVersions)("a sold answer on $name is the free one", ({ expr
     });
     expect((await receiveSold(shop)).headers["cache-control"]).toBe(expected);
   });
+
+  it("but for what only some shared caches read, before anything else", async () => {
+    const targeted = {
+      "CDN-Cache-Control": "max-age=600",
+      "Cloudflare-CDN-Cache-Control": "max-age=600",
+      "Surrogate-Control": "max-age=600",
+      "X-Accel-Expires": "600",
+    };
+    const { shop } = await open((_request, response) => void response.send("x"), {
+      before: (app) =>
+        app.use((_request, response, next) => {
+          response.set(targeted);
+          next();
+        }),
+    });
+    const sold = await receiveSold(shop);
+    const unpaid = await receive(`${shop.url}/answer`);
+    expect([sold.status, unpaid.status]).toEqual([200, 402]);
+    for (const name of Object.keys(targeted)) {
+      expect(sold.headers).not.toHaveProperty([name.toLowerCase()]);
+      expect(unpaid.headers).not.toHaveProperty([name.toLowerCase()]);
+    }
+  });
 });

@@ -9,7 +9,7 @@ export type RouteFinder = (
   paths: readonly string[],
 ) => Route | "malformed" | undefined;
 
-/** Paths whose route is remembered, for each method; they are of targets that are no longer than this. */
+/** Paths whose route is remembered, for each verb; they are of targets that are no longer than this. */
 const mostPaths = 500;
 const longestTarget = 1_000;
 
@@ -23,12 +23,14 @@ export function createRouteFinder(options: {
   settings: RoutingSettings;
 }): RouteFinder {
   const { app, routes, settings } = options;
-  const byMethod = new Map<string, (path: string) => number | "malformed" | undefined>();
+  const verbs = new Set(routes.map(({ verb }) => verb));
+  const byVerb = new Map<string, (path: string) => number | "malformed" | undefined>();
   return (method, paths) => {
-    let find = byMethod.get(method);
+    const verb = verbOf(method);
+    let find = byVerb.get(verb);
     if (find === undefined) {
-      find = createFinder(method);
-      byMethod.set(method, find);
+      find = createFinder(verb);
+      byVerb.set(verb, find);
     }
     let first = routes.length;
     for (const path of paths) {
@@ -39,13 +41,22 @@ export function createRouteFinder(options: {
     return routes[first];
   };
 
-  // One router for each method, so that every match is the end of its search: that is synchronous.
-  function createFinder(method: string): (path: string) => number | "malformed" | undefined {
+  /**
+   * A method as keys name it, and `*` for all that no key names. Middleware may have taken it from a form: Express serves
+   * `get` as `GET`, and what somebody makes up must not fill the memory.
+   */
+  function verbOf(method: string): string {
+    const verb = method.toUpperCase();
+    return verb === "HEAD" || verbs.has(verb) ? verb : "*";
+  }
+
+  // One router for each verb, so that every match is the end of its search: that is synchronous.
+  function createFinder(wanted: string): (path: string) => number | "malformed" | undefined {
     const router = emptyRouterLike(applicationRouter(app), settings);
     let found: number | "malformed" | undefined;
     let isEmpty = true;
     routes.forEach(({ verb, path }, index) => {
-      if (!fits(verb, method)) return;
+      if (!fits(verb, wanted)) return;
       isEmpty = false;
       router.all(path, () => {
         found = index;
@@ -80,6 +91,6 @@ function keyOf(target: string): string | undefined {
   return end === -1 ? target : target.slice(0, end);
 }
 
-function fits(verb: string, method: string): boolean {
-  return verb === "*" || verb === method || (verb === "GET" && method === "HEAD");
+function fits(verb: string, wanted: string): boolean {
+  return verb === "*" || verb === wanted || (verb === "GET" && wanted === "HEAD");
 }

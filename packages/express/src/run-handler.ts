@@ -1,5 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { HeldOutcome, HeldResponse } from "./hold-response.ts";
+import { whenGone } from "./when-gone.ts";
 
 /** How the handler's run ended: by itself, or because nobody waits for it any longer. */
 export type HandlerOutcome =
@@ -22,8 +23,9 @@ export function runHandler(options: {
   const { response, held, next, timeoutSeconds, endsOnDisconnect } = options;
   return new Promise((resolve) => {
     const timer = setTimeout(() => finish({ kind: "timed_out" }), timeoutSeconds * 1000);
-    const onClose = (): void => finish({ kind: "disconnected" });
-    if (endsOnDisconnect) response.once("close", onClose);
+    const stopWaiting = endsOnDisconnect
+      ? whenGone(response, () => finish({ kind: "disconnected" }))
+      : undefined;
     void held.outcome.then(finish);
     try {
       next();
@@ -33,7 +35,7 @@ export function runHandler(options: {
 
     function finish(outcome: HandlerOutcome): void {
       clearTimeout(timer);
-      response.off("close", onClose);
+      stopWaiting?.();
       resolve(outcome);
     }
   });

@@ -2,7 +2,7 @@ import { answerRefusal } from "./answer.ts";
 import { releaseSale } from "./end-reservation.ts";
 import type { HeldAnswer } from "./held-answer.ts";
 import { type HeldResponse, holdResponse } from "./hold-response.ts";
-import { handlerTimeout, internalError, responseTooLarge } from "./refusals.ts";
+import { handlerTimeout, internalError, type Refusal, responseTooLarge } from "./refusals.ts";
 import { runHandler } from "./run-handler.ts";
 import type { PaidSale, Sale } from "./sale.ts";
 
@@ -50,20 +50,14 @@ export async function runHeld(sale: Sale | PaidSale): Promise<HeldRun | undefine
     case "answered":
       return { held, answer: outcome.answer, isWaived };
     case "too_large":
-      await releaseSale(sale, "handler_failed");
-      held.replace(() =>
-        answerRefusal(response, responseTooLarge({ maxBytes: maxResponseBytes, isPaid })),
-      );
-      return undefined;
+      return giveUp(responseTooLarge({ maxBytes: maxResponseBytes, isPaid }));
     case "timed_out":
-      await releaseSale(sale, "handler_failed");
-      held.replace(() => answerRefusal(response, handlerTimeout({ isPaid })));
-      return undefined;
+      return giveUp(handlerTimeout({ isPaid }));
+    case "mixed":
+      return giveUp(internalError);
     case "thrown":
       settings.onError(outcome.error);
-      await releaseSale(sale, "handler_failed");
-      held.replace(() => answerRefusal(response, internalError));
-      return undefined;
+      return giveUp(internalError);
     case "destroyed":
       await releaseSale(sale, "handler_failed");
       return undefined;
@@ -71,5 +65,14 @@ export async function runHeld(sale: Sale | PaidSale): Promise<HeldRun | undefine
       await releaseSale(sale, "disconnected");
       held.replace(() => response.end());
       return undefined;
+  }
+
+  async function giveUp(refusal: Refusal): Promise<undefined> {
+    await releaseSale(sale, "handler_failed");
+    held.replace(() => {
+      // The handler may run on, and fail: Express then destroys the connection, on which others would wait by now.
+      response.setHeader("Connection", "close");
+      answerRefusal(response, refusal);
+    });
   }
 }

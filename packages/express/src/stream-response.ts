@@ -1,5 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { shadowMethods } from "./shadow-methods.ts";
+import { isGone, whenGone } from "./when-gone.ts";
 import { applyHead } from "./write-head.ts";
 
 /** Adds headers of ours to whatever head the handler writes, just before it is sent. */
@@ -20,8 +21,14 @@ export type StreamedOutcome = "answered" | "failed" | "disconnected";
 /** Resolves when the handler's answer has gone out, or when the connection is gone. */
 export function whenStreamed(response: ServerResponse): Promise<StreamedOutcome> {
   return new Promise((resolve) => {
-    if (response.closed) resolve("disconnected");
-    response.once("finish", () => resolve(response.statusCode < 400 ? "answered" : "failed"));
-    response.once("close", () => resolve("disconnected"));
+    if (isGone(response)) {
+      resolve("disconnected");
+      return;
+    }
+    const stopWaiting = whenGone(response, () => resolve("disconnected"));
+    response.once("finish", () => {
+      stopWaiting();
+      resolve(response.statusCode < 400 ? "answered" : "failed");
+    });
   });
 }

@@ -1,0 +1,35 @@
+import { Router } from "express";
+import { emptyRouterLike } from "./application-router.ts";
+import type { RouteKeyParts } from "./route-key.ts";
+
+/** A path without parameters and wildcards, in either Express. */
+const plainPath = /^[\w/.~%@,;=&'-]+$/;
+
+/**
+ * Tells whether a key takes every request that fits a later one, which then never counts. It says so
+ * only where that is plain: the later path is the same, or has no parameters and fits to the letter.
+ */
+export function createKeyCover({ verb, path }: RouteKeyParts): (later: RouteKeyParts) => boolean {
+  const fits = plainPath.test(path) ? undefined : createFit(path);
+  return (later) => {
+    const isOfVerb =
+      verb === "*" || verb === later.verb || (verb === "GET" && later.verb === "HEAD");
+    if (!isOfVerb) return false;
+    return (
+      path === later.path || (fits !== undefined && plainPath.test(later.path) && fits(later.path))
+    );
+  };
+}
+
+function createFit(path: string): (url: string) => boolean {
+  const router = emptyRouterLike(Router(), { caseSensitive: true, strict: true });
+  let isFound = false;
+  router.all(path, () => {
+    isFound = true;
+  });
+  return (url) => {
+    isFound = false;
+    router.handle({ method: "GET", url }, {}, () => undefined);
+    return isFound;
+  };
+}
