@@ -1,4 +1,4 @@
-import { RpcError } from "@coinslot/chain";
+import { RpcClosedError, RpcError } from "@coinslot/chain";
 import { BaseError } from "viem";
 import { BridgeError } from "./bridge-error.ts";
 import { describeRevert, findRevertData } from "./revert-reason.ts";
@@ -20,6 +20,11 @@ export async function askChain<T>(
     signal?.throwIfAborted();
     throw toBridgeError(error, subject);
   }
+}
+
+/** Whether a chain was not asked because the bridge is closed: it never will be. */
+export function isClosed(error: unknown): boolean {
+  return error instanceof BridgeError && error.cause instanceof RpcClosedError;
 }
 
 function toBridgeError(error: unknown, subject: string): unknown {

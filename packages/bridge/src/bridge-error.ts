@@ -23,7 +23,7 @@ export type BridgeErrorCode =
   | "amount_too_small"
   /** More than the contract takes at once, or more than a message can carry. */
   | "amount_too_large"
-  /** Less would arrive than 999 of 1000. */
+  /** Less would arrive than 999 of 1000, or than was agreed to. */
   | "loss_too_large"
   /** The account holds less of the token than is to be sent. */
   | "insufficient_balance"

@@ -1,4 +1,4 @@
-import { type RpcPool, sendRawTransaction } from "@coinslot/chain";
+import { RpcClosedError, type RpcPool, sendRawTransaction } from "@coinslot/chain";
 import { type Hex, keccak256, type PublicClient } from "viem";
 import { findNodeAnswer } from "./node-answer.ts";
 
@@ -20,7 +20,11 @@ export type Broadcast = (raw: Hex) => Promise<BroadcastResult>;
 /** Broadcasts through a pool, which knows whether an endpoint that failed may have seen the transaction. */
 export function broadcastThroughPool(pool: RpcPool): Broadcast {
   return async (raw) => {
-    const result = await sendRawTransaction(pool, raw);
+    const result = await sendRawTransaction(pool, raw).catch((error: unknown) => {
+      // Whether it had left already when the pool was closed, nobody can say.
+      if (error instanceof RpcClosedError) return { outcome: "unknown" as const };
+      throw error;
+    });
     switch (result.outcome) {
       case "accepted":
       case "unknown":

@@ -6,7 +6,7 @@ import {
   toFunctionSelector,
 } from "viem";
 import { afterEach, describe, expect, it } from "vitest";
-import { z } from "zod";
+import * as z from "zod";
 import { oftAbi } from "./oft-abi.ts";
 import { usdt, useBridgeWorld } from "./testing/bridge-world.ts";
 import { expectBridgeError } from "./testing/expect-bridge-error.ts";
@@ -128,6 +128,18 @@ describe("a node that answers nonsense", () => {
       "outcome_unclear",
     );
     expect(error.hash).toBeDefined();
+  });
+
+  it("with the receipt of another transfer, has left it unclear too", async () => {
+    const { ethereum, request, createBridge, approve } = world();
+    const { hash: other } = await createBridge().bridge(request);
+    await approve(request.amount);
+    const rpcUrl = await startProxy(ethereum.rpcUrl, ({ method }) =>
+      method === "eth_getTransactionReceipt" ? { params: [other] } : "forward",
+    );
+    const bridge = createBridge({ receiptTimeoutMs: 50 }, { rpcUrl });
+    const error = await expectBridgeError(bridge.bridge(request), "outcome_unclear");
+    expect(error.hash).not.toBe(other);
   });
 
   it("with the logs of other messages, does not make one seem to have arrived", async () => {

@@ -69,6 +69,19 @@ describe("a transfer is refused before anything is sent", () => {
     await expectBridgeError(bridge.quoteBridge(request), "loss_too_large");
   });
 
+  it("when less would arrive than was agreed to, and not when as much would", async () => {
+    const { ethereum, request, configure, createBridge, countSent, approve } = world();
+    await approve(request.amount);
+    const bridge = createBridge();
+    const { amountReceived } = await bridge.quoteBridge(request);
+    await configure(ethereum, adapter, { functionName: "setFeeBps", args: [1n] });
+    const agreed = { leastReceived: amountReceived };
+    await expectBridgeError(bridge.bridge(request, agreed), "loss_too_large");
+    expect(await countSent()).toBe(1);
+    await configure(ethereum, adapter, { functionName: "setFeeBps", args: [0n] });
+    expect(await bridge.bridge(request, agreed)).toMatchObject({ amountReceived });
+  });
+
   it("when nothing survives the fee", async () => {
     const { ethereum, request, configure, createBridge } = world();
     await configure(ethereum, adapter, { functionName: "setFeeBps", args: [10_000n] });

@@ -6,13 +6,18 @@ import { checkAffordable } from "./check-affordable.ts";
 import { readCost } from "./data-fee.ts";
 import { estimateGas, type Step } from "./estimate-gas.ts";
 import { findSent, type SentTransfer } from "./find-sent.ts";
-import { planTransfer } from "./plan-transfer.ts";
+import { planTransfer, type TransferPlan } from "./plan-transfer.ts";
 import { type SignedStep, sendStep } from "./send-step.ts";
 import { findSourceChain } from "./source-chain.ts";
 import type { TransferProgress } from "./transfer-progress.ts";
 import { waitUntilMined } from "./wait-until-mined.ts";
 
 export interface BridgeCallOptions {
+  /**
+   * What was agreed to arrive, such as the `amountReceived` of a quote that somebody has seen, in the token's smallest
+   * unit. Less is refused with `loss_too_large`. Default: 999 of 1000.
+   */
+  leastReceived?: bigint | undefined;
   /**
    * Is told each step. What it returns is waited for, and what it throws ends the transfer: so the hash of a transfer
    * can be stored before it is sent.
@@ -49,7 +54,7 @@ export interface BridgeResult {
 export async function makeTransfer(
   context: BridgeContext,
   request: BridgeRequest,
-  { onProgress = () => undefined, signal }: BridgeCallOptions = {},
+  { leastReceived = 0n, onProgress = () => undefined, signal }: BridgeCallOptions = {},
 ): Promise<BridgeResult> {
   const checked = checkRequest(request, context.chains);
   const { owner, signer } = context;
@@ -64,6 +69,7 @@ export async function makeTransfer(
   let feeSpent = 0n;
   const makePlan = async () => {
     const plan = await planTransfer({ client, source: chain, owner, request: checked });
+    checkAgreed(plan, leastReceived);
     checkAffordable(context, plan, feeSpent);
     return plan;
   };
@@ -101,6 +107,13 @@ export async function makeTransfer(
   const hash = receipt.transactionHash;
   await onProgress({ state: "sent", hash, guid });
   return { hash, fee: feeSpent, bridgeFee: plan.bridgeFee, guid, amountSent, amountReceived };
+}
+
+/** Between a quote and the send, a person may have thought, and an approval may have been mined. */
+function checkAgreed({ amountReceived }: TransferPlan, leastReceived: bigint): void {
+  if (amountReceived >= leastReceived) return;
+  const text = `${amountReceived} would arrive now, and ${leastReceived} were agreed to`;
+  throw new BridgeError("loss_too_large", text);
 }
 
 /** What our own send has sent. One that did not revert, and does not say so, may have moved tokens all the same. */

@@ -5,6 +5,7 @@ import {
   TransactionReceiptNotFoundError,
 } from "viem";
 import { askChain } from "./ask-chain.ts";
+import { BridgeError } from "./bridge-error.ts";
 
 /**
  * The receipt of a transaction; `undefined` while it is in no block.
@@ -16,9 +17,12 @@ export async function readReceipt(
   hash: Hash,
 ): Promise<TransactionReceipt | undefined> {
   try {
-    return await client.getTransactionReceipt({ hash });
+    const receipt = await client.getTransactionReceipt({ hash });
+    if (String(receipt.transactionHash).toLowerCase() === hash.toLowerCase()) return receipt;
   } catch (error) {
     if (error instanceof TransactionReceiptNotFoundError) return undefined;
     return askChain(`the receipt of ${hash}`, Promise.reject(error));
   }
+  const text = `The RPC endpoint tells the receipt of another transaction than ${hash}`;
+  throw new BridgeError("rpc_unavailable", text);
 }

@@ -1,6 +1,6 @@
 import { type Address, createPublicClient, fallback, type Hash, type Hex, http } from "viem";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { z } from "zod";
+import * as z from "zod";
 import { contractOf, usdt, usdt0, useBridgeWorld } from "./testing/bridge-world.ts";
 import { expectBridgeError } from "./testing/expect-bridge-error.ts";
 import { type RpcProxy, type RpcProxyCall, startRpcProxy } from "./testing/rpc-proxy.ts";
@@ -101,6 +101,22 @@ describe("a transfer through an endpoint", () => {
     if (error.hash === undefined) return;
     await createBridge().track({ hash: error.hash, confirmations: 1 });
     expect(await balanceOf(plasma, usdt0, buyer)).toBe(request.amount);
+  });
+
+  it("to which the bridge is closed meanwhile may have been made, and that is told at once", async () => {
+    const { request, createBridge, approve, ethereum } = world();
+    await approve(request.amount);
+    const proxy = await startProxy();
+    const bridge = createBridge({}, { rpcUrl: proxy.url });
+    proxy.judge((call) => {
+      if (isBroadcast(call)) bridge.close();
+      return "forward";
+    });
+    const error = await expectBridgeError(bridge.bridge(request), "outcome_unclear");
+    expect(error.moneyMayHaveMoved).toBe(true);
+    const { hash } = error;
+    if (hash === undefined) throw new Error("It tells no hash");
+    await vi.waitFor(() => ethereum.client.getTransactionReceipt({ hash }));
   });
 
   it("cannot be made while no endpoint answers", async () => {

@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "@coinslot/chain";
-import { erc20Abi } from "viem";
+import { erc20Abi, toHex } from "viem";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import {
   type Bridge,
@@ -13,6 +13,7 @@ import {
 } from "./index.ts";
 import { contractOf, funds, usdt, usdt0, useBridgeWorld, xaut } from "./testing/bridge-world.ts";
 import { expectBridgeError } from "./testing/expect-bridge-error.ts";
+import { startRpcProxy } from "./testing/rpc-proxy.ts";
 
 const world = useBridgeWorld();
 
@@ -98,6 +99,19 @@ describe("a top-up", () => {
     expect(await world().countSent()).toBe(0);
   });
 
+  it("sends nothing when less would arrive than whoever was asked has agreed to", async () => {
+    const { ethereum, configure, countSent } = world();
+    const oft = contractOf("ethereum", "oft");
+    const { ask } = create({
+      async ask() {
+        await configure(ethereum, oft, { functionName: "setFeeBps", args: [1n] });
+        return true;
+      },
+    });
+    await expectBridgeError(ask(needOf()), "loss_too_large");
+    expect(await countSent()).toBe(0);
+  });
+
   it("says why it failed", async () => {
     const { ask } = create();
     await expectBridgeError(ask(needOf({ amount: funds * 2n })), "insufficient_balance");
@@ -172,6 +186,26 @@ describe("of top-ups at the same time", () => {
     const { ask, proposals } = create();
     await Promise.all([ask(needOf()), ask(needOf({ amount: 3_000_000n }))]);
     expect(proposals.map(({ need }) => need.balance)).toEqual([0n, 1_001_002n]);
+  });
+
+  it("the next believes no node that does not know yet of what the first has brought", async () => {
+    const { plasma, createBridge } = world();
+    const proxy = await startRpcProxy(plasma.rpcUrl);
+    const before = await plasma.client.getBlockNumber({ cacheTime: 0 });
+    let late = 0;
+    // One of the nodes behind the URL, which is asked for the balances: it stays behind for three questions.
+    proxy.judge(({ method, params: [call, block] }) => {
+      if (method !== "eth_call" || late === 4) return "forward";
+      late += 1;
+      if (block === "latest") return { params: [call, toHex(before)] };
+      return { error: { code: -32000, message: "header not found" } };
+    });
+    const bridge = createBridge({ targetRpcUrls: { plasma: proxy.url } });
+    const { ask, proposals } = create({ bridge });
+    expect(await Promise.all([ask(needOf()), ask(needOf())])).toEqual([true, true]);
+    expect(proposals).toHaveLength(1);
+    expect(late).toBe(4);
+    await proxy.close();
   });
 
   it("one that is aborted while it waits leaves the others alone", async () => {

@@ -1,11 +1,13 @@
-import { type Clock, systemClock } from "@coinslot/chain";
+import { type Clock, sleep, systemClock } from "@coinslot/chain";
 import { isAddressEqual } from "viem";
+import { isClosed } from "./ask-chain.ts";
 import type { EvmBridgeChain } from "./bridge-chain.ts";
 import { BridgeError } from "./bridge-error.ts";
 import type { BridgeRequest } from "./bridge-request.ts";
 import type { Bridge } from "./create-bridge.ts";
 import { parseEvmAddress } from "./evm-address.ts";
 import type { BridgeQuote } from "./quote-transfer.ts";
+import type { TargetBalanceRequest } from "./target-balance.ts";
 import { checkWait } from "./track-options.ts";
 import { createTransferMemory, type RememberedTransfer } from "./transfer-memory.ts";
 import type { TransferProgress } from "./transfer-progress.ts";
@@ -74,10 +76,12 @@ export interface TopUpOptions {
  */
 export function createTopUp(options: TopUpOptions): (request: FundsRequest) => Promise<boolean> {
   const { bridge, token, ask, leastAmount = 0n, confirmations = 1, onProgress } = options;
-  const { timeoutMs = 600_000, pollIntervalMs, clock = systemClock } = options;
+  const { timeoutMs = 600_000, pollIntervalMs = 2_000, clock = systemClock } = options;
   checkOptions(options);
   const memory = createTransferMemory(options.file);
   const turnsByRoute = new Map<string, Turns>();
+  /** By target chain, the newest block in which something has arrived. */
+  const arrivedIn = new Map<string, bigint>();
 
   return async function topUp({ payer, needs, signal }) {
     const deadline = clock.now() + timeoutMs;
@@ -109,7 +113,7 @@ export function createTopUp(options: TopUpOptions): (request: FundsRequest) => P
     // What the caller has seen may be older than what has arrived for somebody else meanwhile.
     const { asset, amount: needed } = options.need;
     const held = { targetChain: target.key, token: asset, owner: payer };
-    const balance = await bridge.readTargetBalance(held);
+    const balance = await readBalance(held, deadline, signal);
     if (balance === undefined) return undefined;
     if (balance >= needed) return true;
     const need = { ...options.need, balance };
@@ -124,13 +128,32 @@ export function createTopUp(options: TopUpOptions): (request: FundsRequest) => P
     signal?.throwIfAborted();
     if ((await ask({ request, quote, need })) !== true) return false;
     signal?.throwIfAborted();
-    await finish(await send(request, signal), timeoutMs, signal);
+    const sent = await send(request, { leastReceived: quote.amountReceived, signal });
+    await finish(sent, timeoutMs, signal);
     return true;
+  }
+
+  // Before a node knows of what has arrived, it tells a balance that looks as if nothing had been brought.
+  async function readBalance(
+    held: TargetBalanceRequest,
+    deadline: number,
+    signal: AbortSignal | undefined,
+  ): Promise<bigint | undefined> {
+    const notBefore = arrivedIn.get(held.targetChain);
+    while (true) {
+      try {
+        return await bridge.readTargetBalance({ notBefore, ...held });
+      } catch (error) {
+        if (notBefore === undefined || !isUnavailable(error) || clock.now() >= deadline)
+          throw error;
+      }
+      await sleep(clock, pollIntervalMs, signal);
+    }
   }
 
   async function send(
     request: BridgeRequest,
-    signal: AbortSignal | undefined,
+    how: { leastReceived: bigint; signal: AbortSignal | undefined },
   ): Promise<RememberedTransfer> {
     const { targetChain, recipient } = request;
     let sent: RememberedTransfer | undefined;
@@ -143,7 +166,7 @@ export function createTopUp(options: TopUpOptions): (request: FundsRequest) => P
       await memory.remember(sent);
     }
     try {
-      await bridge.bridge(request, { onProgress: tell, signal });
+      await bridge.bridge(request, { onProgress: tell, ...how });
     } catch (error) {
       const isOver = error instanceof BridgeError && !error.moneyMayHaveMoved;
       if (isOver && sent !== undefined) await memory.forget(sent);
@@ -162,7 +185,9 @@ export function createTopUp(options: TopUpOptions): (request: FundsRequest) => P
     const { hash, transaction } = transfer;
     const how = { confirmations, timeoutMs: Math.max(1, waitMs), pollIntervalMs };
     try {
-      await bridge.track({ hash, transaction, ...how, signal, onProgress });
+      const { targetBlock } = await bridge.track({ hash, transaction, ...how, signal, onProgress });
+      const before = arrivedIn.get(transfer.targetChain) ?? 0n;
+      arrivedIn.set(transfer.targetChain, larger(before, targetBlock));
     } catch (error) {
       if (isDead(error)) await memory.forget(transfer);
       throw error;
@@ -196,6 +221,11 @@ function checkOptions({ leastAmount, ...options }: TopUpOptions): void {
   if (leastAmount === undefined || (typeof leastAmount === "bigint" && leastAmount >= 0n)) return;
   const text = "createTopUp: leastAmount is no bigint of zero or more";
   throw new BridgeError("invalid_configuration", text);
+}
+
+/** Whether a chain was not asked, and may be asked again. */
+function isUnavailable(error: unknown): boolean {
+  return error instanceof BridgeError && error.code === "rpc_unavailable" && !isClosed(error);
 }
 
 /** Whether a transfer has moved nothing, and never will. */

@@ -10,7 +10,7 @@ import {
   pad,
 } from "viem";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { z } from "zod";
+import * as z from "zod";
 import type { BridgeResult, TrackedProgress, TrackOptions } from "./index.ts";
 import { contractOf, usdt, usdt0, useBridgeWorld } from "./testing/bridge-world.ts";
 import { expectBridgeError } from "./testing/expect-bridge-error.ts";
@@ -235,6 +235,14 @@ describe("tracking ends", () => {
     const sent = await send();
     const tracked = createBridge({ targetRpcUrls: {} }).track({ hash: sent.hash });
     await expectBridgeError(tracked, "target_not_watchable");
+  });
+
+  it("when the bridge is closed", async () => {
+    const { request, createBridge } = world();
+    const bridge = createBridge();
+    const { hash } = await bridge.bridge(request);
+    const onProgress = () => bridge.close();
+    await expectBridgeError(bridge.track({ hash, onProgress }), "delivery_timeout");
   });
 
   it("when it is aborted", async () => {

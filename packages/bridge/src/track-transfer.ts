@@ -1,5 +1,6 @@
 import { sleep } from "@coinslot/chain";
 import type { Hash } from "viem";
+import { isClosed } from "./ask-chain.ts";
 import { BridgeError } from "./bridge-error.ts";
 import type { BridgeContext } from "./bridge-options.ts";
 import { checkContractAddress } from "./bridge-request.ts";
@@ -58,7 +59,7 @@ export async function trackTransfer(
       known = progress;
       if (progress.state === "delivered") return progress;
     }
-    if (clock.now() >= deadline) throw tooLate(hash, known, outage);
+    if (clock.now() >= deadline || isClosed(outage)) throw tooLate(hash, known, outage);
     await sleep(clock, pollIntervalMs, signal);
   }
 }

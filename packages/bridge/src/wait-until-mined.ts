@@ -1,11 +1,12 @@
 import { sleep } from "@coinslot/chain";
 import type { Hash, PublicClient, TransactionReceipt } from "viem";
+import { isClosed } from "./ask-chain.ts";
 import type { BridgeContext } from "./bridge-options.ts";
 import { readReceipt } from "./read-receipt.ts";
 
 /**
  * Waits until a transaction that was sent is in a block; it may have reverted, which its receipt says. `undefined`: not
- * in time, and it may be mined yet.
+ * in time, or not before the bridge was closed, and it may be mined yet.
  *
  * @param options.signal when aborted, it rejects with its reason
  */
@@ -18,7 +19,10 @@ export async function waitUntilMined(
   while (true) {
     signal?.throwIfAborted();
     // Once it is sent, an endpoint that fails is no reason to lose sight of it.
-    const receipt = await readReceipt(client, hash).catch(() => undefined);
+    const receipt = await readReceipt(client, hash).catch((error: unknown) =>
+      isClosed(error) ? "closed" : undefined,
+    );
+    if (receipt === "closed") return undefined;
     if (receipt !== undefined) return receipt;
     if (clock.now() >= deadline) return undefined;
     await sleep(clock, client.pollingInterval, signal);

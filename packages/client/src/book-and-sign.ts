@@ -3,6 +3,7 @@ import { bytesToHex } from "viem";
 import { type Candidate, refuse } from "./choose-requirements.ts";
 import { OfferRefusedError, type Refusal } from "./offer-refused-error.ts";
 import type { PayingFetchContext } from "./paying-fetch-options.ts";
+import { PaymentError } from "./payment-error.ts";
 import { releaseBooking } from "./release-booking.ts";
 import type { RepeatableRequest } from "./repeatable-request.ts";
 import { draftTerms, signPayment } from "./sign-payment.ts";
@@ -51,7 +52,13 @@ export async function bookAndSign(
     onPayment({ state: "booked", host, terms });
     try {
       request.signal?.throwIfAborted();
-      const payment = await signPayment({ ...wanted, account, candidate, terms, idempotencyKey });
+      const signing = signPayment({ ...wanted, account, candidate, terms, idempotencyKey });
+      const payment = await untilAborted(signing, request.signal);
+      if (context.now() >= validBefore * 1000) {
+        const text =
+          "The account took so long to sign that the payment has expired; nothing was sent";
+        throw new PaymentError("signing_failed", text);
+      }
       onPayment({ state: "signed", host, terms });
       await context.beforeSend?.(payment);
       request.signal?.throwIfAborted();
@@ -62,4 +69,20 @@ export async function bookAndSign(
     }
   }
   throw new OfferRefusedError(refusals);
+}
+
+// Whoever signs may ask a person who does not answer. What is signed after all is dropped.
+async function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return work;
+  let leave: () => void = () => undefined;
+  const aborted = new Promise<never>((_resolve, reject) => {
+    leave = () => reject(signal.reason);
+  });
+  if (signal.aborted) leave();
+  signal.addEventListener("abort", leave);
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    signal.removeEventListener("abort", leave);
+  }
 }

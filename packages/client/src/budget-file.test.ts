@@ -1,6 +1,6 @@
 import { execFile, spawnSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { hostname } from "node:os";
 import { dirname } from "node:path";
@@ -43,6 +43,22 @@ describe("a budget in a file", () => {
     expect(calls.filter(({ status }) => status === "fulfilled")).toHaveLength(3);
     expect(world.account().signatures()).toBe(3);
   });
+
+  it.each(["before", "after"])(
+    "is one budget under all of its names, linked %s it is there",
+    async (when) => {
+      const seller = await startDearSeller();
+      const [file, link] = [inFolder("budget.json"), inFolder("link.json")];
+      const payAs = (name: string) =>
+        createFetch({ budget: { perDay: "$0.25", file: name } })(seller.url);
+      if (when === "after") await payAs(file);
+      await symlink("budget.json", link);
+      await payAs(link);
+      if (when === "before") await payAs(file);
+      await expect(payAs(file)).rejects.toMatchObject({ code: "over_budget" });
+      await expect(payAs(link)).rejects.toMatchObject({ code: "over_budget" });
+    },
+  );
 
   it("has the booking on disk before anything is signed", async () => {
     const seller = await startDearSeller();

@@ -1,4 +1,4 @@
-import { open, readFile, rename } from "node:fs/promises";
+import { open, readFile, readlink, realpath, rename } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { type BudgetState, budgetStateSchema, emptyBudget } from "./budget-state.ts";
 import type { BudgetStore } from "./budget-store.ts";
@@ -10,10 +10,10 @@ import { PaymentError } from "./payment-error.ts";
  * is an empty budget; one that cannot be understood is never overwritten, and nothing is paid.
  */
 export function createFileStore(file: string, lockOptions: FileLockOptions = {}): BudgetStore {
-  const path = resolve(file);
   return {
-    update: (change) =>
-      withFileLock(
+    async update(change) {
+      const path = await followLinks(resolve(file));
+      return withFileLock(
         path,
         async () => {
           const before = await readState(path);
@@ -22,8 +22,22 @@ export function createFileStore(file: string, lockOptions: FileLockOptions = {})
           return result;
         },
         lockOptions,
-      ),
+      );
+    },
   };
+}
+
+// Under its own name, it has one lock, and replacing it does not replace a link to it: two names would be two budgets.
+async function followLinks(path: string): Promise<string> {
+  try {
+    return await realpath(path);
+  } catch (error) {
+    // What else is wrong with it is told when it is read.
+    if (!hasCode(error, "ENOENT")) return path;
+  }
+  // The file is not there yet; a link to it may be.
+  const target = await readlink(path).catch(() => undefined);
+  return target === undefined ? path : followLinks(resolve(dirname(path), target));
 }
 
 async function readState(path: string): Promise<BudgetState> {

@@ -11,15 +11,26 @@ export interface Shortfall {
   balance: bigint;
 }
 
-/**
- * Of candidates, those for which the payer has the funds, in the same order. All balances are read
- * at the same time, each once.
- */
-export async function findFunds(options: {
+/** Where the funds are that candidates need. */
+interface FoundFunds {
+  /** Candidates for which the payer has the funds, in the same order. */
+  funded: Candidate[];
+  shortfalls: Shortfall[];
+  refusals: Refusal[];
+}
+
+interface FundsQuestion {
   candidates: readonly Candidate[];
   payer: Address;
   chains: ChainReader;
-}): Promise<{ funded: Candidate[]; shortfalls: Shortfall[]; refusals: Refusal[] }> {
+}
+
+/** How often, and after which pauses, is looked for what is said to have arrived. */
+const looks = 20;
+const lookAgainMs = 500;
+
+/** Looks for the funds. All balances are read at the same time, each once. */
+export async function findFunds(options: FundsQuestion): Promise<FoundFunds> {
   const { candidates, payer, chains } = options;
   const assets = [...new Set(candidates.map(({ asset }) => asset))];
   const balances = new Map<SpendableAsset, bigint | undefined>(
@@ -48,4 +59,31 @@ export async function findFunds(options: {
     } else funded.push(candidate);
   }
   return { funded, shortfalls, refusals };
+}
+
+/**
+ * Looks for funds that whoever brought them has seen arrive. Another endpoint has, so those that are asked here may
+ * be some blocks behind it.
+ *
+ * @throws the signal's reason when the caller aborts meanwhile
+ */
+export async function findBroughtFunds(
+  question: FundsQuestion,
+  {
+    wait,
+    signal,
+  }: {
+    wait: (ms: number, signal?: AbortSignal) => Promise<void>;
+    signal: AbortSignal | undefined;
+  },
+): Promise<FoundFunds> {
+  for (let count = 1; ; count += 1) {
+    const found = await findFunds(question);
+    if (found.funded.length > 0 || count === looks) return found;
+    try {
+      await wait(lookAgainMs, signal);
+    } finally {
+      signal?.throwIfAborted();
+    }
+  }
 }

@@ -122,6 +122,18 @@ describe("the budget", () => {
     expect(world.states()).toEqual(["booked", "released", "booked", "signed", "sent", "settled"]);
   });
 
+  it("is free again when the account takes longer to sign than the seller waits for a payment", async () => {
+    const seller = keep(await startSeller());
+    let now = Date.parse("2026-01-01T00:00:00Z");
+    const account = countSignatures(world.devnet().accounts.buyer, async () => {
+      now += 300_000;
+    });
+    const call = createFetch({ account, now: () => now })(seller.url);
+    await expect(call).rejects.toMatchObject({ code: "signing_failed", moneyMayHaveMoved: false });
+    expect(seller.paid).toHaveLength(0);
+    expect(world.states()).toEqual(["booked", "released"]);
+  });
+
   it("is free again when what the seller wants repeated is too long for a header", async () => {
     const offer = { extensions: { novel: "x".repeat(7000) } };
     const seller = keep(await startSeller({ offer }));

@@ -19,7 +19,10 @@ export type PayingFetchOptions = PayerOptions & {
   budget?: Budget | undefined;
   /** Sends the requests. Must not repeat them by itself. Default: the global `fetch`. */
   fetch?: typeof fetch | undefined;
-  /** Is told where each payment stands. What it throws is warned about, and changes nothing. */
+  /**
+   * Is told where each payment stands, and not waited for. What it throws, at once or later, is warned
+   * about, and changes nothing.
+   */
   onPayment?: ((event: PaymentEvent) => void) | undefined;
   /**
    * Is awaited once a payment is signed, before it is sent: here it can be kept where it outlives this
@@ -38,7 +41,7 @@ export type PayingFetchOptions = PayerOptions & {
   balanceTimeoutMs?: number | undefined;
   /** How often one payment is sent at most. Default 5. */
   maxAttempts?: number | undefined;
-  /** How long an attempt to pay may take until the headers of its answer. Default 120 000. */
+  /** How long an attempt to pay may take until its answer: the headers, and the reason of a refusal. Default 120 000. */
   attemptTimeoutMs?: number | undefined;
   /** Longest pause between two attempts. Default 30 000. */
   maxWaitMs?: number | undefined;
@@ -126,11 +129,11 @@ type NumericOption =
   | "maxWaitMs";
 
 function guard(onPayment: PayingFetchOptions["onPayment"]): PayingFetchContext["onPayment"] {
+  // It begins at once, as every async function does; a rejection that nobody handles would end the process.
+  const tell = async (event: PaymentEvent) => onPayment?.(event);
   return (event) => {
-    try {
-      onPayment?.(event);
-    } catch (error) {
+    tell(event).catch((error: unknown) => {
       process.emitWarning(error instanceof Error ? error : new Error("onPayment threw"));
-    }
+    });
   };
 }

@@ -1,6 +1,7 @@
 import { plasma, stable } from "@coinslot/protocol";
 import { describe, expect, it } from "vitest";
 import { OfferRefusedError, type PaymentErrorCode } from "./index.ts";
+import { countSignatures } from "./testing/counting-account.ts";
 import { listen } from "./testing/listen.ts";
 import { answer402, requirements, startSeller } from "./testing/seller.ts";
 import { useWorld } from "./testing/world.ts";
@@ -145,5 +146,18 @@ describe("an aborted call", () => {
       name: "AbortError",
     });
     expect(seller.paid).toHaveLength(0);
+  });
+
+  it("does not wait for an account that never answers", async () => {
+    const seller = keep(await startSeller());
+    const controller = new AbortController();
+    const account = countSignatures(world.devnet().accounts.buyer, async () => {
+      controller.abort(new Error("Enough"));
+      await new Promise(() => undefined);
+    });
+    const call = createFetch({ account })(seller.url, { signal: controller.signal });
+    await expect(call).rejects.toThrow("Enough");
+    expect(seller.paid).toHaveLength(0);
+    expect(world.states()).toEqual(["booked", "released"]);
   });
 });

@@ -238,29 +238,38 @@ describe("the validity of an authorization", () => {
 });
 
 describe("onPayment", () => {
-  it("hears of terms and receipt, of no signature, and cannot break a payment", async () => {
-    const seller = keep(await startSeller());
-    const events: PaymentEvent[] = [];
-    const warnings: Error[] = [];
-    const hear = (warning: Error) => warnings.push(warning);
-    process.on("warning", hear);
-    try {
-      const response = await createFetch({
-        onPayment: (event) => {
-          events.push(event);
-          throw new Error("The log is full");
-        },
-      })(seller.url);
-      expect(response.status).toBe(200);
-      await expect.poll(() => warnings.length).toBeGreaterThan(0);
-    } finally {
-      process.off("warning", hear);
-    }
-    const { hostname, port } = new URL(seller.url);
-    expect(events[0]).toMatchObject({ state: "booked", host: `${hostname}:${port}` });
-    expect(events[0]?.terms).toMatchObject({ amount: "1000", payTo, network: plasma });
-    expect(events.at(-1)?.receipt?.success).toBe(true);
-    const signature = seller.paid[0]?.payload.payload.signature ?? "none";
-    expect(JSON.stringify(events)).not.toContain(signature.slice(2));
-  });
+  const throwAtOnce = () => {
+    throw new Error("The log is full");
+  };
+  it.each([
+    ["at once", throwAtOnce],
+    ["later", async () => throwAtOnce()],
+  ])(
+    "hears of terms and receipt, of no signature, and cannot break a payment %s",
+    async (_when, fail) => {
+      const seller = keep(await startSeller());
+      const events: PaymentEvent[] = [];
+      const warnings: Error[] = [];
+      const hear = (warning: Error) => warnings.push(warning);
+      process.on("warning", hear);
+      try {
+        const response = await createFetch({
+          onPayment: (event) => {
+            events.push(event);
+            return fail();
+          },
+        })(seller.url);
+        expect(response.status).toBe(200);
+        await expect.poll(() => warnings.length).toBeGreaterThan(0);
+      } finally {
+        process.off("warning", hear);
+      }
+      const { hostname, port } = new URL(seller.url);
+      expect(events[0]).toMatchObject({ state: "booked", host: `${hostname}:${port}` });
+      expect(events[0]?.terms).toMatchObject({ amount: "1000", payTo, network: plasma });
+      expect(events.at(-1)?.receipt?.success).toBe(true);
+      const signature = seller.paid[0]?.payload.payload.signature ?? "none";
+      expect(JSON.stringify(events)).not.toContain(signature.slice(2));
+    },
+  );
 });

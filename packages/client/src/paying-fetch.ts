@@ -2,7 +2,7 @@ import { headerName, isSameAddress } from "@coinslot/protocol";
 import { bookAndSign } from "./book-and-sign.ts";
 import { type Candidate, chooseRequirements } from "./choose-requirements.ts";
 import { deliverPayment } from "./deliver-payment.ts";
-import { findFunds } from "./find-funds.ts";
+import { findBroughtFunds, findFunds } from "./find-funds.ts";
 import { holdBudget } from "./hold-budget.ts";
 import { OfferRefusedError } from "./offer-refused-error.ts";
 import { checkResource, findPaidUrl } from "./paid-url.ts";
@@ -99,7 +99,11 @@ async function payIfAsked(
   for (const { offered } of candidates) checkResource(offer, offered, url);
   if (toppedUp) checkNoWorse(candidates, toppedUp.candidates);
 
-  const found = await findFunds({ candidates, payer: account.address, chains });
+  const question = { candidates, payer: account.address, chains };
+  const { wait } = context;
+  const found = await (toppedUp
+    ? findBroughtFunds(question, { wait, signal: request.signal })
+    : findFunds(question));
   if (found.funded.length > 0) {
     const held = toppedUp?.held ?? [];
     const wanted = { candidates: found.funded, offer, request, url, held };

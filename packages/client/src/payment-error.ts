@@ -27,7 +27,7 @@ export type PaymentErrorCode =
   | "balance_unreadable"
   /** After a top-up, the seller asks for something else than before. */
   | "offer_changed"
-  /** The account did not sign. */
+  /** The account did not sign, or not before the payment expired. */
   | "signing_failed"
   /** With what the seller wants repeated, the payment is too long for a header. */
   | "payment_too_large"

@@ -104,6 +104,18 @@ describe("after an unclear outcome the same payment is sent again", () => {
     expectSamePayment(seller.paid, 2);
   });
 
+  it.each([402, 409])("when the reason of a %i never comes to its end", async (status) => {
+    const onPaid: OnPaid = (_, response, count) => {
+      if (count > 1) return false;
+      response.writeHead(status).write('{"error":');
+      return true;
+    };
+    const seller = keep(await startSeller({ onPaid }));
+    const response = await createFetch({ attemptTimeoutMs: 200 })(seller.url);
+    expect(response.status).toBe(200);
+    expectSamePayment(seller.paid, 2);
+  });
+
   it("after the time that the seller asks for, in seconds or as a date", async () => {
     const now = Date.parse("2026-01-01T00:00:00Z");
     const onPaid: OnPaid = (_, response, count) => {

@@ -11,7 +11,7 @@ import type { SignedPayment } from "./signed-payment.ts";
 export interface Persistence {
   /** How often the same payment is sent at most. */
   maxAttempts: number;
-  /** How long one attempt may take until its headers have arrived. */
+  /** How long one attempt may take until its headers have arrived, and what its body says of a refusal. */
   attemptTimeoutMs: number;
   /** The longest pause between two attempts; a seller that asks for a longer one is not waited for. */
   maxWaitMs: number;
@@ -91,7 +91,7 @@ async function tryOnce(options: {
   headers.set(payment.header.name, payment.header.value);
   headers.set(headerName.idempotencyKey, payment.idempotencyKey);
 
-  // The time limit is for the headers; afterwards the body may stream as long as it likes.
+  // The time limit is for what decides on the payment; what was bought may stream as long as it likes.
   const tooSlow = new AbortController();
   const timer = setTimeout(
     () => tooSlow.abort(new DOMException("The seller did not answer in time", "TimeoutError")),
@@ -105,7 +105,6 @@ async function tryOnce(options: {
   };
   try {
     const response = await options.fetch(payment.sendTo, init);
-    clearTimeout(timer);
     return { kind: "answered", response, answer: await readAnswer(response) };
   } catch (cause) {
     return { kind: "failed", cause, wasSent: !isNotConnected(cause) };

@@ -81,6 +81,39 @@ describe("a top-up", () => {
     }
   });
 
+  it("is waited for by an endpoint that does not know yet of what has arrived", async () => {
+    const seller = keep(await startSeller());
+    let calls = 0;
+    const lagging = keep(
+      await listen(async ({ body }, response) => {
+        calls += 1;
+        const headers = { "content-type": "application/json" };
+        const { rpcUrl } = world.devnet();
+        const answer = await fetch(rpcUrl, { method: "POST", headers, body });
+        const given: unknown = await answer.json();
+        // The first look is before the top-up, the others are after it.
+        const isLate = calls <= 4;
+        const told = isLate ? Object.assign({}, given, { result: `0x${"0".repeat(64)}` }) : given;
+        response.writeHead(200, headers).end(JSON.stringify(told));
+      }),
+    );
+    const asked: TopUpRequest[] = [];
+    const change = { rpcUrls: { [plasma]: lagging.url }, topUp: mintOnDemand(asked) };
+    const response = await createFetch({ account: poorAccount(), ...change })(seller.url);
+    expect(response.status).toBe(200);
+    expect(asked).toHaveLength(1);
+    expect(calls).toBe(5);
+  });
+
+  it("is not waited for any more once the call is aborted", async () => {
+    const seller = keep(await startSeller());
+    const controller = new AbortController();
+    const wait = async () => controller.abort(new Error("Enough"));
+    const change = { account: poorAccount(), topUp: async () => true, wait };
+    const call = createFetch(change)(seller.url, { signal: controller.signal });
+    await expect(call).rejects.toThrow("Enough");
+  });
+
   it.each([
     ["dearer", { amount: "1001" }],
     ["for somebody else", { payTo: `0x${"ee".repeat(20)}` as const }],

@@ -1,6 +1,6 @@
-import { createServer } from "node:http";
 import { text } from "node:stream/consumers";
-import { z } from "zod";
+import { listen } from "@coinslot/devnet";
+import * as z from "zod";
 
 const callSchema = z.object({
   id: z.number(),
@@ -8,7 +8,6 @@ const callSchema = z.object({
   params: z.array(z.unknown()).default([]),
 });
 const answerSchema = z.looseObject({ id: z.number() });
-const portSchema = z.object({ port: z.number() });
 
 export type RpcProxyCall = z.infer<typeof callSchema>;
 
@@ -66,7 +65,7 @@ export async function startRpcProxy(upstream: string): Promise<RpcProxy> {
     return { jsonrpc: "2.0", id: call.id, error: verdict.error };
   }
 
-  const server = createServer(async (request, response) => {
+  const { url, close } = await listen(async (request, response) => {
     try {
       const json: unknown = JSON.parse(await text(request));
       const answers = Array.isArray(json)
@@ -77,17 +76,12 @@ export async function startRpcProxy(upstream: string): Promise<RpcProxy> {
       response.destroy();
     }
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = portSchema.parse(server.address());
   return {
-    url: `http://127.0.0.1:${port}/secret-key-in-the-path`,
+    url: `${url}/secret-key-in-the-path`,
     judge(next) {
       judge = next;
     },
     calls,
-    close() {
-      server.closeAllConnections();
-      return new Promise((resolve) => server.close(() => resolve()));
-    },
+    close,
   };
 }

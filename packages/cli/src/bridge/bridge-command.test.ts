@@ -151,11 +151,13 @@ describe("coinslot bridge send", () => {
   ])("sends no token once it is interrupted at $interruptAt", async (where) => {
     const { address } = ethereum.accounts.buyer;
     const { interruptAt, transactions } = where;
-    const before = await ethereum.client.getTransactionCount({ address });
+    const countSent = () => ethereum.client.getTransactionCount({ address });
+    const before = await countSent();
     const args = ["send", ...transfer(...maxFee, "--yes")];
     const { code } = await coinslot(args, { env: wallet(), interruptAt });
     expect(code).toBe(exitCode.interrupted);
-    expect(await ethereum.client.getTransactionCount({ address })).toBe(before + transactions);
+    // A node has mined what it took a moment after it has said that it took it.
+    await expect.poll(countSent).toBe(before + transactions);
     expect(await balanceOf(ethereum, usdt, address)).toBe(100_000_000n);
   });
 

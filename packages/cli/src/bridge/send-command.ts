@@ -61,7 +61,9 @@ Example:
       if (!options.yes) await ask(terminal);
       const { signal } = terminal;
       const onProgress = tellProgress(terminal);
-      const sent = await bridge.bridge(request, { onProgress, signal });
+      // What was shown as the least that arrives.
+      const { amountReceived: leastReceived } = quote;
+      const sent = await bridge.bridge(request, { leastReceived, onProgress, signal });
       const show = (text: string, delivered?: Delivered) =>
         terminal.out(options.json ? formatJson({ ...sent, delivered }) : text);
       if (targetRpcUrls === undefined) {

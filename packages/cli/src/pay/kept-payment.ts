@@ -1,8 +1,8 @@
-import { readFile, rm, writeFile } from "node:fs/promises";
+import { open, readFile, rename, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, relative, resolve } from "node:path";
 import { type SignedPayment, signedPaymentSchema } from "@coinslot/client";
-import { z } from "zod";
+import * as z from "zod";
 import { UsageError } from "../exit-code.ts";
 import type { PayContext } from "./pay-context.ts";
 import type { BuyerRequest } from "./read-request.ts";
@@ -24,7 +24,7 @@ export interface KeptPayment {
   payment: SignedPayment;
 }
 
-/** Keeps a payment in a file that only its owner can read, unless it is kept already. Returns the file. */
+/** Keeps a payment, whole, in a file that only its owner can read; always in the same one. Returns the file. */
 export async function keepPayment(
   { surroundings }: PayContext,
   { request, payment }: { request: BuyerRequest; payment: SignedPayment },
@@ -37,15 +37,21 @@ export async function keepPayment(
   return writeFirst([join(folder, name), join(tmpdir(), name)], text);
 }
 
-/** Keeps a payment, unless it is kept already, and says how to go on with it. */
+/** Keeps a payment, and says how to go on with it. Never throws: what became of the payment is to be told in any case. */
 export async function keepForResume(
   context: PayContext,
   kept: { request: BuyerRequest; payment: SignedPayment },
 ): Promise<string> {
   const { folder } = context.surroundings;
-  const file = await keepPayment(context, kept);
-  const shown = file.startsWith(folder) ? relative(folder, file) : file;
-  return `Do not request it anew, which could pay twice. Go on with: coinslot pay --resume ${shown}`;
+  const warning = "Do not request it anew, which could pay twice.";
+  try {
+    const file = await keepPayment(context, kept);
+    const shown = file.startsWith(folder) ? relative(folder, file) : file;
+    return `${warning} Go on with: coinslot pay --resume ${shown}`;
+  } catch {
+    const until = new Date(kept.payment.terms.validBefore * 1000).toISOString();
+    return `${warning} It can be taken until ${until}, and could not be kept in a file to go on with.`;
+  }
 }
 
 /** In the folder at hand, or, where nothing can be written there, elsewhere. */
@@ -53,14 +59,31 @@ async function writeFirst(files: readonly string[], text: string): Promise<strin
   const faults: unknown[] = [];
   for (const file of files) {
     try {
-      await writeFile(file, text, { flag: "wx", mode: 0o600 });
+      await writeWhole(file, text);
       return file;
     } catch (error) {
-      if (error instanceof Error && "code" in error && error.code === "EEXIST") return file;
       faults.push(error);
     }
   }
   throw new AggregateError(faults, "The payment could not be kept in a file");
+}
+
+// A full disk or a crash leaves nothing under the name that somebody would go on with: only what is complete gets it.
+async function writeWhole(file: string, text: string): Promise<void> {
+  const temporary = `${file}.tmp`;
+  try {
+    const handle = await open(temporary, "wx", 0o600);
+    try {
+      await handle.writeFile(text);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await rename(temporary, file);
+  } catch (error) {
+    await rm(temporary, { force: true }).catch(() => undefined);
+    throw error;
+  }
 }
 
 /** @throws UsageError when the file cannot be read, or holds something else */

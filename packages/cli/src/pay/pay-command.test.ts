@@ -1,10 +1,10 @@
-import { readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { readdirSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import type { RequestListener } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Devnet, listen, startDevnet, testUsdt0 } from "@coinslot/devnet";
 import { type Address, encodeReceipt, headerName } from "@coinslot/protocol";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { exitCode } from "../exit-code.ts";
 import { inFolder, type RunOptions, runCoinslot } from "../testing/run-coinslot.ts";
 import { startTestSeller, type TestSeller } from "../testing/test-seller.ts";
@@ -248,6 +248,44 @@ describe("coinslot pay", () => {
         const { code, out } = await pay([url, "--yes"], { folder });
         expect({ code, out }).toEqual({ code: exitCode.done, out: "sold" });
       });
+    });
+  });
+
+  it("has it kept whole also when its file was cut short meanwhile", async () => {
+    await inFolder(async (folder) => {
+      const listener: RequestListener = (request, response) => {
+        if (request.headers["x-payment"] === undefined) return sell(request, response);
+        for (const name of readdirSync(folder)) truncateSync(join(folder, name), 100);
+        response.writeHead(503, { "retry-after": "999" }).end();
+      };
+      await withServer(listener, async (url) => {
+        const { code } = await pay([url, "--yes"], { folder });
+        expect(code).toBe(exitCode.unclear);
+        const [file = "", ...others] = readdirSync(folder);
+        expect(others).toEqual([]);
+        expect(statSync(join(folder, file)).mode & 0o777).toBe(0o600);
+        const resumed = await runCoinslot(["pay", "--resume", file], { folder });
+        expect(resumed.err).not.toContain("no payment that was kept");
+        expect(resumed.code).toBe(exitCode.unclear);
+      });
+    });
+  });
+
+  it("says that money may have moved also when nothing can be kept any more", async () => {
+    await inFolder(async (folder) => {
+      const listener: RequestListener = (request, response) => {
+        if (request.headers["x-payment"] === undefined) return sell(request, response);
+        rmSync(folder, { recursive: true });
+        vi.stubEnv("TMPDIR", folder);
+        response.writeHead(503, { "retry-after": "999" }).end();
+      };
+      await withServer(listener, async (url) => {
+        const { code, err } = await pay([url, "--yes"], { folder });
+        expect(err).toContain("it is not known whether it was taken");
+        expect(err).toContain("could not be kept");
+        expect(code).toBe(exitCode.unclear);
+      });
+      vi.unstubAllEnvs();
     });
   });
 

@@ -1,10 +1,8 @@
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { text } from "node:stream/consumers";
+import { type Listening, listen as listenTo } from "@coinslot/devnet";
 
-/** An HTTP server on a free loopback port. */
-export interface Listening {
-  url: string;
-  close(): Promise<void>;
-}
+export type { Listening };
 
 /** A request with its body read. */
 export interface ReceivedRequest {
@@ -14,25 +12,12 @@ export interface ReceivedRequest {
   body: string;
 }
 
-/** Serves on a free loopback port until `close`, which also ends open connections. */
-export async function listen(
+/** Serves whole requests on a free loopback port until `close`, which also ends open connections. */
+export function listen(
   handle: (request: ReceivedRequest, response: ServerResponse) => void | Promise<void>,
 ): Promise<Listening> {
-  const server = createServer(async (incoming, response) => {
-    const chunks: Buffer[] = [];
-    for await (const chunk of incoming) chunks.push(Buffer.from(chunk));
+  return listenTo(async (incoming, response) => {
     const { method = "", url = "", headers } = incoming;
-    await handle({ method, url, headers, body: Buffer.concat(chunks).toString() }, response);
+    await handle({ method, url, headers, body: await text(incoming) }, response);
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  if (address === null || typeof address === "string") throw new Error("The server has no port");
-  return {
-    url: `http://127.0.0.1:${address.port}`,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
-  };
 }
