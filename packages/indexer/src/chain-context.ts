@@ -3,6 +3,7 @@ import type { Database } from "@coinslot/storage";
 import type { ChainConfiguration } from "./configuration.ts";
 import type { Progress } from "./history/progress.ts";
 import type { IndexerLogger } from "./logger.ts";
+import type { Tolerance } from "./rpc/tolerance.ts";
 import type { KnownToken } from "./store/known-token.ts";
 import type { Pen } from "./store/pen.ts";
 import type { IndexerSchema } from "./store/schema.ts";
@@ -19,4 +20,6 @@ export interface ChainContext {
   progress: Progress;
   /** The most logs that each endpoint has given for one block; see `readBlocks`. */
   mostLogs: Map<number, number>;
+  /** Of what was asked for last at the live end. */
+  toleranceOf: (question: string) => Tolerance;
 }

@@ -24,6 +24,7 @@ import { readEventBounds, readEvents } from "./query/read-events.ts";
 import { healthOf, readIndexerStatus } from "./query/read-indexer-status.ts";
 import { transfersOfTransaction } from "./query/transfers-of-transaction.ts";
 import { UnknownTokenError } from "./query/unknown-token-error.ts";
+import { createToleranceOfLast } from "./rpc/tolerance.ts";
 import type { BalanceDifference } from "./spot-check.ts";
 import type { IndexerStatus } from "./status.ts";
 import { holdPen } from "./store/hold-pen.ts";
@@ -109,6 +110,7 @@ export function createIndexer(options: IndexerOptions): Indexer {
       logger,
       clock,
       mostLogs: new Map<number, number>(),
+      toleranceOf: createToleranceOfLast(),
     }));
     const onDifference = onBalanceDifference ?? (() => undefined);
     await followChains(contexts, { spotCheck: configuration.spotCheck, onDifference, signal });

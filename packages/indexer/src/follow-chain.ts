@@ -80,18 +80,24 @@ export async function followChain(context: ChainContext, signal: AbortSignal): P
       { signal },
     );
     if (event.type !== "beyond-finality") return { event, endpoint };
-    // One broken endpoint must not stop a chain: any other that knows our final block is followed instead.
+    // One broken endpoint must not stop a chain: any other that knows our final block is followed instead, and one
+    // that cannot be asked may know it.
+    let unasked: unknown;
     for (const other of pool.endpoints) {
       if (other.endpoint === endpoint) continue;
-      const found: SyncEvent | undefined = await look(other, {
-        window,
-        chain,
-        headEndpoint: undefined,
-      }).catch(() => undefined);
-      if (found !== undefined && found.type !== "beyond-finality")
-        return { event: found, endpoint: other.endpoint };
+      try {
+        const found: SyncEvent = await look(other, { window, chain, headEndpoint: undefined });
+        if (found.type !== "beyond-finality") return { event: found, endpoint: other.endpoint };
+      } catch (error) {
+        unasked = error;
+      }
     }
-    return { event, endpoint };
+    if (unasked === undefined) return { event, endpoint };
+    const { base, found } = event;
+    throw new Error(
+      `Block ${base.number} was final as ${base.hash}, and is ${found} at endpoint ${endpoint}. Nothing is decided until all the others can be asked.`,
+      { cause: unasked },
+    );
   }
 }
 

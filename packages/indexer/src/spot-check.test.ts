@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { silentLogger } from "./logger.ts";
 import type { BalanceDifference } from "./spot-check.ts";
 import { engines } from "./testing/engines.ts";
-import { startFaultProxy } from "./testing/fault-proxy.ts";
+import { changing, honest, startFaultProxy } from "./testing/fault-proxy.ts";
 import { expectExact } from "./testing/oracle.ts";
 import { startChain, startIndexer, usdtOf } from "./testing/scene.ts";
 
@@ -54,6 +54,37 @@ describe.each(engines)("the spot check on $engine", ({ createUrl }) => {
     );
     // It reports, and changes nothing.
     expect(await indexer.readBalance({ ...watched, address: odd.address })).toBe(1_000n);
+  });
+
+  it("goes on, and the indexer with it, when a node answers with no number or a listener throws", async () => {
+    const devnet = await startChain();
+    const { seller } = devnet.accounts;
+    await devnet.mint({ to: seller.address, amount: 1_000n });
+    const proxy = await startFaultProxy(devnet.rpcUrl);
+    const balances = (result: unknown) => changing("eth_call", (answer) => ({ ...answer, result }));
+    const warnings: unknown[] = [];
+    let told = 0;
+    const indexer = await startIndexer({
+      rpcUrls: [proxy.url],
+      database: await createUrl(),
+      spotCheck: { everyMs: 20, addresses: 5 },
+      logger: { ...silentLogger, warn: (_details, message) => warnings.push(message) },
+      onBalanceDifference() {
+        told += 1;
+        throw new Error("listener");
+      },
+    });
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    proxy.set(balances("0x"));
+    await expect
+      .poll(() => warnings, { timeout: 10_000 })
+      .toContain("Balances could not be compared");
+    proxy.set(balances(`0x${"7".padStart(64, "0")}`));
+    await expect.poll(() => told, { timeout: 10_000 }).toBeGreaterThan(1);
+    proxy.set(honest);
+    await devnet.mint({ to: seller.address, amount: 1n });
+    await expectExact(indexer, devnet, usdtOf(devnet), { timeoutMs: 10_000 });
+    expect((await indexer.status()).role).toBe("writer");
   });
 
   it("says nothing of tokens that tell every change, be they minted or burnt", async () => {

@@ -1,5 +1,4 @@
-import { RpcError, sleep } from "@coinslot/chain";
-import { isDatabaseError } from "@coinslot/storage";
+import { sleep } from "@coinslot/chain";
 import { zeroAddress } from "viem";
 import type { ChainContext } from "./chain-context.ts";
 import type { IndexerConfiguration } from "./configuration.ts";
@@ -27,17 +26,18 @@ export async function spotCheck(
   },
 ): Promise<void> {
   const { everyMs, addresses, signal, onDifference } = options;
-  const { clock, logger } = context;
+  const { clock, logger, chain } = context;
   while (!signal.aborted) {
     await sleep(clock, everyMs, signal).catch(() => undefined);
+    if (signal.aborted) return;
     try {
       for (const difference of await findDifferences(context, addresses)) {
         logger.error(difference, "A balance differs from what the token says");
         onDifference(difference);
       }
     } catch (error) {
-      if (!(error instanceof RpcError) && !isDatabaseError(error)) throw error;
-      logger.warn({ chain: context.chain.name, error }, "Balances could not be compared");
+      // Whatever it is, what a node answered or who was told: it must not end what it only watches.
+      logger.warn({ chain: chain.name, error }, "Balances could not be compared");
     }
   }
 }

@@ -1,5 +1,5 @@
 import type { Request, RequestHandler, Response } from "express";
-import type { z } from "zod";
+import type * as z from "zod";
 import type { Caller } from "./access.ts";
 import { answerCsv } from "./answer-csv.ts";
 import type { ApiStores } from "./api-stores.ts";

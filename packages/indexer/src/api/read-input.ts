@@ -1,4 +1,4 @@
-import type { z } from "zod";
+import type * as z from "zod";
 import { badRequest } from "./api-error.ts";
 
 /** Checks what a caller sent. @throws ApiError 400 that names each wrong part. */

@@ -1,5 +1,4 @@
-import { createServer } from "node:http";
-import { type Devnet, startDevnet } from "@coinslot/devnet";
+import { type Devnet, listen, startDevnet } from "@coinslot/devnet";
 import express from "express";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { devnetChain } from "../chains/indexer-chain.ts";
@@ -26,17 +25,11 @@ describe.each(engines)("the API before a real chain and $engine", ({ createUrl }
     onTestFinished(() => indexer.close());
     await indexer.start();
     const app = express().use(transferApi(indexer));
-    const server = createServer(app);
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    onTestFinished(() => {
-      server.closeAllConnections();
-      server.close();
-    });
-    const address = server.address();
-    if (address === null || typeof address === "string") throw new Error("The server has no port.");
+    const { url, close } = await listen(app);
+    onTestFinished(close);
     const keys = await openKeyStore(await indexer.database());
     const { key } = await keys.create({ owner: "test", limit: { max: 10_000, windowMs: 1_000 } });
-    const client = createIndexerClient({ url: `http://127.0.0.1:${address.port}`, apiKey: key });
+    const client = createIndexerClient({ url, apiKey: key });
     const owner = { blockchain: "devnet", token: "usdt", address: holder.address };
     await expect.poll(async () => (await client.getHealth()).status).toBe("healthy");
 

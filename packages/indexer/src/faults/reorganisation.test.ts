@@ -158,6 +158,34 @@ describe.each(engines)("reorganisations, on $engine", ({ engine, createUrl }) =>
     await indexer.close();
   });
 
+  it("from below finality at one endpoint do not stop a chain while another cannot be asked", async () => {
+    const devnet = await startUsedChain();
+    const common = await devnet.client.getBlockNumber();
+    // From here on another chain, which forked below what will be final.
+    const liar = await startFork(devnet, common);
+    const first = await startFaultProxy(devnet.rpcUrl);
+    const second = await startFaultProxy(liar.rpcUrl);
+    await devnet.mint({ to: devnet.accounts.seller.address, amount: 1n });
+    await devnet.mine(finalDepth + 5);
+    await liar.mine(2 * finalDepth + 20);
+    const rpcUrls = [first.url, second.url];
+    second.cut();
+    const indexer = await startIndexer({ rpcUrls, database: await createUrl() });
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    const chain = async () => (await indexer.status()).chains[0];
+
+    first.cut();
+    second.mend();
+    await expect
+      .poll(async () => (await chain())?.problem, { timeout: 10_000 })
+      .toContain("was final as");
+    expect(await chain()).toMatchObject({ state: "live" });
+
+    first.mend();
+    await devnet.mint({ to: devnet.accounts.seller.address, amount: 2n });
+    await expectExact(indexer, devnet, usdtOf(devnet), { timeoutMs: 20_000 });
+  }, 60_000);
+
   it("do not follow from an endpoint that lags, or is on another fork", async () => {
     const a = await startUsedChain();
     const seller = a.accounts.seller.address;

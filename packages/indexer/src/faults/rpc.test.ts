@@ -3,6 +3,7 @@ import { transferBatch } from "@coinslot/devnet";
 import { describe, expect, it } from "vitest";
 import { engines } from "../testing/engines.ts";
 import {
+  type Call,
   changing,
   errorAnswer,
   type Fault,
@@ -12,7 +13,13 @@ import {
   startFaultProxy,
 } from "../testing/fault-proxy.ts";
 import { expectExact } from "../testing/oracle.ts";
-import { startIndexer, startUsedChain, stepRandomly, usdtOf } from "../testing/scene.ts";
+import {
+  startChain,
+  startIndexer,
+  startUsedChain,
+  stepRandomly,
+  usdtOf,
+} from "../testing/scene.ts";
 import { effort, type Random, randomOf } from "../testing/seeded-random.ts";
 
 /** What providers say to a range that is too wide. `limit` is how many blocks they take. */
@@ -129,6 +136,27 @@ describe.each(engines)("RPC faults, on $engine", ({ engine, createUrl }) => {
     },
   );
 
+  it("an endpoint that refuses to look for logs of any address is still asked for ranges", async () => {
+    const devnet = await startChain();
+    // Nothing of the token, and logs of another in the last block of the first range.
+    const other = await devnet.deployToken({ symbol: "OTHER" });
+    const to = devnet.accounts.seller.address;
+    for (let block = 0; block < 30; block++) await devnet.mint({ to, amount: 1n, token: other });
+    await devnet.mine(200);
+    const proxy = await startFaultProxy(devnet.rpcUrl);
+    proxy.set(
+      changing("eth_getLogs", (answer, call) =>
+        JSON.stringify(call.params).includes("address")
+          ? answer
+          : errorAnswer(answer, -32701, "Please specify an address in your request"),
+      ),
+    );
+    const indexer = await startIndexer({ rpcUrls: [proxy.url], database: await createUrl() });
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    const asked = proxy.requests.flat().filter((call) => rangeOf(call) !== undefined).length;
+    expect(asked).toBeLessThan(60);
+  });
+
   it("finds a way round a block that holds more logs than the endpoint gives", async () => {
     const devnet = await startUsedChain();
     const { client } = devnet;
@@ -183,6 +211,51 @@ describe.each(engines)("RPC faults, on $engine", ({ engine, createUrl }) => {
     for (let step = 0; step < 15 * effort; step++) await stepRandomly(devnet, random);
     await expectExact(indexer, devnet, usdtOf(devnet), { timeoutMs: 25_000 });
   }, 120_000);
+
+  it("live blocks whose bloom filters are full do not hold up a token that is quiet", async () => {
+    const devnet = await startUsedChain();
+    const proxy = await startFaultProxy(devnet.rpcUrl);
+    proxy.set(withFullBlooms);
+    const indexer = await startIndexer({ rpcUrls: [proxy.url], database: await createUrl() });
+    await expectExact(indexer, devnet, usdtOf(devnet), { timeoutMs: 10_000 });
+  });
+
+  it("logs that a node has later than the block hide no transfer", async () => {
+    const devnet = await startUsedChain();
+    const proxy = await startFaultProxy(devnet.rpcUrl);
+    const indexer = await startIndexer({ rpcUrls: [proxy.url], database: await createUrl() });
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    const noLogsYet = changing("eth_getLogs", (answer) => ({ ...answer, result: [] }));
+    let asked = 0;
+    proxy.set(async (exchange) => {
+      if (exchange.calls.some(isLogsOfBlock)) asked += 1;
+      return asked < 12 ? noLogsYet(exchange) : honest(exchange);
+    });
+    await devnet.mint({ to: devnet.accounts.seller.address, amount: 1n });
+    await expectExact(indexer, devnet, usdtOf(devnet), { timeoutMs: 10_000 });
+  });
+
+  it("transfers of another form do not stop a chain whose endpoint is slow", async () => {
+    const devnet = await startUsedChain();
+    const proxy = await startFaultProxy(devnet.rpcUrl);
+    const indexer = await startIndexer({ rpcUrls: [proxy.url], database: await createUrl() });
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    // So many to each block that no two blocks have the same number of them.
+    const odd = changing("eth_getLogs", (answer) => {
+      const [log] = logsOf(answer);
+      if (log === undefined) return answer;
+      const oddLog = { ...log, topics: [] };
+      const count = Number(log.blockNumber) % 8;
+      return { ...answer, result: [...logsOf(answer), ...Array(count).fill(oddLog)] };
+    });
+    proxy.set(async (exchange) => {
+      if (exchange.calls.some(isLogsOfBlock)) await pause(700);
+      return odd(exchange);
+    });
+    const { seller } = devnet.accounts;
+    for (let amount = 1n; amount <= 8n; amount++) await devnet.mint({ to: seller.address, amount });
+    await expectExact(indexer, devnet, usdtOf(devnet), { timeoutMs: 15_000 });
+  }, 30_000);
 
   it("goes on at the next endpoint when the first dies in the middle of a range, and comes back", async () => {
     const devnet = await startUsedChain(60);
@@ -245,6 +318,24 @@ describe.each(engines)("RPC faults, on $engine", ({ engine, createUrl }) => {
     await expectExact(indexer, devnet, usdtOf(devnet));
   }, 120_000);
 });
+
+/** Whether it asks for the logs of one block by its hash, as live does. */
+function isLogsOfBlock(call: Call): boolean {
+  return call.method === "eth_getLogs" && rangeOf(call) === undefined;
+}
+
+/** As on a busy chain: any block may hold any log, by its header. */
+const withFullBlooms: Fault = async ({ forward, reply }) => {
+  const logsBloom = `0x${"f".repeat(512)}`;
+  const answers = await forward();
+  reply(
+    answers.map((answer) =>
+      typeof answer.result === "object" && answer.result !== null && "logsBloom" in answer.result
+        ? { ...answer, result: { ...answer.result, logsBloom } }
+        : answer,
+    ),
+  );
+};
 
 function numberOf({ result }: { result?: unknown }): number {
   const isBlock = typeof result === "object" && result !== null && "number" in result;

@@ -1,7 +1,7 @@
-import type { RpcEndpointHandle } from "@coinslot/chain";
+import { type RpcEndpointHandle, RpcResponseError } from "@coinslot/chain";
 import { getLogs, getTransferLogs } from "../rpc/get-logs.ts";
 import { parseLogPlace } from "../rpc/parse-log-place.ts";
-import { readReceiptLogs } from "../rpc/read-receipt-logs.ts";
+import { readReceiptLogs, readReceipts } from "../rpc/read-receipt-logs.ts";
 import type { BlockRange } from "../store/coverage.ts";
 import type { KnownToken } from "../store/known-token.ts";
 import { blockOfPosition } from "../store/position.ts";
@@ -131,7 +131,23 @@ async function findWitness(
   endpoint: RpcEndpointHandle,
   block: number,
 ): Promise<Witness | undefined> {
-  const answer = await endpoint.request(getLogs({ fromBlock: block, toBlock: block }, {}));
-  const first = Array.isArray(answer) ? parseLogPlace(answer[0]) : undefined;
+  const first = parseLogPlace(await findAnyLog(endpoint, block));
   return first && { block: first.block, filter: { address: first.address, topics: first.topics } };
+}
+
+/** Undefined where the block has none, or the endpoint tells of none that it was not asked for by name. */
+async function findAnyLog(endpoint: RpcEndpointHandle, block: number): Promise<unknown> {
+  try {
+    const answer = await endpoint.request(getLogs({ fromBlock: block, toBlock: block }, {}));
+    return Array.isArray(answer) ? answer[0] : undefined;
+  } catch (error) {
+    if (!(error instanceof RpcResponseError)) throw error;
+  }
+  try {
+    const receipts = await readReceipts(endpoint, block);
+    return receipts.flatMap(({ logs }) => logs)[0];
+  } catch (error) {
+    if (!(error instanceof RpcResponseError)) throw error;
+    return undefined;
+  }
 }

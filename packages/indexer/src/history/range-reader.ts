@@ -1,7 +1,7 @@
 import { type Clock, type RpcPool, sleep } from "@coinslot/chain";
 import type { Dialect } from "@coinslot/storage";
 import type { IndexerLogger } from "../logger.ts";
-import { createTolerance } from "../rpc/tolerance.ts";
+import { createToleranceOfLast, type Tolerance } from "../rpc/tolerance.ts";
 import type { EndpointTrust } from "./endpoint-trust.ts";
 import { judgeFailure } from "./judge-failure.ts";
 import type { Segment } from "./plan-segments.ts";
@@ -32,10 +32,12 @@ export function createRangeReader(options: RangeReaderOptions): RangeReader {
     let from = segment.from;
     let span = segment.next - segment.from;
     let pauseMs = FIRST_PAUSE_MS;
+    const toleranceOf = createToleranceOfLast();
     while (from < segment.next) {
       const range = { from, next: Math.min(segment.next, from + span) };
       try {
-        const answer = await ask({ ...segment, ...range }, signal);
+        const tolerates = toleranceOf(`${range.from} to ${range.next}`);
+        const answer = await ask({ ...segment, ...range }, { tolerates, signal });
         answers.push(answer);
         from = answer.range.next;
         pauseMs = FIRST_PAUSE_MS;
@@ -57,11 +59,14 @@ export function createRangeReader(options: RangeReaderOptions): RangeReader {
     return answers;
   };
 
-  async function ask(segment: Segment, signal: AbortSignal): Promise<RangeAnswer> {
+  async function ask(
+    segment: Segment,
+    { tolerates, signal }: { tolerates: Tolerance; signal: AbortSignal },
+  ): Promise<RangeAnswer> {
     const { dialect, trust } = options;
     const { tokens, from, next } = segment;
     const range = { from, next };
-    const question = { tokens, range, dialect, trust, tolerates: createTolerance() };
+    const question = { tokens, range, dialect, trust, tolerates };
     // Only endpoints that have reported a head at least as high as the range are asked for it.
     const wish = { minBlock: BigInt(next - 1), signal };
     try {

@@ -1,7 +1,6 @@
 import type { ChainContext } from "../chain-context.ts";
 import type { BlockHeader } from "../rpc/block-header.ts";
 import type { Head } from "../rpc/read-head.ts";
-import { createTolerance } from "../rpc/tolerance.ts";
 import { addTransfers } from "../store/add-transfers.ts";
 import { type ChainHead, updateChain } from "../store/chain-row.ts";
 import { EVENTS_CHANNEL } from "../store/events.ts";
@@ -90,13 +89,14 @@ export async function applySyncEvent(
 
 /** The transfers of blocks by their hashes, from any endpoint that has them. */
 export async function readTransfers(
-  { pool, database, chain, logger, mostLogs }: ChainContext,
+  { pool, database, chain, logger, mostLogs, toleranceOf }: ChainContext,
   blocks: readonly (BlockId | BlockHeader)[],
   { tokens, signal }: { tokens: readonly KnownToken[]; signal: AbortSignal },
 ) {
   if (tokens.length === 0) return [];
   const { dialect } = database;
-  const question = { blocks, tokens, dialect, tolerates: createTolerance(), mostLogs };
+  const tolerates = toleranceOf(`${blocks[0]?.hash} ${tokens.map(({ id }) => id)}`);
+  const question = { blocks, tokens, dialect, tolerates, mostLogs };
   const batches = await pool.onEndpoint((endpoint) => readBlocks(endpoint, question), { signal });
   const oddities = batches.flatMap((batch) => batch.oddities);
   if (oddities.length > 0)

@@ -27,13 +27,13 @@ export interface BlocksQuestion {
  * The transfers of blocks that may still be replaced, each asked for by its hash: whatever fork an endpoint is on, it
  * answers for these blocks or not at all. The header travels in the same request, so that an endpoint that does not
  * have a block cannot pass its ignorance off as an empty block; and the header's bloom filter tells of most blocks
- * whether they can be empty.
+ * that they are empty. Where it does not, a node may only not have the logs yet, so the receipts decide.
  */
 export async function readBlocks(
   endpoint: RpcEndpointHandle,
   question: BlocksQuestion,
 ): Promise<TransferBatch[]> {
-  const { blocks, tokens } = question;
+  const { blocks, tokens, tolerates } = question;
   const addresses = tokens.map(({ address }) => address);
   const outcomes = await endpoint.requestMany(
     blocks.flatMap(({ hash }) => [
@@ -42,25 +42,34 @@ export async function readBlocks(
     ]),
   );
   const batches: TransferBatch[] = [];
+  const oddities: string[] = [];
   for (const [index, block] of blocks.entries()) {
     const header = headerOf(endpoint, outcomes[2 * index], block.hash);
     const logs = outcomes[2 * index + 1];
     // Over a provider's limit of logs there is a way round, as in history.
     const isRefused = logs?.ok === false && logs.error instanceof RpcResponseError;
     if (logs?.ok === false && !isRefused) throw logs.error;
-    const isBelievable = logs?.ok && countOf(logs.result) < mostLogsOf(endpoint, question);
+    const count = logs?.ok ? countOf(logs.result) : 0;
+    const isSuspect = count === 0 && header.logsBloom && mayHoldTransfers(header.logsBloom, tokens);
+    const isBelievable = logs?.ok && !isSuspect && count < mostLogsOf(endpoint, question);
     const answer = isBelievable
       ? logs.result
       : await readReceiptLogs(endpoint, { block: block.hash, tokens });
-    const isAll = logs?.ok && countOf(answer) === countOf(logs.result);
+    const isAll = logs?.ok && countOf(answer) === count;
     if (isAll)
       question.mostLogs.set(
         endpoint.endpoint,
         Math.max(countOf(answer), mostLogsOf(endpoint, question)),
       );
-    batches.push(readBlock(endpoint, { ...question, header, answer }));
+    const batch = readBlock(question, header, answer);
+    batches.push(batch);
+    if (batch.oddities.length > 0) oddities.push(`${block.hash}: ${batch.oddities.join("; ")}`);
   }
-  return batches;
+  if (tolerates(oddities)) return batches;
+  throw endpointProblem(endpoint, {
+    kind: "malformed",
+    details: `it answered for block ${oddities[0]}`,
+  });
 }
 
 /**
@@ -76,20 +85,14 @@ function countOf(answer: unknown): number {
 }
 
 function readBlock(
-  endpoint: RpcEndpointHandle,
-  question: BlocksQuestion & { header: BlockHeader; answer: unknown },
+  { tokens, dialect }: BlocksQuestion,
+  { number, hash, timestampMs }: BlockHeader,
+  answer: unknown,
 ): TransferBatch {
-  const { header, answer, tokens, dialect, tolerates } = question;
-  const { number, hash, timestampMs, logsBloom } = header;
   const place = { tokens, fromBlock: number, toBlock: number, blockHash: hash };
   const batch = createTransferBatch(answer, place, dialect);
   for (const block of batch.blocks.values()) block.timestampMs = timestampMs;
-  const isSuspect = batch.rows.length === 0 && logsBloom && mayHoldTransfers(logsBloom, tokens);
-  const suspicion = isSuspect ? [`no logs of block ${number}, against its own header`] : [];
-  const oddities = [...batch.oddities, ...suspicion];
-  if (tolerates(oddities)) return batch;
-  const details = `it answered with ${oddities[0]}`;
-  throw endpointProblem(endpoint, { kind: "malformed", details });
+  return batch;
 }
 
 const bloomTests = new Map<string, (bloom: string) => boolean>();

@@ -51,11 +51,18 @@ export async function readChainStatus(
     lagBlocks,
     staleAfterMs: chain.staleAfterMs,
   });
+  // A token that is filled beside the others; one that begins above the head has nothing to be late with.
+  const isLate = (token: KnownToken) =>
+    token.startBlock <= (head ?? 0) &&
+    (head ?? 0) - (indexedTo(token) ?? Number.NEGATIVE_INFINITY) > NEAR_BLOCKS;
+  const late = tokens.find(isLate);
   return {
     name: chain.name,
     chainId: chain.chainId,
     state,
-    ...verdict,
+    ...(verdict.health === "healthy" && late !== undefined
+      ? { health: "degraded", problem: verdict.problem ?? `${late.token} is far behind the head` }
+      : verdict),
     head,
     finalized: row?.finalized_number ?? undefined,
     lagBlocks,
@@ -64,12 +71,8 @@ export async function readChainStatus(
     eventsPerSecond: pace?.transfersPerSecond,
     secondsLeft: pace?.secondsLeft,
     tokens: tokens.map((token): TokenStatus => {
-      const to = indexedTo(token);
-      const isLate = to === undefined || (head ?? 0) - to > NEAR_BLOCKS;
-      const isAhead = token.startBlock > (head ?? 0);
-      const health =
-        verdict.health === "healthy" && isLate && !isAhead ? "degraded" : verdict.health;
-      return { name: token.token, indexedTo: to, health };
+      const health = verdict.health === "healthy" && isLate(token) ? "degraded" : verdict.health;
+      return { name: token.token, indexedTo: indexedTo(token), health };
     }),
   };
 }
@@ -84,14 +87,11 @@ function judge(facts: {
 }): { health: Health; problem: string | undefined } {
   const { state, problem, unseenMs = 0, sinceProgressMs = 0, lagBlocks, staleAfterMs } = facts;
   if (state === "stopped") return { health: "unhealthy", problem };
-  const lateMs = Math.max(
-    unseenMs > UNSEEN_AFTER_MS ? unseenMs : 0,
-    sinceProgressMs > staleAfterMs ? sinceProgressMs : 0,
-  );
-  const limitMs = UNHEALTHY_FACTOR * Math.min(staleAfterMs, UNSEEN_AFTER_MS);
-  if (lateMs > limitMs)
+  // Each against its own limit: how slow a chain may be says nothing of how often it is to be looked at.
+  const lateness = Math.max(unseenMs / UNSEEN_AFTER_MS, sinceProgressMs / staleAfterMs);
+  if (lateness > UNHEALTHY_FACTOR)
     return { health: "unhealthy", problem: problem ?? "Nothing new for a long time" };
-  if (lateMs > 0) return { health: "degraded", problem: problem ?? "Nothing new for a while" };
+  if (lateness > 1) return { health: "degraded", problem: problem ?? "Nothing new for a while" };
   if (state === "waiting") return { health: "degraded", problem: problem ?? "Not begun yet" };
   if (state === "history" && (lagBlocks === undefined || lagBlocks > NEAR_BLOCKS))
     return { health: "degraded", problem: problem ?? "History is being read" };

@@ -29,7 +29,8 @@ export async function readReceiptLogs(
     );
 }
 
-async function readReceipts(endpoint: RpcEndpointHandle, block: number | string) {
+/** The logs of all transactions of a block, by transaction. */
+export async function readReceipts(endpoint: RpcEndpointHandle, block: number | string) {
   const name = typeof block === "number" ? toQuantity(block) : block;
   try {
     const answer = await endpoint.request({ method: "eth_getBlockReceipts", params: [name] });

@@ -5,16 +5,26 @@ export type Tolerance = (oddities: readonly string[]) => boolean;
 const TIMES = 4;
 
 /**
- * Odd answers are faults of an endpoint, so the question is asked again. Only if the very same oddity keeps coming
- * back, it is how the chain is: a token may emit a `Transfer` of another form. Make one for each question.
+ * Odd answers are faults of an endpoint, so the question is asked again. Only if each of the very same oddities keeps
+ * coming back, it is how the chain is: a token may emit a `Transfer` of another form. Make one for each question.
  */
-export function createTolerance(): Tolerance {
+function createTolerance(): Tolerance {
   const times = new Map<string, number>();
   return (oddities) => {
-    if (oddities.length === 0) return true;
-    const text = oddities.join("; ");
-    const count = (times.get(text) ?? 0) + 1;
-    times.set(text, count);
-    return count >= TIMES;
+    // All are counted: an answer with many is not asked for more often than one with few.
+    for (const oddity of oddities) times.set(oddity, (times.get(oddity) ?? 0) + 1);
+    return oddities.every((oddity) => (times.get(oddity) ?? 0) >= TIMES);
+  };
+}
+
+/**
+ * Keeps the tolerance of a question until another one is asked: where endpoints are slow, a question fails and is
+ * asked anew before its answer has come back often enough.
+ */
+export function createToleranceOfLast(): (question: string) => Tolerance {
+  let last: { question: string; tolerates: Tolerance } | undefined;
+  return (question) => {
+    if (last?.question !== question) last = { question, tolerates: createTolerance() };
+    return last.tolerates;
   };
 }

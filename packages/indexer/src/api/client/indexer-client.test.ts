@@ -1,4 +1,5 @@
-import { createServer } from "node:http";
+import type { RequestListener } from "node:http";
+import { listen } from "@coinslot/devnet";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { ApiError } from "../api-error.ts";
 import { stands, startApi } from "../testing/api-server.ts";
@@ -10,16 +11,10 @@ import { createIndexerClient } from "./indexer-client.ts";
 const owner = { blockchain: "plasma", token: "usdt", address: alice };
 
 /** A server that is not the service. */
-async function serve(answer: Parameters<typeof createServer>[1]): Promise<string> {
-  const server = createServer({}, answer);
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const address = server.address();
-  if (address === null || typeof address === "string") throw new Error("The server has no port.");
-  return `http://127.0.0.1:${address.port}`;
+async function serve(answer: RequestListener): Promise<string> {
+  const { url, close } = await listen(answer);
+  onTestFinished(close);
+  return url;
 }
 
 async function failureOf(promise: Promise<unknown>): Promise<unknown> {

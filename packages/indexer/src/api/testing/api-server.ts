@@ -1,14 +1,12 @@
 import { mkdtemp, rm } from "node:fs/promises";
-import type { Server } from "node:http";
-import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createTestDatabase } from "@coinslot/devnet";
+import { createTestDatabase, listen } from "@coinslot/devnet";
 import { openDatabase } from "@coinslot/storage";
 import express5 from "express";
 import { expect, onTestFinished } from "vitest";
-import { z } from "zod";
+import * as z from "zod";
 import { silentLogger } from "../../logger.ts";
 import type { IndexerSchema } from "../../store/schema.ts";
 import { openKeyStore } from "../api-stores.ts";
@@ -88,7 +86,8 @@ export async function startApi(
   app.use(router);
   app.use(answerNotFound);
   app.use(createErrorHandler(silentLogger));
-  const base = await listen(createServer(app));
+  const { url: base, close } = await listen(app);
+  onTestFinished(close);
 
   const createKey = async (wish: Partial<KeyWish> = {}) =>
     (await keys.create({ owner: "tests", ...wish })).key;
@@ -129,16 +128,4 @@ export async function startApi(
         headers: { "content-type": "application/json", ...init.headers },
       }),
   };
-}
-
-async function listen(server: Server): Promise<string> {
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(async () => {
-    const closed = new Promise((resolve) => server.close(resolve));
-    server.closeAllConnections();
-    await closed;
-  });
-  const address = server.address();
-  if (address === null || typeof address === "string") throw new Error("The server has no port.");
-  return `http://127.0.0.1:${address.port}`;
 }

@@ -1,0 +1,69 @@
+import { describe, expect, it, onTestFinished } from "vitest";
+import { devnetChain } from "../chains/indexer-chain.ts";
+import { createIndexer } from "../create-indexer.ts";
+import { engines } from "../testing/engines.ts";
+
+const address = "0x00000000000000000000000000000000000000aa";
+const head = 1_000;
+
+describe.each(engines)("the health of a chain, on $engine", ({ createUrl }) => {
+  /** An indexer that only answers, of a chain that another process follows. */
+  async function openScene({ progressAgoMs = 0, indexedTo = [head, head] }) {
+    const indexer = createIndexer({
+      chains: [
+        devnetChain({
+          rpcUrls: ["http://127.0.0.1:1"],
+          staleAfterMs: 60_000,
+          tokens: [
+            { name: "usdt", address, decimals: 6 },
+            { name: "gold", address: "0x00000000000000000000000000000000000000bb", decimals: 6 },
+          ],
+        }),
+      ],
+      database: await createUrl(),
+    });
+    onTestFinished(() => indexer.close());
+    const { kysely, dialect } = await indexer.database();
+    const row = await kysely
+      .updateTable("indexer_chains")
+      .set((set) => ({
+        state: "live" as const,
+        head_number: head,
+        finalized_number: head - 10,
+        seen_at_ms: dialect.nowMs(),
+        progress_at_ms: set("progress_at_ms", "-", progressAgoMs),
+      }))
+      .returning("chain_id")
+      .execute();
+    expect(row).toHaveLength(1);
+    const tokens = await kysely.selectFrom("indexer_tokens").select("id").orderBy("id").execute();
+    for (const [index, { id }] of tokens.entries()) {
+      const next = (indexedTo[index] ?? head) + 1;
+      await kysely
+        .insertInto("indexer_ranges")
+        .values({ token_id: id, from_block: 0, next_block: next })
+        .execute();
+    }
+    return indexer;
+  }
+
+  it.each([
+    { staleFor: "less than its limit", progressAgoMs: 50_000, health: "healthy" },
+    { staleFor: "more than its limit", progressAgoMs: 100_000, health: "degraded" },
+    { staleFor: "five times its limit", progressAgoMs: 301_000, health: "unhealthy" },
+  ])("is $health without a new block for $staleFor", async ({ progressAgoMs, health }) => {
+    const indexer = await openScene({ progressAgoMs });
+    expect((await indexer.status()).chains[0]).toMatchObject({ health });
+    expect(await indexer.readHealth()).toMatchObject({ status: health });
+  });
+
+  it("is degraded while a token of it is far behind", async () => {
+    const indexer = await openScene({ indexedTo: [head, head - 500] });
+    expect((await indexer.status()).chains[0]).toMatchObject({
+      health: "degraded",
+      problem: "gold is far behind the head",
+      tokens: [{ health: "healthy" }, { health: "degraded" }],
+    });
+    expect(await indexer.readHealth()).toMatchObject({ status: "degraded" });
+  });
+});
