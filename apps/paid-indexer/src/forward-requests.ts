@@ -1,5 +1,6 @@
 import { ApiError } from "@coinslot/indexer";
 import type { Request, RequestHandler } from "express";
+import { longestAnswerBytes } from "./sold-routes.ts";
 
 /** An API elsewhere, and our way in. */
 export interface RemoteApi {
@@ -12,7 +13,7 @@ export interface RemoteApi {
 export interface ForwardOptions extends RemoteApi {
   /** Until an answer has come, whole. Default 20 s. */
   timeoutMs?: number;
-  /** The longest answer that is taken. Default 4 MiB, what the payment middleware holds. */
+  /** The longest answer that is taken. Default: what the payment middleware holds. */
   maxAnswerBytes?: number;
 }
 
@@ -28,7 +29,7 @@ const passedHeaders = ["cache-control", "content-type", "link", "retry-after"];
  * answers is not the API, or no longer knows our key.
  */
 export function forwardTo(options: ForwardOptions): RequestHandler {
-  const { url, apiKey, timeoutMs = 20_000, maxAnswerBytes = 4 * 2 ** 20 } = options;
+  const { url, apiKey, timeoutMs = 20_000, maxAnswerBytes = longestAnswerBytes } = options;
 
   return async function forward(request, response): Promise<void> {
     const left = new AbortController();

@@ -42,6 +42,21 @@ async function buy(path = `/api/v1/plasma/usdt/${address}/token-balances`, init:
 }
 
 describe("a request that is handed on", () => {
+  it("is answered and sold also where it asks for all that a batch may hold", async () => {
+    const item = { blockchain: "plasma", token: "usdt", address, limit: 1_000 };
+    // Ten histories of a thousand records, with the longest names and amounts that there are.
+    const record = { ...item, filler: "x".repeat(560) };
+    const answer = Array(10).fill({ transfers: Array(1_000).fill(record) });
+    api.answer(json(200, answer));
+    const bought = await buy("/api/v1/batch/token-transfers", {
+      method: "POST",
+      body: JSON.stringify(Array(10).fill(item)),
+      headers: { "content-type": "application/json" },
+    });
+    expect(bought).toMatchObject({ status: 200, cost: 10n * price });
+    expect(bought.text).toHaveLength(JSON.stringify(answer).length);
+  });
+
   it("has our key, its query and nothing else of the buyer's", async () => {
     const bought = await buy(`/api/v1/plasma/usdt/${address}/token-transfers?limit=3&sort=asc`, {
       headers: {
@@ -129,7 +144,7 @@ describe("an answer that is handed back", () => {
       json(401, { error: "Unauthorized", message: "The API key is not valid.", status: 401 }),
       json(403, {}),
       json(200, { youSent: apiKey }),
-      json(200, "x".repeat(5 * 2 ** 20)),
+      json(200, "x".repeat(9 * 2 ** 20)),
     ];
     for (const fault of faults) {
       api.answer(fault);
