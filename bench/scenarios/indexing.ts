@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Devnet, startDevnet, startPostgres, transferBatch } from "@coinslot/devnet";
 import { bundleProgram } from "@coinslot/devnet/bundle-program";
+import type { Hash } from "viem";
 import type { Figure } from "../support/figure.ts";
 import { indexOnce } from "../support/index-once.ts";
 
@@ -19,7 +20,7 @@ export async function indexing(): Promise<Figure[]> {
     const transfers = await crowd(devnet);
     const { url } = await postgres.createDatabase();
     const databases = { sqlite: `sqlite:${join(folder, "indexer.db")}`, postgres: url };
-    const program = await bundleProgram(indexerSource, folder);
+    const program = await bundleProgram(indexerSource, folder, { minifies: true });
     const figures: Figure[] = [];
     for (const [engine, database] of Object.entries(databases)) {
       const run = await indexOnce(program, { rpcUrl: devnet.rpcUrl, database, transfers });
@@ -57,9 +58,10 @@ async function crowd(devnet: Devnet): Promise<number> {
   const batch = await devnet.deployTransferBatch();
   const perTransaction = BigInt(transfersPerTransaction - 1);
   let nonce = await client.getTransactionCount({ address: devnet.accounts.deployer.address });
+  let last: Hash | undefined;
   for (let index = 0; index < transactions; index++) {
     const first = 2n ** 159n + BigInt((index % 67) * transfersPerTransaction);
-    await client.writeContract({
+    last = await client.writeContract({
       address: batch,
       abi: transferBatch.abi,
       functionName: "run",
@@ -68,6 +70,8 @@ async function crowd(devnet: Devnet): Promise<number> {
       nonce: nonce++,
     });
   }
+  // Anvil takes transactions faster than it mines them.
+  if (last) await client.waitForTransactionReceipt({ hash: last });
   await devnet.mine(10);
   return transactions * transfersPerTransaction;
 }
