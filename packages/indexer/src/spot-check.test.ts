@@ -87,6 +87,31 @@ describe.each(engines)("the spot check on $engine", ({ createUrl }) => {
     expect((await indexer.status()).role).toBe("writer");
   });
 
+  it("tells no difference that a node's next answer takes back", async () => {
+    const devnet = await startChain();
+    const { seller } = devnet.accounts;
+    await devnet.mint({ to: seller.address, amount: 1_000n });
+    const proxy = await startFaultProxy(devnet.rpcUrl);
+    // Every other answer is that of a node which already has the state of the next block.
+    let asked = 0;
+    const early = `0x${"7".padStart(64, "0")}`;
+    const answerEarly = changing("eth_call", (answer) => {
+      asked += 1;
+      return asked % 2 === 1 ? { ...answer, result: early } : answer;
+    });
+    const found: BalanceDifference[] = [];
+    const indexer = await startIndexer({
+      rpcUrls: [proxy.url],
+      database: await createUrl(),
+      spotCheck: { everyMs: 20, addresses: 5 },
+      onBalanceDifference: (difference) => found.push(difference),
+    });
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    proxy.set(answerEarly);
+    await expect.poll(() => asked, { timeout: 10_000 }).toBeGreaterThan(4);
+    expect(found).toEqual([]);
+  });
+
   it("says nothing of tokens that tell every change, be they minted or burnt", async () => {
     const devnet = await startChain();
     const { buyer, seller } = devnet.accounts;

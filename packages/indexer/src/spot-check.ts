@@ -7,6 +7,8 @@ import { readTokenBalance } from "./rpc/read-token-balance.ts";
 import { hexOfBytes } from "./store/bytes.ts";
 import { wrapUint256 } from "./store/wrap-uint256.ts";
 
+const CONFIRM_AFTER_MS = 1_000;
+
 /** A balance that is not what the token itself says: it changed without a `Transfer`, or the index is wrong. */
 export interface BalanceDifference {
   chain: string;
@@ -25,17 +27,18 @@ export async function spotCheck(
     onDifference: (difference: BalanceDifference) => void;
   },
 ): Promise<void> {
-  const { everyMs, addresses, signal, onDifference } = options;
+  const { everyMs, signal, onDifference } = options;
   const { clock, logger, chain } = context;
   while (!signal.aborted) {
     await sleep(clock, everyMs, signal).catch(() => undefined);
     if (signal.aborted) return;
     try {
-      for (const difference of await findDifferences(context, addresses)) {
+      for (const difference of await findDifferences(context, options)) {
         logger.error(difference, "A balance differs from what the token says");
         onDifference(difference);
       }
     } catch (error) {
+      if (signal.aborted) return;
       // Whatever it is, what a node answered or who was told: it must not end what it only watches.
       logger.warn({ chain: chain.name, error }, "Balances could not be compared");
     }
@@ -44,8 +47,12 @@ export async function spotCheck(
 
 /** Looks at those addresses of each token that moved last. */
 async function findDifferences(
-  { database, pool, tokens, chain }: ChainContext,
-  count: number,
+  { clock, database, pool, tokens, chain }: ChainContext,
+  {
+    everyMs,
+    addresses: count,
+    signal,
+  }: { everyMs: number; addresses: number; signal: AbortSignal },
 ): Promise<BalanceDifference[]> {
   const differences: BalanceDifference[] = [];
   for (const token of tokens) {
@@ -64,7 +71,11 @@ async function findDifferences(
       // Without an opening there is nothing to compare with: it would be taken from the same answer.
       if (opening === undefined || block === undefined) continue;
       const indexed = wrapUint256(gain + opening);
-      const onChain = await readTokenBalance(pool, { token: token.address, address, block });
+      const ask = () => readTokenBalance(pool, { token: token.address, address, block });
+      if (indexed === (await ask())) continue;
+      // A node that is adding a block may answer from the state after it: what is told is what it still says later.
+      await sleep(clock, Math.min(everyMs, CONFIRM_AFTER_MS), signal);
+      const onChain = await ask();
       if (indexed === onChain) continue;
       const { number } = block;
       differences.push({

@@ -2,6 +2,7 @@ import { testUsdt0 } from "@coinslot/devnet";
 import { zeroAddress } from "viem";
 import { describe, expect, it } from "vitest";
 import { engines } from "../testing/engines.ts";
+import { changing, honest, startFaultProxy } from "../testing/fault-proxy.ts";
 import { expectExact } from "../testing/oracle.ts";
 import { startChain, startIndexer, startUsedChain, usdtOf } from "../testing/scene.ts";
 
@@ -29,6 +30,38 @@ describe.each(engines)("balances, on $engine", ({ createUrl }) => {
     await devnet.mint({ to: seller, amount: 2n });
     await expectExact(indexer, devnet, watched, { fromBlock });
     expect(await indexer.readBalance({ ...watched, address })).toBe(2n);
+  });
+
+  it("are right in the end when a node once answers from a later state than it was asked for", async () => {
+    const devnet = await startUsedChain();
+    const seller = devnet.accounts.seller.address;
+    await devnet.mint({ to: seller, amount: 5n });
+    const head = Number(await devnet.client.getBlockNumber());
+    const tokens = [{ name: "usdt", address: devnet.token, startBlock: head, decimals: 6 }];
+    const proxy = await startFaultProxy(devnet.rpcUrl);
+    const indexer = await startIndexer({
+      rpcUrls: [proxy.url],
+      database: await createUrl(),
+      chain: { tokens },
+    });
+    const watched = usdtOf(devnet);
+    const question = { ...watched, address: lower(seller) };
+    await expect
+      .poll(async () => (await indexer.status()).chains[0]?.lagBlocks, { timeout: 10_000 })
+      .toBe(0);
+    for (const early of [0, 1]) {
+      let asked = 0;
+      const later = `0x${"9".padStart(64, "0")}`;
+      const answerEarly = changing("eth_call", (answer) => {
+        asked += 1;
+        return asked - 1 === early ? { ...answer, result: later } : answer;
+      });
+      proxy.set(answerEarly);
+      await indexer.readBalance(question);
+      expect(asked).toBe(2);
+    }
+    proxy.set(honest);
+    expect(await indexer.readBalance(question)).toBe(5n);
   });
 
   it("of the zero address are what the token says, whatever was minted and burnt", async () => {

@@ -16,7 +16,7 @@ export interface BalanceQuestion {
 
 /**
  * The balance after the newest indexed block. What came and went is in the database; what was there before is zero,
- * or was found before, or is asked of the chain now, once for each address. That of the zero address is asked for every
+ * or was found before, or is asked of the chain now, twice, once for each address. That of the zero address is asked for every
  * time. Throws a `BalanceUnavailableError`.
  */
 export async function readBalance(
@@ -35,9 +35,13 @@ export async function readBalance(
   }
   const balance = await askChain(pool, question, known.block);
   if (!isSum) return balance;
-  const opening = wrapUint256(balance - known.gain);
-  await keepOpening(database, { tokenId: token.id, address, opening, revision: known.revision });
-  return balance;
+  // What is kept is kept for good, and a node that is adding a block may answer from the state after it.
+  const again = await askChain(pool, question, known.block);
+  if (again === balance) {
+    const opening = wrapUint256(balance - known.gain);
+    await keepOpening(database, { tokenId: token.id, address, opening, revision: known.revision });
+  }
+  return again;
 }
 
 export interface KnownBalance {

@@ -37,7 +37,12 @@ export async function readChainStatus(
     .executeTakeFirst();
   const coverage = await readCoverage(kysely, tokens);
   const indexedTo = (token: KnownToken) => findIndexedTo(coverage.get(token.id) ?? [], token);
-  const head = row?.head_number ?? undefined;
+  const known = row?.head_number ?? undefined;
+  // What was read second may be of a later moment: what is indexed is there, whatever the head was just before.
+  const head =
+    known === undefined
+      ? undefined
+      : Math.max(known, ...tokens.map((token) => indexedTo(token) ?? 0));
   const lowest = lowestOf(tokens.filter((token) => token.startBlock <= (head ?? 0)).map(indexedTo));
   const lagBlocks = head === undefined || lowest === undefined ? undefined : head - lowest;
   const unseenMs = row && Number(row.now_ms) - row.seen_at_ms;
