@@ -70,7 +70,7 @@ async function crowd(devnet: Devnet): Promise<number> {
       nonce: nonce++,
     });
   }
-  // Anvil takes transactions faster than it mines them.
+  // Anvil takes transactions faster than it mines them: here it was up to 200 blocks behind.
   if (last) await client.waitForTransactionReceipt({ hash: last });
   await devnet.mine(10);
   return transactions * transfersPerTransaction;
