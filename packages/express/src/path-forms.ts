@@ -11,8 +11,9 @@ export function isPlainTarget(target: string): boolean {
 }
 
 const plainPath = /^\/[^#\s]*$/;
-const plainUrl = /^https?:\/\/[\w.:[\]-]+(?:[/?][\w.~!$&()*+,;=:@%/?[\]-]*)?$/i;
-const unusual = /[%\\]|\/\/|\/\./;
+const plainUrl =
+  /^https?:\/\/(?:[\w.-]+|\[[\da-f:.]+\])(?::\d*)?(?:[/?][\w.~!$&()*+,;=:@%/?[\]-]*)?$/i;
+const unusual = /[^\w\-.~!$&'()+,;=@/]|\/\/|\/\./;
 
 /**
  * The paths under which a request may reach a handler: as it was sent, relative to where the
@@ -31,6 +32,16 @@ export function pathForms({ url, baseUrl, originalUrl }: Request): string[] {
   return forms;
 }
 
+/**
+ * The path of a key as the encoded one of the normal forms has it: what a key escapes without need, clients need not.
+ * An escaped slash stays what it is.
+ */
+export function normalKeyPath(path: string): string {
+  return path.replace(/(?:%(?!2f)[0-9a-f]{2}|[^!-~])+/gi, (run) =>
+    encode(decode(run)).replace(/[!$()+]/g, "\\$&"),
+  );
+}
+
 /** A request target without its query, and without scheme and host if it has them. */
 function pathOf(target: string): string {
   const path = target.split(/[?#]/, 1)[0] ?? "";
@@ -46,7 +57,7 @@ function normalForms(path: string): string[] {
     else if (segment !== "" && segment !== ".") segments.push(segment);
   }
   const plain = `/${segments.join("/")}${/\/\.{0,2}$/.test(decoded) && segments.length > 0 ? "/" : ""}`;
-  return [plain, encode(plain)].map((form) => form.replaceAll("?", "%3F").replaceAll("#", "%23"));
+  return [plain.replaceAll("?", "%3F").replaceAll("#", "%23"), encode(plain)];
 }
 
 function decode(path: string): string {
@@ -59,11 +70,11 @@ function decode(path: string): string {
   });
 }
 
-/** As `encodeURI`, for any text. */
+/** Escapes what a client may not write plainly, and what stands for more than itself in a key of either Express. */
 function encode(path: string): string {
   return Buffer.from(path, "utf8")
     .toString("latin1")
-    .replace(/[^A-Za-z0-9\-._~!$&'()*+,;=:@/?#]/g, (byte) => {
+    .replace(/[^\w\-.~!$&'()+,;=@/]/g, (byte) => {
       return `%${byte.charCodeAt(0).toString(16).toUpperCase().padStart(2, "0")}`;
     });
 }

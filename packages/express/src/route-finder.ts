@@ -1,5 +1,6 @@
 import type { Application } from "express";
 import { applicationRouter, emptyRouterLike } from "./application-router.ts";
+import { normalKeyPath } from "./path-forms.ts";
 import type { Route } from "./read-routes.ts";
 import type { RoutingSettings } from "./routing-settings.ts";
 
@@ -58,9 +59,11 @@ export function createRouteFinder(options: {
     routes.forEach(({ verb, path }, index) => {
       if (!fits(verb, wanted)) return;
       isEmpty = false;
-      router.all(path, () => {
-        found = index;
-      });
+      for (const pattern of new Set([path, normalKeyPath(path)])) {
+        router.all(pattern, () => {
+          found = index;
+        });
+      }
     });
     const response = {};
     const known = new Map<string, typeof found>();
