@@ -34,6 +34,17 @@ describe("the lock of a database file", () => {
     (await lockDatabaseFile(`${url}.link`))?.release();
   });
 
+  it("is the same for a link to a file that is yet to be made", async () => {
+    const url = await createSqliteUrl();
+    const path = url.slice("sqlite:".length);
+    await symlink("test.db", `${path}.link`);
+    await symlink("test.db.link", `${path}.far`);
+    const lock = await lockDatabaseFile(`${url}.far`);
+    await openForTest({ url: `${url}.far` });
+    await expect(lockDatabaseFile(url)).rejects.toMatchObject({ kind: "file-locked" });
+    lock?.release();
+  });
+
   it("disturbs neither readers nor writers of the database", async () => {
     const url = await createSqliteUrl();
     const lock = await lockDatabaseFile(url);

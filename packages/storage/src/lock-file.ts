@@ -1,4 +1,4 @@
-import { existsSync, realpathSync } from "node:fs";
+import { existsSync, lstatSync, readlinkSync, realpathSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { DatabaseError, isDatabaseError } from "./database-error.ts";
 import { MEMORY_PATH, parseDatabaseUrl } from "./database-url.ts";
@@ -40,10 +40,20 @@ export async function lockDatabaseFile(url: string): Promise<DatabaseFileLock | 
   return { release: connection.close };
 }
 
-/** One name for a file, by whatever links and relative paths it is reached. */
+/** As many as Linux follows. */
+const mostLinks = 40;
+
+/** One name for a file, by whatever links and relative paths it is reached, also before it is made. */
 function canonicalPath(path: string): string {
-  const absolute = resolve(path);
-  if (existsSync(absolute)) return realpathSync(absolute);
-  const directory = dirname(absolute);
-  return existsSync(directory) ? join(realpathSync(directory), basename(absolute)) : absolute;
+  let absolute = resolve(path);
+  for (let links = 0; links < mostLinks; links++) {
+    if (existsSync(absolute)) return realpathSync(absolute);
+    const directory = dirname(absolute);
+    if (!existsSync(directory)) break;
+    absolute = join(realpathSync(directory), basename(absolute));
+    const isLink = lstatSync(absolute, { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
+    if (!isLink) break;
+    absolute = resolve(dirname(absolute), readlinkSync(absolute));
+  }
+  return absolute;
 }

@@ -1,4 +1,4 @@
-import { rm } from "node:fs/promises";
+import { rm, symlink } from "node:fs/promises";
 import { sql } from "kysely";
 import { expect, it } from "vitest";
 import { createLogSync } from "./log-sync.ts";
@@ -15,6 +15,15 @@ it("brings the log of an open database onto the disk, for many who ask at once",
   await sql`insert into notes values ('still here')`.execute(kysely);
   const { rows } = await sql`select text from notes`.execute(kysely);
   expect(rows).toEqual([{ text: "still here" }]);
+});
+
+it("finds the log of a database that is opened by a link, also before there is a file", async () => {
+  const url = await createSqliteUrl();
+  await symlink(url.slice("sqlite:".length), `${url.slice("sqlite:".length)}.link`);
+  const database = await openForTest({ url: `${url}.link` });
+  await database.transaction((tx) => sql`create table notes (text text)`.execute(tx));
+  const { kysely } = await openForTest({ url });
+  expect((await sql`select * from notes`.execute(kysely)).rows).toEqual([]);
 });
 
 it("believes no disk again that has failed once", async () => {

@@ -1,4 +1,4 @@
-import { type FileHandle, open } from "node:fs/promises";
+import { type FileHandle, open, realpath } from "node:fs/promises";
 import { resolve } from "node:path";
 import { coalesce } from "./coalesce.ts";
 import { DatabaseError } from "./database-error.ts";
@@ -21,14 +21,15 @@ export interface LogSync {
  * The log is opened a second time. SQLite holds its locks on other files, so closing this one gives none of them up.
  */
 export function createLogSync(options: { path: string; label: string }): LogSync {
-  const logPath = `${resolve(options.path)}-wal`;
+  const path = resolve(options.path);
   let handle: FileHandle | undefined;
   let failure: DatabaseError | undefined;
 
   const sync = coalesce(async () => {
     if (failure !== undefined) throw failure;
     try {
-      handle ??= await open(logPath, "r+");
+      // SQLite keeps the log beside the file itself, by whatever links that is reached.
+      handle ??= await open(`${await realpath(path)}-wal`, "r+");
       await handle.datasync();
     } catch (cause) {
       const message = `${options.label}: it is not known whether what was committed is on the disk`;
@@ -38,7 +39,7 @@ export function createLogSync(options: { path: string; label: string }): LogSync
   });
 
   return {
-    sync: () => sync(logPath),
+    sync: () => sync(path),
     close: async () => handle?.close(),
   };
 }
