@@ -2,7 +2,8 @@
  * What went wrong, the same words for both engines:
  *
  * - `configuration`: the URL, the credentials or the file are wrong; waiting does not help.
- * - `unreachable`: no connection, or it was lost before the commit was sent; nothing was written.
+ * - `unreachable`: no connection, or it was lost before the commit was sent, or it leads to a server that takes no
+ *   writes at the moment; nothing was written.
  * - `connection-lost`: lost while a statement outside a transaction, or a commit, was under way; it may
  *   have been written. Repeat only what is guarded by the state before it.
  * - `busy`: a lock was not free in time, a deadlock was broken, a snapshot was too old; undone.

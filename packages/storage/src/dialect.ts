@@ -189,6 +189,8 @@ function classifyPostgresError(error: unknown): DatabaseErrorKind {
   }
   if (code === "23505") return "unique-violation";
   if (code === "57P03" || code === "53300") return "unreachable"; // starting up; too many connections
+  // A primary that has become a standby: a new connection finds the one that has taken its place.
+  if (code === "25006") return "unreachable";
   // Its administrator lets nobody in. Other things that are not ready have the same code.
   if (code === "55000" && /accepting connections/.test(String(property(error, "message"))))
     return "unreachable";

@@ -1,5 +1,5 @@
 import { PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler, sql } from "kysely";
-import { Client, type ClientBase, type ClientConfig, Pool, types } from "pg";
+import { Client, type ClientBase, type ClientConfig, Pool, type QueryConfig, types } from "pg";
 import { postgresDialect } from "./dialect.ts";
 import type { Engine } from "./engine.ts";
 import { createPostgresDriver } from "./postgres-driver.ts";
@@ -68,16 +68,27 @@ export function createPostgresEngine(options: PostgresEngineOptions): Engine {
   };
 }
 
-async function configure(client: ClientBase, { durable, readOnly }: PostgresEngineOptions) {
+async function configure(
+  client: ClientBase,
+  { durable, readOnly, connectTimeoutMs }: PostgresEngineOptions,
+) {
   // A client in use that breaks between two queries emits an event; the next query tells the same.
   client.on("error", () => {});
+  // The pool's own time limit ends where this begins.
+  const set = (text: string) => {
+    const query: QueryConfig & { query_timeout: number } = {
+      text,
+      query_timeout: connectTimeoutMs,
+    };
+    return client.query(query);
+  };
   // A stricter setting of the server (remote_apply) stays.
-  await client.query(
+  await set(
     durable
       ? "select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'"
       : "set synchronous_commit = off",
   );
-  if (readOnly) await client.query("set default_transaction_read_only = on");
+  if (readOnly) await set("set default_transaction_read_only = on");
 }
 
 /**

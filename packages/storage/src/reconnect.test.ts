@@ -75,6 +75,34 @@ describe("a PostgreSQL server that goes away", () => {
     expect(rows).toEqual([{ id: 1 }, { id: 3 }]);
   });
 
+  it("right after it has let a connection in is given up too", async () => {
+    const { proxy } = await openThroughProxy();
+    const database = await openForTest<CounterSchema>({ url: proxy.url, connectTimeoutMs: 200 });
+    proxy.freezeAt("synchronous_commit");
+    await database.transaction(async () => {
+      // The one connection that is open is in use.
+      await expect(insert(database, 1)).rejects.toMatchObject({ kind: "unreachable" });
+      await insert(database, 2);
+    });
+  });
+
+  it("by becoming a copy that takes no writes is left for the one that does", async () => {
+    const url = await createPostgresUrl();
+    const database = await openForTest<CounterSchema>({ url });
+    await migrate(database, { name: "counters", migrations: counterMigrations });
+    const administrator = await openForTest<CounterSchema>({ url });
+    const setReadOnly = (isReadOnly: boolean) =>
+      sql`do $$ begin execute format(
+      'alter database %I set default_transaction_read_only = ${sql.raw(String(isReadOnly))}', current_database());
+      end $$`.execute(administrator.kysely);
+    await setReadOnly(true);
+    const moved = await openForTest<CounterSchema>({ url, poolSize: 1 });
+    await setReadOnly(false);
+    await expect(insert(moved, 1)).rejects.toMatchObject({ kind: "unreachable", retryable: true });
+    await insert(moved, 2);
+    await insertInTransaction(moved, 3);
+  });
+
   it("ends a connection of ours, between two statements or idle, without ending the process", async () => {
     const { database, direct } = await openThroughProxy();
     const terminateOthers = () =>

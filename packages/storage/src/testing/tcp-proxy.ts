@@ -10,6 +10,8 @@ export interface TcpProxy {
   cut(): Promise<void>;
   /** Lets nothing through any more on the connections that are open, without a word to either side. */
   freeze(): void;
+  /** Does that to the next connection on which a client says this, and to no other. */
+  freezeAt(text: string): void;
   /** Takes connections again, at the same port. */
   mend(): Promise<void>;
 }
@@ -18,6 +20,7 @@ export async function startTcpProxy(target: string): Promise<TcpProxy> {
   const { hostname, port: targetPort } = new URL(target);
   const sockets = new Set<Socket>();
   let port = 0;
+  let freezingText: string | undefined;
 
   async function listen() {
     const server = createServer((inbound) => {
@@ -32,6 +35,11 @@ export async function startTcpProxy(target: string): Promise<TcpProxy> {
         });
       }
       inbound.pipe(outbound).pipe(inbound);
+      inbound.on("data", (chunk: Buffer) => {
+        if (freezingText === undefined || !chunk.includes(freezingText)) return;
+        freezingText = undefined;
+        for (const socket of [inbound, outbound]) socket.unpipe().pause();
+      });
     });
     server.listen(port, "127.0.0.1");
     await once(server, "listening");
@@ -57,6 +65,9 @@ export async function startTcpProxy(target: string): Promise<TcpProxy> {
     cut,
     freeze() {
       for (const socket of sockets) socket.unpipe().pause();
+    },
+    freezeAt(text) {
+      freezingText = text;
     },
     async mend() {
       server = await listen();
