@@ -1,6 +1,7 @@
+import { parseSignature, serializeCompactSignature, signatureToCompactSignature } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { expect, test } from "vitest";
-import { toLowerHex } from "./address.ts";
+import { type Hex, toLowerHex } from "./address.ts";
 import { transferTypedData } from "./eip3009.ts";
 import { type Payment, readPayment } from "./payment.ts";
 import { recoverPayer } from "./recover-payer.ts";
@@ -22,6 +23,18 @@ test("a payment is recovered to its payer under the asset that it was signed for
   expect(await recoverPayer(otherAsset)).not.toBe(payment.authorization.from);
   const otherName = { ...payment, domain: { name: "USDC", version: "1" } };
   expect(await recoverPayer(otherName)).not.toBe(payment.authorization.from);
+});
+
+test("its signature may travel in the compact form, and with a parity instead of v", async () => {
+  // Among twenty, both parities are there.
+  for (const payment of await Promise.all(Array.from({ length: 20 }, signedPayment))) {
+    const { r, s, yParity } = parseSignature(payment.signature);
+    const compact = serializeCompactSignature(signatureToCompactSignature({ r, s, yParity }));
+    const parity: Hex = `0x${payment.signature.slice(2, 130)}0${yParity}`;
+    for (const signature of [compact, parity]) {
+      expect(await recoverPayer({ ...payment, signature })).toBe(payment.authorization.from);
+    }
+  }
 });
 
 test.each([

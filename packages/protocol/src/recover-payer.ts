@@ -1,5 +1,10 @@
-import { recoverTypedDataAddress } from "viem";
-import { type Address, toLowerHex } from "./address.ts";
+import {
+  compactSignatureToSignature,
+  parseCompactSignature,
+  recoverTypedDataAddress,
+  serializeSignature,
+} from "viem";
+import { type Address, type Hex, toLowerHex } from "./address.ts";
 import { transferTypedData } from "./eip3009.ts";
 import type { Payment } from "./payment.ts";
 
@@ -14,10 +19,16 @@ export async function recoverPayer(payment: Payment): Promise<Address | undefine
   try {
     const signer = await recoverTypedDataAddress({
       ...transferTypedData(payment),
-      signature: payment.signature,
+      signature: withRecovery(payment.signature),
     });
     return toLowerHex(signer);
   } catch {
     return undefined;
   }
+}
+
+/** Writes the 64 bytes of EIP-2098 as the 65 of which viem recovers. */
+function withRecovery(signature: Hex): Hex {
+  if (signature.length !== 2 + 128) return signature;
+  return serializeSignature(compactSignatureToSignature(parseCompactSignature(signature)));
 }
