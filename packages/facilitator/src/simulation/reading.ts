@@ -15,7 +15,8 @@ export interface Reading {
   revertReason?: string | undefined;
   /**
    * Whether the call did what it should: the payer lost the value, the recipient gained it, and the
-   * authorization was unused before and used after. `undefined` where the node shows no effects.
+   * authorization was unused before and used after. `undefined` where the node shows no effects, and
+   * nothing that was read before the call says that there can be none.
    */
   isExact?: boolean | undefined;
   /** Whether the authorization was used or cancelled before. */

@@ -211,7 +211,13 @@ describe("a node", () => {
       { outcome: "reverted", payerHasCode: false },
       { outcome: "succeeded", assetHasCode: false },
     ]);
-    expect(readings.every(({ isExact }) => isExact === undefined)).toBe(true);
+    expect(readings.map(({ isExact }) => isExact)).toEqual([
+      undefined,
+      false,
+      undefined,
+      undefined,
+      false,
+    ]);
 
     const refused = counted.answered();
     await simulator.simulate(await transfer());

@@ -13,7 +13,8 @@ const authorizationStateSelector = "0xe94a0102";
 
 /**
  * Tries transfers by one `eth_call` each, in JSON-RPC batches: slower than the simulator contract, and
- * blind to the effects of the calls, but every node can do it. All of it is read at one block.
+ * blind to the effects of the calls (`isExact` is `false` only where there can be none), but every node
+ * can do it. All of it is read at one block.
  *
  * @throws RpcError or FacilitatorError when the node did not answer a question.
  */
@@ -29,11 +30,16 @@ export async function simulateSingly(
 
   const questions = transfers.flatMap((transfer) => questionsBefore(transfer, blockTag));
   const before = await rpc.requestMany(questions, at);
-  const facts = transfers.map((_, index) => {
-    const [state, balance, payerCode, assetCode] = before.slice(index * 4, index * 4 + 4);
+  const facts = transfers.map(({ authorization }, index) => {
+    const [state, balanceOf, payerCode, assetCode] = before.slice(index * 4, index * 4 + 4);
+    const used = wordOf(state);
+    const balance = wordOf(balanceOf) ?? 0n;
+    // What knows no authorizations may well answer the call, as an address without code answers any.
+    const cannotMove = used === undefined || balance < authorization.value;
     return {
-      isUsed: wordOf(state) !== 0n,
-      balance: wordOf(balance),
+      isExact: cannotMove ? false : undefined,
+      isUsed: used !== undefined && used !== 0n,
+      balance,
       payerHasCode: codeOf(payerCode) !== "0x",
       assetHasCode: codeOf(assetCode) !== "0x",
     };
@@ -99,16 +105,16 @@ function transferCall(
 
 const hexSchema = z.templateLiteral(["0x", z.string().regex(/^[0-9a-f]*$/i)]);
 
-/** A word that a call returned; zero where the token has no such function. */
-function wordOf(outcome: RpcOutcome | undefined): bigint {
+/** A word that a call returned; `undefined` where the token has no such function. */
+function wordOf(outcome: RpcOutcome | undefined): bigint | undefined {
   if (outcome === undefined) throw badResponse();
   if (!outcome.ok) {
-    if (isRevert(outcome.error)) return 0n;
+    if (isRevert(outcome.error)) return undefined;
     throw outcome.error;
   }
   const hex = hexSchema.safeParse(outcome.result);
   if (!hex.success) throw badResponse();
-  return hex.data.length < 66 ? 0n : BigInt(hex.data.slice(0, 66));
+  return hex.data.length < 66 ? undefined : BigInt(hex.data.slice(0, 66));
 }
 
 function codeOf(outcome: RpcOutcome | undefined): string {

@@ -2,7 +2,7 @@ import { RpcResponseError } from "@coinslot/chain";
 
 const revertCode = 3;
 const revertWords =
-  /revert|execution error|out of ?gas|invalid (opcode|jump)|bad instruction|not activated|stack/i;
+  /revert|execution error|evm error|out of ?gas|invalid (opcode|jump)|bad instruction|not activated|stack/i;
 
 /** Whether a node says that the execution failed, in the words of one of the clients, and not the node. */
 export function isRevert(error: Error): error is RpcResponseError {
