@@ -5,10 +5,12 @@ import { type LedgerPayment, toLedgerPayment } from "./ledger-payment.ts";
 import type { LedgerSchema } from "./ledger-schema.ts";
 import { is } from "./states.ts";
 
+/** Why a payment fails whose time is over. */
+const timeIsOver = "invalid_exact_evm_payload_authorization_valid_before";
+
 /**
- * `queued` → `expired` for what can no longer be included in time. A payment that a transaction has
- * carried before may still be executed by that one, so it becomes `failed`, which is watched; and so
- * does one that had failed before.
+ * `queued` → `failed` for what can no longer be included in time. Its buyer, or a transaction that
+ * carried it before, may have executed it all the same, so it is watched.
  *
  * @returns the payments that changed, as they stand now.
  */
@@ -22,15 +24,7 @@ export async function expirePayments(options: {
   const { transaction, dialect, network, before } = options;
   const rows = await transaction
     .updateTable("payments")
-    .set((set) => ({
-      state: set
-        .case()
-        .when(set.and([set("carried", "=", 0), set("reason", "is", null)]))
-        .then("expired" as const)
-        .else("failed" as const)
-        .end(),
-      reason: "invalid_exact_evm_payload_authorization_valid_before",
-    }))
+    .set({ state: "failed", reason: timeIsOver })
     .where("network", "=", network)
     .where("state", "=", is("queued"))
     .where("valid_before", "<=", dialect.amount.encode(before))
@@ -39,7 +33,10 @@ export async function expirePayments(options: {
   return rows.map((row) => toLedgerPayment(row, dialect));
 }
 
-/** Ends the watch over failed payments: used for something else, cancelled, or over at depth. */
+/**
+ * Ends the watch over failed payments: used for something else, cancelled, or over at depth. One whose
+ * time ran out before any transaction carried it is `expired` then.
+ */
 export async function closePayments(options: {
   transaction: Transaction<LedgerSchema>;
   ids: readonly string[];
@@ -50,7 +47,15 @@ export async function closePayments(options: {
   if (ids.length === 0) return;
   await transaction
     .updateTable("payments")
-    .set({ closed_at: now })
+    .set((set) => ({
+      state: set
+        .case()
+        .when(set.and([set("carried", "=", 0), set("reason", "=", timeIsOver)]))
+        .then("expired" as const)
+        .else("failed" as const)
+        .end(),
+      closed_at: now,
+    }))
     .where("id", "in", [...ids])
     .where("state", "=", is("failed"))
     .execute();

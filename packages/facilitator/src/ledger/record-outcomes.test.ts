@@ -8,6 +8,7 @@ import {
   relayer,
   stateOf,
   submit,
+  takeLease,
   transaction,
 } from "../testing/ledger-payments.ts";
 import { engines } from "../testing/settling-devnet.ts";
@@ -47,21 +48,34 @@ describe.each(engines)("outcomes on %s", (engine) => {
     expect(await ledger.undoBlocks({ network, blockHashes: [hash(5)] })).toEqual([]);
   });
 
-  it("expires what is queued too long, and watches it where a transaction had carried it", async () => {
+  it("expires what is queued too long, once nobody can have executed it any more", async () => {
     const ledger = await join("one");
     const fresh = await queue(ledger, { validBefore: 100n });
     const carried = await submit(ledger, { validBefore: 100n });
-    await ledger.recordOutcomes([{ requeued: { ids: [carried], isAlone: false } }]);
+    await ledger.recordOutcomes([
+      { requeued: { ids: [carried], transactionId: transaction(0, [carried]).id } },
+    ]);
     const later = await queue(ledger, { validBefore: 101n });
     const ended = await ledger.expire({ network, before: 100n });
     expect(ended.map(({ id }) => id).sort()).toEqual([fresh, carried].sort());
-    expect(await stateOf(ledger, fresh)).toBe("expired");
-    expect(await stateOf(ledger, carried)).toBe("failed");
-    expect(await stateOf(ledger, later)).toBe("queued");
-    expect(await ledger.findFailed({ network, limit: 10 })).toMatchObject([
-      { payment: { id: carried } },
-    ]);
-    await ledger.closePayments([carried]);
+    const stateOfAll = () => Promise.all([fresh, carried, later].map((id) => stateOf(ledger, id)));
+    expect(await stateOfAll()).toEqual(["failed", "failed", "queued"]);
+    const watched = await ledger.findFailed({ network, limit: 10 });
+    expect(watched.map(({ payment }) => payment.id).sort()).toEqual([fresh, carried].sort());
+    await ledger.closePayments([fresh, carried]);
+    expect(await stateOfAll()).toEqual(["expired", "failed", "queued"]);
     expect(await ledger.findFailed({ network, limit: 10 })).toEqual([]);
+  });
+
+  it("takes a payment back from the transaction that came to nothing, and not from the next one", async () => {
+    const ledger = await join("one");
+    const id = await submit(ledger);
+    const requeued = { ids: [id], transactionId: transaction(0, [id]).id };
+    await ledger.recordOutcomes([{ requeued }]);
+    expect(await stateOf(ledger, id)).toBe("queued");
+    const lease = await takeLease(ledger);
+    expect(await ledger.storeTransaction(lease, transaction(1, [id]))).toBe("stored");
+    await ledger.recordOutcomes([{ requeued }]);
+    expect(await stateOf(ledger, id)).toBe("submitted");
   });
 });

@@ -13,8 +13,8 @@ export interface PaymentOutcomes {
   failed?:
     | { ids: readonly string[]; reason: SettleErrorReason; inclusion?: Inclusion | undefined }[]
     | undefined;
-  /** `submitted` → `queued`: its transaction was included without having tried it fairly. */
-  requeued?: { ids: readonly string[]; isAlone: boolean } | undefined;
+  /** `submitted` → `queued`: this transaction, which carried it, was included without having tried it fairly. */
+  requeued?: { ids: readonly string[]; transactionId: string } | undefined;
 }
 
 /**
@@ -74,12 +74,10 @@ export async function recordOutcomes(options: {
   if (requeued && requeued.ids.length > 0) {
     await transaction
       .updateTable("payments")
-      .set({
-        state: "queued",
-        transaction_id: null,
-        ...(requeued.isAlone ? { is_alone: 1 } : {}),
-      })
+      .set({ state: "queued", transaction_id: null })
       .where("id", "in", dialect.among(requeued.ids))
+      // Read twice, it must not be taken from the transaction that carries it since.
+      .where("transaction_id", "=", requeued.transactionId)
       .where("state", "=", is("submitted"))
       .execute();
   }

@@ -134,6 +134,45 @@ describe("what the chain says of a payment", () => {
     }
   });
 
+  it("finds out that one was executed which no node told of until its time was over", async () => {
+    const here = await begin();
+    const { devnet, start, pay } = here;
+    let isMute = true;
+    let passedMs = 0;
+    const proxy = await startNodeProxy(devnet.rpcUrl, async ({ method }, ask) =>
+      isMute && method === "eth_getLogs"
+        ? { error: { code: -32005, message: "query returned too much" } }
+        : ask(),
+    );
+    try {
+      const facilitator = await start({
+        network: { rpcUrls: [proxy.url], blockTimeSeconds: 1 },
+        times: { sweepMs: 100 },
+        clock: { ...systemClock, now: () => systemClock.now() + passedMs },
+        now: () => Date.now() + passedMs,
+      });
+      const events = listen(facilitator);
+      const paid = await pay();
+      const reservation = await reserve(facilitator, paid);
+      await submitAsStranger(here, paid);
+      passedMs += 2_000;
+      const settled = settle(facilitator, paid, reservation);
+      await vi.waitFor(async () => {
+        expect((await facilitator.payments.list({ state: "queued" })).payments).toHaveLength(1);
+      });
+      passedMs += 300_000;
+      expect(await settled).toMatchObject({
+        success: false,
+        errorReason: "invalid_exact_evm_payload_authorization_valid_before",
+      });
+      isMute = false;
+      await vi.waitFor(() => expect(events).toContain("settle_completed"), 10_000);
+      await facilitator.close();
+    } finally {
+      await proxy.close();
+    }
+  });
+
   it("does not honour a cancelled authorization", async () => {
     const here = await begin();
     const { devnet, start, pay } = here;

@@ -9,7 +9,7 @@ import type { SettlementContext, SettlementNetwork } from "./settlement-context.
 const mostAtOnce = 500;
 
 /**
- * Ends what no transaction of ours will: `queued` past its time → `expired`, and `submitted` → `failed`
+ * Ends what no transaction of ours will: `queued` past its time → `failed`, and `submitted` → `failed`
  * once a final block's time is past `validBefore` and the authorization is unused, so that no block
  * can ever execute it. One that somebody else has executed is confirmed. Without this a transaction
  * that is never mined would hold its payers' promises for ever.

@@ -45,10 +45,17 @@ export function newestForm({ broadcasts, id }: OpenTransaction) {
   return newest;
 }
 
-/** Adds the forms that the ledger has and this process does not know: stored, though it did not hear so. */
-export function learnForms(tracked: TrackedTransaction, { broadcasts }: OpenTransaction): void {
+/**
+ * Takes over what the ledger knows and this process does not: forms that were stored though it did not
+ * hear so, and payments whose outcome a reorganisation has taken back.
+ */
+export function learnFromLedger(
+  tracked: TrackedTransaction,
+  { broadcasts, payments }: OpenTransaction,
+): void {
   const known = new Set(tracked.broadcasts.map(({ hash }) => hash));
   tracked.broadcasts.push(...broadcasts.filter(({ hash }) => !known.has(hash)));
+  tracked.payments = payments;
 }
 
 /** How many transactions no block holds yet. */

@@ -8,7 +8,7 @@ import type { RelayerContext, RelayerOptions } from "./relayer-context.ts";
 import type { RelayerSigner } from "./relayer-signer.ts";
 import {
   countInFlight,
-  learnForms,
+  learnFromLedger,
   type RelayerState,
   type TrackedTransaction,
   trackedFrom,
@@ -116,7 +116,7 @@ export function startRelayer(options: RelayerOptions): Relayer {
     if (state.lease?.epoch !== lease.epoch) return;
     for (const transaction of open) {
       const tracked = state.open.get(transaction.id);
-      if (tracked) learnForms(tracked, transaction);
+      if (tracked) learnFromLedger(tracked, transaction);
       else state.open.set(transaction.id, trackedFrom(transaction, clock.now()));
     }
     await follow();

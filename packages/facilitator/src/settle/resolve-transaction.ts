@@ -50,7 +50,10 @@ export async function resolveTransaction(options: {
   if (!hasTried) {
     const [tryAgain, tooOften] = partition(due, ({ payment }) => payment.carried < mostCarried);
     const { outcomes, unexplained } = await explainAbsent(network, tooOften, inclusion);
-    return { outcomes: [requeue(tryAgain), ...outcomes], left: [...young, ...unexplained] };
+    return {
+      outcomes: [requeue(transaction, tryAgain), ...outcomes],
+      left: [...young, ...unexplained],
+    };
   }
   const expected = due.map((each) => ({ each, ...expectedTransfer(each) }));
   const executed: OrderedPayment[] = [];
@@ -80,7 +83,7 @@ export async function resolveTransaction(options: {
           },
         ],
       },
-      requeue(unfair),
+      requeue(transaction, unfair),
       ...outcomes,
     ],
   };
@@ -127,8 +130,11 @@ function isExhausted({ gasLimit }: OpenTransaction, { gasUsed }: TransactionRece
   return gasUsed * 32n >= gasLimit * 31n;
 }
 
-function requeue(payments: readonly OrderedPayment[]): PaymentOutcomes {
-  return { requeued: { ids: idsOf(payments), isAlone: false } };
+function requeue(
+  { id: transactionId }: OpenTransaction,
+  payments: readonly OrderedPayment[],
+): PaymentOutcomes {
+  return { requeued: { ids: idsOf(payments), transactionId } };
 }
 
 function idsOf(payments: readonly OrderedPayment[]): string[] {

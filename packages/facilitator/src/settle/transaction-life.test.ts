@@ -129,6 +129,29 @@ describe("a transaction on its way", () => {
     }
   });
 
+  it("follows a payment whose block left the chain while another of its transaction waited for depth", async () => {
+    const { devnet, start, pay, balanceOf } = await begin();
+    const serveAfter = (amount: bigint) => (amount > 500n ? 3 : 0);
+    const facilitator = await start({ network: { serveAfter }, times: { resendMs: 200 } });
+    const events = listen(facilitator);
+    const payments = await Promise.all([pay({ amount: 500n }), pay({ amount: 501n })]);
+    const [small, large] = payments.map((paid) => settle(facilitator, paid));
+    expect(await small).toMatchObject({ success: true });
+    const known = (await facilitator.payments.list()).payments;
+    expect(new Set(known.map(({ transactionId }) => transactionId)).size).toBe(1);
+    await devnet.reorg({ depth: 1 });
+    await devnet.mine();
+    await vi.waitFor(() => expect(events).toContain("settle_reorganised"), 10_000);
+    const { address } = devnet.accounts.seller;
+    await vi.waitFor(async () => expect(await balanceOf(address)).toBe(1_001n), 10_000);
+    await devnet.mine(3);
+    expect(await large).toMatchObject({ success: true });
+    await vi.waitFor(async () => {
+      const { payments } = await facilitator.payments.list();
+      expect(payments.map(({ state }) => state)).toEqual(["confirmed", "confirmed"]);
+    }, 5_000);
+  });
+
   it("marks payments as final at depth", async () => {
     const { devnet, start, pay } = await begin();
     const facilitator = await start({ network: { finalAfter: 3 } });
