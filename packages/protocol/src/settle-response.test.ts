@@ -34,6 +34,14 @@ describe("the answer of a facilitator", () => {
     );
   });
 
+  test("may name no transaction where none was sent, which is a failure", () => {
+    const failed = { success: false, errorReason: "insufficient_funds", network: "base" };
+    for (const transaction of [undefined, null, ""]) {
+      const answer = JSON.stringify({ ...failed, transaction });
+      expect(decodeReceipt(base64Of(answer))).toEqual({ ...failed, transaction: "" });
+    }
+  });
+
   test("stays readable when it explains itself at length", () => {
     const talkative = `${"a".repeat(1023)}😀${"b".repeat(5000)}`;
     const answer = { ...sampleReceipt, errorMessage: talkative, errorReason: "c".repeat(300) };

@@ -5,18 +5,23 @@ import { remarkSchema } from "./remark.ts";
 
 /**
  * The answer of `/settle`, and the receipt that a buyer gets: in `PAYMENT-RESPONSE` (version 2) or
- * `X-PAYMENT-RESPONSE` (version 1), also when settling failed.
+ * `X-PAYMENT-RESPONSE` (version 1), also when settling failed. Some facilitators then leave out the
+ * transaction that they have not sent; what is settled has one.
  */
-export const settleResponseSchema = z.object({
-  success: z.boolean(),
-  errorReason: optionalOrNull(remarkSchema(256)),
-  errorMessage: optionalOrNull(remarkSchema(1024)),
-  payer: optionalOrNull(z.string().max(128)),
-  transaction: z.string().max(256),
-  network: z.string().max(64),
-  amount: optionalOrNull(z.string().max(80)),
-  extensions: optionalOrNull(z.record(z.string().max(128), z.unknown())),
-});
+export const settleResponseSchema = z
+  .object({
+    success: z.boolean(),
+    errorReason: optionalOrNull(remarkSchema(256)),
+    errorMessage: optionalOrNull(remarkSchema(1024)),
+    payer: optionalOrNull(z.string().max(128)),
+    transaction: optionalOrNull(z.string().max(256)),
+    network: z.string().max(64),
+    amount: optionalOrNull(z.string().max(80)),
+    extensions: optionalOrNull(z.record(z.string().max(128), z.unknown())),
+  })
+  .refine(({ success, transaction }) => !success || transaction !== undefined, {
+    path: ["transaction"],
+  });
 
 /** The answer of `/settle`, and the receipt that a buyer gets. Members that do not apply are absent. */
 export interface SettleResponse {
@@ -75,7 +80,7 @@ export function decodeReceipt(header: string): SettleResponse {
 export function parseSettleResponse(wire: z.infer<typeof settleResponseSchema>): SettleResponse {
   return {
     success: wire.success,
-    transaction: wire.transaction,
+    transaction: wire.transaction ?? "",
     network: wire.network,
     ...(wire.errorReason ? { errorReason: wire.errorReason } : {}),
     ...(wire.errorMessage ? { errorMessage: wire.errorMessage } : {}),

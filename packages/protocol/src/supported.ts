@@ -26,8 +26,15 @@ export const supportedSchema = z.object({
     .array(kindSchema)
     .max(1024)
     .transform((kinds) => kinds.flatMap(readKind)),
-  extensions: z.array(z.string().max(128)).max(256).default([]),
-  signers: z.record(z.string().max(64), z.array(z.string().max(128)).max(256)).default({}),
+  extensions: z
+    .array(z.string().max(128))
+    .max(256)
+    .nullish()
+    .transform((extensions) => extensions ?? []),
+  signers: z
+    .record(z.string().max(64), z.array(z.string().max(128)).max(256))
+    .nullish()
+    .transform((signers) => signers ?? {}),
 });
 
 /** The answer of `/supported`, as we compute with it. */
