@@ -44,9 +44,9 @@ async function paid(place: Place): Promise<Figure[]> {
   const reference = await startSale(place, "reference", { warmUp: 256, perTurn: 512 });
   try {
     const [ourTime = 0, theirTime = 0] = await timeAlone([ours, reference]);
-    const rates = await takeTurns(ours.side, {
-      ...reference.side,
-      beside: () => mineEverySecond(place.devnet),
+    const rates = await takeTurns(place.devnet, {
+      ours: ours.side,
+      reference: { ...reference.side, beside: () => mineEverySecond(place.devnet) },
     });
     const [ourMemory, theirMemory] = [await ours.memory(), await reference.memory()];
     return [

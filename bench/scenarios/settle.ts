@@ -24,9 +24,12 @@ export async function settle(ledger: "sqlite" | "postgres"): Promise<Figure[]> {
         if (!success) throw new Error(`A good payment was not settled: ${errorReason}`);
       },
     });
-    const rates = await takeTurns(await sideOf(ours, { warmUp: 2048, perTurn: 4096 }), {
-      ...(await sideOf(reference, { warmUp: 256, perTurn: 512 })),
-      beside: () => mineEverySecond(devnet),
+    const rates = await takeTurns(devnet, {
+      ours: await sideOf(ours, { warmUp: 2048, perTurn: 4096 }),
+      reference: {
+        ...(await sideOf(reference, { warmUp: 256, perTurn: 512 })),
+        beside: () => mineEverySecond(devnet),
+      },
     });
     return [
       {

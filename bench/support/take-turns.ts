@@ -1,5 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Devnet } from "@coinslot/devnet";
 import { timeConcurrently } from "./measure.ts";
+import { untilAtRest } from "./until-at-rest.ts";
 
 /** One side of a comparison. */
 export interface Side<Job> {
@@ -27,9 +29,17 @@ const longestTurnMs = 120_000;
 
 /**
  * How many jobs each side does in a second, 128 at once. They take turns, since the machine has faster and slower
- * minutes, and since anvil takes longer for a block with every payment that its token has seen.
+ * minutes, and since anvil takes longer for a block with every payment that its token has seen. A turn begins on a chain
+ * at rest: what one side's transactions leave to be mined is not the other's to wait for.
  */
-export async function takeTurns<Job>(ours: Side<Job>, reference: Side<Job>): Promise<Rates> {
+export async function takeTurns<Job>(
+  devnet: Devnet,
+  { ours, reference }: { ours: Side<Job>; reference: Side<Job> },
+): Promise<Rates> {
+  const take = async (name: string, side: Side<Job>, count: number) => {
+    await untilAtRest(devnet);
+    return timeTurn(name, side, count);
+  };
   await take("ours", ours, ours.warmUp);
   await take("reference", reference, reference.warmUp);
   const seconds = { ours: 0, reference: 0 };
@@ -55,7 +65,7 @@ function ratioOf(ours: number, reference: number): string {
 }
 
 /** Resolves to the seconds that it took. */
-async function take<Job>(name: string, side: Side<Job>, count: number): Promise<number> {
+async function timeTurn<Job>(name: string, side: Side<Job>, count: number): Promise<number> {
   const { jobs, run, beside } = side;
   const end = beside?.();
   const ended = new AbortController();
