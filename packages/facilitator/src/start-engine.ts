@@ -259,7 +259,7 @@ function describeNetwork(
 /** Looked at in one step of forgetting: of no consequence for whoever wants to write meanwhile. */
 const forgottenAtOnce = 500;
 
-/** Says that this process lives, ends what those left that do not, and forgets what is over. */
+/** Says that this process lives, ends what it owes and what those left that do not, and forgets what is over. */
 function keepHouse(options: {
   context: SettlementContext;
   heartbeatLeaseMs: number;
@@ -273,6 +273,7 @@ function keepHouse(options: {
   const working = createSingleFlight(async () => {
     try {
       await ledger.beatHeart();
+      await ledger.endOwed();
       const { reserved, queued } = await ledger.releaseDead();
       if (reserved + queued.length > 0) {
         logger.warn(

@@ -22,6 +22,7 @@ import type { LedgerSchema } from "./ledger-schema.ts";
 import { createLedgerWriter } from "./ledger-writer.ts";
 import { getPayments, listPayments } from "./list-payments.ts";
 import { lookUpPayments, type PaymentStanding } from "./look-up-payments.ts";
+import { createOwedEnds } from "./owed-ends.ts";
 import { paymentStats } from "./payment-stats.ts";
 import { beatHeart, forgetProcesses, releaseDead } from "./processes.ts";
 import { findPromised } from "./promises.ts";
@@ -99,34 +100,48 @@ export function createLedger(options: LedgerOptions): Ledger {
     { mostItems: mostAtOnce },
   );
 
+  const ends = createOwedEnds();
+  const release: Ledger["release"] = ({ token, payer, countsAgainstPayer }) =>
+    writeForProcess((transaction) =>
+      releasePayment({
+        transaction,
+        dialect,
+        token,
+        payer,
+        countsAgainstPayer,
+        now: now(),
+        releaseWindowMs: releaseLimit.windowMs,
+      }),
+    );
+
+  async function reserve(request: ReserveRequest, spent: readonly string[]) {
+    if (spent.length === 0) return reserveOne(request);
+    // What is spent for one balance may be open for another, so nobody shares this run.
+    const [result] = await reserveAll([request], spent);
+    if (result === undefined) throw new TypeError("A wish without a result");
+    return result;
+  }
+
   return {
     processId,
     leases,
     async reserve(wish, spent = []) {
       const token = createSortableId(now()) + randomUUID();
-      const request = { paymentId: createSortableId(now()), token, ...wish };
-      if (spent.length === 0) return reserveOne(request);
-      // What is spent for one balance may be open for another, so nobody shares this run.
-      const [result] = await reserveAll([request], spent);
-      if (result === undefined) throw new TypeError("A wish without a result");
-      return result;
+      const { payer } = wish.id;
+      try {
+        return await reserve({ paymentId: createSortableId(now()), token, ...wish }, spent);
+      } catch (error) {
+        // The commit may have happened though nobody heard of it.
+        ends.owe(token, () => release({ token, payer, countsAgainstPayer: false }));
+        throw error;
+      }
     },
     findPromised: (which) => findPromised({ db, dialect, ...which }),
     lookUp: lookUpOne,
     enqueue: enqueueOne,
-    release: ({ token, payer, countsAgainstPayer }) =>
-      writeForProcess((transaction) =>
-        releasePayment({
-          transaction,
-          dialect,
-          token,
-          payer,
-          countsAgainstPayer,
-          now: now(),
-          releaseWindowMs: releaseLimit.windowMs,
-        }),
-      ),
-    deliver: deliverOne,
+    release: (which) => ends.write(which.token, () => release(which)),
+    deliver: (token) => ends.write(token, () => deliverOne(token)),
+    endOwed: ends.settle,
 
     findQueued: (which) => findQueued({ db, dialect, ...which }),
     countQueued: (which) => countQueued({ db, ...which }),

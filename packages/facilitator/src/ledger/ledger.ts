@@ -40,6 +40,8 @@ export interface Ledger {
     countsAgainstPayer: boolean | "if_failed";
   }): Promise<void>;
   deliver(token: string): Promise<void>;
+  /** Writes the ends of requests, `release` and `deliver`, that the database refused when they came. */
+  endOwed(): Promise<void>;
 
   /** The oldest queued payments of a network. */
   findQueued(options: { network: Network; limit: number }): Promise<OrderedPayment[]>;

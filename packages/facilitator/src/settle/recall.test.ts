@@ -5,7 +5,7 @@ import { privateKeyToAccount } from "viem/accounts";
 import { expect, it } from "vitest";
 import type { Ledger } from "../ledger/ledger.ts";
 import { ledgerForEachTest } from "../testing/ledger-for-each-test.ts";
-import { asset, hash, network, order } from "../testing/ledger-payments.ts";
+import { asset, hash, inclusion, network, order } from "../testing/ledger-payments.ts";
 import { signPayment } from "../testing/payments.ts";
 import { createMetrics } from "./metrics.ts";
 import { createOutcomeBoard } from "./outcome-board.ts";
@@ -56,8 +56,8 @@ async function settlerOf(ledger: Ledger) {
   return { settler, board };
 }
 
-it("leaves a payment to the watch that has failed while it was being looked up again", async () => {
-  const ledger = await join("one");
+/** A new payment of the buyer that is queued, and that no request holds. */
+async function queuePayment(ledger: Ledger) {
   const { paymentPayload, paymentRequirements } = await signPayment({
     network,
     asset,
@@ -78,6 +78,12 @@ it("leaves a payment to the watch that has failed while it was being looked up a
   if (reserved.outcome !== "reserved") throw new Error(reserved.outcome);
   const { paymentId, token } = reserved;
   await ledger.release({ token, payer: payment.id.payer, countsAgainstPayer: false });
+  return { payment, paymentId, paymentPayload, paymentRequirements };
+}
+
+it("leaves a payment to the watch that has failed while it was being looked up again", async () => {
+  const ledger = await join("one");
+  const { payment, paymentId, paymentPayload, paymentRequirements } = await queuePayment(ledger);
   const { settler, board } = await settlerOf({
     ...ledger,
     async lookUp(request) {
@@ -98,5 +104,25 @@ it("leaves a payment to the watch that has failed while it was being looked up a
     success: false,
     errorReason: "invalid_exact_evm_nonce_already_used",
   });
+  await board.stop();
+});
+
+it("does not tell as settled what a reorganisation took back while it was being looked up", async () => {
+  const ledger = await join("one");
+  const { paymentId, paymentPayload, paymentRequirements } = await queuePayment(ledger);
+  await ledger.recordOutcomes([{ confirmed: { ids: [paymentId], inclusion } }]);
+  const { settler, board } = await settlerOf({
+    ...ledger,
+    async lookUp(request) {
+      const standing = await ledger.lookUp(request);
+      await ledger.undoBlocks({ network, blockHashes: [inclusion.blockHash] });
+      return standing;
+    },
+  });
+
+  const settled = await settler.settle(paymentPayload, paymentRequirements, {});
+
+  expect(settled).toMatchObject({ success: false, errorReason: "settlement_pending" });
+  expect(await ledger.get([paymentId])).toMatchObject([{ deliveredAt: undefined }]);
   await board.stop();
 });

@@ -49,7 +49,7 @@ export interface PaymentSettler {
 /** Creates what settles payments by way of the ledger's queue. */
 export function createPaymentSettler(options: SettlePaymentOptions): PaymentSettler {
   const { context, verifier, reserve, wake, canPay, timeoutMs, mostAnswerBytes } = options;
-  const { ledger, board, readings, checkpoint, metrics } = context;
+  const { ledger, board, readings, checkpoint, metrics, logger } = context;
 
   /** The caller holds a reservation since before its handler ran, or took one up again. */
   async function settleReserved(
@@ -152,10 +152,22 @@ export function createPaymentSettler(options: SettlePaymentOptions): PaymentSett
     known: { id: string } | LedgerPayment,
     token: string,
   ): Promise<SettleResponse> {
-    const [settled, hash] = await outcomeOf(known, payment);
-    if (settled.state === "confirmed") await ledger.deliver(token);
-    else await ledger.release({ token, payer: payment.id.payer, countsAgainstPayer: false });
-    return settleResponseOf(settled, hash);
+    const { payer } = payment.id;
+    let settled: LedgerPayment | undefined;
+    try {
+      const [standing, hash] = await outcomeOf(known, payment);
+      settled = standing;
+      return settleResponseOf(settled, hash);
+    } finally {
+      const end =
+        settled?.state === "confirmed"
+          ? ledger.deliver(token)
+          : ledger.release({ token, payer, countsAgainstPayer: false });
+      // Written later, it changes nothing of what is told.
+      await end.catch((err: unknown) => {
+        logger.warn({ err, ...payment.id }, "the end of a settlement could not be recorded yet");
+      });
+    }
   }
 
   /** What a repeated settlement is told of a payment that another call brought. */
@@ -200,7 +212,7 @@ export function createPaymentSettler(options: SettlePaymentOptions): PaymentSett
       return undefined;
     }
     if (taken.outcome !== "resumed") return repeat(known, keyHash, payment);
-    return conclude(payment, known, taken.token);
+    return conclude(payment, taken.payment, taken.token);
   }
 
   /** The payment once it has an outcome, or as it stands when the time is over, with its hash. */
