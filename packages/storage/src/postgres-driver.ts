@@ -102,13 +102,16 @@ export function createPostgresDriver(options: PostgresDriverOptions): Driver {
     },
     async beginTransaction(session: Session) {
       // After a restart of the server the pool is full of connections that nobody has noticed to be dead. What they
-      // swallow here is no more than a begin, so another one may be tried.
+      // swallow here is no more than a begin, so another one may be tried. A connection that says nothing at all takes
+      // long to be known as dead, and is seldom the only one.
+      const start = performance.now();
       for (let attempt = 0; ; attempt++) {
         try {
           await run(session, "begin");
           return;
         } catch (error) {
-          if (!session.broken || attempt === pool.options.max) throw error;
+          const hasWaited = performance.now() - start > answerAllowanceMs;
+          if (!session.broken || hasWaited || attempt === pool.options.max) throw error;
         }
         // Given back first, or sixteen of them would wait for a seventeenth.
         session.client?.release(true);

@@ -75,6 +75,16 @@ describe("a PostgreSQL server that goes away", () => {
     expect(rows).toEqual([{ id: 1 }, { id: 3 }]);
   });
 
+  it("without a word on all connections at once is not waited for on each of them in turn", async () => {
+    const { proxy } = await openThroughProxy();
+    const database = await openForTest<CounterSchema>({ url: proxy.url, statementTimeoutMs: 100 });
+    await Promise.all([1, 2, 3, 4].map((id) => insert(database, id)));
+    proxy.freeze();
+    const start = performance.now();
+    await expect(insertInTransaction(database, 5)).rejects.toMatchObject({ kind: "unreachable" });
+    expect(performance.now() - start).toBeLessThan(10_000);
+  });
+
   it("right after it has let a connection in is given up too", async () => {
     const { proxy } = await openThroughProxy();
     const database = await openForTest<CounterSchema>({ url: proxy.url, connectTimeoutMs: 200 });
