@@ -1,6 +1,8 @@
 /** Which setting a problem of the facilitator is about, and what it calls that. */
 const subjects: readonly (readonly [pattern: RegExp, setting: string])[] = [
   [/^(?:the )?ledger/i, "COINSLOT_LEDGER"],
+  [/: relayer\.seedPhrase/, "FACILITATOR_SEED_PHRASE"],
+  [/: relayer\.privateKey/, "FACILITATOR_PRIVATE_KEY"],
   [/: relayer/, "FACILITATOR_SEED_PHRASE or FACILITATOR_PRIVATE_KEY"],
   [/RPC URL|rpcUrls|its URL/, "COINSLOT_RPC_URL"],
 ];

@@ -92,12 +92,23 @@ it("tells all that is wrong at once, and repeats no secret", () => {
     "PAY_TO",
     "FACILITATOR_SEED_PHRASE",
     "COINSLOT_RPC_URL",
-    "FACILITATOR_SEED_PHRASE or FACILITATOR_PRIVATE_KEY",
+    "FACILITATOR_SEED_PHRASE",
     "COINSLOT_LEDGER",
     "INDEXER_URL",
     "INDEXER_API_KEY",
   ]);
   expect(problems.join()).not.toContain("secret");
+});
+
+it("says of the account that pays for gas which of the two settings is wrong", () => {
+  const FACILITATOR_SEED_PHRASE = "secret words";
+  expect(problemsOf({ ...good, FACILITATOR_SEED_PHRASE })).toEqual([
+    expect.stringMatching(/^FACILITATOR_SEED_PHRASE: has 2 words/),
+  ]);
+  const key = { FACILITATOR_SEED_PHRASE: "", FACILITATOR_PRIVATE_KEY: "0xsecret" };
+  expect(problemsOf({ ...good, ...key })).toEqual([
+    expect.stringMatching(/^FACILITATOR_PRIVATE_KEY: must be 32 bytes in hex/),
+  ]);
 });
 
 it("says of an address with a typing error that its checksum is wrong", () => {

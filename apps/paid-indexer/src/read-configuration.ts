@@ -128,7 +128,7 @@ function readFacilitator(
         // What is wrong with the network is told with the terms.
         network: isNetwork(network) ? network : plasma,
         rpcUrls: rpcUrls?.map((url) => url.trim()) ?? [],
-        relayer: seedPhrase ?? privateKey,
+        relayer: seedPhrase ? { seedPhrase } : privateKey && { privateKey },
       },
     ],
     ledger: read("COINSLOT_LEDGER"),

@@ -57,6 +57,7 @@ describe("a faulty relayer is told in words that help", () => {
     ["a variable that is missing", { seedPhrase: undefined }, /seedPhrase is not set/],
     ["a key that is missing", { privateKey: undefined }, /privateKey is not set/],
     ["a word too few", devSeedPhrase.replace("test ", ""), /has 11 words/],
+    ["a key with a digit too few", privateKey.slice(0, -1), /^relayer is neither .* 64 digits/],
     [
       "a typing error",
       devSeedPhrase.replace("junk", "jumk"),

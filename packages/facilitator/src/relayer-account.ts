@@ -35,6 +35,8 @@ export type ReadRelayer =
 const mostAddresses = 64;
 const largestIndex = 2 ** 31 - 1 - mostAddresses;
 const privateKeyForm = /^(?:0x)?([0-9a-fA-F]{64})$/;
+const neither =
+  "relayer is neither a seed phrase of 12 to 24 words nor a private key: 64 digits, with or without 0x";
 
 /** Derives the accounts of a relayer. Never throws. */
 export function readRelayer(options: RelayerOptions | undefined): ReadRelayer {
@@ -44,9 +46,9 @@ export function readRelayer(options: RelayerOptions | undefined): ReadRelayer {
     );
   }
   if (typeof options === "string") {
-    return privateKeyForm.test(options.trim())
-      ? readPrivateKey(options)
-      : readSeedPhrase({ seedPhrase: options });
+    if (privateKeyForm.test(options.trim())) return readPrivateKey(options);
+    // One word is no phrase: most likely it is a key with a digit too few.
+    return /\S\s+\S/.test(options) ? readSeedPhrase({ seedPhrase: options }) : fail(neither);
   }
   if (typeof options !== "object" || options === null) {
     return fail("relayer must be a seed phrase, a private key or a viem account");

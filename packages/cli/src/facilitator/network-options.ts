@@ -94,13 +94,14 @@ export function readNetworkOptions(options: {
 }
 
 /** Whose gas pays; one account, on every network. */
-function readRelayer(env: Environment, tell: Tell): string | undefined {
+function readRelayer(env: Environment, tell: Tell): FacilitatorNetworkOptions["relayer"] {
   const seedPhrase = readSecret(env, "FACILITATOR_SEED_PHRASE", tell);
   const privateKey = readSecret(env, "FACILITATOR_PRIVATE_KEY", tell);
   if (seedPhrase !== undefined && privateKey !== undefined) {
     tell("FACILITATOR_SEED_PHRASE and FACILITATOR_PRIVATE_KEY are both set: leave out one");
   }
-  return seedPhrase ?? privateKey;
+  if (seedPhrase !== undefined) return { seedPhrase };
+  return privateKey === undefined ? undefined : { privateKey };
 }
 
 function chooseNetworks(options: {

@@ -237,6 +237,12 @@ networks:
     ]);
   });
 
+  it("says of a private key that is none what is wrong with it, and nothing of a seed phrase", () => {
+    expect(problemsOf({ env: { FACILITATOR_PRIVATE_KEY: "0xsecret" } })).toEqual([
+      "FACILITATOR_PRIVATE_KEY: must be 32 bytes in hex: 64 digits, with or without 0x",
+    ]);
+  });
+
   it("says what to do where nothing is set", () => {
     expect(problemsOf({ env: {} })).toEqual([
       expect.stringMatching(/^FACILITATOR_SEED_PHRASE: is not set.*coinslot init/),
