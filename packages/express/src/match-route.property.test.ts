@@ -45,6 +45,8 @@ const tampering = fc.array(
       "encode",
       "encode lower",
       "double slash",
+      "slash",
+      "dots",
       "trailing slash",
       "dot segment",
       "parent segment",
@@ -61,6 +63,7 @@ const tampering = fc.array(
       "nul",
       "bad escape",
       "absolute",
+      "false port",
       "unicode",
     ),
     fc.nat(40),
@@ -84,6 +87,10 @@ function tamper(path: string, changes: readonly (readonly [string, number])[]): 
         return char === "" ? url : `${head}%${hex}${tail}`;
       case "double slash":
         return url.replace("/", "//");
+      case "slash":
+        return `${head}/${char}${tail}`;
+      case "dots":
+        return url.replace("one", "..");
       case "trailing slash":
         return `${url}/`;
       case "dot segment":
@@ -116,6 +123,8 @@ function tamper(path: string, changes: readonly (readonly [string, number])[]): 
         return `${head}%zz${char}${tail}`;
       case "absolute":
         return url.startsWith("/") ? `http://host${url}` : url;
+      case "false port":
+        return url.startsWith("/") ? `http://host:b${url}` : url;
       default:
         return `${head}é${char}${tail}`;
     }

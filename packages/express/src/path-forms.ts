@@ -17,8 +17,8 @@ const unusual = /[^\w\-.~!$&'()+,;=@/]|\/\/|\/\./;
 
 /**
  * The paths under which a request may reach a handler: as it was sent, relative to where the
- * middleware is mounted, and each of them decoded and normalised, as servers of files and proxies
- * read it.
+ * middleware is mounted, and each of them with single slashes, as mounted routers read it, and decoded
+ * and normalised, as servers of files and proxies do.
  */
 export function pathForms({ url, baseUrl, originalUrl }: Request): string[] {
   const forms = [url];
@@ -27,7 +27,7 @@ export function pathForms({ url, baseUrl, originalUrl }: Request): string[] {
   if (full !== url && full !== originalUrl) forms.push(full);
   for (const target of [...forms]) {
     const path = pathOf(target);
-    if (unusual.test(path)) forms.push(...normalForms(path));
+    if (unusual.test(path)) forms.push(path.replace(/\/+/g, "/"), ...normalForms(path));
   }
   return forms;
 }

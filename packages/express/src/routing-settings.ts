@@ -10,7 +10,8 @@ export interface RoutingSettings {
 /**
  * Whether every router in an application distinguishes at least this much, so that a path which
  * differs only so reaches no handler. What cannot be looked into (another application, a function
- * with a mount path of its own) counts as distinguishing nothing.
+ * with a mount path of its own) counts as distinguishing nothing; and no router with a mount path of its
+ * own distinguishes a slash at the end of that.
  */
 export function hasOnlyRoutersLike(app: Application, settings: RoutingSettings): boolean {
   return [...rootsOf(app)].every((root) => isLike(applicationRouter(root), settings, new Set()));
@@ -34,17 +35,31 @@ function isLike(router: object, settings: RoutingSettings, seen: Set<object>): b
   seen.add(router);
   if (settings.caseSensitive && Reflect.get(router, "caseSensitive") !== true) return false;
   if (settings.strict && Reflect.get(router, "strict") !== true) return false;
-  const stack: unknown = Reflect.get(router, "stack");
-  return Array.isArray(stack) && stack.every((layer: unknown) => isLayerLike(layer));
+  return isEveryLayer(router, (layer) => {
+    const route: unknown = Reflect.get(layer, "route");
+    // What handles a route sees the path that its router has seen.
+    if (isObject(route)) return isEveryLayer(route, (inner) => isHandlerLike(inner, true));
+    return isHandlerLike(layer, isAtRoot(layer));
+  });
 
-  function isLayerLike(layer: unknown): boolean {
-    if (typeof layer !== "object" || layer === null) return false;
-    if (Reflect.get(layer, "route") !== undefined) return true;
+  function isHandlerLike(layer: object, isAtSamePath: boolean): boolean {
     const handle: unknown = Reflect.get(layer, "handle");
     if (typeof handle !== "function") return false;
-    if (Array.isArray(Reflect.get(handle, "stack"))) return isLike(handle, settings, seen);
-    return isAtRoot(layer) && handle.name !== "mounted_app";
+    if (Array.isArray(Reflect.get(handle, "stack"))) {
+      return (isAtSamePath || !settings.strict) && isLike(handle, settings, seen);
+    }
+    return isAtSamePath && handle.name !== "mounted_app" && !isApplication(handle);
   }
+}
+
+/** Whether this holds for all that stands in a router, or in a route. */
+function isEveryLayer(parent: object, holds: (layer: object) => boolean): boolean {
+  const stack: unknown = Reflect.get(parent, "stack");
+  return Array.isArray(stack) && stack.every((layer) => isObject(layer) && holds(layer));
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null;
 }
 
 /** Whether a layer stands at "/", as middleware does. */
