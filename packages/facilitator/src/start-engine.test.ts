@@ -21,7 +21,7 @@ async function begin(intercept: Intercept, options: { engine?: (typeof engines)[
   ends.push(() => proxy.close());
   const ledger = await createTestLedger(options.engine ?? "sqlite");
   ends.push(() => ledger.drop());
-  const start = (startTimeoutSeconds: number) => {
+  const create = (startTimeoutSeconds: number) => {
     const { network, accounts } = devnet;
     const { privateKey } = accounts.relayer;
     const facilitator = createFacilitator({
@@ -30,8 +30,9 @@ async function begin(intercept: Intercept, options: { engine?: (typeof engines)[
       startTimeoutSeconds,
     });
     ends.push(() => facilitator.close());
-    return facilitator.ready();
+    return facilitator;
   };
+  const start = (startTimeoutSeconds: number) => create(startTimeoutSeconds).ready();
   /** Does something with the ledger's database, which nobody else may have open. */
   async function open<Result>(work: (ledger: Kysely<LedgerSchema>) => Promise<Result>) {
     const opened = await openLedger({ url: ledger.url, processId: "test" });
@@ -41,7 +42,7 @@ async function begin(intercept: Intercept, options: { engine?: (typeof engines)[
       await opened.close();
     }
   }
-  return { start, open };
+  return { create, start, open };
 }
 
 const rubbish = { result: "rubbish" };
@@ -70,6 +71,21 @@ describe("a start whose node answers badly for a moment", () => {
     expect(failure).toBeInstanceOf(ConfigurationError);
     expect(failure).toMatchObject({ problems: [expect.stringContaining("cannot be read")] });
   });
+});
+
+it("a facilitator that is closed before it is ready says so to whoever waits for that", async () => {
+  let asked = 0;
+  const { create } = await begin(async ({ method }, ask) => {
+    if (method !== "eth_getTransactionCount") return ask();
+    asked += 1;
+    return fault;
+  });
+  const facilitator = create(5);
+  const ready = facilitator.ready();
+  ready.catch(() => undefined);
+  await vi.waitFor(() => expect(asked).toBeGreaterThan(0), 10_000);
+  await facilitator.close();
+  await expect(ready).rejects.toThrow("closed");
 });
 
 describe.each(engines)("a start that fails on %s", (engine) => {

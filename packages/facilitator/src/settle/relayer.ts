@@ -14,6 +14,7 @@ import {
   trackedFrom,
 } from "./relayer-state.ts";
 import { createSingleFlight } from "./single-flight.ts";
+import { closedTooSoon } from "./unavailable-errors.ts";
 import { countUsedNonces } from "./used-nonces.ts";
 
 /** One address that sends transactions, in this process as long as that holds its lease. */
@@ -22,7 +23,7 @@ export interface Relayer {
   readonly state: RelayerState;
   /** Whether transactions may be planned: the lease is held, and what was open before is known. */
   isReady(): boolean;
-  /** Resolves when this process is ready to plan, or another one holds the lease. */
+  /** Resolves when this process is ready to plan, or another one holds the lease; rejects if it ends before. */
   settled(): Promise<void>;
   /** Sends a transaction that has been stored, and follows it to its end. */
   launch(transaction: TrackedTransaction): void;
@@ -52,9 +53,13 @@ export function startRelayer(options: RelayerOptions): Relayer {
   /** What the ledger holds open may be more than what is followed here: reconciling is yet to be done. */
   let isStale = true;
   let tellSettled: () => void = () => undefined;
-  const isSettled = new Promise<void>((resolve) => {
+  let tellClosed: (error: Error) => void = () => undefined;
+  const isSettled = new Promise<void>((resolve, reject) => {
     tellSettled = resolve;
+    tellClosed = reject;
   });
+  // Nobody may ever ask.
+  isSettled.catch(() => undefined);
 
   const reloading = createSingleFlight(() => guarded("reconcile", reconcile));
   const sweeping = createSingleFlight(() =>
@@ -187,6 +192,7 @@ export function startRelayer(options: RelayerOptions): Relayer {
       isStopped = true;
       cancelLook?.();
       await Promise.all([sweeping.stop(), reloading.stop(), looking.stop(), ...sending]);
+      tellClosed(closedTooSoon());
       await keeper.stop();
     },
   };

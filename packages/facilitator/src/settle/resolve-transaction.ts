@@ -40,7 +40,7 @@ export async function resolveTransaction(options: {
     ({ payment }) => network.serveAfter(payment) <= depth,
   );
   const sent = transaction.broadcasts.find(({ hash }) => hash === receipt.transactionHash);
-  const isAlone = transaction.payments.length === 1 && !isBatch(network, sent);
+  const isAlone = transaction.payments.length === 1 && callsToken(sent, transaction.payments);
   const inclusion: Inclusion = {
     transactionHash: receipt.transactionHash,
     blockNumber: receipt.blockNumber,
@@ -120,9 +120,10 @@ async function explainAbsent(
   return { outcomes, unexplained };
 }
 
-/** Also when all but one of its payments have their outcome already. */
-function isBatch({ multicall3 }: SettlementNetwork, sent: Broadcast | undefined): boolean {
-  return sent !== undefined && parseTransaction(sent.raw).to?.toLowerCase() === multicall3;
+/** What goes to a token directly carries one payment; all else is a batch, also with one payment left. */
+function callsToken(sent: Broadcast | undefined, payments: readonly OrderedPayment[]): boolean {
+  const to = sent && parseTransaction(sent.raw).to?.toLowerCase();
+  return payments.some(({ payment }) => payment.authorization.asset === to);
 }
 
 /** Calls that run out of gas take 63 of 64 parts of what there is, so next to nothing is left. */

@@ -54,6 +54,27 @@ describe("a batch that reverts as a whole, of payments that wait for different d
     await devnet.mine(3);
     expect(await large).toMatchObject({ success: true });
   });
+
+  it("is split also after a start that finds no Multicall3 any more", async () => {
+    settling = await startSettlingDevnet("sqlite");
+    const { devnet, start, pay, balanceOf } = settling;
+    const { address } = devnet.accounts.seller;
+    const serveAfter = (amount: bigint) => (amount > 500n ? 2 : 0);
+    const before = await start({ network: { serveAfter }, settleTimeoutSeconds: 3 });
+    await devnet.client.setCode({ address: devnet.multicall3, bytecode: "0x5f5ffd" });
+    const [small, large] = await Promise.all([pay({ amount: 500n }), pay({ amount: 501n })]);
+    const pending = settle(before, large);
+    expect(await settle(before, small)).toMatchObject({ success: true });
+    expect(await pending).toMatchObject({ errorReason: "settlement_pending" });
+    await before.close();
+    await devnet.client.setCode({ address: devnet.multicall3, bytecode: "0x" });
+    const after = await start({ network: { serveAfter } });
+    const settled = settle(after, large);
+    await devnet.mine(2);
+    await vi.waitFor(async () => expect(await balanceOf(address)).toBe(1_001n), 10_000);
+    await devnet.mine(2);
+    expect(await settled).toMatchObject({ success: true });
+  });
 });
 
 describe("a payer that burns all gas of a batch", () => {

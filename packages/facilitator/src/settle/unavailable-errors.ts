@@ -21,3 +21,10 @@ export function reservationLost(): FacilitatorError {
     kind: "unavailable",
   });
 }
+
+/** What is told whoever waits for a facilitator to be ready that is closed before it is. */
+export function closedTooSoon(): FacilitatorError {
+  return new FacilitatorError("The facilitator was closed before it was ready", {
+    kind: "unavailable",
+  });
+}
