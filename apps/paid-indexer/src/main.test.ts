@@ -1,5 +1,15 @@
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { type Devnet, listen, type Program, startDevnet, startSource } from "@coinslot/devnet";
+import {
+  type Devnet,
+  listen,
+  type Program,
+  startDevnet,
+  startPostgres,
+  startSource,
+} from "@coinslot/devnet";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { json, startScriptedApi } from "./testing/scripted-api.ts";
 
@@ -32,8 +42,8 @@ function environment(): Record<string, string> {
 }
 
 /** Runs the program with this environment and no other settings; it ends with the test. */
-function run(env: Record<string, string>): Program {
-  const program = startSource(["src/main.ts"], { folder: root, env });
+function run(env: Record<string, string>, folder = root): Program {
+  const program = startSource([join(root, "src/main.ts")], { folder, env });
   onTestFinished(program.kill);
   return program;
 }
@@ -49,6 +59,28 @@ describe("the program", { timeout: 120_000 }, () => {
     expect(await seller.ended).toBe(0);
     expect(seller.stdout()).toContain('"msg":"Stopping"');
     expect(seller.stderr()).toBe("");
+  });
+
+  it("stops gracefully also while its database is away", async () => {
+    const postgres = await startPostgres();
+    onTestFinished(() => postgres.stop());
+    const { url } = await postgres.createDatabase();
+    const seller = run({ ...environment(), COINSLOT_LEDGER: url, INDEXER_DATABASE: url });
+    await seller.waitFor(/"msg":"Selling"/);
+    await postgres.stop();
+    seller.child.kill("SIGTERM");
+    expect(await seller.ended).toBe(0);
+    expect(seller.stderr()).toBe("");
+  });
+
+  it("exits with 1 and says so where its .env cannot be read", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "coinslot-paid-indexer-"));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    await mkdir(join(folder, ".env"));
+    const failed = run(environment(), folder);
+    expect(await failed.ended).toBe(1);
+    expect(failed.stderr()).toMatch(/^The paid indexer cannot start:\n {2}- \.env: cannot be read/);
+    expect(failed.stderr()).not.toContain("    at ");
   });
 
   it("exits with 1 and says all that is wrong: settings", async () => {

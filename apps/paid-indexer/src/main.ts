@@ -8,8 +8,7 @@ import { startPaidIndexer } from "./start-paid-indexer.ts";
 
 async function main(): Promise<void> {
   const stop = Promise.race([once(process, "SIGTERM"), once(process, "SIGINT")]);
-  // Written by `coinslot init`; what is set in the environment itself wins.
-  if (existsSync(".env")) process.loadEnvFile();
+  loadEnvFile();
   const configuration = readConfiguration(process.env);
   const logger = createLogger(configuration.logLevel);
   const seller = await startPaidIndexer(configuration, { logger });
@@ -17,6 +16,17 @@ async function main(): Promise<void> {
   await stop;
   logger.info({}, "Stopping");
   await seller.stop();
+}
+
+/** Written by `coinslot init`; what is set in the environment itself wins. */
+function loadEnvFile(): void {
+  if (!existsSync(".env")) return;
+  try {
+    process.loadEnvFile();
+  } catch (cause) {
+    const problem = ".env: cannot be read. Make it a file that this user may read, or remove it";
+    throw new ConfigurationError("The paid indexer", [problem], { cause });
+  }
 }
 
 main().catch((error: unknown) => {

@@ -61,8 +61,13 @@ export async function startPaidIndexer(
   async function stop(): Promise<void> {
     isStopping = true;
     if (listening.status === "fulfilled") await listening.value.close();
-    await upstream.close();
-    await facilitator.close();
+    const ends = await Promise.allSettled([upstream.close(), facilitator.close()]);
+    for (const end of ends) {
+      // A database that is away keeps nobody from ending: what was stored is followed by the next start.
+      if (end.status === "rejected") {
+        logger.warn({ error: end.reason }, "A database was left as it is");
+      }
+    }
   }
   let stopped: Promise<void> | undefined;
   const stopOnce = () => {
