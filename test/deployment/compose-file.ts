@@ -15,6 +15,7 @@ const service = z.object({
   cap_drop: z.array(z.string()).default([]),
   security_opt: z.array(z.string()).default([]),
   restart: z.string(),
+  stop_grace_period: z.string().optional(),
   ports: z.array(z.string()).default([]),
   environment: z.record(z.string(), z.string()).default({}),
   volumes: z.array(z.string()).default([]),

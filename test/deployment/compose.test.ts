@@ -42,6 +42,14 @@ describe("docker-compose.yml", () => {
     expect(service.security_opt).toEqual(["no-new-privileges:true"]);
   });
 
+  it.each(ours)(
+    "lets %s end in order: what is being answered has ten seconds",
+    (_name, service) => {
+      const [, seconds] = /^(\d+)s$/.exec(service.stop_grace_period ?? "10s") ?? [];
+      expect(Number(seconds)).toBeGreaterThan(10);
+    },
+  );
+
   it("builds targets that the Dockerfile has, each with a sign of health, and pins what it pulls", () => {
     for (const [, { build }] of ours) {
       const stage = stages.get(build?.target ?? "");
