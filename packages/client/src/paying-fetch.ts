@@ -2,6 +2,7 @@ import { headerName, isSameAddress } from "@coinslot/protocol";
 import { bookAndSign } from "./book-and-sign.ts";
 import { type Candidate, chooseRequirements } from "./choose-requirements.ts";
 import { deliverPayment } from "./deliver-payment.ts";
+import { dropBody } from "./drop-body.ts";
 import { findBroughtFunds, findFunds } from "./find-funds.ts";
 import { holdBudget } from "./hold-budget.ts";
 import { OfferRefusedError } from "./offer-refused-error.ts";
@@ -89,7 +90,7 @@ async function payIfAsked(
   if (response.status !== 402 || carriesPayment(request.headers)) return response;
   const offer = await readOffer(response);
   if (offer === undefined) return response;
-  await response.body?.cancel();
+  dropBody(response);
 
   const { account, assets, chains, allowInsecureHttp, maxBodyBytes, topUp } = context;
   const url = findPaidUrl({ request, response, allowInsecureHttp });

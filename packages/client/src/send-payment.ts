@@ -1,4 +1,5 @@
 import { headerName } from "@coinslot/protocol";
+import { dropBody } from "./drop-body.ts";
 import { OutcomeUnclearError } from "./outcome-unclear-error.ts";
 import { PaymentError } from "./payment-error.ts";
 import type { PaymentOutcome } from "./payment-outcome.ts";
@@ -55,13 +56,13 @@ export async function sendPayment(options: {
       // A seller that has settled an earlier attempt, and does not know it again, rejects this one
       // as used. As a mere 402 that would invite the caller to pay once more.
       if (state === "rejected" && wasSent) {
-        await attempt.response.body?.cancel();
+        dropBody(attempt.response);
         throw giveUp({ payment, request, attempt, wasSent, reason });
       }
       return { response: attempt.response, outcome: { state, payment, receipt, reason } };
     }
     wasSent ||= attempt.kind === "answered" || attempt.wasSent;
-    if (attempt.kind === "answered") await attempt.response.body?.cancel();
+    if (attempt.kind === "answered") dropBody(attempt.response);
 
     const asked =
       attempt.kind === "answered" ? readRetryAfter(attempt.response.headers, now()) : undefined;
@@ -107,7 +108,9 @@ async function tryOnce(options: {
     const response = await options.fetch(payment.sendTo, init);
     return { kind: "answered", response, answer: await readAnswer(response) };
   } catch (cause) {
-    return { kind: "failed", cause, wasSent: !isNotConnected(cause) };
+    // The reason of an abort is the caller's, and may tell of a connection to somebody else.
+    const wasSent = request.signal?.aborted === true || !isNotConnected(cause);
+    return { kind: "failed", cause, wasSent };
   } finally {
     clearTimeout(timer);
   }
