@@ -76,6 +76,23 @@ describe("a transfer through an endpoint", () => {
     expect(await countSent()).toBe(1);
   });
 
+  it.each([
+    { code: -32002, message: "request timed out" },
+    { code: -32603, message: "Internal error" },
+    { code: -32000, message: "upstream timeout, try again later" },
+  ])("that says '$message' may have taken it, and is asked what became of it", async (error) => {
+    const { request, createBridge, countSent, approve } = world();
+    await approve(request.amount);
+    const proxy = await startProxy();
+    proxy.judge((call) => {
+      if (isBroadcast(call)) return { error, isTaken: true };
+      // Behind the same URL is a node that does not know of it yet.
+      return call.method === "eth_getTransactionByHash" ? { answer: () => null } : "forward";
+    });
+    await createBridge({}, { rpcUrl: proxy.url }).bridge(request);
+    expect(await countSent()).toBe(2);
+  });
+
   it("that never answers may have been made: the hash is told, and can be tracked", async () => {
     const { plasma, layerZero, request, createBridge, approve, balanceOf, buyer } = world();
     await approve(request.amount);

@@ -60,9 +60,13 @@ export async function sendStep(options: SendStepOptions): Promise<Hash> {
 const alreadyKnown =
   /already\s*known|known transaction|already imported|already (exists )?in (the )?(mem)?pool/i;
 
-/** Whether a refusal may come from a node that has the transaction already. */
+/** How they word that something went wrong on the way, or within: such an answer refuses nothing. */
+const undecided = /time(d)?[\s-]*out|internal (server )?error|try again|temporar/i;
+
+/** Whether what a node objects may come from one that has the transaction already, or takes it after all. */
 async function mayHave(client: PublicClient, hash: Hash, details: string): Promise<boolean> {
-  return alreadyKnown.test(details) || !(await isUnknown(client, hash));
+  if (alreadyKnown.test(details) || undecided.test(details)) return true;
+  return !(await isUnknown(client, hash));
 }
 
 type Signable = Parameters<BridgeAccount["signTransaction"]>[0];

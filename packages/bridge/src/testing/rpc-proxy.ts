@@ -25,6 +25,8 @@ export type Verdict =
 
 interface RpcRefusal {
   error: { code: number; message: string; data?: string };
+  /** Whether the node is given the call all the same. */
+  isTaken?: true;
 }
 
 /** A real HTTP server between a bridge and a real node. */
@@ -62,6 +64,7 @@ export async function startRpcProxy(upstream: string): Promise<RpcProxy> {
       const given = await forward(call);
       return { ...given, result: verdict.answer(given.result) };
     }
+    if (verdict.isTaken) await forward(call);
     return { jsonrpc: "2.0", id: call.id, error: verdict.error };
   }
 
