@@ -80,6 +80,26 @@ describe("notifications on postgres", () => {
     await expect.poll(() => heard).toEqual([undefined, "again"]);
   });
 
+  it("are not held up for ever by a connection that died without a word", async () => {
+    const proxy = await startTcpProxy(await createPostgresUrl());
+    const database = await openForTest({ url: proxy.url, statementTimeoutMs: 100 });
+    proxy.freeze();
+    const sent = [database.notify("queue", "same"), database.notify("queue", "same")];
+    const outcomes = await Promise.allSettled(sent);
+    expect(outcomes).toMatchObject([
+      { status: "rejected", reason: { kind: "connection-lost" } },
+      { status: "fulfilled" },
+    ]);
+  });
+
+  it("can be closed while the server says nothing", async () => {
+    const proxy = await startTcpProxy(await createPostgresUrl());
+    const database = await openForTest({ url: proxy.url, connectTimeoutMs: 200 });
+    await database.listen("queue", () => {});
+    proxy.freeze();
+    await database.close();
+  });
+
   it("notice a connection that died without a word", async () => {
     const connectionString = await createPostgresUrl();
     const proxy = await startTcpProxy(connectionString);
@@ -87,6 +107,7 @@ describe("notifications on postgres", () => {
     const notifications = createPostgresNotifications({
       pool,
       label: "the database",
+      answerTimeoutMs: 5_000,
       createClient: () =>
         new Client({ connectionString: proxy.url, pipeline: true, query_timeout: 100 }),
       heartbeatMs: 50,

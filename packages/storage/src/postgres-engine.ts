@@ -60,6 +60,7 @@ export function createPostgresEngine(options: PostgresEngineOptions): Engine {
     notifications: createPostgresNotifications({
       pool,
       label,
+      answerTimeoutMs: statementTimeoutMs,
       createClient: () =>
         new Client({ ...config, pipeline: true, query_timeout: options.connectTimeoutMs }),
       heartbeatMs: 15_000,

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Client, escapeIdentifier, type Pool } from "pg";
+import { type Client, escapeIdentifier, type Pool, type QueryConfig } from "pg";
 import { coalesce } from "./coalesce.ts";
 import { DatabaseError } from "./database-error.ts";
 import { createHandlerRegistry, type Notifications } from "./notifications.ts";
@@ -8,6 +8,8 @@ import { postgresError } from "./postgres-error.ts";
 export interface PostgresNotificationsOptions {
   pool: Pool;
   label: string;
+  /** How long a NOTIFY may take; an answer that takes longer means that the connection is dead. */
+  answerTimeoutMs: number;
   /** Makes a client that is not connected yet, and gives up on a query that is not answered in time. */
   createClient: () => Client;
   /** How often to ask whether the connection still lives: one that died without a word gives no answer. */
@@ -24,7 +26,7 @@ const reconnectPauseMs = 250;
  * while one is under way equal ones wait together, and go as one.
  */
 export function createPostgresNotifications(options: PostgresNotificationsOptions): Notifications {
-  const { pool, label, createClient, heartbeatMs, onBackgroundError } = options;
+  const { pool, label, answerTimeoutMs, createClient, heartbeatMs, onBackgroundError } = options;
   const registry = createHandlerRegistry(onBackgroundError);
   let connection: Promise<Client> | undefined;
   let reconnecting = false;
@@ -77,7 +79,12 @@ export function createPostgresNotifications(options: PostgresNotificationsOption
   const send = coalesce(async (key) => {
     const [channel, payload]: [string, string] = JSON.parse(key);
     try {
-      await pool.query("select pg_notify($1, $2)", [channel, payload]);
+      const query: QueryConfig & { query_timeout: number } = {
+        text: "select pg_notify($1, $2)",
+        values: [channel, payload],
+        query_timeout: answerTimeoutMs,
+      };
+      await pool.query(query);
     } catch (cause) {
       throw postgresError(label, cause);
     }
@@ -103,6 +110,8 @@ export function createPostgresNotifications(options: PostgresNotificationsOption
     async close() {
       closed = true;
       const client = await connection?.catch(() => undefined);
+      // A client that waits for an answer in vain ends without waiting for the server's goodbye.
+      await client?.query("unlisten *").catch(() => {});
       await client?.end();
     },
   };
