@@ -1,4 +1,4 @@
-import { RpcError, type RpcRequester, RpcResponseError } from "@coinslot/chain";
+import { RpcError, type RpcRequester } from "@coinslot/chain";
 import {
   type Address,
   FacilitatorError,
@@ -7,6 +7,7 @@ import {
 } from "@coinslot/protocol";
 import type { Reading } from "../simulation/reading.ts";
 import { compareDomain } from "../token/compare-domain.ts";
+import { isRevert } from "../token/is-revert.ts";
 import type { TokenFacts } from "../token/token-facts.ts";
 import { bytesWords, uintWord } from "../token/word.ts";
 
@@ -71,8 +72,8 @@ async function acceptsSignature(
     const answer = await rpc.request({ method: "eth_call", params: [call, "latest"] });
     return typeof answer === "string" && answer.startsWith(isValidSignatureSelector);
   } catch (cause) {
-    if (cause instanceof RpcResponseError) return false;
     if (!(cause instanceof RpcError)) throw cause;
+    if (isRevert(cause)) return false;
     throw new FacilitatorError("The chain cannot be read at the moment", {
       kind: "unavailable",
       cause,

@@ -355,6 +355,18 @@ describe("a chain that cannot be asked", () => {
     pool.close();
   });
 
+  test("in the middle of a diagnosis does not make a contract's signature a bad one", async () => {
+    const { devnet } = chain;
+    const from = await devnet.deploySmartAccount({ owner: devnet.accounts.buyer.address });
+    const isAboutPayer = (to?: string) => to?.toLowerCase() === from.toLowerCase();
+    const { pool } = createInterferingPool(devnet, ({ to }) =>
+      isAboutPayer(to) ? { code: -32603, message: "internal error" } : undefined,
+    );
+    const attempt = verify({ authorization: { from } }, createTestVerifier({ devnet, pool }));
+    await expect(attempt).rejects.toMatchObject({ kind: "unavailable" });
+    pool.close();
+  });
+
   describe("without a call to a contract", () => {
     const refusesDeployless = () =>
       createInterferingPool(chain.devnet, ({ to }) =>
