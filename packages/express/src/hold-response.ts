@@ -57,11 +57,9 @@ export function holdResponse(
 
   const destroy = response.destroy;
   const methods = {
-    writeHead(...head: unknown[]) {
-      if (!isOver) applyHead(response, head);
-      begun ??= beginningOf(response);
-      return response;
-    },
+    writeHead,
+    // The same under its old name.
+    writeHeader: writeHead,
     flushHeaders: writeHeadOnce,
     write(...written: unknown[]) {
       const { chunk, encoding, callback } = readArguments(written);
@@ -121,6 +119,12 @@ export function holdResponse(
   function finish(result: HeldOutcome): void {
     isOver = true;
     resolveOutcome(result);
+  }
+
+  function writeHead(...head: unknown[]): ServerResponse {
+    if (!isOver) applyHead(response, head);
+    begun ??= beginningOf(response);
+    return response;
   }
 
   /** As Node does before the first byte: through whatever wraps `writeHead`. */
@@ -202,6 +206,7 @@ const deaf = {
   appendHeader: ignore,
   removeHeader: () => undefined,
   writeHead: ignore,
+  writeHeader: ignore,
   flushHeaders: () => undefined,
   write: () => true,
   end: ignore,

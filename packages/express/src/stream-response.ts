@@ -5,14 +5,15 @@ import { applyHead } from "./write-head.ts";
 
 /** Adds headers of ours to whatever head the handler writes, just before it is sent. */
 export function decorateHead(response: ServerResponse, decorate: () => void): void {
-  const restore = shadowMethods(response, {
-    writeHead(...head: unknown[]) {
-      applyHead(response, head);
-      decorate();
-      restore();
-      return response.writeHead(response.statusCode);
-    },
-  });
+  // One method, under both of its names.
+  const restore = shadowMethods(response, { writeHead, writeHeader: writeHead });
+
+  function writeHead(...head: unknown[]): ServerResponse {
+    applyHead(response, head);
+    decorate();
+    restore();
+    return response.writeHead(response.statusCode);
+  }
 }
 
 /** How an answer that was streamed came to its end. */

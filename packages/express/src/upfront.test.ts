@@ -5,6 +5,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { createBuyer, fetchOffer } from "./testing/buyer.ts";
 import { expressVersions } from "./testing/express-versions.ts";
 import { openShop, option, type Shop } from "./testing/shop.ts";
+import { waysToAnswer } from "./testing/ways-to-answer.ts";
 
 const opened: Shop[] = [];
 
@@ -92,6 +93,22 @@ describe.each(expressVersions)("an upfront route on $name", ({ express }) => {
     const answer = await fetch(`${shop.url}/stream`, { headers });
     expect((await answer.arrayBuffer()).byteLength).toBe(32 * 2 ** 20);
   });
+
+  it.each(waysToAnswer)(
+    "has a receipt and is private with %s",
+    async (_what, handler, own = {}) => {
+      const shop = await open(handler);
+      const { headers } = await createBuyer().payFor(`${shop.url}/stream`);
+      const answer = await fetch(`${shop.url}/stream`, {
+        headers: { ...own, ...headers },
+        redirect: "manual",
+      });
+      expect(decodeReceipt(answer.headers.get(headerName.paymentResponse) ?? "").success).toBe(
+        true,
+      );
+      expect(answer.headers.get("Cache-Control")).toMatch(/^private/);
+    },
+  );
 
   it("has been paid for when its handler fails, and the same payment runs it again", async () => {
     let runs = 0;

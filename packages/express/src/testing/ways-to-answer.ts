@@ -56,6 +56,13 @@ export const waysToAnswer: [
     },
   ],
   [
+    "writeHeader, which is another name of writeHead",
+    (_request, response) => {
+      Reflect.apply(Reflect.get(response, "writeHeader"), response, [202, { "X-A": "1" }]);
+      response.end("x");
+    },
+  ],
+  [
     "flushHeaders first",
     (_request, response) => {
       response.setHeader("X-A", "1");
