@@ -1,15 +1,22 @@
-import type { Address } from "@coinslot/protocol";
+import type { Address, Hex } from "@coinslot/protocol";
 import { encodeTransfer } from "../token/encode-transfer.ts";
 import { encodeBatch } from "./batch-calldata.ts";
 import type { Candidate } from "./choose-batch.ts";
 import { calldataGas, gasLimitOf } from "./gas.ts";
+
+/** What a transaction does, and the gas that it may use. */
+export interface ComposedCall {
+  to: Address;
+  data: Hex;
+  gasLimit: bigint;
+}
 
 /** One payment goes to its token directly, several go through Multicall3. */
 export function composeCall(options: {
   chosen: readonly Candidate[];
   multicall3: Address | undefined;
   callGasCap: bigint;
-}): { to: Address; data: `0x${string}`; gasLimit: bigint } {
+}): ComposedCall {
   const { chosen, multicall3, callGasCap } = options;
   const calls = chosen.map(({ payment, order, payerHasCode }) => ({
     target: payment.authorization.asset,

@@ -1,6 +1,8 @@
 import { chooseBatch } from "./choose-batch.ts";
+import { fitBalance } from "./fit-balance.ts";
 import { guessCandidate, prepareCandidates } from "./prepare-candidates.ts";
 import type { Relayer } from "./relayer.ts";
+import type { RelayerFunds } from "./relayer-funds.ts";
 import { countInFlight } from "./relayer-state.ts";
 import type { SettlementContext, SettlementNetwork } from "./settlement-context.ts";
 import { storeBatch } from "./store-batch.ts";
@@ -17,15 +19,18 @@ export async function planTransactions(options: {
   context: SettlementContext;
   network: SettlementNetwork;
   relayers: readonly Relayer[];
+  funds: RelayerFunds;
   /** Whether to read the queue even if it is likely better to gather: for what becomes urgent. */
   isSweep: boolean;
 }): Promise<void> {
-  const { context, network, relayers, isSweep } = options;
+  const { context, network, relayers, funds, isSweep } = options;
   const { ledger, board, readings, metrics, times, now, logger } = context;
   /** Payments that are passed over this time. */
   const unexplained = new Set<string>();
+  const poor = new Set<Relayer>();
   for (let collisions = 0; collisions < mostCollisions; ) {
-    const relayer = leastBusy(relayers, network.mostInFlight);
+    const solvent = relayers.filter((each) => !poor.has(each));
+    const relayer = leastBusy(solvent, network.mostInFlight);
     if (relayer === undefined) return;
     const { multicall3 } = network;
     const limits = multicall3 ? network.limits : { ...network.limits, mostPayments: 1 };
@@ -80,7 +85,19 @@ export async function planTransactions(options: {
       );
       return;
     }
-    const stored = await storeBatch({ context, network, relayer, chosen, fees, multicall3 });
+    const fitting = await fitBalance({ network, relayer, funds, chosen, fees });
+    if (fitting === undefined) {
+      poor.add(relayer);
+      // What is in flight gives back what it does not use.
+      if (countInFlight(relayer.state) === 0) {
+        logger.warn(
+          { network: network.network, relayer: relayer.signer.address },
+          "the relayer cannot pay for a single payment: send it some gas money; payments wait",
+        );
+      }
+      continue;
+    }
+    const stored = await storeBatch({ context, network, relayer, fees, ...fitting });
     if (stored) collisions = 0;
     else collisions += 1;
   }

@@ -1,4 +1,4 @@
-import { type Clock, RpcClosedError, type RpcRequester } from "@coinslot/chain";
+import { type Clock, type RpcCall, RpcClosedError, type RpcRequester } from "@coinslot/chain";
 import type { Address, Network } from "@coinslot/protocol";
 import * as z from "zod";
 import type { Logger } from "../logger.ts";
@@ -26,6 +26,8 @@ export interface RelayerFunds {
   suffice(): boolean;
   /** Whether this relayer has gas money, as far as is known. */
   sufficeFor(relayer: Address): boolean;
+  /** What a relayer holds: as seen lately where that is plenty for this cost, else asked now. In wei. */
+  balanceFor(relayer: Address, cost: bigint): Promise<bigint>;
   /** Resolves when the balances have been looked at once, or could not be. */
   looked: Promise<void>;
   /** Looks now. */
@@ -40,6 +42,8 @@ const balanceSchema = z
   .regex(/^0x[0-9a-f]{1,64}$/i)
   .transform(BigInt);
 const lookMs = 15_000;
+/** So many times a cost is more than can be spent between two looks. */
+const plenty = 100n;
 /** While money is missing: it should go on soon after somebody sends some. */
 const lookMsWhenExhausted = 1_000;
 
@@ -48,6 +52,7 @@ export function watchRelayerFunds(options: RelayerFundsOptions): RelayerFunds {
   const { network, rpc, addresses, minimumBalance, warningBalance } = options;
   const { clock, logger, metrics, emit } = options;
   const levels = new Map<Address, Level>();
+  const balances = new Map<Address, bigint>();
   let cancelTimer: (() => void) | undefined;
   let isStopped = false;
   let tellLooked: () => void = () => undefined;
@@ -58,9 +63,7 @@ export function watchRelayerFunds(options: RelayerFundsOptions): RelayerFunds {
   const looking = createSingleFlight(async () => {
     cancelTimer?.();
     try {
-      const outcomes = await rpc.requestMany(
-        addresses.map((address) => ({ method: "eth_getBalance", params: [address, "latest"] })),
-      );
+      const outcomes = await rpc.requestMany(addresses.map(balanceCall));
       for (const [index, relayer] of addresses.entries()) {
         const outcome = outcomes[index];
         if (outcome?.ok) record(relayer, balanceSchema.parse(outcome.result));
@@ -80,6 +83,7 @@ export function watchRelayerFunds(options: RelayerFundsOptions): RelayerFunds {
     const before = levels.get(relayer) ?? "well";
     const level = levelOf(balance);
     levels.set(relayer, level);
+    balances.set(relayer, balance);
     metrics.relayerBalance.set({ network, relayer }, Number(balance));
     if (level === before) return;
     const fields = { network, relayer, balance: balance.toString() };
@@ -115,9 +119,19 @@ export function watchRelayerFunds(options: RelayerFundsOptions): RelayerFunds {
     return addresses.some(sufficeFor);
   }
 
+  async function balanceFor(relayer: Address, cost: bigint): Promise<bigint> {
+    const known = balances.get(relayer);
+    if (known !== undefined && known >= plenty * cost) return known;
+    const balance = balanceSchema.parse(await rpc.request(balanceCall(relayer)));
+    record(relayer, balance);
+    if (!suffice()) looking.trigger();
+    return balance;
+  }
+
   return {
     suffice,
     sufficeFor,
+    balanceFor,
     looked,
     look: looking.trigger,
     async stop() {
@@ -126,4 +140,8 @@ export function watchRelayerFunds(options: RelayerFundsOptions): RelayerFunds {
       await looking.stop();
     },
   };
+}
+
+function balanceCall(address: Address): RpcCall {
+  return { method: "eth_getBalance", params: [address, "latest"] };
 }

@@ -64,3 +64,13 @@ export function countInFlight({ open }: RelayerState): number {
   for (const { isIncluded } of open.values()) if (!isIncluded) count += 1;
   return count;
 }
+
+/** What the transactions may cost that no block holds yet, in wei. */
+export function costInFlight({ open }: RelayerState): bigint {
+  let cost = 0n;
+  for (const transaction of open.values()) {
+    if (transaction.isIncluded) continue;
+    cost += transaction.gasLimit * newestForm(transaction).maxFeePerGas;
+  }
+  return cost;
+}

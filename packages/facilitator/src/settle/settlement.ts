@@ -53,7 +53,7 @@ export async function startNetworkSettlement(
     isSweep = false;
     try {
       await funds.looked;
-      await planTransactions({ context, network, relayers: whoCanPay(), isSweep: sweeps });
+      await planTransactions({ context, network, relayers: whoCanPay(), funds, isSweep: sweeps });
     } catch (error) {
       if (isStopped) return;
       logger.warn(

@@ -2,7 +2,7 @@ import type { Address } from "@coinslot/protocol";
 import { createSortableId } from "../ledger/sortable-id.ts";
 import type { StoreOutcome } from "../ledger/store-transaction.ts";
 import type { Candidate } from "./choose-batch.ts";
-import { composeCall } from "./compose-call.ts";
+import type { ComposedCall } from "./compose-call.ts";
 import type { Fees } from "./fee-quote.ts";
 import type { Relayer } from "./relayer.ts";
 import { trackedFrom } from "./relayer-state.ts";
@@ -19,19 +19,15 @@ export async function storeBatch(options: {
   network: SettlementNetwork;
   relayer: Relayer;
   chosen: readonly Candidate[];
+  call: ComposedCall;
   fees: Fees;
-  multicall3: Address | undefined;
 }): Promise<boolean> {
-  const { context, network, relayer, chosen, fees, multicall3 } = options;
+  const { context, network, relayer, chosen, call, fees } = options;
   const { ledger, board, readings, metrics, checkpoint, clock } = context;
   const { signer, state } = relayer;
   const { lease, nextNonce: nonce } = state;
   if (lease === undefined || nonce === undefined) return false;
-  const { to, data, gasLimit } = composeCall({
-    chosen,
-    multicall3,
-    callGasCap: network.callGasCap,
-  });
+  const { to, data, gasLimit } = call;
   const broadcast = await signBroadcast({
     signer,
     chainId: network.chainId,

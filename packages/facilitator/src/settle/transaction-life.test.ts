@@ -1,5 +1,5 @@
 import { FacilitatorError } from "@coinslot/protocol";
-import { parseEther } from "viem";
+import { parseEther, parseGwei } from "viem";
 import { describe, expect, it, vi } from "vitest";
 import { startNodeProxy } from "../testing/node-proxy.ts";
 import { listen, reserve, settle, useSettlingDevnet } from "../testing/settling-actions.ts";
@@ -218,6 +218,19 @@ describe("a transaction on its way", () => {
     expect(await waiting).toMatchObject({ success: true });
     const reservation = await reserve(facilitator, paid);
     expect(await settle(facilitator, paid, reservation)).toMatchObject({ success: true });
+  });
+
+  it("puts no more into a transaction than the relayer can pay for", async () => {
+    const { devnet, start, pay, balanceOf } = await begin();
+    const { relayer, seller } = devnet.accounts;
+    await devnet.client.setBalance({ address: relayer.address, value: parseEther("0.015") });
+    const facilitator = await start({
+      network: { fees: { maxFeePerGas: parseGwei("100"), maxPriorityFeePerGas: parseGwei("10") } },
+    });
+    const payments = await Promise.all(Array.from({ length: 20 }, () => pay()));
+    const settled = await Promise.all(payments.map((paid) => settle(facilitator, paid)));
+    expect(settled.filter(({ success }) => success)).toHaveLength(20);
+    expect(await balanceOf(seller.address)).toBe(20_000n);
   });
 
   it("sends from the addresses that have gas money, as long as one has", async () => {

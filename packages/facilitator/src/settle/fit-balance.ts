@@ -1,0 +1,37 @@
+import type { Candidate } from "./choose-batch.ts";
+import { type ComposedCall, composeCall } from "./compose-call.ts";
+import { type Fees, priceOf } from "./fee-quote.ts";
+import type { Relayer } from "./relayer.ts";
+import type { RelayerFunds } from "./relayer-funds.ts";
+import { costInFlight } from "./relayer-state.ts";
+import type { SettlementNetwork } from "./settlement-context.ts";
+
+/**
+ * As much of a batch as the relayer can pay for, besides what it has in flight. Nodes refuse what it cannot
+ * pay, and whatever has a later nonce would wait until somebody sends it money.
+ *
+ * @returns `undefined` when it cannot pay for one payment.
+ */
+export async function fitBalance(options: {
+  network: SettlementNetwork;
+  relayer: Relayer;
+  funds: RelayerFunds;
+  chosen: readonly Candidate[];
+  fees: Fees;
+}): Promise<{ chosen: readonly Candidate[]; call: ComposedCall } | undefined> {
+  const { relayer, funds, fees } = options;
+  const { multicall3, callGasCap } = options.network;
+  const spoken = costInFlight(relayer.state);
+  let balance: bigint | undefined;
+  for (let { chosen } = options; chosen.length > 0; chosen = firstHalf(chosen)) {
+    const call = composeCall({ chosen, multicall3, callGasCap });
+    const cost = call.gasLimit * priceOf(fees) + spoken;
+    balance ??= await funds.balanceFor(relayer.signer.address, cost);
+    if (cost <= balance) return { chosen, call };
+  }
+  return undefined;
+}
+
+function firstHalf(chosen: readonly Candidate[]): readonly Candidate[] {
+  return chosen.slice(0, Math.floor(chosen.length / 2));
+}
