@@ -227,6 +227,17 @@ describe("a node", () => {
     expect(counted.answered()).toBe(refused + 1);
   });
 
+  test("that answers calls without a contract with nothing is asked singly too", async () => {
+    const { pool } = createInterferingPool(chain.devnet, ({ to }) =>
+      to === undefined ? "0x" : undefined,
+    );
+    const simulator = createSimulator({ rpc: pool, now: Date.now });
+    expect(await simulator.simulateAll(await many(2))).toMatchObject([
+      { outcome: "succeeded", balance: startingBalance },
+      { outcome: "succeeded", balance: startingBalance },
+    ]);
+  });
+
   test("that cannot be reached, or answers rubbish, is our fault and not the payment's", async () => {
     const one = await transfer();
     const dead = createPool(chain.devnet, () => Promise.reject(new TypeError("fetch failed")));

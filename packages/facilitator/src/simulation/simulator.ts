@@ -119,7 +119,7 @@ export function createSimulator(options: SimulatorOptions): Simulator {
 
   /**
    * The readings of as many transfers, from the first on, as the node's gas limit left room for; none
-   * where the node refuses such a call.
+   * where the node refuses such a call, or does not know it.
    */
   async function askDeployless(transfers: readonly SignedTransfer[]): Promise<Reading[]> {
     const call = encodeDeploylessCall(transfers, callGas);
@@ -130,6 +130,8 @@ export function createSimulator(options: SimulatorOptions): Simulator {
       if (error instanceof RpcResponseError) return [];
       throw error;
     }
+    // Some nodes take a call without a contract for one of the zero address, which answers nothing.
+    if (answer === "0x") return [];
     return decodeDeploylessAnswer(answer, transfers.length);
   }
 
