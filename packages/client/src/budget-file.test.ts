@@ -1,14 +1,13 @@
 import { execFile, spawnSync } from "node:child_process";
-import { randomUUID } from "node:crypto";
 import { mkdir, readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
-import { hostname } from "node:os";
 import { dirname } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { createFileStore } from "./budget-file.ts";
 import { emptyBudget, openBooking } from "./budget-state.ts";
+import { describeHolder } from "./file-lock.ts";
 import { countSignatures } from "./testing/counting-account.ts";
 import { requirements, startSeller } from "./testing/seller.ts";
 import { useTemporaryFolder } from "./testing/temporary-folder.ts";
@@ -154,8 +153,7 @@ describe("two processes on one budget file", () => {
   it("never spend more than one of them may, also when a third one died with the lock", async () => {
     const file = inFolder("budget.json");
     const dead = spawnSync(process.execPath, ["-e", ""]);
-    const holder = { id: randomUUID(), pid: dead.pid, host: hostname() };
-    await writeFile(`${file}.lock`, JSON.stringify(holder));
+    await writeFile(`${file}.lock`, JSON.stringify(describeHolder(dead.pid)));
     const tsx = pathToFileURL(createRequire(import.meta.url).resolve("tsx")).href;
     const script = fileURLToPath(new URL("./testing/spend-in-process.ts", import.meta.url));
     const run = async () => {

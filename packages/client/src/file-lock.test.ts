@@ -1,19 +1,25 @@
 import { spawn } from "node:child_process";
-import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { readdir, readFile, utimes, writeFile } from "node:fs/promises";
-import { hostname } from "node:os";
 import { dirname } from "node:path";
 import { describe, expect, it } from "vitest";
-import { withFileLock } from "./file-lock.ts";
+import { describeHolder, withFileLock } from "./file-lock.ts";
 import { useTemporaryFolder } from "./testing/temporary-folder.ts";
 
 const inFolder = useTemporaryFolder();
 
 /** Leaves a lock as its holder would have. */
-async function leaveLock(path: string, holder: { pid: number; host?: string }): Promise<void> {
-  const content = { id: randomUUID(), host: hostname(), ...holder };
-  await writeFile(`${path}.lock`, JSON.stringify(content));
+async function leaveLock(
+  path: string,
+  { pid, ...of }: { pid: number; host?: string; pidNamespace?: string },
+): Promise<void> {
+  await writeFile(`${path}.lock`, JSON.stringify({ ...describeHolder(pid), ...of }));
+}
+
+/** As if it had been left a minute before this process began. */
+async function makeOld(path: string): Promise<void> {
+  const before = Date.now() / 1000 - process.uptime() - 60;
+  await utimes(`${path}.lock`, before, before);
 }
 
 /** The id of a process that has ended. */
@@ -58,14 +64,21 @@ describe("withFileLock", () => {
   it("breaks a lock of its own process id that is older than this process", async () => {
     const path = inFolder("file");
     await leaveLock(path, { pid: process.pid });
-    const before = Date.now() / 1000 - process.uptime() - 60;
-    await utimes(`${path}.lock`, before, before);
+    await makeOld(path);
+    expect(await withFileLock(path, async () => "done")).toBe("done");
+  });
+
+  it("breaks a lock of the life that its container had before", async () => {
+    const path = inFolder("file");
+    await leaveLock(path, { pid: process.ppid, pidNamespace: "pid:[1]" });
+    await makeOld(path);
     expect(await withFileLock(path, async () => "done")).toBe("done");
   });
 
   it.each([
     ["a process that runs", () => ({ pid: process.ppid })],
     ["another thread of this process", () => ({ pid: process.pid })],
+    ["a container of the same name", () => ({ pid: 2 ** 30, pidNamespace: "pid:[1]" })],
     ["another machine", () => ({ pid: 2 ** 30, host: "another-machine" })],
   ])("waits for %s, then says who has it", async (_name, holder) => {
     const path = inFolder("file");

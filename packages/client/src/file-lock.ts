@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { readlinkSync } from "node:fs";
 import { link, readFile, stat, unlink, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -10,9 +11,16 @@ export interface FileLockOptions {
   lockTimeoutMs?: number | undefined;
 }
 
-const holderSchema = z.object({ id: z.uuid(), pid: z.number().int(), host: z.string() });
+const holderSchema = z.object({
+  id: z.uuid(),
+  pid: z.number().int(),
+  /** In which the process has this id: on Linux, containers with one name may count for themselves. */
+  pidNamespace: z.string().optional(),
+  host: z.string(),
+});
 type Holder = z.infer<typeof holderSchema>;
 
+const pidNamespace = readPidNamespace();
 const lastInThisThread = new Map<string, Promise<unknown>>();
 
 /**
@@ -47,7 +55,7 @@ export async function withFileLock<T>(
 }
 
 async function acquire(lock: string, timeoutMs: number): Promise<() => Promise<void>> {
-  const me: Holder = { id: randomUUID(), pid: process.pid, host: hostname() };
+  const me = describeHolder(process.pid);
   const ticket = `${lock}.${me.id}`;
   const deadline = performance.now() + timeoutMs;
   try {
@@ -91,14 +99,21 @@ async function breakIfAbandoned(lock: string): Promise<void> {
 
 async function isAbandoned(lock: string, holder: Holder): Promise<boolean> {
   if (holder.host !== hostname()) return false;
-  if (holder.pid !== process.pid) return !isRunning(holder.pid);
-  // A container begins with the same process id again: a lock older than this process is not of it.
+  const isCountedHere = holder.pidNamespace === pidNamespace;
+  if (isCountedHere && holder.pid !== process.pid) return !isRunning(holder.pid);
+  // A container begins with the same process id again, and counts anew: what is older than this process is of its
+  // earlier life. What is younger may be of a container beside it.
   const startedAt = Date.now() - process.uptime() * 1000;
   const madeAt = await stat(lock).then(
     ({ mtimeMs }) => mtimeMs,
     () => Number.POSITIVE_INFINITY,
   );
   return madeAt < startedAt - 1000;
+}
+
+/** A process of this machine as it stands in a lock. */
+export function describeHolder(pid: number): Holder {
+  return { id: randomUUID(), pid, pidNamespace, host: hostname() };
 }
 
 function isRunning(pid: number): boolean {
@@ -127,6 +142,15 @@ async function stillLocked(lock: string): Promise<PaymentError> {
     "budget_file_unavailable",
     `The budget file is locked${by}; if that is gone, remove the file ${lock}`,
   );
+}
+
+function readPidNamespace(): string | undefined {
+  try {
+    return readlinkSync("/proc/self/ns/pid");
+  } catch {
+    // Only Linux has such a thing.
+    return undefined;
+  }
 }
 
 async function tryTo(work: () => Promise<void>, expected: string): Promise<boolean> {
