@@ -161,6 +161,15 @@ describe("coinslot pay", () => {
     });
   });
 
+  it("says of a token that is none whom to ask why", async () => {
+    const nobody = `0x${"dead".repeat(10)}`;
+    const env = { COINSLOT_TOKENS: `${devnet.network}/${nobody}` };
+    expect(await pay([`${seller.url}/weather`, "--yes"], { env })).toMatchObject({
+      code: exitCode.failed,
+      err: `error: The token ${nobody} on Plasma, which COINSLOT_TOKENS names, cannot be read: coinslot doctor says why\n`,
+    });
+  });
+
   it("keeps a payment that was taken without a good answer, and goes on with it", async () => {
     await inFolder(async (folder) => {
       const before = await income();

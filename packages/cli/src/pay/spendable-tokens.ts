@@ -20,7 +20,7 @@ export async function readSpendableTokens(
   networks: readonly ConfiguredNetwork[],
 ): Promise<SpendableToken[]> {
   const perNetwork = await Promise.all(
-    networks.map(async ({ network, chainId, rpcUrls, knownToken, tokens }) => {
+    networks.map(async ({ network, chainId, name, rpcUrls, knownToken, tokens }) => {
       const known = knownToken ? [{ network, ...knownToken }] : [];
       const others = tokens.filter(
         (address) => !(knownToken && isSameAddress(knownToken.address, address)),
@@ -29,7 +29,14 @@ export async function readSpendableTokens(
       const pool = createRpcPool({ chainId, rpcUrls });
       try {
         const client = createChainClient(pool);
-        const read = await Promise.all(others.map((address) => readToken(client, address)));
+        const read = await Promise.all(
+          others.map((address) =>
+            readToken(client, address).catch((cause: unknown) => {
+              const token = `The token ${address} on ${name}, which COINSLOT_TOKENS names,`;
+              throw new Error(`${token} cannot be read: coinslot doctor says why`, { cause });
+            }),
+          ),
+        );
         return [...known, ...read.map((token) => ({ network, ...token }))];
       } finally {
         pool.close();
