@@ -1,8 +1,10 @@
-import type { Listening } from "@coinslot/devnet";
+import { type Listening, listen } from "@coinslot/devnet";
 import { decodePaymentRequired, decodeReceipt, headerName, plasma } from "@coinslot/protocol";
 import { afterEach, describe, expect, it } from "vitest";
+import { paymentMiddleware } from "./index.ts";
 import { createBuyer } from "./testing/buyer.ts";
 import { expressVersions } from "./testing/express-versions.ts";
+import { createPaperFacilitator } from "./testing/paper-facilitator.ts";
 import { openShop, option, payTo } from "./testing/shop.ts";
 
 const opened: Listening[] = [];
@@ -122,5 +124,45 @@ describe.each(expressVersions)("a paid route on $name", ({ express }) => {
     expect(again.status).toBe(402);
     expect(await again.json()).toMatchObject({ error: "invalid_exact_evm_nonce_already_used" });
     expect(shop.runs()).toBe(1);
+  });
+
+  it("is sold once when its middleware stands in its way twice", async () => {
+    const facilitator = createPaperFacilitator();
+    const gate = paymentMiddleware({ "GET /api/weather": { accepts: option() } }, facilitator);
+    await gate.ready();
+    const app = express();
+    const router = express.Router();
+    router.use(gate);
+    router.get("/weather", (_request, response) => void response.json({ forecast: "sun" }));
+    app.use(gate);
+    app.use("/api", router);
+    const shop = await listen(app);
+    opened.push(shop);
+    const { headers } = await createBuyer().payFor(`${shop.url}/api/weather`);
+    const response = await fetch(`${shop.url}/api/weather`, { headers });
+    expect(response.status).toBe(200);
+    expect(await response.json()).toEqual({ forecast: "sun" });
+    expect(facilitator.settled).toHaveLength(1);
+  });
+
+  it("is not sold, and nothing is charged, when another middleware sells it too", async () => {
+    let runs = 0;
+    const errors: unknown[] = [];
+    const onError = (error: unknown) => errors.push(error);
+    const inner = createPaperFacilitator();
+    const gate = paymentMiddleware.route({ accepts: option() }, inner, { onError });
+    await gate.ready();
+    const shop = await openWeather({
+      serve(app) {
+        app.get("/weather", gate, (_request, response) => {
+          runs += 1;
+          response.json({ forecast: "sun" });
+        });
+      },
+    });
+    const { headers } = await createBuyer().payFor(`${shop.url}/weather`);
+    expect((await fetch(`${shop.url}/weather`, { headers })).status).toBe(500);
+    expect([inner.settled, shop.facilitator.settled, runs]).toEqual([[], [], 0]);
+    expect(errors.map(String)).toEqual([expect.stringContaining('"GET /weather"')]);
   });
 });

@@ -1,9 +1,10 @@
-import type {
-  Facilitator,
-  InvalidReason,
-  ReservationRequest,
-  Reserved,
-  SealedAnswer,
+import {
+  ConfigurationError,
+  type Facilitator,
+  type InvalidReason,
+  type ReservationRequest,
+  type Reserved,
+  type SealedAnswer,
 } from "@coinslot/protocol";
 import type { NextFunction, Request, Response } from "express";
 import { answerPaymentRequired, answerRefusal, answerUnpaid, answerUnsettled } from "./answer.ts";
@@ -91,11 +92,26 @@ paymentMiddleware.route = (
   return Object.assign(middleware, { ready: gate.ready, close: gate.close });
 };
 
+/** What sells each request whose handler runs. */
+const soldBy = new WeakMap<Request, Route>();
+
 function enter(
   gate: Gate,
   options: { route: Route; request: Request; response: Response; next: NextFunction },
 ): void {
-  const { response } = options;
+  const { route, request, response, next } = options;
+  const seller = soldBy.get(request);
+  if (seller === route) {
+    // The same gate stands in its way again.
+    next();
+    return;
+  }
+  if (seller !== undefined) {
+    const problem = `"${seller.key}" sells its requests, and "${route.key}" would sell them once more`;
+    gate.onError(new ConfigurationError("A handler", [problem]));
+    answerRefusal(response, refusals.internalError);
+    return;
+  }
   const visit = gate.open(options);
   if (visit === undefined) {
     answerRefusal(response, refusals.notReady);
@@ -174,6 +190,7 @@ async function serve(visit: Visit): Promise<void> {
     case "resumed": {
       const sale: Sale = { reservation: admitted.reservation, seal, ...order };
       if (isGone(response)) return releaseSale(sale, "disconnected");
+      soldBy.set(request, route);
       if (admitted.state === "resumed") return resume(sale, admitted.answer);
       return route.paymentFlow === "upfront" ? sellUpfront(sale) : sellOnAnswer(sale);
     }
