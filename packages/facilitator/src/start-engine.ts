@@ -273,7 +273,6 @@ function keepHouse(options: {
   const working = createSingleFlight(async () => {
     try {
       await ledger.beatHeart();
-      await ledger.endOwed();
       const { reserved, queued } = await ledger.releaseDead();
       if (reserved + queued.length > 0) {
         logger.warn(
@@ -288,6 +287,7 @@ function keepHouse(options: {
         const step = await ledger.forgetPayments({ progress, before, limit: forgottenAtOnce });
         progress = step.progress;
       }
+      await ledger.endOwed();
     } catch (err) {
       logger.warn({ err }, "the heartbeat could not be written; it is tried again");
     }

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { ReservationRequest } from "@coinslot/protocol";
-import { createLeases, type Database } from "@coinslot/storage";
+import { createLeases, type Database, isDatabaseError } from "@coinslot/storage";
 import { finaliseBlocks, findBlocks, undoBlocks } from "./blocks.ts";
 import { deliverPayments } from "./deliver-payments.ts";
 import { type EnqueueRequest, type EnqueueResult, enqueuePayments } from "./enqueue-payments.ts";
@@ -132,7 +132,9 @@ export function createLedger(options: LedgerOptions): Ledger {
         return await reserve({ paymentId: createSortableId(now()), token, ...wish }, spent);
       } catch (error) {
         // The commit may have happened though nobody heard of it.
-        ends.owe(token, () => release({ token, payer, countsAgainstPayer: false }));
+        if (isDatabaseError(error, "connection-lost")) {
+          ends.owe(token, () => release({ token, payer, countsAgainstPayer: false }));
+        }
         throw error;
       }
     },
