@@ -168,6 +168,15 @@ describe("a payment is refused without asking the chain", () => {
     }
   });
 
+  test("validBefore later than that is refused in words that say so", async () => {
+    const authorization = { validBefore: now + 86_401n };
+    const { paymentPayload, paymentRequirements } = await sign({ authorization });
+    expect(verifier.verifyLocally(paymentPayload, paymentRequirements)).toMatchObject({
+      invalidReason: before,
+      invalidMessage: expect.stringContaining("for longer than a day"),
+    });
+  });
+
   test("an authorization that does not outlive the handler, or two slow blocks", async () => {
     const { paymentPayload, paymentRequirements } = await sign({
       authorization: { validBefore: now + 60n },

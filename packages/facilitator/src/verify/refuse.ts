@@ -15,7 +15,7 @@ const words: Record<InvalidReason, string> = {
   invalid_exact_evm_payload_authorization_value_mismatch:
     "The authorization is not over the amount that is asked for.",
   invalid_exact_evm_payload_authorization_valid_before:
-    "The authorization has expired, or expires before it can be settled.",
+    "The authorization has expired, expires before it can be settled, or is good for longer than a day and than twice maxTimeoutSeconds.",
   invalid_exact_evm_payload_authorization_valid_after: "The authorization is not valid yet.",
   invalid_exact_evm_signature: "The signature is not the payer's.",
   invalid_exact_evm_nonce_already_used: "The authorization has been used or cancelled.",
