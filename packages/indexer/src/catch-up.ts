@@ -18,8 +18,15 @@ export async function catchUp(context: ChainContext, signal: AbortSignal): Promi
   const { chainId } = chain;
   const { dialect } = database;
   const { announced_from } = await readChain(database, chainId);
-  const head = await pool.onEndpoint((endpoint) => readHead(endpoint, chain), { signal });
-  const { latest, finalized } = head;
+  const { latest, finalized } = await pool.onEndpoint(
+    async (endpoint) => {
+      const head = await readHead(endpoint, chain);
+      // Who tells a head that is not there yet does not have this block either; we would wait for it.
+      await readHeaders(endpoint, [head.finalized]);
+      return head;
+    },
+    { signal },
+  );
   const news = {
     state: "history",
     head: { number: latest.number, timestampMs: latest.timestampMs, finalized },

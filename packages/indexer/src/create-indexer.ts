@@ -173,8 +173,9 @@ export function createIndexer(options: IndexerOptions): Indexer {
     },
     async close() {
       closing.abort(new Error("The indexer is closed"));
-      await following?.catch(() => undefined);
+      // First, lest a node that has fallen silent keep us waiting. What is being written is finished.
       for (const { pool } of lines) pool.close();
+      await following?.catch(() => undefined);
       await close();
     },
   };

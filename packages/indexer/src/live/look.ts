@@ -33,6 +33,12 @@ export async function look(
   const { latest } = head;
   const [base] = window;
   const tip = window.at(-1) ?? base;
+  const number = numberByHashes(latest, window);
+  if (number !== undefined && number !== latest.number)
+    throw endpointProblem(endpoint, {
+      kind: "malformed",
+      details: `it calls block ${number} number ${latest.number}`,
+    });
   // The tip itself, or an old head: nothing is rolled back for an endpoint that has not seen the newer blocks.
   if (window.some(({ hash }) => hash === latest.hash)) return { type: "unchanged", head };
   if (latest.number < base.number) return { type: "unchanged", head };
@@ -46,7 +52,11 @@ export async function look(
     const numbers = Array.from({ length: last - tip.number + 1 }, (_, index) => tip.number + index);
     const [atTip, ...blocks] = await readHeaders(endpoint, numbers);
     if (atTip?.hash === tip.hash) {
-      if (head.finalized > tip.number + FAR_BEHIND) return { type: "fell-behind", head };
+      if (head.finalized > tip.number + FAR_BEHIND) {
+        // What is in the window is given up for good only if that block is there.
+        await readHeaders(endpoint, [head.finalized]);
+        return { type: "fell-behind", head };
+      }
       return { type: "advanced", head, blocks: linked(endpoint, tip, blocks) };
     }
   }
@@ -58,6 +68,17 @@ export async function look(
   const ancestor = known.findLast(({ hash }, index) => headers[index]?.hash === hash);
   if (ancestor !== undefined) return { type: "reorganised", head, ancestor };
   return { type: "beyond-finality", head, base, found: headers[0]?.hash ?? "nothing" };
+}
+
+/** The number that a block must have which is in the window, or on top of one that is. */
+function numberByHashes(
+  { hash, parentHash }: BlockHeader,
+  window: readonly BlockId[],
+): number | undefined {
+  const own = window.find((block) => block.hash === hash);
+  if (own !== undefined) return own.number;
+  const parent = window.find((block) => block.hash === parentHash);
+  return parent && parent.number + 1;
 }
 
 /** Blocks asked for by number are of one branch only if each is the child of the one before. */

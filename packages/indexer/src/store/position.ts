@@ -8,10 +8,14 @@ export const MAX_BLOCK = 2 ** 32 - 1;
 
 /** Throws a `RangeError` on a block or log that no position can hold. */
 export function positionOf(blockNumber: number, logIndex: number): number {
-  if (!isIndex(blockNumber, MAX_BLOCK) || !isIndex(logIndex, LOGS_PER_BLOCK - 1)) {
+  if (!hasPosition(blockNumber, logIndex)) {
     throw new RangeError(`No position for log ${logIndex} of block ${blockNumber}`);
   }
   return blockNumber * LOGS_PER_BLOCK + logIndex;
+}
+
+export function hasPosition(blockNumber: number, logIndex: number): boolean {
+  return isIndex(blockNumber, MAX_BLOCK) && isIndex(logIndex, LOGS_PER_BLOCK - 1);
 }
 
 export function blockOfPosition(position: number): number {

@@ -1,4 +1,4 @@
-import { positionOf } from "../store/position.ts";
+import { hasPosition, positionOf } from "../store/position.ts";
 import { TRANSFER_TOPIC } from "./transfer-topic.ts";
 
 /** An ERC-20 `Transfer` event. Hex is in lowercase. */
@@ -52,7 +52,8 @@ export function decodeTransferLog(log: unknown): TransferLog | string {
     transactionHash === undefined ||
     blockNumber === undefined ||
     logIndex === undefined ||
-    transactionIndex === undefined
+    transactionIndex === undefined ||
+    !hasPosition(blockNumber, logIndex)
   )
     return "a log without its place";
   const seconds = "blockTimestamp" in log ? quantity(log.blockTimestamp) : undefined;
@@ -65,7 +66,8 @@ export function decodeTransferLog(log: unknown): TransferLog | string {
     from: fromAddress,
     to: toAddress,
     amount: BigInt(data),
-    timestampMs: seconds === undefined ? undefined : seconds * 1000,
+    // Some nodes write zeros instead of the time, above all into the logs of receipts.
+    timestampMs: seconds === undefined || seconds === 0 ? undefined : seconds * 1000,
   };
 }
 

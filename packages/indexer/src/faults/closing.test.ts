@@ -1,0 +1,30 @@
+import { describe, expect, it } from "vitest";
+import { engines } from "../testing/engines.ts";
+import { startFaultProxy } from "../testing/fault-proxy.ts";
+import { expectExact } from "../testing/oracle.ts";
+import { startIndexer, startUsedChain, usdtOf } from "../testing/scene.ts";
+
+describe.each(engines)("closing, on $engine", ({ createUrl }) => {
+  it.each(["history", "live"])(
+    "does not wait for an endpoint that has fallen silent, in %s",
+    async (state) => {
+      const devnet = await startUsedChain();
+      const proxy = await startFaultProxy(devnet.rpcUrl);
+      const indexer = await startIndexer({
+        rpcUrls: [proxy.url],
+        database: await createUrl(),
+        chain: { requestTimeoutMs: 20_000 },
+      });
+      if (state === "live") await expectExact(indexer, devnet, usdtOf(devnet));
+      let asked = 0;
+      proxy.set(() => {
+        asked += 1;
+      });
+      await expect.poll(() => asked, { timeout: 10_000 }).toBeGreaterThan(0);
+      const startedAt = performance.now();
+      await indexer.close();
+      expect(performance.now() - startedAt).toBeLessThan(5_000);
+    },
+    60_000,
+  );
+});

@@ -1,0 +1,125 @@
+import { describe, expect, it } from "vitest";
+import { engines } from "../testing/engines.ts";
+import { changing, type Fault, honest, logsOf, startFaultProxy } from "../testing/fault-proxy.ts";
+import { finalDepth } from "../testing/final-depth.ts";
+import { expectExact } from "../testing/oracle.ts";
+import { startIndexer, startUsedChain, usdtOf } from "../testing/scene.ts";
+
+describe.each(engines)("wrong answers, on $engine", ({ createUrl }) => {
+  it.each([{ logIndex: "0xffffffff" }, { blockNumber: "0x1ffffffffff" }])(
+    "with a log at %o, where no log can be, lead to the next endpoint",
+    async (place) => {
+      const devnet = await startUsedChain();
+      const first = await startFaultProxy(devnet.rpcUrl);
+      first.set(
+        changing("eth_getLogs", (answer) => ({
+          ...answer,
+          result: logsOf(answer).map((log) => ({ ...log, ...place })),
+        })),
+      );
+      const indexer = await startIndexer({
+        rpcUrls: [first.url, devnet.rpcUrl],
+        database: await createUrl(),
+      });
+      await expectExact(indexer, devnet, usdtOf(devnet), { timeoutMs: 15_000 });
+      await devnet.mint({ to: devnet.accounts.seller.address, amount: 1n });
+      await expectExact(indexer, devnet, usdtOf(devnet), { timeoutMs: 15_000 });
+    },
+    40_000,
+  );
+
+  it("with logs of the year 1970 are not believed about the time", async () => {
+    const devnet = await startUsedChain();
+    const proxy = await startFaultProxy(devnet.rpcUrl);
+    proxy.set(
+      changing("eth_getLogs", (answer) => ({
+        ...answer,
+        result: logsOf(answer).map((log) => ({ ...log, blockTimestamp: "0x0" })),
+      })),
+    );
+    const indexer = await startIndexer({ rpcUrls: [proxy.url], database: await createUrl() });
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    const { others } = devnet.accounts;
+    const [oldest] = await indexer.readTransfers({
+      ...usdtOf(devnet),
+      address: `0x${others[0]?.address.slice(2).toLowerCase()}`,
+      fromMs: 0,
+      sort: "asc",
+      limit: 1,
+    });
+    const { timestamp } = await devnet.client.getBlock({
+      blockNumber: BigInt(oldest?.blockNumber ?? 0),
+    });
+    expect(oldest?.timestamp).toBe(Number(timestamp) * 1_000);
+  });
+
+  it("of a head far above the chain do not keep history waiting", async () => {
+    const devnet = await startUsedChain();
+    const liar = await startFaultProxy(devnet.rpcUrl);
+    liar.set(withHeadAbove(1_000_000));
+    const indexer = await startIndexer({
+      rpcUrls: [liar.url, devnet.rpcUrl],
+      database: await createUrl(),
+    });
+    await expectExact(indexer, devnet, usdtOf(devnet), { timeoutMs: 15_000 });
+  }, 40_000);
+
+  it("of a head far above the chain do not make what may still be replaced final", async () => {
+    const devnet = await startUsedChain();
+    const proxy = await startFaultProxy(devnet.rpcUrl);
+    const indexer = await startIndexer({ rpcUrls: [proxy.url], database: await createUrl() });
+    const seller = devnet.accounts.seller.address;
+    for (let amount = 1n; amount < finalDepth; amount++) await devnet.mint({ to: seller, amount });
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    let lies = 0;
+    proxy.set(async (exchange) => {
+      lies += 1;
+      await withHeadAbove(1_000_000)(exchange);
+    });
+    await devnet.mint({ to: seller, amount: 100n });
+    await expect.poll(() => lies, { timeout: 10_000 }).toBeGreaterThan(20);
+    await devnet.reorg({ depth: finalDepth - 1 });
+    proxy.set(honest);
+    await expectExact(indexer, devnet, usdtOf(devnet), { timeoutMs: 15_000 });
+  }, 60_000);
+
+  it("of a head far above the chain do not make a start give up what may still be replaced", async () => {
+    const devnet = await startUsedChain();
+    await devnet.mine(70);
+    const proxy = await startFaultProxy(devnet.rpcUrl);
+    const options = {
+      rpcUrls: [proxy.url],
+      database: await createUrl(),
+      chain: { finality: { depth: 64 } },
+    };
+    const first = await startIndexer(options);
+    const seller = devnet.accounts.seller.address;
+    for (let amount = 1n; amount <= 5n; amount++) await devnet.mint({ to: seller, amount });
+    await expectExact(first, devnet, usdtOf(devnet));
+    await first.close();
+    // So many that the newest one says nothing of those that are indexed.
+    await devnet.mine(40);
+    let lies = 0;
+    proxy.set(async (exchange) => {
+      lies += 1;
+      await withHeadAbove(1_000_000)(exchange);
+    });
+    const second = await startIndexer(options);
+    await expect.poll(() => lies, { timeout: 10_000 }).toBeGreaterThan(20);
+    await devnet.reorg({ depth: 44 });
+    proxy.set(honest);
+    await devnet.mine(70);
+    await expectExact(second, devnet, usdtOf(devnet), { timeoutMs: 15_000 });
+  }, 60_000);
+});
+
+/** Says of its newest block that it were so many blocks higher. */
+function withHeadAbove(blocks: number): Fault {
+  return changing("eth_getBlockByNumber", (answer, { params }) => {
+    const { result } = answer;
+    const isBlock = typeof result === "object" && result !== null && "number" in result;
+    if (params[0] !== "latest" || !isBlock) return answer;
+    const number = `0x${(Number(result.number) + blocks).toString(16)}`;
+    return { ...answer, result: { ...result, number } };
+  });
+}
