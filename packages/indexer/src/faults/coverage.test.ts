@@ -90,4 +90,41 @@ describe.each(engines)("coverage, on $engine", ({ createUrl }) => {
       );
     }
   }, 60_000);
+
+  it("reaches the live end also where the chain is as fast as ranges are read", async () => {
+    const devnet = await startUsedChain(20);
+    const gold = await devnet.deployToken({ symbol: "GOLD" });
+    const seller = devnet.accounts.seller.address;
+    for (let amount = 1n; amount <= 20n; amount++)
+      await devnet.mint({ to: seller, amount, token: gold });
+    await devnet.mine(12);
+    const database = await createUrl();
+    const proxy = await startFaultProxy(devnet.rpcUrl);
+    const rpcUrls = [proxy.url];
+    const first = await startIndexer({ rpcUrls, database });
+    await expectExact(first, devnet, usdtOf(devnet));
+    await first.close();
+
+    // Whenever final blocks are read, another one has become final before the answer is there.
+    proxy.set(async ({ calls, forward, reply }) => {
+      const answers = await forward();
+      if (calls.some(rangeOf)) {
+        await devnet.mine();
+        await new Promise((resolve) => setTimeout(resolve, 100));
+      }
+      reply(answers);
+    });
+    const second = await startIndexer({
+      rpcUrls,
+      database,
+      chain: {
+        tokens: [
+          { name: "usdt", address: devnet.token, decimals: 6 },
+          { name: "gold", address: gold, decimals: 6 },
+        ],
+      },
+    });
+    const watched = { ...usdtOf(devnet), token: "gold", address: gold };
+    await expectExact(second, devnet, watched, { timeoutMs: 15_000 });
+  }, 60_000);
 });

@@ -7,6 +7,9 @@ import type { BlockId } from "../store/window.ts";
 import { joinBatches } from "../transfer-log/join-batches.ts";
 import { readTransfers } from "./apply-sync-event.ts";
 
+/** A gap of so few blocks below the window is waited for. */
+const FEW_BLOCKS = 64;
+
 /**
  * Lets tokens join live. Returns those that are indexed up to the newest block of the window. One whose coverage ends
  * within the window gets the blocks in between by their hashes; one that misses final blocks has to be filled first.
@@ -26,13 +29,24 @@ export async function joinTokens(
   const { chain, database, pen, tokens } = context;
   const [base] = window;
   const next = (window.at(-1) ?? base).number + 1;
-  const coverage = await readCoverage(database.kysely, tokens);
-  const incomplete = tokens.filter(({ id, startBlock }) => {
-    const [first, ...others] = coverage.get(id) ?? [];
-    const isWhole = first !== undefined && first.from <= startBlock && others.length === 0;
-    return startBlock <= base.number && !(isWhole && first.next > base.number);
+  let coverage = await readCoverage(database.kysely, tokens);
+  const incomplete = tokens.flatMap((token) => {
+    const [first, ...others] = coverage.get(token.id) ?? [];
+    const isWhole = first !== undefined && first.from <= token.startBlock && others.length === 0;
+    const missing = isWhole ? base.number + 1 - first.next : Number.POSITIVE_INFINITY;
+    return token.startBlock <= base.number && missing > 0 ? { token, missing } : [];
   });
-  if (incomplete.length > 0) filling.begin(incomplete, base.number + 1);
+  if (incomplete.length > 0) {
+    // The base moves on with the chain: who misses but a few blocks below it would run after it for ever.
+    const isWaitedFor = incomplete.every(({ missing }) => missing <= FEW_BLOCKS);
+    if (isWaitedFor) await filling.ended();
+    filling.begin(
+      incomplete.map(({ token }) => token),
+      base.number + 1,
+    );
+    if (isWaitedFor) await filling.ended();
+    coverage = await readCoverage(database.kysely, tokens);
+  }
 
   const live: KnownToken[] = [];
   for (const token of tokens) {
