@@ -35,6 +35,17 @@ describe("createPayingFetch", () => {
     ]);
   });
 
+  it("takes no time that a timer cannot wait: such a timer would not wait at all", () => {
+    const forEver = Number.MAX_SAFE_INTEGER;
+    const error = problemOf({ privateKey, rpcUrls, attemptTimeoutMs: forEver, maxWaitMs: 2 ** 31 });
+    expect(error.message.split("; ")).toEqual([
+      "createPayingFetch: attemptTimeoutMs is longer than 2147483647",
+      "maxWaitMs is longer than 2147483647",
+    ]);
+    const longest = 2 ** 31 - 1;
+    createPayingFetch({ privateKey, rpcUrls, balanceTimeoutMs: longest, maxBodyBytes: forEver });
+  });
+
   it("wants exactly one way to sign, and a network", () => {
     const message = "createPayingFetch: give exactly one of account, seedPhrase and privateKey";
     const both: object = { privateKey, seedPhrase: "test" };

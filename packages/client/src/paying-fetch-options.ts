@@ -41,7 +41,10 @@ export type PayingFetchOptions = PayerOptions & {
   balanceTimeoutMs?: number | undefined;
   /** How often one payment is sent at most. Default 5. */
   maxAttempts?: number | undefined;
-  /** How long an attempt to pay may take until its answer: the headers, and the reason of a refusal. Default 120 000. */
+  /**
+   * How long an attempt to pay may take until its answer: the headers, and the reason of a refusal; and how long an offer
+   * in a body may take. Default 120 000.
+   */
   attemptTimeoutMs?: number | undefined;
   /** Longest pause between two attempts. Default 30 000. */
   maxWaitMs?: number | undefined;
@@ -82,6 +85,9 @@ export function readOptions(options: PayingFetchOptions): PayingFetchContext {
   const positive = (key: NumericOption, byDefault: number): number => {
     const value = options[key] ?? byDefault;
     if (!Number.isSafeInteger(value) || value <= 0) problems.push(`${key} is no positive integer`);
+    else if (key.endsWith("Ms") && value > longestTimerMs) {
+      problems.push(`${key} is longer than ${longestTimerMs}`);
+    }
     return value;
   };
   const { rpcUrls, budget = {}, now = Date.now } = options;
@@ -119,6 +125,9 @@ export function readOptions(options: PayingFetchOptions): PayingFetchContext {
     wait: options.wait ?? ((ms, signal) => sleep(ms, undefined, signal ? { signal } : {})),
   };
 }
+
+/** A timer that is to wait longer fires at once. */
+const longestTimerMs = 2 ** 31 - 1;
 
 type NumericOption =
   | "maxBodyBytes"

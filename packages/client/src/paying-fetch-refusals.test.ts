@@ -9,6 +9,8 @@ import { useWorld } from "./testing/world.ts";
 const world = useWorld();
 const { keep, createFetch, refusalOf } = world;
 
+type OnUnpaid = NonNullable<NonNullable<Parameters<typeof startSeller>[0]>["onUnpaid"]>;
+
 const foreignToken = "0x00000000000000000000000000000000000000aa";
 
 describe.each([1, 2] as const)("in version %i, no signature leaves for", (version) => {
@@ -124,6 +126,17 @@ describe("a body that is too long to be kept", () => {
       });
     expect(await (await post("/free", 300_000)).text()).toBe("300000");
     expect((await refusalOf(post("/paid", 1001))).code).toBe("body_too_large");
+  });
+});
+
+describe("a 402 whose body never ends", () => {
+  it("is no offer once it has been waited for, and comes back as it is", async () => {
+    const onUnpaid: OnUnpaid = (_, response) => response.writeHead(402).write('{"x402Version":1,');
+    const seller = keep(await startSeller({ onUnpaid }));
+    const response = await createFetch({ attemptTimeoutMs: 200 })(seller.url);
+    expect(response.status).toBe(402);
+    const { value } = (await response.body?.getReader().read()) ?? {};
+    expect(new TextDecoder().decode(value)).toBe('{"x402Version":1,');
   });
 });
 

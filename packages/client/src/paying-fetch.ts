@@ -88,7 +88,8 @@ async function payIfAsked(
 ): Promise<Response> {
   const response = await context.fetch(request.url.href, toInit(request));
   if (response.status !== 402 || carriesPayment(request.headers)) return response;
-  const offer = await readOffer(response);
+  const tooSlow = AbortSignal.timeout(context.persistence.attemptTimeoutMs);
+  const offer = await readOffer(response, tooSlow);
   if (offer === undefined) return response;
   dropBody(response);
 
