@@ -67,6 +67,62 @@ describe("what the chain says of a payment", () => {
     expect(await balanceOf(devnet.accounts.seller.address)).toBe(1_000n);
   });
 
+  it.each([
+    ["before it is sent", 0n],
+    ["after it had failed", 1_000n],
+  ])(
+    "waits for as many blocks on top of a stranger's transaction as on top of its own, %s",
+    async (_, missing) => {
+      const here = await begin();
+      const { devnet, start, pay, balanceOf } = here;
+      const { buyer, deployer } = devnet.accounts;
+      let searches = 0;
+      let passedMs = 0;
+      const proxy = await startNodeProxy(devnet.rpcUrl, async ({ method }, ask) => {
+        const answer = await ask();
+        if (method === "eth_getLogs" && JSON.stringify(answer).includes("blockNumber"))
+          searches += 1;
+        return answer;
+      });
+      try {
+        const facilitator = await start({
+          network: { rpcUrls: [proxy.url], blockTimeSeconds: 1, serveAfter: 3 },
+          times: { sweepMs: 100 },
+          clock: { ...systemClock, now: () => systemClock.now() + passedMs },
+        });
+        const events = listen(facilitator);
+        const paid = await pay();
+        const reservation = await reserve(facilitator, paid);
+        // It is tried again before it is sent.
+        passedMs += 2_000;
+        let settled: ReturnType<typeof settle> | undefined;
+        if (missing > 0n) {
+          await devnet.client.writeContract({
+            account: buyer,
+            address: devnet.token,
+            abi: testUsdt0.abi,
+            functionName: "transfer",
+            args: [deployer.address, await balanceOf(buyer.address)],
+          });
+          expect(await settle(facilitator, paid, reservation)).toMatchObject({ success: false });
+          await devnet.mint({ to: buyer.address, amount: missing });
+          await submitAsStranger(here, paid);
+        } else {
+          await submitAsStranger(here, paid);
+          settled = settle(facilitator, paid, reservation);
+        }
+        await vi.waitFor(() => expect(searches).toBeGreaterThan(2), 10_000);
+        expect(events).not.toContain("settle_completed");
+        await devnet.mine(3);
+        await vi.waitFor(() => expect(events).toContain("settle_completed"), 10_000);
+        if (settled) expect(await settled).toMatchObject({ success: true });
+        await facilitator.close();
+      } finally {
+        await proxy.close();
+      }
+    },
+  );
+
   it("waits with one that a stranger may have submitted while no node tells logs, and not with its neighbours", async () => {
     const here = await begin();
     const { devnet, start, pay, balanceOf } = here;

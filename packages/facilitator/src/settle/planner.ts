@@ -71,7 +71,7 @@ export async function planTransactions(options: {
       unexplained.add(payment.id);
       logger.warn(
         { network: network.network, payment: payment.id },
-        "a payment was used by somebody else, and no node tells now whether that paid it; it waits",
+        "a payment was used by somebody else, and whether that paid it is not known, or not certain, yet; it waits",
       );
     }
     if (outcomes.length > 0) board.publish(await ledger.recordOutcomes(outcomes));

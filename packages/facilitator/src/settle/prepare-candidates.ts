@@ -28,7 +28,8 @@ export function guessCandidate(
  * has been poisoned meanwhile costs no gas and no neighbour.
  *
  * @returns those that go through, the outcomes of those that never will, and those of which the chain
- * has to be asked again: they are used, and it does not tell now whether they were paid by that.
+ * has to be asked again: they are used, and it does not tell now whether they were paid by that, or they
+ * were paid in a block that is not deep enough yet.
  */
 export async function prepareCandidates(options: {
   network: SettlementNetwork;
@@ -74,7 +75,7 @@ export async function prepareCandidates(options: {
 
 /** A used authorization may have been used for what it says, by somebody else: then it has paid. */
 async function explainRefusals(
-  { rpc }: SettlementNetwork,
+  { rpc, serveAfter }: SettlementNetwork,
   refused: ReadonlyMap<OrderedPayment, Reading>,
 ): Promise<{ outcomes: PaymentOutcomes[]; unexplained: OrderedPayment[] }> {
   const outcomes: PaymentOutcomes[] = [];
@@ -94,7 +95,10 @@ async function explainRefusals(
         continue;
       }
       if (execution?.outcome === "executed") {
-        outcomes.push({ confirmed: { ids: [id], inclusion: execution.inclusion } });
+        const { inclusion } = execution;
+        const depth = Number(reading.blockNumber) - inclusion.blockNumber;
+        if (depth < serveAfter(queued.payment)) unexplained.push(queued);
+        else outcomes.push({ confirmed: { ids: [id], inclusion } });
         continue;
       }
     }

@@ -181,10 +181,12 @@ export function startBlockWatch(options: BlockWatchOptions): BlockWatch {
       for (const [each, execution] of found) {
         const { id } = each.payment;
         if (execution.outcome === "executed") {
-          const outcomes = { confirmed: { ids: [id], inclusion: execution.inclusion } };
-          const changed = await ledger.recordOutcomes([outcomes]);
+          const { inclusion } = execution;
+          const isDeep = Number(head) - inclusion.blockNumber >= network.serveAfter(each.payment);
+          const outcomes = { confirmed: { ids: [id], inclusion } };
+          const changed = isDeep ? await ledger.recordOutcomes([outcomes]) : [];
           confirmed.push(...changed);
-          // Reserved again meanwhile: if it is given up, it is looked for here once more.
+          // Not deep enough yet. Or reserved again meanwhile: if it is given up, it is looked for here once more.
           if (changed.length === 0) unsettled.add(each);
         } else if (execution.outcome === "spent" && execution.blockNumber <= finalHeight) {
           spent.push(id);
