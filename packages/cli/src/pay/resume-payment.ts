@@ -1,11 +1,16 @@
 import { createPayingFetch } from "@coinslot/client";
 import { knownAsset } from "@coinslot/protocol";
+import { UnclearError } from "../exit-code.ts";
 import { concludePayment } from "./conclude-payment.ts";
 import { explainFailure } from "./explain-failure.ts";
+import { isNeverTaken } from "./is-never-taken.ts";
 import { forgetPayment, type KeptPayment } from "./kept-payment.ts";
 import type { PayContext } from "./pay-context.ts";
 
-/** Sends a payment again, with the request that it was made for. Signs nothing: it needs no wallet. */
+/**
+ * Sends a payment again, with the request that it was made for. Signs nothing: it needs no wallet. One that brings no
+ * answer is given up when the chain says that it was never taken and cannot be any more.
+ */
 export async function resumePayment(context: PayContext, kept: KeptPayment): Promise<void> {
   const { terminal, surroundings, allowInsecureHttp } = context;
   const { request, payment } = kept;
@@ -18,7 +23,7 @@ export async function resumePayment(context: PayContext, kept: KeptPayment): Pro
         throw new Error("A payment that is resumed is signed already");
       },
     },
-    // Nothing is asked of a chain: the payment exists, and the seller decides.
+    // To pay, nothing is asked of a chain: the payment exists, and the seller decides.
     rpcUrls: { [network]: "http://localhost" },
     allowInsecureHttp,
   });
@@ -34,6 +39,12 @@ export async function resumePayment(context: PayContext, kept: KeptPayment): Pro
     await forgetPayment(kept.file);
   } catch (error) {
     stopWaiting();
-    throw await explainFailure(context, { request, error });
+    const explained = await explainFailure(context, { request, error });
+    if (explained instanceof UnclearError && (await isNeverTaken(terminal.env, payment.terms))) {
+      await forgetPayment(kept.file);
+      const words = "Nobody took the payment, and nobody can any more: its time is over";
+      throw new Error(`${words}. It may be requested anew.`, { cause: error });
+    }
+    throw explained;
   }
 }
