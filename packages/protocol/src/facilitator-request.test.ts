@@ -46,7 +46,8 @@ describe("a request to a facilitator is read", () => {
   });
 
   test("with what other languages write for absent members", () => {
-    const paymentPayload = { ...samplePayloadV2, resource: null, extensions: null };
+    const accepted = { ...sampleRequirements, extra: null };
+    const paymentPayload = { ...samplePayloadV2, accepted, resource: null, extensions: null };
     expect(reasonOf({ ...bodyV2, paymentPayload })).toBeUndefined();
     const paymentRequirements = {
       ...requirementsV1,

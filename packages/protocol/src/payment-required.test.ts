@@ -43,10 +43,14 @@ describe("an offer of version 2", () => {
       x402Version: 2,
       error: "no ".repeat(1000),
       resource: { url: "https://seller.example/", description: null, mimeType: null },
-      accepts: [sampleRequirements],
+      accepts: [{ ...sampleRequirements, extra: null }],
       extensions: null,
     };
     const offer = decodePaymentRequired(base64Of(JSON.stringify(message)));
+    const { extra: _, ...requirements } = sampleRequirements;
+    expect(offer.accepts).toEqual([
+      { x402Version: 2, requirements, accepted: { ...requirements, extra: null } },
+    ]);
     expect(offer.resource).toEqual({ url: "https://seller.example/" });
     expect(offer.error).toHaveLength(1024);
     expect(offer.extensions).toBeUndefined();

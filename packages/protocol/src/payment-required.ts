@@ -104,7 +104,7 @@ export function decodePaymentRequired(header: string): Offer {
   };
 }
 
-// The schema transforms nothing, so what passes it is of its type, unknown members and all.
+// What passes the schema is of its type, unknown members and all; an `extra` of null goes back as it came.
 function isPaymentRequirements(entry: unknown): entry is PaymentRequirements {
   return paymentRequirementsSchema.safeParse(entry).success;
 }

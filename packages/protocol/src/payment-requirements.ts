@@ -24,7 +24,7 @@ export const paymentRequirementsSchema = z.object({
   asset: addressSchema,
   payTo: addressSchema,
   maxTimeoutSeconds,
-  extra: extra.optional(),
+  extra: optionalOrNull(extra),
 });
 
 /** One acceptable way to pay, in the form of version 2. */
