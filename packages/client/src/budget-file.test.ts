@@ -149,16 +149,33 @@ describe("a budget in a file", () => {
   });
 });
 
+/** The command line of a process that books so many payments and prints how many it could. */
+function spendInProcess(file: string, wanted: number): [string, ...string[]] {
+  const tsx = pathToFileURL(createRequire(import.meta.url).resolve("tsx")).href;
+  const script = fileURLToPath(new URL("./testing/spend-in-process.ts", import.meta.url));
+  const args = ["--conditions=source", "--import", tsx, script, file, String(wanted)];
+  return [process.execPath, ...args];
+}
+
+describe("a disk that takes nothing", () => {
+  it("stops payments, and is left as it was", async () => {
+    const file = inFolder("budget.json");
+    const inLimits = ["-c", 'ulimit -f 0; exec "$@"', "sh", ...spendInProcess(file, 1)];
+    const { stderr } = spawnSync("sh", inLimits, { encoding: "utf8" });
+    expect(stderr).toContain("budget_file_unavailable");
+    expect(stderr).toContain("EFBIG");
+    expect(await readdir(dirname(file))).toEqual([]);
+  });
+});
+
 describe("two processes on one budget file", () => {
   it("never spend more than one of them may, also when a third one died with the lock", async () => {
     const file = inFolder("budget.json");
     const dead = spawnSync(process.execPath, ["-e", ""]);
     await writeFile(`${file}.lock`, JSON.stringify(describeHolder(dead.pid)));
-    const tsx = pathToFileURL(createRequire(import.meta.url).resolve("tsx")).href;
-    const script = fileURLToPath(new URL("./testing/spend-in-process.ts", import.meta.url));
     const run = async () => {
-      const args = ["--conditions=source", "--import", tsx, script, file, "40"];
-      const { stdout } = await promisify(execFile)(process.execPath, args);
+      const [command, ...args] = spendInProcess(file, 40);
+      const { stdout } = await promisify(execFile)(command, args);
       return Number(stdout);
     };
     const [first, second] = await Promise.all([run(), run()]);

@@ -59,8 +59,8 @@ async function acquire(lock: string, timeoutMs: number): Promise<() => Promise<v
   const ticket = `${lock}.${me.id}`;
   const deadline = performance.now() + timeoutMs;
   try {
-    await writeFile(ticket, JSON.stringify(me), { flag: "wx", mode: 0o600 });
     try {
+      await writeFile(ticket, JSON.stringify(me), { flag: "wx", mode: 0o600 });
       // A link appears with its content, so nobody ever reads a lock without a holder.
       while (!(await tryTo(() => link(ticket, lock), "EEXIST"))) {
         await breakIfAbandoned(lock);
@@ -68,7 +68,7 @@ async function acquire(lock: string, timeoutMs: number): Promise<() => Promise<v
         await sleep(2 + Math.random() * 10);
       }
     } finally {
-      await unlink(ticket);
+      await unlink(ticket).catch(() => undefined);
     }
   } catch (cause) {
     if (cause instanceof PaymentError) throw cause;
