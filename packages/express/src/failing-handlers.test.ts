@@ -3,6 +3,8 @@ import { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
 import { setImmediate } from "node:timers/promises";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import type { Listening } from "@coinslot/devnet";
 import { headerName } from "@coinslot/protocol";
 import compression from "compression";
@@ -18,6 +20,14 @@ const opened: Listening[] = [];
 afterEach(async () => {
   await Promise.all(opened.splice(0).map((listening) => listening.close()));
 });
+
+setFlagsFromString("--expose-gc");
+const collectGarbage: () => void = runInNewContext("gc");
+
+function bytesOfBuffers(): number {
+  collectGarbage();
+  return process.memoryUsage().arrayBuffers;
+}
 
 describe.each(expressVersions)("a handler on $name that does not answer well", ({ express }) => {
   async function open(
@@ -222,6 +232,25 @@ describe.each(expressVersions)("a handler on $name that does not answer well", (
       agent.destroy();
     },
   );
+
+  it("in time leaves nothing of its half answer in memory, though it keeps the response", async () => {
+    const kept: unknown[] = [];
+    const shop = await open(
+      (_request, response) => {
+        kept.push(response);
+        response.write(Buffer.alloc(100_000));
+      },
+      { timeout: 0.05 },
+    );
+    for (let count = 0; count < 20; count += 1) {
+      const { headers } = await createBuyer().payFor(`${shop.url}/answer`);
+      expect(await (await fetch(`${shop.url}/answer`, { headers })).json()).toMatchObject({
+        error: "handler_timeout",
+      });
+    }
+    expect(kept).toHaveLength(20);
+    expect(bytesOfBuffers()).toBeLessThan(1_000_000);
+  });
 
   it("within the bound is not charged, and told so", async () => {
     const shop = await open((_request, response) => {

@@ -106,7 +106,7 @@ export function holdResponse(
       deafen(response);
     },
     replace(answer) {
-      isOver = true;
+      stop();
       restore();
       response.statusCode = before.statusCode;
       response.statusMessage = before.statusMessage;
@@ -117,8 +117,14 @@ export function holdResponse(
   };
 
   function finish(result: HeldOutcome): void {
-    isOver = true;
+    stop();
     resolveOutcome(result);
+  }
+
+  /** Takes nothing more, and lets go of what there is: a handler may keep the response for as long as it likes. */
+  function stop(): void {
+    isOver = true;
+    chunks = [];
   }
 
   function writeHead(...head: unknown[]): ServerResponse {
@@ -138,7 +144,6 @@ export function holdResponse(
     const bytes = toBytes(chunk, encoding);
     size += bytes.length;
     if (size > maxBytes) {
-      chunks = [];
       finish({ kind: "too_large" });
       return;
     }
