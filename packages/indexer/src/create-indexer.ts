@@ -18,6 +18,7 @@ import { followChains } from "./follow-chains.ts";
 import { createProgress, type Progress, type ProgressTerminal } from "./history/progress.ts";
 import type { Indexer } from "./indexer.ts";
 import { type IndexerLogger, silentLogger } from "./logger.ts";
+import { createAskedBalances } from "./query/asked-balances.ts";
 import { listTransfers } from "./query/list-transfers.ts";
 import { readBalance } from "./query/read-balance.ts";
 import { readEventBounds, readEvents } from "./query/read-events.ts";
@@ -81,6 +82,7 @@ export function createIndexer(options: IndexerOptions): Indexer {
     }),
   );
   const bell = createEventBell();
+  const asked = createAskedBalances();
   const { opened, close } = createLazyStore({
     url: configuration.database,
     chains: configuration.chains,
@@ -155,7 +157,7 @@ export function createIndexer(options: IndexerOptions): Indexer {
     },
     async readBalance(query) {
       const { database, token, pool } = await find(query);
-      return readBalance({ database, pool }, { token, address: query.address });
+      return readBalance({ database, pool, asked }, { token, address: query.address });
     },
     async readEvents(query) {
       const { database, token } = await find(query);

@@ -2,7 +2,7 @@ import { sleep } from "@coinslot/chain";
 import { zeroAddress } from "viem";
 import type { ChainContext } from "./chain-context.ts";
 import type { IndexerConfiguration } from "./configuration.ts";
-import { readKnownBalance } from "./query/read-balance.ts";
+import { readKnownBalance } from "./query/known-balance.ts";
 import { readTokenBalance } from "./rpc/read-token-balance.ts";
 import { hexOfBytes } from "./store/bytes.ts";
 import { wrapUint256 } from "./store/wrap-uint256.ts";

@@ -2,7 +2,7 @@ import { testUsdt0 } from "@coinslot/devnet";
 import { zeroAddress } from "viem";
 import { describe, expect, it } from "vitest";
 import { engines } from "../testing/engines.ts";
-import { changing, honest, startFaultProxy } from "../testing/fault-proxy.ts";
+import { changing, errorAnswer, honest, startFaultProxy } from "../testing/fault-proxy.ts";
 import { expectExact } from "../testing/oracle.ts";
 import { startChain, startIndexer, startUsedChain, usdtOf } from "../testing/scene.ts";
 
@@ -32,7 +32,7 @@ describe.each(engines)("balances, on $engine", ({ createUrl }) => {
     expect(await indexer.readBalance({ ...watched, address })).toBe(2n);
   });
 
-  it("are right in the end when a node once answers from a later state than it was asked for", async () => {
+  it("are right in the end when a node answers from a later state than it was asked for", async () => {
     const devnet = await startUsedChain();
     const seller = devnet.accounts.seller.address;
     await devnet.mint({ to: seller, amount: 5n });
@@ -49,19 +49,23 @@ describe.each(engines)("balances, on $engine", ({ createUrl }) => {
     await expect
       .poll(async () => (await indexer.status()).chains[0]?.lagBlocks, { timeout: 10_000 })
       .toBe(0);
-    for (const early of [0, 1]) {
-      let asked = 0;
-      const later = `0x${"9".padStart(64, "0")}`;
-      const answerEarly = changing("eth_call", (answer) => {
-        asked += 1;
-        return asked - 1 === early ? { ...answer, result: later } : answer;
-      });
-      proxy.set(answerEarly);
-      await indexer.readBalance(question);
-      expect(asked).toBe(2);
-    }
+    // Whoever asks for the newest block gets the state after it, however often, until there is another block.
+    const { hash: newest } = await devnet.client.getBlock();
+    const later = `0x${"9".padStart(64, "0")}`;
+    proxy.set(
+      changing("eth_call", (answer, { params }) =>
+        JSON.stringify(params[1]).includes(newest) ? { ...answer, result: later } : answer,
+      ),
+    );
+    for (let count = 0; count < 3; count++) await indexer.readBalance(question);
     proxy.set(honest);
-    expect(await indexer.readBalance(question)).toBe(5n);
+    await devnet.mint({ to: seller, amount: 2n });
+    await expectExact(indexer, devnet, watched, { fromBlock: BigInt(head) });
+    // By now it is known, and nobody has to be asked.
+    await devnet.mint({ to: seller, amount: 1n });
+    await expectExact(indexer, devnet, watched, { fromBlock: BigInt(head) });
+    proxy.set(changing("eth_call", (answer) => errorAnswer(answer, -32000, "missing trie node")));
+    expect(await indexer.readBalance(question)).toBe(8n);
   });
 
   it("of the zero address are what the token says, whatever was minted and burnt", async () => {

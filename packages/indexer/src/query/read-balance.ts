@@ -2,104 +2,67 @@ import type { RpcPool } from "@coinslot/chain";
 import { type Database, isDatabaseError } from "@coinslot/storage";
 import { type Address, zeroAddress } from "viem";
 import { readTokenBalance } from "../rpc/read-token-balance.ts";
-import { bytesOfHex, hexOfBytes } from "../store/bytes.ts";
-import type { KnownToken } from "../store/known-token.ts";
+import { bytesOfHex } from "../store/bytes.ts";
 import type { IndexerSchema } from "../store/schema.ts";
 import { wrapUint256 } from "../store/wrap-uint256.ts";
+import type { AskedBalance, AskedBalances } from "./asked-balances.ts";
 import { BalanceUnavailableError } from "./balance-unavailable-error.ts";
-
-export interface BalanceQuestion {
-  token: KnownToken;
-  /** In lowercase. */
-  address: Address;
-}
+import { type BalanceQuestion, type KnownBalance, readKnownBalance } from "./known-balance.ts";
 
 /**
  * The balance after the newest indexed block. What came and went is in the database; what was there before is zero,
- * or was found before, or is asked of the chain now, twice, once for each address. That of the zero address is asked for every
- * time. Throws a `BalanceUnavailableError`.
+ * or was found before, or is asked of the chain now. That of the zero address is asked for every time. Throws a
+ * `BalanceUnavailableError`.
+ *
+ * What was there before is kept for good, and a node that is adding a block may answer for the newest one with the
+ * state after it. So an answer for the newest block is only told; when that block is not the newest any more, and
+ * somebody asks again, it is asked for once more, and what follows is kept.
  */
 export async function readBalance(
-  { database, pool }: { database: Database<IndexerSchema>; pool: RpcPool },
+  {
+    database,
+    pool,
+    asked,
+  }: { database: Database<IndexerSchema>; pool: RpcPool; asked: AskedBalances },
   question: BalanceQuestion,
 ): Promise<bigint> {
   const known = await readKnownBalance(database, question);
+  const { gain, block, revision } = known;
   const { token, address } = question;
   // Mints and burns name it, but are no change of what the token keeps there, if it keeps anything.
   const isSum = address !== zeroAddress;
-  if (isSum && known.opening !== undefined) return wrapUint256(known.gain + known.opening);
-  if (known.block === undefined) {
+  if (isSum && known.opening !== undefined) return wrapUint256(gain + known.opening);
+  if (block === undefined) {
     throw new BalanceUnavailableError(
       `Nothing of ${token.token} on ${token.blockchain} is indexed yet`,
     );
   }
-  const balance = await askChain(pool, question, known.block);
-  if (!isSum) return balance;
-  // What is kept is kept for good, and a node that is adding a block may answer from the state after it.
-  const again = await askChain(pool, question, known.block);
-  if (again === balance) {
-    const opening = wrapUint256(balance - known.gain);
-    await keepOpening(database, { tokenId: token.id, address, opening, revision: known.revision });
+  if (!isSum) return askChain(pool, question, block);
+  const before = asked.takeOlder(question, known);
+  if (before !== undefined) {
+    const opening = await findOpening(pool, question, before);
+    if (opening !== undefined) {
+      await keepOpening(database, { tokenId: token.id, address, opening, revision });
+      return wrapUint256(gain + opening);
+    }
   }
-  return again;
+  const balance = await askChain(pool, question, block);
+  asked.note(question, { ...known, block });
+  return balance;
 }
 
-export interface KnownBalance {
-  gain: bigint;
-  /** Undefined: not known. */
-  opening: bigint | undefined;
-  /** The newest indexed block, by its hash if it may still be replaced; the gain is that of its end. */
-  block: { number: number; hash: string | undefined } | undefined;
-  revision: number;
-}
-
-/** What the database knows of a balance, all of one moment, since it is one statement. */
-export async function readKnownBalance(
-  { kysely, dialect }: Database<IndexerSchema>,
-  { token, address }: BalanceQuestion,
-): Promise<KnownBalance> {
-  const bytes = bytesOfHex(address);
-  const rows = await kysely
-    .selectFrom("indexer_tokens as token")
-    .leftJoin("indexer_balances as balance", (join) =>
-      join.onRef("balance.token_id", "=", "token.id").on("balance.address", "=", bytes),
-    )
-    .leftJoin("indexer_openings as opening", (join) =>
-      join.onRef("opening.token_id", "=", "token.id").on("opening.address", "=", bytes),
-    )
-    .leftJoin("indexer_ranges as range", "range.token_id", "token.id")
-    .leftJoin("indexer_window as window", (join) =>
-      join
-        .onRef("window.chain_id", "=", "token.chain_id")
-        .onRef("range.next_block", "=", (from) => from("window.number", "+", 1)),
-    )
-    .where("token.id", "=", token.id)
-    .orderBy("range.from_block", "desc")
-    .select([
-      "token.opens_at_zero",
-      "token.revision",
-      "balance.amount as gain",
-      "opening.amount as opening",
-      "range.from_block",
-      "range.next_block",
-      "window.hash",
-    ])
-    .execute();
-  const [top] = rows;
-  if (top === undefined) throw new BalanceUnavailableError("The token is not in the database yet");
-  const isFromTheStart =
-    rows.length === 1 && top.from_block !== null && top.from_block <= token.startBlock;
-  const opensAtZero = top.opens_at_zero === 1 && isFromTheStart;
-  const known = top.opening === null ? undefined : dialect.amount.decode(top.opening);
-  return {
-    gain: top.gain === null ? 0n : dialect.amount.decode(top.gain),
-    opening: opensAtZero ? 0n : known,
-    block:
-      top.next_block === null
-        ? undefined
-        : { number: top.next_block - 1, hash: top.hash ? hexOfBytes(top.hash) : undefined },
-    revision: top.revision,
-  };
+/** Undefined where the chain does not tell: the block was replaced, or its state is not kept any more. */
+async function findOpening(
+  pool: RpcPool,
+  question: BalanceQuestion,
+  { block, gain }: AskedBalance,
+): Promise<bigint | undefined> {
+  try {
+    return wrapUint256((await askChain(pool, question, block)) - gain);
+  } catch (error) {
+    if (error instanceof BalanceUnavailableError) return undefined;
+    throw error;
+  }
 }
 
 async function askChain(

@@ -1,0 +1,32 @@
+import type { BalanceQuestion, KnownBalance } from "./known-balance.ts";
+
+/** What was known of balances when the chain was asked for them. It is forgotten with the process. */
+export interface AskedBalances {
+  /** Of a token and address, at an older block than this one. */
+  takeOlder(question: BalanceQuestion, than: KnownBalance): AskedBalance | undefined;
+  note(question: BalanceQuestion, known: AskedBalance): void;
+}
+
+export type AskedBalance = KnownBalance & { block: NonNullable<KnownBalance["block"]> };
+
+/** Callers choose addresses: what they can make us remember is bounded. */
+const MOST_ASKED = 10_000;
+
+export function createAskedBalances(): AskedBalances {
+  const asked = new Map<string, AskedBalance>();
+  const keyOf = ({ token, address }: BalanceQuestion) => `${token.id} ${address}`;
+  return {
+    takeOlder(question, { block, revision }) {
+      const before = asked.get(keyOf(question));
+      if (before === undefined || block === undefined || block.number <= before.block.number)
+        return undefined;
+      asked.delete(keyOf(question));
+      return before.revision === revision ? before : undefined;
+    },
+    note(question, known) {
+      const [oldest] = asked.keys();
+      if (oldest !== undefined && asked.size >= MOST_ASKED) asked.delete(oldest);
+      asked.set(keyOf(question), known);
+    },
+  };
+}
