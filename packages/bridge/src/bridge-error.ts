@@ -57,7 +57,7 @@ export type BridgeErrorCode =
   | "target_not_watchable"
   /** Not seen to arrive in time. `progress` says where the money is. */
   | "delivery_timeout"
-  /** The file of a top-up cannot be read or written. What it should have told is not sent. */
+  /** The file of a top-up cannot be read or written, or another one has used it meanwhile. What it should have told is not sent. */
   | "file_unavailable"
   /** No RPC endpoint answered. */
   | "rpc_unavailable";

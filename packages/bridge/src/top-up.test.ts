@@ -355,6 +355,32 @@ describe("after a crash", () => {
     expect(await world().countSent()).toBe(1);
   });
 
+  it("nothing is sent that another top-up with the same file has sent meanwhile", async () => {
+    const first = create({ ...silent, file: file() });
+    const second = create({ ...silent, file: file() });
+    expect(await second.ask(needOf({ amount: 0n }))).toBe(true);
+    await expectBridgeError(first.ask(needOf()), "delivery_timeout");
+    await expectBridgeError(second.ask(needOf()), "delivery_timeout");
+    expect(second.proposals).toEqual([]);
+    expect(await world().countSent()).toBe(2);
+  });
+
+  it("nor what another one sends while somebody is asked", async () => {
+    const first = create({ ...silent, file: file() });
+    const second = create({
+      file: file(),
+      async ask() {
+        await expectBridgeError(first.ask(needOf()), "delivery_timeout");
+        return true;
+      },
+    });
+    const error = await expectBridgeError(second.ask(needOf()), "file_unavailable");
+    expect(error.message).toContain("has sent to plasma meanwhile");
+    expect(await world().layerZero.deliver()).toHaveLength(1);
+    const { transfers } = JSON.parse(await readFile(file(), "utf8"));
+    expect(transfers).toHaveLength(1);
+  });
+
   it("keeps the file to its owner: it holds a transaction that anybody may send", async () => {
     const crashed = create({ file: file(), bridge: crashAt("sent") });
     await expect(crashed.ask(needOf())).rejects.toThrow("the process is gone");

@@ -25,7 +25,7 @@ type Route = Pick<RememberedTransfer, "targetChain" | "recipient">;
 export interface TransferMemory {
   /** @throws BridgeError `file_unavailable`, as the others do; then nothing has changed */
   find(route: Route): Promise<RememberedTransfer | undefined>;
-  /** When it resolves, a crash does not make it forget. */
+  /** When it resolves, a crash does not make it forget. Rejects where one to the same recipient is remembered already. */
   remember(transfer: RememberedTransfer): Promise<void>;
   forget(transfer: RememberedTransfer): Promise<void>;
 }
@@ -34,25 +34,29 @@ export interface TransferMemory {
 export function createTransferMemory(file: string | undefined): TransferMemory {
   const path = file === undefined ? undefined : resolve(file);
   const turns = createTurns();
-  let known: readonly RememberedTransfer[] | undefined = path === undefined ? [] : undefined;
+  let inMemory: readonly RememberedTransfer[] = [];
 
+  /** Read anew each time: another top-up may have been given the same file, and whoever gives a transfer up removes it. */
   async function read(): Promise<readonly RememberedTransfer[]> {
-    if (known === undefined && path !== undefined) known = await readTransfers(path);
-    return known ?? [];
+    return path === undefined ? inMemory : readTransfers(path);
   }
 
   function change(to: (transfers: readonly RememberedTransfer[]) => RememberedTransfer[]) {
     return turns.take(async () => {
       const transfers = to(await read());
-      if (path !== undefined) await writeTransfers(path, transfers);
-      known = transfers;
+      if (path === undefined) inMemory = transfers;
+      else await writeTransfers(path, transfers);
     });
   }
 
   return {
     find: (route) => turns.take(async () => (await read()).find((each) => isOn(each, route))),
     remember: (transfer) =>
-      change((transfers) => [...transfers.filter((each) => !isOn(each, transfer)), transfer]),
+      change((transfers) => {
+        if (!transfers.some((each) => isOn(each, transfer))) return [...transfers, transfer];
+        const { targetChain } = transfer;
+        throw unavailable(`is used by another top-up, which has sent to ${targetChain} meanwhile`);
+      }),
     forget: ({ hash }) => change((transfers) => transfers.filter((each) => each.hash !== hash)),
   };
 }
