@@ -27,14 +27,22 @@ export async function chaseTransactions(
       continue;
     }
     transaction.nonceUsedSince = undefined;
+    const { content } = newestForm(transaction);
+    const wanted = isOver(relayer, transaction) ? "filler" : content;
     // A relayer that could not pay the last form would not be helped by one that costs more.
-    const mayReplace = transaction.nonce === used && !transaction.isTooDear;
-    if (mayReplace && now - transaction.formedAt >= times.replaceMs) {
-      await replaceTransaction(relayer, transaction, newestForm(transaction).content);
+    const isDue = !transaction.isTooDear && now - transaction.formedAt >= times.replaceMs;
+    if (transaction.nonce === used && (isDue || wanted !== content)) {
+      await replaceTransaction(relayer, transaction, wanted);
     } else {
       await dispatchTransaction(relayer, transaction);
     }
   }
+}
+
+/** Whether no block to come can execute any of its payments: then its nonce is used up for less. */
+function isOver({ network }: RelayerContext, { payments }: TrackedTransaction): boolean {
+  const time = network.watcher.latest()?.timestamp ?? 0n;
+  return payments.every(({ payment }) => payment.validBefore <= time);
 }
 
 /** What the chain waits for must be there, whoever caused the gap: nothing behind it is ever mined. */

@@ -233,6 +233,35 @@ describe("a transaction on its way", () => {
     expect(await balanceOf(seller.address)).toBe(20_000n);
   });
 
+  it("does not wait for the money to send what nobody can be paid by any more", async () => {
+    const { devnet, start, pay, balanceOf } = await begin();
+    const { relayer, seller } = devnet.accounts;
+    let passedMs = 0;
+    const facilitator = await start({
+      network: {
+        fees: { maxFeePerGas: parseGwei("100"), maxPriorityFeePerGas: parseGwei("10") },
+        finalAfter: 0,
+      },
+      times: { resendMs: 100 },
+      now: () => Date.now() + passedMs,
+    });
+    // It is plenty as far as is known, and too little for so many.
+    await devnet.client.setBalance({ address: relayer.address, value: parseEther("0.004") });
+    const payments = await Promise.all(Array.from({ length: 20 }, () => pay()));
+    const settled = Promise.all(payments.map((paid) => settle(facilitator, paid)));
+    await vi.waitFor(async () => {
+      expect((await facilitator.payments.list({ state: "submitted" })).payments).toHaveLength(20);
+    }, 5_000);
+    passedMs = 301_000;
+    await devnet.client.increaseTime({ seconds: 301 });
+    await devnet.mine();
+    expect((await settled).every(({ success }) => !success)).toBe(true);
+    const validBefore = BigInt(Math.floor(Date.now() / 1000) + 900);
+    const next = await pay({ authorization: { validBefore } });
+    expect(await settle(facilitator, next)).toMatchObject({ success: true });
+    expect(await balanceOf(seller.address)).toBe(1_000n);
+  });
+
   it("sends from the addresses that have gas money, as long as one has", async () => {
     const { devnet, start, pay, balanceOf } = await begin();
     const { relayer, seller } = devnet.accounts;
