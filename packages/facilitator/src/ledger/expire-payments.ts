@@ -3,10 +3,7 @@ import type { Dialect } from "@coinslot/storage";
 import type { Transaction } from "kysely";
 import { type LedgerPayment, toLedgerPayment } from "./ledger-payment.ts";
 import type { LedgerSchema } from "./ledger-schema.ts";
-import { is } from "./states.ts";
-
-/** Why a payment fails whose time is over. */
-const timeIsOver = "invalid_exact_evm_payload_authorization_valid_before";
+import { is, timeIsOver } from "./states.ts";
 
 /**
  * `queued` → `failed` for what can no longer be included in time. Its buyer, or a transaction that

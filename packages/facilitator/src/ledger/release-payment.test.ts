@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ledgerForEachTest } from "../testing/ledger-for-each-test.ts";
-import { authorization, hash, order, payer, wish } from "../testing/ledger-payments.ts";
+import { authorization, hash, network, order, payer, wish } from "../testing/ledger-payments.ts";
 import { engines } from "../testing/settling-devnet.ts";
 
 describe.each(engines)("runs for nothing on %s", (engine) => {
@@ -44,5 +44,18 @@ describe.each(engines)("runs for nothing on %s", (engine) => {
     }
     const other = wish({ id: { ...wish().id, nonce: hash(200) } });
     expect(await ledger.reserve(other)).toEqual({ outcome: "released_too_often" });
+  });
+
+  it("does not count a run as free whose payment was not sent in time", async () => {
+    const ledger = await join("one");
+    for (const run of [1, 2, 3]) {
+      const id = { ...wish().id, nonce: hash(300 + run) };
+      const reserved = await ledger.reserve(wish({ order, id, validBefore: 100n }));
+      if (reserved.outcome !== "reserved") throw new Error(reserved.outcome);
+      expect(await ledger.expire({ network, before: 100n })).toMatchObject([{ state: "failed" }]);
+      const { token } = reserved;
+      await ledger.release({ token, payer, countsAgainstPayer: "if_failed" });
+    }
+    expect(await ledger.reserve(wish())).toMatchObject({ outcome: "reserved" });
   });
 });

@@ -3,7 +3,7 @@ import type { Dialect } from "@coinslot/storage";
 import type { Transaction } from "kysely";
 import type { LedgerSchema } from "./ledger-schema.ts";
 import { lockPayers } from "./lock-payers.ts";
-import { givenUp, is } from "./states.ts";
+import { givenUp, is, timeIsOver } from "./states.ts";
 
 /**
  * `reserved` → `released` (or back to `failed`), by the holder of the token. A resumed payment keeps its state and only
@@ -39,9 +39,11 @@ export async function releasePayment(options: {
       .updateTable("payments")
       .set({ token: null, owner: null })
       .where("token", "=", token)
-      .returning("state")
+      .returning(["state", "reason"])
       .executeTakeFirst();
-    isFreeRun = countsAgainstPayer === "if_failed" && ended?.state === "failed";
+    // That it was not sent or mined in time is nothing that its payer does.
+    const isPayersFault = ended?.state === "failed" && ended.reason !== timeIsOver;
+    isFreeRun = countsAgainstPayer === "if_failed" && isPayersFault;
   }
   if (isFreeRun && releases !== undefined) {
     const isSameWindow = now - releases.window_started_at < releaseWindowMs;

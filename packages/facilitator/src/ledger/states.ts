@@ -1,6 +1,9 @@
 import { type ExpressionBuilder, type RawBuilder, sql } from "kysely";
 import type { LedgerSchema, PaymentState, TransactionState } from "./ledger-schema.ts";
 
+/** Why a payment fails that could not be executed before its `validBefore`. */
+export const timeIsOver = "invalid_exact_evm_payload_authorization_valid_before";
+
 /**
  * A state written into the statement itself. SQLite uses an index over one state only if the
  * statement shows that it asks for it, and a parameter shows nothing.
