@@ -88,8 +88,7 @@ async function payIfAsked(
 ): Promise<Response> {
   const response = await context.fetch(request.url.href, toInit(request));
   if (response.status !== 402 || carriesPayment(request.headers)) return response;
-  const tooSlow = AbortSignal.timeout(context.persistence.attemptTimeoutMs);
-  const offer = await readOffer(response, tooSlow);
+  const offer = await readOffer(response, context.persistence.attemptTimeoutMs);
   if (offer === undefined) return response;
   dropBody(response);
 

@@ -13,18 +13,18 @@ const maxBodyBytes = 262_144;
  * The offer of a 402 answer: version 2 from its header, else version 1 from its body. The response
  * can still be read afterwards.
  *
- * @param signal when aborted, what of the body has arrived until then is all that is looked at
+ * @param timeoutMs what of the body has arrived by then is all that is looked at
  * @returns `undefined` when the answer is no x402 offer.
  */
 export async function readOffer(
   response: Response,
-  signal?: AbortSignal,
+  timeoutMs?: number,
 ): Promise<Offer | undefined> {
   const header = response.headers.get(headerName.paymentRequired);
   const fromHeader =
     header === null ? undefined : unlessUnreadable(() => decodePaymentRequired(header));
   if (fromHeader) return fromHeader;
-  const text = await readText(response.clone(), signal);
+  const text = await readText(response.clone(), timeoutMs);
   return text === undefined
     ? undefined
     : unlessUnreadable(() => parsePaymentRequiredV1(JSON.parse(text)));
@@ -39,23 +39,27 @@ function unlessUnreadable(read: () => Offer): Offer | undefined {
   }
 }
 
-/** The text of a body that is not too large, as far as it has arrived when the signal aborts. */
+/** The text of a body that is not too large, or what of it has arrived in time. */
 export async function readText(
   response: Response,
-  signal?: AbortSignal,
+  timeoutMs?: number,
 ): Promise<string | undefined> {
   if (response.body === null) return undefined;
   const decoder = new TextDecoder();
   const reader = response.body.getReader();
   // Not awaited: a copy is only cancelled when the response itself has come to its end, too.
   const stop = () => void reader.cancel().catch(() => undefined);
-  signal?.addEventListener("abort", stop);
+  const timer = timeoutMs === undefined ? undefined : setTimeout(stop, timeoutMs);
   let text = "";
-  for (let length = 0; length <= maxBodyBytes; ) {
-    const { done, value } = await reader.read();
-    if (done) return text + decoder.decode();
-    length += value.byteLength;
-    text += decoder.decode(value, { stream: true });
+  try {
+    for (let length = 0; length <= maxBodyBytes; ) {
+      const { done, value } = await reader.read();
+      if (done) return text + decoder.decode();
+      length += value.byteLength;
+      text += decoder.decode(value, { stream: true });
+    }
+  } finally {
+    clearTimeout(timer);
   }
   stop();
   return undefined;
