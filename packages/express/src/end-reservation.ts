@@ -24,7 +24,8 @@ export async function whenEnded(endings: Endings, id: AuthorizationId): Promise<
 
 async function record({ endings, payment, settings }: Sale, end: () => Promise<void>) {
   const key = authorizationKey(payment.id);
-  const ending = end().catch(settings.onError);
+  // A store of the seller's may also throw before it has made a promise.
+  const ending = (async () => end())().catch(settings.onError);
   endings.set(key, ending);
   await ending;
   if (endings.get(key) === ending) endings.delete(key);

@@ -9,6 +9,8 @@ import {
 } from "@coinslot/protocol";
 import { describe, expect, it } from "vitest";
 import { createReservationStore } from "./reservation-store.ts";
+import { createBuyer } from "./testing/buyer.ts";
+import { openShop, option } from "./testing/shop.ts";
 
 function identity(nonce: Hex = `0x${randomBytes(32).toString("hex")}`): AuthorizationId {
   return {
@@ -179,5 +181,30 @@ describe("reservations in this process", () => {
       }),
     );
     expect(kept).toEqual([false, true, true]);
+  });
+});
+
+describe("a store of the seller's own", () => {
+  it("that throws at once when an attempt ends leaves nobody without an answer", async () => {
+    const broken = new Error("broken");
+    const reservations: ReservationStore = {
+      ...createReservationStore(),
+      release() {
+        throw broken;
+      },
+    };
+    const shop = await openShop({
+      options: { maxResponseBytes: 10, reservations },
+      routes: { "GET /paid": { accepts: option() } },
+      serve: (app) => app.get("/paid", (_request, response) => void response.send("x".repeat(11))),
+    });
+    try {
+      const { headers } = await createBuyer().payFor(`${shop.url}/paid`);
+      const answer = await fetch(`${shop.url}/paid`, { headers });
+      expect(await answer.json()).toMatchObject({ error: "response_too_large" });
+      expect(shop.errors).toEqual([broken]);
+    } finally {
+      await shop.close();
+    }
   });
 });
