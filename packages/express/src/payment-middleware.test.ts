@@ -145,6 +145,29 @@ describe.each(expressVersions)("a paid route on $name", ({ express }) => {
     expect(facilitator.settled).toHaveLength(1);
   });
 
+  it("does not sell what its handler forwards to, which has a price of its own", async () => {
+    let runs = 0;
+    const shop = await openWeather({
+      routes: {
+        "GET /weather": { accepts: option() },
+        "GET /dear": { accepts: option({ price: "$5" }) },
+      },
+      serve(app) {
+        app.get("/weather", (request, response, next) => {
+          request.url = "/dear";
+          Reflect.apply(Reflect.get(app, "handle"), app, [request, response, next]);
+        });
+        app.get("/dear", (_request, response) => {
+          runs += 1;
+          response.send("dear");
+        });
+      },
+    });
+    const { headers } = await createBuyer().payFor(`${shop.url}/weather`);
+    expect((await fetch(`${shop.url}/weather`, { headers })).status).toBe(500);
+    expect([shop.facilitator.settled, runs]).toEqual([[], 0]);
+  });
+
   it("is not sold, and nothing is charged, when another middleware sells it too", async () => {
     let runs = 0;
     const errors: unknown[] = [];

@@ -92,22 +92,27 @@ paymentMiddleware.route = (
   return Object.assign(middleware, { ready: gate.ready, close: gate.close });
 };
 
-/** What sells each request whose handler runs. */
-const soldBy = new WeakMap<Request, Route>();
+/** What is sold to each request whose handler runs. */
+const sales = new WeakMap<Request, { route: Route; path: string }>();
+
+/** The path under which a request is served, the same in a mounted router as before it. */
+function fullPath({ baseUrl, url }: Request): string {
+  return (baseUrl + url).replace(/\/(?=\?|$)/, "");
+}
 
 function enter(
   gate: Gate,
   options: { route: Route; request: Request; response: Response; next: NextFunction },
 ): void {
   const { route, request, response, next } = options;
-  const seller = soldBy.get(request);
-  if (seller === route) {
+  const sold = sales.get(request);
+  if (sold?.route === route && sold.path === fullPath(request)) {
     // The same gate stands in its way again.
     next();
     return;
   }
-  if (seller !== undefined) {
-    const problem = `"${seller.key}" sells its requests, and "${route.key}" would sell them once more`;
+  if (sold !== undefined) {
+    const problem = `"${sold.route.key}" sells its requests, and "${route.key}" would sell them once more`;
     gate.onError(new ConfigurationError("A handler", [problem]));
     answerRefusal(response, refusals.internalError);
     return;
@@ -190,7 +195,7 @@ async function serve(visit: Visit): Promise<void> {
     case "resumed": {
       const sale: Sale = { reservation: admitted.reservation, seal, ...order };
       if (isGone(response)) return releaseSale(sale, "disconnected");
-      soldBy.set(request, route);
+      sales.set(request, { route, path: fullPath(request) });
       if (admitted.state === "resumed") return resume(sale, admitted.answer);
       return route.paymentFlow === "upfront" ? sellUpfront(sale) : sellOnAnswer(sale);
     }
