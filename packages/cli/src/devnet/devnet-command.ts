@@ -17,10 +17,10 @@ const tokensForBuyer = 1_000_000_000n;
 /** `coinslot devnet`: a chain on this machine, with the test token and funded accounts, until Ctrl-C. */
 export function devnetCommand(terminal: Terminal): Command {
   return new Command("devnet")
-    .option("--chain-id <number>", "go by this chain id; 9745 is Plasma", wholeNumber, 9745)
+    .option("--chain-id <number>", "go by this chain id; 9745 is Plasma", wholeNumber(1), 9745)
     .option("--host <address>", "listen here; 0.0.0.0 lets containers in", "127.0.0.1")
-    .option("--port <number>", "listen here; 0 is any free port", wholeNumber, 0)
-    .option("--block-time <seconds>", "mine at intervals, not at each transaction", wholeNumber)
+    .option("--port <number>", "listen here; 0 is any free port", wholeNumber(0, 65_535), 0)
+    .option("--block-time <seconds>", "mine at intervals, not at each transaction", wholeNumber(1))
     .option("--files <folder>", "write the environment there, a file for each variable")
     .option("--json", "print JSON once it runs")
     .addHelpText(
@@ -63,7 +63,10 @@ Examples:
     );
 }
 
-function wholeNumber(text: string): number {
-  if (!/^[0-9]{1,9}$/.test(text)) throw new InvalidArgumentError("expected a whole number");
-  return Number(text);
+function wholeNumber(least: number, most = 999_999_999): (text: string) => number {
+  return (text) => {
+    const number = /^[0-9]{1,9}$/.test(text) ? Number(text) : Number.NaN;
+    if (number >= least && number <= most) return number;
+    throw new InvalidArgumentError(`expected a whole number from ${least} to ${most}`);
+  };
 }

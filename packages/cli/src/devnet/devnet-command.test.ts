@@ -1,0 +1,16 @@
+import { expect, it } from "vitest";
+import { exitCode } from "../exit-code.ts";
+import { runCoinslot } from "../testing/run-coinslot.ts";
+
+it.each([
+  ["--chain-id", "0", "1 to 999999999"],
+  ["--port", "65536", "0 to 65535"],
+  // With blocks at no interval at all, no chain ever answers.
+  ["--block-time", "0", "1 to 999999999"],
+  ["--block-time", "1.5", "1 to 999999999"],
+])("coinslot devnet refuses %s %s, and says what there is", async (option, value, range) => {
+  const { code, err } = await runCoinslot(["devnet", option, value]);
+  expect(err).toContain(`'${option} <`);
+  expect(err).toContain(`expected a whole number from ${range}`);
+  expect(code).toBe(exitCode.usage);
+});
