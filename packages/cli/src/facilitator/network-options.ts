@@ -29,8 +29,9 @@ const networkForm = z.custom<Network>(
   (value) => typeof value === "string" && isNetwork(value),
   "must be a network such as eip155:9745",
 );
+const weiWords = 'must be an amount of wei, such as "10000000000000000", in quotes';
 const weiSchema = z
-  .union([z.int(), z.string().regex(/^[0-9]{1,30}$/)], "must be an amount of wei, such as 1000000")
+  .union([z.int(weiWords), z.string().regex(/^[0-9]{1,30}$/)], weiWords)
   .transform(BigInt);
 const assetSchema = z.strictObject({
   address: addressSchema,

@@ -263,6 +263,8 @@ networks:
       ["key.yaml", "keys: [{ name: shop, hash: secret }]", /^keys\[0\]\.hash: must be sha256:/],
       ["network.yaml", "networks: [{ network: plasma }]", /^networks\[0\]\.network: must be/],
       ["twice.yaml", twice, /^networks: describes one of them twice/],
+      ["bare.yaml", `payTo: [0x${"3c".repeat(20)}]`, /^payTo\[0\]: .* address in quotes/],
+      ["wei.yaml", fileWith("minimumBalance: 10000000000000000"), /: .* wei, such as .*in quotes/],
       ["depth.yaml", fileWith("serveAfter: 30, finalAfter: 3"), /eip155:9745: finalAfter is less/],
     ] as const) {
       const problems = problemsOf({ env: seed, file: await write(name, text) });

@@ -50,7 +50,12 @@ const keySchema = z.strictObject({
     .transform((text) => text.slice("sha256:".length)),
 });
 const addressWords = "must be an address, 0x and 40 hexadecimal digits with a right checksum";
-const payToSchema = z.array(z.string().pipe(z.custom<Address>(isAddress, addressWords)));
+const payToSchema = z.array(
+  z
+    .string("must be text: write an address in quotes")
+    .pipe(z.custom<Address>(isAddress, addressWords)),
+  "must be a list of addresses",
+);
 
 const usualLedger = "sqlite:./coinslot.db";
 
