@@ -59,6 +59,18 @@ describe("a budget in a file", () => {
     },
   );
 
+  it("is one budget also where a link goes up from a linked folder", async () => {
+    const seller = await startDearSeller();
+    const [folder, file] = [inFolder("data/shop"), inFolder("data/budget.json")];
+    await mkdir(folder, { recursive: true });
+    await symlink(folder, inFolder("shop"));
+    await symlink("../budget.json", inFolder("shop/link.json"));
+    const payAs = (name: string) =>
+      createFetch({ budget: { perDay: "$0.10", file: name } })(seller.url);
+    await payAs(inFolder("shop/link.json"));
+    await expect(payAs(file)).rejects.toMatchObject({ code: "over_budget" });
+  });
+
   it("has the booking on disk before anything is signed", async () => {
     const seller = await startDearSeller();
     const file = inFolder("budget.json");

@@ -37,7 +37,7 @@ async function followLinks(path: string): Promise<string> {
   }
   // The file is not there yet; a link to it may be.
   const target = await readlink(path).catch(() => undefined);
-  return target === undefined ? path : followLinks(resolve(dirname(path), target));
+  return target === undefined ? path : followLinks(resolve(await realpath(dirname(path)), target));
 }
 
 async function readState(path: string): Promise<BudgetState> {
