@@ -45,6 +45,14 @@ describe("the lock of a database file", () => {
     lock?.release();
   });
 
+  it("says which folder is missing", async () => {
+    const url = `${await createSqliteUrl()}.d/ledger.db`;
+    await expect(lockDatabaseFile(url)).rejects.toMatchObject({
+      kind: "configuration",
+      message: expect.stringMatching(/there is no folder .*test\.db\.d$/),
+    });
+  });
+
   it("disturbs neither readers nor writers of the database", async () => {
     const url = await createSqliteUrl();
     const lock = await lockDatabaseFile(url);

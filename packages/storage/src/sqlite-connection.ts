@@ -1,5 +1,8 @@
+import { existsSync } from "node:fs";
+import { dirname } from "node:path";
 import type { CompiledQuery, QueryResult } from "kysely";
 import { DatabaseError } from "./database-error.ts";
+import { MEMORY_PATH } from "./database-url.ts";
 import { sqliteDialect } from "./dialect.ts";
 import {
   addSqliteAmounts,
@@ -30,8 +33,8 @@ const preparedStatements = 500;
 
 /** Opens the file, creating it unless `readOnly`. Throws a `DatabaseError`. */
 export function openSqliteConnection(options: SqliteConnectionOptions): SqliteConnection {
-  const { library, path, label, readOnly } = options;
-  const handle = typed(label, () => new library.DatabaseSync(path, { readOnly }));
+  const { label } = options;
+  const handle = openFile(options);
   registerAmounts(handle);
   // Insertion order is order of last use: the first key is the one to forget.
   const prepared = new Map<string, { statement: SqliteStatement; givesRows: boolean }>();
@@ -71,6 +74,14 @@ export function openSqliteConnection(options: SqliteConnectionOptions): SqliteCo
       handle.close();
     },
   };
+}
+
+/** SQLite has the same words for a folder that is not there as for one that is closed to us. */
+function openFile({ library, path, label, readOnly }: SqliteConnectionOptions): SqliteHandle {
+  const folder = dirname(path);
+  if (path !== MEMORY_PATH && !existsSync(folder))
+    throw new DatabaseError("configuration", `${label}: there is no folder ${folder}`);
+  return typed(label, () => new library.DatabaseSync(path, { readOnly }));
 }
 
 /** The running total is text, since @photostructure/sqlite cuts a bigint down to 64 bits. */
