@@ -3,6 +3,7 @@ import { encodeTransfer } from "../token/encode-transfer.ts";
 import { encodeBatch } from "./batch-calldata.ts";
 import type { Candidate } from "./choose-batch.ts";
 import { calldataGas, gasLimitOf } from "./gas.ts";
+import { signedTransferOf } from "./signed-transfer.ts";
 
 /** What a transaction does, and the gas that it may use. */
 export interface ComposedCall {
@@ -18,21 +19,11 @@ export function composeCall(options: {
   callGasCap: bigint;
 }): ComposedCall {
   const { chosen, multicall3, callGasCap } = options;
-  const calls = chosen.map(({ payment, order, payerHasCode }) => ({
-    target: payment.authorization.asset,
-    callData: encodeTransfer({
-      authorization: {
-        from: payment.authorization.payer,
-        to: order.payTo,
-        value: payment.value,
-        validAfter: order.validAfter,
-        validBefore: payment.validBefore,
-        nonce: payment.authorization.nonce,
-      },
-      signature: order.signature,
-      payerHasCode,
-    }),
-  }));
+  const calls = chosen.map((candidate) => {
+    const { asset: target, authorization, signature } = signedTransferOf(candidate);
+    const { payerHasCode } = candidate;
+    return { target, callData: encodeTransfer({ authorization, signature, payerHasCode }) };
+  });
   const [first] = calls;
   const [only] = chosen;
   if (first === undefined || only === undefined) throw new TypeError("A batch without payments");

@@ -7,6 +7,7 @@ import { tryToFindExecutions } from "./find-executions.ts";
 import { gasOfCall } from "./gas.ts";
 import type { ReadingCache } from "./reading-cache.ts";
 import type { SettlementNetwork } from "./settlement-context.ts";
+import { signedTransferOf } from "./signed-transfer.ts";
 
 /** What is known of a queued payment without asking: enough to see whether a batch is full. */
 export function guessCandidate(
@@ -45,20 +46,7 @@ export async function prepareCandidates(options: {
   const stale = queue.filter(
     ({ payment }) => payment.carried > 0 || !readings.isFresh(payment.authorization),
   );
-  const tried = await network.simulator.simulateAll(
-    stale.map(({ payment, order }) => ({
-      asset: payment.authorization.asset,
-      authorization: {
-        from: payment.authorization.payer,
-        to: order.payTo,
-        value: payment.value,
-        validAfter: order.validAfter,
-        validBefore: payment.validBefore,
-        nonce: payment.authorization.nonce,
-      },
-      signature: order.signature,
-    })),
-  );
+  const tried = await network.simulator.simulateAll(stale.map(signedTransferOf));
   const refused = new Map<OrderedPayment, Reading>();
   for (const [index, reading] of tried.entries()) {
     const queued = stale[index];

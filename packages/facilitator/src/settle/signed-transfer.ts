@@ -1,0 +1,18 @@
+import type { OrderedPayment } from "../ledger/find-orders.ts";
+import type { SignedTransfer } from "../simulation/reading.ts";
+
+/** The transfer that a payment's buyer has signed, as the ledger keeps it. */
+export function signedTransferOf({ payment, order }: OrderedPayment): SignedTransfer {
+  return {
+    asset: payment.authorization.asset,
+    authorization: {
+      from: payment.authorization.payer,
+      to: order.payTo,
+      value: payment.value,
+      validAfter: order.validAfter,
+      validBefore: payment.validBefore,
+      nonce: payment.authorization.nonce,
+    },
+    signature: order.signature,
+  };
+}
