@@ -5,6 +5,20 @@ import { finalDepth } from "../testing/final-depth.ts";
 import { expectExact } from "../testing/oracle.ts";
 import { startIndexer, startUsedChain, usdtOf } from "../testing/scene.ts";
 
+type Logs = Record<string, unknown>[];
+
+/** What a broken node may say, and no token can be the reason of. */
+const impossible: { what: string; spoil: (logs: Logs) => unknown }[] = [
+  { what: "no list of logs", spoil: () => null },
+  { what: "removed logs", spoil: (logs) => logs.map((log) => ({ ...log, removed: true })) },
+  { what: "logs twice", spoil: ([log, ...rest]) => [log, log, ...rest.slice(1)] },
+  {
+    what: "logs of another token",
+    spoil: (logs) =>
+      logs.map((log) => ({ ...log, address: "0x00000000000000000000000000000000000000aa" })),
+  },
+];
+
 describe.each(engines)("wrong answers, on $engine", ({ createUrl }) => {
   it.each([{ logIndex: "0xffffffff" }, { blockNumber: "0x1ffffffffff" }])(
     "with a log at %o, where no log can be, lead to the next endpoint",
@@ -24,6 +38,33 @@ describe.each(engines)("wrong answers, on $engine", ({ createUrl }) => {
       await expectExact(indexer, devnet, usdtOf(devnet), { timeoutMs: 15_000 });
       await devnet.mint({ to: devnet.accounts.seller.address, amount: 1n });
       await expectExact(indexer, devnet, usdtOf(devnet), { timeoutMs: 15_000 });
+    },
+    40_000,
+  );
+
+  it.each(impossible)(
+    "with $what are never taken for the chain, however often they come",
+    async ({ spoil }) => {
+      const devnet = await startUsedChain();
+      const proxy = await startFaultProxy(devnet.rpcUrl);
+      let spoilt = 0;
+      const spoiling = changing("eth_getLogs", (answer) => {
+        const logs = logsOf(answer);
+        if (logs.length === 0) return answer;
+        spoilt += 1;
+        return { ...answer, result: spoil(logs) };
+      });
+      const spoilSix = () => {
+        spoilt = 0;
+        proxy.set((exchange) => (spoilt < 6 ? spoiling(exchange) : honest(exchange)));
+      };
+      spoilSix();
+      const indexer = await startIndexer({ rpcUrls: [proxy.url], database: await createUrl() });
+      await expectExact(indexer, devnet, usdtOf(devnet), { timeoutMs: 15_000 });
+      spoilSix();
+      await devnet.mint({ to: devnet.accounts.seller.address, amount: 1n });
+      await expectExact(indexer, devnet, usdtOf(devnet), { timeoutMs: 15_000 });
+      expect(spoilt).toBeGreaterThan(0);
     },
     40_000,
   );

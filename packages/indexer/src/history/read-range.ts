@@ -73,8 +73,11 @@ function readBatch(
 ): TransferBatch {
   const place = { tokens, fromBlock: range.from, toBlock: range.next - 1 };
   const batch = createTransferBatch(answer, place, dialect);
-  if (batch.oddities.length === 0 || tolerates([batch.oddities.join("; ")])) return batch;
-  const details = `it answered with ${batch.oddities[0]}`;
+  const { oddities, faults } = batch;
+  const isTaken =
+    faults.length === 0 && (oddities.length === 0 || tolerates([oddities.join("; ")]));
+  if (isTaken) return batch;
+  const details = `it answered with ${faults[0] ?? oddities[0]}`;
   throw endpointProblem(endpoint, { kind: "malformed", details });
 }
 

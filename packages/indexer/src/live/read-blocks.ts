@@ -43,6 +43,8 @@ export async function readBlocks(
   );
   const batches: TransferBatch[] = [];
   const oddities: string[] = [];
+  const malformed = (found: string | undefined) =>
+    endpointProblem(endpoint, { kind: "malformed", details: `it answered for block ${found}` });
   for (const [index, block] of blocks.entries()) {
     const header = headerOf(endpoint, outcomes[2 * index], block.hash);
     const logs = outcomes[2 * index + 1];
@@ -62,14 +64,13 @@ export async function readBlocks(
         Math.max(countOf(answer), mostLogsOf(endpoint, question)),
       );
     const batch = readBlock(question, header, answer);
+    const [fault] = batch.faults;
+    if (fault !== undefined) throw malformed(`${block.hash}: ${fault}`);
     batches.push(batch);
     if (batch.oddities.length > 0) oddities.push(`${block.hash}: ${batch.oddities.join("; ")}`);
   }
   if (tolerates(oddities)) return batches;
-  throw endpointProblem(endpoint, {
-    kind: "malformed",
-    details: `it answered for block ${oddities[0]}`,
-  });
+  throw malformed(oddities[0]);
 }
 
 /**

@@ -5,8 +5,9 @@ export type Tolerance = (oddities: readonly string[]) => boolean;
 const TIMES = 4;
 
 /**
- * Odd answers are faults of an endpoint, so the question is asked again. Only if each of the very same oddities keeps
- * coming back, it is how the chain is: a token may emit a `Transfer` of another form. Make one for each question.
+ * Odd answers may be faults of an endpoint, so the question is asked again. Only if each of the very same oddities, each
+ * of which names its log, keeps coming back, it is how the chain is: a token may emit a `Transfer` of another form.
+ * Make one for each question.
  */
 function createTolerance(): Tolerance {
   const times = new Map<string, number>();

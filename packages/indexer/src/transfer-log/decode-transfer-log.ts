@@ -22,23 +22,20 @@ const ADDRESS_PADDING = "0x000000000000000000000000";
 const HASH = /^0x[0-9a-f]{64}$/;
 const ADDRESS = /^0x[0-9a-f]{40}$/;
 
+/** A log that is no transfer. */
+export interface OddLog {
+  problem: string;
+  /** Whether a token may have written it so. What no token can be the reason of is a fault of the node. */
+  isPossible: boolean;
+}
+
 /**
  * Decodes one log of an answer to `eth_getLogs`, or says what is wrong with it. By hand, since it runs for every
  * event of a chain. Its test compares it with viem's decoder.
  */
-export function decodeTransferLog(log: unknown): TransferLog | string {
-  if (typeof log !== "object" || log === null) return "a log that is no object";
-  if ("removed" in log && log.removed === true) return "a removed log";
-  if (!("topics" in log && Array.isArray(log.topics) && log.topics.length === 3))
-    return "a log with another number of topics";
-  const [topic, from, to]: unknown[] = log.topics;
-  if (topic !== TRANSFER_TOPIC) return "a log of another event";
-  const fromAddress = addressOf(from);
-  const toAddress = addressOf(to);
-  if (fromAddress === undefined || toAddress === undefined)
-    return "a log whose topics are no addresses";
-  const data = "data" in log ? hash(log.data) : undefined;
-  if (data === undefined) return "a log whose data is no amount";
+export function decodeTransferLog(log: unknown): TransferLog | OddLog {
+  if (typeof log !== "object" || log === null) return impossible("a log that is no object");
+  if ("removed" in log && log.removed === true) return impossible("a removed log");
   const address = "address" in log ? lowercase(log.address) : undefined;
   const blockHash = "blockHash" in log ? hash(log.blockHash) : undefined;
   const transactionHash = "transactionHash" in log ? hash(log.transactionHash) : undefined;
@@ -55,7 +52,24 @@ export function decodeTransferLog(log: unknown): TransferLog | string {
     transactionIndex === undefined ||
     !hasPosition(blockNumber, logIndex)
   )
-    return "a log without its place";
+    return impossible("a log without its place");
+  if (!("topics" in log && Array.isArray(log.topics))) return impossible("a log without topics");
+  const [topic, from, to]: unknown[] = log.topics;
+  if (topic !== TRANSFER_TOPIC) return impossible("a log of another event");
+  const { length } = log.topics;
+  const fromAddress = addressOf(from);
+  const toAddress = addressOf(to);
+  const data = "data" in log ? hash(log.data) : undefined;
+  if (length !== 3 || fromAddress === undefined || toAddress === undefined || data === undefined) {
+    const form =
+      length !== 3
+        ? `${length} topics`
+        : data === undefined
+          ? "data that are no amount"
+          : "topics that are no addresses";
+    const problem = `a Transfer with ${form}: log ${logIndex} of transaction ${transactionHash}`;
+    return { problem, isPossible: true };
+  }
   const seconds = "blockTimestamp" in log ? quantity(log.blockTimestamp) : undefined;
   return {
     address,
@@ -69,6 +83,10 @@ export function decodeTransferLog(log: unknown): TransferLog | string {
     // Some nodes write zeros instead of the time, above all into the logs of receipts.
     timestampMs: seconds === undefined || seconds === 0 ? undefined : seconds * 1000,
   };
+}
+
+function impossible(problem: string): OddLog {
+  return { problem, isPossible: false };
 }
 
 /** Nodes write lowercase, so the first test nearly always decides. */

@@ -20,5 +20,6 @@ export function joinBatches(batches: readonly TransferBatch[]): TransferBatch {
     gains,
     last: batches.findLast(({ last }) => last !== undefined)?.last,
     oddities: batches.flatMap(({ oddities }) => oddities),
+    faults: batches.flatMap(({ faults }) => faults),
   };
 }

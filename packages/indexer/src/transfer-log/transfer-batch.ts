@@ -25,8 +25,10 @@ export interface TransferBatch {
   readonly gains: ReadonlyMap<number, ReadonlyMap<string, bigint>>;
   /** The newest transfer, as the node told it. */
   readonly last: TransferLog | undefined;
-  /** What no node should have answered. None of it is among the rows. */
+  /** Logs that are no transfers, and that a token may have written so. None of them is among the rows. */
   readonly oddities: readonly string[];
+  /** What no chain gives, whatever its tokens are: the answer is not to be taken. */
+  readonly faults: readonly string[];
 }
 
 /** What was asked for. */
@@ -39,10 +41,10 @@ export interface BatchQuestion {
 }
 
 /**
- * Reads the answers to `eth_getLogs`. Logs that do not fit the question are left out and told in `oddities`: another
- * address or block, topics or data that are no ERC-20 transfer, a log twice, one that a reorganisation removed, one
- * block with two hashes. It is for the caller to ask again; a node may also be right, for tokens exist that emit
- * a `Transfer` of another form.
+ * Reads the answers to `eth_getLogs`. Logs that do not fit the question are left out: a `Transfer` of another form is
+ * told in `oddities`, for such tokens exist. In `faults` is told what only a node can be the reason of: no list, a log
+ * without its place, of another address, event or block, a log twice, one that a reorganisation removed, one block with
+ * two hashes.
  */
 export function createTransferBatch(
   answer: unknown,
@@ -53,15 +55,17 @@ export function createTransferBatch(
   const blocks = new Map<number, BatchBlock>();
   const gains = new Map<number, Map<string, bigint>>();
   const oddities: string[] = [];
+  const faults: string[] = [];
   const byAddress = new Map(tokens.map((token) => [token.address as string, token]));
 
   const logs: TransferLog[] = [];
   for (const value of Array.isArray(answer) ? answer : []) {
     const log = decodeTransferLog(value);
-    if (typeof log === "string") oddities.push(log);
-    else logs.push(log);
+    if (!("problem" in log)) logs.push(log);
+    else if (log.isPossible) oddities.push(log.problem);
+    else faults.push(log.problem);
   }
-  if (!Array.isArray(answer)) oddities.push("no list of logs");
+  if (!Array.isArray(answer)) faults.push("no list of logs");
   if (!isAscending(logs)) logs.sort((a, b) => a.position - b.position);
 
   let previous: TransferLog | undefined;
@@ -71,11 +75,11 @@ export function createTransferBatch(
     const token = byAddress.get(log.address);
     const number = blockOfPosition(log.position);
     const block = blocks.get(number);
-    if (token === undefined) oddities.push(`a log of ${log.address}`);
-    else if (number < fromBlock || number > toBlock) oddities.push(`a log of block ${number}`);
-    else if (log.position === previous?.position) oddities.push("a log twice");
+    if (token === undefined) faults.push(`a log of ${log.address}`);
+    else if (number < fromBlock || number > toBlock) faults.push(`a log of block ${number}`);
+    else if (log.position === previous?.position) faults.push("a log twice");
     else if (log.blockHash !== (block?.hash ?? blockHash ?? log.blockHash))
-      oddities.push(`block ${number} with another hash`);
+      faults.push(`block ${number} with another hash`);
     else if (number >= token.startBlock) add(token, log, number, block);
     previous = log;
   }
@@ -110,7 +114,7 @@ export function createTransferBatch(
     last = log;
   }
 
-  return { rows, blocks, gains, last, oddities };
+  return { rows, blocks, gains, last, oddities, faults };
 }
 
 function isAscending(logs: readonly TransferLog[]): boolean {
