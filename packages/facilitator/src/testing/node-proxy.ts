@@ -72,3 +72,21 @@ export function callsByNonce(broadcasts: Iterable<Hex>): Map<number, Set<string>
   }
   return calls;
 }
+
+/** A node that refuses to tell logs, until `tellLogs`. */
+export async function startNodeWithoutLogs(
+  upstream: string,
+): Promise<NodeProxy & { tellLogs: () => void }> {
+  let isMute = true;
+  const proxy = await startNodeProxy(upstream, async ({ method }, ask) =>
+    isMute && method === "eth_getLogs"
+      ? { error: { code: -32005, message: "query returned too much" } }
+      : ask(),
+  );
+  return {
+    ...proxy,
+    tellLogs: () => {
+      isMute = false;
+    },
+  };
+}

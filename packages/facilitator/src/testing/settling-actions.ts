@@ -100,6 +100,19 @@ export async function cancel({ devnet }: SettlingDevnet, signer: LocalAccount, p
   await devnet.client.waitForTransactionReceipt({ hash });
 }
 
+/** Takes all that the buyer has. */
+export async function drain({ devnet, balanceOf }: SettlingDevnet): Promise<void> {
+  const { buyer, deployer } = devnet.accounts;
+  const hash = await devnet.client.writeContract({
+    account: buyer,
+    address: devnet.token,
+    abi: testUsdt0.abi,
+    functionName: "transfer",
+    args: [deployer.address, await balanceOf(buyer.address)],
+  });
+  await devnet.client.waitForTransactionReceipt({ hash });
+}
+
 /** Collects what the facilitator tells from now on. */
 export function listen(facilitator: CoinslotFacilitator): SettlementEvent["type"][] {
   const events: SettlementEvent["type"][] = [];
