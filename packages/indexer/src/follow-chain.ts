@@ -80,8 +80,8 @@ export async function followChain(context: ChainContext, signal: AbortSignal): P
       { signal },
     );
     if (event.type !== "beyond-finality") return { event, endpoint };
-    // One broken endpoint must not stop a chain: any other that knows our final block is followed instead, and one
-    // that cannot be asked may know it.
+    // One broken endpoint must not stop a chain: it is stopped when every endpoint was asked and none knows our final
+    // block. The first that knows it is followed.
     let unasked: unknown;
     for (const other of pool.endpoints) {
       if (other.endpoint === endpoint) continue;

@@ -103,7 +103,7 @@ export async function startNetworkSettlement(
     }, times.sweepMs);
   }
 
-  /** One without gas money gets no more payments; where none has any, one may still have enough for what waits. */
+  /** Those with gas money. If none has any, all: the little that is left may be enough for what waits. */
   function whoCanPay(): readonly Relayer[] {
     const able = relayers.filter(({ signer }) => funds.sufficeFor(signer.address));
     return able.length > 0 ? able : relayers;

@@ -325,7 +325,7 @@ function isLogsOfBlock(call: Call): boolean {
   return call.method === "eth_getLogs" && rangeOf(call) === undefined;
 }
 
-/** As on a busy chain: any block may hold any log, by its header. */
+/** Bloom filters with every bit set, which rule out no log, as on a busy chain. */
 const withFullBlooms: Fault = async ({ forward, reply }) => {
   const logsBloom = `0x${"f".repeat(512)}`;
   const answers = await forward();
