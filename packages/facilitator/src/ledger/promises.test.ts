@@ -1,3 +1,4 @@
+import { CompiledQuery } from "kysely";
 import { describe, expect, it } from "vitest";
 import { ledgerForEachTest } from "../testing/ledger-for-each-test.ts";
 import {
@@ -9,7 +10,9 @@ import {
   submit,
   wish,
 } from "../testing/ledger-payments.ts";
-import { engines } from "../testing/settling-devnet.ts";
+import { createTestLedger, engines } from "../testing/settling-devnet.ts";
+import { openLedger } from "./open-ledger.ts";
+import { selectPromises } from "./promises.ts";
 
 describe.each(engines)("promised balances on %s", (engine) => {
   const { join, silence } = ledgerForEachTest(engine);
@@ -61,4 +64,21 @@ describe.each(engines)("promised balances on %s", (engine) => {
       "over_promised",
     ]);
   });
+});
+
+it("finds what a payer has promised without going through all that it has ever paid", async () => {
+  const { url, drop } = await createTestLedger("sqlite");
+  const { database, close } = await openLedger({ url, processId: "one" });
+  const { kysely: db, dialect } = database;
+  const query = selectPromises({ db, dialect, network, payers: [payer], oldest: 4, spent: [] });
+  const { sql, parameters } = query.compile();
+  const { rows } = await db.executeQuery<{ detail: string }>(
+    CompiledQuery.raw(`explain query plan ${sql}`, [...parameters]),
+  );
+  expect(rows.map(({ detail }) => detail).filter((detail) => detail.includes("payments"))).toEqual([
+    "SEARCH payments USING INDEX payments_payer (payer=? AND state=?)",
+    "SEARCH payments USING INDEX payments_payer (payer=? AND state=? AND block_number>?)",
+  ]);
+  await close();
+  await drop();
 });

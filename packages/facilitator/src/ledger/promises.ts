@@ -1,4 +1,4 @@
-import type { AuthorizationId, Network } from "@coinslot/protocol";
+import type { Address, AuthorizationId, Network } from "@coinslot/protocol";
 import type { Dialect } from "@coinslot/storage";
 import type { Kysely, Transaction } from "kysely";
 import { type LedgerPayment, toLedgerPayment } from "./ledger-payment.ts";
@@ -20,13 +20,6 @@ export interface Promises {
 /** One payer's holdings of one asset on one network. */
 export type Purse = Omit<AuthorizationId, "nonce">;
 
-interface PromisedSum {
-  key: string;
-  value: bigint;
-  /** The block that executed it; `undefined` while it is open. */
-  blockNumber: bigint | undefined;
-}
-
 /**
  * Sums what the payers of these requests have promised: all that is open, and what was executed in
  * a block after the one at whose end a balance was read, for that balance still contains it.
@@ -42,66 +35,73 @@ export async function findPromises(options: {
   spent: readonly string[];
 }): Promise<Promises> {
   const { transaction, dialect, requests, spent } = options;
-  const sums: PromisedSum[] = [];
-  for (const network of new Set(requests.map(({ id }) => id.network))) {
-    sums.push(...(await sumsOn(network)));
-  }
-  const byKey = new Map<string, PromisedSum[]>();
-  for (const sum of sums) count(sum);
+  /** Each purse's promises, by the block that executed them; `undefined` for those that are open. */
+  const sums = new Map<string, Map<number | undefined, bigint>>();
+  for (const network of new Set(requests.map(({ id }) => id.network))) await countOn(network);
 
-  function count(sum: PromisedSum): void {
-    const known = byKey.get(sum.key);
-    if (known) known.push(sum);
-    else byKey.set(sum.key, [sum]);
+  function count(key: string, value: bigint, blockNumber: number | undefined): void {
+    const known = sums.get(key) ?? new Map<number | undefined, bigint>();
+    known.set(blockNumber, (known.get(blockNumber) ?? 0n) + value);
+    sums.set(key, known);
   }
 
-  async function sumsOn(network: Network): Promise<PromisedSum[]> {
+  async function countOn(network: Network): Promise<void> {
     const readings = requests.flatMap(({ id, balance }) =>
       balance && id.network === network
         ? { payer: id.payer, block: Number(balance.blockNumber) }
         : [],
     );
-    if (readings.length === 0) return [];
-    const oldest = Math.min(...readings.map(({ block }) => block));
+    if (readings.length === 0) return;
     const payers = [...new Set(readings.map(({ payer }) => payer))];
-    let query = transaction
-      .selectFrom("payments")
-      .select(["network", "asset", "payer", "block_number"])
-      .select((select) => dialect.amount.sum(select.ref("value")).as("sum"))
-      .where("payer", "in", dialect.among(payers))
-      .where("network", "=", network)
-      .where((where) =>
-        where.or([
-          where("state", "in", openStates),
-          where.and([where("state", "=", is("confirmed")), where("block_number", ">", oldest)]),
-        ]),
-      )
-      .groupBy(["network", "asset", "payer", "block_number"]);
-    if (spent.length > 0) query = query.where("id", "not in", spent);
-    const rows = await query.execute();
-    return rows.map((row) => ({
-      key: purse(row),
-      value: dialect.amount.decode(row.sum),
-      blockNumber: row.block_number === null ? undefined : BigInt(row.block_number),
-    }));
+    const oldest = Math.min(...readings.map(({ block }) => block));
+    const rows = await selectPromises({
+      db: transaction,
+      dialect,
+      network,
+      payers,
+      oldest,
+      spent,
+    }).execute();
+    for (const row of rows) {
+      count(purse(row), dialect.amount.decode(row.value), row.block_number ?? undefined);
+    }
   }
 
   return {
     fits({ id, value, balance }, counted) {
       if (balance === undefined) return true;
-      const promised = (byKey.get(purse(id)) ?? []).reduce(
-        (total, sum) =>
-          sum.blockNumber === undefined || sum.blockNumber > balance.blockNumber
-            ? total + sum.value
-            : total,
-        0n,
-      );
-      return promised - counted + value <= balance.amount;
+      let promised = value - counted;
+      for (const [blockNumber, sum] of sums.get(purse(id)) ?? []) {
+        if (blockNumber === undefined || blockNumber > balance.blockNumber) promised += sum;
+      }
+      return promised <= balance.amount;
     },
     add({ id, value }, counted) {
-      count({ key: purse(id), value: value - counted, blockNumber: undefined });
+      count(purse(id), value - counted, undefined);
     },
   };
+}
+
+/** What is open of these payers, and what was executed after a block. */
+export function selectPromises(options: {
+  db: Kysely<LedgerSchema>;
+  dialect: Dialect;
+  network: Network;
+  payers: readonly Address[];
+  oldest: number;
+  spent: readonly string[];
+}) {
+  const { db, dialect, network, payers, oldest, spent } = options;
+  let ofPayers = db
+    .selectFrom("payments")
+    .select(["network", "asset", "payer", "value", "block_number"])
+    .where("payer", "in", dialect.among(payers))
+    .where("network", "=", network);
+  if (spent.length > 0) ofPayers = ofPayers.where("id", "not in", spent);
+  // Two selects: for an `or`, SQLite goes through all that a payer has ever paid.
+  return ofPayers
+    .where("state", "in", openStates)
+    .unionAll(ofPayers.where("state", "=", is("confirmed")).where("block_number", ">", oldest));
 }
 
 /** The open payments of a payer, oldest first. */
