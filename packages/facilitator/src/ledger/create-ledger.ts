@@ -17,7 +17,7 @@ import { forgetPayments } from "./forget-payments.ts";
 import { gather } from "./gather.ts";
 import { dropExpiredAnswers } from "./keep-answers.ts";
 import type { Ledger } from "./ledger.ts";
-import type { LedgerPayment } from "./ledger-payment.ts";
+import type { SettledPayment } from "./ledger-payment.ts";
 import type { LedgerSchema } from "./ledger-schema.ts";
 import { createLedgerWriter } from "./ledger-writer.ts";
 import { getPayments, listPayments } from "./list-payments.ts";
@@ -158,7 +158,7 @@ export function createLedger(options: LedgerOptions): Ledger {
 
     recordOutcomes: (outcomes, settled) =>
       write(async (transaction) => {
-        const changed: LedgerPayment[] = [];
+        const changed: SettledPayment[] = [];
         for (const each of outcomes) {
           changed.push(
             ...(await recordOutcomes({ transaction, dialect, outcomes: each, now: now() })),

@@ -1,9 +1,8 @@
 import type { Address, SealedAnswer } from "@coinslot/protocol";
 import type { Dialect } from "@coinslot/storage";
 import type { Transaction } from "kysely";
-import { isHeld, toHeldPayment } from "./find-payments.ts";
 import { keepAnswers } from "./keep-answers.ts";
-import type { LedgerPayment } from "./ledger-payment.ts";
+import { type LedgerPayment, toLedgerPayment } from "./ledger-payment.ts";
 import type { LedgerSchema } from "./ledger-schema.ts";
 import { insertOrders, type Order, orderRow } from "./order.ts";
 import { is } from "./states.ts";
@@ -18,8 +17,11 @@ export interface EnqueueRequest {
   answer?: SealedAnswer | undefined;
 }
 
-/** The payment as it stands now: queued by this call or before, or further. `undefined`: the token holds nothing. */
-export type EnqueueResult = LedgerPayment | undefined;
+/**
+ * The id of what this call queued; the payment as it stands, if it was queued before, or is further.
+ * `undefined`: the token holds nothing.
+ */
+export type EnqueueResult = { id: string } | LedgerPayment | undefined;
 
 /**
  * `reserved` → `queued`, for many at once, together with what is to be executed and the answers to
@@ -36,6 +38,15 @@ export async function enqueuePayments(options: {
 }): Promise<EnqueueResult[]> {
   const { transaction, dialect, requests, now, keepAnswersMs } = options;
   const tokens = requests.map(({ token }) => token);
+  const alone = requests.filter(({ isAlone }) => isAlone).map(({ token }) => token);
+  if (alone.length > 0) {
+    await transaction
+      .updateTable("payments")
+      .set({ is_alone: 1 })
+      .where("token", "in", alone)
+      .where("state", "=", is("reserved"))
+      .execute();
+  }
   const moved = await transaction
     .updateTable("payments")
     .set({ state: "queued", queued_at: now })
@@ -43,21 +54,13 @@ export async function enqueuePayments(options: {
     .where("state", "=", is("reserved"))
     .returning(["token", "id"])
     .execute();
-  const idByToken = new Map(moved.map(({ token, id }) => [token, id]));
+  const results = new Map<string | null, EnqueueResult>(moved.map((row) => [row.token, row]));
   const queued = requests.flatMap((request) => {
-    const id = idByToken.get(request.token);
-    return id === undefined ? [] : [{ id, ...request }];
+    const result = results.get(request.token);
+    return result === undefined ? [] : [{ id: result.id, ...request }];
   });
   const orders = queued.map(({ id, order }) => orderRow(id, order, dialect));
   await insertOrders({ transaction, dialect, orders });
-  const alone = queued.filter(({ isAlone }) => isAlone).map(({ id }) => id);
-  if (alone.length > 0) {
-    await transaction
-      .updateTable("payments")
-      .set({ is_alone: 1 })
-      .where("id", "in", alone)
-      .execute();
-  }
   await keepAnswers({
     transaction,
     dialect,
@@ -66,13 +69,14 @@ export async function enqueuePayments(options: {
       answer ? [{ paymentId: id, payer, answer }] : [],
     ),
   });
-  const rows = await transaction
-    .selectFrom("payments")
-    .leftJoin("processes", "processes.id", "payments.owner")
-    .selectAll("payments")
-    .select(isHeld(dialect, 0))
-    .where("token", "in", dialect.among(tokens))
-    .execute();
-  const payments = new Map(rows.map((row) => [row.token, toHeldPayment(row, dialect).payment]));
-  return requests.map(({ token }) => payments.get(token));
+  const others = tokens.filter((token) => !results.has(token));
+  if (others.length > 0) {
+    const rows = await transaction
+      .selectFrom("payments")
+      .selectAll()
+      .where("token", "in", dialect.among(others))
+      .execute();
+    for (const row of rows) results.set(row.token, toLedgerPayment(row, dialect));
+  }
+  return requests.map(({ token }) => results.get(token));
 }

@@ -41,8 +41,32 @@ export interface LedgerPayment {
   closedAt: number | undefined;
 }
 
-/** Reads a row of `payments`. */
-export function toLedgerPayment(row: Selectable<PaymentsTable>, dialect: Dialect): LedgerPayment {
+/** What whoever waits for a payment is told of it. */
+export type SettledPayment = Pick<
+  LedgerPayment,
+  "id" | "authorization" | "value" | "state" | "transactionId" | "inclusion" | "reason"
+>;
+
+/** The columns of a `SettledPayment`: half of them all, and reading them is much of what an outcome costs. */
+export const settledColumns = [
+  "id",
+  "network",
+  "asset",
+  "payer",
+  "nonce",
+  "value",
+  "state",
+  "transaction_id",
+  "transaction_hash",
+  "block_number",
+  "block_hash",
+  "reason",
+] as const satisfies readonly (keyof PaymentsTable)[];
+
+export type SettledRow = Pick<Selectable<PaymentsTable>, (typeof settledColumns)[number]>;
+
+/** Reads a row of `settledColumns`. */
+export function toSettledPayment(row: SettledRow, dialect: Dialect): SettledPayment {
   const { transaction_hash, block_number, block_hash } = row;
   return {
     id: row.id,
@@ -53,19 +77,26 @@ export function toLedgerPayment(row: Selectable<PaymentsTable>, dialect: Dialect
       nonce: row.nonce,
     },
     value: dialect.amount.decode(row.value),
-    validBefore: dialect.amount.decode(row.valid_before),
     state: row.state,
-    fingerprint: row.fingerprint,
-    keyHash: row.key_hash ?? undefined,
-    unusedAtBlock: row.unused_at_block ?? undefined,
     transactionId: row.transaction_id ?? undefined,
-    carried: row.carried,
-    isAlone: row.is_alone === 1,
     inclusion:
       transaction_hash === null || block_number === null || block_hash === null
         ? undefined
         : { transactionHash: transaction_hash, blockNumber: block_number, blockHash: block_hash },
     reason: row.reason ?? undefined,
+  };
+}
+
+/** Reads a row of `payments`. */
+export function toLedgerPayment(row: Selectable<PaymentsTable>, dialect: Dialect): LedgerPayment {
+  return {
+    ...toSettledPayment(row, dialect),
+    validBefore: dialect.amount.decode(row.valid_before),
+    fingerprint: row.fingerprint,
+    keyHash: row.key_hash ?? undefined,
+    unusedAtBlock: row.unused_at_block ?? undefined,
+    carried: row.carried,
+    isAlone: row.is_alone === 1,
     createdAt: row.created_at,
     queuedAt: row.queued_at ?? undefined,
     submittedAt: row.submitted_at ?? undefined,

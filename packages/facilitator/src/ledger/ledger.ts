@@ -5,7 +5,7 @@ import type { EnqueueRequest, EnqueueResult } from "./enqueue-payments.ts";
 import type { OrderedPayment } from "./find-orders.ts";
 import type { OpenTransaction } from "./find-transactions.ts";
 import type { ForgetProgress, ForgetResult } from "./forget-payments.ts";
-import type { Inclusion, LedgerPayment } from "./ledger-payment.ts";
+import type { Inclusion, LedgerPayment, SettledPayment } from "./ledger-payment.ts";
 import type { LedgerSchema } from "./ledger-schema.ts";
 import type { PaymentFilter, PaymentPage } from "./list-payments.ts";
 import type { PaymentStanding } from "./look-up-payments.ts";
@@ -62,7 +62,7 @@ export interface Ledger {
   recordOutcomes(
     outcomes: readonly PaymentOutcomes[],
     settled?: { id: string; inclusion: Inclusion; gasUsed: bigint } | undefined,
-  ): Promise<LedgerPayment[]>;
+  ): Promise<SettledPayment[]>;
   loseTransaction(id: string): Promise<void>;
   /** Returns whether it had been given up as lost. */
   reopenTransaction(which: { network: Network; relayer: Address; nonce: number }): Promise<boolean>;

@@ -1,8 +1,14 @@
 import type { SettleErrorReason } from "@coinslot/protocol";
 import type { Dialect } from "@coinslot/storage";
-import type { Selectable, Transaction } from "kysely";
-import { type Inclusion, type LedgerPayment, toLedgerPayment } from "./ledger-payment.ts";
-import type { LedgerSchema, PaymentsTable } from "./ledger-schema.ts";
+import type { Transaction } from "kysely";
+import {
+  type Inclusion,
+  type SettledPayment,
+  type SettledRow,
+  settledColumns,
+  toSettledPayment,
+} from "./ledger-payment.ts";
+import type { LedgerSchema } from "./ledger-schema.ts";
 import { is } from "./states.ts";
 
 /** What a block, or the chain's refusal beforehand, decided for payments. */
@@ -31,9 +37,9 @@ export async function recordOutcomes(options: {
   outcomes: PaymentOutcomes;
   /** Unix milliseconds. */
   now: number;
-}): Promise<LedgerPayment[]> {
+}): Promise<SettledPayment[]> {
   const { transaction, dialect, outcomes, now } = options;
-  const changed: Selectable<PaymentsTable>[] = [];
+  const changed: SettledRow[] = [];
   const { confirmed, failed = [], requeued } = outcomes;
   if (confirmed && confirmed.ids.length > 0) {
     const { transactionHash, blockNumber, blockHash } = confirmed.inclusion;
@@ -50,7 +56,7 @@ export async function recordOutcomes(options: {
       })
       .where("id", "in", dialect.among(confirmed.ids))
       .where("state", "in", ["queued", "submitted", "failed"])
-      .returningAll()
+      .returning(settledColumns)
       .execute();
     changed.push(...rows);
   }
@@ -67,7 +73,7 @@ export async function recordOutcomes(options: {
       })
       .where("id", "in", dialect.among(ids))
       .where("state", "in", ["queued", "submitted"])
-      .returningAll()
+      .returning(settledColumns)
       .execute();
     changed.push(...rows);
   }
@@ -81,5 +87,5 @@ export async function recordOutcomes(options: {
       .where("state", "=", is("submitted"))
       .execute();
   }
-  return changed.map((row) => toLedgerPayment(row, dialect));
+  return changed.map((row) => toSettledPayment(row, dialect));
 }

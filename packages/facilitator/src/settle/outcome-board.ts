@@ -1,7 +1,7 @@
 import type { Clock } from "@coinslot/chain";
 import type { Hex } from "@coinslot/protocol";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { LedgerPayment } from "../ledger/ledger-payment.ts";
+import type { SettledPayment } from "../ledger/ledger-payment.ts";
 import type { Logger } from "../logger.ts";
 import type { SettlementMetrics } from "./metrics.ts";
 import type { SettlementEvent } from "./settlement-event.ts";
@@ -23,13 +23,13 @@ export interface OutcomeBoard {
    * The payment once it has an outcome; as it stands then, if it has none in time.
    * `undefined`: there is no such payment.
    */
-  wait(paymentId: string, options: { timeoutMs: number }): Promise<LedgerPayment | undefined>;
+  wait(paymentId: string, options: { timeoutMs: number }): Promise<SettledPayment | undefined>;
   /** Follows a payment for its events, also when nobody waits for it any more. */
   follow(paymentId: string): void;
   /** To be called with the payments whose outcome this process has recorded, as they stand now. */
-  publish(payments: readonly LedgerPayment[]): void;
+  publish(payments: readonly SettledPayment[]): void;
   /** To be called with payments that are being broadcast. */
-  started(payments: readonly LedgerPayment[], transactionHash: Hex): void;
+  started(payments: readonly SettledPayment[], transactionHash: Hex): void;
   /** Ends; whoever still waits gets the payment as it stands. */
   stop(): Promise<void>;
 }
@@ -41,7 +41,7 @@ const idsPerMessage = 200;
 /** Creates the board of one process. */
 export async function createOutcomeBoard(options: OutcomeBoardOptions): Promise<OutcomeBoard> {
   const { ledger, clock, logger, metrics, emit, pollMs } = options;
-  const waiters = new Map<string, Set<(payment: LedgerPayment) => void>>();
+  const waiters = new Map<string, Set<(payment: SettledPayment) => void>>();
   const followed = new Set<string>();
   let changed = new Set<string>();
   let cancelPoll: (() => void) | undefined;
@@ -77,7 +77,7 @@ export async function createOutcomeBoard(options: OutcomeBoardOptions): Promise<
     reading.trigger();
   }
 
-  function tell(payment: LedgerPayment, { isOwn }: { isOwn: boolean }): void {
+  function tell(payment: SettledPayment, { isOwn }: { isOwn: boolean }): void {
     if (!hasOutcome(payment)) return;
     const wasFollowed = followed.delete(payment.id);
     if (isOwn || wasFollowed) announce(payment);
@@ -86,7 +86,7 @@ export async function createOutcomeBoard(options: OutcomeBoardOptions): Promise<
     for (const resolve of waiting) resolve(payment);
   }
 
-  function announce(payment: LedgerPayment): void {
+  function announce(payment: SettledPayment): void {
     const { authorization, inclusion, reason, state } = payment;
     const { network } = authorization;
     metrics.outcomes.inc({ network, outcome: state });
@@ -115,7 +115,7 @@ export async function createOutcomeBoard(options: OutcomeBoardOptions): Promise<
           forget();
           ledger.get([paymentId]).then(([payment]) => resolve(payment), reject);
         }, timeoutMs);
-        function done(payment: LedgerPayment): void {
+        function done(payment: SettledPayment): void {
           cancel();
           resolve(payment);
         }
@@ -162,7 +162,7 @@ export async function createOutcomeBoard(options: OutcomeBoardOptions): Promise<
 }
 
 /** Whether nothing that is under way changes the payment any more. */
-export function hasOutcome({ state }: LedgerPayment): boolean {
+export function hasOutcome({ state }: SettledPayment): boolean {
   switch (state) {
     case "confirmed":
     case "failed":

@@ -10,7 +10,7 @@ import {
   type SettleOptions,
   type SettleResponse,
 } from "@coinslot/protocol";
-import type { LedgerPayment } from "../ledger/ledger-payment.ts";
+import type { LedgerPayment, SettledPayment } from "../ledger/ledger-payment.ts";
 import type { Verdict } from "../verify/verdict.ts";
 import type { Verifier } from "../verify/verifier.ts";
 import { hasOutcome } from "./outcome-board.ts";
@@ -153,7 +153,7 @@ export function createPaymentSettler(options: SettlePaymentOptions): PaymentSett
     token: string,
   ): Promise<SettleResponse> {
     const { payer } = payment.id;
-    let settled: LedgerPayment | undefined;
+    let settled: SettledPayment | undefined;
     try {
       const [standing, hash] = await outcomeOf(known, payment);
       settled = standing;
@@ -219,7 +219,7 @@ export function createPaymentSettler(options: SettlePaymentOptions): PaymentSett
   async function outcomeOf(
     known: { id: string } | LedgerPayment,
     payment: Payment | undefined,
-  ): Promise<[LedgerPayment, Hex | undefined]> {
+  ): Promise<[SettledPayment, Hex | undefined]> {
     if ("authorization" in known && hasOutcome(known)) return [known, undefined];
     const startedAt = performance.now();
     board.follow(known.id);
@@ -231,7 +231,7 @@ export function createPaymentSettler(options: SettlePaymentOptions): PaymentSett
     return [settled, await hashOf(settled)];
   }
 
-  async function hashOf(payment: LedgerPayment): Promise<Hex | undefined> {
+  async function hashOf(payment: SettledPayment): Promise<Hex | undefined> {
     const { inclusion, transactionId } = payment;
     if (inclusion || transactionId === undefined) return inclusion?.transactionHash;
     const [newest] = await ledger.findHashes(transactionId);

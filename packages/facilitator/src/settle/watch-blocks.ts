@@ -3,7 +3,7 @@ import type { Hex } from "@coinslot/protocol";
 import type { Lease } from "@coinslot/storage";
 import type { KnownBlock } from "../ledger/blocks.ts";
 import type { OrderedPayment } from "../ledger/find-orders.ts";
-import type { LedgerPayment } from "../ledger/ledger-payment.ts";
+import type { LedgerPayment, SettledPayment } from "../ledger/ledger-payment.ts";
 import { endOverdue } from "./end-overdue.ts";
 import { findExecutions } from "./find-executions.ts";
 import { keepLease } from "./lease-keeper.ts";
@@ -174,7 +174,7 @@ export function startBlockWatch(options: BlockWatchOptions): BlockWatch {
       const starts = searchable.map(({ payment }) => Number(startOf(payment)));
       const fromBlock = BigInt(Math.min(...starts));
       const found = await findExecutions({ rpc, payments: searchable, fromBlock, toBlock: head });
-      const confirmed: LedgerPayment[] = [];
+      const confirmed: SettledPayment[] = [];
       const spent: string[] = [];
       /** Looked for again in the same blocks: nothing in them is certain yet. */
       const unsettled = new Set<OrderedPayment>();
