@@ -11,7 +11,12 @@ import {
   SQLITE_ADD,
   SQLITE_SUM,
 } from "./sqlite-amount.ts";
-import type { SqliteHandle, SqliteLibrary, SqliteStatement } from "./sqlite-library.ts";
+import type {
+  SqliteHandle,
+  SqliteLibrary,
+  SqliteStatement,
+  SqliteValue,
+} from "./sqlite-library.ts";
 
 /** One open connection. Everything in it is synchronous; errors are `DatabaseError`s. */
 export interface SqliteConnection {
@@ -37,7 +42,7 @@ export function openSqliteConnection(options: SqliteConnectionOptions): SqliteCo
   const handle = openFile(options);
   registerAmounts(handle);
   // Insertion order is order of last use: the first key is the one to forget.
-  const prepared = new Map<string, { statement: SqliteStatement; givesRows: boolean }>();
+  const prepared = new Map<string, { statement: SqliteStatement; columns: readonly string[] }>();
 
   function prepare(text: string) {
     const known = prepared.get(text);
@@ -47,7 +52,9 @@ export function openSqliteConnection(options: SqliteConnectionOptions): SqliteCo
       return known;
     }
     const statement = handle.prepare(text);
-    const entry = { statement, givesRows: statement.columns().length > 0 };
+    // As arrays, rows come in two thirds of the time that objects take, those that are made of them included.
+    statement.setReturnArrays(true);
+    const entry = { statement, columns: statement.columns().map(({ name }) => name) };
     prepared.set(text, entry);
     for (const oldest of prepared.keys()) {
       if (prepared.size <= preparedStatements) break;
@@ -63,8 +70,11 @@ export function openSqliteConnection(options: SqliteConnectionOptions): SqliteCo
     exec: (sql) => typed(label, () => handle.exec(sql)),
     query<Row>({ sql, parameters }: CompiledQuery): QueryResult<Row> {
       return typed(label, () => {
-        const { statement, givesRows } = prepare(sql);
-        if (givesRows) return { rows: statement.all(...parameters) as Row[] };
+        const { statement, columns } = prepare(sql);
+        if (columns.length > 0) {
+          const rows = statement.all(...parameters).map((values) => toRow(columns, values) as Row);
+          return { rows };
+        }
         const { changes, lastInsertRowid } = statement.run(...parameters);
         return { rows: [], numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid) };
       });
@@ -74,6 +84,15 @@ export function openSqliteConnection(options: SqliteConnectionOptions): SqliteCo
       handle.close();
     },
   };
+}
+
+function toRow(
+  columns: readonly string[],
+  values: readonly SqliteValue[],
+): Record<string, SqliteValue | undefined> {
+  const row: Record<string, SqliteValue | undefined> = {};
+  for (const [index, column] of columns.entries()) row[column] = values[index];
+  return row;
 }
 
 /** SQLite has the same words for a folder that is not there as for one that is closed to us. */

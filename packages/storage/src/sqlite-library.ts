@@ -20,8 +20,10 @@ export interface SqliteHandle {
 }
 
 export interface SqliteStatement {
-  columns(): readonly unknown[];
-  all(...parameters: unknown[]): unknown[];
+  columns(): readonly { name: string }[];
+  setReturnArrays(enabled: boolean): void;
+  /** With `setReturnArrays`, each row as the values of its columns. */
+  all(...parameters: unknown[]): SqliteValue[][];
   run(...parameters: unknown[]): {
     changes: number | bigint;
     lastInsertRowid: number | bigint;

@@ -22,9 +22,9 @@ export interface Writer<Schema> {
  * A writer for many small concurrent transactions.
  *
  * SQLite has one writer, and every commit costs it, so what comes while a commit runs is put together into the next
- * one, each piece in a savepoint; the next one begins while the disk takes the last one. PostgreSQL does that by itself for commits of several connections;
- * there each piece has a transaction of its own, since pieces put together would hold each other's row locks, and
- * the groups of two processes would lock each other out.
+ * one, each piece in a savepoint; the next one begins while the disk takes the last one. PostgreSQL does that by
+ * itself for commits of several connections; there each piece has a transaction of its own, since pieces put together
+ * would hold each other's row locks, and the groups of two processes would lock each other out.
  */
 export function createWriter<Schema>(database: Database<Schema>): Writer<Schema> {
   return database.engine === "sqlite"
@@ -32,9 +32,10 @@ export function createWriter<Schema>(database: Database<Schema>): Writer<Schema>
     : { write: database.transaction };
 }
 
-/** One waiting piece of work: runs it, and returns what tells its caller once the commit is done. */
+/** One waiting piece of work. */
 interface Piece<Schema> {
   durability: Durability | undefined;
+  /** Returns what tells its caller once the commit is done. */
   run(transaction: Transaction<Schema>): Promise<() => void>;
   fail(error: unknown): void;
 }
@@ -68,7 +69,8 @@ function createGroupWriter<Schema>({ transaction }: Database<Schema>): Writer<Sc
       const running = transaction(
         async (tx) => {
           for (const piece of group) {
-            const tell = await piece.run(tx);
+            // Alone, the transaction is all that has to be undone.
+            const tell = await (group.length === 1 ? piece.run(tx) : inSavepoint(tx, piece));
             if (piece.durability === "process") tellAtCommit.push(tell);
             else tellAtEnd.push(tell);
           }
@@ -98,7 +100,14 @@ function createGroupWriter<Schema>({ transaction }: Database<Schema>): Writer<Sc
   return {
     write: (work, { durability } = {}) =>
       new Promise((resolve, reject) => {
-        waiting.push({ durability, run: inSavepoint(work, { resolve, reject }), fail: reject });
+        waiting.push({
+          durability,
+          run: async (tx) => {
+            const result = await work(tx);
+            return () => resolve(result);
+          },
+          fail: reject,
+        });
         if (!running) void runAll();
       }),
   };
@@ -109,27 +118,24 @@ const release = sql`release piece`;
 const rollback = sql`rollback to piece`;
 
 /**
- * An error of `work` undoes `work`, and is told after the commit like a result: it may follow from what another
+ * An error of a piece undoes the piece, and is told after the commit like a result: it may follow from what another
  * piece of the group has written. If the savepoint is gone, since SQLite ends the whole transaction when the disk is
  * full, the error is thrown, and fails the group.
  */
-function inSavepoint<Schema, Result>(
-  work: Work<Schema, Result>,
-  caller: { resolve: (result: Result) => void; reject: (error: unknown) => void },
-): Piece<Schema>["run"] {
-  return async (tx) => {
-    await savepoint.execute(tx);
-    let tell: () => void;
-    try {
-      const result = await work(tx);
-      tell = () => caller.resolve(result);
-    } catch (error) {
-      tell = () => caller.reject(error);
-      await rollback.execute(tx).catch(() => {
-        throw error;
-      });
-    }
-    await release.execute(tx);
-    return tell;
-  };
+async function inSavepoint<Schema>(
+  tx: Transaction<Schema>,
+  piece: Piece<Schema>,
+): Promise<() => void> {
+  await savepoint.execute(tx);
+  let tell: () => void;
+  try {
+    tell = await piece.run(tx);
+  } catch (error) {
+    tell = () => piece.fail(error);
+    await rollback.execute(tx).catch(() => {
+      throw error;
+    });
+  }
+  await release.execute(tx);
+  return tell;
 }
