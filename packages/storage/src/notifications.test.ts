@@ -104,8 +104,8 @@ describe("notifications on postgres", () => {
     const connectionString = await createPostgresUrl();
     const proxy = await startTcpProxy(connectionString);
     const pool = new Pool({ connectionString });
-    // A client that is ending when its database is dropped is told so; nobody asks it any more.
-    pool.on("connect", (client) => client.on("error", () => {}));
+    // A client that is ending when its database is dropped is told so, and tells it to its pool.
+    pool.on("error", () => {});
     const notifications = createPostgresNotifications({
       pool,
       label: "the database",
