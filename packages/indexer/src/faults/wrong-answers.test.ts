@@ -69,6 +69,24 @@ describe.each(engines)("wrong answers, on $engine", ({ createUrl }) => {
     40_000,
   );
 
+  it("with no logs and no receipts of a block that has transactions hide no transfer", async () => {
+    const devnet = await startUsedChain();
+    const proxy = await startFaultProxy(devnet.rpcUrl);
+    const indexer = await startIndexer({ rpcUrls: [proxy.url], database: await createUrl() });
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    const lists = ["eth_getLogs", "eth_getBlockReceipts"];
+    proxy.set(async ({ calls, forward, reply }) => {
+      const answers = await forward();
+      reply(
+        answers.map((answer, index) =>
+          lists.includes(calls[index]?.method ?? "") ? { ...answer, result: [] } : answer,
+        ),
+      );
+    });
+    await devnet.mint({ to: devnet.accounts.seller.address, amount: 1n });
+    await expectExact(indexer, devnet, usdtOf(devnet), { timeoutMs: 10_000 });
+  }, 30_000);
+
   it("with logs of the year 1970 are not believed about the time", async () => {
     const devnet = await startUsedChain();
     const proxy = await startFaultProxy(devnet.rpcUrl);

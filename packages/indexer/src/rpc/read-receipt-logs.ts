@@ -29,21 +29,27 @@ export async function readReceiptLogs(
     );
 }
 
-/** The logs of all transactions of a block, by transaction. */
+/**
+ * The logs of all transactions of a block, by transaction. A node may have a block before it has the receipts, and give
+ * a shorter list of them, or an empty one: the block itself says how many there are.
+ */
 export async function readReceipts(endpoint: RpcEndpointHandle, block: number | string) {
   const name = typeof block === "number" ? toQuantity(block) : block;
-  try {
-    const answer = await endpoint.request({ method: "eth_getBlockReceipts", params: [name] });
-    const { data } = receiptsSchema.safeParse(answer);
-    if (data !== undefined) return data;
-  } catch (error) {
-    if (!(error instanceof RpcResponseError)) throw error;
-  }
   const method = typeof block === "number" ? "eth_getBlockByNumber" : "eth_getBlockByHash";
-  const { data } = blockSchema.safeParse(await endpoint.request({ method, params: [name, false] }));
+  const [whole, together] = await endpoint.requestMany([
+    { method, params: [name, false] },
+    { method: "eth_getBlockReceipts", params: [name] },
+  ]);
+  if (whole?.ok === false) throw whole.error;
+  const { data } = blockSchema.safeParse(whole?.result);
   if (data === undefined) throw behind(endpoint, name);
+  const { transactions } = data;
+  if (together?.ok) {
+    const receipts = receiptsSchema.safeParse(together.result);
+    if (receipts.data?.length === transactions.length) return receipts.data;
+  } else if (!(together?.error instanceof RpcResponseError)) throw together?.error;
   const outcomes = await endpoint.requestMany(
-    data.transactions.map((hash) => ({ method: "eth_getTransactionReceipt", params: [hash] })),
+    transactions.map((hash) => ({ method: "eth_getTransactionReceipt", params: [hash] })),
   );
   return outcomes.map((outcome) => {
     if (!outcome.ok) throw outcome.error;
