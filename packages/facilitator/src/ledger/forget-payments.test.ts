@@ -163,4 +163,19 @@ describe.each(engines)("a ledger on %s that forgets", (engine) => {
     expect(await known()).toEqual([stays.id]);
     expect((await forget(3, second.progress)).progress).toEqual(start);
   });
+
+  it("looks at no more rows than it was told to, though none of them is old enough", async () => {
+    const { paymentId: young } = await reserve();
+    now += 1;
+    const { token } = await reserve();
+    await ledger.release({ token, payer, countsAgainstPayer: false });
+    now += 2 * day;
+    await opened.database.kysely
+      .updateTable("payments")
+      .set({ created_at: now })
+      .where("id", "=", young)
+      .execute();
+    expect(await forget(1)).toEqual({ payments: 0, progress: start });
+    expect(await known()).toHaveLength(2);
+  });
 });

@@ -39,22 +39,23 @@ export async function forgetPayments(options: {
 }): Promise<ForgetResult> {
   const { transaction, dialect, progress, before, nowSeconds, limit } = options;
   const { afterPayment, afterTransaction } = progress;
-  const oldest = await transaction
+  // The first rows, old or not: asked for old ones alone, a database goes through all others to find none.
+  const firstPayments = await transaction
     .selectFrom("payments")
-    .select("id")
+    .select(["id", "created_at"])
     .where("id", ">", afterPayment)
-    .where("created_at", "<", before)
     .orderBy("id")
     .limit(limit)
     .execute();
-  const transactions = await transaction
+  const oldest = firstPayments.filter(isOld);
+  const firstTransactions = await transaction
     .selectFrom("transactions")
-    .select(["id", "state"])
+    .select(["id", "created_at", "state"])
     .where("id", ">", afterTransaction)
-    .where("created_at", "<", before)
     .orderBy("id")
     .limit(limit)
     .execute();
+  const transactions = firstTransactions.filter(isOld);
   const gone = await deleteEnded();
   await deleteOf("orders", "payment_id", gone);
   // What is final stays so: no guard is needed.
@@ -67,6 +68,10 @@ export async function forgetPayments(options: {
       afterTransaction: lastOf(transactions, limit),
     },
   };
+
+  function isOld({ created_at }: { created_at: number }): boolean {
+    return created_at < before;
+  }
 
   async function deleteEnded(): Promise<string[]> {
     if (oldest.length === 0) return [];
@@ -106,7 +111,7 @@ export async function forgetPayments(options: {
   }
 }
 
-/** The last id of a full step; what is not full was the end, and the next step begins anew. */
+/** The last id of a full step; what is not full came to the end, or to what is young, and the next step begins anew. */
 function lastOf(rows: readonly { id: string }[], limit: number): string {
   return rows.length < limit ? "" : (rows.at(-1)?.id ?? "");
 }
