@@ -4,6 +4,7 @@ import type { Database } from "@coinslot/storage";
 import { type Address, erc20Abi, type Hex, parseEventLogs } from "viem";
 import { expect } from "vitest";
 import type { Indexer } from "../indexer.ts";
+import { BalanceUnavailableError } from "../query/balance-unavailable-error.ts";
 import { readIndexedTransfer, selectIndexedTransfers } from "../query/indexed-transfers.ts";
 import { bytesOfHex, hexOfBytes } from "../store/bytes.ts";
 import type { IndexerSchema } from "../store/schema.ts";
@@ -127,10 +128,33 @@ export async function expectExact(
       functionName: "balanceOf",
       args: [address],
     });
-    expect(await indexer.readBalance({ ...watched, address }), `balance of ${address}`).toBe(
-      balance,
-    );
+    const told = await askBalance(indexer, { ...watched, address }, timeoutMs);
+    expect(told, `balance of ${address}`).toBe(balance);
   }
+}
+
+/** A node that misbehaves may have to be asked several times; what is told then must be right. */
+async function askBalance(
+  indexer: Indexer,
+  question: Watched,
+  timeoutMs: number,
+): Promise<bigint | undefined> {
+  let told: bigint | undefined;
+  await expect
+    .poll(
+      async () => {
+        try {
+          told = await indexer.readBalance(question);
+          return "told";
+        } catch (error) {
+          if (error instanceof BalanceUnavailableError) return String(error.cause ?? error);
+          throw error;
+        }
+      },
+      { timeout: timeoutMs, interval: 20 },
+    )
+    .toBe("told");
+  return told;
 }
 
 function lower(hex: Hex): Hex {
