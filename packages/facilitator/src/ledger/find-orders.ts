@@ -1,7 +1,7 @@
 import type { Dialect } from "@coinslot/storage";
 import type { Kysely, Selectable, SelectQueryBuilder } from "kysely";
 import { type LedgerPayment, toLedgerPayment } from "./ledger-payment.ts";
-import type { LedgerSchema, OrdersTable, PaymentsTable } from "./ledger-schema.ts";
+import type { LedgerSchema, PaymentsTable } from "./ledger-schema.ts";
 import type { Order } from "./order.ts";
 
 /** A payment with what is to be executed for it. */
@@ -10,23 +10,23 @@ export interface OrderedPayment {
   order: Order;
 }
 
-type OrderRow = Selectable<PaymentsTable> & Selectable<OrdersTable>;
-type OrderQuery = SelectQueryBuilder<LedgerSchema, "payments" | "orders", OrderRow>;
+type PaymentQuery = SelectQueryBuilder<LedgerSchema, "payments", Selectable<PaymentsTable>>;
 
-/** Payments with their orders, in the order of their creation. */
+/** Payments with their orders, in the order of their creation. A payment that `where` asks for has one. */
 export async function findOrders(options: {
   db: Kysely<LedgerSchema>;
   dialect: Dialect;
-  where: (query: OrderQuery) => OrderQuery;
+  where: (query: PaymentQuery) => PaymentQuery;
 }): Promise<OrderedPayment[]> {
   const { db, dialect, where } = options;
-  const query = db
-    .selectFrom("payments")
+  const rows = await db
+    // First the payments: expecting many of them, PostgreSQL would go through all orders beside them.
+    .selectFrom(where(db.selectFrom("payments").selectAll().orderBy("id")).as("payments"))
     .innerJoin("orders", "orders.payment_id", "payments.id")
     .selectAll("payments")
     .selectAll("orders")
-    .orderBy("payments.id");
-  const rows = await where(query).execute();
+    .orderBy("payments.id")
+    .execute();
   return rows.map((row) => ({
     payment: toLedgerPayment(row, dialect),
     order: {

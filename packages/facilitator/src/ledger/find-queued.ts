@@ -17,10 +17,7 @@ export async function findQueued(options: {
     db,
     dialect,
     where: (query) =>
-      query
-        .where("payments.network", "=", network)
-        .where("payments.state", "=", is("queued"))
-        .limit(limit),
+      query.where("network", "=", network).where("state", "=", is("queued")).limit(limit),
   });
 }
 

@@ -49,7 +49,7 @@ export async function findOpenTransactions(options: {
   const payments = await findOrders({
     db,
     dialect,
-    where: (query) => query.where("payments.transaction_id", "in", ids),
+    where: (query) => query.where("transaction_id", "in", ids),
   });
   return rows.map((row) => ({
     id: row.id,

@@ -19,10 +19,10 @@ export async function findFailed(options: {
     dialect,
     where: (query) =>
       query
-        .where("payments.network", "=", network)
-        .where("payments.state", "=", is("failed"))
-        .where("payments.closed_at", "is", null)
-        .where("payments.id", ">", afterId)
+        .where("network", "=", network)
+        .where("state", "=", is("failed"))
+        .where("closed_at", "is", null)
+        .where("id", ">", afterId)
         .limit(limit),
   });
 }
@@ -42,9 +42,9 @@ export async function findOverdue(options: {
     dialect,
     where: (query) =>
       query
-        .where("payments.network", "=", network)
-        .where("payments.state", "=", is("submitted"))
-        .where("payments.valid_before", "<=", dialect.amount.encode(before))
+        .where("network", "=", network)
+        .where("state", "=", is("submitted"))
+        .where("valid_before", "<=", dialect.amount.encode(before))
         .limit(limit),
   });
 }

@@ -1,0 +1,82 @@
+import { type Kysely, sql } from "kysely";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { asset, network, order, payer, submit } from "../testing/ledger-payments.ts";
+import { createTestLedger, type TestLedger } from "../testing/settling-devnet.ts";
+import { createLedger } from "./create-ledger.ts";
+import { findFailed } from "./find-watched.ts";
+import type { Ledger } from "./ledger.ts";
+import type { LedgerSchema } from "./ledger-schema.ts";
+import { type LedgerDatabase, openLedger } from "./open-ledger.ts";
+
+// What PostgreSQL takes for the shortest way depends on what it has counted of the table, and when.
+describe("a long history on postgres", () => {
+  let place: TestLedger;
+  let opened: LedgerDatabase;
+  let ledger: Ledger;
+
+  beforeEach(async () => {
+    place = await createTestLedger("postgres");
+    opened = await openLedger({ url: place.url, processId: "one" });
+    ledger = createLedger({
+      database: opened.database,
+      processId: "one",
+      now: () => 1_000_000,
+      heartbeatLeaseMs: 10_000,
+      keepAnswersMs: 60_000,
+      releaseLimit: { count: 3, windowMs: 1_000 },
+    });
+  });
+
+  afterEach(async () => {
+    await opened.close();
+    await place.drop();
+  });
+
+  /** Older payments than any other: of each two one is confirmed and final, the other in a state of choice. */
+  async function addOld(state: "failed" | "submitted"): Promise<void> {
+    const { kysely: db } = opened.database;
+    await sql`
+      insert into payments (id, network, asset, payer, nonce, value, valid_before, state, fingerprint,
+        carried, is_alone, block_number, created_at, final_at, closed_at)
+      select lpad(n::text, 12, '0'), ${network}, ${asset}, ${payer}, 'old ' || n, 10, 300,
+        case n % 2 when 0 then 'confirmed' else ${state} end, 'GET /a', 1, 0, 1, n,
+        case n % 2 when 0 then n end, case when n % 2 = 1 and ${state} = 'failed' then n end
+      from generate_series(1, 10000) n
+    `.execute(db);
+    await sql`
+      insert into orders (payment_id, pay_to, valid_after, signature)
+      select id, ${order.payTo}, 0, ${order.signature} from payments
+    `.execute(db);
+    await sql`analyze payments, orders`.execute(db);
+  }
+
+  /** How many rows the tables gave for the statements of this work, wanted or not. */
+  function countRead(work: (db: Kysely<LedgerSchema>) => Promise<unknown>): Promise<number> {
+    return opened.database.transaction(async (transaction) => {
+      const before = await readSoFar(transaction);
+      await work(transaction);
+      return (await readSoFar(transaction)) - before;
+    });
+  }
+
+  async function readSoFar(db: Kysely<LedgerSchema>): Promise<number> {
+    const { rows } = await sql<{ read: string }>`
+      select sum(seq_tup_read + idx_tup_fetch) as read from pg_stat_xact_user_tables
+      where relname in ('payments', 'orders')
+    `.execute(db);
+    return Number(rows[0]?.read);
+  }
+
+  it("is not gone through for the failed payments that are watched", async () => {
+    await addOld("failed");
+    const id = await submit(ledger);
+    const reason = "invalid_exact_evm_transaction_failed";
+    await ledger.recordOutcomes([{ failed: [{ ids: [id], reason }] }]);
+    const { dialect } = opened.database;
+    const read = await countRead(async (db) => {
+      const failed = await findFailed({ db, dialect, network, limit: 20 });
+      expect(failed.map(({ payment }) => payment.id)).toEqual([id]);
+    });
+    expect(read).toBeLessThan(10);
+  });
+});
