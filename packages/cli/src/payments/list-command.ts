@@ -16,7 +16,7 @@ export function listCommand(terminal: Terminal, surroundings: Surroundings): Com
   return addFilterOptions(new Command("list"))
     .description("list payments, the newest first")
     .option("--limit <number>", "how many, at most 1000", readLimit, 50)
-    .option("--cursor <cursor>", "go on after this page, as the one before said")
+    .option("--cursor <cursor>", "go on after this page, as the one before said", readCursor)
     .option("--json", "print JSON, values in the smallest unit")
     .addHelpText(
       "after",
@@ -58,6 +58,12 @@ function formatRecords(terminal: Terminal, records: readonly PaymentRecord[]): s
 function paintState(terminal: Terminal, state: string): string {
   if (state === "confirmed") return paint(terminal, "green", state);
   return state === "failed" || state === "expired" ? paint(terminal, "red", state) : state;
+}
+
+/** It is the id of a payment. */
+function readCursor(text: string): string {
+  if (/^[0-9a-f]{44}$/.test(text)) return text;
+  throw new InvalidArgumentError("expected the cursor that the page before ended with");
 }
 
 function readLimit(text: string): number {

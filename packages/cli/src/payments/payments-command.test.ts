@@ -151,6 +151,8 @@ describe("coinslot payments", () => {
       ["--from", "soon"],
       ["--limit", "0"],
       ["--payer", "me"],
+      // Taken for an id, it would begin with the first page once more.
+      ["--cursor", "0xabc"],
     ]) {
       const { code, err } = await runCoinslot(["payments", "list", ...args]);
       expect(err).toContain(args[0]);
