@@ -56,7 +56,8 @@ export async function createTables<Schema>(
     .unique()
     .where(sql<SqlBool>`token is not null`)
     .execute();
-  // SQLite uses such an index only for statements that show the very same condition.
+  // SQLite uses such an index only for statements that show the very same condition. In the order of creation,
+  // and not of the ids, of which the primary key has all that ever were.
   await schema
     .createIndex("payments_reserved")
     .on("payments")
@@ -66,19 +67,19 @@ export async function createTables<Schema>(
   await schema
     .createIndex("payments_queued")
     .on("payments")
-    .columns(["network", "id"])
+    .columns(["network", "created_at"])
     .where(sql<SqlBool>`state = 'queued'`)
     .execute();
   await schema
     .createIndex("payments_submitted")
     .on("payments")
-    .columns(["network", "submitted_at"])
+    .columns(["network", "created_at"])
     .where(sql<SqlBool>`state = 'submitted'`)
     .execute();
   await schema
     .createIndex("payments_unsettled")
     .on("payments")
-    .columns(["network", "id"])
+    .columns(["network", "created_at", "id"])
     .where(sql<SqlBool>`state = 'failed' and closed_at is null`)
     .execute();
   await schema

@@ -12,7 +12,10 @@ export interface OrderedPayment {
 
 type PaymentQuery = SelectQueryBuilder<LedgerSchema, "payments", Selectable<PaymentsTable>>;
 
-/** Payments with their orders, in the order of their creation. A payment that `where` asks for has one. */
+/**
+ * Payments with their orders, by their ids. Where only the first of them are asked for, not by the id:
+ * PostgreSQL goes through all payments in that order if it expects to find enough of them soon.
+ */
 export async function findOrders(options: {
   db: Kysely<LedgerSchema>;
   dialect: Dialect;
@@ -21,7 +24,7 @@ export async function findOrders(options: {
   const { db, dialect, where } = options;
   const rows = await db
     // First the payments: expecting many of them, PostgreSQL would go through all orders beside them.
-    .selectFrom(where(db.selectFrom("payments").selectAll().orderBy("id")).as("payments"))
+    .selectFrom(where(db.selectFrom("payments").selectAll()).as("payments"))
     .innerJoin("orders", "orders.payment_id", "payments.id")
     .selectAll("payments")
     .selectAll("orders")

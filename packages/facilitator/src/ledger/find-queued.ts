@@ -17,7 +17,11 @@ export async function findQueued(options: {
     db,
     dialect,
     where: (query) =>
-      query.where("network", "=", network).where("state", "=", is("queued")).limit(limit),
+      query
+        .where("network", "=", network)
+        .where("state", "=", is("queued"))
+        .orderBy("created_at")
+        .limit(limit),
   });
 }
 
@@ -32,9 +36,11 @@ export async function countQueued(options: {
     .selectFrom(
       db
         .selectFrom("payments")
-        .select("id")
+        .select("created_at")
         .where("network", "=", network)
         .where("state", "=", is("queued"))
+        // In any order, PostgreSQL goes through the whole table if it expects to find enough of them soon.
+        .orderBy("created_at")
         .limit(upTo)
         .as("queued"),
     )

@@ -5,7 +5,7 @@ import { findOrders, type OrderedPayment } from "./find-orders.ts";
 import type { LedgerSchema } from "./ledger-schema.ts";
 import { is } from "./states.ts";
 
-/** Failed payments that somebody may still execute, after `afterId` in the order of their ids. */
+/** Failed payments that somebody may still execute, after `afterId` in the order of their creation; none if it is gone. */
 export async function findFailed(options: {
   db: Kysely<LedgerSchema>;
   dialect: Dialect;
@@ -13,17 +13,24 @@ export async function findFailed(options: {
   limit: number;
   afterId?: string | undefined;
 }): Promise<OrderedPayment[]> {
-  const { db, dialect, network, limit, afterId = "" } = options;
+  const { db, dialect, network, limit, afterId } = options;
   return findOrders({
     db,
     dialect,
-    where: (query) =>
-      query
+    where: (query) => {
+      const failed = query
         .where("network", "=", network)
         .where("state", "=", is("failed"))
         .where("closed_at", "is", null)
-        .where("id", ">", afterId)
-        .limit(limit),
+        .orderBy("created_at")
+        .orderBy("id")
+        .limit(limit);
+      if (!afterId) return failed;
+      const last = db.selectFrom("payments").select("created_at").where("id", "=", afterId);
+      return failed
+        .where("created_at", ">=", last)
+        .where((where) => where.or([where("created_at", ">", last), where("id", ">", afterId)]));
+    },
   });
 }
 
@@ -45,6 +52,7 @@ export async function findOverdue(options: {
         .where("network", "=", network)
         .where("state", "=", is("submitted"))
         .where("valid_before", "<=", dialect.amount.encode(before))
+        .orderBy("created_at")
         .limit(limit),
   });
 }

@@ -1,12 +1,14 @@
 import { type Kysely, sql } from "kysely";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { asset, network, order, payer, submit } from "../testing/ledger-payments.ts";
+import { asset, network, order, payer, queue, submit } from "../testing/ledger-payments.ts";
 import { createTestLedger, type TestLedger } from "../testing/settling-devnet.ts";
 import { createLedger } from "./create-ledger.ts";
-import { findFailed } from "./find-watched.ts";
+import { countQueued, findQueued } from "./find-queued.ts";
+import { findFailed, findOverdue } from "./find-watched.ts";
 import type { Ledger } from "./ledger.ts";
 import type { LedgerSchema } from "./ledger-schema.ts";
 import { type LedgerDatabase, openLedger } from "./open-ledger.ts";
+import { findPromised } from "./promises.ts";
 
 // What PostgreSQL takes for the shortest way depends on what it has counted of the table, and when.
 describe("a long history on postgres", () => {
@@ -33,14 +35,14 @@ describe("a long history on postgres", () => {
   });
 
   /** Older payments than any other: of each two one is confirmed and final, the other in a state of choice. */
-  async function addOld(state: "failed" | "submitted"): Promise<void> {
+  async function addOld(state: "failed" | "queued" | "submitted"): Promise<void> {
     const { kysely: db } = opened.database;
     await sql`
       insert into payments (id, network, asset, payer, nonce, value, valid_before, state, fingerprint,
-        carried, is_alone, block_number, created_at, final_at, closed_at)
+        carried, is_alone, block_number, created_at, final_at)
       select lpad(n::text, 12, '0'), ${network}, ${asset}, ${payer}, 'old ' || n, 10, 300,
         case n % 2 when 0 then 'confirmed' else ${state} end, 'GET /a', 1, 0, 1, n,
-        case n % 2 when 0 then n end, case when n % 2 = 1 and ${state} = 'failed' then n end
+        case n % 2 when 0 then n end
       from generate_series(1, 10000) n
     `.execute(db);
     await sql`
@@ -48,6 +50,16 @@ describe("a long history on postgres", () => {
       select id, ${order.payTo}, 0, ${order.signature} from payments
     `.execute(db);
     await sql`analyze payments, orders`.execute(db);
+  }
+
+  /** Nothing of it is open or watched any more, and nobody has counted again. */
+  async function finishOld(): Promise<void> {
+    const { kysely: db } = opened.database;
+    await sql`
+      update payments set state = 'confirmed', block_number = 1, final_at = 1
+      where state in ('queued', 'submitted')
+    `.execute(db);
+    await sql`update payments set closed_at = 1 where state = 'failed'`.execute(db);
   }
 
   /** How many rows the tables gave for the statements of this work, wanted or not. */
@@ -69,6 +81,7 @@ describe("a long history on postgres", () => {
 
   it("is not gone through for the failed payments that are watched", async () => {
     await addOld("failed");
+    await finishOld();
     const id = await submit(ledger);
     const reason = "invalid_exact_evm_transaction_failed";
     await ledger.recordOutcomes([{ failed: [{ ids: [id], reason }] }]);
@@ -76,6 +89,44 @@ describe("a long history on postgres", () => {
     const read = await countRead(async (db) => {
       const failed = await findFailed({ db, dialect, network, limit: 20 });
       expect(failed.map(({ payment }) => payment.id)).toEqual([id]);
+    });
+    expect(read).toBeLessThan(10);
+  });
+
+  it("is not gone through for the queue, though many were queued when it was counted", async () => {
+    await addOld("queued");
+    await finishOld();
+    const id = await queue(ledger);
+    const { dialect } = opened.database;
+    const read = await countRead(async (db) => {
+      const queued = await findQueued({ db, dialect, network, limit: 20 });
+      expect(queued.map(({ payment }) => payment.id)).toEqual([id]);
+    });
+    expect(read).toBeLessThan(10);
+    expect(await countRead((db) => countQueued({ db, network, upTo: 20 }))).toBeLessThan(10);
+  });
+
+  it("is not gone through for payments that are overdue, though many were open when it was counted", async () => {
+    await addOld("submitted");
+    await finishOld();
+    const id = await submit(ledger);
+    const { dialect } = opened.database;
+    const read = await countRead(async (db) => {
+      const before = 2n ** 256n - 1n;
+      const overdue = await findOverdue({ db, dialect, network, before, limit: 20 });
+      expect(overdue.map(({ payment }) => payment.id)).toEqual([id]);
+    });
+    expect(read).toBeLessThan(10);
+  });
+
+  it("is not gone through for what a payer has promised, though much was open when it was counted", async () => {
+    await addOld("submitted");
+    await finishOld();
+    const id = await queue(ledger);
+    const { dialect } = opened.database;
+    const read = await countRead(async (db) => {
+      const promised = await findPromised({ db, dialect, network, asset, payer, limit: 20 });
+      expect(promised.map((payment) => payment.id)).toEqual([id]);
     });
     expect(read).toBeLessThan(10);
   });

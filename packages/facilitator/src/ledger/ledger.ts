@@ -68,7 +68,7 @@ export interface Ledger {
   reopenTransaction(which: { network: Network; relayer: Address; nonce: number }): Promise<boolean>;
   expire(options: { network: Network; before: bigint }): Promise<LedgerPayment[]>;
 
-  /** Failed payments that somebody may still execute, after `afterId` in the order of their ids. */
+  /** Failed payments that somebody may still execute, after `afterId` in the order of their creation; none if it is gone. */
   findFailed(options: {
     network: Network;
     limit: number;

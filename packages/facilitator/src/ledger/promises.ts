@@ -116,7 +116,8 @@ export async function findPromised(
     .where("state", "in", openStates)
     .where("network", "=", network)
     .where("asset", "=", asset)
-    .orderBy("id")
+    // Not by the id: PostgreSQL goes through all payments in that order if it expects to find enough soon.
+    .orderBy("created_at")
     .limit(limit)
     .execute();
   return rows.map((row) => toLedgerPayment(row, dialect));
