@@ -138,7 +138,7 @@ export async function createTables<Schema>(
   await schema
     .createIndex("transactions_open")
     .on("transactions")
-    .columns(["network", "relayer"])
+    .columns(["network", "relayer", "nonce"])
     .where(sql<SqlBool>`state = 'open'`)
     .execute();
   await schema

@@ -13,8 +13,8 @@ export interface OrderedPayment {
 type PaymentQuery = SelectQueryBuilder<LedgerSchema, "payments", Selectable<PaymentsTable>>;
 
 /**
- * Payments with their orders, by their ids. Where only the first of them are asked for, not by the id:
- * PostgreSQL goes through all payments in that order if it expects to find enough of them soon.
+ * Payments with their orders, by their ids. `where` does not choose the first of them by the id: PostgreSQL
+ * goes through all payments in that order if it expects to find enough soon.
  */
 export async function findOrders(options: {
   db: Kysely<LedgerSchema>;

@@ -29,14 +29,7 @@ export async function findOpenTransactions(options: {
   relayer: Address;
 }): Promise<OpenTransaction[]> {
   const { db, dialect, network, relayer } = options;
-  const rows = await db
-    .selectFrom("transactions")
-    .selectAll()
-    .where("network", "=", network)
-    .where("relayer", "=", relayer)
-    .where("state", "=", is("open"))
-    .orderBy("nonce")
-    .execute();
+  const rows = await selectOpen({ db, network, relayer }).execute();
   if (rows.length === 0) return [];
   const ids = rows.map(({ id }) => id);
   const broadcasts = await db
@@ -73,6 +66,22 @@ export async function findOpenTransactions(options: {
       })),
     payments: payments.filter(({ payment }) => payment.transactionId === row.id),
   }));
+}
+
+/** The rows of the open transactions of a relayer, by nonce. */
+export function selectOpen(options: {
+  db: Kysely<LedgerSchema>;
+  network: Network;
+  relayer: Address;
+}) {
+  const { db, network, relayer } = options;
+  return db
+    .selectFrom("transactions")
+    .selectAll()
+    .where("network", "=", network)
+    .where("relayer", "=", relayer)
+    .where("state", "=", is("open"))
+    .orderBy("nonce");
 }
 
 /** Which transactions of a relayer are open. */
