@@ -30,14 +30,14 @@ export async function findPayments(options: {
 }
 
 /** Whether a token is held by a process whose heart beats, as 1 or 0. */
-export function isHeld(dialect: Dialect, heartbeatLeaseMs: number) {
+function isHeld(dialect: Dialect, heartbeatLeaseMs: number) {
   return sql<number>`case when payments.token is not null and processes.heartbeat_at > ${dialect.nowMs()} - ${sql.lit(heartbeatLeaseMs)} then 1 else 0 end`.as(
     "is_held",
   );
 }
 
 /** Reads a row that was selected with `isHeld`. */
-export function toHeldPayment(
+function toHeldPayment(
   row: Selectable<PaymentsTable> & { is_held: number },
   dialect: Dialect,
 ): HeldPayment {
