@@ -210,7 +210,7 @@ describe.each(engines)("RPC faults, on $engine", ({ engine, createUrl }) => {
       chain: { requestTimeoutMs: 150 },
     });
     for (let step = 0; step < 15 * effort; step++) await stepRandomly(devnet, random);
-    await expectExact(indexer, devnet, usdtOf(devnet), { timeoutMs: 25_000 });
+    await expectExact(indexer, devnet, usdtOf(devnet), { timeoutMs: 25_000, nodesFail: true });
   }, 120_000);
 
   it("live blocks whose bloom filters are full do not hold up a token that is quiet", async () => {

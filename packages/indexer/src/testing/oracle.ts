@@ -101,13 +101,13 @@ async function findToken({ kysely }: Pick<Database<IndexerSchema>, "kysely">, wa
 
 /**
  * The rule for every test: what is stored is what a fresh scan of the chain finds, and every balance is what the
- * token says. Waits until the indexer has had the time to get there.
+ * token says. Waits until the indexer has had the time to get there; `nodesFail`: also until its nodes tell a balance.
  */
 export async function expectExact(
   indexer: Indexer,
   devnet: Devnet,
   watched: Watched,
-  { fromBlock = 0n, timeoutMs = 60_000 } = {},
+  { fromBlock = 0n, timeoutMs = 60_000, nodesFail = false } = {},
 ): Promise<void> {
   // By its hash: blocks without transfers may have been replaced by others, and nothing stored tells.
   await expect
@@ -128,7 +128,10 @@ export async function expectExact(
       functionName: "balanceOf",
       args: [address],
     });
-    const told = await askBalance(indexer, { ...watched, address }, timeoutMs);
+    const question = { ...watched, address };
+    const told = await (nodesFail
+      ? askBalance(indexer, question, timeoutMs)
+      : indexer.readBalance(question));
     expect(told, `balance of ${address}`).toBe(balance);
   }
 }
