@@ -67,7 +67,7 @@ describe.each(engines)("a ledger on %s that forgets", (engine) => {
       nonce: nonces,
       gasLimit: 100_000n,
       broadcast: { hash: hash(1_000 + nonces), raw, ...forms },
-      paymentIds: [paymentId],
+      payments: [{ id: paymentId, fingerprint: "GET /a" }],
     } as const;
     expect(await ledger.storeTransaction(lease, transaction)).toBe("stored");
     await ledger.leases.release(lease);

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { ledgerForEachTest } from "../testing/ledger-for-each-test.ts";
 import {
+  authorization,
   hash,
   network,
   order,
@@ -13,7 +14,7 @@ import {
 import { engines } from "../testing/settling-devnet.ts";
 
 describe.each(engines)("transactions on %s", (engine) => {
-  const { join } = ledgerForEachTest(engine);
+  const { join, silence } = ledgerForEachTest(engine);
 
   it("stores a transaction, its nonce and the move of its payments together or not at all", async () => {
     const ledger = await join("one");
@@ -31,6 +32,28 @@ describe.each(engines)("transactions on %s", (engine) => {
     expect(open).toMatchObject([
       { nonce: 0, broadcasts: [{ hash: hash(1_000) }], payments: [{ payment: { id: a }, order }] },
     ]);
+  });
+
+  it("stores nothing for a payment that was given up and has been queued for another authorization since it was read", async () => {
+    const [one, two] = [await join("one"), await join("two")];
+    const id = authorization();
+    const paymentId = await queue(one, { id, fingerprint: "GET /a for 10", value: 10n });
+    const read = await one.findQueued({ network, limit: 10 });
+    await silence("one");
+    await two.releaseDead();
+    expect(await queue(two, { id, fingerprint: "GET /a for 1", value: 1n })).toBe(paymentId);
+    const lease = await takeLease(one);
+    const payments = read.map(({ payment }) => payment);
+    expect(await one.storeTransaction(lease, { ...transaction(0, []), payments })).toBe(
+      "payments_changed",
+    );
+    expect(await stateOf(two, paymentId)).toBe("queued");
+    expect(
+      await two.storeTransaction(lease, {
+        ...transaction(0, []),
+        payments: await two.get([paymentId]),
+      }),
+    ).toBe("stored");
   });
 
   it("stores nothing for an owner whose lease another has taken", async () => {

@@ -7,6 +7,7 @@ import {
   type Writer,
 } from "@coinslot/storage";
 import { sql, type Transaction } from "kysely";
+import type { LedgerPayment } from "./ledger-payment.ts";
 import type { BroadcastsTable, LedgerSchema } from "./ledger-schema.ts";
 import { is } from "./states.ts";
 
@@ -29,13 +30,13 @@ export interface NewTransaction {
   nonce: number;
   gasLimit: bigint;
   broadcast: Broadcast;
-  /** The payments that it carries; none in one that only uses a nonce up. */
-  paymentIds: readonly string[];
+  /** The payments that it carries, as they were read; none in one that only uses a nonce up. */
+  payments: readonly Pick<LedgerPayment, "id" | "fingerprint">[];
 }
 
 /**
  * `lease_lost`: another process plans for this relayer now. `payments_changed`: one of the payments
- * is not queued any more. `nonce_taken`: the nonce has been stored before. Nothing was written.
+ * is not queued any more, or for something else. `nonce_taken`: the nonce has been stored before. Nothing was written.
  */
 export type StoreOutcome = "stored" | "lease_lost" | "payments_changed" | "nonce_taken";
 
@@ -62,8 +63,9 @@ class StoreRefused extends Error {
  * anything is broadcast, and only under a lease that is held.
  *
  * The racers: a process that took the lease over while this one was frozen (the guard finds another
- * epoch), another relayer's planner with the same payments (they are no longer `queued`), and a
- * nonce that was stored already (the unique index).
+ * epoch), another relayer's planner with the same payments (they are no longer `queued`), a nonce that was stored
+ * already (the unique index), and whoever gave a payment up for dead and had the same nonce signed for another
+ * amount or recipient: the row is queued again, and its fingerprint, which says the authorization, is another.
  */
 export async function storeTransaction(
   context: StoreContext,
@@ -80,7 +82,9 @@ export async function storeTransaction(
       `.execute(transaction);
       if (numAffectedRows !== 1n) throw new StoreRefused("lease_lost");
       await insertBroadcast(transaction, { dialect, record, now });
-      if (record.paymentIds.length === 0) return "stored";
+      if (record.payments.length === 0) return "stored";
+      const ids = record.payments.map(({ id }) => id);
+      const fingerprints = record.payments.map(({ fingerprint }) => fingerprint);
       const { numUpdatedRows } = await transaction
         .updateTable("payments")
         .set((set) => ({
@@ -89,10 +93,11 @@ export async function storeTransaction(
           submitted_at: now,
           carried: set("carried", "+", 1),
         }))
-        .where("id", "in", dialect.among(record.paymentIds))
+        .where("id", "in", dialect.among(ids))
         .where("state", "=", is("queued"))
+        .where("fingerprint", "in", dialect.among(fingerprints))
         .executeTakeFirst();
-      if (numUpdatedRows !== BigInt(record.paymentIds.length)) {
+      if (numUpdatedRows !== BigInt(ids.length)) {
         throw new StoreRefused("payments_changed");
       }
       return "stored";

@@ -47,7 +47,7 @@ export async function fillNonces(options: {
       gasLimit: fillerGas,
       broadcast,
     };
-    const outcome = await ledger.storeTransaction(lease, { ...record, paymentIds: [] });
+    const outcome = await ledger.storeTransaction(lease, { ...record, payments: [] });
     if (outcome === "lease_lost") return outcome;
     if (outcome === "nonce_taken") {
       const { network: name, relayer } = record;

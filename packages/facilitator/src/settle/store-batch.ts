@@ -49,10 +49,12 @@ export async function storeBatch(options: {
     gasLimit,
     broadcast,
   };
-  const paymentIds = chosen.map(({ payment }) => payment.id);
   let outcome: StoreOutcome;
   try {
-    outcome = await ledger.storeTransaction(lease, { paymentIds, ...record });
+    outcome = await ledger.storeTransaction(lease, {
+      payments: chosen.map(({ payment }) => payment),
+      ...record,
+    });
     if (outcome === "stored") await checkpoint("stored");
   } catch (error) {
     // The commit may have happened though nobody heard of it: the ledger is asked what it holds.

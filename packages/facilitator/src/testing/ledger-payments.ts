@@ -21,6 +21,8 @@ export function hash(number: number): Hex {
   return `0x${number.toString(16).padStart(64, "0")}`;
 }
 
+const fingerprint = "GET /a";
+
 let nonces = 0;
 /** An authorization that nobody has seen. */
 export function authorization(changes: Partial<AuthorizationId> = {}): AuthorizationId {
@@ -33,7 +35,7 @@ export function wish(changes: Partial<ReserveWish> = {}): ReserveWish {
   const id = changes.id ?? authorization();
   return {
     id,
-    fingerprint: "GET /a",
+    fingerprint,
     value: 10n,
     validBefore: 2n ** 256n - 1n,
     payTo: order.payTo,
@@ -41,7 +43,7 @@ export function wish(changes: Partial<ReserveWish> = {}): ReserveWish {
   };
 }
 
-/** A transaction with a nonce, to be stored for payments. */
+/** A transaction with a nonce, to be stored for payments of `wish`. */
 export function transaction(nonce: number, paymentIds: readonly string[]) {
   return {
     id: `transaction ${nonce} of ${paymentIds.length}`,
@@ -49,7 +51,7 @@ export function transaction(nonce: number, paymentIds: readonly string[]) {
     relayer,
     nonce,
     gasLimit: 100_000n,
-    paymentIds,
+    payments: paymentIds.map((id) => ({ id, fingerprint })),
     broadcast: {
       hash: hash(1_000 + nonce),
       raw: "0x02",
