@@ -27,10 +27,10 @@ export type InsertMany = <Schema, Table extends keyof Schema & string>(
   onConflict?: OnConflict<NoInfer<Insertable<Schema[Table]>>>,
 ) => Promise<number>;
 
-// Larger statements gained nothing more: SQLite binds every value by itself.
-const sqliteRowsPerStatement = [50, 10, 1];
+// Larger statements gained nothing more: SQLite binds every value by itself. Powers of two, so that few rows take few.
+const sqliteRowsPerStatement = [64, 32, 16, 8, 4, 2, 1];
 
-/** SQLite: `values (…), (…)`; only three texts per table, so all stay prepared. */
+/** SQLite: `values (…), (…)`; only seven texts per table, so all stay prepared. */
 export const insertWithValues: InsertMany = async (executor, table, rows, onConflict) => {
   const [first] = rows;
   if (first === undefined) return 0;

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { sql, type Transaction } from "kysely";
+import { CompiledQuery, type Transaction } from "kysely";
 import type { Database } from "./database.ts";
 import type { Durability } from "./durability.ts";
 
@@ -113,9 +113,9 @@ function createGroupWriter<Schema>({ transaction }: Database<Schema>): Writer<Sc
   };
 }
 
-const savepoint = sql`savepoint piece`;
-const release = sql`release piece`;
-const rollback = sql`rollback to piece`;
+const savepoint = CompiledQuery.raw("savepoint piece");
+const release = CompiledQuery.raw("release piece");
+const rollback = CompiledQuery.raw("rollback to piece");
 
 /**
  * An error of a piece undoes the piece, and is told after the commit like a result: it may follow from what another
@@ -126,16 +126,16 @@ async function inSavepoint<Schema>(
   tx: Transaction<Schema>,
   piece: Piece<Schema>,
 ): Promise<() => void> {
-  await savepoint.execute(tx);
+  await tx.executeQuery(savepoint);
   let tell: () => void;
   try {
     tell = await piece.run(tx);
   } catch (error) {
     tell = () => piece.fail(error);
-    await rollback.execute(tx).catch(() => {
+    await tx.executeQuery(rollback).catch(() => {
       throw error;
     });
   }
-  await release.execute(tx);
+  await tx.executeQuery(release);
   return tell;
 }
