@@ -193,7 +193,7 @@ async function startParts(
     verifier,
     reserve,
     canPay,
-    wake: ({ network }) => settlements.get(network)?.wake(),
+    wake: (network, queued) => settlements.get(network)?.wake(queued),
     timeoutMs: settings.settleTimeoutMs,
     mostAnswerBytes: settings.mostAnswerBytes,
   });

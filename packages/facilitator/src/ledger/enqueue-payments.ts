@@ -17,11 +17,17 @@ export interface EnqueueRequest {
   answer?: SealedAnswer | undefined;
 }
 
+/** Of a payment that has just been queued, what its row says and the wish does not. */
+export type QueuedPayment = Pick<
+  LedgerPayment,
+  "id" | "fingerprint" | "unusedAtBlock" | "carried" | "isAlone"
+>;
+
 /**
- * The id of what this call queued; the payment as it stands, if it was queued before, or is further.
+ * What this call queued; the payment as it stands, if it was queued before, or is further.
  * `undefined`: the token holds nothing.
  */
-export type EnqueueResult = { id: string } | LedgerPayment | undefined;
+export type EnqueueResult = QueuedPayment | LedgerPayment | undefined;
 
 /**
  * `reserved` → `queued`, for many at once, together with what is to be executed and the answers to
@@ -52,9 +58,20 @@ export async function enqueuePayments(options: {
     .set({ state: "queued", queued_at: now })
     .where("token", "in", dialect.among(tokens))
     .where("state", "=", is("reserved"))
-    .returning(["token", "id"])
+    .returning(["token", "id", "fingerprint", "unused_at_block", "carried", "is_alone"])
     .execute();
-  const results = new Map<string | null, EnqueueResult>(moved.map((row) => [row.token, row]));
+  const results = new Map<string | null, EnqueueResult>(
+    moved.map((row) => [
+      row.token,
+      {
+        id: row.id,
+        fingerprint: row.fingerprint,
+        unusedAtBlock: row.unused_at_block ?? undefined,
+        carried: row.carried,
+        isAlone: row.is_alone === 1,
+      },
+    ]),
+  );
   const queued = requests.flatMap((request) => {
     const result = results.get(request.token);
     return result === undefined ? [] : [{ id: result.id, ...request }];

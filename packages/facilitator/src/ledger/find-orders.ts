@@ -4,9 +4,24 @@ import { type LedgerPayment, toLedgerPayment } from "./ledger-payment.ts";
 import type { LedgerSchema, PaymentsTable } from "./ledger-schema.ts";
 import type { Order } from "./order.ts";
 
+/** Of a payment, what it takes to carry it to the chain, and to find it there. */
+export type PendingPayment = Pick<
+  LedgerPayment,
+  | "id"
+  | "authorization"
+  | "value"
+  | "validBefore"
+  | "fingerprint"
+  | "unusedAtBlock"
+  | "transactionId"
+  | "carried"
+  | "isAlone"
+  | "inclusion"
+>;
+
 /** A payment with what is to be executed for it. */
 export interface OrderedPayment {
-  payment: LedgerPayment;
+  payment: PendingPayment;
   order: Order;
 }
 

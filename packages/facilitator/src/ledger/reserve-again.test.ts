@@ -25,7 +25,10 @@ describe.each(engines)("a failed payment that is reserved again on %s", (engine)
     await ledger.recordOutcomes([{ failed: [{ ids: [id], reason, inclusion }] }]);
     const again = await ledger.reserve(wanted);
     if (again.outcome !== "reserved") throw new Error(again.outcome);
-    expect(await stateOf(ledger, id)).toBe("reserved");
+    const [payment] = await ledger.get([id]);
+    expect(payment).toMatchObject({ state: "reserved", carried: again.carried });
+    expect(payment?.unusedAtBlock).toBe(again.unusedAtBlock);
+    expect(again.carried).toBe(1);
     return { id, token: again.token };
   }
 

@@ -113,7 +113,13 @@ export async function reservePayments(options: ReserveOptions): Promise<ReserveR
     if (request.order) orders.push(orderRow(paymentId, request.order, dialect));
     if (request.keyHash) keyOwners.set(`${request.id.payer}/${request.keyHash}`, key);
     known.set(key, { payment: reservedPayment({ request, paymentId, now }), isHeld: true });
-    return { outcome: "reserved", paymentId, token: request.token };
+    return {
+      outcome: "reserved",
+      paymentId,
+      token: request.token,
+      carried: watched ? payment.carried : row.carried,
+      unusedAtBlock: row.unused_at_block ?? (watched && payment.unusedAtBlock),
+    };
   }
 
   function isTooMany({

@@ -20,7 +20,14 @@ export interface ReserveRequest extends ReservationRequest {
 
 /** What became of the wish. */
 export type ReserveResult =
-  | { outcome: "reserved"; paymentId: string; token: string }
+  | {
+      outcome: "reserved";
+      paymentId: string;
+      token: string;
+      /** How many transactions have carried it, if it has failed before. */
+      carried: number;
+      unusedAtBlock: number | undefined;
+    }
   | { outcome: "resumed"; payment: LedgerPayment; token: string; answer?: SealedAnswer | undefined }
   | { outcome: "in_use"; payment: LedgerPayment }
   | { outcome: "key_conflict" }

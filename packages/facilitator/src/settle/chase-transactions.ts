@@ -63,7 +63,7 @@ async function fillGap(relayer: RelayerContext, used: number): Promise<void> {
 }
 
 async function lose(
-  { context, network, state, labels, onRoom }: RelayerContext,
+  { context, network, state, labels, onRequeued, onRoom }: RelayerContext,
   transaction: TrackedTransaction,
 ): Promise<void> {
   const { ledger, logger, metrics } = context;
@@ -74,5 +74,6 @@ async function lose(
     { ...labels, nonce: transaction.nonce },
     "a transaction that is not ours has used the relayer's nonce: the key is used elsewhere; the payments are queued again",
   );
+  onRequeued();
   onRoom();
 }

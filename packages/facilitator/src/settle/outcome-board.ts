@@ -29,7 +29,7 @@ export interface OutcomeBoard {
   /** To be called with the payments whose outcome this process has recorded, as they stand now. */
   publish(payments: readonly SettledPayment[]): void;
   /** To be called with payments that are being broadcast. */
-  started(payments: readonly SettledPayment[], transactionHash: Hex): void;
+  started(payments: readonly Pick<SettledPayment, "authorization">[], transactionHash: Hex): void;
   /** Ends; whoever still waits gets the payment as it stands. */
   stop(): Promise<void>;
 }

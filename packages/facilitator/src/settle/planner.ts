@@ -1,5 +1,6 @@
 import { chooseBatch } from "./choose-batch.ts";
 import { fitBalance } from "./fit-balance.ts";
+import type { KnownQueue } from "./known-queue.ts";
 import { guessCandidate, prepareCandidates } from "./prepare-candidates.ts";
 import type { Relayer } from "./relayer.ts";
 import type { RelayerFunds } from "./relayer-funds.ts";
@@ -18,12 +19,13 @@ const mostCollisions = 10;
 export async function planTransactions(options: {
   context: SettlementContext;
   network: SettlementNetwork;
+  queue: KnownQueue;
   relayers: readonly Relayer[];
   funds: RelayerFunds;
-  /** Whether to read the queue even if it is likely better to gather: for what becomes urgent. */
+  /** Whether to look at the queue even if it is likely better to gather: for what becomes urgent. */
   isSweep: boolean;
 }): Promise<void> {
-  const { context, network, relayers, funds, isSweep } = options;
+  const { context, network, queue, relayers, funds, isSweep } = options;
   const { ledger, board, readings, metrics, times, now, logger } = context;
   /** Payments that are passed over this time. */
   const unexplained = new Set<string>();
@@ -36,27 +38,24 @@ export async function planTransactions(options: {
     const limits = multicall3 ? network.limits : { ...network.limits, mostPayments: 1 };
     const isIdle = relayers.every(({ state }) => countInFlight(state) === 0);
     if (!isIdle && !isSweep) {
-      // Counting costs a hundredth of reading, and this is asked for with every payment.
       const most = limits.mostPayments;
-      const count = await ledger.countQueued({ network: network.network, upTo: most });
+      const count = await queue.count(most);
       const isLikelyFull = count >= most || BigInt(count) * readings.typicalGas() >= limits.mostGas;
       if (!isLikelyFull) return;
     }
-    const waiting = await ledger.findQueued({
-      network: network.network,
-      limit: limits.mostPayments + unexplained.size,
-    });
+    const waiting = await queue.first(limits.mostPayments + unexplained.size);
     metrics.queueDepth.set({ network: network.network }, waiting.length);
-    const queue = waiting.filter(({ payment }) => !unexplained.has(payment.id));
-    if (queue.length === 0) return;
+    const ready = waiting.filter(({ payment }) => !unexplained.has(payment.id));
+    if (ready.length === 0) return;
 
     const deadline = BigInt(Math.ceil((now() + times.leadMs) / 1000));
-    if (queue.some(({ payment }) => payment.validBefore <= deadline)) {
+    if (ready.some(({ payment }) => payment.validBefore <= deadline)) {
+      queue.doubt();
       board.publish(await ledger.expire({ network: network.network, before: deadline }));
       continue;
     }
     const guess = chooseBatch(
-      queue.map((queued) => guessCandidate(queued, readings)),
+      ready.map((queued) => guessCandidate(queued, readings)),
       limits,
     );
     const isUrgent = guess.chosen.some(({ payment }) => payment.validBefore <= deadline + 2n);
@@ -74,7 +73,10 @@ export async function planTransactions(options: {
         "a payment was used by somebody else, and whether that paid it is not known, or not certain, yet; it waits",
       );
     }
-    if (outcomes.length > 0) board.publish(await ledger.recordOutcomes(outcomes));
+    if (outcomes.length > 0) {
+      queue.doubt();
+      board.publish(await ledger.recordOutcomes(outcomes));
+    }
     const { chosen } = chooseBatch(candidates, limits);
     if (chosen.length === 0) continue;
     const fees = await network.fees.quote();
@@ -98,8 +100,13 @@ export async function planTransactions(options: {
       continue;
     }
     const stored = await storeBatch({ context, network, relayer, fees, ...fitting });
-    if (stored) collisions = 0;
-    else collisions += 1;
+    if (stored) {
+      queue.remove(fitting.chosen);
+      collisions = 0;
+    } else {
+      queue.doubt();
+      collisions += 1;
+    }
   }
 }
 

@@ -38,5 +38,6 @@ export async function recordReceipt(
     state.open.delete(transaction.id);
     metrics.transactions.inc({ network: network.network, event: "settled" });
   }
+  if (outcomes.some(({ requeued }) => requeued && requeued.ids.length > 0)) relayer.onRequeued();
   board.publish(changed);
 }

@@ -9,6 +9,8 @@ export interface RelayerOptions {
   context: SettlementContext;
   network: SettlementNetwork;
   signer: RelayerSigner;
+  /** Called when the ledger may have payments in its queue that were not there before; `onRoom` follows. */
+  onRequeued: () => void;
   /** Called whenever there may be room for another transaction. */
   onRoom: () => void;
   /** Called when a node says that the relayer cannot pay. */

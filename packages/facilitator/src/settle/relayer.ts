@@ -40,7 +40,7 @@ export interface Relayer {
 
 /** Starts to hold a relayer's lease, and to follow its open transactions. */
 export function startRelayer(options: RelayerOptions): Relayer {
-  const { context, network, signer, onRoom, onPoor } = options;
+  const { context, network, signer, onRequeued, onRoom, onPoor } = options;
   const { ledger, clock, times, logger, metrics } = context;
   const labels = { network: network.network, relayer: signer.address };
   const state: RelayerState = { lease: undefined, nextNonce: undefined, open: new Map() };
@@ -87,6 +87,7 @@ export function startRelayer(options: RelayerOptions): Relayer {
     context,
     network,
     signer,
+    onRequeued,
     onRoom,
     onPoor,
     state,
@@ -134,6 +135,8 @@ export function startRelayer(options: RelayerOptions): Relayer {
     isStale = false;
     state.nextNonce = Math.max(state.nextNonce ?? 0, next, used);
     tellSettled();
+    // Under a lease that is new, another process may have planned from this queue until now.
+    onRequeued();
     onRoom();
   }
 

@@ -10,6 +10,8 @@ import {
   type SettleOptions,
   type SettleResponse,
 } from "@coinslot/protocol";
+import type { QueuedPayment } from "../ledger/enqueue-payments.ts";
+import type { OrderedPayment } from "../ledger/find-orders.ts";
 import type { LedgerPayment, SettledPayment } from "../ledger/ledger-payment.ts";
 import type { Verdict } from "../verify/verdict.ts";
 import type { Verifier } from "../verify/verifier.ts";
@@ -24,8 +26,8 @@ export interface SettlePaymentOptions {
   context: SettlementContext;
   verifier: Verifier;
   reserve: ReservePayment;
-  /** Says that the network has a new payment in its queue. */
-  wake: (payment: Payment) => void;
+  /** Says that this process has queued a payment, or, without one, that the queue of a network may have changed. */
+  wake: (network: Network, queued?: OrderedPayment) => void;
   /** Whether a relayer of the network has gas money. */
   canPay: (network: Network) => boolean;
   /** How long to wait for an outcome until the answer is "pending". */
@@ -107,9 +109,10 @@ export function createPaymentSettler(options: SettlePaymentOptions): PaymentSett
     }
     readings.remember(payment.id, { payerHasCode, gasUsed });
     const keyHash = keyHashOf(payment, idempotencyKey);
+    const fingerprint = settleFingerprint(payment);
     const reserved = await reserve({
       id: payment.id,
-      fingerprint: settleFingerprint(payment),
+      fingerprint,
       keyHash,
       value: payment.authorization.value,
       validBefore: payment.authorization.validBefore,
@@ -121,7 +124,17 @@ export function createPaymentSettler(options: SettlePaymentOptions): PaymentSett
     await checkpoint("queued");
     switch (reserved.outcome) {
       case "reserved":
-        return conclude(payment, { id: reserved.paymentId }, reserved.token);
+        return conclude(
+          payment,
+          {
+            id: reserved.paymentId,
+            fingerprint,
+            unusedAtBlock: reserved.unusedAtBlock,
+            carried: reserved.carried,
+            isAlone: payerHasCode,
+          },
+          reserved.token,
+        );
       case "resumed":
         return conclude(payment, reserved.payment, reserved.token);
       case "in_use":
@@ -149,7 +162,7 @@ export function createPaymentSettler(options: SettlePaymentOptions): PaymentSett
   /** Waits as the holder of the token, and tells the ledger that the outcome is being told. */
   async function conclude(
     payment: Payment,
-    known: { id: string } | LedgerPayment,
+    known: QueuedPayment | LedgerPayment,
     token: string,
   ): Promise<SettleResponse> {
     const { payer } = payment.id;
@@ -217,14 +230,15 @@ export function createPaymentSettler(options: SettlePaymentOptions): PaymentSett
 
   /** The payment once it has an outcome, or as it stands when the time is over, with its hash. */
   async function outcomeOf(
-    known: { id: string } | LedgerPayment,
+    known: QueuedPayment | LedgerPayment,
     payment: Payment | undefined,
   ): Promise<[SettledPayment, Hex | undefined]> {
-    if ("authorization" in known && hasOutcome(known)) return [known, undefined];
+    const isNew = !("authorization" in known);
+    if (!isNew && hasOutcome(known)) return [known, undefined];
     const startedAt = performance.now();
     board.follow(known.id);
     const waiting = board.wait(known.id, { timeoutMs });
-    if (payment) wake(payment);
+    if (payment) wake(payment.network, isNew ? orderedPayment(known, payment) : undefined);
     const settled = await waiting;
     metrics.settleSeconds(startedAt);
     if (settled === undefined) throw reservationLost();
@@ -264,6 +278,22 @@ export function createPaymentSettler(options: SettlePaymentOptions): PaymentSett
       }
       return settleReserved(payment, reservation, answer);
     },
+  };
+}
+
+/** What a transaction needs to know of a payment that has just been queued. */
+function orderedPayment(queued: QueuedPayment, payment: Payment): OrderedPayment {
+  const { value, validBefore } = payment.authorization;
+  return {
+    payment: {
+      authorization: payment.id,
+      value,
+      validBefore,
+      transactionId: undefined,
+      inclusion: undefined,
+      ...queued,
+    },
+    order: orderOf(payment),
   };
 }
 

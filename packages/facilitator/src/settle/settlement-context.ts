@@ -45,7 +45,7 @@ export interface SettlementNetwork {
   /** How often to ask for a receipt at most, once the first quick questions have passed. */
   pollMs: number;
   /** How many blocks must stand on top of a payment's own before it counts. */
-  serveAfter: (payment: LedgerPayment) => number;
+  serveAfter: (payment: Pick<LedgerPayment, "value">) => number;
   /** With how many blocks on top nothing is taken back. */
   finalAfter: number;
 }

@@ -1,4 +1,6 @@
 import type { Network } from "@coinslot/protocol";
+import type { OrderedPayment } from "../ledger/find-orders.ts";
+import { createKnownQueue } from "./known-queue.ts";
 import { planTransactions } from "./planner.ts";
 import { type Relayer, startRelayer } from "./relayer.ts";
 import { type RelayerFunds, type RelayerFundsOptions, watchRelayerFunds } from "./relayer-funds.ts";
@@ -18,8 +20,8 @@ export interface NetworkSettlementOptions {
 export interface NetworkSettlement {
   readonly funds: RelayerFunds;
   readonly relayers: readonly Relayer[];
-  /** To be called when payments have been queued, here or elsewhere. */
-  wake(): void;
+  /** To be called with a payment that has been queued here, or without one if the queue may have changed otherwise. */
+  wake(queued?: OrderedPayment): void;
   /** Resolves when what was not final before has been reconciled, here or by who holds the lease. */
   ready(): Promise<void>;
   stop(): Promise<void>;
@@ -48,13 +50,23 @@ export async function startNetworkSettlement(
     metrics,
     emit,
   });
+  const queue = createKnownQueue({ ledger, network: network.network });
   const planning = createSingleFlight(async () => {
     const sweeps = isSweep;
     isSweep = false;
     try {
       await funds.looked;
-      await planTransactions({ context, network, relayers: whoCanPay(), funds, isSweep: sweeps });
+      if (sweeps) queue.doubt();
+      await planTransactions({
+        context,
+        network,
+        queue,
+        relayers: whoCanPay(),
+        funds,
+        isSweep: sweeps,
+      });
     } catch (error) {
+      queue.doubt();
       if (isStopped) return;
       logger.warn(
         { err: error, network: network.network },
@@ -63,7 +75,14 @@ export async function startNetworkSettlement(
     }
   });
   const relayers = signers.map((signer) =>
-    startRelayer({ context, network, signer, onRoom: planning.trigger, onPoor: funds.look }),
+    startRelayer({
+      context,
+      network,
+      signer,
+      onRequeued: queue.doubt,
+      onRoom: planning.trigger,
+      onPoor: funds.look,
+    }),
   );
   const reload = () => {
     for (const relayer of relayers) relayer.reload();
@@ -73,7 +92,7 @@ export async function startNetworkSettlement(
     network,
     onUndone() {
       reload();
-      planning.trigger();
+      plan();
       tell(undoneChannel);
     },
   });
@@ -83,7 +102,7 @@ export async function startNetworkSettlement(
   const listening: (() => Promise<void>)[] = [];
   try {
     listening.push(
-      await ledger.listen(queueChannel, (payload) => forUs(payload) && planning.trigger()),
+      await ledger.listen(queueChannel, (payload) => forUs(payload) && plan()),
       await ledger.listen(undoneChannel, (payload) => forUs(payload) && reload()),
     );
   } catch (error) {
@@ -91,6 +110,12 @@ export async function startNetworkSettlement(
     throw error;
   }
   sweep();
+
+  /** The queue is not what was known of it. */
+  function plan(): void {
+    queue.doubt();
+    planning.trigger();
+  }
 
   /** What nobody told us of: lost messages, payments of dead processes, answers whose time is over. */
   function sweep(): void {
@@ -132,7 +157,9 @@ export async function startNetworkSettlement(
   return {
     funds,
     relayers,
-    wake() {
+    wake(queued) {
+      if (queued) queue.add(queued);
+      else queue.doubt();
       planning.trigger();
       // Only where somebody else may have to do it.
       if (relayers.some((relayer) => !relayer.isReady())) tell(queueChannel);

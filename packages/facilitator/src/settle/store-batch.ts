@@ -84,10 +84,8 @@ export async function storeBatch(options: {
     order,
     payment: {
       ...payment,
-      state: "submitted" as const,
       transactionId: id,
       carried: payment.carried + 1,
-      submittedAt: createdAt,
     },
   }));
   const broadcasts = [{ createdAt, ...broadcast }];

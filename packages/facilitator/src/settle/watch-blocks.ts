@@ -2,8 +2,8 @@ import { type BlockEvent, blockByNumber, parseBlockHeader } from "@coinslot/chai
 import type { Hex } from "@coinslot/protocol";
 import type { Lease } from "@coinslot/storage";
 import type { KnownBlock } from "../ledger/blocks.ts";
-import type { OrderedPayment } from "../ledger/find-orders.ts";
-import type { LedgerPayment, SettledPayment } from "../ledger/ledger-payment.ts";
+import type { OrderedPayment, PendingPayment } from "../ledger/find-orders.ts";
+import type { SettledPayment } from "../ledger/ledger-payment.ts";
 import { endOverdue } from "./end-overdue.ts";
 import { findExecutions } from "./find-executions.ts";
 import { keepLease } from "./lease-keeper.ts";
@@ -215,7 +215,7 @@ export function startBlockWatch(options: BlockWatchOptions): BlockWatch {
     for (const { payment } of over) searchedTo.delete(payment.id);
   }
 
-  function startOf({ id, unusedAtBlock, inclusion }: LedgerPayment): bigint {
+  function startOf({ id, unusedAtBlock, inclusion }: PendingPayment): bigint {
     const searched = searchedTo.get(id);
     if (searched !== undefined) return searched + 1n;
     return BigInt(unusedAtBlock ?? inclusion?.blockNumber ?? 0) + 1n;

@@ -1,0 +1,88 @@
+import type { Network } from "@coinslot/protocol";
+import type { OrderedPayment } from "../ledger/find-orders.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+
+/**
+ * The queue of a network as one process knows it: the first of what the ledger holds, or all of it. The ledger is right,
+ * and says whether a payment is still queued when a transaction is stored for it; but what this process has queued
+ * itself need not be read from there again, which would be a tenth of its work under load.
+ *
+ * ```text
+ *             read: that was all
+ *   unknown ──────────────────────► complete ◄─┐ add: queued here
+ *    ▲   └────────────► beginning      │  │    │ remove: a transaction carries it
+ *    │  read: there is    │   ▲        │  └────┘
+ *    │  more behind it    │   └────────┘ add: too many to hold
+ *    └────────────────────┴── doubt, or all of a beginning is removed
+ * ```
+ */
+export interface KnownQueue {
+  /** This process has queued it. */
+  add(queued: OrderedPayment): void;
+  /** A transaction carries them. */
+  remove(payments: readonly OrderedPayment[]): void;
+  /** The ledger may hold others, or may not hold these: it is read before anything else is said. */
+  doubt(): void;
+  /** How many there are, counted up to a number. */
+  count(upTo: number): Promise<number>;
+  /** The first ones: those of the ledger in the order of their creation, before those that were added since. */
+  first(limit: number): Promise<OrderedPayment[]>;
+}
+
+/** Enough for several transactions; whatever is behind these is read when they are gone. */
+const mostKnown = 256;
+
+/** Creates what knows nothing yet. Its `first` must not run beside itself. */
+export function createKnownQueue(options: {
+  ledger: Pick<Ledger, "findQueued" | "countQueued">;
+  network: Network;
+}): KnownQueue {
+  const { ledger, network } = options;
+  let known = new Map<string, OrderedPayment>();
+  let isComplete = false;
+
+  function doubt(): void {
+    known = new Map();
+    isComplete = false;
+  }
+
+  async function read(limit: number): Promise<OrderedPayment[]> {
+    // What is added from here on may be missing in what is read.
+    const added = new Map<string, OrderedPayment>();
+    known = added;
+    isComplete = true;
+    let queued: OrderedPayment[];
+    try {
+      queued = await ledger.findQueued({ network, limit });
+    } catch (error) {
+      doubt();
+      throw error;
+    }
+    // Doubted meanwhile, it is no more than what was true for a moment.
+    if (known !== added) return queued;
+    known = new Map(queued.map((each) => [each.payment.id, each]));
+    if (queued.length < limit) for (const [id, each] of added) known.set(id, each);
+    else isComplete = false;
+    return queued;
+  }
+
+  return {
+    add(queued) {
+      if (isComplete && known.size >= mostKnown) isComplete = false;
+      if (isComplete) known.set(queued.payment.id, queued);
+    },
+    remove(payments) {
+      for (const { payment } of payments) known.delete(payment.id);
+    },
+    doubt,
+    async count(upTo) {
+      if (isComplete || known.size >= upTo) return Math.min(known.size, upTo);
+      return ledger.countQueued({ network, upTo });
+    },
+    async first(limit) {
+      const isEnough = isComplete || known.size >= limit;
+      const queued = isEnough ? [...known.values()] : await read(Math.max(limit, mostKnown));
+      return queued.slice(0, limit);
+    },
+  };
+}
