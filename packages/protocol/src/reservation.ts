@@ -28,8 +28,9 @@ export interface SealedAnswer {
 export interface ReservationRequest {
   id: AuthorizationId;
   /**
-   * Which request this is: a hash over method, URL and body. While an authorization is open it
-   * serves this request and no other.
+   * Which request this is: a hash over method, URL, body, and what the payment says (amount, recipient,
+   * times). While an authorization is open it serves this request and no other, and one that says
+   * something else under the same nonce must be another request.
    */
   fingerprint: string;
   /** Finds a kept answer, if the buyer sent an `Idempotency-Key`. */

@@ -17,10 +17,10 @@ export interface EnqueueRequest {
   answer?: SealedAnswer | undefined;
 }
 
-/** Of a payment that has just been queued, what its row says and the wish does not. */
+/** A payment that has just been queued: what its row says of it, whatever its caller thinks. */
 export type QueuedPayment = Pick<
   LedgerPayment,
-  "id" | "fingerprint" | "unusedAtBlock" | "carried" | "isAlone"
+  "id" | "value" | "validBefore" | "fingerprint" | "unusedAtBlock" | "carried" | "isAlone"
 >;
 
 /**
@@ -58,13 +58,24 @@ export async function enqueuePayments(options: {
     .set({ state: "queued", queued_at: now })
     .where("token", "in", dialect.among(tokens))
     .where("state", "=", is("reserved"))
-    .returning(["token", "id", "fingerprint", "unused_at_block", "carried", "is_alone"])
+    .returning([
+      "token",
+      "id",
+      "value",
+      "valid_before",
+      "fingerprint",
+      "unused_at_block",
+      "carried",
+      "is_alone",
+    ])
     .execute();
   const results = new Map<string | null, EnqueueResult>(
     moved.map((row) => [
       row.token,
       {
         id: row.id,
+        value: dialect.amount.decode(row.value),
+        validBefore: dialect.amount.decode(row.valid_before),
         fingerprint: row.fingerprint,
         unusedAtBlock: row.unused_at_block ?? undefined,
         carried: row.carried,

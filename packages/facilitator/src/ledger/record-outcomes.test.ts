@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { ledgerForEachTest } from "../testing/ledger-for-each-test.ts";
 import {
+  authorization,
   hash,
   inclusion,
   network,
@@ -14,7 +15,7 @@ import {
 import { engines } from "../testing/settling-devnet.ts";
 
 describe.each(engines)("outcomes on %s", (engine) => {
-  const { join } = ledgerForEachTest(engine);
+  const { join, silence } = ledgerForEachTest(engine);
 
   it("confirms a failed payment that was executed after all, and never fails a confirmed one", async () => {
     const ledger = await join("one");
@@ -29,6 +30,27 @@ describe.each(engines)("outcomes on %s", (engine) => {
     expect(await ledger.get([id])).toMatchObject([
       { state: "confirmed", reason: undefined, inclusion },
     ]);
+  });
+
+  it("records nothing that was decided of the queue for what a transaction carries by now, or what was signed anew", async () => {
+    const [one, two] = [await join("one"), await join("two")];
+    const carried = await submit(one);
+    const id = authorization();
+    const anew = await queue(one, { id, fingerprint: "GET /a for 10", value: 10n });
+    await silence("one");
+    await two.releaseDead();
+    await queue(two, { id, fingerprint: "GET /a for 1", value: 1n });
+    const untouched = await queue(two);
+    const ids = [carried, anew];
+    const reason = "invalid_exact_evm_insufficient_balance";
+    const stillQueued = ["GET /a", "GET /a for 10"];
+    expect(await two.recordOutcomes([{ failed: [{ ids, reason }], stillQueued }])).toEqual([]);
+    expect(await two.recordOutcomes([{ confirmed: { ids, inclusion }, stillQueued }])).toEqual([]);
+    expect(await stateOf(two, carried)).toBe("submitted");
+    expect(await stateOf(two, anew)).toBe("queued");
+    expect(
+      await two.recordOutcomes([{ failed: [{ ids: [untouched], reason }], stillQueued }]),
+    ).toMatchObject([{ id: untouched, state: "failed" }]);
   });
 
   it("takes back what stood in a block that left the chain, until it is final", async () => {

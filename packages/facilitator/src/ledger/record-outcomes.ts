@@ -21,6 +21,11 @@ export interface PaymentOutcomes {
     | undefined;
   /** `submitted` → `queued`: this transaction, which carried it, was included without having tried it fairly. */
   requeued?: { ids: readonly string[]; transactionId: string } | undefined;
+  /**
+   * Only what is still queued, and has one of these fingerprints: what was decided for what the queue was known to hold
+   * says nothing of a payment that a transaction carries by now, or that was signed anew.
+   */
+  stillQueued?: readonly string[] | undefined;
 }
 
 /**
@@ -40,7 +45,7 @@ export async function recordOutcomes(options: {
 }): Promise<SettledPayment[]> {
   const { transaction, dialect, outcomes, now } = options;
   const changed: SettledRow[] = [];
-  const { confirmed, failed = [], requeued } = outcomes;
+  const { confirmed, failed = [], requeued, stillQueued } = outcomes;
   if (confirmed && confirmed.ids.length > 0) {
     const { transactionHash, blockNumber, blockHash } = confirmed.inclusion;
     const rows = await transaction
@@ -55,7 +60,10 @@ export async function recordOutcomes(options: {
         closed_at: null,
       })
       .where("id", "in", dialect.among(confirmed.ids))
-      .where("state", "in", ["queued", "submitted", "failed"])
+      .where("state", "in", stillQueued ? ["queued"] : ["queued", "submitted", "failed"])
+      .$if(stillQueued !== undefined, (query) =>
+        query.where("fingerprint", "in", dialect.among(stillQueued ?? [])),
+      )
       .returning(settledColumns)
       .execute();
     changed.push(...rows);
@@ -72,7 +80,10 @@ export async function recordOutcomes(options: {
         block_hash: inclusion?.blockHash ?? null,
       })
       .where("id", "in", dialect.among(ids))
-      .where("state", "in", ["queued", "submitted"])
+      .where("state", "in", stillQueued ? ["queued"] : ["queued", "submitted"])
+      .$if(stillQueued !== undefined, (query) =>
+        query.where("fingerprint", "in", dialect.among(stillQueued ?? [])),
+      )
       .returning(settledColumns)
       .execute();
     changed.push(...rows);

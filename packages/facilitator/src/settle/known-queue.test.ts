@@ -1,8 +1,9 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import type { OrderedPayment } from "../ledger/find-orders.ts";
-import type { Ledger } from "../ledger/ledger.ts";
+import type { Ledger, ReserveWish } from "../ledger/ledger.ts";
 import { ledgerForEachTest } from "../testing/ledger-for-each-test.ts";
 import {
+  authorization,
   network,
   order,
   payer,
@@ -13,7 +14,7 @@ import {
 } from "../testing/ledger-payments.ts";
 import { createKnownQueue, type KnownQueue } from "./known-queue.ts";
 
-const { join, wait } = ledgerForEachTest("sqlite");
+const { join, silence, wait } = ledgerForEachTest("sqlite");
 let ledger: Ledger;
 let reads: number;
 /** What holds up, or breaks, the reading of the queue. */
@@ -38,19 +39,23 @@ beforeEach(async () => {
   });
 });
 
-/** Queues a payment as this process does. */
-async function queueHere(): Promise<string> {
-  const wanted = wish();
+/** Queues a payment, and returns what is known of it then. */
+async function enqueue(wanted: ReserveWish): Promise<OrderedPayment> {
   const reserved = await ledger.reserve(wanted);
   if (reserved.outcome !== "reserved") throw new Error(reserved.outcome);
   const queued = await ledger.enqueue({ token: reserved.token, payer, order });
   if (queued === undefined || "authorization" in queued) throw new Error("It was not queued");
-  const { id: authorization, value, validBefore } = wanted;
-  const payment = { authorization, value, validBefore, transactionId: undefined, ...queued };
-  queue.add({ order, payment: { ...payment, inclusion: undefined } });
+  const known = { authorization: wanted.id, transactionId: undefined, inclusion: undefined };
+  return { order, payment: { ...known, ...queued } };
+}
+
+/** Queues a payment as this process does. */
+async function queueHere(): Promise<string> {
+  const queued = await enqueue(wish());
+  queue.add(queued);
   // Creation is counted in milliseconds.
   wait(1);
-  return queued.id;
+  return queued.payment.id;
 }
 
 function idsOf(queued: readonly OrderedPayment[]): string[] {
@@ -161,6 +166,19 @@ describe("the queue as a process knows it", () => {
     expect(await first()).toEqual([]);
     expect(await first()).toEqual([queued]);
     expect(reads).toBe(1);
+  });
+
+  it("holds what it has read, not what it is told late of a row that was signed anew since", async () => {
+    const two = await join("two");
+    const id = authorization();
+    const wanted = wish({ id, fingerprint: "GET /a for 10", value: 10n });
+    const late = await enqueue(wanted);
+    await silence("one");
+    await two.releaseDead();
+    await queueElsewhere(two, { id, fingerprint: "GET /a for 1", value: 1n });
+    beforeRead = async () => queue.add(late);
+    for (const [queued] of [await queue.first(64), await queue.first(64)])
+      expect(queued?.payment).toMatchObject({ value: 1n, fingerprint: "GET /a for 1" });
   });
 
   it("reads once more when it is doubted while it reads", async () => {

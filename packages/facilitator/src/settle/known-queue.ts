@@ -13,11 +13,11 @@ import type { Ledger } from "../ledger/ledger.ts";
  *    ▲   └────────────► beginning      │  │    │ remove: a transaction carries it
  *    │  read: there is    │   ▲        │  └────┘
  *    │  more behind it    │   └────────┘ add: too many to hold
- *    └────────────────────┴── doubt, or all of a beginning is removed
+ *    └────────────────────┴── doubt, or too little is left of a beginning
  * ```
  */
 export interface KnownQueue {
-  /** This process has queued it. */
+  /** This process has queued it. Where not all of the queue is known, it is behind what is, and not held here. */
   add(queued: OrderedPayment): void;
   /** A transaction carries them. */
   remove(payments: readonly OrderedPayment[]): void;
@@ -29,7 +29,7 @@ export interface KnownQueue {
   first(limit: number): Promise<OrderedPayment[]>;
 }
 
-/** Enough for several transactions; whatever is behind these is read when they are gone. */
+/** Enough for several transactions; whatever is behind these is read when they do not fill the next one. */
 const mostKnown = 256;
 
 /** Creates what knows nothing yet. Its `first` must not run beside itself. */
@@ -61,8 +61,9 @@ export function createKnownQueue(options: {
     // Doubted meanwhile, it is no more than what was true for a moment.
     if (known !== added) return queued;
     known = new Map(queued.map((each) => [each.payment.id, each]));
-    if (queued.length < limit) for (const [id, each] of added) known.set(id, each);
-    else isComplete = false;
+    isComplete = queued.length < limit;
+    // Behind what was read, or in it; never in its place, for what was read is what stands there now.
+    if (isComplete) for (const [id, each] of added) if (!known.has(id)) known.set(id, each);
     return queued;
   }
 

@@ -8,7 +8,7 @@ import { countInFlight } from "./relayer-state.ts";
 import type { SettlementContext, SettlementNetwork } from "./settlement-context.ts";
 import { storeBatch } from "./store-batch.ts";
 
-/** Another process with another relayer takes from the same queue: so often in a row it may be faster. */
+/** What is known of the queue may be wrong, or another process takes from it with another relayer: so often in a row. */
 const mostCollisions = 10;
 
 /**

@@ -69,7 +69,8 @@ async function explainRefusals(
   const outcomes: PaymentOutcomes[] = [];
   const unexplained: OrderedPayment[] = [];
   for (const [queued, reading] of refused) {
-    const { id, unusedAtBlock } = queued.payment;
+    const { id, fingerprint, unusedAtBlock } = queued.payment;
+    const stillQueued = [fingerprint];
     if (reading.isUsed && unusedAtBlock !== undefined) {
       const found = await tryToFindExecutions({
         rpc,
@@ -86,11 +87,11 @@ async function explainRefusals(
         const { inclusion } = execution;
         const depth = Number(reading.blockNumber) - inclusion.blockNumber;
         if (depth < serveAfter(queued.payment)) unexplained.push(queued);
-        else outcomes.push({ confirmed: { ids: [id], inclusion } });
+        else outcomes.push({ confirmed: { ids: [id], inclusion }, stillQueued });
         continue;
       }
     }
-    outcomes.push({ failed: [{ ids: [id], reason: reasonFor(queued, reading) }] });
+    outcomes.push({ failed: [{ ids: [id], reason: reasonFor(queued, reading) }], stillQueued });
   }
   return { outcomes, unexplained };
 }

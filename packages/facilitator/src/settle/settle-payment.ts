@@ -128,6 +128,8 @@ export function createPaymentSettler(options: SettlePaymentOptions): PaymentSett
           payment,
           {
             id: reserved.paymentId,
+            value: payment.authorization.value,
+            validBefore: payment.authorization.validBefore,
             fingerprint,
             unusedAtBlock: reserved.unusedAtBlock,
             carried: reserved.carried,
@@ -283,12 +285,9 @@ export function createPaymentSettler(options: SettlePaymentOptions): PaymentSett
 
 /** What a transaction needs to know of a payment that has just been queued. */
 function orderedPayment(queued: QueuedPayment, payment: Payment): OrderedPayment {
-  const { value, validBefore } = payment.authorization;
   return {
     payment: {
       authorization: payment.id,
-      value,
-      validBefore,
       transactionId: undefined,
       inclusion: undefined,
       ...queued,

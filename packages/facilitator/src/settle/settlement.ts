@@ -56,7 +56,6 @@ export async function startNetworkSettlement(
     isSweep = false;
     try {
       await funds.looked;
-      if (sweeps) queue.doubt();
       await planTransactions({
         context,
         network,
@@ -121,7 +120,7 @@ export async function startNetworkSettlement(
   function sweep(): void {
     cancelSweep = clock.setTimer(() => {
       isSweep = true;
-      planning.trigger();
+      plan();
       watch.look();
       for (const relayer of relayers) relayer.sweep();
       if (!isStopped) sweep();
