@@ -43,13 +43,13 @@ describe.each(engines)("outcomes on %s", (engine) => {
     const untouched = await queue(two);
     const ids = [carried, anew];
     const reason = "invalid_exact_evm_insufficient_balance";
-    const stillQueued = ["GET /a", "GET /a for 10"];
-    expect(await two.recordOutcomes([{ failed: [{ ids, reason }], stillQueued }])).toEqual([]);
-    expect(await two.recordOutcomes([{ confirmed: { ids, inclusion }, stillQueued }])).toEqual([]);
+    const queuedUnder = ["GET /a", "GET /a for 10"];
+    expect(await two.recordOutcomes([{ failed: [{ ids, reason }], queuedUnder }])).toEqual([]);
+    expect(await two.recordOutcomes([{ confirmed: { ids, inclusion }, queuedUnder }])).toEqual([]);
     expect(await stateOf(two, carried)).toBe("submitted");
     expect(await stateOf(two, anew)).toBe("queued");
     expect(
-      await two.recordOutcomes([{ failed: [{ ids: [untouched], reason }], stillQueued }]),
+      await two.recordOutcomes([{ failed: [{ ids: [untouched], reason }], queuedUnder }]),
     ).toMatchObject([{ id: untouched, state: "failed" }]);
   });
 

@@ -1,6 +1,6 @@
 import type { SettleErrorReason } from "@coinslot/protocol";
 import type { Dialect } from "@coinslot/storage";
-import type { Transaction } from "kysely";
+import type { ExpressionBuilder, Transaction } from "kysely";
 import {
   type Inclusion,
   type SettledPayment,
@@ -8,7 +8,7 @@ import {
   settledColumns,
   toSettledPayment,
 } from "./ledger-payment.ts";
-import type { LedgerSchema } from "./ledger-schema.ts";
+import type { LedgerSchema, PaymentState } from "./ledger-schema.ts";
 import { is } from "./states.ts";
 
 /** What a block, or the chain's refusal beforehand, decided for payments. */
@@ -22,10 +22,10 @@ export interface PaymentOutcomes {
   /** `submitted` → `queued`: this transaction, which carried it, was included without having tried it fairly. */
   requeued?: { ids: readonly string[]; transactionId: string } | undefined;
   /**
-   * Only what is still queued, and has one of these fingerprints: what was decided for what the queue was known to hold
-   * says nothing of a payment that a transaction carries by now, or that was signed anew.
+   * Fingerprints: only payments that are still queued under one of them are confirmed, or fail. What was decided of the
+   * queue says nothing of a payment that a transaction carries by now, or that was signed anew.
    */
-  stillQueued?: readonly string[] | undefined;
+  queuedUnder?: readonly string[] | undefined;
 }
 
 /**
@@ -45,7 +45,7 @@ export async function recordOutcomes(options: {
 }): Promise<SettledPayment[]> {
   const { transaction, dialect, outcomes, now } = options;
   const changed: SettledRow[] = [];
-  const { confirmed, failed = [], requeued, stillQueued } = outcomes;
+  const { confirmed, failed = [], requeued, queuedUnder } = outcomes;
   if (confirmed && confirmed.ids.length > 0) {
     const { transactionHash, blockNumber, blockHash } = confirmed.inclusion;
     const rows = await transaction
@@ -60,10 +60,7 @@ export async function recordOutcomes(options: {
         closed_at: null,
       })
       .where("id", "in", dialect.among(confirmed.ids))
-      .where("state", "in", stillQueued ? ["queued"] : ["queued", "submitted", "failed"])
-      .$if(stillQueued !== undefined, (query) =>
-        query.where("fingerprint", "in", dialect.among(stillQueued ?? [])),
-      )
+      .where(standsAt(["queued", "submitted", "failed"], { queuedUnder, dialect }))
       .returning(settledColumns)
       .execute();
     changed.push(...rows);
@@ -80,10 +77,7 @@ export async function recordOutcomes(options: {
         block_hash: inclusion?.blockHash ?? null,
       })
       .where("id", "in", dialect.among(ids))
-      .where("state", "in", stillQueued ? ["queued"] : ["queued", "submitted"])
-      .$if(stillQueued !== undefined, (query) =>
-        query.where("fingerprint", "in", dialect.among(stillQueued ?? [])),
-      )
+      .where(standsAt(["queued", "submitted"], { queuedUnder, dialect }))
       .returning(settledColumns)
       .execute();
     changed.push(...rows);
@@ -99,4 +93,18 @@ export async function recordOutcomes(options: {
       .execute();
   }
   return changed.map((row) => toSettledPayment(row, dialect));
+}
+
+/** The guard of an outcome: one of these states; or, of what was decided of the queue, only there. */
+function standsAt(
+  states: readonly PaymentState[],
+  { queuedUnder, dialect }: Pick<PaymentOutcomes, "queuedUnder"> & { dialect: Dialect },
+) {
+  return (where: ExpressionBuilder<LedgerSchema, "payments">) =>
+    queuedUnder === undefined
+      ? where("state", "in", states)
+      : where.and([
+          where("state", "=", is("queued")),
+          where("fingerprint", "in", dialect.among(queuedUnder)),
+        ]);
 }

@@ -27,6 +27,7 @@ beforeEach(async () => {
   beforeRead = async () => undefined;
   queue = createKnownQueue({
     network,
+    mostKnown: 256,
     ledger: {
       countQueued: ledger.countQueued,
       async findQueued(which) {

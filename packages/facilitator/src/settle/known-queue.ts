@@ -29,15 +29,17 @@ export interface KnownQueue {
   first(limit: number): Promise<OrderedPayment[]>;
 }
 
-/** Enough for several transactions; whatever is behind these is read when they do not fill the next one. */
-const mostKnown = 256;
-
-/** Creates what knows nothing yet. Its `first` must not run beside itself. */
+/**
+ * Creates what knows nothing yet. Its `first` must not run beside itself.
+ *
+ * @param mostKnown enough for several transactions: what is behind these is read when they do not fill the next one
+ */
 export function createKnownQueue(options: {
   ledger: Pick<Ledger, "findQueued" | "countQueued">;
   network: Network;
+  mostKnown: number;
 }): KnownQueue {
-  const { ledger, network } = options;
+  const { ledger, network, mostKnown } = options;
   let known = new Map<string, OrderedPayment>();
   let isComplete = false;
 

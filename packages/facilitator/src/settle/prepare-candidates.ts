@@ -70,7 +70,7 @@ async function explainRefusals(
   const unexplained: OrderedPayment[] = [];
   for (const [queued, reading] of refused) {
     const { id, fingerprint, unusedAtBlock } = queued.payment;
-    const stillQueued = [fingerprint];
+    const queuedUnder = [fingerprint];
     if (reading.isUsed && unusedAtBlock !== undefined) {
       const found = await tryToFindExecutions({
         rpc,
@@ -87,11 +87,11 @@ async function explainRefusals(
         const { inclusion } = execution;
         const depth = Number(reading.blockNumber) - inclusion.blockNumber;
         if (depth < serveAfter(queued.payment)) unexplained.push(queued);
-        else outcomes.push({ confirmed: { ids: [id], inclusion }, stillQueued });
+        else outcomes.push({ confirmed: { ids: [id], inclusion }, queuedUnder });
         continue;
       }
     }
-    outcomes.push({ failed: [{ ids: [id], reason: reasonFor(queued, reading) }], stillQueued });
+    outcomes.push({ failed: [{ ids: [id], reason: reasonFor(queued, reading) }], queuedUnder });
   }
   return { outcomes, unexplained };
 }

@@ -9,7 +9,7 @@ export interface RelayerOptions {
   context: SettlementContext;
   network: SettlementNetwork;
   signer: RelayerSigner;
-  /** Called when the ledger may have payments in its queue that were not there before; `onRoom` follows. */
+  /** Called when the ledger may have payments in its queue that were not there before. */
   onRequeued: () => void;
   /** Called whenever there may be room for another transaction. */
   onRoom: () => void;

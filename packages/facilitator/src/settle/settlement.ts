@@ -27,6 +27,8 @@ export interface NetworkSettlement {
   stop(): Promise<void>;
 }
 
+/** For so many transactions the queue is read at a time, and known without reading it again. */
+const transactionsKnown = 4;
 const queueChannel = "coinslot_queue";
 const undoneChannel = "coinslot_undone";
 
@@ -50,7 +52,11 @@ export async function startNetworkSettlement(
     metrics,
     emit,
   });
-  const queue = createKnownQueue({ ledger, network: network.network });
+  const queue = createKnownQueue({
+    ledger,
+    network: network.network,
+    mostKnown: transactionsKnown * network.limits.mostPayments,
+  });
   const planning = createSingleFlight(async () => {
     const sweeps = isSweep;
     isSweep = false;
@@ -91,7 +97,7 @@ export async function startNetworkSettlement(
     network,
     onUndone() {
       reload();
-      plan();
+      planAnew();
       tell(undoneChannel);
     },
   });
@@ -101,7 +107,7 @@ export async function startNetworkSettlement(
   const listening: (() => Promise<void>)[] = [];
   try {
     listening.push(
-      await ledger.listen(queueChannel, (payload) => forUs(payload) && plan()),
+      await ledger.listen(queueChannel, (payload) => forUs(payload) && planAnew()),
       await ledger.listen(undoneChannel, (payload) => forUs(payload) && reload()),
     );
   } catch (error) {
@@ -110,8 +116,8 @@ export async function startNetworkSettlement(
   }
   sweep();
 
-  /** The queue is not what was known of it. */
-  function plan(): void {
+  /** The queue may not be what is known of it. */
+  function planAnew(): void {
     queue.doubt();
     planning.trigger();
   }
@@ -120,7 +126,7 @@ export async function startNetworkSettlement(
   function sweep(): void {
     cancelSweep = clock.setTimer(() => {
       isSweep = true;
-      plan();
+      planAnew();
       watch.look();
       for (const relayer of relayers) relayer.sweep();
       if (!isStopped) sweep();
