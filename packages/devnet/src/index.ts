@@ -18,10 +18,13 @@ export {
 export type { Database } from "./database.ts";
 export type { SmartAccountOptions, TokenOptions } from "./deploy.ts";
 export { describeDevnet } from "./describe-devnet.ts";
+export { describeSchema } from "./describe-schema.ts";
 export { type Devnet, type DevnetOptions, type ReorgTransaction, startDevnet } from "./devnet.ts";
 export { type DevnetClient, multicall3Address } from "./devnet-client.ts";
+export { dumpDatabase, restoreDatabase } from "./dump-database.ts";
 export { type LayerZero, type OmnichainEnd, startLayerZero } from "./layer-zero.ts";
 export { type Listening, listen } from "./listen.ts";
 export { type Postgres, startPostgres } from "./postgres.ts";
+export { type DatabaseReader, withDatabase } from "./read-database.ts";
 export { type Program, type ProgramPlace, startProgram, startSource } from "./start-program.ts";
 export { createTestDatabase } from "./test-database.ts";

@@ -3,21 +3,14 @@ import {
   createWriter,
   type Database,
   type DatabaseFileLock,
-  leasesMigration,
   lockDatabaseFile,
-  type Migration,
   migrate,
   openDatabase,
   requireMigrated,
 } from "@coinslot/storage";
-import { createTables } from "./create-tables.ts";
 import type { LedgerSchema } from "./ledger-schema.ts";
+import { ledgerMigrations } from "./migrations/ledger-migrations.ts";
 import { forgetProcesses } from "./processes.ts";
-
-const migrations: readonly Migration[] = [
-  leasesMigration,
-  { title: "payments, their transactions and their answers", up: createTables },
-];
 
 export interface OpenLedgerOptions {
   /** `sqlite:./file.db` or `postgres://…`. */
@@ -54,8 +47,7 @@ export async function openLedger(options: OpenLedgerOptions): Promise<LedgerData
       cacheMebibytes: 2,
       ...(onBackgroundError ? { onBackgroundError } : {}),
     });
-    const tables = { name: "facilitator", migrations };
-    await (readOnly ? requireMigrated(database, tables) : migrate(database, tables));
+    await (readOnly ? requireMigrated : migrate)(database, ledgerMigrations);
     if (!readOnly && database.engine === "sqlite") await forgetTheDead(database, processId);
     return { database, close: () => closeBoth(database, lock) };
   } catch (error) {

@@ -1,0 +1,119 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describeSchema, restoreDatabase, withDatabase } from "@coinslot/devnet";
+import { migrate, openDatabase } from "@coinslot/storage";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createTestLedger, engines, type TestLedger } from "../../testing/settling-devnet.ts";
+import { createLedger } from "../create-ledger.ts";
+import type { Ledger } from "../ledger.ts";
+import { type LedgerDatabase, openLedger } from "../open-ledger.ts";
+import { ledgerMigrations } from "./ledger-migrations.ts";
+
+/** Ledgers of killed processes, one for each schema that has landed, and the number of migrations it had. */
+const fixtures = [{ name: "01-654c325", migrations: 2 }];
+
+describe.each(engines)("the ledger's migrations, on %s", (engine) => {
+  let place: TestLedger;
+  let opened: LedgerDatabase | undefined;
+
+  beforeEach(async () => {
+    place = await createTestLedger(engine);
+  });
+
+  afterEach(async () => {
+    await opened?.close();
+    opened = undefined;
+    await place.drop();
+  });
+
+  const readSchema = async () =>
+    `${(await withDatabase(place.url, describeSchema)).join("\n").replaceAll("), ", "),\n")}\n`;
+  const readFixture = (name: string) =>
+    readFile(join(import.meta.dirname, `fixtures/${name}.${engine}.sql`), "utf8");
+  const schemaFile = (count: number) => `./fixtures/schema-${count}.${engine}.sql`;
+
+  async function openNewest(): Promise<Ledger> {
+    opened = await openLedger({ url: place.url, processId: "newest" });
+    return createLedger({
+      database: opened.database,
+      processId: "newest",
+      now: Date.now,
+      heartbeatLeaseMs: 30_000,
+      keepAnswersMs: 60_000,
+      releaseLimit: { count: 20, windowMs: 60_000 },
+    });
+  }
+
+  it("make the pinned schema with each step", async () => {
+    const database = await openDatabase({ url: place.url });
+    try {
+      for (const count of ledgerMigrations.migrations.keys()) {
+        const migrations = ledgerMigrations.migrations.slice(0, count + 1);
+        await migrate(database, { ...ledgerMigrations, migrations });
+        await expect(await readSchema()).toMatchFileSnapshot(schemaFile(count + 1));
+      }
+    } finally {
+      await database.close();
+    }
+  });
+
+  describe.each(fixtures)("from a ledger of $name", ({ name, migrations }) => {
+    beforeEach(async () => restoreDatabase(place.url, await readFixture(name)));
+
+    it("start at the schema that is pinned", async () => {
+      await expect(await readSchema()).toMatchFileSnapshot(schemaFile(migrations));
+    });
+
+    it("end at the newest schema, as in a new ledger", async () => {
+      await openNewest();
+      const { length } = ledgerMigrations.migrations;
+      await expect(await readSchema()).toMatchFileSnapshot(schemaFile(length));
+    });
+
+    it("keep every payment in its state, and the ledger in use", async () => {
+      const ledger = await openNewest();
+      await ledger.releaseDead();
+      const { payments } = await ledger.list({});
+      const found = payments.map(({ state, finalAt, deliveredAt, value }) => ({
+        state,
+        isFinal: finalAt !== undefined,
+        isDelivered: deliveredAt !== undefined,
+        value,
+      }));
+      const entry = (state: string, isFinal = false, isDelivered = false) => ({
+        state,
+        isFinal,
+        isDelivered,
+        value: 1_000n,
+      });
+      expect(found).toEqual([
+        entry("submitted"),
+        entry("failed"),
+        // What the killed process held is given up.
+        entry("released"),
+        entry("released"),
+        entry("confirmed"),
+        entry("confirmed", true),
+        entry("confirmed", true, true),
+      ]);
+      const [submitted, , , released] = payments;
+      if (submitted === undefined || released === undefined) throw new Error("The list is short.");
+      const { network } = submitted.authorization;
+      const open = await ledger.findOpenTransactions({ network, relayer });
+      expect(open).toMatchObject([{ nonce: 3, payments: [{ payment: { id: submitted.id } }] }]);
+
+      const reserved = await ledger.reserve({
+        id: released.authorization,
+        fingerprint: "GET /anew",
+        value: 5n,
+        validBefore: 4_000_000_000n,
+        payTo: relayer,
+      });
+      expect(reserved).toMatchObject({ outcome: "reserved" });
+      expect(await ledger.get([released.id])).toMatchObject([{ state: "reserved", value: 5n }]);
+    });
+  });
+});
+
+/** Of the fixtures. */
+const relayer = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8";

@@ -1,0 +1,14 @@
+import { leasesMigration, type MigrateOptions } from "@coinslot/storage";
+import { createTables } from "./create-tables.ts";
+
+/**
+ * The ledger's schema, step by step; `ledger-migrations.test.ts` pins what each step makes. Append-only, and
+ * expand-only: the previous release runs beside a step, so new columns have defaults, and nothing is taken away.
+ */
+export const ledgerMigrations: MigrateOptions = {
+  name: "facilitator",
+  migrations: [
+    leasesMigration,
+    { title: "payments, their transactions and their answers", up: createTables },
+  ],
+};
