@@ -4,6 +4,7 @@ import type { CompiledQuery, QueryResult } from "kysely";
 import { DatabaseError } from "./database-error.ts";
 import { MEMORY_PATH } from "./database-url.ts";
 import { sqliteDialect } from "./dialect.ts";
+import { selectsAll } from "./selects-all.ts";
 import {
   addSqliteAmounts,
   decodeSqliteAmount,
@@ -14,6 +15,7 @@ import {
 import type {
   SqliteHandle,
   SqliteLibrary,
+  SqliteRow,
   SqliteStatement,
   SqliteValue,
 } from "./sqlite-library.ts";
@@ -33,6 +35,12 @@ export interface SqliteConnectionOptions {
   readOnly: boolean;
 }
 
+interface PreparedStatement {
+  statement: SqliteStatement;
+  /** Names of the columns, where the statement names them; none of one that returns no rows. */
+  columns: readonly string[];
+}
+
 // A service has some hundred texts; those that vary in length (`in (…)`) must not pile up.
 const preparedStatements = 500;
 
@@ -42,20 +50,23 @@ export function openSqliteConnection(options: SqliteConnectionOptions): SqliteCo
   const handle = openFile(options);
   registerAmounts(handle);
   // Insertion order is order of last use: the first key is the one to forget.
-  const prepared = new Map<string, { statement: SqliteStatement; columns: readonly string[] }>();
+  const prepared = new Map<string, PreparedStatement>();
 
-  function prepare(text: string) {
-    const known = prepared.get(text);
+  function prepare(query: CompiledQuery): PreparedStatement {
+    const known = prepared.get(query.sql);
     if (known !== undefined) {
-      prepared.delete(text);
-      prepared.set(text, known);
+      prepared.delete(query.sql);
+      prepared.set(query.sql, known);
       return known;
     }
-    const statement = handle.prepare(text);
-    // As arrays, rows come in two thirds of the time that objects take, those that are made of them included.
-    statement.setReturnArrays(true);
-    const entry = { statement, columns: statement.columns().map(({ name }) => name) };
-    prepared.set(text, entry);
+    const statement = handle.prepare(query.sql);
+    const columns = statement.columns().map(({ name }) => name);
+    // Arrays take half the time of objects, with the names read once. The names behind a `*` follow the schema, which
+    // another program may change, and only objects are made with those of the moment.
+    const namesAreFixed = !selectsAll(query);
+    statement.setReturnArrays(namesAreFixed);
+    const entry = { statement, columns };
+    prepared.set(query.sql, entry);
     for (const oldest of prepared.keys()) {
       if (prepared.size <= preparedStatements) break;
       prepared.delete(oldest);
@@ -68,9 +79,10 @@ export function openSqliteConnection(options: SqliteConnectionOptions): SqliteCo
       return handle.isTransaction;
     },
     exec: (sql) => typed(label, () => handle.exec(sql)),
-    query<Row>({ sql, parameters }: CompiledQuery): QueryResult<Row> {
+    query<Row>(query: CompiledQuery): QueryResult<Row> {
+      const { parameters } = query;
       return typed(label, () => {
-        const { statement, columns } = prepare(sql);
+        const { statement, columns } = prepare(query);
         if (columns.length > 0) {
           const rows = statement.all(...parameters).map((values) => toRow(columns, values) as Row);
           return { rows };
@@ -88,8 +100,9 @@ export function openSqliteConnection(options: SqliteConnectionOptions): SqliteCo
 
 function toRow(
   columns: readonly string[],
-  values: readonly SqliteValue[],
+  values: SqliteRow,
 ): Record<string, SqliteValue | undefined> {
+  if (!Array.isArray(values)) return values;
   const row: Record<string, SqliteValue | undefined> = {};
   for (const [index, column] of columns.entries()) row[column] = values[index];
   return row;

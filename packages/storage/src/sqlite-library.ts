@@ -22,13 +22,15 @@ export interface SqliteHandle {
 export interface SqliteStatement {
   columns(): readonly { name: string }[];
   setReturnArrays(enabled: boolean): void;
-  /** With `setReturnArrays`, each row as the values of its columns. */
-  all(...parameters: unknown[]): SqliteValue[][];
+  all(...parameters: unknown[]): SqliteRow[];
   run(...parameters: unknown[]): {
     changes: number | bigint;
     lastInsertRowid: number | bigint;
   };
 }
+
+/** With `setReturnArrays` the values of the columns, else an object by their names. */
+export type SqliteRow = SqliteValue[] | Record<string, SqliteValue>;
 
 interface SqliteAggregate {
   start: string;

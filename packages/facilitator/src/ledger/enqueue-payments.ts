@@ -2,7 +2,7 @@ import type { Address, SealedAnswer } from "@coinslot/protocol";
 import type { Dialect } from "@coinslot/storage";
 import type { Transaction } from "kysely";
 import { keepAnswers } from "./keep-answers.ts";
-import { type LedgerPayment, toLedgerPayment } from "./ledger-payment.ts";
+import { type LedgerPayment, paymentColumns, toLedgerPayment } from "./ledger-payment.ts";
 import type { LedgerSchema } from "./ledger-schema.ts";
 import { insertOrders, type Order, orderRow } from "./order.ts";
 import { is } from "./states.ts";
@@ -101,7 +101,7 @@ export async function enqueuePayments(options: {
   if (others.length > 0) {
     const rows = await transaction
       .selectFrom("payments")
-      .selectAll()
+      .select([...paymentColumns, "token"])
       .where("token", "in", dialect.among(others))
       .execute();
     for (const row of rows) results.set(row.token, toLedgerPayment(row, dialect));

@@ -1,6 +1,6 @@
 import type { Dialect } from "@coinslot/storage";
 import type { Kysely, Selectable, SelectQueryBuilder } from "kysely";
-import { type LedgerPayment, toLedgerPayment } from "./ledger-payment.ts";
+import { type LedgerPayment, paymentColumns, toLedgerPayment } from "./ledger-payment.ts";
 import type { LedgerSchema, PaymentsTable } from "./ledger-schema.ts";
 import type { Order } from "./order.ts";
 
@@ -41,8 +41,8 @@ export async function findOrders(options: {
     // First the payments: expecting many of them, PostgreSQL would go through all orders beside them.
     .selectFrom(where(db.selectFrom("payments").selectAll()).as("payments"))
     .innerJoin("orders", "orders.payment_id", "payments.id")
-    .selectAll("payments")
-    .selectAll("orders")
+    .select(paymentColumns)
+    .select(["pay_to", "valid_after", "signature"])
     .orderBy("payments.id")
     .execute();
   return rows.map((row) => ({

@@ -87,8 +87,31 @@ export function toSettledPayment(row: SettledRow, dialect: Dialect): SettledPaym
   };
 }
 
-/** Reads a row of `payments`. */
-export function toLedgerPayment(row: Selectable<PaymentsTable>, dialect: Dialect): LedgerPayment {
+/**
+ * The columns of a `LedgerPayment`. Frequent statements name them: SQLite reads `*` in twice the time, since the names
+ * behind it follow the schema.
+ */
+export const paymentColumns = [
+  ...settledColumns,
+  "valid_before",
+  "fingerprint",
+  "key_hash",
+  "unused_at_block",
+  "carried",
+  "is_alone",
+  "created_at",
+  "queued_at",
+  "submitted_at",
+  "confirmed_at",
+  "final_at",
+  "delivered_at",
+  "closed_at",
+] as const satisfies readonly (keyof PaymentsTable)[];
+
+export type PaymentRow = Pick<Selectable<PaymentsTable>, (typeof paymentColumns)[number]>;
+
+/** Reads a row of `paymentColumns`. */
+export function toLedgerPayment(row: PaymentRow, dialect: Dialect): LedgerPayment {
   return {
     ...toSettledPayment(row, dialect),
     validBefore: dialect.amount.decode(row.valid_before),

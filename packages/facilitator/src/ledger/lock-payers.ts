@@ -24,7 +24,7 @@ export async function lockPayers(options: {
   );
   const rows = await transaction
     .selectFrom("payers")
-    .selectAll()
+    .select(["payer", "releases", "window_started_at"])
     .where("payer", "in", dialect.among(payers))
     .orderBy("payer")
     .$call(dialect.forUpdate)

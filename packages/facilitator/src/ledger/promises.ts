@@ -1,7 +1,7 @@
 import type { Address, AuthorizationId, Network } from "@coinslot/protocol";
 import type { Dialect } from "@coinslot/storage";
 import type { Kysely, Transaction } from "kysely";
-import { type LedgerPayment, toLedgerPayment } from "./ledger-payment.ts";
+import { type LedgerPayment, paymentColumns, toLedgerPayment } from "./ledger-payment.ts";
 import { type LedgerSchema, openStates } from "./ledger-schema.ts";
 import type { ReserveRequest } from "./reserve-request.ts";
 import { is } from "./states.ts";
@@ -111,7 +111,7 @@ export async function findPromised(
   const { db, dialect, network, asset, payer, limit } = options;
   const rows = await db
     .selectFrom("payments")
-    .selectAll()
+    .select(paymentColumns)
     .where("payer", "=", payer)
     .where("state", "in", openStates)
     .where("network", "=", network)
