@@ -2,15 +2,6 @@ import { join } from "node:path";
 import ts from "typescript";
 import { type CodeBlock, root } from "./code-block.ts";
 
-/**
- * What examples take from the environment without asking whether it is set: the library says so
- * when they are run. All else of `process.env` is text or undefined.
- */
-const environment = {
-  fileName: join(root, "test/docs/blocks/environment.d.ts"),
-  text: `declare namespace NodeJS { interface ProcessEnv { PAY_TO: \`0x\${string}\` } }`,
-};
-
 /** A block as a module: what it goes on with, what it takes for granted, and itself. */
 interface Module {
   block: CodeBlock;
@@ -28,7 +19,7 @@ interface Module {
  */
 export function typeCheck(blocks: readonly CodeBlock[]): string[] {
   const modules = blocks.map(toModule);
-  const texts = new Map([environment, ...modules].map(({ fileName, text }) => [fileName, text]));
+  const texts = new Map(modules.map(({ fileName, text }) => [fileName, text]));
   const options = compilerOptions();
   const host = ts.createCompilerHost(options);
   const { fileExists, readFile, getSourceFile } = host;

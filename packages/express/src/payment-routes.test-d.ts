@@ -30,7 +30,8 @@ describe("a misconfiguration is a type error", () => {
     expectTypeOf<Options<{ network: "eip155:9745" }>>().toExtend<PaymentOption>();
     expectTypeOf<Options<{ network: "base" }>>().not.toExtend<PaymentOption>();
     expectTypeOf<Options<{ scheme: "upto" }>>().not.toExtend<PaymentOption>();
-    expectTypeOf<Options<{ payTo: "bob" }>>().not.toExtend<PaymentOption>();
+    expectTypeOf<Options<{ payTo: string | undefined }>>().toExtend<PaymentOption>();
+    expectTypeOf<Options<{ payTo: number }>>().not.toExtend<PaymentOption>();
     expectTypeOf<Options<{ price: "$0.001" }>>().toExtend<PaymentOption>();
     expectTypeOf<Options<{ price: "0.001" }>>().toExtend<PaymentOption>();
     expectTypeOf<Options<{ price: "cheap" }>>().not.toExtend<PaymentOption>();

@@ -30,8 +30,11 @@ export interface PaymentOption {
   network: Network;
   /** A function is asked once for each request. */
   price: Price | ((request: Request) => MaybePromise<Price>);
-  /** Who receives the money. A function is asked once for each request. */
-  payTo: Address | ((request: Request) => MaybePromise<Address>);
+  /**
+   * Address that receives the money. A function is called once per request. Anything but an address is refused at
+   * start, `undefined` too, so that a variable of the environment can stand here.
+   */
+  payTo: string | undefined | ((request: Request) => MaybePromise<string>);
 }
 
 /** What every paid route says. */

@@ -5,6 +5,9 @@ export type ReadPayTo = { ok: true; payTo: Address } | { ok: false; problem: str
 
 /** Reads a recipient as the seller wrote it, or as the seller's function returned it. */
 export function readPayTo(payTo: unknown): ReadPayTo {
+  if (payTo === undefined || payTo === "") {
+    return { ok: false, problem: "is missing: is the variable that holds the address set?" };
+  }
   const address = addressSchema.safeParse(payTo);
   if (!address.success) {
     return { ok: false, problem: "must be an address with a correct checksum" };

@@ -47,7 +47,7 @@ export async function openSqliteEngine(options: SqliteEngineOptions): Promise<En
   return {
     dialect: sqliteDialect,
     kyselyDialect: {
-      createAdapter: () => new ConcurrentSqliteAdapter(),
+      createAdapter: () => new SqliteAdapter(),
       createDriver: () =>
         createSqliteDriver({
           writer,
@@ -111,11 +111,4 @@ async function configure(writer: SqliteConnection, options: SqliteEngineOptions)
 /** As SQLite wants it: negative for KiB instead of pages. */
 function cacheSize({ cacheMebibytes }: SqliteEngineOptions): number {
   return -1024 * cacheMebibytes;
-}
-
-// Kysely's own lock would be held by every query; the driver's lock lets readers pass.
-class ConcurrentSqliteAdapter extends SqliteAdapter {
-  override get supportsMultipleConnections(): boolean {
-    return true;
-  }
 }
