@@ -1,29 +1,42 @@
 // The README's seller and buyer, as a newcomer would type them into an empty folder.
 import { execFile } from "node:child_process";
+import { once } from "node:events";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { createServer } from "node:net";
+import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
 import { start } from "./start-program.mjs";
 
 const run = promisify(execFile);
 
 /**
- * Installs the tarballs into an empty folder, types the README's two files into it, and runs them
- * beside a devnet.
+ * Installs packages into an empty folder, and types the README's two files into it.
  *
- * @param {{ folder: string, tarballs: string[] }} options
+ * @param {{ folder: string, tarballs: string[], overrides?: Record<string, string> }} options
+ *   `overrides`: versions of dependencies; without them, the newest that the ranges take
+ */
+export async function installReadme({ folder, tarballs, overrides = {} }) {
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, "package.json"), JSON.stringify({ private: true, overrides }));
+  const { viem } = overrides;
+  const packages = ["express", ...(viem === undefined ? [] : [`viem@${viem}`]), ...tarballs];
+  await run("npm", ["install", "--no-audit", "--no-fund", ...packages], { cwd: folder });
+}
+
+/**
+ * Runs the README's seller and its buyer beside a devnet.
+ *
+ * @param {{ folder: string, binaries?: string }} options
+ *   `folder`: one of `installReadme`. `binaries`: folder of another version of Node
  * @returns {Promise<string>} what the buyer printed
  * @throws when the buyer gets anything but the weather and a receipt
  */
-export async function tryReadme({ folder, tarballs }) {
-  mkdirSync(folder, { recursive: true });
-  writeFileSync(join(folder, "package.json"), '{ "private": true }\n');
+export async function tryReadme({ folder, binaries }) {
+  const port = await freePort();
   for (const file of ["seller.mjs", "buyer.mjs"]) {
-    writeFileSync(join(folder, file), codeBlock(file));
+    writeFileSync(join(folder, file), codeBlock(file).replaceAll("4021", String(port)));
   }
-  await run("npm", ["install", "--no-audit", "--no-fund", "express", ...tarballs], { cwd: folder });
-
-  const timeout = AbortSignal.timeout(60_000);
+  const timeout = AbortSignal.timeout(120_000);
   const devnet = start("node", {
     args: ["--import", "tsx", "--conditions=source", "packages/devnet/src/main.ts"],
     timeout,
@@ -32,17 +45,18 @@ export async function tryReadme({ folder, tarballs }) {
     const printed = await devnet.prints(/Ctrl-C/);
     const privateKeyOf = (who) =>
       new RegExp(`${who} +0x[0-9a-fA-F]{40}[^\\n]*\\n +(0x[0-9a-f]{64})`).exec(printed)?.[1];
-    const environment = {
+    const env = {
+      ...process.env,
+      PATH: [binaries, process.env.PATH].filter((part) => part !== undefined).join(delimiter),
       RPC_URL: /http:\/\/\S+/.exec(printed)?.[0],
       RELAYER_KEY: privateKeyOf("relayer"),
       PAY_TO: /seller +(0x[0-9a-fA-F]{40})/.exec(printed)?.[1],
       BUYER_KEY: privateKeyOf("buyer"),
     };
-    const options = { cwd: folder, env: { ...process.env, ...environment } };
-    const seller = start("node", { ...options, args: ["seller.mjs"], timeout });
+    const seller = start("node", { cwd: folder, env, args: ["seller.mjs"], timeout });
     try {
       await seller.prints(/costs/);
-      const { stdout } = await run("node", ["buyer.mjs"], { ...options, signal: timeout });
+      const { stdout } = await run("node", ["buyer.mjs"], { cwd: folder, env, signal: timeout });
       if (!stdout.includes("sun") || !stdout.includes("success: true")) {
         throw new Error(`The README's buyer printed:\n${stdout}`);
       }
@@ -53,6 +67,16 @@ export async function tryReadme({ folder, tarballs }) {
   } finally {
     await devnet.stop();
   }
+}
+
+/** A port that nothing listens on, since the README's own may be taken. */
+async function freePort() {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address();
+  server.close();
+  await once(server, "close");
+  return port;
 }
 
 function codeBlock(file) {
