@@ -1,7 +1,7 @@
 // The README's seller and buyer, as a newcomer would type them into an empty folder.
 import { execFile } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
@@ -35,6 +35,10 @@ export async function tryReadme({ folder, binaries }) {
   const port = await freePort();
   for (const file of ["seller.mjs", "buyer.mjs"]) {
     writeFileSync(join(folder, file), codeBlock(file).replaceAll("4021", String(port)));
+  }
+  // A ledger belongs to its chain: the one before is of a devnet that is gone.
+  for (const name of readdirSync(folder).filter((name) => name.startsWith("coinslot.db"))) {
+    rmSync(join(folder, name));
   }
   const timeout = AbortSignal.timeout(120_000);
   const devnet = start("node", {
