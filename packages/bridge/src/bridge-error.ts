@@ -23,7 +23,7 @@ export type BridgeErrorCode =
   | "amount_too_small"
   /** More than the contract takes at once, or more than a message can carry. */
   | "amount_too_large"
-  /** Less would arrive than 999 of 1000, or than was agreed to. */
+  /** Less would arrive than 999 of 1000. */
   | "loss_too_large"
   /** The account holds less of the token than is to be sent. */
   | "insufficient_balance"
@@ -31,6 +31,8 @@ export type BridgeErrorCode =
   | "insufficient_native_balance"
   /** LayerZero's fee is above `bridgeMaxFee`. */
   | "bridge_fee_above_maximum"
+  /** It would now cost more, bring less or go another way than was agreed to: quote again, and ask again. */
+  | "terms_changed"
   /** Gas and LayerZero's fee together are above `maxTotalFee`. */
   | "total_fee_above_maximum"
   /** The account can be asked, but does not sign. */

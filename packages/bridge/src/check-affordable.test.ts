@@ -31,6 +31,7 @@ describe("on Stable, where USDT0 is the native coin as well", () => {
       account: buyer,
       rpcUrl: stable.rpcUrl,
       bridgeMaxFee: nativeFee,
+      maxTotalFee: 10n ** 18n,
     });
     const amount = 5_000_000n;
     const request = {
@@ -62,7 +63,12 @@ describe("on Stable, where USDT0 is the native coin as well", () => {
         ? { error: { code: 3, message: "execution reverted", data: "0x" } }
         : "forward",
     );
-    const bridge = createBridge({ account: buyer, rpcUrl: proxy.url, bridgeMaxFee: nativeFee });
+    const bridge = createBridge({
+      account: buyer,
+      rpcUrl: proxy.url,
+      bridgeMaxFee: nativeFee,
+      maxTotalFee: 10n ** 18n,
+    });
     try {
       const request = {
         targetChain: "plasma",

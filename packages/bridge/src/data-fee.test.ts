@@ -85,7 +85,9 @@ describe("on a rollup that takes a fee for its data", () => {
         ? { answer: (given) => ({ ...receipt.parse(given), l1Fee: "0xde0b6b3a7640000" }) }
         : "forward",
     );
-    const { fee } = await createBridge({}, { rpcUrl: proxy.url }).bridge(request);
+    const { fee } = await createBridge({ maxTotalFee: 10n ** 19n }, { rpcUrl: proxy.url }).bridge(
+      request,
+    );
     // Of the approval, and of the send.
     expect(fee / 10n ** 18n).toBe(2n);
   });

@@ -10,7 +10,7 @@ import * as z from "zod";
 import { askChain } from "./ask-chain.ts";
 import { BridgeError } from "./bridge-error.ts";
 import type { Step } from "./estimate-gas.ts";
-import { type GasPrice, mostPerGas } from "./gas-price.ts";
+import { type GasPrice, maxPerGas } from "./gas-price.ts";
 
 /** The GasPriceOracle that every rollup of the OP stack has from its first block on. */
 export const opStackOracle: Address = "0x420000000000000000000000000000000000000F";
@@ -80,7 +80,7 @@ export async function readCost(
 ): Promise<bigint> {
   const { gasUsed, effectiveGasPrice, l1Fee } = costSchema.parse(receipt);
   const gas = gasUsed ?? offered.gas;
-  const ofGas = gas * (effectiveGasPrice ?? mostPerGas(offered.gasPrice));
+  const ofGas = gas * (effectiveGasPrice ?? maxPerGas(offered.gasPrice));
   if (l1Fee === undefined) return ofGas;
   return ofGas + l1Fee + (await readOperatorFee(client, opStackOracle, gas).catch(() => 0n));
 }

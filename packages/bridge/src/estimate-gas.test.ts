@@ -1,7 +1,7 @@
 import { createPublicClient, http, numberToHex } from "viem";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { approvalGasBound, sendGasBound } from "./estimate-gas.ts";
-import { mostPerGas, readGasPrice } from "./gas-price.ts";
+import { maxPerGas, readGasPrice } from "./gas-price.ts";
 import type { BridgeQuote, TransferProgress } from "./index.ts";
 import { contractOf, nativeFee, useBridgeWorld } from "./testing/bridge-world.ts";
 import { expectBridgeError } from "./testing/expect-bridge-error.ts";
@@ -84,7 +84,7 @@ describe("a quote", () => {
     expect(poor).toMatchObject({ feeBasis: "bound", bridgeFee: nativeFee });
     // An approval is missing too.
     const client = createPublicClient({ transport: http(world().ethereum.rpcUrl) });
-    const price = mostPerGas(await readGasPrice(client, 1));
+    const price = maxPerGas((await readGasPrice(client, 1)).gasPrice);
     expect(poor.fee).toBe((sendGasBound + approvalGasBound) * price);
   });
 

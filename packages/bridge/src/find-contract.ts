@@ -12,7 +12,8 @@ import { readPeer } from "./read-peer.ts";
 
 /**
  * The contract to send through: the one given, or the first of the source chain whose network has a member on the
- * target and whose token it is. That it knows a peer there is asked too, since tables grow old.
+ * target and whose token it is. That it knows a peer there is asked too, since tables grow old. Where the table knows
+ * the token of an OFT, a node that names another one is not believed: it may lie about the chain that it serves.
  *
  * @throws BridgeError `no_route`, `invalid_contract`, `refused_by_contract`, `rpc_unavailable`
  */
@@ -24,9 +25,10 @@ export async function findContract(options: {
   given: Address | undefined;
 }): Promise<Address> {
   const { client, source, target, token, given } = options;
-  const ofTable = contractKinds.flatMap((kind) =>
-    isReachedBy(target, kind) ? (source.contracts[kind] ?? []) : [],
-  );
+  const ofTable = contractKinds.flatMap((kind) => {
+    const contradicts = kind === "oft" && source.token && !isAddressEqual(source.token, token);
+    return isReachedBy(target, kind) && !contradicts ? (source.contracts[kind] ?? []) : [];
+  });
   for (const contract of given === undefined ? ofTable : [given]) {
     if (!isAddressEqual(await readToken(client, contract), token)) continue;
     const peer = await readPeer(client, { contract, eid: target.eid });

@@ -1,7 +1,7 @@
 import { type Devnet, startDevnet } from "@coinslot/devnet";
 import { createPublicClient, custom, http } from "viem";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { mostPerGas, readGasPrice } from "./gas-price.ts";
+import { maxPerGas, readGasPrice } from "./gas-price.ts";
 
 let devnet: Devnet;
 
@@ -16,19 +16,20 @@ describe("what is offered for gas", () => {
   it("is the tip that the node says, and room for three full blocks", async () => {
     const client = createPublicClient({ transport: http(devnet.rpcUrl) });
     const tip = await client.estimateMaxPriorityFeePerGas();
-    const price = await readGasPrice(client, 9745);
-    expect(price).toEqual({
+    const { gasPrice, minPerGas } = await readGasPrice(client, 9745);
+    expect(gasPrice).toEqual({
       type: "eip1559",
       maxFeePerGas: 1_500n + tip,
       maxPriorityFeePerGas: tip,
     });
-    expect(mostPerGas(price)).toBe(1_500n + tip);
+    expect(maxPerGas(gasPrice)).toBe(1_500n + tip);
+    expect(minPerGas).toBe(1_125n + tip);
   });
 
   it("has no tip on Stable, which ignores it", async () => {
     const client = createPublicClient({ transport: http(devnet.rpcUrl) });
-    const price = await readGasPrice(client, 988);
-    expect(price).toEqual({ type: "eip1559", maxFeePerGas: 1_500n, maxPriorityFeePerGas: 0n });
+    const { gasPrice } = await readGasPrice(client, 988);
+    expect(gasPrice).toEqual({ type: "eip1559", maxFeePerGas: 1_500n, maxPriorityFeePerGas: 0n });
   });
 
   it("is a gas price, and a quarter more, on a chain without a base fee", async () => {
@@ -40,8 +41,12 @@ describe("what is offered for gas", () => {
         return { ...answer, baseFeePerGas: undefined };
       },
     });
-    const price = await readGasPrice(createPublicClient({ transport: older }), 30);
-    expect(price).toEqual({ type: "legacy", gasPrice: 125n });
-    expect(mostPerGas(price)).toBe(125n);
+    const { gasPrice, minPerGas } = await readGasPrice(
+      createPublicClient({ transport: older }),
+      30,
+    );
+    expect(gasPrice).toEqual({ type: "legacy", gasPrice: 125n });
+    expect(maxPerGas(gasPrice)).toBe(125n);
+    expect(minPerGas).toBe(100n);
   });
 });

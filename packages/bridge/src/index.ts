@@ -12,6 +12,7 @@ export { type Bridge, createBridge } from "./create-bridge.ts";
 export type { BridgeCallOptions, BridgeResult } from "./make-transfer.ts";
 export type { AmountQuote } from "./quote-amounts.ts";
 export type { BridgeQuote } from "./quote-transfer.ts";
+export type { AgreedTerms } from "./spending-limit.ts";
 export type { SupportedToken } from "./supported-tokens.ts";
 export type { TargetBalanceRequest } from "./target-balance.ts";
 export type { TokenFacts } from "./token-facts.ts";

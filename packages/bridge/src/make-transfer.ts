@@ -6,18 +6,27 @@ import { checkAffordable } from "./check-affordable.ts";
 import { readCost } from "./data-fee.ts";
 import { estimateGas, type Step } from "./estimate-gas.ts";
 import { findSent, type SentTransfer } from "./find-sent.ts";
-import { planTransfer, type TransferPlan } from "./plan-transfer.ts";
+import { maxPerGas } from "./gas-price.ts";
+import { planTransfer } from "./plan-transfer.ts";
 import { type SignedStep, sendStep } from "./send-step.ts";
 import { findSourceChain } from "./source-chain.ts";
+import {
+  type AgreedTerms,
+  checkApproval,
+  checkTerms,
+  fitToLimit,
+  readSpendingLimit,
+} from "./spending-limit.ts";
 import type { TransferProgress } from "./transfer-progress.ts";
 import { waitUntilMined } from "./wait-until-mined.ts";
 
 export interface BridgeCallOptions {
   /**
-   * What was agreed to arrive, such as the `amountReceived` of a quote that somebody has seen, in the token's smallest
-   * unit. Less is refused with `loss_too_large`. Default: 999 of 1000.
+   * The quote to which a person or a program has agreed. It bounds all that is paid: what leaves, what arrives, and
+   * `fee + bridgeFee` in all, approvals included. Else it is refused with `terms_changed`. Required unless the bridge
+   * has a `maxTotalFee`.
    */
-  leastReceived?: bigint | undefined;
+  agreed?: AgreedTerms | undefined;
   /**
    * Is told each step. What it returns is waited for, and what it throws ends the transfer: so the hash of a transfer
    * can be stored before it is sent.
@@ -54,7 +63,7 @@ export interface BridgeResult {
 export async function makeTransfer(
   context: BridgeContext,
   request: BridgeRequest,
-  { leastReceived = 0n, onProgress = () => undefined, signal }: BridgeCallOptions = {},
+  { agreed, onProgress = () => undefined, signal }: BridgeCallOptions = {},
 ): Promise<BridgeResult> {
   const checked = checkRequest(request, context.chains);
   const { owner, signer } = context;
@@ -64,26 +73,35 @@ export async function makeTransfer(
       "The bridge has an address, and nothing to sign with",
     );
   }
+  const limit = readSpendingLimit({ agreed, maxTotalFee: context.maxTotalFee });
   const source = await findSourceChain(context, checked.target);
   const { client, chain } = source;
   let feeSpent = 0n;
+  /** The most that was signed away for gas so far. What it has cost, only a node says. */
+  let committed = 0n;
   const makePlan = async () => {
-    const plan = await planTransfer({ client, source: chain, owner, request: checked });
-    checkAgreed(plan, leastReceived);
-    checkAffordable(context, plan, feeSpent);
+    const planned = await planTransfer({ client, source: chain, owner, request: checked });
+    if (agreed) checkTerms(planned, agreed, committed);
+    const plan = fitToLimit(planned, { limit, committed });
+    checkAffordable(context, plan);
     return plan;
   };
   const send = async (step: Step, gas: bigint, state: "approving" | "sending") => {
     const { gasPrice } = plan;
     const { chainId } = chain;
     const onSigned = (signed: SignedStep) => onProgress({ state, ...signed });
-    const offer = { chainId, step, gas, gasPrice };
-    const hash = await sendStep({ connection: source, signer, ...offer, signal, onSigned });
+    const terms = { chainId, step, gas, gasPrice };
+    const hash = await sendStep({ connection: source, signer, ...terms, signal, onSigned });
+    const offered = gas * maxPerGas(gasPrice);
+    committed += offered;
     // No token moves by an approval, so nobody has to see it through.
     const waitSignal = state === "approving" ? signal : undefined;
     const receipt = await waitUntilMined(context, { client, hash, signal: waitSignal });
     if (receipt === undefined) throw notMined(hash, state);
-    feeSpent += await readCost(client, receipt, { gas, gasPrice });
+    const cost = await readCost(client, receipt, { gas, gasPrice });
+    feeSpent += cost;
+    // What a rollup took for data, no transaction can bound.
+    if (cost > offered) committed += cost - offered;
     return receipt;
   };
 
@@ -91,8 +109,9 @@ export async function makeTransfer(
   if (plan.approvals.length > 0) {
     for (const step of plan.approvals) {
       const gas = await estimateGas(client, { owner, step, subject: "to be given an allowance" });
+      checkApproval(plan, { gas, limit, committed });
       const receipt = await send(step, gas, "approving");
-      checkApproved(receipt);
+      requireSuccess(receipt);
       await onProgress({ state: "approved", hash: receipt.transactionHash });
     }
     // Fees have moved on, and only now can the send be tried as it is.
@@ -107,13 +126,6 @@ export async function makeTransfer(
   const hash = receipt.transactionHash;
   await onProgress({ state: "sent", hash, guid });
   return { hash, fee: feeSpent, bridgeFee: plan.bridgeFee, guid, amountSent, amountReceived };
-}
-
-/** Between a quote and the send, a person may have thought, and an approval may have been mined. */
-function checkAgreed({ amountReceived }: TransferPlan, leastReceived: bigint): void {
-  if (amountReceived >= leastReceived) return;
-  const text = `${amountReceived} would arrive now, and ${leastReceived} were agreed to`;
-  throw new BridgeError("loss_too_large", text);
 }
 
 /** What our own send has sent. One that did not revert, and does not say so, may have moved tokens all the same. */
@@ -142,7 +154,7 @@ function notMined(hash: Hash, state: "approving" | "sending"): BridgeError {
       );
 }
 
-function checkApproved({ status, transactionHash: hash }: TransactionReceipt): void {
+function requireSuccess({ status, transactionHash: hash }: TransactionReceipt): void {
   if (status === "success") return;
   throw new BridgeError("approval_reverted", `The approval ${hash} reverted: no token has moved`, {
     hash,

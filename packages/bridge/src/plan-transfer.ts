@@ -5,14 +5,14 @@ import type { CheckedRequest } from "./bridge-request.ts";
 import { readDataFee } from "./data-fee.ts";
 import { boundGas, estimateGas, rehearseGas, type Step } from "./estimate-gas.ts";
 import { findContract } from "./find-contract.ts";
-import { type GasPrice, mostPerGas, readGasPrice } from "./gas-price.ts";
+import { type GasQuote, maxPerGas, readGasPrice } from "./gas-price.ts";
 import { oftAbi } from "./oft-abi.ts";
 import { planApprovals } from "./plan-approvals.ts";
 import { type AmountQuote, quoteAmounts } from "./quote-amounts.ts";
 import { encodeSend, toSendParam } from "./send-param.ts";
 
 /** Everything that is to be known of a transfer before anything is signed. */
-export interface TransferPlan extends AmountQuote {
+export interface TransferPlan extends AmountQuote, GasQuote {
   /** The contract it is sent through. */
   contract: Address;
   /** The network of contracts that it is of; `undefined`: it is not in the table. */
@@ -22,8 +22,11 @@ export interface TransferPlan extends AmountQuote {
   send: Step;
   /** Gas of the send, where it can be tried as it is: no approval is missing, and there is money for it. */
   sendGas: bigint | undefined;
-  gasPrice: GasPrice;
-  /** The most that all these steps cost but for LayerZero's fee: gas, and what a rollup takes for data. */
+  /** The most gas that all these steps take. */
+  gas: bigint;
+  /** The most that a rollup takes for the data of all these steps, and for its operator. */
+  dataFee: bigint;
+  /** The most that all these steps cost but for LayerZero's fee: gas and `dataFee`. */
   fee: bigint;
   /** Whether a node has estimated the gas, or it is the bound that holds for any transfer. */
   feeBasis: "estimate" | "bound";
@@ -71,7 +74,7 @@ export async function planTransfer(options: {
     functionName: "balanceOf",
     args: [owner],
   } as const;
-  const [{ nativeFee }, tokenBalance, nativeBalance, approvals, gasPrice] = await Promise.all([
+  const [{ nativeFee }, tokenBalance, nativeBalance, approvals, gasQuote] = await Promise.all([
     askChain(subject, client.readContract(quoteSend)),
     askChain("to tell the balance", client.readContract(balanceOf)),
     askChain("the native balance", client.getBalance({ address: owner })),
@@ -92,6 +95,7 @@ export async function planTransfer(options: {
     sendGas ?? (hasTokens ? await rehearseGas(client, { owner, steps, subject }) : undefined);
   const gas = estimate ?? (await boundGas(client, { approvals: approvals.length }));
   const { chainId } = source;
+  const { gasPrice } = gasQuote;
   const dataFee = await readDataFee(client, { chainId, steps, gas, gasPrice });
   return {
     ...amounts,
@@ -100,8 +104,10 @@ export async function planTransfer(options: {
     approvals,
     send,
     sendGas,
-    gasPrice,
-    fee: gas * mostPerGas(gasPrice) + dataFee,
+    ...gasQuote,
+    gas,
+    dataFee,
+    fee: gas * maxPerGas(gasPrice) + dataFee,
     feeBasis: estimate === undefined ? "bound" : "estimate",
     bridgeFee: nativeFee,
     tokenBalance,

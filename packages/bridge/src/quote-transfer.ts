@@ -8,6 +8,8 @@ import { findSourceChain } from "./source-chain.ts";
 
 /** What a transfer would cost, and bring. Fees are in the native coin of the source chain (18 decimals). */
 export interface BridgeQuote extends AmountQuote {
+  /** Key of the chain that is behind the RPC endpoint. */
+  sourceChain: string;
   /** The most that gas costs, and on a rollup data: of the send, and of approvals where they are missing. */
   fee: bigint;
   /** LayerZero's fee. */
@@ -34,5 +36,16 @@ export async function quoteTransfer(
     request: checked,
   });
   const { fee, bridgeFee, feeBasis, amountSent, amountReceived, limits, contract, kind } = plan;
-  return { fee, bridgeFee, feeBasis, amountSent, amountReceived, limits, contract, kind };
+  const sourceChain = chain.key;
+  return {
+    sourceChain,
+    fee,
+    bridgeFee,
+    feeBasis,
+    amountSent,
+    amountReceived,
+    limits,
+    contract,
+    kind,
+  };
 }

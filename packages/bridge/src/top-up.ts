@@ -38,12 +38,18 @@ export interface TopUpProposal {
   need: FundsNeed;
 }
 
+/** Quotes that are asked about for one transfer, while prices rise. */
+const maxAsked = 3;
+
 export interface TopUpOptions {
   /** From the chain where the tokens are, with `targetRpcUrls` for the chains where they are needed. */
   bridge: Bridge;
   /** The token on the source chain. */
   token: string;
-  /** Is asked before anything is signed; only `true` lets it happen. */
+  /**
+   * Is asked before anything is signed; only `true` lets it happen. The quote then bounds all that is paid. Where that is
+   * not enough any more, it is asked again with a new quote, at most three times in all.
+   */
   ask: (proposal: TopUpProposal) => boolean | Promise<boolean>;
   /**
    * A file, for this top-up alone, that remembers the transfer under way over restarts. Without one, it is remembered as
@@ -119,18 +125,25 @@ export function createTopUp(options: TopUpOptions): (request: FundsRequest) => P
     const need = { ...options.need, balance };
 
     const request = { ...route, token, amount: larger(coverLoss(needed - balance), leastAmount) };
-    const quote = await quoteIfPossible(bridge, request);
-    if (quote === undefined) return undefined;
-    if (quote.kind === "xautOft") {
-      const text = "createTopUp: the token is gold, and no payment of dollars can be made with it";
-      throw new BridgeError("invalid_configuration", text);
+    for (let asked = 1; ; asked += 1) {
+      const quote = await quoteIfPossible(bridge, request);
+      if (quote === undefined) return undefined;
+      if (quote.kind === "xautOft") {
+        const text =
+          "createTopUp: the token is gold, and no payment of dollars can be made with it";
+        throw new BridgeError("invalid_configuration", text);
+      }
+      signal?.throwIfAborted();
+      if ((await ask({ request, quote, need })) !== true) return false;
+      signal?.throwIfAborted();
+      try {
+        await finish(await send(request, { agreed: quote, signal }), timeoutMs, signal);
+        return true;
+      } catch (error) {
+        const isChanged = error instanceof BridgeError && error.code === "terms_changed";
+        if (!isChanged || asked === maxAsked) throw error;
+      }
     }
-    signal?.throwIfAborted();
-    if ((await ask({ request, quote, need })) !== true) return false;
-    signal?.throwIfAborted();
-    const sent = await send(request, { leastReceived: quote.amountReceived, signal });
-    await finish(sent, timeoutMs, signal);
-    return true;
   }
 
   // Before a node knows of what has arrived, it tells a balance that looks as if nothing had been brought.
@@ -153,7 +166,7 @@ export function createTopUp(options: TopUpOptions): (request: FundsRequest) => P
 
   async function send(
     request: BridgeRequest,
-    how: { leastReceived: bigint; signal: AbortSignal | undefined },
+    how: { agreed: BridgeQuote; signal: AbortSignal | undefined },
   ): Promise<RememberedTransfer> {
     const { targetChain, recipient } = request;
     let sent: RememberedTransfer | undefined;

@@ -26,6 +26,9 @@ export const funds = 1_000_000_000n;
 /** What a message costs at the beginning of each test. */
 export const nativeFee = 100_000_000_000_000n;
 
+/** More than any transfer of a test costs: one ether. */
+const maxTotalFee = 10n ** 18n;
+
 /** The contract that the table has. */
 export function contractOf(key: string, kind: ContractKind): Address {
   const chain = usdt0Chains.find((each) => each.key === key);
@@ -145,6 +148,7 @@ function createWorld(parts: {
       const bridge = createBridge({
         account: buyer,
         bridgeMaxFee: nativeFee,
+        maxTotalFee,
         targetRpcUrls: { plasma: plasma.rpcUrl },
         ...change,
         ...source,

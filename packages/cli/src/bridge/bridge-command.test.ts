@@ -94,7 +94,9 @@ describe("coinslot bridge quote", () => {
     const { code, out } = await coinslot(["quote", ...transfer("--account", account)]);
     expect(code).toBe(exitCode.done);
     expect(out).toMatch(/arrives +at least 5 on plasma/);
-    expect(out).toMatch(/bridge fee +0\.0001 of the native coin/);
+    expect(out).toMatch(/send +5 from Ethereum/);
+    expect(out).toMatch(/bridge fee +0\.0001 ETH/);
+    expect(out).toMatch(/in all +0\.000[1-9]\d* ETH at most/);
   });
 
   it("prints JSON with amounts as decimal strings", async () => {
@@ -124,7 +126,7 @@ describe("coinslot bridge quote", () => {
 
 describe("coinslot bridge send", () => {
   const wallet = () => ({ WALLET_PRIVATE_KEY: ethereum.accounts.buyer.privateKey });
-  const maxFee = ["--max-bridge-fee", "0.0001"];
+  const maxFee = ["--max-bridge-fee", "0.0001", "--max-total-fee", "1"];
 
   it("sends nothing when the answer is no, or nobody can answer", async () => {
     for (const answer of [false, undefined]) {
@@ -137,7 +139,8 @@ describe("coinslot bridge send", () => {
   });
 
   it("refuses a fee above the maximum before anything is signed", async () => {
-    const args = ["send", ...transfer("--max-bridge-fee", "0.00009", "--yes")];
+    const fees = ["--max-bridge-fee", "0.00009", "--max-total-fee", "1"];
+    const args = ["send", ...transfer(...fees, "--yes")];
     const { code, err } = await coinslot(args, { env: wallet() });
     expect(code).toBe(exitCode.failed);
     expect(err).toContain("fee");
@@ -195,7 +198,7 @@ describe("coinslot bridge send", () => {
 
 describe("coinslot bridge, asked wrongly,", () => {
   const wallet = () => ({ WALLET_PRIVATE_KEY: ethereum.accounts.buyer.privateKey });
-  const fees = ["--max-bridge-fee", "0.0001", "--yes"];
+  const fees = ["--max-bridge-fee", "0.0001", "--max-total-fee", "1", "--yes"];
 
   it.each([
     ["--to", "nowhere"],
@@ -205,6 +208,8 @@ describe("coinslot bridge, asked wrongly,", () => {
     ["--recipient", "0x1234"],
     ["--oft", "0x1234"],
     ["--oft", usdt],
+    ["--decimals", "18"],
+    ["--decimals", "many"],
     ["--amount", "0"],
     ["--amount", "0.0000001"],
     ["--amount", "-5"],
@@ -238,7 +243,7 @@ describe("coinslot bridge, asked wrongly,", () => {
 
 describe("coinslot bridge send, when something comes between,", () => {
   const wallet = () => ({ WALLET_PRIVATE_KEY: ethereum.accounts.buyer.privateKey });
-  const fees = ["--max-bridge-fee", "0.0001", "--yes"];
+  const fees = ["--max-bridge-fee", "0.0001", "--max-total-fee", "1", "--yes"];
 
   it("says how to go on if it is interrupted once the tokens have left", async () => {
     const args = ["send", ...transfer(...fees, "--target-rpc-url", plasma.rpcUrl)];
@@ -295,7 +300,7 @@ describe("coinslot bridge send to a chain outside the EVM", () => {
     vi.stubEnv("BRIDGE_TARGET_RPC_URL", plasma.rpcUrl);
     try {
       const recipient = ["--recipient", "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"];
-      const fees = ["--max-bridge-fee", "0.0001", "--yes"];
+      const fees = ["--max-bridge-fee", "0.0001", "--max-total-fee", "1", "--yes"];
       const args = ["send", ...transfer("--to", "tron", ...recipient, ...fees)];
       const env = { WALLET_PRIVATE_KEY: ethereum.accounts.buyer.privateKey };
       const { code, err } = await coinslot(args, { env });
@@ -308,11 +313,18 @@ describe("coinslot bridge send to a chain outside the EVM", () => {
 });
 
 describe("coinslot bridge with a contract of one's own", () => {
-  it("reads the amount with the decimals of its token", async () => {
+  it("reads the amount with the decimals that are given, and the chain agrees to", async () => {
     const oft = "0x00000000000000000000000000000000000f0000";
     const token = await ethereum.deployToken({ decimals: 18 });
     await layerZero.adapt({ devnet: ethereum, token, oft, peerEid: 30383 });
-    const through = ["--token", token, "--oft", oft, "--account", ethereum.accounts.buyer.address];
+    const account = ["--account", ethereum.accounts.buyer.address];
+    const unsaid = ["--token", token, "--oft", oft, ...account];
+    const asked = await coinslot(["quote", ...transfer(...unsaid)]);
+    expect(asked.code).toBe(exitCode.usage);
+    expect(asked.err).toContain(`the RPC endpoint alone says that ${token} has 18`);
+    const wrong = await coinslot(["quote", ...transfer(...unsaid, "--decimals", "6")]);
+    expect(wrong.err).toContain("by its contract, the token has 18");
+    const through = [...unsaid, "--decimals", "18"];
     const { code, out } = await coinslot(["quote", ...transfer(...through, "--json")]);
     expect(code).toBe(exitCode.done);
     expect(JSON.parse(out)).toMatchObject({ amountSent: "5000000000000000000" });
@@ -345,7 +357,7 @@ describe("coinslot bridge chains", () => {
 
 describe("coinslot", () => {
   it("never repeats a key that it cannot read", async () => {
-    const args = ["send", ...transfer("--max-bridge-fee", "1", "--yes")];
+    const args = ["send", ...transfer("--max-bridge-fee", "1", "--max-total-fee", "1", "--yes")];
     const { code, err } = await coinslot(args, { env: { WALLET_PRIVATE_KEY: "0xsecret" } });
     expect(code).toBe(exitCode.usage);
     expect(err).not.toContain("secret");

@@ -6,7 +6,7 @@ import { readWallet } from "../read-secret.ts";
 import type { Terminal } from "../terminal.ts";
 
 /** Decimals of USDT0 and XAUT0, on every chain of the table. */
-const tokenDecimals = 6;
+const tableDecimals = 6;
 /** More decimals than a token has that anybody bridges. */
 const mostDecimals = 36;
 /** Decimals of every native coin, in JSON-RPC. */
@@ -20,6 +20,7 @@ export interface RequestOptions {
   amount: string;
   recipient?: string;
   oft?: string;
+  decimals?: number;
 }
 
 /** `--rpc-url`, which may be repeated: the next is asked when one fails. */
@@ -47,6 +48,9 @@ export function requestOptions(): Option[] {
       .makeOptionMandatory(),
     new Option("--recipient <address>", "who gets it; the wallet itself unless said"),
     new Option("--oft <address>", "send through this contract instead of the one in the table"),
+    new Option("--decimals <number>", "decimals of a token that is sent through --oft").argParser(
+      readDecimals,
+    ),
   ];
 }
 
@@ -56,9 +60,10 @@ export function feeOptions(): Option[] {
     new Option("--max-bridge-fee <native>", "the most that LayerZero may take, such as 0.001")
       .argParser(amountParser(nativeDecimals))
       .makeOptionMandatory(),
-    new Option("--max-total-fee <native>", "the most that it may cost with gas").argParser(
-      amountParser(nativeDecimals),
-    ),
+    new Option(
+      "--max-total-fee <native>",
+      "the most that it may cost with gas; needed with --yes",
+    ).argParser(amountParser(nativeDecimals)),
   ];
 }
 
@@ -91,15 +96,41 @@ export async function readRequest(
   if (target.type !== "evm" && options.recipient === undefined) {
     throw new UsageError(`The wallet has no address on ${target.name}: give --recipient.`);
   }
-  // What is sent through a contract of one's own may be any token.
-  const decimals =
-    oftContractAddress === undefined ? tokenDecimals : (await bridge.readToken(token)).decimals;
+  const decimals = await findDecimals(bridge, options);
   const amount = readAmount(options.amount, decimals);
   if (amount === undefined || amount === 0n) {
     const text = `--amount is no number above zero with at most ${decimals} decimals.`;
     throw new UsageError(text);
   }
   return { request: { targetChain, recipient, token, amount, oftContractAddress }, decimals };
+}
+
+/**
+ * Decimals of the token. A token that is sent through a contract of one's own may be any, and one node's word on it
+ * would decide how much is sent: the option names them, and the chain has to agree.
+ */
+async function findDecimals(bridge: Bridge, options: RequestOptions): Promise<number> {
+  const { oft, token, decimals } = options;
+  if (oft === undefined) {
+    if (decimals === undefined || decimals === tableDecimals) return tableDecimals;
+    throw new UsageError(`--decimals: tokens of the table have ${tableDecimals}.`);
+  }
+  const told = await bridge.readToken(token);
+  if (decimals === undefined) {
+    throw new UsageError(
+      `Give --decimals with --oft: the RPC endpoint alone says that ${token} has ${told.decimals}.`,
+    );
+  }
+  if (decimals !== told.decimals) {
+    throw new UsageError(`--decimals: by its contract, the token has ${told.decimals}.`);
+  }
+  return decimals;
+}
+
+function readDecimals(text: string): number {
+  const decimals = /^[0-9]{1,2}$/.test(text) ? Number(text) : Number.NaN;
+  if (decimals <= mostDecimals) return decimals;
+  throw new InvalidArgumentError(`expected a number from 0 to ${mostDecimals}`);
 }
 
 /**

@@ -1,4 +1,4 @@
-import { type BridgeQuote, createBridge } from "@coinslot/bridge";
+import { type BridgeQuote, createBridge, usdt0Chains } from "@coinslot/bridge";
 import { formatMoney } from "@coinslot/protocol";
 import { Command } from "commander";
 import { formatFacts, formatJson, type Terminal } from "../terminal.ts";
@@ -46,13 +46,16 @@ export function factsOf(
   quote: BridgeQuote,
   { targetChain, decimals }: { targetChain: string; decimals: number },
 ): Record<string, string> {
+  const source = usdt0Chains.find(({ key }) => key === quote.sourceChain);
+  const coin = source?.nativeToken ?? "of the native coin";
   const tokens = (amount: bigint) => formatMoney(amount, decimals);
-  const native = (amount: bigint) => formatMoney(amount, nativeDecimals);
+  const native = (amount: bigint) => `${formatMoney(amount, nativeDecimals)} ${coin}`;
   return {
-    send: tokens(quote.amountSent),
+    send: `${tokens(quote.amountSent)} from ${source?.name ?? quote.sourceChain}`,
     arrives: `at least ${tokens(quote.amountReceived)} on ${targetChain}`,
-    "bridge fee": `${native(quote.bridgeFee)} of the native coin`,
-    gas: `${native(quote.fee)} of the native coin${quote.feeBasis === "bound" ? ", at most" : ""}`,
+    "bridge fee": native(quote.bridgeFee),
+    gas: `${native(quote.fee)} at most`,
+    "in all": `${native(quote.bridgeFee + quote.fee)} at most`,
     through: quote.contract,
   };
 }

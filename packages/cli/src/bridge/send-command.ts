@@ -1,8 +1,16 @@
-import { type BridgeResult, createBridge, type Delivered, usdt0Chains } from "@coinslot/bridge";
+import {
+  type Bridge,
+  BridgeError,
+  type BridgeRequest,
+  type BridgeResult,
+  createBridge,
+  type Delivered,
+  usdt0Chains,
+} from "@coinslot/bridge";
 import { Command } from "commander";
 import { UnclearError, UsageError } from "../exit-code.ts";
 import { readWallet } from "../read-secret.ts";
-import { formatFacts, formatJson, type Terminal } from "../terminal.ts";
+import { formatFacts, formatJson, paint, type Terminal } from "../terminal.ts";
 import {
   feeOptions,
   type RequestOptions,
@@ -35,8 +43,9 @@ export function sendCommand(terminal: Terminal): Command {
   command.addHelpText(
     "after",
     `
-The wallet comes from WALLET_SEED_PHRASE or WALLET_PRIVATE_KEY. With --target-rpc-url it waits for the
-arrival. Ends with 3 when tokens may have left: then "coinslot bridge track" looks, before you send again.
+The wallet comes from WALLET_SEED_PHRASE or WALLET_PRIVATE_KEY. It shows the most that will go, and
+sends nothing that would cost more: then it shows the new figures and asks again, or fails with --yes,
+which needs --max-total-fee. With --target-rpc-url it waits for the arrival. Ends with 3 when tokens may have left: then "coinslot bridge track" looks, before you send again.
 
 Example:
   coinslot bridge send --rpc-url https://arb1.arbitrum.io/rpc --to plasma \\
@@ -49,21 +58,18 @@ Example:
         "Set WALLET_SEED_PHRASE or WALLET_PRIVATE_KEY, or name a file with …_FILE.",
       );
     }
-    const { rpcUrl, to, maxBridgeFee: bridgeMaxFee, maxTotalFee } = options;
+    const { rpcUrl, maxBridgeFee: bridgeMaxFee, maxTotalFee } = options;
+    if (options.yes && maxTotalFee === undefined) {
+      throw new UsageError("Give --max-total-fee with --yes: gas has no other bound.");
+    }
     const targetRpcUrls = readTargetUrls(command, options);
     const create = () =>
       createBridge({ account, rpcUrl, bridgeMaxFee, maxTotalFee, targetRpcUrls });
     await useBridge(create, async (bridge) => {
       const { request, decimals } = await readRequest(bridge, options, account.address);
-      const quote = await bridge.quoteBridge(request);
-      const facts = factsOf(quote, { targetChain: to, decimals });
-      terminal.err(formatFacts(terminal, { ...facts, to: request.recipient }));
-      if (!options.yes) await ask(terminal);
+      const sent = await agreeAndSend({ bridge, terminal, request, decimals, options });
       const { signal } = terminal;
       const onProgress = tellProgress(terminal);
-      // What was shown as the least that arrives.
-      const { amountReceived: leastReceived } = quote;
-      const sent = await bridge.bridge(request, { leastReceived, onProgress, signal });
       const show = (text: string, delivered?: Delivered) =>
         terminal.out(options.json ? formatJson({ ...sent, delivered }) : text);
       if (targetRpcUrls === undefined) {
@@ -82,6 +88,32 @@ Example:
       }
     });
   });
+}
+
+/** Shows what will go at most, asks, and sends no more than that. What has become dearer is shown and asked again. */
+async function agreeAndSend(parts: {
+  bridge: Bridge;
+  terminal: Terminal;
+  request: BridgeRequest;
+  decimals: number;
+  options: SendOptions;
+}): Promise<BridgeResult> {
+  const { bridge, terminal, request, decimals, options } = parts;
+  const { signal } = terminal;
+  const onProgress = tellProgress(terminal);
+  while (true) {
+    const agreed = await bridge.quoteBridge(request);
+    const facts = factsOf(agreed, { targetChain: options.to, decimals });
+    terminal.err(formatFacts(terminal, { ...facts, to: request.recipient }));
+    if (!options.yes) await ask(terminal);
+    try {
+      return await bridge.bridge(request, { agreed, onProgress, signal });
+    } catch (error) {
+      const isChanged = error instanceof BridgeError && error.code === "terms_changed";
+      if (!isChanged || options.yes) throw error;
+      terminal.err(`${paint(terminal, "yellow", "changed:")} ${error.message}`);
+    }
+  }
 }
 
 function howToLook({ hash, guid }: BridgeResult, { to, oft }: SendOptions): string {

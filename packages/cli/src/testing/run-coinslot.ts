@@ -16,6 +16,8 @@ export interface RunOptions {
   env?: Readonly<Record<string, string>>;
   /** What the person answers; without it there is nobody to ask. */
   answer?: boolean;
+  /** The same by the question. */
+  answers?: (question: string) => boolean;
   /** Where it runs. */
   folder?: string;
   /** Its standard input. */
@@ -29,6 +31,7 @@ export interface RunOptions {
 /** Runs the command in this process. */
 export async function runCoinslot(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
   const { env = {}, answer, folder = tmpdir(), input = "", interruptOn, interruptAfter } = options;
+  const answers = options.answers ?? (answer === undefined ? undefined : () => answer);
   const interrupted = new AbortController();
   const ran = { out: "", err: "", questions: [] as string[] };
   const decoder = new TextDecoder();
@@ -44,11 +47,11 @@ export async function runCoinslot(args: readonly string[], options: RunOptions =
         ran.err += `${text}\n`;
       },
       confirm:
-        answer === undefined
+        answers === undefined
           ? undefined
           : async (question) => {
               ran.questions.push(question);
-              return answer;
+              return answers(question);
             },
       isColourful: false,
       env,
