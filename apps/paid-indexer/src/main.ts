@@ -1,15 +1,15 @@
 /** Sells the indexing API by the request. The README says what it reads from the environment. */
 import { once } from "node:events";
-import { existsSync } from "node:fs";
+import { type Environment, EnvironmentFileError, loadEnvironment } from "@coinslot/indexer";
 import { ConfigurationError } from "@coinslot/protocol";
 import { createLogger } from "./create-logger.ts";
 import { readConfiguration } from "./read-configuration.ts";
+import { settings } from "./settings.ts";
 import { startPaidIndexer } from "./start-paid-indexer.ts";
 
 async function main(): Promise<void> {
   const stop = Promise.race([once(process, "SIGTERM"), once(process, "SIGINT")]);
-  loadEnvFile();
-  const configuration = readConfiguration(process.env);
+  const configuration = readConfiguration(readEnvironment());
   const logger = createLogger(configuration.logLevel);
   const seller = await startPaidIndexer(configuration, { logger });
   logger.info({ url: seller.url }, "Selling");
@@ -18,14 +18,13 @@ async function main(): Promise<void> {
   await seller.stop();
 }
 
-/** Written by `coinslot init`; what is set in the environment itself wins. */
-function loadEnvFile(): void {
-  if (!existsSync(".env")) return;
+/** The environment, with the settings of the folder's .env; what is set in the environment itself wins. */
+function readEnvironment(): Environment {
   try {
-    process.loadEnvFile();
-  } catch (cause) {
-    const problem = ".env: cannot be read. Make it a file that this user may read, or remove it";
-    throw new ConfigurationError("The paid indexer", [problem], { cause });
+    return loadEnvironment({ environment: process.env, folder: process.cwd(), settings }).env;
+  } catch (error) {
+    if (!(error instanceof EnvironmentFileError)) throw error;
+    throw new ConfigurationError("The paid indexer", [error.message], { cause: error });
   }
 }
 

@@ -80,11 +80,14 @@ describe("coinslot pay, on a terminal", () => {
   function onTerminal(env: Record<string, string> = {}) {
     const line = inShell("pay", `${seller.url}/weather`);
     const words = ["script", "--quiet", "--return", "--command", line, "/dev/null"];
-    return start(words, { TERM: "xterm", SHELL: "/bin/sh", ...env });
+    const user = { TERM: "xterm", SHELL: "/bin/sh", XDG_STATE_HOME: join(folder, "state") };
+    return start(words, { ...user, ...env });
   }
 
   it("takes keys from the folder's .env file, asks in colours, and pays after a yes", async () => {
     const { child, stdout, ended, waitFor } = onTerminal();
+    await waitFor(/Use these\? \[y\/N\] /);
+    child.stdin.write("y\r");
     await waitFor(/Pay\? \[y\/N\] /);
     expect(stdout()).toContain("\u001b[2mcosts");
     child.stdin.write("y\r");

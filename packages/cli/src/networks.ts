@@ -65,7 +65,7 @@ export function findNetworks(
 
   const main = env.COINSLOT_NETWORK;
   if (main) {
-    if (isNetwork(main)) add(main, "COINSLOT_RPC_URL");
+    if (isNetwork(main)) add(main, mainVariable(env, main));
     else tell("COINSLOT_NETWORK: must be a network such as eip155:9745");
   } else if (readSecret(env, "COINSLOT_RPC_URL", tell)) {
     tell("COINSLOT_RPC_URL is set: set COINSLOT_NETWORK to its network, too");
@@ -82,6 +82,13 @@ export function findNetworks(
     else tell(`COINSLOT_TOKENS names a token on ${network}, which has no RPC URL`);
   }
   return [...networks.values()];
+}
+
+/** The main network's nodes may be named by its number instead. */
+function mainVariable(env: Terminal["env"], main: Network): string {
+  const byNumber = `COINSLOT_RPC_URL_${chainIdOf(main)}`;
+  const isSet = (name: string) => Boolean(env[name] || env[`${name}_FILE`]);
+  return !isSet("COINSLOT_RPC_URL") && isSet(byNumber) ? byNumber : "COINSLOT_RPC_URL";
 }
 
 function describe(network: Network, rpcUrls: string[]): ConfiguredNetwork {

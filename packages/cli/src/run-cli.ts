@@ -30,6 +30,10 @@ const commands: Readonly<Record<string, Entry>> = {
     summary: "request a URL, and pay for it once you have seen the offer",
     load: async () => (await import("./pay/pay-command.ts")).payCommand,
   },
+  allow: {
+    summary: "agree to the nodes, tokens and keys that this folder's .env file names",
+    load: async () => (await import("./allow/allow-command.ts")).allowCommand,
+  },
   payments: {
     summary: "look at what was paid: in the ledger, also beside the seller that holds it",
     load: async () => (await import("./payments/payments-command.ts")).paymentsCommand,

@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { stripVTControlCharacters, styleText } from "node:util";
+import type { EnvironmentFile } from "@coinslot/indexer";
 
 /** Where a command reads its environment and writes what it has to say. */
 export interface Terminal {
@@ -11,6 +12,8 @@ export interface Terminal {
   confirm: ((question: string) => Promise<boolean>) | undefined;
   isColourful: boolean;
   env: Readonly<Record<string, string | undefined>>;
+  /** The .env file from which a part of `env` came. */
+  envFile?: EnvironmentFile | undefined;
   signal: AbortSignal;
 }
 

@@ -64,6 +64,12 @@ export {
   UsageError,
 } from "./service/keys-command.ts";
 export {
+  type EnvironmentFile,
+  EnvironmentFileError,
+  type LoadedEnvironment,
+  loadEnvironment,
+} from "./service/load-environment.ts";
+export {
   createMeteredIndexer,
   describeIndexerFault,
   type MeteredIndexer,

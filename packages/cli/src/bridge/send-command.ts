@@ -8,6 +8,7 @@ import {
   usdt0Chains,
 } from "@coinslot/bridge";
 import { Command } from "commander";
+import { requireAllowed } from "../allow/require-allowed.ts";
 import { UnclearError, UsageError } from "../exit-code.ts";
 import { readWallet } from "../read-secret.ts";
 import { formatFacts, formatJson, paint, type Terminal } from "../terminal.ts";
@@ -62,6 +63,7 @@ Example:
     if (options.yes && maxTotalFee === undefined) {
       throw new UsageError("Give --max-total-fee with --yes: gas has no other bound.");
     }
+    await requireAllowed(terminal, { mayAsk: options.yes !== true });
     const targetRpcUrls = readTargetUrls(command, options);
     const create = () =>
       createBridge({ account, rpcUrl, bridgeMaxFee, maxTotalFee, targetRpcUrls });

@@ -11,7 +11,7 @@ const patterns = [".env", ".env.backup-*", "coinslot-payment-*.json"];
 const secrets = ["FACILITATOR_SEED_PHRASE", "SELLER_SEED_PHRASE", "WALLET_SEED_PHRASE"];
 
 function readEnv(folder: string) {
-  return loadEnvironment({}, folder);
+  return loadEnvironment({}, folder).env;
 }
 
 function ignored(folder: string): string[] {
@@ -41,15 +41,15 @@ describe("coinslot init", () => {
 
   it("overwrites nothing, and keeps what it replaces when told to", async () => {
     await inFolder(async (folder) => {
-      writeFileSync(join(folder, ".env"), "KEPT=1\n");
+      writeFileSync(join(folder, ".env"), "PAY_TO=1\n");
       const refused = await runCoinslot(["init"], { folder });
       expect(refused.code).toBe(exitCode.usage);
       expect(refused.err).toContain("--force");
-      expect(readEnv(folder)).toEqual({ KEPT: "1" });
+      expect(readEnv(folder)).toEqual({ PAY_TO: "1" });
 
       const { out } = await runCoinslot(["init", "--force", "--json"], { folder });
       const { backup, relayer } = JSON.parse(out);
-      expect(readFileSync(backup, "utf8")).toBe("KEPT=1\n");
+      expect(readFileSync(backup, "utf8")).toBe("PAY_TO=1\n");
       expect(statSync(backup).mode & 0o777).toBe(0o600);
       const phrase = readEnv(folder).FACILITATOR_SEED_PHRASE ?? "";
       expect(mnemonicToAccount(phrase).address).toBe(relayer);

@@ -56,6 +56,7 @@ Examples:
         `send ${coin} to the relayer, and ${token} to the buyer if you want to buy`,
         "coinslot wallet    shows what has arrived",
         "coinslot doctor    says whether everything is well",
+        "coinslot allow     agrees to what this .env names, each time it has changed",
         "coinslot pay <url> buys something",
       ];
       const numbered = steps.map((step, index) => `  ${index + 1}. ${step}`);

@@ -1,5 +1,6 @@
 import { parseMoney } from "@coinslot/protocol";
 import { Command, InvalidArgumentError } from "commander";
+import { requireAllowed } from "../allow/require-allowed.ts";
 import { UsageError } from "../exit-code.ts";
 import type { Surroundings } from "../surroundings.ts";
 import type { Terminal } from "../terminal.ts";
@@ -63,6 +64,7 @@ Examples:
         isSilent: options.yes === true,
         allowInsecureHttp: options.allowInsecureHttp === true,
       };
+      await requireAllowed(terminal, { mayAsk: !context.isSilent });
       if (resume !== undefined) {
         if (url !== undefined) throw new UsageError("--resume knows its URL: leave it out.");
         const kept = await readKeptPayment(resume, surroundings.folder);

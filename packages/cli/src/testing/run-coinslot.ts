@@ -2,6 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { runCli } from "../run-cli.ts";
+import type { Terminal } from "../terminal.ts";
 
 /** What a run of the command printed, and how it ended. */
 export interface Ran {
@@ -13,7 +14,9 @@ export interface Ran {
 }
 
 export interface RunOptions {
-  env?: Readonly<Record<string, string>>;
+  env?: Terminal["env"];
+  /** The .env file from which a part of it came. */
+  file?: Terminal["envFile"];
   /** What the person answers; without it there is nobody to ask. */
   answer?: boolean;
   /** The same by the question. */
@@ -55,6 +58,7 @@ export async function runCoinslot(args: readonly string[], options: RunOptions =
             },
       isColourful: false,
       env,
+      envFile: options.file,
       signal: interrupted.signal,
     },
     {

@@ -1,0 +1,35 @@
+import { Command } from "commander";
+import type { Terminal } from "../terminal.ts";
+import { allow, isAllowed } from "./allowed-folders.ts";
+import { readFolderSettings } from "./folder-settings.ts";
+import { showSettings } from "./require-allowed.ts";
+
+/** `coinslot allow`: agrees to the nodes, tokens and keys of the folder's .env file. */
+export function allowCommand(terminal: Terminal): Command {
+  return new Command("allow")
+    .addHelpText(
+      "after",
+      `
+Before money moves by nodes, tokens or keys of a folder's .env, "coinslot pay" and "coinslot bridge send"
+show them and ask. With --yes, or where nobody can be asked, they want this command first. What is
+allowed is remembered for this user, by folder and by a hash of the values: each change asks anew.
+Variables of the environment, and a file that COINSLOT_ENV_FILE names, need no such word.
+
+Example:
+  coinslot allow && coinslot pay https://api.example.com/weather --yes`,
+    )
+    .action(async (): Promise<void> => {
+      const settings = readFolderSettings(terminal);
+      if (settings === undefined) {
+        terminal.err("No .env here names nodes, tokens or keys: there is nothing to allow.");
+        return;
+      }
+      if (await isAllowed(terminal.env, settings)) {
+        terminal.err(`${settings.path} is allowed already.`);
+        return;
+      }
+      showSettings(terminal, settings);
+      await allow(terminal.env, settings);
+      terminal.err("Allowed, until one of these changes.");
+    });
+}

@@ -1,0 +1,36 @@
+import { UsageError } from "../exit-code.ts";
+import { formatFacts, paint, type Terminal } from "../terminal.ts";
+import { allow, isAllowed } from "./allowed-folders.ts";
+import { type FolderSettings, readFolderSettings } from "./folder-settings.ts";
+
+/**
+ * Makes sure that this user has agreed to the nodes, tokens and keys of the folder's .env file, before money moves by
+ * them. A folder may be somebody else's checkout: its nodes could lie about balances and outcomes, and its tokens be
+ * any. As with direnv, each change asks anew.
+ *
+ * @param options.mayAsk whether a person may be asked now
+ * @throws UsageError when the answer is no, or there is nobody to ask
+ */
+export async function requireAllowed(
+  terminal: Terminal,
+  options: { mayAsk: boolean },
+): Promise<void> {
+  const settings = readFolderSettings(terminal);
+  if (settings === undefined || (await isAllowed(terminal.env, settings))) return;
+  showSettings(terminal, settings);
+  if (!options.mayAsk || terminal.confirm === undefined) {
+    throw new UsageError(
+      'Look at what this .env names, then run "coinslot allow" here. Or set it in the environment, or name the file by COINSLOT_ENV_FILE.',
+    );
+  }
+  if (!(await terminal.confirm("Use these?"))) throw new UsageError("Nothing was sent.");
+  await allow(terminal.env, settings).catch(() => {
+    terminal.err(`${paint(terminal, "yellow", "warning:")} this could not be remembered.`);
+  });
+}
+
+/** Shows what a folder's file decides. */
+export function showSettings(terminal: Terminal, { path, shown }: FolderSettings): void {
+  terminal.err(`${path} is new here, or has changed. It names:`);
+  terminal.err(formatFacts(terminal, shown));
+}

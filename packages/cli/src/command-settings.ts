@@ -1,0 +1,40 @@
+import type { Setting } from "@coinslot/indexer";
+
+/** Settings of the commands for people: accounts, and the nodes of the bridge. */
+export const commandSettings = [
+  {
+    name: "WALLET_SEED_PHRASE",
+    explanation: "The buyer's account",
+    isOptional: true,
+    isSecret: true,
+  },
+  {
+    name: "WALLET_PRIVATE_KEY",
+    explanation: "The same by its private key",
+    isOptional: true,
+    isSecret: true,
+  },
+  {
+    name: "SELLER_SEED_PHRASE",
+    explanation: "The seller's account",
+    isOptional: true,
+    isSecret: true,
+  },
+  {
+    name: "SELLER_PRIVATE_KEY",
+    explanation: "The same by its private key",
+    isOptional: true,
+    isSecret: true,
+  },
+  { name: "PAY_TO", explanation: "The seller's address", isOptional: true },
+  {
+    name: "BRIDGE_RPC_URL",
+    explanation: "Endpoints of the bridge's source chain, separated by commas",
+    isOptional: true,
+  },
+  {
+    name: "BRIDGE_TARGET_RPC_URL",
+    explanation: "Endpoints of the bridge's target chain, separated by commas",
+    isOptional: true,
+  },
+] as const satisfies readonly Setting[];
