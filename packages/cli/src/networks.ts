@@ -24,8 +24,8 @@ export interface ConfiguredNetwork {
   rpcUrls: string[];
   /** The stablecoin that is known there. */
   knownToken: Asset | undefined;
-  /** Other tokens that `COINSLOT_TOKENS` names there. */
-  tokens: Address[];
+  /** Other tokens that `COINSLOT_TOKENS` names there; by their address alone, where it says nothing more of them. */
+  tokens: (Address | Asset)[];
 }
 
 const numbered = /^COINSLOT_RPC_URL_([1-9][0-9]{0,15})(?:_FILE)?$/;
@@ -33,7 +33,8 @@ const numbered = /^COINSLOT_RPC_URL_([1-9][0-9]{0,15})(?:_FILE)?$/;
 /**
  * The configured networks: `COINSLOT_NETWORK` with `COINSLOT_RPC_URL`, then every
  * `COINSLOT_RPC_URL_<chain id>`. Several URLs of one network are separated by commas, the preferred
- * one first. `COINSLOT_TOKENS` names tokens as `<network>/<address>`, separated by commas.
+ * one first. `COINSLOT_TOKENS` names tokens, separated by commas, as `<network>/<address>`, or with all that decides on
+ * a payment as `<network>/<address>/<decimals>/<version>/<name>`.
  *
  * @throws UsageError with all that is wrong, or when there is none; no URL is repeated
  */
@@ -76,9 +77,9 @@ export function findNetworks(
     const network = networkOf(Number(chainId));
     if (!networks.has(network)) add(network, `COINSLOT_RPC_URL_${chainId}`);
   }
-  for (const [network, address] of readTokens(env, tell)) {
+  for (const [network, token] of readTokens(env, tell)) {
     const configured = networks.get(network);
-    if (configured) configured.tokens.push(address);
+    if (configured) configured.tokens.push(token);
     else tell(`COINSLOT_TOKENS names a token on ${network}, which has no RPC URL`);
   }
   return [...networks.values()];
@@ -98,17 +99,33 @@ function describe(network: Network, rpcUrls: string[]): ConfiguredNetwork {
   return { network, chainId, name, symbol, rpcUrls, knownToken: knownAsset(network), tokens: [] };
 }
 
-function readTokens(env: Terminal["env"], tell: (problem: string) => void): [Network, Address][] {
+function readTokens(
+  env: Terminal["env"],
+  tell: (problem: string) => void,
+): [Network, Address | Asset][] {
   const entries = (env.COINSLOT_TOKENS ?? "").split(",").map((entry) => entry.trim());
-  return entries.flatMap((entry): [Network, Address][] => {
+  return entries.flatMap((entry): [Network, Address | Asset][] => {
     if (entry === "") return [];
     const [network = "", address = "", ...rest] = entry.split("/");
-    if (isNetwork(network) && isWellFormedAddress(address) && rest.length === 0) {
-      return [[network, address]];
+    if (isNetwork(network) && isWellFormedAddress(address)) {
+      const token = rest.length === 0 ? address : toAsset(address, rest);
+      if (token !== undefined) return [[network, token]];
     }
-    tell(`COINSLOT_TOKENS: ${entry} is not like eip155:8453/0x8335…`);
+    const forms = "eip155:8453/0x8335… or eip155:8453/0x8335…/6/2/USD Coin";
+    tell(`COINSLOT_TOKENS: ${entry} is not like ${forms}`);
     return [];
   });
+}
+
+/** What a person says of a token. A name may contain slashes. */
+function toAsset(address: Address, [decimals = "", version, ...name]: string[]): Asset | undefined {
+  if (!/^[0-9]{1,2}$/.test(decimals) || !version || name.join("/") === "") return undefined;
+  return { address, decimals: Number(decimals), version, name: name.join("/") };
+}
+
+/** Whether a network's nodes are of two hosts at least, so that one can contradict the other. */
+export function hasWitnesses({ rpcUrls }: Pick<ConfiguredNetwork, "rpcUrls">): boolean {
+  return new Set(rpcUrls.filter(isHttpUrl).map((url) => new URL(url).host)).size > 1;
 }
 
 /** Whether a text is a URL that RPC can be asked at. */

@@ -7,6 +7,8 @@ export interface Surroundings {
   folder: string;
   /** Writes to the standard output as it is; resolves when there is room for more. */
   write(chunk: Uint8Array | string): Promise<void>;
+  /** Unix milliseconds. */
+  now(): number;
   /** All of the standard input. */
   readInput(): Promise<Uint8Array>;
   /** Shows what is waited for, on a terminal; ends with the function that it returns. */
@@ -28,6 +30,8 @@ export const processSurroundings: Surroundings = {
       stdout.write(chunk, (error) => (error ? reject(error) : resolve()));
     });
   },
+
+  now: Date.now,
 
   readInput: () => buffer(stdin),
 

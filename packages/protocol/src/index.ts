@@ -52,6 +52,7 @@ export {
   stable,
   stableUsdt0,
 } from "./known-asset.ts";
+export { findKnownToken } from "./known-token.ts";
 export {
   type Caip2,
   caip2Of,

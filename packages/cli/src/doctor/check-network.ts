@@ -37,8 +37,10 @@ export async function checkNetwork(options: {
 
 async function lookAtTokens(network: ConfiguredNetwork, pool: RpcPool): Promise<Check[]> {
   const { knownToken, tokens, name } = network;
-  const domains = knownToken ? [knownToken] : [];
-  const assets = [...domains.map(({ address }) => address), ...tokens];
+  const described = tokens.filter((token) => typeof token !== "string");
+  const domains = knownToken ? [knownToken, ...described] : described;
+  const named = tokens.filter((token) => typeof token === "string");
+  const assets = [...domains.map(({ address }) => address), ...named];
   const subject = { topic: "token", about: name } as const;
   if (assets.length === 0) {
     const found = "No token is known there: name yours in COINSLOT_TOKENS to have it checked.";

@@ -37,7 +37,7 @@ export async function concludePayment(
     const until = new Date(outcome.payment.terms.validBefore * 1000).toISOString();
     // It says that it has not taken the money; that it could is true until then.
     throw new Error(
-      `The seller refused the payment${reason}. It could still take it until ${until}.`,
+      `The seller refused the payment${reason}. It could still take it until ${until}, so it was kept: until then, this request is not paid a second time without asking.`,
     );
   }
   if (response.ok && outcome?.state !== "unclear") return;

@@ -1,9 +1,9 @@
 import type { PaymentTerms } from "@coinslot/client";
-import { formatMoney, isSameAddress } from "@coinslot/protocol";
+import { findKnownToken, formatMoney, isSameAddress } from "@coinslot/protocol";
 import { printable } from "./printable.ts";
 import type { SpendableToken } from "./spendable-tokens.ts";
 
-/** What is paid, such as `0.001 USDT0`. */
+/** What is paid, such as `0.001 USDT0`; of tokens that are in no table of ours, also what is signed. */
 export function formatPrice(
   { network, asset, amount }: PaymentTerms,
   tokens: readonly SpendableToken[],
@@ -12,5 +12,6 @@ export function formatPrice(
     (each) => each.network === network && isSameAddress(each.address, asset),
   );
   if (token === undefined) return `${amount} units of ${asset}`;
-  return `${formatMoney(BigInt(amount), token.decimals)} ${printable(token.name)}`;
+  const price = `${formatMoney(BigInt(amount), token.decimals)} ${printable(token.name)}`;
+  return findKnownToken(network, asset) ? price : `${price} (${amount} units of ${asset})`;
 }

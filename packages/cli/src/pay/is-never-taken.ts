@@ -1,39 +1,64 @@
-import { createChainClient, createRpcPool } from "@coinslot/chain";
+import {
+  createChainClient,
+  createRpcPool,
+  getChainPreset,
+  type RpcRequester,
+} from "@coinslot/chain";
 import type { PaymentTerms } from "@coinslot/client";
 import { eip3009Abi } from "@coinslot/protocol";
-import { findNetworks } from "../networks.ts";
+import { findNetworks, hasWitnesses } from "../networks.ts";
 import type { Terminal } from "../terminal.ts";
 
-/** What a block says that is so much older than the newest one is not replaced any more. */
-const settledSeconds = 60n;
+/** Clocks of chains differ, and a payment of the last second has to come deep enough. */
+const marginSeconds = 60;
+/** From then on, one node alone is believed. */
+const marginOfOneNodeSeconds = 3_600;
 
 /**
- * Whether nobody took a payment, and nobody can any more: by the chain's own time its time is over, and its
- * authorization is unused. `false` also where the chain cannot be asked: then nothing is known.
+ * Whether a payment was never taken, and cannot be any more.
+ *
+ * - `yes`: its time is over by our own clock and by that of the chain, and its authorization is unused in a block that
+ *   is deep enough. All nodes say so, of two hosts at least, or one node an hour after its time.
+ * - `one node`: the same by one node alone, before that hour has passed. A person may take its word.
+ * - `unknown`: all else. It may have been taken, or may be.
  */
-export async function isNeverTaken(env: Terminal["env"], terms: PaymentTerms): Promise<boolean> {
-  const { network, asset: address, payer, nonce, validBefore } = terms;
+export type NeverTaken = "yes" | "one node" | "unknown";
+
+/** Asks every node of the network; one that contradicts or does not answer leaves it unknown. */
+export async function isNeverTaken(
+  env: Terminal["env"],
+  terms: PaymentTerms,
+  { now }: { now: () => number },
+): Promise<NeverTaken> {
+  const { network, validBefore } = terms;
+  const overForSeconds = Math.floor(now() / 1000) - validBefore;
   const configured = findNetworks(env, () => undefined).find((each) => each.network === network);
-  if (configured === undefined) return false;
+  // Before, no node can know.
+  if (configured === undefined || overForSeconds < marginSeconds) return "unknown";
   const { chainId, rpcUrls } = configured;
+  const pool = createRpcPool({ chainId, rpcUrls });
   try {
-    const pool = createRpcPool({ chainId, rpcUrls });
-    try {
-      const client = createChainClient(pool);
-      const { number: blockNumber, timestamp } = await client.getBlock();
-      if (timestamp < BigInt(validBefore) + settledSeconds) return false;
-      const isUsed = await client.readContract({
-        address,
-        abi: eip3009Abi,
-        functionName: "authorizationState",
-        args: [payer, nonce],
-        blockNumber,
-      });
-      return !isUsed;
-    } finally {
-      pool.close();
-    }
+    const answers = await Promise.all(pool.endpoints.map((node) => isUnused(node, terms)));
+    if (answers.length === 0 || !answers.every(Boolean)) return "unknown";
   } catch {
-    return false;
+    return "unknown";
+  } finally {
+    pool.close();
   }
+  return hasWitnesses(configured) || overForSeconds >= marginOfOneNodeSeconds ? "yes" : "one node";
+}
+
+/** Whether a node says that an authorization is unused in a block after its time, with enough blocks on top. */
+async function isUnused(node: RpcRequester, terms: PaymentTerms): Promise<boolean> {
+  const { asset: address, payer, nonce, validBefore } = terms;
+  const client = createChainClient(node);
+  const [chainId, head] = await Promise.all([client.getChainId(), client.getBlockNumber()]);
+  if (chainId !== node.chainId) return false;
+  const depth = BigInt(getChainPreset(chainId).finality.depth);
+  if (head < depth) return false;
+  const blockNumber = head - depth;
+  const { timestamp } = await client.getBlock({ blockNumber });
+  if (timestamp < BigInt(validBefore)) return false;
+  const read = { address, abi: eip3009Abi, functionName: "authorizationState" } as const;
+  return !(await client.readContract({ ...read, args: [payer, nonce], blockNumber }));
 }

@@ -145,7 +145,7 @@ describe("coinslot pay", () => {
     });
   });
 
-  it("pays with a token that the environment names, by what its contract says of itself", async () => {
+  it("pays with a token that the environment describes", async () => {
     const token = await devnet.deployToken({ name: "Points", version: "7", decimals: 2 });
     await devnet.mint({ token, to: devnet.accounts.buyer.address, amount: 2_000n });
     const listener: RequestListener = (request, response) => {
@@ -155,9 +155,9 @@ describe("coinslot pay", () => {
     await withServer(listener, async (url) => {
       const unknown = await pay([url], { answer: false });
       expect(unknown.err).toContain("COINSLOT_TOKENS");
-      const env = { COINSLOT_TOKENS: `${devnet.network}/${token}` };
+      const env = { COINSLOT_TOKENS: `${devnet.network}/${token}/2/7/Points` };
       const known = await pay([url, "--max-price", "20"], { answer: false, env });
-      expect(known.err).toMatch(/costs +20 Points/);
+      expect(known.err).toMatch(/costs +20 Points \(2000 units of 0x[0-9a-f]{40}\)/);
     });
   });
 
@@ -206,7 +206,7 @@ describe("coinslot pay", () => {
       };
       await withServer(listener, async (url) => {
         for (const args of [[], ["--json"]]) {
-          const { code, err } = await pay([url, "--yes", ...args], { folder });
+          const { code, err } = await pay([`${url}/?${args.length}`, "--yes", ...args], { folder });
           expect(err).toContain("the answer broke off");
           expect(err).toContain("coinslot pay --resume");
           expect(code).toBe(exitCode.unclear);

@@ -43,11 +43,13 @@ The answer goes to the standard output, the offer and the receipt to the standar
 is JSON is sent as such; other text as a form, other files as bytes, unless a header says otherwise.
 The wallet comes from WALLET_SEED_PHRASE or WALLET_PRIVATE_KEY, the networks from COINSLOT_NETWORK with
 COINSLOT_RPC_URL, and COINSLOT_RPC_URL_<chain id>. It pays with USDT0 on Plasma and Stable, and with
-the tokens that COINSLOT_TOKENS names: eip155:8453/0x8335…, separated by commas.
+the tokens that COINSLOT_TOKENS names: eip155:8453/0x8335…/6/2/USD Coin, separated by commas, where
+decimals, version and name may be left out of tokens that we know, or of which two RPC hosts say the same.
 
 Ends with 1 when it failed and nothing was paid, or the seller refused the payment; with 2 when the
 answer was no; with 3 when the payment may have been taken and the answer was no success: then the
-payment is kept in a file, and --resume goes on with it. It never pays twice.
+payment is kept in a file, and --resume goes on with it. It never pays twice: while that payment may
+be taken, the same request is not paid again without asking.
 
 Examples:
   coinslot pay https://api.example.com/weather

@@ -1,4 +1,4 @@
-import { createPayingFetch, type PaymentTerms, readOffer } from "@coinslot/client";
+import { createPayingFetch, type PaymentTerms, paymentOf, readOffer } from "@coinslot/client";
 import type { Offer } from "@coinslot/protocol";
 import { UnclearError, UsageError } from "../exit-code.ts";
 import { readNetworks } from "../networks.ts";
@@ -9,6 +9,7 @@ import { explainFailure } from "./explain-failure.ts";
 import { forgetPayment, keepPayment } from "./kept-payment.ts";
 import type { PayContext } from "./pay-context.ts";
 import type { BuyerRequest } from "./read-request.ts";
+import { refuseSecondPayment } from "./refuse-second-payment.ts";
 import { readSpendableTokens, toBudget } from "./spendable-tokens.ts";
 
 /**
@@ -31,6 +32,7 @@ export async function payFor(
   let offer: Offer | undefined;
   let terms: PaymentTerms | undefined;
   let kept: string | undefined;
+  let isRefused = false;
   let stopWaiting = surroundings.showWaiting(`asking ${host}`);
   const payingFetch = createPayingFetch({
     account: {
@@ -38,6 +40,7 @@ export async function payFor(
       async signTypedData(message) {
         stopWaiting();
         if (terms === undefined) throw new Error("Nothing was offered");
+        await refuseSecondPayment(context, { request, terms });
         await agreeToOffer(context, { request, offer, terms, tokens, networks });
         stopWaiting = surroundings.showWaiting(`paying ${host}`);
         return wallet.signTypedData(message);
@@ -65,12 +68,15 @@ export async function payFor(
     if (body) init.body = new Blob([body]);
     const response = await payingFetch(url, init);
     stopWaiting();
+    isRefused = paymentOf(response)?.state === "rejected";
     await concludePayment(context, { request, response, tokens });
     if (kept) await forgetPayment(kept);
   } catch (error) {
     stopWaiting();
     const explained = await explainFailure(context, { request, error });
-    if (kept && !(explained instanceof UnclearError)) await forgetPayment(kept);
+    // A payment that was refused can still be taken: the file keeps a second one from being signed.
+    const isOver = !isRefused && !(explained instanceof UnclearError);
+    if (kept && isOver) await forgetPayment(kept);
     throw explained;
   }
 }

@@ -1,5 +1,7 @@
 import { readdirSync } from "node:fs";
+import { text } from "node:stream/consumers";
 import { type Devnet, listen, startDevnet } from "@coinslot/devnet";
+import { pad, toFunctionSelector } from "viem";
 import { beforeEach, expect, it, onTestFinished } from "vitest";
 import { exitCode } from "../exit-code.ts";
 import { inFolder, runCoinslot } from "../testing/run-coinslot.ts";
@@ -14,22 +16,43 @@ beforeEach(async () => {
   await devnet.mint({ to: devnet.accounts.buyer.address, amount: 1_000_000n });
 });
 
-function pay(folder: string, ...args: string[]) {
+/** What has passed on the clock of the command. */
+let passedMs = 0;
+beforeEach(() => {
+  passedMs = 0;
+});
+
+function pay(folder: string, args: readonly string[], options: PayOptions = {}) {
+  const { rpcUrls = [devnet.rpcUrl], answer } = options;
   const env = {
     COINSLOT_NETWORK: devnet.network,
-    COINSLOT_RPC_URL: devnet.rpcUrl,
+    COINSLOT_RPC_URL: rpcUrls.join(","),
     WALLET_PRIVATE_KEY: devnet.accounts.buyer.privateKey,
   };
-  return runCoinslot(["pay", ...args], { folder, env });
+  const now = () => Date.now() + passedMs;
+  return runCoinslot(["pay", ...args], {
+    folder,
+    env,
+    now,
+    ...(answer === undefined ? {} : { answer }),
+  });
 }
 
-/** Payments are valid for a few minutes. */
-async function passTime() {
-  await devnet.client.increaseTime({ seconds: 3_600 });
-  await devnet.mine();
+interface PayOptions {
+  rpcUrls?: readonly string[];
+  answer?: boolean;
 }
 
-it("gives up a payment once its time is over, if the chain says that nobody took it", async () => {
+/** On the chain, with enough blocks on top, and on the clock of the command. */
+async function passTime(seconds: number) {
+  await devnet.client.increaseTime({ seconds });
+  for (let block = 0; block <= 10; block += 1) await devnet.mine();
+  passedMs += seconds * 1000;
+}
+
+/** A seller of version 1 that answers each payment so, and counts them. */
+async function startSeller(status: number) {
+  const payments: unknown[] = [];
   const server = await listen((request, response) => {
     const offered = {
       scheme: "exact",
@@ -42,34 +65,139 @@ it("gives up a payment once its time is over, if the chain says that nobody took
       maxTimeoutSeconds: 60,
       asset: devnet.token,
     };
-    if (request.headers["x-payment"] !== undefined) response.writeHead(500).end();
-    else response.writeHead(402).end(JSON.stringify({ x402Version: 1, accepts: [offered] }));
+    const payment = request.headers["x-payment"];
+    if (payment !== undefined) payments.push(payment);
+    response.writeHead(payment === undefined ? 402 : status);
+    response.end(JSON.stringify({ x402Version: 1, error: "no", accepts: [offered] }));
   });
   onTestFinished(server.close);
+  return { url: server.url, payments };
+}
+
+/** A node that says of every authorization that it is unused, or used. */
+async function startLyingNode(isUsed: boolean): Promise<string> {
+  const selector = toFunctionSelector("authorizationState(address,bytes32)");
+  const server = await listen(async (request, response) => {
+    const body = await text(request);
+    const headers = { "content-type": "application/json" };
+    const given = await (await fetch(devnet.rpcUrl, { method: "POST", headers, body })).text();
+    const lie = (answer: unknown) =>
+      Object.assign({}, answer, { result: pad(isUsed ? "0x1" : "0x0") });
+    const isAsked = body.includes(selector);
+    const parsed: unknown = JSON.parse(given);
+    const told = Array.isArray(parsed) ? parsed.map(lie) : lie(parsed);
+    response.writeHead(200, headers).end(isAsked ? JSON.stringify(told) : given);
+  });
+  onTestFinished(server.close);
+  return server.url;
+}
+
+it("gives up a payment an hour after its time, if one node says that it was never taken", async () => {
+  const { url } = await startSeller(500);
   await inFolder(async (folder) => {
-    expect(await pay(folder, server.url, "--yes")).toMatchObject({ code: exitCode.unclear });
+    expect(await pay(folder, [url, "--yes"])).toMatchObject({ code: exitCode.unclear });
     const [file = ""] = readdirSync(folder);
-    expect(await pay(folder, "--resume", file)).toMatchObject({ code: exitCode.unclear });
+    expect(await pay(folder, ["--resume", file])).toMatchObject({ code: exitCode.unclear });
+    await passTime(600);
+    const early = await pay(folder, ["--resume", file]);
+    expect(early).toMatchObject({ code: exitCode.unclear });
+    expect(early.err).toContain("By the RPC endpoints of one host alone");
     expect(readdirSync(folder)).toEqual([file]);
 
-    await passTime();
-    const { code, err } = await pay(folder, "--resume", file);
-    expect(err).toContain("Nobody took the payment, and nobody can any more");
+    await passTime(3_600);
+    const { code, err } = await pay(folder, ["--resume", file]);
+    expect(err).toContain("The payment was never taken, and cannot be any more");
     expect(code).toBe(exitCode.failed);
     expect(readdirSync(folder)).toEqual([]);
   });
 });
 
+it("gives up a payment soon after its time, if nodes of two hosts or a person agree", async () => {
+  const { url } = await startSeller(500);
+  const second = await startLyingNode(false);
+  for (const options of [{ rpcUrls: [devnet.rpcUrl, second] }, { answer: true }]) {
+    await inFolder(async (folder) => {
+      await pay(folder, [url, "--yes"]);
+      const [file = ""] = readdirSync(folder);
+      await passTime(600);
+      const no = await pay(folder, ["--resume", file], { answer: false });
+      expect(no).toMatchObject({ code: exitCode.unclear, questions: ["Give it up?"] });
+      const { code } = await pay(folder, ["--resume", file], options);
+      expect(code).toBe(exitCode.failed);
+      expect(readdirSync(folder)).toEqual([]);
+    });
+  }
+});
+
+it("keeps a payment that was taken when one of two nodes says that it was not", async () => {
+  const seller = await startTestSeller({ devnet, ledger: "sqlite::memory:" });
+  const liar = await startLyingNode(false);
+  await inFolder(async (folder) => {
+    await pay(folder, [`${seller.url}/shaky`, "--yes"]);
+    await seller.stop();
+    const [file = ""] = readdirSync(folder);
+    await passTime(600);
+    for (const rpcUrls of [
+      [liar, devnet.rpcUrl],
+      [devnet.rpcUrl, liar],
+    ]) {
+      const { code } = await pay(folder, ["--resume", file], { rpcUrls, answer: true });
+      expect(code).toBe(exitCode.unclear);
+      expect(readdirSync(folder)).toEqual([file]);
+    }
+  });
+});
+
+it("believes no node while the payment's time is not over by the own clock", async () => {
+  const { url } = await startSeller(500);
+  await inFolder(async (folder) => {
+    await pay(folder, [url, "--yes"]);
+    const [file = ""] = readdirSync(folder);
+    await passTime(7_200);
+    passedMs = 0;
+    const { code } = await pay(folder, ["--resume", file], { answer: true });
+    expect(code).toBe(exitCode.unclear);
+    expect(readdirSync(folder)).toEqual([file]);
+  });
+});
+
+it.each([402, 500])(
+  "signs no second payment while one that was answered %i may be taken",
+  async (status) => {
+    const { url, payments } = await startSeller(status);
+    await inFolder(async (folder) => {
+      await pay(folder, [url, "--yes"]);
+      const count = new Set(payments).size;
+      expect(readdirSync(folder)).toHaveLength(1);
+      const again = await pay(folder, [url, "--yes"]);
+      expect(again.code).toBe(exitCode.unclear);
+      expect(again.err).toContain("Nothing was paid now. Go on with: coinslot pay --resume");
+      const no = await pay(folder, [url], { answer: false });
+      expect(no).toMatchObject({ code: exitCode.usage, questions: ["Pay a second time?"] });
+      expect(new Set(payments).size).toBe(count);
+      // Another request is another purchase.
+      await pay(folder, [`${url}/?other`, "--yes"]);
+      expect(new Set(payments).size).toBe(count + 1);
+
+      await passTime(7_200);
+      const later = await pay(folder, [url], { answer: true });
+      expect(later.questions).toEqual(["Pay?"]);
+      expect(new Set(payments).size).toBe(count + 2);
+    });
+  },
+);
+
 it("keeps a payment that was taken, however long ago", async () => {
   const seller = await startTestSeller({ devnet, ledger: "sqlite::memory:" });
   await inFolder(async (folder) => {
-    const failed = await pay(folder, `${seller.url}/shaky`, "--yes");
+    const failed = await pay(folder, [`${seller.url}/shaky`, "--yes"]);
     await seller.stop();
     expect(failed).toMatchObject({ code: exitCode.unclear });
     const [file = ""] = readdirSync(folder);
 
-    await passTime();
-    expect(await pay(folder, "--resume", file)).toMatchObject({ code: exitCode.unclear });
+    await passTime(7_200);
+    const resumed = await pay(folder, ["--resume", file], { answer: true });
+    expect(resumed).toMatchObject({ code: exitCode.unclear });
     expect(readdirSync(folder)).toEqual([file]);
   });
 });

@@ -1,4 +1,4 @@
-import { createPayingFetch } from "@coinslot/client";
+import { createPayingFetch, type PaymentTerms } from "@coinslot/client";
 import { knownAsset } from "@coinslot/protocol";
 import { UnclearError } from "../exit-code.ts";
 import { concludePayment } from "./conclude-payment.ts";
@@ -9,7 +9,7 @@ import type { PayContext } from "./pay-context.ts";
 
 /**
  * Sends a payment again, with the request that it was made for. Signs nothing: it needs no wallet. One that brings no
- * answer is given up when the chain says that it was never taken and cannot be any more.
+ * answer is given up when it was never taken and cannot be any more, as `isNeverTaken` finds out.
  */
 export async function resumePayment(context: PayContext, kept: KeptPayment): Promise<void> {
   const { terminal, surroundings, allowInsecureHttp } = context;
@@ -40,11 +40,28 @@ export async function resumePayment(context: PayContext, kept: KeptPayment): Pro
   } catch (error) {
     stopWaiting();
     const explained = await explainFailure(context, { request, error });
-    if (explained instanceof UnclearError && (await isNeverTaken(terminal.env, payment.terms))) {
+    if (explained instanceof UnclearError && (await isGivenUp(context, payment.terms))) {
       await forgetPayment(kept.file);
-      const words = "Nobody took the payment, and nobody can any more: its time is over";
+      const words = "The payment was never taken, and cannot be any more: its time is over";
       throw new Error(`${words}. It may be requested anew.`, { cause: error });
     }
     throw explained;
   }
+}
+
+/** One node alone does not end a payment: its word and a person's do. */
+async function isGivenUp(context: PayContext, terms: PaymentTerms): Promise<boolean> {
+  const { terminal, surroundings, isSilent } = context;
+  const verdict = await isNeverTaken(terminal.env, terms, surroundings);
+  if (verdict !== "one node") return verdict === "yes";
+  const text =
+    "By the RPC endpoints of one host alone, the payment was never taken, and its time is over.";
+  if (isSilent || terminal.confirm === undefined) {
+    terminal.err(
+      `${text} An hour after its time, or with an endpoint of another host, it is given up.`,
+    );
+    return false;
+  }
+  terminal.err(text);
+  return terminal.confirm("Give it up?");
 }

@@ -1,9 +1,8 @@
-import { createChainClient, createRpcPool } from "@coinslot/chain";
 import type { Budget, BudgetAsset } from "@coinslot/client";
 import { type Asset, isSameAddress, type Network, parseMoney } from "@coinslot/protocol";
+import { agreeOnToken } from "../agree-on-token.ts";
 import { UsageError } from "../exit-code.ts";
 import type { ConfiguredNetwork } from "../networks.ts";
-import { readToken } from "../read-token.ts";
 
 /** A token that may be spent. */
 export interface SpendableToken extends Asset {
@@ -12,38 +11,27 @@ export interface SpendableToken extends Asset {
 
 /**
  * The tokens that may be spent: the known stablecoin of each network, and those that the environment
- * names, whose decimals and domain their own contracts tell.
+ * names. `agreeOnToken` says whose word on their decimals counts.
  *
- * @throws when a chain cannot be asked about a token
+ * @throws UsageError when only one node knows a token; Error when a chain cannot be asked about one
  */
 export async function readSpendableTokens(
   networks: readonly ConfiguredNetwork[],
 ): Promise<SpendableToken[]> {
   const perNetwork = await Promise.all(
-    networks.map(async ({ network, chainId, name, rpcUrls, knownToken, tokens }) => {
+    networks.map(async (configured) => {
+      const { network, knownToken, tokens } = configured;
       const known = knownToken ? [{ network, ...knownToken }] : [];
-      const others = tokens.filter(
-        (address) => !(knownToken && isSameAddress(knownToken.address, address)),
-      );
-      if (others.length === 0) return known;
-      const pool = createRpcPool({ chainId, rpcUrls });
-      try {
-        const client = createChainClient(pool);
-        const read = await Promise.all(
-          others.map((address) =>
-            readToken(client, address).catch((cause: unknown) => {
-              const token = `The token ${address} on ${name}, which COINSLOT_TOKENS names,`;
-              throw new Error(`${token} cannot be read: coinslot doctor says why`, { cause });
-            }),
-          ),
-        );
-        return [...known, ...read.map((token) => ({ network, ...token }))];
-      } finally {
-        pool.close();
-      }
+      const read = await Promise.all(tokens.map((token) => agreeOnToken(configured, token)));
+      const others = read.filter((token) => !isSame(token, knownToken));
+      return [...known, ...others.map((token) => ({ network, ...token }))];
     }),
   );
   return perNetwork.flat();
+}
+
+function isSame(token: Asset, other: Asset | undefined): boolean {
+  return other !== undefined && isSameAddress(token.address, other.address);
 }
 
 /** A budget for one payment of at most so many whole tokens. */

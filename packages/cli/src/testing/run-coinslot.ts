@@ -23,6 +23,8 @@ export interface RunOptions {
   answers?: (question: string) => boolean;
   /** Where it runs. */
   folder?: string;
+  /** Its clock, in unix milliseconds. */
+  now?: () => number;
   /** Its standard input. */
   input?: string;
   /** Interrupts it when this resolves. */
@@ -66,6 +68,7 @@ export async function runCoinslot(args: readonly string[], options: RunOptions =
       write: async (chunk) => {
         ran.out += typeof chunk === "string" ? chunk : decoder.decode(chunk, { stream: true });
       },
+      now: options.now ?? Date.now,
       readInput: async () => new TextEncoder().encode(input),
       showWaiting: () => () => undefined,
       progress: undefined,

@@ -56,9 +56,9 @@ export async function readBalances(options: {
 
 async function tokensOf(client: PublicClient, { knownToken, tokens }: ConfiguredNetwork) {
   const others = await Promise.all(
-    tokens.map(async (address) => {
-      const { name, decimals } = await readToken(client, address);
-      return { address, symbol: name, decimals };
+    tokens.map(async (token) => {
+      const asset = typeof token === "string" ? await readToken(client, token) : token;
+      return { address: asset.address, symbol: asset.name, decimals: asset.decimals };
     }),
   );
   if (knownToken === undefined) return others;

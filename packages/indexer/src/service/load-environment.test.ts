@@ -9,12 +9,12 @@ import type { Setting } from "./settings.ts";
 const explanation = "";
 const settings: readonly Setting[] = [
   { name: "COINSLOT_NETWORK", explanation },
-  { name: "COINSLOT_RPC_URL", explanation, isSecret: true },
-  { name: "COINSLOT_RPC_URL_<CHAIN_ID>", explanation, isSecret: true },
+  { name: "COINSLOT_RPC_URL", explanation },
+  { name: "COINSLOT_RPC_URL_<CHAIN_ID>", explanation },
   { name: "INDEXER_RPC_URLS_<CHAIN>", explanation },
-  { name: "WALLET_SEED_PHRASE", explanation, isSecret: true },
-  { name: "WALLET_PRIVATE_KEY", explanation, isSecret: true },
-  { name: "SELLER_SEED_PHRASE", explanation, isSecret: true },
+  { name: "WALLET_SEED_PHRASE", explanation },
+  { name: "WALLET_PRIVATE_KEY", explanation },
+  { name: "SELLER_SEED_PHRASE", explanation },
   { name: "PAY_TO", explanation },
 ];
 
@@ -53,7 +53,6 @@ describe("an .env file", () => {
       COINSLOT_ENV_FILE: "other.env",
       COINSLOT_RPC_URL_X: "https://c.example",
       XCOINSLOT_NETWORK: "eip155:1",
-      COINSLOT_NETWORK_FILE: "/etc/passwd",
     };
     expect(taken({ ...ours, ...others })).toEqual(ours);
   });

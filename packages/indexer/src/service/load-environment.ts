@@ -68,7 +68,7 @@ function readText(path: string, named: string | undefined): string | undefined {
 }
 
 /** The names that a setting has in an environment. */
-function toPattern({ name, isSecret }: Setting): RegExp {
+function toPattern({ name }: Setting): RegExp {
   const form = name.replace("<CHAIN_ID>", "[1-9][0-9]*").replace("<CHAIN>", "[A-Z0-9_]+");
-  return new RegExp(`^${form}${isSecret ? "(?:_FILE)?" : ""}$`);
+  return new RegExp(`^${form}(?:_FILE)?$`);
 }

@@ -1,0 +1,54 @@
+import { createChainClient, createRpcPool } from "@coinslot/chain";
+import { type Address, type Asset, findKnownToken } from "@coinslot/protocol";
+import { UsageError } from "./exit-code.ts";
+import { type ConfiguredNetwork, hasWitnesses } from "./networks.ts";
+import { readToken } from "./read-token.ts";
+
+/**
+ * Decimals and domain of a token, which decide how much is paid: from our table, else from the configuration, else from
+ * all RPC endpoints of its network when there are two hosts at least, and all say the same. One node alone is never
+ * believed: with other decimals, a high price looks low.
+ *
+ * @throws UsageError when one node alone knows it; Error when a node cannot be asked, or contradicts another
+ */
+export async function agreeOnToken(
+  network: ConfiguredNetwork,
+  token: Address | Asset,
+): Promise<Asset> {
+  const address = typeof token === "string" ? token : token.address;
+  const known = findKnownToken(network.network, address);
+  if (known !== undefined) return known;
+  if (typeof token !== "string") return token;
+  const subject = `The token ${address} on ${network.name}, which COINSLOT_TOKENS names,`;
+  const [first, ...others] = await readFromAll(network, address, subject);
+  if (first === undefined) throw new Error(`${subject} cannot be read`);
+  if (others.some((other) => describe(other) !== describe(first))) {
+    throw new Error(`${subject} is not the same for all RPC endpoints: one of them is wrong`);
+  }
+  if (hasWitnesses(network)) return first;
+  throw new UsageError(
+    `${subject} is in no table of ours. The RPC endpoints of one host alone say that its decimals/version/name are ${describe(first)}, which decides how much is paid. If that is right, set COINSLOT_TOKENS to ${network.network}/${address}/${describe(first)}, or name an endpoint of another host, too.`,
+  );
+}
+
+/** As `COINSLOT_TOKENS` has it. */
+function describe({ decimals, version, name }: Asset): string {
+  return `${decimals}/${version}/${name}`;
+}
+
+async function readFromAll(
+  { chainId, rpcUrls }: ConfiguredNetwork,
+  address: Address,
+  subject: string,
+): Promise<Asset[]> {
+  const pool = createRpcPool({ chainId, rpcUrls });
+  try {
+    return await Promise.all(
+      pool.endpoints.map((endpoint) => readToken(createChainClient(endpoint), address)),
+    );
+  } catch (cause) {
+    throw new Error(`${subject} cannot be read: coinslot doctor says why`, { cause });
+  } finally {
+    pool.close();
+  }
+}

@@ -1,0 +1,71 @@
+import { readdir } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, relative } from "node:path";
+import type { PaymentTerms } from "@coinslot/client";
+import { isSameAddress } from "@coinslot/protocol";
+import { UnclearError, UsageError } from "../exit-code.ts";
+import { isNeverTaken } from "./is-never-taken.ts";
+import { forgetPayment, type KeptPayment, readKeptPayment } from "./kept-payment.ts";
+import type { PayContext } from "./pay-context.ts";
+import type { BuyerRequest } from "./read-request.ts";
+
+/**
+ * Signs no second payment for a request while the first may have been taken, or still may be: the first is kept in a
+ * file until that is decided. What was certainly never taken is forgotten here. A person may decide otherwise.
+ *
+ * @throws UnclearError without a person to ask; UsageError when the answer is no
+ */
+export async function refuseSecondPayment(
+  context: PayContext,
+  { request, terms }: { request: BuyerRequest; terms: PaymentTerms },
+): Promise<void> {
+  const { terminal, surroundings, isSilent } = context;
+  for (const kept of await findKept(context, request, terms)) {
+    const { file, payment } = kept;
+    if ((await isNeverTaken(terminal.env, payment.terms, surroundings)) === "yes") {
+      await forgetPayment(file);
+      continue;
+    }
+    const shown = file.startsWith(surroundings.folder) ? relative(surroundings.folder, file) : file;
+    const until = new Date(payment.terms.validBefore * 1000).toISOString();
+    const state = `The same request was paid before, and it is not known whether that payment was taken; it can be until ${until}.`;
+    const how = `Go on with: coinslot pay --resume ${shown}`;
+    if (isSilent || terminal.confirm === undefined) {
+      throw new UnclearError(`${state} Nothing was paid now. ${how}`);
+    }
+    terminal.err(`${state} ${how}`);
+    if (!(await terminal.confirm("Pay a second time?"))) throw new UsageError("Nothing was paid.");
+  }
+}
+
+async function findKept(
+  { surroundings }: PayContext,
+  request: BuyerRequest,
+  { payer }: PaymentTerms,
+): Promise<KeptPayment[]> {
+  const folders = [...new Set([surroundings.folder, tmpdir()])];
+  const files = await Promise.all(folders.map(findFiles));
+  const kept = await Promise.all(
+    files.flat().map((file) => readKeptPayment(file, surroundings.folder).catch(() => undefined)),
+  );
+  return kept
+    .filter((each) => each !== undefined)
+    .filter(
+      (each) =>
+        isSameAddress(each.payment.terms.payer, payer) && isSameRequest(each.request, request),
+    );
+}
+
+async function findFiles(folder: string): Promise<string[]> {
+  const names = await readdir(folder).catch(() => []);
+  return names
+    .filter((name) => /^coinslot-payment-[0-9a-f]{16}\.json$/.test(name))
+    .map((name) => join(folder, name));
+}
+
+function isSameRequest(a: BuyerRequest, b: BuyerRequest): boolean {
+  const bodyOf = ({ body }: BuyerRequest) => Buffer.from(body ?? []).toString("base64");
+  return (
+    a.method === b.method && new URL(a.url).href === new URL(b.url).href && bodyOf(a) === bodyOf(b)
+  );
+}
