@@ -6,7 +6,7 @@ import {
   isNetwork,
   type Network,
 } from "@coinslot/protocol";
-import { createPublicClient, fallback, http, type PublicClient } from "viem";
+import { type ChainNode, createChainNode } from "./chain-node.ts";
 
 /**
  * RPC endpoints by CAIP-2 network. Of several, the next is asked when one fails. One may be
@@ -26,7 +26,7 @@ export interface Expiring {
 export interface ChainReader {
   /** The networks on which this payer pays. */
   networks: ReadonlySet<Network>;
-  /** `undefined` when no endpoint told it in time. */
+  /** `undefined` when no endpoint that serves this network told it in time. */
   readBalance(question: {
     network: Network;
     asset: Address;
@@ -34,7 +34,8 @@ export interface ChainReader {
   }): Promise<bigint | undefined>;
   /**
    * Whether an authorization that has expired was used, or cancelled; `undefined` while it has not
-   * expired by the chain's own clock, or when no endpoint told it.
+   * expired by the chain's own clock, or when it is not known. That it was not used, all endpoints
+   * have to say where there are two hosts at least; with one, the caller's own clock bounds the harm.
    */
   wasUsed(expiring: Expiring): Promise<boolean | undefined>;
 }
@@ -50,7 +51,7 @@ export function createChainReader(options: {
   timeoutMs: number;
   problems: string[];
 }): ChainReader {
-  const clients = new Map<Network, PublicClient>();
+  const nodes = new Map<Network, readonly ChainNode[]>();
   const networks = Object.entries(options.rpcUrls);
   if (networks.length === 0) options.problems.push("rpcUrls names no network");
   for (const [network, given] of networks) {
@@ -58,60 +59,70 @@ export function createChainReader(options: {
     if (!isNetwork(network)) options.problems.push("a key of rpcUrls is not eip155:<chain id>");
     else if (urls.length === 0 || !urls.every(isHttpUrl)) {
       options.problems.push(`rpcUrls["${network}"] needs http or https URLs`);
-    } else clients.set(network, createClient(network, urls, options.timeoutMs));
+    } else {
+      const timeoutMs = options.timeoutMs / urls.length;
+      const chainId = chainIdOf(network);
+      nodes.set(
+        network,
+        urls.map((url) => createChainNode(url, chainId, timeoutMs)),
+      );
+    }
   }
 
   return {
-    networks: new Set(clients.keys()),
+    networks: new Set(nodes.keys()),
 
     async readBalance({ network, asset, owner }) {
-      try {
-        return await clients.get(network)?.readContract({
-          address: asset,
-          abi: eip3009Abi,
-          functionName: "balanceOf",
-          args: [owner],
-        });
-      } catch {
-        return undefined;
+      for (const node of nodes.get(network) ?? []) {
+        try {
+          return await node.ask((client) =>
+            client.readContract({
+              address: asset,
+              abi: eip3009Abi,
+              functionName: "balanceOf",
+              args: [owner],
+            }),
+          );
+        } catch {
+          // The next one is asked.
+        }
       }
+      return undefined;
     },
 
-    async wasUsed({ id, validBefore }) {
-      const { network, asset, payer, nonce } = id;
-      try {
-        const client = clients.get(network);
-        const block = await client?.getBlock();
-        // The token compares with the time of its block: before that, it could still be used.
-        if (block === undefined || block.timestamp < BigInt(validBefore)) return undefined;
-        return await client?.readContract({
-          address: asset,
-          abi: eip3009Abi,
-          functionName: "authorizationState",
-          args: [payer, nonce],
-          blockNumber: block.number,
-        });
-      } catch {
-        return undefined;
-      }
+    async wasUsed(expiring) {
+      const asked = nodes.get(expiring.id.network) ?? [];
+      const answers = await Promise.all(asked.map((node) => readUse(node, expiring)));
+      // A payment that counts as made, and was not, costs nobody anything.
+      if (answers.includes(true)) return true;
+      const isUnused = answers.length > 0 && answers.every((answer) => answer === false);
+      return isUnused ? false : undefined;
     },
   };
 }
 
-function createClient(network: Network, urls: readonly string[], timeoutMs: number): PublicClient {
-  const timeout = timeoutMs / urls.length;
-  return createPublicClient({
-    chain: {
-      id: chainIdOf(network),
-      name: network,
-      nativeCurrency: { name: "Native coin", symbol: "GAS", decimals: 18 },
-      rpcUrls: { default: { http: [] } },
-    },
-    transport: fallback(
-      urls.map((url) => http(url, { timeout, retryCount: 0 })),
-      { retryCount: 0 },
-    ),
-  });
+/** What one node says; `undefined` when it does not know it. */
+async function readUse(
+  node: ChainNode,
+  { id, validBefore }: Expiring,
+): Promise<boolean | undefined> {
+  const { asset, payer, nonce } = id;
+  try {
+    return await node.ask(async (client) => {
+      const block = await client.getBlock();
+      // The token compares with the time of its block: before that, it could still be used.
+      if (block.timestamp < BigInt(validBefore)) return undefined;
+      return client.readContract({
+        address: asset,
+        abi: eip3009Abi,
+        functionName: "authorizationState",
+        args: [payer, nonce],
+        blockNumber: block.number,
+      });
+    });
+  } catch {
+    return undefined;
+  }
 }
 
 function isHttpUrl(url: string | undefined): url is string {

@@ -86,13 +86,14 @@ describe("a top-up", () => {
     let calls = 0;
     const lagging = keep(
       await listen(async ({ body }, response) => {
-        calls += 1;
+        const isBalance = `${body}`.includes("eth_call");
+        if (isBalance) calls += 1;
         const headers = { "content-type": "application/json" };
         const { rpcUrl } = world.devnet();
         const answer = await fetch(rpcUrl, { method: "POST", headers, body });
         const given: unknown = await answer.json();
         // The first look is before the top-up, the others are after it.
-        const isLate = calls <= 4;
+        const isLate = isBalance && calls <= 4;
         const told = isLate ? Object.assign({}, given, { result: `0x${"0".repeat(64)}` }) : given;
         response.writeHead(200, headers).end(JSON.stringify(told));
       }),

@@ -1,0 +1,26 @@
+import { createPublicClient, http, type PublicClient } from "viem";
+
+/** One RPC endpoint of a chain. */
+export interface ChainNode {
+  /**
+   * Asks it something, and for its chain id at the same time.
+   *
+   * @throws when it does not answer, or serves another chain: also one that did not before
+   */
+  ask<T>(question: (client: PublicClient) => Promise<T>): Promise<T>;
+}
+
+/** Creates a node; asks nothing yet. */
+export function createChainNode(url: string, chainId: number, timeoutMs: number): ChainNode {
+  const client = createPublicClient({
+    transport: http(url, { timeout: timeoutMs, retryCount: 0 }),
+  });
+  return {
+    async ask(question) {
+      const [actual, answer] = await Promise.all([client.getChainId(), question(client)]);
+      if (actual !== chainId)
+        throw new Error(`An RPC endpoint of chain ${chainId} serves ${actual}`);
+      return answer;
+    },
+  };
+}

@@ -1,0 +1,100 @@
+import { text } from "node:stream/consumers";
+import { type Devnet, listen, startDevnet } from "@coinslot/devnet";
+import { plasma, plasmaUsdt0 } from "@coinslot/protocol";
+import { encodeFunctionResult, erc20Abi, getAbiItem, pad, toFunctionSelector } from "viem";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { type ChainReader, createChainReader } from "./chain-reader.ts";
+
+let devnet: Devnet;
+beforeAll(async () => {
+  devnet = await startDevnet({ chainId: 9745 });
+  await devnet.mint({ to: devnet.accounts.buyer.address, amount: 1_000n });
+});
+afterAll(() => devnet?.stop());
+
+/** A node that answers calls of a method, or of a function, in its own way. */
+async function startLiar(asked: string, result: () => unknown): Promise<string> {
+  const server = await listen(async (request, response) => {
+    const body = await text(request);
+    const headers = { "content-type": "application/json" };
+    const answer = await fetch(devnet.rpcUrl, { method: "POST", headers, body });
+    const given: unknown = await answer.json();
+    const told = body.includes(asked) ? Object.assign({}, given, { result: result() }) : given;
+    response.writeHead(200, headers).end(JSON.stringify(told));
+  });
+  onTestFinished(server.close);
+  return server.url;
+}
+
+function reader(...urls: string[]): ChainReader {
+  const problems: string[] = [];
+  const chains = createChainReader({ rpcUrls: { [plasma]: urls }, timeoutMs: 5_000, problems });
+  expect(problems).toEqual([]);
+  return chains;
+}
+
+const balance = (chains: ChainReader) =>
+  chains.readBalance({
+    network: plasma,
+    asset: plasmaUsdt0.address,
+    owner: devnet.accounts.buyer.address,
+  });
+const balanceOf = toFunctionSelector(getAbiItem({ abi: erc20Abi, name: "balanceOf" }));
+const rich = () =>
+  encodeFunctionResult({ abi: erc20Abi, functionName: "balanceOf", result: 10n ** 9n });
+
+describe("a balance", () => {
+  it("is not believed of a node that serves another chain, and the next one is asked", async () => {
+    const other = await startDevnet({ chainId: 1 });
+    onTestFinished(() => other.stop());
+    await other.mint({
+      token: plasmaUsdt0.address,
+      to: devnet.accounts.buyer.address,
+      amount: 10n ** 9n,
+    });
+    expect(await balance(reader(other.rpcUrl))).toBeUndefined();
+    expect(await balance(reader(other.rpcUrl, devnet.rpcUrl))).toBe(1_000n);
+  });
+
+  it("is not believed any more of a node that changes its chain", async () => {
+    let chainId = "0x2611";
+    const url = await startLiar("eth_chainId", () => chainId);
+    const chains = reader(url);
+    expect(await balance(chains)).toBe(1_000n);
+    chainId = "0x1";
+    expect(await balance(chains)).toBeUndefined();
+    expect(await balance(reader(url, devnet.rpcUrl))).toBe(1_000n);
+  });
+
+  it("is that of the first node that answers", async () => {
+    const liar = await startLiar(balanceOf, rich);
+    expect(await balance(reader("http://127.0.0.1:1", devnet.rpcUrl))).toBe(1_000n);
+    expect(await balance(reader(devnet.rpcUrl, liar))).toBe(1_000n);
+  });
+});
+
+describe("an expired authorization", () => {
+  const state = toFunctionSelector("authorizationState(address,bytes32)");
+  const used = () => startLiar(state, () => pad("0x1"));
+  const expired = async (chains: ChainReader) => {
+    const { timestamp } = await devnet.client.getBlock();
+    const { address: payer } = devnet.accounts.buyer;
+    const id = { network: plasma, asset: plasmaUsdt0.address, payer, nonce: pad("0x01") } as const;
+    return chains.wasUsed({ id, validBefore: Number(timestamp) });
+  };
+
+  it("counts as unused only when every node says so", async () => {
+    const liar = await used();
+    expect(await expired(reader(devnet.rpcUrl))).toBe(false);
+    expect(await expired(reader(devnet.rpcUrl, `${devnet.rpcUrl}/?other`))).toBe(false);
+    expect(await expired(reader(devnet.rpcUrl, liar))).toBe(true);
+    expect(await expired(reader(liar, devnet.rpcUrl))).toBe(true);
+    expect(await expired(reader(devnet.rpcUrl, "http://127.0.0.1:1"))).toBeUndefined();
+  });
+
+  it("is not known of a node that serves another chain", async () => {
+    const elsewhere = await startLiar("eth_chainId", () => "0x1");
+    expect(await expired(reader(elsewhere))).toBeUndefined();
+    expect(await expired(reader(devnet.rpcUrl, elsewhere))).toBeUndefined();
+  });
+});
