@@ -15,6 +15,8 @@ import { type Broadcast, broadcastThroughClient, broadcastThroughPool } from "./
 export interface Connection {
   chainId: number;
   client: PublicClient;
+  /** Each node by itself, to be asked whether all say the same. */
+  nodes: readonly PublicClient[];
   broadcast: Broadcast;
 }
 
@@ -41,7 +43,9 @@ export function createConnections(options: {
   function open(chainId: number, rpcUrls: readonly string[]): Connection {
     const pool = createRpcPool({ chainId, rpcUrls });
     pools.push(pool);
-    return { chainId, client: createChainClient(pool), broadcast: broadcastThroughPool(pool) };
+    const client = createChainClient(pool);
+    const nodes = pool.endpoints.map(createChainClient);
+    return { chainId, client, nodes, broadcast: broadcastThroughPool(pool) };
   }
 
   async function connectSource(endpoint: Endpoint): Promise<Connection> {
@@ -49,7 +53,7 @@ export function createConnections(options: {
     const { client } = endpoint;
     // Its own word on which chain it is for says nothing about where its requests go.
     const chainId = await askChain("its chain id", client.getChainId());
-    return { chainId, client, broadcast: broadcastThroughClient(client) };
+    return { chainId, client, nodes: [client], broadcast: broadcastThroughClient(client) };
   }
 
   return {

@@ -105,6 +105,18 @@ export async function makeTransfer(
     return receipt;
   };
 
+  /** That a send reverted invites another one: every node has to say so, in its time. */
+  const requireAgreement = async (hash: Hash) => {
+    const receipts = await Promise.all(
+      source.nodes.map((node) =>
+        waitUntilMined(context, { client: node, hash, signal: undefined }),
+      ),
+    );
+    if (receipts.every((told) => told?.status === "reverted")) return;
+    const text = `Not every RPC endpoint says that the send ${hash} reverted. Track it before sending again`;
+    throw new BridgeError("outcome_unclear", text, { hash });
+  };
+
   let plan = await makePlan();
   if (plan.approvals.length > 0) {
     for (const step of plan.approvals) {
@@ -122,6 +134,7 @@ export async function makeTransfer(
     throw new BridgeError("rpc_unavailable", text);
   }
   const receipt = await send(plan.send, plan.sendGas, "sending");
+  if (receipt.status === "reverted") await requireAgreement(receipt.transactionHash);
   const { guid, amountSent, amountReceived } = readSent(receipt, plan.contract);
   const hash = receipt.transactionHash;
   await onProgress({ state: "sent", hash, guid });

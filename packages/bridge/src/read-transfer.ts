@@ -1,5 +1,5 @@
 import { getChainPreset } from "@coinslot/chain";
-import { type Address, type Hash, slice } from "viem";
+import { type Address, type Hash, type PublicClient, slice } from "viem";
 import { askChain } from "./ask-chain.ts";
 import { contractKinds } from "./bridge-chain.ts";
 import { BridgeError } from "./bridge-error.ts";
@@ -73,6 +73,7 @@ export function createTransferReader(
   return async function readTransfer() {
     const receipt = await readReceipt(source.client, hash);
     if (receipt === undefined) return { state: "pending", hash };
+    if (receipt.status === "reverted") await requireAgreement(source.nodes, hash);
     const sent = findSent(receipt, contracts);
     const departure = {
       hash,
@@ -91,6 +92,14 @@ export function createTransferReader(
     const state = delivery.confirmations >= confirmations ? "delivered" : "received";
     return { state, ...departure, ...delivery };
   };
+}
+
+/** That a transfer has moved nothing invites another one: every node has to say so. */
+async function requireAgreement(nodes: readonly PublicClient[], hash: Hash): Promise<void> {
+  const receipts = await Promise.all(nodes.map((node) => readReceipt(node, hash)));
+  if (receipts.every((receipt) => receipt?.status === "reverted")) return;
+  const text = `Not every RPC endpoint says that ${hash} reverted`;
+  throw new BridgeError("rpc_unavailable", text);
 }
 
 function notWatchable(inFlight: InFlight): BridgeError {

@@ -19,7 +19,8 @@ const replacedAfterMs = 60_000;
  * Returns a function to call while a transaction is in no block. It sends the same bytes again, which can move tokens
  * once only, and notices when that cannot happen any more.
  *
- * It throws BridgeError `replaced` when another transaction has had its nonce for a while; `rpc_unavailable`.
+ * It throws BridgeError `replaced` when every node says for a while that another transaction has its nonce;
+ * `rpc_unavailable`.
  *
  * @throws BridgeError `not_a_transfer` if these are not the bytes of this hash, for this chain
  */
@@ -34,8 +35,10 @@ export async function createResender(
 
   return async function resend() {
     if (!isSent) isSent = (await source.broadcast(transaction)).outcome !== "unsent";
-    const next = await askChain("the nonce", source.client.getTransactionCount({ address }));
-    if (next <= nonce) {
+    const asked = source.nodes.map((node) => node.getTransactionCount({ address }));
+    const next = await askChain("the nonce", Promise.all(asked));
+    // One node that is behind, or one that is honest, is enough to go on.
+    if (Math.min(...next) <= nonce) {
       replacedSince = undefined;
       return;
     }
