@@ -10,10 +10,14 @@ import type { LocalAccount } from "viem";
 import { priceOfWeather } from "./seller.ts";
 
 /** The reference implementation's fetch that pays, allowed to spend any asset. */
-export function createReferenceFetch(devnet: Devnet, account: LocalAccount): typeof fetch {
+export function createReferenceFetch(
+  devnet: Devnet,
+  account: LocalAccount,
+  underlying: typeof fetch = fetch,
+): typeof fetch {
   const client = new x402Client().setSpendControls(false);
   client.register(devnet.network, new ExactEvmClient(account));
-  return wrapFetchWithPayment(fetch, client);
+  return wrapFetchWithPayment(underlying, client);
 }
 
 /** A seller of weather built from the released `@x402/express` alone, behind the given facilitator. */

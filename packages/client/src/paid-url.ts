@@ -1,4 +1,3 @@
-import type { Offer, OfferedRequirements } from "@coinslot/protocol";
 import { PaymentError } from "./payment-error.ts";
 import type { RepeatableRequest } from "./repeatable-request.ts";
 
@@ -35,22 +34,6 @@ export function findPaidUrl(options: {
     );
   }
   return url;
-}
-
-/**
- * Makes sure that the offer is for what was asked. The host decides, not the whole origin: a seller
- * behind a proxy that ends TLS believes that it is asked over plain HTTP.
- *
- * @throws PaymentError `resource_mismatch`
- */
-export function checkResource(offer: Offer, offered: OfferedRequirements, url: URL): void {
-  const resource = offered.x402Version === 1 ? offered.resourceUrl : offer.resource?.url;
-  if (resource === undefined || resource === "") return;
-  if (URL.canParse(resource, url.href) && new URL(resource, url).host === url.host) return;
-  throw new PaymentError(
-    "resource_mismatch",
-    `The offer of ${url.host} is for a resource that is not its own`,
-  );
 }
 
 function isLoopback(hostname: string): boolean {

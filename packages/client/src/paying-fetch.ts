@@ -1,12 +1,13 @@
 import { headerName, isSameAddress } from "@coinslot/protocol";
 import { bookAndSign } from "./book-and-sign.ts";
+import { checkResource } from "./check-resource.ts";
 import { type Candidate, chooseRequirements } from "./choose-requirements.ts";
 import { deliverPayment } from "./deliver-payment.ts";
 import { dropBody } from "./drop-body.ts";
 import { findBroughtFunds, findFunds } from "./find-funds.ts";
 import { holdBudget } from "./hold-budget.ts";
 import { OfferRefusedError } from "./offer-refused-error.ts";
-import { checkResource, findPaidUrl } from "./paid-url.ts";
+import { findPaidUrl } from "./paid-url.ts";
 import {
   type PayingFetchContext,
   type PayingFetchOptions,

@@ -21,6 +21,8 @@ export type Environment = Readonly<Record<string, string | undefined>>;
  * | `FACILITATOR_SEED_PHRASE` or `FACILITATOR_PRIVATE_KEY` | the account that pays gas |
  * | `COINSLOT_LEDGER` | where payments are recorded; default `sqlite:./coinslot.db` |
  *
+ * The middleware itself reads `COINSLOT_PUBLIC_URL` beside these: `publicUrl` of its options.
+ *
  * What is missing is told at once; whether the values are good, the facilitator finds out.
  */
 export function facilitatorFromEnvironment(

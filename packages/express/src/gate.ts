@@ -51,7 +51,10 @@ export function createGate(config: {
 }): Gate {
   const { routes, facilitator, options } = config;
   const problems = [...config.problems];
-  const settings = readSettings(options, (problem) => problems.push(problem));
+  const settings = readSettings(options, {
+    environment: facilitator === undefined ? process.env : {},
+    tell: (problem) => problems.push(problem),
+  });
   const { now } = settings;
   const source = sourceOf({
     routes,

@@ -5,6 +5,13 @@ import type { MaybePromise } from "./maybe-promise.ts";
 /** Settings of `paymentMiddleware` beside its routes. */
 export interface PaymentMiddlewareOptions {
   /**
+   * The address under which buyers reach this application, such as `https://api.example.com`; with the
+   * path that a proxy cuts from requests, if it does. Offers name the resource by it. By default the
+   * `Host` header of the request, or what a proxy says under `trust proxy`. Without a facilitator,
+   * `COINSLOT_PUBLIC_URL` says it too.
+   */
+  publicUrl?: string | undefined;
+  /**
    * Writes the names from before CAIP-2 (`base`, `polygon`) into version 1 offers, for the networks
    * that have one, so that clients which know nothing else can pay. Default false.
    */

@@ -7,21 +7,22 @@ const longestUrl = 2048;
 const plainHost = /^[A-Za-z0-9._-]+(?::[0-9]{1,5})?$|^\[[0-9A-Fa-f:.]+\](?::[0-9]{1,5})?$/;
 
 /** What is sold to this request. */
-export function resourceOf({ request, route }: Visit): ResourceInfo {
+export function resourceOf({ request, route, settings }: Visit): ResourceInfo {
   const { description, mimeType } = route;
   return {
-    url: resourceUrl(request),
+    url: resourceUrl(request, settings.publicUrl),
     ...(description === undefined ? {} : { description }),
     ...(mimeType === undefined ? {} : { mimeType }),
   };
 }
 
 /**
- * The absolute URL of a request, as its buyer wrote it. What proxies say of host and protocol is
- * believed only under the application's `trust proxy`. The query of a very long one is left out.
+ * The absolute URL of a request, as its buyer wrote it. Without a public URL, what proxies say of host
+ * and protocol is believed only under the application's `trust proxy`. The query of a very long one
+ * is left out.
  */
-function resourceUrl(request: Request): string {
-  const origin = `${request.protocol === "https" ? "https" : "http"}://${hostOf(request)}`;
+function resourceUrl(request: Request, publicUrl: string | undefined): string {
+  const origin = publicUrl ?? originOf(request);
   const target = request.originalUrl;
   const path = target.startsWith("/")
     ? target
@@ -29,6 +30,10 @@ function resourceUrl(request: Request): string {
   const url = origin + path;
   if (url.length <= longestUrl) return url;
   return (url.split("?", 1)[0] ?? origin).slice(0, longestUrl);
+}
+
+function originOf(request: Request): string {
+  return `${request.protocol === "https" ? "https" : "http"}://${hostOf(request)}`;
 }
 
 // Express 4 and 5 differ in whether `req.host` has a port, so the header is read here.

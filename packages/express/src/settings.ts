@@ -1,23 +1,37 @@
+import type { Environment } from "./facilitator-from-environment.ts";
 import type { PaymentMiddlewareOptions } from "./payment-middleware-options.ts";
+import { readPublicUrl } from "./public-url.ts";
 import { writeError } from "./write-error.ts";
 
 type Hook = "grantAccess" | "refusePayer" | "unpaidAnswer";
+type Optional = Hook | "publicUrl";
 
 /** The options of the middleware, read, with every default in its place. */
-export type Settings = Pick<PaymentMiddlewareOptions, Hook> & {
-  [name in Exclude<keyof PaymentMiddlewareOptions, Hook | "reservations">]-?: NonNullable<
+export type Settings = Pick<PaymentMiddlewareOptions, Optional> & {
+  [name in Exclude<keyof PaymentMiddlewareOptions, Optional | "reservations">]-?: NonNullable<
     PaymentMiddlewareOptions[name]
   >;
 };
 
 const functions = ["grantAccess", "refusePayer", "unpaidAnswer", "onError", "now"] as const;
 const byteLimits = ["maxRequestBytes", "maxResponseBytes", "maxKeptAnswerBytes"] as const;
-const names = new Set<string>([...functions, ...byteLimits, "legacyNetworkNames", "reservations"]);
+const names = new Set<string>([
+  ...functions,
+  ...byteLimits,
+  "legacyNetworkNames",
+  "publicUrl",
+  "reservations",
+]);
 
-/** Reads the options, and tells every problem: a misspelt hook would be a gate that stands open. */
+/**
+ * Reads the options, and tells every problem: a misspelt hook would be a gate that stands open.
+ *
+ * @param environment where settings are looked up that the options leave out; empty for a middleware
+ * that is not made from the environment
+ */
 export function readSettings(
   options: PaymentMiddlewareOptions,
-  tell: (problem: string) => void,
+  { environment, tell }: { environment: Environment; tell: (problem: string) => void },
 ): Settings {
   for (const name of Object.keys(options)) {
     if (!names.has(name)) tell(`options.${name} is unknown`);
@@ -36,6 +50,7 @@ export function readSettings(
   }
   const { grantAccess, refusePayer, unpaidAnswer } = options;
   return {
+    publicUrl: findPublicUrl(options, environment, tell),
     legacyNetworkNames: options.legacyNetworkNames ?? false,
     maxRequestBytes: options.maxRequestBytes ?? 2 ** 20,
     maxResponseBytes: options.maxResponseBytes ?? 4 * 2 ** 20,
@@ -46,6 +61,17 @@ export function readSettings(
     refusePayer,
     unpaidAnswer,
   };
+}
+
+function findPublicUrl(
+  options: PaymentMiddlewareOptions,
+  { COINSLOT_PUBLIC_URL }: Environment,
+  tell: (problem: string) => void,
+): string | undefined {
+  if (options.publicUrl !== undefined || !COINSLOT_PUBLIC_URL) {
+    return readPublicUrl(options.publicUrl, { name: "options.publicUrl", tell });
+  }
+  return readPublicUrl(COINSLOT_PUBLIC_URL, { name: "COINSLOT_PUBLIC_URL", tell });
 }
 
 /** Whoever is told of a fault must not add one: somebody waits for an answer. */
