@@ -43,6 +43,12 @@ it("takes what has to be set, and defaults for the rest", () => {
   });
 });
 
+it("takes the address under which buyers reach it, without a slash at its end", () => {
+  const COINSLOT_PUBLIC_URL = "https://shop.example/index/";
+  const { publicUrl } = readConfiguration({ ...good, COINSLOT_PUBLIC_URL });
+  expect(publicUrl).toBe("https://shop.example/index");
+});
+
 it("indexes in this process where no service elsewhere is named", () => {
   const { upstream } = readConfiguration({
     ...good,
@@ -79,6 +85,7 @@ it("tells all that is wrong at once, and repeats no secret", () => {
     PAID_INDEXER_PRICE: "$0.0000001",
     PAID_INDEXER_PORT: "70000",
     PAID_INDEXER_TRUST_PROXY: "yes",
+    COINSLOT_PUBLIC_URL: "https://user:secret@shop.example",
     PAID_INDEXER_LOG_LEVEL: "loud",
     INDEXER_URL: "https://user:secret@indexer.example",
     INDEXER_API_KEY: "secret\u00e9",
@@ -86,6 +93,7 @@ it("tells all that is wrong at once, and repeats no secret", () => {
   expect(problems.map((problem) => problem.split(/: | and /, 1)[0])).toEqual([
     "PAID_INDEXER_PORT",
     "PAID_INDEXER_TRUST_PROXY",
+    "COINSLOT_PUBLIC_URL",
     "PAID_INDEXER_LOG_LEVEL",
     "COINSLOT_NETWORK",
     "PAID_INDEXER_PRICE",

@@ -33,6 +33,8 @@ export interface PaidIndexerConfiguration {
   port: number;
   /** How many proxies are in front, whose word on host, protocol and caller is taken. */
   trustProxy: number;
+  /** Where buyers reach this service, if a proxy is in front. */
+  publicUrl: string | undefined;
   logLevel: LogLevel;
   terms: Terms;
   facilitator: Pick<FacilitatorOptions, "networks" | "ledger">;
@@ -63,6 +65,9 @@ export function readConfiguration(env: Environment): PaidIndexerConfiguration {
   const host = read("PAID_INDEXER_HOST") ?? "";
   const port = readNumber(read, "PAID_INDEXER_PORT", { most: 65_535, tell });
   const trustProxy = readNumber(read, "PAID_INDEXER_TRUST_PROXY", { most: 100, tell });
+  const publicUrl = read("COINSLOT_PUBLIC_URL")
+    ? readUrl(read, "COINSLOT_PUBLIC_URL", tell)
+    : undefined;
   const logLevel = readLogLevel(read, tell);
   const terms = readTerms(read, tell);
   const facilitator = readFacilitator(read, tell);
@@ -71,7 +76,7 @@ export function readConfiguration(env: Environment): PaidIndexerConfiguration {
     // Some settings are read twice.
     throw new ConfigurationError("The paid indexer", [...new Set(problems)]);
   }
-  return { host, port, trustProxy, logLevel, terms, facilitator, upstream };
+  return { host, port, trustProxy, publicUrl, logLevel, terms, facilitator, upstream };
 }
 
 function readNumber(
@@ -154,8 +159,9 @@ function requireTwoAccounts(
   }
 }
 
-function readRemote(read: Read, tell: Tell): { remote: RemoteApi } | undefined {
-  const text = read("INDEXER_URL") ?? "";
+/** @returns a URL without a slash at its end; `undefined` when it is told to be unusable */
+function readUrl(read: Read, name: SettingName, tell: Tell): string | undefined {
+  const text = read(name) ?? "";
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const isPlain =
     /^https?:$/.test(url?.protocol ?? "") &&
@@ -163,9 +169,13 @@ function readRemote(read: Read, tell: Tell): { remote: RemoteApi } | undefined {
     !url?.password &&
     !url?.search &&
     !url?.hash;
-  if (!isPlain) {
-    tell("INDEXER_URL: must begin with http:// or https://, without a user, a query or a fragment");
-  }
+  if (url !== undefined && isPlain) return url.href.replace(/\/+$/, "");
+  tell(`${name}: must begin with http:// or https://, without a user, a query or a fragment`);
+  return undefined;
+}
+
+function readRemote(read: Read, tell: Tell): { remote: RemoteApi } | undefined {
+  const url = readUrl(read, "INDEXER_URL", tell);
   const apiKey = read("INDEXER_API_KEY");
   if (apiKey === undefined) {
     tell(
@@ -176,7 +186,7 @@ function readRemote(read: Read, tell: Tell): { remote: RemoteApi } | undefined {
     tell("INDEXER_API_KEY: holds a character that no header can carry");
   }
   if (url === undefined || apiKey === undefined) return undefined;
-  return { remote: { url: url.href.replace(/\/+$/, ""), apiKey } };
+  return { remote: { url, apiKey } };
 }
 
 function readEmbedded(

@@ -1,6 +1,7 @@
 import { connect } from "node:net";
 import { createPayingFetch, receiptOf } from "@coinslot/client";
 import { type Devnet, startDevnet } from "@coinslot/devnet";
+import { decodePaymentRequired, headerName } from "@coinslot/protocol";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { openShop, price, priceAsked, type Shop } from "./testing/shop.ts";
 
@@ -44,6 +45,20 @@ async function buy(...request: Parameters<typeof fetch>) {
     receipt: receiptOf(response),
   };
 }
+
+describe("an offer", () => {
+  it("names the address under which buyers reach the service", async () => {
+    const behind = await openShop(devnet, undefined, { publicUrl: "https://shop.example/index" });
+    try {
+      const path = `/api/v1/devnet/usdt/${devnet.accounts.buyer.address}/token-balances`;
+      const answer = await fetch(behind.url + path);
+      const offer = decodePaymentRequired(answer.headers.get(headerName.paymentRequired) ?? "");
+      expect(offer.resource?.url).toBe(`https://shop.example/index${path}`);
+    } finally {
+      await behind.stop();
+    }
+  });
+});
 
 describe("what is free", () => {
   it("is health and chains", async () => {

@@ -35,6 +35,12 @@ export const settings = [
     isSecret: true,
   },
   {
+    name: "COINSLOT_PUBLIC_URL",
+    explanation:
+      "The address under which buyers reach this service behind a proxy: offers name it. By default, that of each request",
+    isOptional: true,
+  },
+  {
     name: "PAID_INDEXER_PRICE",
     explanation: "What a request costs, and each item of a batch",
     defaultValue: "$0.001",

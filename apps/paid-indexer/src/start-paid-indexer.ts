@@ -30,7 +30,7 @@ export async function startPaidIndexer(
   configuration: PaidIndexerConfiguration,
   { logger }: { logger: Logger },
 ): Promise<PaidIndexer> {
-  const { host, port, trustProxy, terms } = configuration;
+  const { host, port, trustProxy, publicUrl, terms } = configuration;
   const upstream =
     "remote" in configuration.upstream
       ? createRemoteUpstream(configuration.upstream.remote)
@@ -41,6 +41,7 @@ export async function startPaidIndexer(
   });
   const routes = soldRoutes(terms);
   const gate = paymentMiddleware(routes, facilitator, {
+    publicUrl,
     maxResponseBytes: longestAnswerBytes,
     onError(error) {
       // What stands in the way of a start is told by it, below.

@@ -1,5 +1,6 @@
 import { isAscii } from "node:buffer";
 import type { ServerResponse } from "node:http";
+import { type HeadForm, hasBody, isChunked } from "./head-form.ts";
 
 /** A header as Node holds it. */
 type HeaderValue = number | string | string[];
@@ -12,8 +13,23 @@ export interface HeldAnswer {
   /** Names in lower case. */
   headers: [name: string, value: HeaderValue][];
   trailers: [name: string, value: string][];
+  /** Where a letter of the head is beyond ASCII, the form in which Node would have sent it. */
+  headForm?: HeadForm | undefined;
   body: Buffer;
 }
+
+/** Whether a head has the same bytes in every form. */
+export function isAsciiHead({ statusMessage, headers }: Omit<HeldAnswer, "body">): boolean {
+  return (
+    !beyondAscii.test(statusMessage ?? "") && !headers.some(([, value]) => isBeyondAscii(value))
+  );
+}
+
+function isBeyondAscii(value: HeaderValue): boolean {
+  return Array.isArray(value) ? value.some(isBeyondAscii) : beyondAscii.test(String(value));
+}
+
+const beyondAscii = /[\x80-\xff]/;
 
 /** The headers that are set on a response. */
 export function headersOf(response: ServerResponse): HeldAnswer["headers"] {
@@ -50,14 +66,18 @@ export function decodeAnswer(bytes: Buffer): HeldAnswer {
 
 /** Sends status and body of an answer. Its headers are set on the response already. */
 export function sendAnswer(response: ServerResponse, answer: HeldAnswer): void {
-  const { status, statusMessage, trailers, body } = answer;
+  const { status, statusMessage, trailers, body, headForm } = answer;
   response.statusCode = status;
   // Somebody may have written another since, such as Express for an error after the answer.
   response.statusMessage = statusMessage ?? "";
-  const isChunked = canBeChunked(response);
+  const hasTrailers = isChunked(response) && trailers.length > 0;
   // Node refuses to announce trailers where there can be none.
-  if (!isChunked) response.removeHeader("Trailer");
-  if (!isChunked || trailers.length === 0) {
+  if (!isChunked(response)) response.removeHeader("Trailer");
+  if (headForm !== undefined && !hasTrailers) {
+    endInForm(response, body, headForm);
+    return;
+  }
+  if (!hasTrailers) {
     endWith(response, body);
     return;
   }
@@ -87,8 +107,21 @@ export function endWith(response: ServerResponse, body: Buffer): void {
 
 const longestText = 16_384;
 
-function canBeChunked(response: ServerResponse): boolean {
-  const { req, statusCode } = response;
-  const hasBody = req.method !== "HEAD" && statusCode !== 204 && statusCode !== 304;
-  return hasBody && req.httpVersion !== "1.0" && !response.hasHeader("Content-Length");
+/** Ends a response whose head has other bytes by the way in which it is sent. */
+function endInForm(response: ServerResponse, body: Buffer, form: HeadForm): void {
+  if (form.knowsLength && hasBody(response)) {
+    // A body of one text, whose bytes are UTF-8.
+    if (form.encoding === "utf8") response.end(body.toString("utf8"), "utf8");
+    else response.end(body);
+    return;
+  }
+  const { statusCode } = response;
+  const mayHaveLength = statusCode !== 204 && statusCode !== 304;
+  if (mayHaveLength && body.length > 0 && !response.hasHeader("Content-Length")) {
+    response.setHeader("Content-Length", body.length);
+  }
+  response.writeHead(statusCode);
+  if (form.encoding === "utf8") response.flushHeaders();
+  if (hasBody(response)) response.end(body);
+  else response.end();
 }

@@ -1,6 +1,15 @@
 import { type ServerResponse, validateHeaderName, validateHeaderValue } from "node:http";
-import { type HeldAnswer, headersOf, replaceHeaders, sendAnswer } from "./held-answer.ts";
+import { guardConnection } from "./guard-connection.ts";
+import { type FirstWrite, flushedHead, type HeadForm, headFormOf } from "./head-form.ts";
+import {
+  type HeldAnswer,
+  headersOf,
+  isAsciiHead,
+  replaceHeaders,
+  sendAnswer,
+} from "./held-answer.ts";
 import { shadowMethods } from "./shadow-methods.ts";
+import { readArguments, toBytes } from "./write-arguments.ts";
 import { applyHead } from "./write-head.ts";
 
 /** How the handler's work on a held response ended. */
@@ -11,6 +20,8 @@ export type HeldOutcome =
   | { kind: "too_large" }
   /** An error came after half an answer, and what follows the gate (compression) mixes the two. */
   | { kind: "mixed" }
+  /** The handler has called a method of Node's own in place of the response's. Nothing of it was sent. */
+  | { kind: "bypassed" }
   /** The handler has destroyed the response, as a pipeline does when its source fails. */
   | { kind: "destroyed" };
 
@@ -30,8 +41,8 @@ export interface HeldResponse {
 /**
  * Holds a response: status, headers and body stay here until `release` or `replace`.
  *
- * Nothing is sent meanwhile, and `headersSent` says so: a handler that fails halfway through its
- * answer is still answered for by the application's error handler, whose answer takes the place of
+ * Nothing is sent meanwhile, and `headersSent` says so; `writableEnded` says whether the handler has
+ * ended its answer. A handler that fails halfway through its answer is still answered for by the application's error handler, whose answer takes the place of
  * the first. Middleware that wraps the response before this sees one complete answer on `release`;
  * what wraps it later (compression, sessions) does its work on the held one.
  */
@@ -49,7 +60,10 @@ export function holdResponse(
   let trailers: HeldAnswer["trailers"] = [];
   /** What the handler has begun to answer with. */
   let begun: ReturnType<typeof beginningOf> | undefined;
+  /** How Node would have sent the head of what was begun. */
+  let headForm: HeadForm | undefined;
   let isOver = false;
+  let isEnded = false;
   let resolveOutcome: (outcome: HeldOutcome) => void = () => {};
   const outcome = new Promise<HeldOutcome>((resolve) => {
     resolveOutcome = resolve;
@@ -60,12 +74,15 @@ export function holdResponse(
     writeHead,
     // The same under its old name.
     writeHeader: writeHead,
-    flushHeaders: writeHeadOnce,
+    flushHeaders() {
+      writeHeadOnce();
+      headForm ??= flushedHead;
+    },
     write(...written: unknown[]) {
       const { chunk, encoding, callback } = readArguments(written);
       if (!isOver) {
         writeHeadOnce();
-        append(chunk, encoding);
+        append({ chunk, encoding, knowsLength: false });
       }
       if (callback) process.nextTick(callback);
       return true;
@@ -73,9 +90,11 @@ export function holdResponse(
     end(...written: unknown[]) {
       const { chunk, encoding, callback } = readArguments(written);
       if (callback) response.once("finish", callback);
+      isEnded = true;
       if (isOver) return response;
+      const knowsLength = begun === undefined;
       writeHeadOnce();
-      if (chunk !== undefined && chunk !== null) append(chunk, encoding);
+      if (chunk !== undefined && chunk !== null) append({ chunk, encoding, knowsLength });
       else startAgainOnFailure();
       if (isOver) return response;
       finish({ kind: "answered", answer: readAnswer() });
@@ -92,8 +111,15 @@ export function holdResponse(
       finish({ kind: "destroyed" });
       return destroy.call(response, error);
     },
+    ...guardConnection(response, () => finish({ kind: "bypassed" })),
   };
-  const restore = shadowMethods(response, methods);
+  const ended = { get: () => isEnded, set: () => undefined };
+  const restore = shadowMethods(response, methods, {
+    writableEnded: ended,
+    // The same under its old name, which Node's own `end` sets.
+    finished: ended,
+    writableFinished: { get: () => false },
+  });
 
   return {
     outcome,
@@ -138,10 +164,11 @@ export function holdResponse(
     if (begun === undefined) response.writeHead(response.statusCode);
   }
 
-  function append(chunk: unknown, encoding: BufferEncoding | undefined): void {
+  function append(written: FirstWrite): void {
     startAgainOnFailure();
     if (isOver) return;
-    const bytes = toBytes(chunk, encoding);
+    const bytes = toBytes(written.chunk, written.encoding);
+    headForm ??= headFormOf(response, written);
     size += bytes.length;
     if (size > maxBytes) {
       finish({ kind: "too_large" });
@@ -165,19 +192,17 @@ export function holdResponse(
     size = 0;
     trailers = [];
     begun = beginningOf(response);
+    headForm = undefined;
   }
 
   /** Throws where Node would, while the handler can still be told: later, it has been paid for. */
   function readAnswer(): HeldAnswer {
     const { statusCode: status, statusMessage } = response;
     if (statusMessage !== undefined) validateHeaderValue("statusMessage", statusMessage);
-    return {
-      status,
-      statusMessage,
-      headers: headersOf(response),
-      trailers,
-      body: Buffer.concat(chunks, size),
-    };
+    const headers = headersOf(response);
+    const body = Buffer.concat(chunks, size);
+    const answer = { status, statusMessage, headers, trailers, body };
+    return isAsciiHead(answer) ? answer : { ...answer, headForm };
   }
 }
 
@@ -218,34 +243,6 @@ const deaf = {
   addTrailers: () => undefined,
   writeEarlyHints: () => undefined,
 };
-
-interface WriteArguments {
-  chunk: unknown;
-  encoding: BufferEncoding | undefined;
-  callback: (() => void) | undefined;
-}
-
-/** `(chunk, encoding, callback)`, of which any may be left out. */
-function readArguments(written: readonly unknown[]): WriteArguments {
-  const callback = written.find(isCallback);
-  const [chunk, encoding] = written.filter((argument) => argument !== callback);
-  return {
-    chunk,
-    encoding: typeof encoding === "string" && Buffer.isEncoding(encoding) ? encoding : undefined,
-    callback,
-  };
-}
-
-function isCallback(value: unknown): value is () => void {
-  return typeof value === "function";
-}
-
-function toBytes(chunk: unknown, encoding: BufferEncoding | undefined): Buffer {
-  if (typeof chunk === "string") return Buffer.from(chunk, encoding);
-  // A copy: the handler may use its buffer again.
-  if (chunk instanceof Uint8Array) return Buffer.from(chunk);
-  throw new TypeError("A response is written in strings, Buffers and Uint8Arrays");
-}
 
 function readTrailers(added: unknown): HeldAnswer["trailers"] {
   const entries: readonly unknown[] = Array.isArray(added) ? added : Object.entries(added ?? {});

@@ -102,8 +102,11 @@ describe.each(expressVersions)("a sold answer on $name is the free one", ({ expr
     expect(shop.facilitator.settled).toHaveLength(1);
   });
 
-  // Node itself throws when HEAD is answered with trailers.
-  const answersToHead = waysToAnswer.filter(([what]) => what !== "trailers");
+  // Node itself throws when HEAD is answered with trailers, and garbles a Content-Disposition beyond
+  // ASCII by the length of a body that HEAD does not have.
+  const answersToHead = waysToAnswer.filter(
+    ([what]) => what !== "trailers" && !/^letters .*: end of (?!nothing)/.test(what),
+  );
 
   it.each(answersToHead)("with %s, to HEAD", async (_what, handler, headers = {}) => {
     const { shop, free } = await open(handler);

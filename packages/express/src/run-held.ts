@@ -1,3 +1,4 @@
+import { ConfigurationError } from "@coinslot/protocol";
 import { answerRefusal } from "./answer.ts";
 import { releaseSale } from "./end-reservation.ts";
 import type { HeldAnswer } from "./held-answer.ts";
@@ -12,6 +13,10 @@ export interface HeldRun {
   answer: HeldAnswer;
   /** The handler wants nothing for it. */
   isWaived: boolean;
+}
+
+function wentPast(key: string): string {
+  return `"${key}" is answered by a method of ServerResponse.prototype, past the gate: nothing was sent or charged`;
 }
 
 const safeMethods = new Set(["GET", "HEAD", "OPTIONS", "TRACE"]);
@@ -54,6 +59,9 @@ export async function runHeld(sale: Sale | PaidSale): Promise<HeldRun | undefine
     case "timed_out":
       return giveUp(handlerTimeout({ isPaid }));
     case "mixed":
+      return giveUp(internalError);
+    case "bypassed":
+      settings.onError(new ConfigurationError("A handler", [wentPast(route.key)]));
       return giveUp(internalError);
     case "thrown":
       settings.onError(outcome.error);

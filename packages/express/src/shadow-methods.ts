@@ -1,15 +1,28 @@
+/** How a member of an object is read, and what becomes of what is written to it. */
+export interface Accessor {
+  get(): unknown;
+  set?(value: unknown): void;
+}
+
 /**
- * Puts methods in front of those of one object.
+ * Puts methods, and accessors of other members, in front of those of one object.
  *
  * @returns puts back what was there, dropping whatever was put in front meanwhile.
  */
-export function shadowMethods(target: object, methods: Record<string, unknown>): () => void {
-  const covered = Object.keys(methods).map(
+export function shadowMethods(
+  target: object,
+  methods: Record<string, unknown>,
+  accessors: Record<string, Accessor> = {},
+): () => void {
+  const covered = [...Object.keys(methods), ...Object.keys(accessors)].map(
     (name) => [name, Object.getOwnPropertyDescriptor(target, name)] as const,
   );
   loosen(target);
   for (const [name, value] of Object.entries(methods)) {
     Object.defineProperty(target, name, { value, configurable: true, writable: true });
+  }
+  for (const [name, accessor] of Object.entries(accessors)) {
+    Object.defineProperty(target, name, { ...accessor, configurable: true });
   }
   return () => {
     for (const [name, descriptor] of covered) {

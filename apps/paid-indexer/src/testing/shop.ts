@@ -36,6 +36,7 @@ export async function openShop(
       database: "sqlite::memory:",
     },
   },
+  { publicUrl }: { publicUrl?: string } = {},
 ): Promise<Shop> {
   const { accounts, rpcUrl } = devnet;
   let log = "";
@@ -49,6 +50,7 @@ export async function openShop(
       host: "127.0.0.1",
       port: 0,
       trustProxy: 0,
+      publicUrl,
       logLevel: "debug",
       terms: { network: plasma, asset: plasmaUsdt0, price, payTo: accounts.seller.address },
       facilitator: {

@@ -1,7 +1,7 @@
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { fileURLToPath } from "node:url";
-import type { RequestHandler } from "express";
+import type { RequestHandler, Response } from "express";
 
 /** Longer than what fits into one piece. */
 export const longText = "The quick brown fox jumps over the lazy dog. ".repeat(400);
@@ -135,4 +135,50 @@ export const waysToAnswer: [
       setTimeout(() => response.json({ late: true }), 20);
     },
   ],
+  [
+    "a download of a name in latin1",
+    (_request, response) => response.download(file, "näme.txt", { root }),
+  ],
+  ...(
+    [
+      ["end of text", (response) => void response.end("x")],
+      ["end of longer text", (response) => void response.end("é".repeat(20_000))],
+      ["end of latin1", (response) => void response.end("é", "latin1")],
+      ["end of hexadecimals", (response) => void response.end("6161", "hex")],
+      ["end of bytes", (response) => void response.end(Buffer.from("é"))],
+      ["end of nothing", (response) => void response.end()],
+      ["send of text", (response) => void response.send("é")],
+      ["send of bytes", (response) => void response.send(Buffer.from([1]))],
+      ["a head, then an end", (response) => void response.writeHead(200).end("é")],
+      [
+        "a flushed head",
+        (response) => {
+          response.flushHeaders();
+          response.end("é");
+        },
+      ],
+      [
+        "a write",
+        (response) => {
+          response.write("x");
+          response.end("é");
+        },
+      ],
+      [
+        "a write of a known length",
+        (response) => {
+          response.setHeader("Content-Length", 3);
+          response.write("x");
+          response.end("é");
+        },
+      ],
+    ] satisfies [string, (response: Response) => void][]
+  ).map(([what, answer]): [string, RequestHandler] => [
+    `letters of latin1 in its head: ${what}`,
+    (_request, response) => {
+      response.setHeader("X-Name", "näme");
+      response.setHeader("Content-Disposition", 'attachment; filename="näme.txt"');
+      answer(response);
+    },
+  ]),
 ];

@@ -1,0 +1,44 @@
+import type { ServerResponse } from "node:http";
+
+/** What the bytes of a head depend on, beside the head itself: how Node came to write it. */
+export interface HeadForm {
+  /** Node writes head and first text in one encoding. */
+  encoding: "latin1" | "utf8";
+  /** Whether the body was complete with the head: Node then writes `Content-Disposition` in another way. */
+  knowsLength: boolean;
+}
+
+/** What a handler writes first. */
+export interface FirstWrite {
+  /** `undefined`: the head alone, by `flushHeaders`. */
+  chunk: unknown;
+  encoding: BufferEncoding | undefined;
+  /** Whether it is all of the answer, and no `writeHead` came before it. */
+  knowsLength: boolean;
+}
+
+/** How Node would write a head before this. */
+export function headFormOf(
+  response: ServerResponse,
+  { chunk, encoding, knowsLength }: FirstWrite,
+): HeadForm {
+  // A chunk begins with its length, in latin1.
+  const isText =
+    hasBody(response) && (knowsLength || !isChunked(response)) && typeof chunk === "string";
+  const isUtf8 = isText && chunk !== "" && (encoding === undefined || encoding === "utf8");
+  return { encoding: isUtf8 ? "utf8" : "latin1", knowsLength };
+}
+
+/** The form of a head that was sent by `flushHeaders`. */
+export const flushedHead: HeadForm = { encoding: "utf8", knowsLength: false };
+
+/** Whether a response has a body, whatever was written. */
+export function hasBody({ req, statusCode }: ServerResponse): boolean {
+  return req.method !== "HEAD" && statusCode !== 204 && statusCode !== 304;
+}
+
+/** Whether a response whose end is not known goes out in chunks. */
+export function isChunked(response: ServerResponse): boolean {
+  const isOld = response.req.httpVersion === "1.0";
+  return hasBody(response) && !isOld && !response.hasHeader("Content-Length");
+}
