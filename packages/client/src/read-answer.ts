@@ -1,7 +1,7 @@
 import { DecodeError, decodeReceipt, headerName, type SettleResponse } from "@coinslot/protocol";
 import type { PaymentOutcome } from "./payment-outcome.ts";
-import { readErrorCode } from "./read-error-code.ts";
 import { readOffer } from "./read-offer.ts";
+import { readRefusal } from "./read-refusal.ts";
 
 /** The answer to a request that carried a payment. */
 export type Answer =
@@ -19,12 +19,21 @@ const openStatuses = new Set([409, 502, 503, 504]);
 /** The caller's own key belongs to another payment: asking again changes nothing, and nothing was paid. */
 const keyConflict = "idempotency_key_in_use";
 
+/** Failures of a handler that a seller may say to have charged nothing for: too much, or too late. */
+const failures = new Set([500, 504]);
+
 /** Reads what the answer says of the payment. The body can still be read afterwards. */
 export async function readAnswer(response: Response): Promise<Answer> {
   const receipt = readReceipt(response.headers);
   const told = receipt === undefined ? {} : { receipt };
-  if (response.status === 409 && (await readErrorCode(response)) === keyConflict) {
+  if (response.status === 409 && (await readRefusal(response))?.error === keyConflict) {
     return { kind: "final", state: "rejected", ...told, reason: keyConflict };
+  }
+  if (failures.has(response.status) && receipt === undefined) {
+    const refusal = await readRefusal(response);
+    if (refusal?.charged === false) {
+      return { kind: "final", state: "rejected", reason: refusal.error };
+    }
   }
   if (openStatuses.has(response.status)) return { kind: "unclear", ...told };
   if (receipt?.success) return { kind: "final", state: "settled", receipt };

@@ -78,6 +78,53 @@ describe("after an unclear outcome the same payment is sent again", () => {
     expect(world.states()).toEqual(["booked", "signed", "sent", "rejected"]);
   });
 
+  it.each([
+    [504, "handler_timeout"],
+    [500, "response_too_large"],
+  ])("but not when a %i says that nothing was charged", async (status, error) => {
+    const onPaid: OnPaid = (_, response) => {
+      response.writeHead(status, { "content-type": "application/json" });
+      response.end(JSON.stringify({ error, message: "Nothing was charged", charged: false }));
+      return true;
+    };
+    const seller = keep(await startSeller({ onPaid }));
+    const response = await createFetch()(seller.url);
+    expect(response.status).toBe(status);
+    expect(await response.json()).toMatchObject({ error });
+    expect(paymentOf(response)).toMatchObject({ state: "rejected", reason: error });
+    expect(seller.paid).toHaveLength(1);
+    expect(waits).toEqual([]);
+    expect(world.states()).toEqual(["booked", "signed", "sent", "rejected"]);
+  });
+
+  it("and its outcome stays unclear when that is said after an attempt without an answer", async () => {
+    const onPaid: OnPaid = (_, response, count) => {
+      if (count === 1) response.destroy();
+      else response.writeHead(504).end('{"error":"handler_timeout","charged":false}');
+      return true;
+    };
+    const seller = keep(await startSeller({ onPaid }));
+    const error = await unclearOf(createFetch()(seller.url));
+    expect(error).toMatchObject({ status: 504, reason: "handler_timeout" });
+    expectSamePayment(seller.paid, 2);
+  });
+
+  it.each([
+    ["a proxy's", "<html>504 Gateway Time-out</html>"],
+    ["one that was charged", '{"error":"handler_timeout","charged":true}'],
+    ["one that does not say", '{"error":"handler_timeout"}'],
+    ["one whose word is none", '{"error":"handler_timeout","charged":"no"}'],
+  ])("when a 504 is %s", async (_what, body) => {
+    const onPaid: OnPaid = (_, response, count) => {
+      if (count > 1) return false;
+      response.writeHead(504).end(body);
+      return true;
+    };
+    const seller = keep(await startSeller({ onPaid }));
+    expect((await createFetch()(seller.url)).status).toBe(200);
+    expectSamePayment(seller.paid, 2);
+  });
+
   it("when the connection breaks before an answer", async () => {
     const onPaid: OnPaid = (_, response, count) => {
       if (count > 1) return false;

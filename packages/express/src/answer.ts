@@ -8,14 +8,17 @@ import { type Refusal, settlementPending } from "./refusals.ts";
 import { resourceOf } from "./resource.ts";
 import { exposePaymentHeaders, makeUncacheable, setReceipt } from "./response-headers.ts";
 import type { Order, Visit } from "./sale.ts";
+import { askSeller } from "./seller-function-error.ts";
 
 const json = "application/json; charset=utf-8";
 
 /** Answers 402 to a request that brought no payment, with the seller's own body if there is one. */
 export async function answerUnpaid(visit: Visit, offer: Offer): Promise<void> {
-  const { request, settings } = visit;
+  const { request, route, settings } = visit;
   const accepts = offer.map(({ requirements }) => requirements);
-  const unpaidAnswer = settings.unpaidAnswer && (await settings.unpaidAnswer({ request, accepts }));
+  const ask = settings.unpaidAnswer;
+  const unpaidAnswer =
+    ask && (await askSeller("unpaidAnswer", route.key, () => ask({ request, accepts })));
   answerPaymentRequired(visit, { offer, error: unpaidError, unpaidAnswer });
 }
 
@@ -49,11 +52,11 @@ export function answerUnsettled(order: Order, settlement: SettleResponse): void 
 
 /** Answers with an error in JSON: never a stack, a path, a key or an address of ours. */
 export function answerRefusal(response: Response, refusal: Refusal): void {
-  const { status, retryAfterSeconds, error, message, transaction } = refusal;
+  const { status, retryAfterSeconds, error, message, transaction, charged } = refusal;
   if (retryAfterSeconds !== undefined) response.setHeader("Retry-After", retryAfterSeconds);
   // The rest of the body is not waited for.
   if (status === 413) response.setHeader("Connection", "close");
-  const body = Buffer.from(JSON.stringify({ error, message, transaction }));
+  const body = Buffer.from(JSON.stringify({ error, message, transaction, charged }));
   send(response, { status, contentType: json, body });
 }
 

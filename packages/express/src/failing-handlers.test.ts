@@ -188,7 +188,7 @@ describe.each(expressVersions)("a handler on $name that does not answer well", (
     const { headers } = await createBuyer().payFor(`${shop.url}/answer`);
     const answer = await fetch(`${shop.url}/answer`, { headers });
     expect(answer.status).toBe(504);
-    expect(await answer.json()).toMatchObject({ error: "handler_timeout" });
+    expect(await answer.json()).toMatchObject({ error: "handler_timeout", charged: false });
     late();
     await isOver;
     const again = fetch(`${shop.url}/answer`, { headers });

@@ -7,9 +7,10 @@ import {
 import type { Request } from "express";
 import type { MaybePromise } from "./maybe-promise.ts";
 import { readPayTo } from "./read-pay-to.ts";
-import type { PaymentTerms } from "./read-payment-option.ts";
+import type { AskSeller, PaymentTerms } from "./read-payment-option.ts";
 import { readPrice } from "./read-price.ts";
 import type { Route } from "./read-routes.ts";
+import { askSeller } from "./seller-function-error.ts";
 import type { SupportedVersions } from "./supported-versions.ts";
 
 /** One way to pay for one request: what has to be paid, and in which versions it is offered. */
@@ -30,8 +31,8 @@ export type MakeOffer = (request: Request) => MaybePromise<Offer>;
  * Prepares the offer of a route. Prices and recipients that depend on the request are asked of the
  * seller, once for each request.
  *
- * The function throws what the seller's function threw, or a `ConfigurationError` when that returned
- * no price or no recipient.
+ * The function throws a `SellerFunctionError` when the seller's threw, or a `ConfigurationError` when
+ * that returned no price or no recipient.
  */
 export function prepareOffer(options: {
   route: Route;
@@ -52,9 +53,13 @@ export function prepareOffer(options: {
     const { price, payTo } = terms;
     return toWay(
       terms,
-      typeof price === "function" ? await price(request) : price,
-      typeof payTo === "function" ? await payTo(request) : payTo,
+      typeof price === "function" ? await ask("The price", price, request) : price,
+      typeof payTo === "function" ? await ask("The recipient", payTo, request) : payTo,
     );
+  }
+
+  function ask(what: string, asked: AskSeller, request: Request): Promise<unknown> {
+    return askSeller(what, route.key, () => asked(request));
   }
 
   function toWay({ network }: PaymentTerms, price: unknown, payTo: unknown): OfferedWay {

@@ -29,9 +29,11 @@ import { readRequestBody } from "./request-body.ts";
 import { resourceOf } from "./resource.ts";
 import { runHeld } from "./run-held.ts";
 import type { Order, Sale, Visit } from "./sale.ts";
+import { askSeller } from "./seller-function-error.ts";
 import { settleSale } from "./settle-sale.ts";
 import { watchFreeVerbs } from "./watch-free-verbs.ts";
 import { isGone } from "./when-gone.ts";
+import { withholdPayment } from "./withhold-payment.ts";
 
 /** Express middleware that sells. */
 export interface PaymentMiddleware {
@@ -132,7 +134,13 @@ function enter(
 /** From a request to a paid route to the admission of its payment. */
 async function serve(visit: Visit): Promise<void> {
   const { settings, facilitator, route, request, response, next } = visit;
-  if (settings.grantAccess && (await settings.grantAccess(request)) === true) return next();
+  const { grantAccess, refusePayer } = settings;
+  if (
+    grantAccess &&
+    (await askSeller("grantAccess", route.key, () => grantAccess(request))) === true
+  ) {
+    return next();
+  }
 
   const making = visit.makeOffer(request);
   const offer = making instanceof Promise ? await making : making;
@@ -152,7 +160,10 @@ async function serve(visit: Visit): Promise<void> {
   const order: Order = { payload, requirements, payment, offer, resource, ...visit };
   const { payer } = payment.id;
   const turnedAway =
-    settings.refusePayer && (await settings.refusePayer({ request, payer, requirements }));
+    refusePayer &&
+    (await askSeller("refusePayer", route.key, () =>
+      refusePayer({ request, payer, requirements }),
+    ));
   if (turnedAway !== undefined) {
     return answerRefusal(response, refusals.refusedPayer(turnedAway));
   }
@@ -196,6 +207,7 @@ async function serve(visit: Visit): Promise<void> {
       const sale: Sale = { reservation: admitted.reservation, seal, ...order };
       if (isGone(response)) return releaseSale(sale, "disconnected");
       sales.set(request, { route, path: fullPath(request) });
+      withholdPayment(request);
       if (admitted.state === "resumed") return resume(sale, admitted.answer);
       return route.paymentFlow === "upfront" ? sellUpfront(sale) : sellOnAnswer(sale);
     }

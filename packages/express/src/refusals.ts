@@ -8,6 +8,8 @@ export interface Refusal {
   /** Hash of the transaction whose outcome is not known. */
   transaction?: string;
   retryAfterSeconds?: number;
+  /** Whether the payment has moved money, where that is certain. */
+  charged?: boolean;
 }
 
 /** The payment header cannot be read. */
@@ -65,6 +67,7 @@ export function responseTooLarge(options: { maxBytes: number; isPaid: boolean })
   return {
     status: 500,
     error: "response_too_large",
+    charged: isPaid,
     message: `${reason}. ${consequenceOf(isPaid)}`,
   };
 }
@@ -74,6 +77,7 @@ export function handlerTimeout({ isPaid }: { isPaid: boolean }): Refusal {
   return {
     status: 504,
     error: "handler_timeout",
+    charged: isPaid,
     message: `The request took too long. ${consequenceOf(isPaid)}`,
   };
 }

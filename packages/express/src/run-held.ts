@@ -16,7 +16,7 @@ export interface HeldRun {
 }
 
 function wentPast(key: string): string {
-  return `"${key}" is answered by a method of ServerResponse.prototype, past the gate: nothing was sent or charged`;
+  return `"${key}" is answered by a method of ServerResponse.prototype, past the gate: nothing of it was sent`;
 }
 
 const safeMethods = new Set(["GET", "HEAD", "OPTIONS", "TRACE"]);

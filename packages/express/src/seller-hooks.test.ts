@@ -1,5 +1,5 @@
 import { headerName, plasma, plasmaUsdt0, stable, stableUsdt0 } from "@coinslot/protocol";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import type { PaymentMiddlewareOptions, PaymentOption } from "./index.ts";
 import { createBuyer, fetchOffer } from "./testing/buyer.ts";
 import { createPaperFacilitator } from "./testing/paper-facilitator.ts";
@@ -32,6 +32,10 @@ async function open(
   });
   opened.push(shop);
   return Object.assign(shop, { runs: () => runs });
+}
+
+function fail(): never {
+  throw new Error("down at /etc/x");
 }
 
 describe("the seller", () => {
@@ -140,6 +144,38 @@ describe("the seller", () => {
     expect(answer.status).toBe(500);
     expect(await answer.text()).not.toContain("/etc/x");
     expect(shop.errors).toHaveLength(1);
+  });
+
+  it.each([
+    ["The price", { accepts: option({ price: fail }) }, false],
+    ["The recipient", { accepts: option({ payTo: fail }) }, false],
+    ["grantAccess", { options: { grantAccess: fail } }, false],
+    ["unpaidAnswer", { options: { unpaidAnswer: fail } }, false],
+    ["refusePayer", { options: { refusePayer: fail } }, true],
+  ] as const)(
+    "is told which function threw, of which route, and what: %s",
+    async (what, config, isPaid) => {
+      const errors: unknown[] = [];
+      const onError = (error: unknown) => errors.push(error);
+      const options = "options" in config ? config.options : {};
+      const shop = await open({ ...config, options: { ...options, onError } });
+      const { headers } = isPaid
+        ? await createBuyer().payFor(`${shop.url}/paid/1`)
+        : { headers: {} };
+      expect((await fetch(`${shop.url}/paid/1`, { headers })).status).toBe(500);
+      expect(errors).toMatchObject([
+        { message: `${what} of "GET /paid/:size" threw`, cause: { message: "down at /etc/x" } },
+      ]);
+    },
+  );
+
+  it("is told on standard error which function threw, and not its words", async () => {
+    const lines: string[] = [];
+    const spy = vi.spyOn(console, "error").mockImplementation((line) => void lines.push(line));
+    const shop = await open({ accepts: option({ price: fail }), options: { onError: undefined } });
+    await fetch(`${shop.url}/paid/1`);
+    spy.mockRestore();
+    expect(lines).toEqual(['coinslot: The price of "GET /paid/:size" threw']);
   });
 
   it("sees who has paid what", async () => {

@@ -1,4 +1,5 @@
 import { ConfigurationError, FacilitatorError } from "@coinslot/protocol";
+import { SellerFunctionError } from "./seller-function-error.ts";
 import { FreeVerbWarning } from "./watch-free-verbs.ts";
 
 /**
@@ -10,7 +11,7 @@ export function writeError(error: unknown): void {
 }
 
 function wordsOf(error: unknown): string {
-  const ours = [ConfigurationError, FacilitatorError, FreeVerbWarning];
+  const ours = [ConfigurationError, FacilitatorError, FreeVerbWarning, SellerFunctionError];
   if (error instanceof Error && ours.some((kind) => error instanceof kind)) return error.message;
   return `${error instanceof Error ? error.name : typeof error} (pass onError to see all of it)`;
 }
