@@ -80,7 +80,7 @@ function ourFetch(proxy: ReverseProxy) {
   const { buyer: account } = devnet.accounts;
   const { token: address } = devnet;
   const asset = { network: devnet.network, address, name: "USDT0", version: "1", decimals: 6 };
-  const budget = { assets: [{ ...asset, isDollar: true }] };
+  const budget = { assets: [{ ...asset, isDollar: true as const }] };
   return createPayingFetch({ account, rpcUrls, budget, fetch: proxy.fetch });
 }
 

@@ -34,7 +34,7 @@ export interface PaidIndexerConfiguration {
   /** How many proxies are in front, whose word on host, protocol and caller is taken. */
   trustProxy: number;
   /** Where buyers reach this service, if a proxy is in front. */
-  publicUrl: string | undefined;
+  publicUrl?: string | undefined;
   logLevel: LogLevel;
   terms: Terms;
   facilitator: Pick<FacilitatorOptions, "networks" | "ledger">;

@@ -11,7 +11,7 @@ export type PaymentErrorCode =
   | "insecure_url"
   /** The offer came from another origin, or after a redirect that a payment cannot follow. */
   | "redirected"
-  /** The offer is for a resource on another host. */
+  /** The offer is for a resource on another public host. */
   | "resource_mismatch"
   /** No entry of the offer is in a scheme and on a network in which this payer pays. */
   | "unsupported_offer"

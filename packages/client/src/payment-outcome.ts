@@ -3,7 +3,8 @@ import type { SignedPayment } from "./signed-payment.ts";
 
 /**
  * What became of a payment, as far as the seller's answer tells:
- * `settled` with a receipt that says so; `rejected` with another 402; `unclear` when the answer
+ * `settled` with a receipt that says so; `rejected` with another 402, or an
+ * answer that says that nothing was charged; `unclear` when the answer
  * proves neither, such as a handler's 500, or a 200 without a receipt.
  */
 export interface PaymentOutcome {
