@@ -63,7 +63,6 @@ export function holdResponse(
   /** How Node would have sent the head of what was begun. */
   let headForm: HeadForm | undefined;
   let isOver = false;
-  let isEnded = false;
   let resolveOutcome: (outcome: HeldOutcome) => void = () => {};
   const outcome = new Promise<HeldOutcome>((resolve) => {
     resolveOutcome = resolve;
@@ -90,14 +89,15 @@ export function holdResponse(
     end(...written: unknown[]) {
       const { chunk, encoding, callback } = readArguments(written);
       if (callback) response.once("finish", callback);
-      isEnded = true;
-      if (isOver) return response;
-      const knowsLength = begun === undefined;
-      writeHeadOnce();
-      if (chunk !== undefined && chunk !== null) append({ chunk, encoding, knowsLength });
-      else startAgainOnFailure();
-      if (isOver) return response;
-      finish({ kind: "answered", answer: readAnswer() });
+      if (!isOver) {
+        const knowsLength = begun === undefined;
+        writeHeadOnce();
+        if (chunk !== undefined && chunk !== null) append({ chunk, encoding, knowsLength });
+        else startAgainOnFailure();
+      }
+      if (!isOver) finish({ kind: "answered", answer: readAnswer() });
+      // Node's `writableEnded` reads it.
+      Reflect.set(response, "finished", true);
       return response;
     },
     addTrailers(added: unknown) {
@@ -113,13 +113,15 @@ export function holdResponse(
     },
     ...guardConnection(response, () => finish({ kind: "bypassed" })),
   };
-  const ended = { get: () => isEnded, set: () => undefined };
-  const restore = shadowMethods(response, methods, {
-    writableEnded: ended,
-    // The same under its old name, which Node's own `end` sets.
-    finished: ended,
-    writableFinished: { get: () => false },
-  });
+  const uncover = shadowMethods(response, methods);
+  // By itself it would follow from `finished`, which is set when the handler has ended its answer.
+  Object.defineProperty(response, "writableFinished", { get: () => false, configurable: true });
+
+  function restore(): void {
+    uncover();
+    Reflect.deleteProperty(response, "writableFinished");
+    Reflect.set(response, "finished", false);
+  }
 
   return {
     outcome,

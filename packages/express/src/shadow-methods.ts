@@ -1,28 +1,15 @@
-/** How a member of an object is read, and what becomes of what is written to it. */
-export interface Accessor {
-  get(): unknown;
-  set?(value: unknown): void;
-}
-
 /**
- * Puts methods, and accessors of other members, in front of those of one object.
+ * Puts methods in front of those of one object.
  *
  * @returns puts back what was there, dropping whatever was put in front meanwhile.
  */
-export function shadowMethods(
-  target: object,
-  methods: Record<string, unknown>,
-  accessors: Record<string, Accessor> = {},
-): () => void {
-  const covered = [...Object.keys(methods), ...Object.keys(accessors)].map(
+export function shadowMethods(target: object, methods: Record<string, unknown>): () => void {
+  const covered = Object.keys(methods).map(
     (name) => [name, Object.getOwnPropertyDescriptor(target, name)] as const,
   );
   loosen(target);
   for (const [name, value] of Object.entries(methods)) {
-    Object.defineProperty(target, name, { value, configurable: true, writable: true });
-  }
-  for (const [name, accessor] of Object.entries(accessors)) {
-    Object.defineProperty(target, name, { ...accessor, configurable: true });
+    put(target, name, value);
   }
   return () => {
     for (const [name, descriptor] of covered) {
@@ -45,4 +32,11 @@ function loosen(target: object): void {
   if (descriptor?.configurable !== true) return;
   Reflect.deleteProperty(target, first);
   Object.defineProperty(target, first, descriptor);
+}
+
+/** By assignment, which costs a third of a definition, unless something stands in its way. */
+function put(target: object, name: string, value: unknown): void {
+  const isCovered = Object.hasOwn(target, name);
+  if (!isCovered && Reflect.set(target, name, value) && Object.hasOwn(target, name)) return;
+  Object.defineProperty(target, name, { value, configurable: true, writable: true });
 }
