@@ -19,3 +19,8 @@ export type Behaviour = keyof typeof behaviours;
 export const smartAccountAnswers = { honest: 0, refuses: 1, reverts: 2, burnsGas: 3 } as const;
 
 export type SmartAccountAnswer = keyof typeof smartAccountAnswers;
+
+/** Where a lying wallet burns the gas that it is given; the numbers are those of the contract's enum. */
+export const walletLies = { none: 0, hasOrigin: 1, hasColdBalance: 2, afterBlock: 3 } as const;
+
+export type WalletLie = keyof typeof walletLies;

@@ -1,4 +1,5 @@
 import { type Address, encodeDeployData, getAddress, type Hex, zeroAddress } from "viem";
+import { lyingWallet } from "../contracts/lying-wallet.generated.ts";
 import { misbehavingToken } from "../contracts/misbehaving-token.generated.ts";
 import { smartAccount } from "../contracts/smart-account.generated.ts";
 import { testUsdt0 } from "../contracts/test-usdt0.generated.ts";
@@ -56,6 +57,11 @@ export function deploySmartAccount(
 ): Promise<Address> {
   const args = [owner, smartAccountAnswers[answer]] as const;
   return deploy(send, encodeDeployData({ ...smartAccount, args }));
+}
+
+/** Deploys an account that accepts any signature, until it is set to lie; resolves to its address when mined. */
+export function deployLyingWallet(send: Faucet): Promise<Address> {
+  return deploy(send, lyingWallet.bytecode);
 }
 
 /** Deploys a contract that emits many Transfers in one transaction; resolves to its address when mined. */

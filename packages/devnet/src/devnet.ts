@@ -1,10 +1,12 @@
-import { type Address, encodeFunctionData, type Hex } from "viem";
+import { type Address, encodeFunctionData, type Hex, zeroAddress } from "viem";
+import { lyingWallet } from "../contracts/lying-wallet.generated.ts";
 import { multicall3 } from "../contracts/multicall3.generated.ts";
 import { testUsdt0 } from "../contracts/test-usdt0.generated.ts";
-import { createDevAccounts, type DevAccounts, devAccount } from "./accounts.ts";
+import { createDevAccounts, type DevAccount, type DevAccounts, devAccount } from "./accounts.ts";
 import { startAnvil } from "./anvil-process.ts";
-import type { Behaviour } from "./contract-modes.ts";
+import { type Behaviour, type WalletLie, walletLies } from "./contract-modes.ts";
 import {
+  deployLyingWallet,
   deployMisbehavingToken,
   deploySmartAccount,
   deployToken,
@@ -52,6 +54,12 @@ export type Devnet = {
   deployMisbehavingToken: (behaviour: Behaviour, options?: TokenOptions) => Promise<Address>;
   /** `setAnswer(uint8)` changes the answer later. */
   deploySmartAccount: (options?: SmartAccountOptions) => Promise<Address>;
+  /** Accepts any signature, also as the delegate of an EIP-7702 account. `setLie` changes that. */
+  deployLyingWallet: () => Promise<Address>;
+  /** Makes a lying wallet, or an account that delegates to one, burn gas where the lie says. */
+  setLie: (wallet: Address, lie: WalletLie, lastHonestBlock?: bigint) => Promise<void>;
+  /** Lets an account run a contract's code (EIP-7702), or, without one, no code any more; resolves when mined. */
+  delegate: (account: DevAccount, contract?: Address) => Promise<void>;
   deployTransferBatch: () => Promise<Address>;
   /** Puts a contract at an address of choice, as if its constructor had run there, and mines a block. */
   place: (contract: { address: Address; creationCode: Hex }) => Promise<void>;
@@ -136,6 +144,22 @@ export async function startDevnet(options: DevnetOptions = {}): Promise<Devnet> 
     deployToken: (token) => deployToken(send, token),
     deployMisbehavingToken: (behaviour, token) => deployMisbehavingToken(send, behaviour, token),
     deploySmartAccount: (account) => deploySmartAccount(send, account),
+    deployLyingWallet: () => deployLyingWallet(send),
+    async setLie(wallet, lie, lastHonestBlock = 0n) {
+      const args = [walletLies[lie], lastHonestBlock] as const;
+      await send({
+        to: wallet,
+        data: encodeFunctionData({ abi: lyingWallet.abi, functionName: "setLie", args }),
+      });
+    },
+    async delegate(account, contract = zeroAddress) {
+      const authorization = await client.signAuthorization({ account, contractAddress: contract });
+      const hash = await client.sendTransaction({
+        to: accounts.deployer.address,
+        authorizationList: [authorization],
+      });
+      await client.waitForTransactionReceipt({ hash });
+    },
     deployTransferBatch: () => deployTransferBatch(send),
     async place(contract) {
       await placeContract({ client, send }, contract);

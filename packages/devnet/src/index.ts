@@ -1,3 +1,4 @@
+export { lyingWallet } from "../contracts/lying-wallet.generated.ts";
 export { misbehavingToken } from "../contracts/misbehaving-token.generated.ts";
 export { multicall3 } from "../contracts/multicall3.generated.ts";
 export { smartAccount } from "../contracts/smart-account.generated.ts";
@@ -14,6 +15,8 @@ export {
   behaviours,
   type SmartAccountAnswer,
   smartAccountAnswers,
+  type WalletLie,
+  walletLies,
 } from "./contract-modes.ts";
 export type { Database } from "./database.ts";
 export type { SmartAccountOptions, TokenOptions } from "./deploy.ts";
