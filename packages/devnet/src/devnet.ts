@@ -56,8 +56,11 @@ export type Devnet = {
   deploySmartAccount: (options?: SmartAccountOptions) => Promise<Address>;
   /** Accepts any signature, also as the delegate of an EIP-7702 account. `setLie` changes that. */
   deployLyingWallet: () => Promise<Address>;
-  /** Makes a lying wallet, or an account that delegates to one, burn gas where the lie says. */
-  setLie: (wallet: Address, lie: WalletLie, lastHonestBlock?: bigint) => Promise<void>;
+  /**
+   * Makes a lying wallet, or an account that delegates to one, burn gas where the lie says. `hint`: the last block
+   * in which it is honest, or the account whose balance it looks at.
+   */
+  setLie: (wallet: Address, lie: WalletLie, hint?: bigint) => Promise<void>;
   /** Lets an account run a contract's code (EIP-7702), or, without one, no code any more; resolves when mined. */
   delegate: (account: DevAccount, contract?: Address) => Promise<void>;
   deployTransferBatch: () => Promise<Address>;
@@ -145,8 +148,8 @@ export async function startDevnet(options: DevnetOptions = {}): Promise<Devnet> 
     deployMisbehavingToken: (behaviour, token) => deployMisbehavingToken(send, behaviour, token),
     deploySmartAccount: (account) => deploySmartAccount(send, account),
     deployLyingWallet: () => deployLyingWallet(send),
-    async setLie(wallet, lie, lastHonestBlock = 0n) {
-      const args = [walletLies[lie], lastHonestBlock] as const;
+    async setLie(wallet, lie, hint = 0n) {
+      const args = [walletLies[lie], hint] as const;
       await send({
         to: wallet,
         data: encodeFunctionData({ abi: lyingWallet.abi, functionName: "setLie", args }),

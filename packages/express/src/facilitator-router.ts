@@ -112,7 +112,7 @@ export function facilitatorRouter(
   function sendFault(response: Response, error: unknown, writeFault: WriteFault): void {
     onError(error);
     const isPassing = error instanceof FacilitatorError && error.isRetryable;
-    if (isPassing) response.setHeader("Retry-After", "2");
+    if (isPassing) response.setHeader("Retry-After", error.retryAfterSeconds ?? 2);
     const message = isPassing ? "Not possible at the moment" : "Not possible";
     send(response, isPassing ? 503 : 500, writeFault("unexpected_error", message));
   }

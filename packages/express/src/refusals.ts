@@ -121,6 +121,7 @@ export function facilitatorFault(error: unknown): Refusal {
     status: 503,
     error: "facilitator_unavailable",
     message: "The payment cannot be checked at the moment. Nothing was charged",
-    retryAfterSeconds: 2,
+    retryAfterSeconds:
+      (error instanceof FacilitatorError ? error.retryAfterSeconds : undefined) ?? 2,
   };
 }

@@ -21,10 +21,17 @@ import { checkNetworks } from "./ready/check-networks.ts";
 import { createMetrics } from "./settle/metrics.ts";
 import { settleResponseOf } from "./settle/settle-response.ts";
 import type { SettlementEvent, SettlementListener } from "./settle/settlement-event.ts";
-import { outOfGasMoney, releasedTooOften } from "./settle/unavailable-errors.ts";
+import {
+  burntGas,
+  codeLimited,
+  outOfGasMoney,
+  releasedTooOften,
+} from "./settle/unavailable-errors.ts";
 import { readSettlementOptions, type SettlementOptions } from "./settlement-options.ts";
 import { createSimulator } from "./simulation/simulator.ts";
+import { type TrialSender, trialPrice } from "./simulation/trial-sender.ts";
 import { type Engine, startEngine } from "./start-engine.ts";
+import { refuse } from "./verify/refuse.ts";
 import { toVerifyResponse } from "./verify/verdict.ts";
 import { createVerifier } from "./verify/verifier.ts";
 
@@ -72,10 +79,18 @@ export function createFacilitator(
     const { chainId, rpcUrls } = network;
     const pool = createRpcPool({ chainId, rpcUrls, clock });
     const watcher = createBlockWatcher({ pool, clock });
-    const simulator = createSimulator({ rpc: pool, callGas: network.callGas, now });
-    return { configuration: network, pool, watcher, simulator };
+    const [relayer] = network.relayers;
+    const sender: TrialSender = { from: relayer.address, gasPrice: undefined, balance: undefined };
+    const simulator = createSimulator({
+      rpc: pool,
+      callGas: network.callGas,
+      sender: () => ({ ...sender, gasPrice: trialPrice(watcher.latest()?.baseFeePerGas) }),
+      now,
+    });
+    return { configuration: network, pool, watcher, simulator, sender };
   });
   const verifier = createVerifier({
+    acceptsPayersWithCode: settings.acceptsPayersWithCode,
     logger,
     now,
     networks: new Map(
@@ -183,9 +198,16 @@ export function createFacilitator(
         const verdict = await verifier.verify(paymentPayload, requirements, verifyOptions);
         metrics.verifySeconds(startedAt);
         if (!verdict.isValid) return toVerifyResponse(verdict);
-        const { payment, balance } = verdict;
+        const { payment, balance, payer } = verdict;
         const running = await engine();
-        running.remember(payment.id, verdict);
+        if (verdict.payerHasCode) {
+          const forMs = await guarded(({ ledger }) => ledger.findRefusal(payer));
+          if (forMs !== undefined) {
+            const message = burntGas(forMs);
+            return toVerifyResponse(refuse("payer_not_accepted", { payer, message }));
+          }
+        }
+        running.remember(payment, verdict);
         return { balance, ...toVerifyResponse(verdict) };
       });
     },
@@ -251,7 +273,7 @@ export function createFacilitator(
       if (standing === "free") throw outOfGasMoney(id.network);
     }
     const startedAt = performance.now();
-    const result = await running.reserve(request);
+    const result = await running.reserve({ gasAtRisk: running.gasAtRisk(id), ...request });
     metrics.reserveSeconds(startedAt);
     await settings.checkpoint("reserved");
     switch (result.outcome) {
@@ -280,6 +302,10 @@ export function createFacilitator(
         };
       case "released_too_often":
         throw releasedTooOften();
+      case "burnt_gas":
+        return { state: "refused", reason: "payer_not_accepted", message: burntGas(result.forMs) };
+      case "code_limited":
+        throw codeLimited(result);
     }
   }
 

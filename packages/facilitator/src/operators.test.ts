@@ -66,7 +66,7 @@ describe("an operator", () => {
       /^coinslot_transactions_total\{network="eip155:9745",event="stored"\} 1$/m,
       /^coinslot_payments_total\{network="eip155:9745",outcome="confirmed"\} 1$/m,
       /^coinslot_relayer_balance_wei\{network="eip155:9745",relayer="0x\w{40}"\} \d/m,
-      /^coinslot_queue_payments\{network="eip155:9745"\} \d+$/m,
+      /^coinslot_queue_payments\{network="eip155:9745",lane="shared"\} \d+$/m,
       /^coinslot_transactions_in_flight\{network="eip155:9745",relayer="0x\w{40}"\} \d+$/m,
     ]) {
       expect(figures).toMatch(line);

@@ -1,3 +1,4 @@
+import { type CodePayerLimits, defaultCodePayerLimits } from "./ledger/admit-code.ts";
 import type { CheckpointName, SettlementTimes } from "./settle/settlement-context.ts";
 
 /** What may be said of the way in which payments are settled. Every member has a default that fits payments. */
@@ -10,6 +11,11 @@ export interface SettlementOptions {
   mostAnswerBytes?: number | undefined;
   /** How often a payer may let a handler run for nothing. Default 20 times in a minute. */
   releaseLimit?: { count: number; windowSeconds: number } | undefined;
+  /**
+   * Payers with code: contracts, and accounts that delegate to one (EIP-7702). Their code runs on the relayer's
+   * gas. `false` refuses them.
+   */
+  payersWithCode?: false | PayersWithCodeOptions | undefined;
   /** A process that has been silent for so long is taken for dead. Default 10 s. */
   heartbeatLeaseSeconds?: number | undefined;
   /** Payments in one transaction, at most. Default 64, as many as one trial takes: more would save half a percent of their gas, and all would wait longer. */
@@ -22,12 +28,25 @@ export interface SettlementOptions {
   checkpoint?: ((name: CheckpointName) => void | Promise<void>) | undefined;
 }
 
+/** How much is risked on payers with code. */
+export interface PayersWithCodeOptions {
+  /**
+   * Gas that those without a record may have at risk within a minute, on each network; more of them are
+   * answered 503 until some is given back. Default 4,000,000, enough for some twelve at a time.
+   */
+  gasPerMinute?: bigint | undefined;
+  /** How long one that has burnt gas is refused. Default 24. */
+  refusalHours?: number | undefined;
+}
+
 /** Settlement options with every default filled in; times in milliseconds. */
 export interface SettlementSettings {
   settleTimeoutMs: number;
   keepAnswersMs: number;
   mostAnswerBytes: number;
   releaseLimit: { count: number; windowMs: number };
+  acceptsPayersWithCode: boolean;
+  codePayers: CodePayerLimits;
   heartbeatLeaseMs: number;
   mostPaymentsPerTransaction: number;
   mostTransactionsInFlight: number;
@@ -38,11 +57,18 @@ export interface SettlementSettings {
 /** Fills in the defaults. */
 export function readSettlementOptions(options: SettlementOptions): SettlementSettings {
   const { count, windowSeconds } = options.releaseLimit ?? { count: 20, windowSeconds: 60 };
+  const { gasPerMinute, refusalHours } = options.payersWithCode || {};
   return {
     settleTimeoutMs: (options.settleTimeoutSeconds ?? 30) * 1000,
     keepAnswersMs: (options.keepAnswersSeconds ?? 3_600) * 1000,
     mostAnswerBytes: options.mostAnswerBytes ?? 1024 * 1024,
     releaseLimit: { count, windowMs: windowSeconds * 1000 },
+    acceptsPayersWithCode: options.payersWithCode !== false,
+    codePayers: {
+      gasPerMinute: gasPerMinute ?? defaultCodePayerLimits.gasPerMinute,
+      refusalMs:
+        refusalHours === undefined ? defaultCodePayerLimits.refusalMs : refusalHours * 3_600_000,
+    },
     heartbeatLeaseMs: (options.heartbeatLeaseSeconds ?? 10) * 1000,
     mostPaymentsPerTransaction: options.mostPaymentsPerTransaction ?? 64,
     mostTransactionsInFlight: options.mostTransactionsInFlight ?? 16,

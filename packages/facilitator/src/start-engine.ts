@@ -23,7 +23,7 @@ import type { NetworkReport } from "./ready/check-network.ts";
 import { createFeeQuoter } from "./settle/fee-quote.ts";
 import type { SettlementMetrics } from "./settle/metrics.ts";
 import { createOutcomeBoard } from "./settle/outcome-board.ts";
-import { createReadingCache } from "./settle/reading-cache.ts";
+import { createReadingCache, type NetworkTransfer } from "./settle/reading-cache.ts";
 import { createPaymentReserver, type ReservePayment } from "./settle/reserve-payment.ts";
 import { createPaymentSettler, type PaymentSettler } from "./settle/settle-payment.ts";
 import { startNetworkSettlement } from "./settle/settlement.ts";
@@ -31,7 +31,8 @@ import type { SettlementContext, SettlementNetwork } from "./settle/settlement-c
 import type { SettlementEvent } from "./settle/settlement-event.ts";
 import { createSingleFlight } from "./settle/single-flight.ts";
 import type { SettlementSettings } from "./settlement-options.ts";
-import type { Simulator } from "./simulation/simulator.ts";
+import { defaultCallGas, type Simulator } from "./simulation/simulator.ts";
+import type { TrialSender } from "./simulation/trial-sender.ts";
 import type { Verifier } from "./verify/verifier.ts";
 
 /** One configured network with its connections. */
@@ -40,6 +41,8 @@ export interface Chain {
   pool: RpcPool;
   watcher: BlockWatcher;
   simulator: Simulator;
+  /** How its trials are sent. The engine writes what the relayer holds into it. */
+  sender: TrialSender;
 }
 
 export interface EngineOptions {
@@ -66,9 +69,11 @@ export interface Engine extends PaymentSettler {
   reserve: ReservePayment;
   /** Keeps what a verification has told, for the transaction to come. */
   remember(
-    id: AuthorizationId,
+    payment: NetworkTransfer,
     facts: { payerHasCode: boolean; gasUsed?: bigint | undefined },
   ): void;
+  /** Gas that the payment may burn, where its payer has been seen with code a moment ago. */
+  gasAtRisk(id: AuthorizationId): bigint | undefined;
   /** Whether a relayer of the network has gas money, and payments may be accepted. */
   canPay(network: Network): boolean;
   /** Resolves when what was not final before has been reconciled. */
@@ -134,13 +139,18 @@ async function startParts(
     heartbeatLeaseMs: settings.heartbeatLeaseMs,
     keepAnswersMs: settings.keepAnswersMs,
     releaseLimit: settings.releaseLimit,
+    codePayers: settings.codePayers,
   });
   begun(() => ledger.leave());
   await ledger.beatHeart();
   const { times, checkpoint } = settings;
+  const callGas = new Map(
+    chains.map(({ configuration }) => [configuration.network, configuration.callGas]),
+  );
   const readings = createReadingCache({
     freshMs: 1_000,
     keepMs: 60_000,
+    callGasOf: (network) => callGas.get(network) ?? defaultCallGas,
     now: () => clock.now(),
   });
   const board = await createOutcomeBoard({
@@ -173,7 +183,13 @@ async function startParts(
         context,
         network: describeNetwork(chain, { report, settings, clock }),
         signers: relayers,
-        funds: { minimumBalance, warningBalance },
+        funds: {
+          minimumBalance,
+          warningBalance,
+          onBalance(relayer, balance) {
+            if (relayer === chain.sender.from) chain.sender.balance = balance;
+          },
+        },
       });
       return [network, settlement] as const;
     }),
@@ -209,7 +225,9 @@ async function startParts(
     reserve,
     settle: settler.settle,
     isBegun: settler.isBegun,
-    remember: (id, { payerHasCode, gasUsed }) => readings.remember(id, { payerHasCode, gasUsed }),
+    remember: (payment, { payerHasCode, gasUsed }) =>
+      readings.remember(payment, { payerHasCode, gasUsed }),
+    gasAtRisk: readings.gasAtRisk,
     canPay,
     async ready() {
       await Promise.all([...settlements.values()].map((settlement) => settlement.ready()));

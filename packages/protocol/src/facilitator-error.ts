@@ -9,12 +9,21 @@ export class FacilitatorError extends Error {
   /** `unavailable`: could not be reached or is not ready. `bad_response`: it answered rubbish. */
   readonly kind: "unavailable" | "bad_response";
 
+  /** When the same call may succeed, where that is known. */
+  readonly retryAfterSeconds: number | undefined;
+
   constructor(
     message: string,
-    options: { kind: "unavailable" | "bad_response"; isRetryable?: boolean; cause?: unknown },
+    options: {
+      kind: "unavailable" | "bad_response";
+      isRetryable?: boolean;
+      retryAfterSeconds?: number;
+      cause?: unknown;
+    },
   ) {
     super(message, { cause: options.cause });
     this.kind = options.kind;
     this.isRetryable = options.isRetryable ?? true;
+    this.retryAfterSeconds = options.retryAfterSeconds;
   }
 }

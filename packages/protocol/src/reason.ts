@@ -19,6 +19,7 @@ export const invalidReasons = [
   "asset_not_deployed_contract",
   "invalid_exact_evm_insufficient_balance",
   "invalid_exact_evm_transaction_simulation_failed",
+  "payer_not_accepted",
   "unexpected_verify_error",
 ] as const;
 

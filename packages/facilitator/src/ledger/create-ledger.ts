@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { ReservationRequest } from "@coinslot/protocol";
 import { createLeases, type Database, isDatabaseError } from "@coinslot/storage";
+import { type CodePayerLimits, defaultCodePayerLimits, findRefusal } from "./admit-code.ts";
 import { finaliseBlocks, findBlocks, undoBlocks } from "./blocks.ts";
 import { deliverPayments } from "./deliver-payments.ts";
 import { type EnqueueRequest, type EnqueueResult, enqueuePayments } from "./enqueue-payments.ts";
@@ -46,6 +47,8 @@ export interface LedgerOptions {
   keepAnswersMs: number;
   /** How often a payer may let a handler run for nothing. */
   releaseLimit: { count: number; windowMs: number };
+  /** How much is risked on payers with code. */
+  codePayers?: CodePayerLimits | undefined;
 }
 
 /** Bounds one statement's parameters, and the time for which it holds its locks. */
@@ -54,6 +57,7 @@ const mostAtOnce = 250;
 /** The ledger over an open database. */
 export function createLedger(options: LedgerOptions): Ledger {
   const { database, processId, now, heartbeatLeaseMs, keepAnswersMs, releaseLimit } = options;
+  const { codePayers = defaultCodePayerLimits } = options;
   const { dialect, kysely: db } = database;
   const { write } = createLedgerWriter(database);
   const leases = createLeases({ database });
@@ -78,6 +82,7 @@ export function createLedger(options: LedgerOptions): Ledger {
         heartbeatLeaseMs,
         keepAnswersMs,
         releaseLimit,
+        codePayers,
       }),
     );
   const reserveOne = gather<ReserveRequest, ReserveResult>((requests) => reserveAll(requests), {
@@ -138,6 +143,7 @@ export function createLedger(options: LedgerOptions): Ledger {
         throw error;
       }
     },
+    findRefusal: (payer) => findRefusal({ db, dialect, payer }),
     findPromised: (which) => findPromised({ db, dialect, ...which }),
     lookUp: lookUpOne,
     enqueue: enqueueOne,
@@ -161,7 +167,13 @@ export function createLedger(options: LedgerOptions): Ledger {
         const changed: SettledPayment[] = [];
         for (const each of outcomes) {
           changed.push(
-            ...(await recordOutcomes({ transaction, dialect, outcomes: each, now: now() })),
+            ...(await recordOutcomes({
+              transaction,
+              dialect,
+              outcomes: each,
+              now: now(),
+              refusalMs: codePayers.refusalMs,
+            })),
           );
         }
         if (settled) await settleTransaction({ transaction, ...settled });

@@ -13,7 +13,6 @@ export interface EnqueueRequest {
   token: string;
   payer: Address;
   order: Order;
-  isAlone?: boolean | undefined;
   answer?: SealedAnswer | undefined;
 }
 
@@ -44,15 +43,6 @@ export async function enqueuePayments(options: {
 }): Promise<EnqueueResult[]> {
   const { transaction, dialect, requests, now, keepAnswersMs } = options;
   const tokens = requests.map(({ token }) => token);
-  const alone = requests.filter(({ isAlone }) => isAlone).map(({ token }) => token);
-  if (alone.length > 0) {
-    await transaction
-      .updateTable("payments")
-      .set({ is_alone: 1 })
-      .where("token", "in", alone)
-      .where("state", "=", is("reserved"))
-      .execute();
-  }
   const moved = await transaction
     .updateTable("payments")
     .set({ state: "queued", queued_at: now })

@@ -132,6 +132,27 @@ export interface ProcessesTable {
   heartbeat_at: number;
 }
 
+/** Payers with code that have burnt gas: refused for a time. One row per payer, on all networks. */
+export interface CodePayersTable {
+  payer: Address;
+  refused_until: number;
+  /** Sum over all that it has burnt. */
+  gas_burnt: number;
+}
+
+/** One row per network: the lock under which the gas budget of payers with code is spent. */
+export interface CodeBudgetsTable {
+  network: Network;
+}
+
+/** Gas that payments of payers with code may burn, spent from the budget before a handler runs for them. */
+export interface CodeGasTable {
+  payment_id: string;
+  network: Network;
+  gas: number;
+  spent_at: number;
+}
+
 /** The tables of the ledger. */
 export interface LedgerSchema {
   payments: PaymentsTable;
@@ -141,4 +162,7 @@ export interface LedgerSchema {
   answers: AnswersTable;
   payers: PayersTable;
   processes: ProcessesTable;
+  code_payers: CodePayersTable;
+  code_budgets: CodeBudgetsTable;
+  code_gas: CodeGasTable;
 }

@@ -3,6 +3,7 @@ import type { Database, Lease, Leases } from "@coinslot/storage";
 import type { KnownBlock, UndonePayment } from "./blocks.ts";
 import type { EnqueueRequest, EnqueueResult } from "./enqueue-payments.ts";
 import type { OrderedPayment } from "./find-orders.ts";
+import type { Lane } from "./find-queued.ts";
 import type { OpenTransaction } from "./find-transactions.ts";
 import type { ForgetProgress, ForgetResult } from "./forget-payments.ts";
 import type { Inclusion, LedgerPayment, SettledPayment } from "./ledger-payment.ts";
@@ -30,6 +31,8 @@ export interface Ledger {
   readonly leases: Leases;
   /** `spent`: open payments of this payer that were executed, or cancelled, before its balance was read. */
   reserve(wish: ReserveWish, spent?: readonly string[]): Promise<ReserveResult>;
+  /** The milliseconds for which a payer is still refused that has burnt gas; `undefined` where it is not. */
+  findRefusal(payer: Address): Promise<number | undefined>;
   /** Open payments of a payer: what it has promised of an asset. */
   findPromised(which: Purse & { limit: number }): Promise<LedgerPayment[]>;
   lookUp(request: ReservationRequest): Promise<PaymentStanding>;
@@ -43,10 +46,14 @@ export interface Ledger {
   /** Writes the ends of requests, `release` and `deliver`, that the database refused when they came. */
   endOwed(): Promise<void>;
 
-  /** The oldest queued payments of a network. */
-  findQueued(options: { network: Network; limit: number }): Promise<OrderedPayment[]>;
-  /** How many payments of a network are queued, counted up to a number. */
-  countQueued(options: { network: Network; upTo: number }): Promise<number>;
+  /** The oldest queued payments of one lane of a network. */
+  findQueued(options: { network: Network; lane: Lane; limit: number }): Promise<OrderedPayment[]>;
+  /** How many payments of a network, or of one lane of it, are queued, counted up to a number. */
+  countQueued(options: {
+    network: Network;
+    lane?: Lane | undefined;
+    upTo: number;
+  }): Promise<number>;
   storeTransaction(lease: Lease, record: NewTransaction): Promise<StoreOutcome>;
   storeReplacement(
     lease: Lease,

@@ -1,6 +1,7 @@
 import type { SettleErrorReason } from "@coinslot/protocol";
 import type { Dialect } from "@coinslot/storage";
 import type { ExpressionBuilder, Transaction } from "kysely";
+import { type GasBurn, recordBurn } from "./admit-code.ts";
 import {
   type Inclusion,
   type SettledPayment,
@@ -17,7 +18,13 @@ export interface PaymentOutcomes {
   confirmed?: { ids: readonly string[]; inclusion: Inclusion } | undefined;
   /** `queued`, `submitted` → `failed`. With the block of the transaction that did not move the money, if there was one. */
   failed?:
-    | { ids: readonly string[]; reason: SettleErrorReason; inclusion?: Inclusion | undefined }[]
+    | {
+        ids: readonly string[];
+        reason: SettleErrorReason;
+        inclusion?: Inclusion | undefined;
+        /** Its payer is refused from now on. */
+        burn?: GasBurn | undefined;
+      }[]
     | undefined;
   /** `submitted` → `queued`: this transaction, which carried it, was included without having tried it fairly. */
   requeued?: { ids: readonly string[]; transactionId: string } | undefined;
@@ -42,8 +49,10 @@ export async function recordOutcomes(options: {
   outcomes: PaymentOutcomes;
   /** Unix milliseconds. */
   now: number;
+  /** How long a payer is refused that has burnt gas. */
+  refusalMs: number;
 }): Promise<SettledPayment[]> {
-  const { transaction, dialect, outcomes, now } = options;
+  const { transaction, dialect, outcomes, now, refusalMs } = options;
   const changed: SettledRow[] = [];
   const { confirmed, failed = [], requeued, queuedUnder } = outcomes;
   if (confirmed && confirmed.ids.length > 0) {
@@ -65,7 +74,7 @@ export async function recordOutcomes(options: {
       .execute();
     changed.push(...rows);
   }
-  for (const { ids, reason, inclusion } of failed) {
+  for (const { ids, reason, inclusion, burn } of failed) {
     if (ids.length === 0) continue;
     const rows = await transaction
       .updateTable("payments")
@@ -81,6 +90,8 @@ export async function recordOutcomes(options: {
       .returning(settledColumns)
       .execute();
     changed.push(...rows);
+    // Of two processes that read the same block, the second finds nothing to change.
+    if (burn && rows.length > 0) await recordBurn({ transaction, dialect, burn, refusalMs });
   }
   if (requeued && requeued.ids.length > 0) {
     await transaction

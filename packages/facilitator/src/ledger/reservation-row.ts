@@ -36,7 +36,7 @@ export function reservationRow(options: {
     owner,
     unused_at_block: balance ? Number(balance.blockNumber) : null,
     carried: 0,
-    is_alone: request.isAlone ? 1 : 0,
+    is_alone: request.gasAtRisk === undefined ? 0 : 1,
     created_at: now,
     queued_at: order ? now : null,
   };
@@ -61,7 +61,7 @@ export function reservedPayment(options: {
     unusedAtBlock: request.balance && Number(request.balance.blockNumber),
     transactionId: undefined,
     carried: 0,
-    isAlone: request.isAlone ?? false,
+    isAlone: request.gasAtRisk !== undefined,
     inclusion: undefined,
     reason: undefined,
     createdAt: now,

@@ -1,6 +1,7 @@
 import { authorizationKey } from "@coinslot/protocol";
 import type { Dialect } from "@coinslot/storage";
 import type { Insertable, Transaction } from "kysely";
+import { type CodePayerLimits, readCodeAdmission } from "./admit-code.ts";
 import { findAnswers } from "./find-answers.ts";
 import { findPayments } from "./find-payments.ts";
 import { findKeyOwners } from "./key-owners.ts";
@@ -35,6 +36,7 @@ export interface ReserveOptions {
   /** How long a key belongs to one payment. */
   keepAnswersMs: number;
   releaseLimit: { count: number; windowMs: number };
+  codePayers: CodePayerLimits;
 }
 
 /**
@@ -68,6 +70,8 @@ export async function reservePayments(options: ReserveOptions): Promise<ReserveR
   const keyOwners = await findKeyOwners({ db: transaction, requests, now, keepAnswersMs });
   const answers = await findAnswers({ db: transaction, requests, now });
   const promises = await findPromises({ transaction, dialect, requests, spent });
+  const limits = options.codePayers;
+  const code = await readCodeAdmission({ transaction, dialect, requests, limits });
 
   const inserts: Insertable<PaymentsTable>[] = [];
   const orders: Insertable<OrdersTable>[] = [];
@@ -77,6 +81,7 @@ export async function reservePayments(options: ReserveOptions): Promise<ReserveR
   }
   await dialect.insertMany<LedgerSchema, "payments">(transaction, "payments", inserts);
   await insertOrders({ transaction, dialect, orders });
+  await code.store();
   return results;
 
   async function decide(request: ReserveRequest): Promise<ReserveResult> {
@@ -104,9 +109,12 @@ export async function reservePayments(options: ReserveOptions): Promise<ReserveR
     // A dead process's reservation of this very payment is among what was summed.
     const counted = payment?.state === "reserved" ? payment.value : 0n;
     if (!promises.fits(request, counted)) return { outcome: "over_promised" };
+    const limited = code.refuse(request, payment?.state === "reserved" && payment.isAlone);
+    if (limited) return limited;
     promises.add(request, counted);
     const row = reservationRow({ request, dialect, owner: options.owner, now });
     const paymentId = payment?.id ?? row.id;
+    code.admitted(request, paymentId);
     if (payment === undefined) inserts.push(row);
     else if (watched === undefined) await reserveAnew({ transaction, payment, row });
     else await reserveWatched({ transaction, payment, row });

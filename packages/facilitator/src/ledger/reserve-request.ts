@@ -14,8 +14,11 @@ export interface ReserveRequest extends ReservationRequest {
   token: string;
   /** With an order the payment is queued at once: nobody runs a handler for it first. */
   order?: Order | undefined;
-  /** It must not share a transaction with others. */
-  isAlone?: boolean | undefined;
+  /**
+   * The most gas that its transaction may use, where the payer has code: it must not share a transaction
+   * with others, and is admitted only as far as the payer's record and the gas budget allow.
+   */
+  gasAtRisk?: bigint | undefined;
 }
 
 /** What became of the wish. */
@@ -33,4 +36,8 @@ export type ReserveResult =
   | { outcome: "key_conflict" }
   | { outcome: "delivered"; payment: LedgerPayment; answer?: SealedAnswer | undefined }
   | { outcome: "over_promised" }
-  | { outcome: "released_too_often" };
+  | { outcome: "released_too_often" }
+  /** The payer's code has burnt gas; it is refused for this long. */
+  | { outcome: "burnt_gas"; forMs: number }
+  /** The payer has code, and there is no room for it now. */
+  | { outcome: "code_limited"; why: "too_many_open" | "no_gas_left"; retryAfterMs: number };

@@ -38,7 +38,7 @@ describe.each(engines)("transactions on %s", (engine) => {
     const [one, two] = [await join("one"), await join("two")];
     const id = authorization();
     const paymentId = await queue(one, { id, fingerprint: "GET /a for 10", value: 10n });
-    const read = await one.findQueued({ network, limit: 10 });
+    const read = await one.findQueued({ network, lane: "shared", limit: 10 });
     await silence("one");
     await two.releaseDead();
     expect(await queue(two, { id, fingerprint: "GET /a for 1", value: 1n })).toBe(paymentId);

@@ -3,13 +3,10 @@ import { type Candidate, chooseBatch } from "./choose-batch.ts";
 
 const limits = { mostPayments: 16, mostGas: 1_000n };
 
-function candidate(
-  changes: { gas?: bigint; payerHasCode?: boolean; isAlone?: boolean; carried?: number } = {},
-): Candidate {
-  const { gas = 10n, payerHasCode = false, isAlone = false, carried = 0 } = changes;
+function candidate(changes: { gas?: bigint; isAlone?: boolean; carried?: number } = {}): Candidate {
+  const { gas = 10n, isAlone = false, carried = 0 } = changes;
   return {
     gas,
-    payerHasCode,
     order: { payTo: "0x", validAfter: 0n, signature: "0x" },
     payment: {
       id: "",
@@ -52,7 +49,7 @@ describe("the choice of what shares a transaction", () => {
   });
 
   it("lets a payer with code go alone", () => {
-    const queue = [candidate({ payerHasCode: true }), ...many(3)];
+    const queue = [candidate({ isAlone: true }), ...many(3)];
     expect(chooseBatch(queue, limits)).toEqual({ chosen: [queue[0]], isFull: true });
     expect(
       chooseBatch([...many(2), candidate({ isAlone: true }), ...many(1)], limits).chosen,

@@ -2,8 +2,6 @@ import type { OrderedPayment } from "../ledger/find-orders.ts";
 
 /** A payment that may go into a transaction now. */
 export interface Candidate extends OrderedPayment {
-  /** Contracts, and accounts that delegate to one (EIP-7702): their code runs, so they go alone. */
-  payerHasCode: boolean;
   /** What it takes of a batch. */
   gas: bigint;
 }
@@ -15,25 +13,28 @@ export interface BatchLimits {
 }
 
 /** What goes into the next transaction, and whether nothing more would fit. */
-export interface ChosenBatch {
-  chosen: Candidate[];
+export interface ChosenBatch<Chosen extends Candidate> {
+  chosen: Chosen[];
   isFull: boolean;
 }
 
 /**
- * Takes from the front of the queue what goes into the next transaction. A payer with code goes
- * alone. A payment that was in a transaction which came to nothing goes into a smaller one each
+ * Takes from the front of the queue what goes into the next transaction. The payment of a payer with
+ * code goes alone. A payment that was in a transaction which came to nothing goes into a smaller one each
  * time, so that whatever spoils its company is alone in the end.
  */
-export function chooseBatch(queue: readonly Candidate[], limits: BatchLimits): ChosenBatch {
+export function chooseBatch<Chosen extends Candidate>(
+  queue: readonly Chosen[],
+  limits: BatchLimits,
+): ChosenBatch<Chosen> {
   const [first] = queue;
   if (first === undefined) return { chosen: [], isFull: false };
-  if (goesAlone(first)) return { chosen: [first], isFull: true };
-  const chosen: Candidate[] = [];
+  if (first.payment.isAlone) return { chosen: [first], isFull: true };
+  const chosen: Chosen[] = [];
   let gas = 0n;
   let most = limits.mostPayments;
   for (const candidate of queue) {
-    if (goesAlone(candidate)) continue;
+    if (candidate.payment.isAlone) continue;
     const mostWith = Math.min(most, companyOf(candidate, limits.mostPayments));
     if (chosen.length >= mostWith) {
       if (chosen.length >= most) return { chosen, isFull: true };
@@ -45,10 +46,6 @@ export function chooseBatch(queue: readonly Candidate[], limits: BatchLimits): C
     gas += candidate.gas;
   }
   return { chosen, isFull: chosen.length >= most || gas + gasOfLast(chosen) > limits.mostGas };
-}
-
-function goesAlone({ payment, payerHasCode }: Candidate): boolean {
-  return payerHasCode || payment.isAlone;
 }
 
 /** With how many it may be in one transaction. */

@@ -60,14 +60,14 @@ export async function findExecutions(options: {
   return found;
 }
 
-/** `findExecutions`, for who has other payments to go on with: `undefined` when the chain cannot be asked now. */
+/** `findExecutions`, where other payments go on meanwhile: `undefined` when a node cannot be asked, or answers rubbish. */
 export async function tryToFindExecutions(
   options: Parameters<typeof findExecutions>[0],
 ): Promise<Awaited<ReturnType<typeof findExecutions>> | undefined> {
   try {
     return await findExecutions(options);
   } catch (error) {
-    if (error instanceof RpcError) return undefined;
+    if (error instanceof RpcError || error instanceof z.ZodError) return undefined;
     throw error;
   }
 }

@@ -1,6 +1,6 @@
-import type { Candidate } from "./choose-batch.ts";
 import { type ComposedCall, composeCall } from "./compose-call.ts";
 import { type Fees, priceOf } from "./fee-quote.ts";
+import type { PreparedCandidate } from "./prepare-candidates.ts";
 import type { Relayer } from "./relayer.ts";
 import type { RelayerFunds } from "./relayer-funds.ts";
 import { costInFlight } from "./relayer-state.ts";
@@ -16,22 +16,23 @@ export async function fitBalance(options: {
   network: SettlementNetwork;
   relayer: Relayer;
   funds: RelayerFunds;
-  chosen: readonly Candidate[];
+  chosen: readonly PreparedCandidate[];
   fees: Fees;
-}): Promise<{ chosen: readonly Candidate[]; call: ComposedCall } | undefined> {
+}): Promise<{ chosen: readonly PreparedCandidate[]; call: ComposedCall } | undefined> {
   const { relayer, funds, fees } = options;
   const { multicall3, callGasCap } = options.network;
   const spoken = costInFlight(relayer.state);
   let balance: bigint | undefined;
-  for (let { chosen } = options; chosen.length > 0; chosen = firstHalf(chosen)) {
-    const call = composeCall({ chosen, multicall3, callGasCap });
+  for (let { chosen } = options; ; chosen = firstHalf(chosen)) {
+    const [first, ...others] = chosen;
+    if (first === undefined) return undefined;
+    const call = composeCall({ chosen: [first, ...others], multicall3, callGasCap });
     const cost = call.gasLimit * priceOf(fees) + spoken;
     balance ??= await funds.balanceFor(relayer.signer.address, cost);
     if (cost <= balance) return { chosen, call };
   }
-  return undefined;
 }
 
-function firstHalf(chosen: readonly Candidate[]): readonly Candidate[] {
+function firstHalf(chosen: readonly PreparedCandidate[]): readonly PreparedCandidate[] {
   return chosen.slice(0, Math.floor(chosen.length / 2));
 }

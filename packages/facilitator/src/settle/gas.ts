@@ -20,6 +20,28 @@ export function calldataGas(data: Hex): bigint {
   return BigInt(16 * (bytes - zeros) + 4 * zeros);
 }
 
+/** A token call of a payer with code, its signature apart: at most so many bytes of calldata. */
+const codeCallBytes = 4 + 8 * 32 + 31;
+
+/** The most that a transaction for one payment of a payer with code may use: its gas limit, or a little more. */
+export function gasAtRisk(signature: Hex, callGas: bigint): bigint {
+  const bytes = BigInt(codeCallBytes + signature.length / 2 - 1);
+  return transactionGas + 16n * bytes + callGas;
+}
+
+/**
+ * The limit for a transaction that runs a payer's code: what its simulation was granted, and no more. By
+ * itself it is given exactly that after its calldata is paid.
+ */
+export function gasLimitForCode(data: Hex, callGas: bigint): bigint {
+  return gasBeforeCall(data) + callGas;
+}
+
+/** What a transaction has used when its call begins. */
+export function gasBeforeCall(data: Hex): bigint {
+  return transactionGas + calldataGas(data);
+}
+
 /** What one payment takes of a batch, its calldata apart. `measured` is the token call by itself. */
 export function gasOfCall(measured: bigint | undefined): bigint {
   return (measured ?? unknownCallGas) + callOverheadGas;
@@ -30,6 +52,6 @@ export function gasOfCall(measured: bigint | undefined): bigint {
  * left (EIP-150), and gas that is not used is not paid, so there is some more than needed.
  */
 export function gasLimitOf(data: Hex, callsGas: bigint): bigint {
-  const needed = transactionGas + calldataGas(data) + callsGas;
+  const needed = gasBeforeCall(data) + callsGas;
   return needed + needed / 16n + 20_000n;
 }

@@ -27,6 +27,7 @@ beforeEach(async () => {
   beforeRead = async () => undefined;
   queue = createKnownQueue({
     network,
+    lane: "shared",
     mostKnown: 256,
     ledger: {
       countQueued: ledger.countQueued,
@@ -85,7 +86,7 @@ describe("the queue as a process knows it", () => {
     expect(reads).toBe(1);
     const [known, stored] = [
       await queue.first(64),
-      await ledger.findQueued({ network, limit: 64 }),
+      await ledger.findQueued({ network, lane: "shared", limit: 64 }),
     ];
     expect(known.map(({ payment, order }) => ({ ...payment, order }))).toMatchObject(
       stored.map(({ payment, order }) => {

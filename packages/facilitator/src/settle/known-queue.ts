@@ -1,9 +1,10 @@
 import type { Network } from "@coinslot/protocol";
 import type { OrderedPayment } from "../ledger/find-orders.ts";
+import type { Lane } from "../ledger/find-queued.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 
 /**
- * The queue of a network as one process knows it: the first of what the ledger holds, or all of it. The ledger is right,
+ * One lane of the queue of a network as one process knows it: the first of what the ledger holds, or all of it. The ledger is right,
  * and says whether a payment is still queued when a transaction is stored for it; but what this process has queued
  * itself need not be read from there again, which would be a tenth of its work under load.
  *
@@ -37,9 +38,10 @@ export interface KnownQueue {
 export function createKnownQueue(options: {
   ledger: Pick<Ledger, "findQueued" | "countQueued">;
   network: Network;
+  lane: Lane;
   mostKnown: number;
 }): KnownQueue {
-  const { ledger, network, mostKnown } = options;
+  const { ledger, network, lane, mostKnown } = options;
   let known = new Map<string, OrderedPayment>();
   let isComplete = false;
 
@@ -55,7 +57,7 @@ export function createKnownQueue(options: {
     isComplete = true;
     let queued: OrderedPayment[];
     try {
-      queued = await ledger.findQueued({ network, limit });
+      queued = await ledger.findQueued({ network, lane, limit });
     } catch (error) {
       doubt();
       throw error;
@@ -80,7 +82,7 @@ export function createKnownQueue(options: {
     doubt,
     async count(upTo) {
       if (isComplete || known.size >= upTo) return Math.min(known.size, upTo);
-      return ledger.countQueued({ network, upTo });
+      return ledger.countQueued({ network, lane, upTo });
     },
     async first(limit) {
       const isEnough = isComplete || known.size >= limit;

@@ -45,8 +45,8 @@ export function createMetrics() {
     }),
     queueDepth: new Gauge({
       name: "coinslot_queue_payments",
-      help: "Payments that wait for a transaction, as seen at the last look",
-      labelNames: ["network"] as const,
+      help: "Payments that wait for a transaction, as seen at the last look: shared, or alone for payers with code",
+      labelNames: ["network", "lane"] as const,
       registers,
     }),
     inFlight: new Gauge({

@@ -27,7 +27,12 @@ async function settlerOf(ledger: Ledger) {
     context: {
       ledger,
       board,
-      readings: createReadingCache({ freshMs: 1, keepMs: 1, now: Date.now }),
+      readings: createReadingCache({
+        freshMs: 1,
+        keepMs: 1,
+        callGasOf: () => 300_000n,
+        now: Date.now,
+      }),
       metrics,
       times: { leaseMs: 1, sweepMs: 1, resendMs: 1, replaceMs: 1, loseMs: 1, leadMs: 1 },
       clock,

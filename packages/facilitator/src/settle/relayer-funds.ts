@@ -14,6 +14,8 @@ export interface RelayerFundsOptions {
   minimumBalance: bigint;
   /** In wei: below this operators are told. */
   warningBalance: bigint;
+  /** Called with each balance that was read, in wei. */
+  onBalance?: ((relayer: Address, balance: bigint) => void) | undefined;
   clock: Clock;
   logger: Logger;
   metrics: SettlementMetrics;
@@ -84,6 +86,7 @@ export function watchRelayerFunds(options: RelayerFundsOptions): RelayerFunds {
     const level = levelOf(balance);
     levels.set(relayer, level);
     balances.set(relayer, balance);
+    options.onBalance?.(relayer, balance);
     metrics.relayerBalance.set({ network, relayer }, Number(balance));
     if (level === before) return;
     const fields = { network, relayer, balance: balance.toString() };

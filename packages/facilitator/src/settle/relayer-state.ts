@@ -65,6 +65,15 @@ export function countInFlight({ open }: RelayerState): number {
   return count;
 }
 
+/** How many of these carry a payment that goes alone: one of a payer with code. */
+export function countAlone({ open }: RelayerState): number {
+  let count = 0;
+  for (const { isIncluded, payments } of open.values()) {
+    if (!isIncluded && payments.some(({ payment }) => payment.isAlone)) count += 1;
+  }
+  return count;
+}
+
 /** What the transactions may cost that no block holds yet, in wei. */
 export function costInFlight({ open }: RelayerState): bigint {
   let cost = 0n;

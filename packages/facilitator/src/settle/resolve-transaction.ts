@@ -4,6 +4,7 @@ import type { OpenTransaction } from "../ledger/find-transactions.ts";
 import type { Inclusion } from "../ledger/ledger-payment.ts";
 import type { PaymentOutcomes } from "../ledger/record-outcomes.ts";
 import type { Broadcast } from "../ledger/store-transaction.ts";
+import { findBurn } from "./find-burn.ts";
 import { type Execution, expectedTransfer, tryToFindExecutions } from "./find-executions.ts";
 import { readOutcomes } from "./read-outcomes.ts";
 import type { SettlementNetwork } from "./settlement-context.ts";
@@ -70,6 +71,12 @@ export async function resolveTransaction(options: {
     ({ payment }) => ranOut && payment.carried < mostCarried,
   );
   const { outcomes, unexplained } = await explainAbsent(network, tried, inclusion);
+  const [only] = transaction.payments;
+  if (isAlone && only?.payment.isAlone && sent) {
+    for (const failed of outcomes.flatMap((each) => each.failed ?? [])) {
+      failed.burn = await findBurn({ network, payment: only, sent, receipt });
+    }
+  }
   return {
     left: [...young, ...unexplained],
     outcomes: [

@@ -20,7 +20,13 @@ import type { ReservePayment } from "./reserve-payment.ts";
 import { isAskedFor, keyHashOf, orderOf, paymentOf, settleFingerprint } from "./settle-request.ts";
 import { duplicateResponse, refusedResponse, settleResponseOf } from "./settle-response.ts";
 import type { SettlementContext } from "./settlement-context.ts";
-import { outOfGasMoney, releasedTooOften, reservationLost } from "./unavailable-errors.ts";
+import {
+  burntGas,
+  codeLimited,
+  outOfGasMoney,
+  releasedTooOften,
+  reservationLost,
+} from "./unavailable-errors.ts";
 
 export interface SettlePaymentOptions {
   context: SettlementContext;
@@ -63,7 +69,6 @@ export function createPaymentSettler(options: SettlePaymentOptions): PaymentSett
       token: reservation.token,
       payer: payment.id.payer,
       order: orderOf(payment),
-      isAlone: readings.recall(payment.id)?.payerHasCode,
       answer: answer && answer.sealed.length <= mostAnswerBytes ? answer : undefined,
     });
     if (queued === undefined) {
@@ -107,7 +112,7 @@ export function createPaymentSettler(options: SettlePaymentOptions): PaymentSett
       if (known) return known;
       throw outOfGasMoney(payment.network);
     }
-    readings.remember(payment.id, { payerHasCode, gasUsed });
+    readings.remember(payment, { payerHasCode, gasUsed });
     const keyHash = keyHashOf(payment, idempotencyKey);
     const fingerprint = settleFingerprint(payment);
     const reserved = await reserve({
@@ -119,7 +124,7 @@ export function createPaymentSettler(options: SettlePaymentOptions): PaymentSett
       payTo: payment.payTo,
       balance,
       order: orderOf(payment),
-      isAlone: payerHasCode,
+      gasAtRisk: payerHasCode ? readings.gasAtRisk(payment.id) : undefined,
     });
     await checkpoint("queued");
     switch (reserved.outcome) {
@@ -158,6 +163,15 @@ export function createPaymentSettler(options: SettlePaymentOptions): PaymentSett
         });
       case "released_too_often":
         throw releasedTooOften();
+      case "burnt_gas":
+        return refusedResponse({
+          reason: "payer_not_accepted",
+          message: burntGas(reserved.forMs),
+          payer: payment.id.payer,
+          network,
+        });
+      case "code_limited":
+        throw codeLimited(reserved);
     }
   }
 

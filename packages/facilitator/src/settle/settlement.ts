@@ -1,5 +1,6 @@
 import type { Network } from "@coinslot/protocol";
 import type { OrderedPayment } from "../ledger/find-orders.ts";
+import type { Lane } from "../ledger/find-queued.ts";
 import { createKnownQueue } from "./known-queue.ts";
 import { planTransactions } from "./planner.ts";
 import { type Relayer, startRelayer } from "./relayer.ts";
@@ -13,7 +14,7 @@ export interface NetworkSettlementOptions {
   context: SettlementContext;
   network: SettlementNetwork;
   signers: readonly RelayerSigner[];
-  funds: Pick<RelayerFundsOptions, "minimumBalance" | "warningBalance">;
+  funds: Pick<RelayerFundsOptions, "minimumBalance" | "warningBalance" | "onBalance">;
 }
 
 /** The settlement engine of one network in one process. */
@@ -52,11 +53,14 @@ export async function startNetworkSettlement(
     metrics,
     emit,
   });
-  const queue = createKnownQueue({
-    ledger,
-    network: network.network,
-    mostKnown: transactionsKnown * network.limits.mostPayments,
-  });
+  const queueOf = (lane: Lane) =>
+    createKnownQueue({
+      ledger,
+      network: network.network,
+      lane,
+      mostKnown: transactionsKnown * network.limits.mostPayments,
+    });
+  const queues = { shared: queueOf("shared"), alone: queueOf("alone") };
   const planning = createSingleFlight(async () => {
     const sweeps = isSweep;
     isSweep = false;
@@ -65,13 +69,13 @@ export async function startNetworkSettlement(
       await planTransactions({
         context,
         network,
-        queue,
+        queues,
         relayers: whoCanPay(),
         funds,
         isSweep: sweeps,
       });
     } catch (error) {
-      queue.doubt();
+      doubtQueues();
       if (isStopped) return;
       logger.warn(
         { err: error, network: network.network },
@@ -84,7 +88,7 @@ export async function startNetworkSettlement(
       context,
       network,
       signer,
-      onRequeued: queue.doubt,
+      onRequeued: doubtQueues,
       onRoom: planning.trigger,
       onPoor: funds.look,
     }),
@@ -116,9 +120,14 @@ export async function startNetworkSettlement(
   }
   sweep();
 
+  function doubtQueues(): void {
+    queues.shared.doubt();
+    queues.alone.doubt();
+  }
+
   /** The queue may not be what is known of it. */
   function planAnew(): void {
-    queue.doubt();
+    doubtQueues();
     planning.trigger();
   }
 
@@ -163,8 +172,8 @@ export async function startNetworkSettlement(
     funds,
     relayers,
     wake(queued) {
-      if (queued) queue.add(queued);
-      else queue.doubt();
+      if (queued) queues[queued.payment.isAlone ? "alone" : "shared"].add(queued);
+      else doubtQueues();
       planning.trigger();
       // Only where somebody else may have to do it.
       if (relayers.some((relayer) => !relayer.isReady())) tell(queueChannel);

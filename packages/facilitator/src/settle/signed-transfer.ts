@@ -1,9 +1,10 @@
 import type { OrderedPayment } from "../ledger/find-orders.ts";
-import type { SignedTransfer } from "../simulation/reading.ts";
+import type { NetworkTransfer } from "./reading-cache.ts";
 
 /** The transfer that a payment's buyer has signed, as the ledger keeps it. */
-export function signedTransferOf({ payment, order }: OrderedPayment): SignedTransfer {
+export function signedTransferOf({ payment, order }: OrderedPayment): NetworkTransfer {
   return {
+    network: payment.authorization.network,
     asset: payment.authorization.asset,
     authorization: {
       from: payment.authorization.payer,

@@ -8,6 +8,7 @@ import type { Relayer } from "./relayer.ts";
 import { trackedFrom } from "./relayer-state.ts";
 import type { SettlementContext, SettlementNetwork } from "./settlement-context.ts";
 import { signBroadcast } from "./sign-broadcast.ts";
+import { signedTransferOf } from "./signed-transfer.ts";
 
 /**
  * Signs a transaction, stores it together with the move of its payments, and only then sends it.
@@ -76,7 +77,7 @@ export async function storeBatch(options: {
       return false;
   }
   state.nextNonce = nonce + 1;
-  for (const { payment } of chosen) readings.forget(payment.authorization);
+  for (const each of chosen) readings.forget(signedTransferOf(each));
   metrics.batchSize.observe({ network: network.network }, chosen.length);
   metrics.transactions.inc({ network: network.network, event: "stored" });
   const createdAt = context.now();

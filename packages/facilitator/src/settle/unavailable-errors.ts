@@ -15,6 +15,27 @@ export function releasedTooOften(): FacilitatorError {
   );
 }
 
+/** What a payer is told whose code has burnt gas. */
+export function burntGas(forMs: number): string {
+  const hours = Math.ceil(forMs / 3_600_000);
+  return `The code of this payer has burnt gas in a transaction that moved no money. It is refused for ${hours} h more.`;
+}
+
+/** A payer with code must wait: for its own payments, or for others'. */
+export function codeLimited(limit: {
+  why: "too_many_open" | "no_gas_left";
+  retryAfterMs: number;
+}): FacilitatorError {
+  const message =
+    limit.why === "too_many_open"
+      ? "This payer has code, and too many payments under way for its record; try again when they are settled"
+      : "This payer has code and no record, and the gas for such payments is used up; try again later";
+  return new FacilitatorError(message, {
+    kind: "unavailable",
+    retryAfterSeconds: Math.max(1, Math.ceil(limit.retryAfterMs / 1_000)),
+  });
+}
+
 /** What is told whose reservation was given to somebody else, or released, meanwhile. */
 export function reservationLost(): FacilitatorError {
   return new FacilitatorError("The reservation was lost; try again with the same payment", {

@@ -9,12 +9,15 @@ import {
 } from "./deployless-call.ts";
 import type { Reading, SignedTransfer } from "./reading.ts";
 import { simulateSingly } from "./single-calls.ts";
+import { senderFields, type TrialSender } from "./trial-sender.ts";
 
 /** Several times what a stablecoin transfer needs, so that a payer with code may check a signature. */
 export const defaultCallGas = 300_000n;
 
 export interface SimulatorOptions {
   rpc: RpcRequester;
+  /** Asked before each request. Without it, trials come from the zero address at no price. */
+  sender?: (() => TrialSender) | undefined;
   /**
    * Gas that each token call may use, the payer's own check of its signature included. Default
    * 300,000. The same limit should hold when it is settled.
@@ -32,7 +35,8 @@ export interface Simulator {
    * Says what would become of a transfer if it were the only one. Whoever asks in the same turn of
    * the event loop shares one RPC request; no transfer sees another's effects or uses its gas.
    *
-   * @throws FacilitatorError when the chain cannot be asked: that says nothing of the transfer.
+   * @throws FacilitatorError when the chain cannot be asked: that says nothing of the transfer. Its `cause`
+   * is an `RpcResponseError` where a node was asked about this transfer alone, and would not say.
    */
   simulate(transfer: SignedTransfer): Promise<Reading>;
   /** `simulate` for many, in their order; by default one RPC request for each 64. */
@@ -50,13 +54,15 @@ const restrictionMs = 60_000;
 
 /** Tries signed transfers by way of `eth_call`. Starts nothing by itself, and needs no closing. */
 export function createSimulator(options: SimulatorOptions): Simulator {
-  const { rpc, callGas = defaultCallGas, maxConcurrent = 4, now } = options;
+  const { rpc, sender, callGas = defaultCallGas, maxConcurrent = 4, now } = options;
   const maxTransfers = mostTransfers(callGas);
   const queue: Waiting[] = [];
   let onTheirWay = 0;
   let isScheduled = false;
   /** What the node has been found able to do in one request; 0 is single calls only. */
   let restriction = { maxTransfers, untilMs: 0 };
+  /** Until when calls name no gas price, because the node found the relayer too poor for it. */
+  let priceless = 0;
 
   function limit(): number {
     return now() < restriction.untilMs ? restriction.maxTransfers : maxTransfers;
@@ -88,8 +94,9 @@ export function createSimulator(options: SimulatorOptions): Simulator {
       const readings = await ask(chunk.map(({ transfer }) => transfer));
       for (const [index, { resolve, reject }] of chunk.entries()) {
         const reading = readings[index];
-        if (reading) resolve(reading);
-        else reject(unavailable());
+        if (reading === undefined) reject(unavailable());
+        else if (reading instanceof RpcError) reject(unavailable(reading));
+        else resolve(reading);
       }
     } catch (error) {
       const fault = error instanceof RpcError ? unavailable(error) : error;
@@ -97,8 +104,8 @@ export function createSimulator(options: SimulatorOptions): Simulator {
     }
   }
 
-  async function ask(transfers: readonly SignedTransfer[]): Promise<Reading[]> {
-    if (limit() === 0) return simulateSingly(rpc, transfers, callGas);
+  async function ask(transfers: readonly SignedTransfer[]): Promise<(Reading | RpcError)[]> {
+    if (limit() === 0) return askSingly(transfers);
     const answered = await askDeployless(transfers);
     if (answered.length === transfers.length) return answered;
     if (answered.length > 0) {
@@ -112,9 +119,13 @@ export function createSimulator(options: SimulatorOptions): Simulator {
       const readings = await ask(transfers.slice(0, half));
       return [...readings, ...(await ask(transfers.slice(half)))];
     }
-    const readings = await simulateSingly(rpc, transfers, callGas);
+    const readings = await askSingly(transfers);
     restrict(0);
     return readings;
+  }
+
+  function askSingly(transfers: readonly SignedTransfer[]): Promise<(Reading | RpcError)[]> {
+    return simulateSingly({ rpc, transfers, callGas, from: sender?.().from });
   }
 
   /**
@@ -123,16 +134,31 @@ export function createSimulator(options: SimulatorOptions): Simulator {
    */
   async function askDeployless(transfers: readonly SignedTransfer[]): Promise<Reading[]> {
     const call = encodeDeploylessCall(transfers, callGas);
+    const { gasPrice, ...free } = senderFields(sender?.(), BigInt(call.gas));
     let answer: unknown;
-    try {
-      answer = await rpc.request({ method: "eth_call", params: [call, "latest"] });
-    } catch (error) {
-      if (error instanceof RpcResponseError) return [];
-      throw error;
+    if (gasPrice !== undefined && now() >= priceless) {
+      answer = await askOnce({ ...call, ...free, gasPrice });
+      if (answer === undefined) {
+        answer = await askOnce({ ...call, ...free });
+        // It was the price: the relayer has less than was thought, or the node reckons otherwise.
+        if (answer !== undefined) priceless = now() + restrictionMs;
+      }
+    } else {
+      answer = await askOnce({ ...call, ...free });
     }
     // Some nodes take a call without a contract for one of the zero address, which answers nothing.
-    if (answer === "0x") return [];
+    if (answer === undefined || answer === "0x") return [];
     return decodeDeploylessAnswer(answer, transfers.length);
+  }
+
+  /** `undefined` where the node refuses such a call. */
+  async function askOnce(call: object): Promise<unknown> {
+    try {
+      return (await rpc.request({ method: "eth_call", params: [call, "latest"] })) ?? null;
+    } catch (error) {
+      if (error instanceof RpcResponseError) return undefined;
+      throw error;
+    }
   }
 
   function simulate(transfer: SignedTransfer): Promise<Reading> {

@@ -1,9 +1,14 @@
-import { blockByNumber, parseBlockHeader, type RpcCall, type RpcRequester } from "@coinslot/chain";
+import {
+  blockByNumber,
+  parseBlockHeader,
+  type RpcCall,
+  RpcError,
+  type RpcRequester,
+} from "@coinslot/chain";
 import { type Address, FacilitatorError, type Hex } from "@coinslot/protocol";
 import * as z from "zod";
 import { encodeTransfer } from "../token/encode-transfer.ts";
 import { isRevert } from "../token/is-revert.ts";
-import { splitSignature } from "../token/split-signature.ts";
 import { hexWord } from "../token/word.ts";
 import type { Reading, SignedTransfer } from "./reading.ts";
 import { readRevertReason } from "./revert-reason.ts";
@@ -14,15 +19,19 @@ const authorizationStateSelector = "0xe94a0102";
 /**
  * Tries transfers by one `eth_call` each, in JSON-RPC batches: slower than the simulator contract, and
  * blind to the effects of the calls (`isExact` is `false` only where there can be none), but every node
- * can do it. All of it is read at one block.
+ * can do it. All of it is read at one block. Where the node does not answer a question about a transfer, that
+ * is the result for this transfer alone.
  *
- * @throws RpcError or FacilitatorError when the node did not answer a question.
+ * @throws RpcError when there is no node to ask, FacilitatorError when it answers rubbish.
  */
-export async function simulateSingly(
-  rpc: RpcRequester,
-  transfers: readonly SignedTransfer[],
-  callGas: bigint,
-): Promise<Reading[]> {
+export async function simulateSingly(options: {
+  rpc: RpcRequester;
+  transfers: readonly SignedTransfer[];
+  callGas: bigint;
+  /** The relayer. It offers no gas price: a node's refusal of that could not be told from one of the call. */
+  from: Address | undefined;
+}): Promise<(Reading | RpcError)[]> {
+  const { rpc, transfers, callGas, from } = options;
   const block = parseBlockHeader(await rpc.request(blockByNumber("latest")));
   if (block === undefined) throw badResponse();
   const at = { minBlock: block.number };
@@ -30,36 +39,55 @@ export async function simulateSingly(
 
   const questions = transfers.flatMap((transfer) => questionsBefore(transfer, blockTag));
   const before = await rpc.requestMany(questions, at);
-  const facts = transfers.map(({ authorization }, index) => {
-    const [state, balanceOf, payerCode, assetCode] = before.slice(index * 4, index * 4 + 4);
-    const used = wordOf(state);
-    const balance = wordOf(balanceOf) ?? 0n;
-    // What knows no authorizations may well answer the call, as an address without code answers any.
-    const cannotMove = used === undefined || balance < authorization.value;
-    return {
-      isExact: cannotMove ? false : undefined,
-      isUsed: used !== undefined && used !== 0n,
-      balance,
-      payerHasCode: codeOf(payerCode) !== "0x",
-      assetHasCode: codeOf(assetCode) !== "0x",
-    };
-  });
+  const facts = transfers.map((transfer, index) =>
+    orError(() => readFacts(transfer, before.slice(index * 4, index * 4 + 4))),
+  );
   const calls = transfers.map((transfer, index) => {
-    const payerHasCode = facts[index]?.payerHasCode ?? false;
-    return transferCall(transfer, { payerHasCode, callGas, blockTag });
+    const found = facts[index];
+    if (found === undefined || found instanceof RpcError) return undefined;
+    const { payerHasCode } = found;
+    return transferCall(transfer, { payerHasCode, callGas, blockTag, from });
   });
   const outcomes = await rpc.requestMany(
     calls.flatMap((call) => call ?? []),
     at,
   );
   const remaining = outcomes.values();
-  return calls.flatMap((call, index) => {
+  return calls.flatMap((call, index): readonly (Reading | RpcError)[] => {
+    const answer = call && remaining.next().value;
     const found = facts[index];
     if (found === undefined) return [];
-    const outcome = call === undefined ? unsigned : readOutcome(remaining.next().value);
+    if (found instanceof RpcError) return [found];
+    const outcome = call === undefined ? unsigned : orError(() => readOutcome(answer));
+    if (outcome instanceof RpcError) return [outcome];
     const { number: blockNumber, timestamp: blockTimestamp } = block;
     return [{ ...outcome, ...found, blockNumber, blockTimestamp }];
   });
+}
+
+/** A node's refusal as a value: it concerns one transfer, and not its neighbours. */
+function orError<Value>(read: () => Value): Value | RpcError {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof RpcError) return error;
+    throw error;
+  }
+}
+
+function readFacts({ authorization }: SignedTransfer, answers: readonly RpcOutcome[]) {
+  const [state, balanceOf, payerCode, assetCode] = answers;
+  const used = wordOf(state);
+  const balance = wordOf(balanceOf) ?? 0n;
+  // What knows no authorizations may well answer the call, as an address without code answers any.
+  const cannotMove = used === undefined || balance < authorization.value;
+  return {
+    isExact: cannotMove ? false : undefined,
+    isUsed: used !== undefined && used !== 0n,
+    balance,
+    payerHasCode: codeOf(payerCode) !== "0x",
+    assetHasCode: codeOf(assetCode) !== "0x",
+  };
 }
 
 type Outcome = Pick<Reading, "outcome" | "revertReason">;
@@ -92,14 +120,19 @@ function questionsBefore(
 
 function transferCall(
   { asset, authorization, signature }: SignedTransfer,
-  options: { payerHasCode: boolean; callGas: bigint; blockTag: Hex },
+  options: {
+    payerHasCode: boolean;
+    callGas: bigint;
+    blockTag: Hex;
+    from: Address | undefined;
+  },
 ): RpcCall | undefined {
-  const { payerHasCode, callGas, blockTag } = options;
-  if (!payerHasCode && splitSignature(signature) === undefined) return undefined;
+  const { payerHasCode, callGas, blockTag, from } = options;
   const data = encodeTransfer({ authorization, signature, payerHasCode });
+  if (data === undefined) return undefined;
   // What a transaction costs before its first step, its calldata above all, comes on top.
   const gas = callGas + 21_000n + BigInt(data.length / 2) * 40n;
-  const call = { to: asset, data, gas: `0x${gas.toString(16)}` };
+  const call = { to: asset, data, gas: `0x${gas.toString(16)}`, ...(from && { from }) };
   return { method: "eth_call", params: [call, blockTag] };
 }
 

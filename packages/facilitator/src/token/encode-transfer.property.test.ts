@@ -13,10 +13,7 @@ test("the calldata for a payer without code is the one that viem encodes", () =>
     fc.property(anyAuthorization, anySignature, (authorization, signature) => {
       const key = splitSignature(signature);
       const encode = () => encodeTransfer({ authorization, signature, payerHasCode: false });
-      if (key === undefined) {
-        expect(encode).toThrow(RangeError);
-        return;
-      }
+      if (key === undefined) return void expect(encode()).toBeUndefined();
       const { from, to, value, validAfter, validBefore, nonce } = authorization;
       const { v, r, s } = key;
       const args = [from, to, value, validAfter, validBefore, nonce, v, r, s] as const;

@@ -13,14 +13,14 @@ const headWordsByCode = 7;
  * key: `(v, r, s)`, in whichever form the signature travelled. A payer with code is asked by the
  * token (EIP-1271) and gets its signature as it wrote it.
  *
- * @throws RangeError when a payer without code is said to have signed with something that is no
- * signature of a key; `verify` refuses such a payment.
+ * @returns `undefined` when a payer without code is said to have signed with something that is no
+ * signature of a key: no calldata makes such a transfer.
  */
 export function encodeTransfer(options: {
   authorization: Authorization;
   signature: Hex;
   payerHasCode: boolean;
-}): Hex {
+}): Hex | undefined {
   const { authorization, signature, payerHasCode } = options;
   const { from, to, value, validAfter, validBefore, nonce } = authorization;
   const words =
@@ -35,6 +35,6 @@ export function encodeTransfer(options: {
     return `0x${selectorByCode}${words}${offset}${bytesWords(signature)}`;
   }
   const key = splitSignature(signature);
-  if (key === undefined) throw new RangeError("The signature is not one of a key");
+  if (key === undefined) return undefined;
   return `0x${selectorByKey}${words}${uintWord(key.v)}${hexWord(key.r)}${hexWord(key.s)}`;
 }

@@ -27,6 +27,7 @@ const words: Record<InvalidReason, string> = {
   asset_not_deployed_contract: "There is no contract at the address of the asset.",
   invalid_exact_evm_insufficient_balance: "The payer does not hold the amount.",
   invalid_exact_evm_transaction_simulation_failed: "The transfer fails when it is tried.",
+  payer_not_accepted: "Payments of this payer are not accepted here.",
   unexpected_verify_error: "The payment could not be checked.",
 };
 

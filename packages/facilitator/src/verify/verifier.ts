@@ -30,6 +30,8 @@ export interface VerifierNetwork {
 }
 
 export interface VerifierOptions {
+  /** Whether payers may have code. Default `true`. */
+  acceptsPayersWithCode?: boolean | undefined;
   networks: ReadonlyMap<Network, VerifierNetwork>;
   /** Unix milliseconds. */
   now: () => number;
@@ -57,7 +59,8 @@ export interface Verifier {
 }
 
 /** Creates a verifier for some networks. */
-export function createVerifier({ networks, now, logger }: VerifierOptions): Verifier {
+export function createVerifier(options: VerifierOptions): Verifier {
+  const { networks, acceptsPayersWithCode = true, now, logger } = options;
   const separatorOf = createDomainSeparatorCache();
   const recovery = createSignerRecovery();
   if (recovery.implementation === "noble") {
@@ -118,6 +121,10 @@ export function createVerifier({ networks, now, logger }: VerifierOptions): Veri
       // Finding the key takes longer than all other checks: it is found while the chain is asked.
       nextTurn().then(local.isSignedByPayer),
     ]);
+    if (reading.payerHasCode && !acceptsPayersWithCode) {
+      const message = "Payers with code (contracts, EIP-7702 accounts) are not accepted here.";
+      return refuse("payer_not_accepted", { payer: local.payer, message });
+    }
     return judge(payment, { reading, isSignedByPayer, tools: chain.tools });
   }
 

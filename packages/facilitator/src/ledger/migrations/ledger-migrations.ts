@@ -1,4 +1,5 @@
 import { leasesMigration, type MigrateOptions } from "@coinslot/storage";
+import { createCodePayers } from "./create-code-payers.ts";
 import { createTables } from "./create-tables.ts";
 
 /**
@@ -10,5 +11,6 @@ export const ledgerMigrations: MigrateOptions = {
   migrations: [
     leasesMigration,
     { title: "payments, their transactions and their answers", up: createTables },
+    { title: "payers with code, and their gas budget", up: createCodePayers },
   ],
 };

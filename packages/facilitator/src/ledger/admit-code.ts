@@ -1,0 +1,246 @@
+import type { Address, Network } from "@coinslot/protocol";
+import type { Dialect } from "@coinslot/storage";
+import { type Insertable, type Kysely, sql, type Transaction } from "kysely";
+import { type CodeGasTable, type LedgerSchema, openStates } from "./ledger-schema.ts";
+import type { ReserveRequest, ReserveResult } from "./reserve-request.ts";
+import { is } from "./states.ts";
+
+/** How much is risked on payers with code: contracts, and accounts that delegate to one (EIP-7702). */
+export interface CodePayerLimits {
+  /** Gas that those without a record may have at risk in a minute, on each network. */
+  gasPerMinute: bigint;
+  /** How long one that has burnt gas is refused, everywhere. */
+  refusalMs: number;
+}
+
+export const defaultCodePayerLimits: CodePayerLimits = {
+  gasPerMinute: 4_000_000n,
+  refusalMs: 24 * 3_600_000,
+};
+
+/** Gas that the code of a payer has burnt in a transaction that moved no money. */
+export interface GasBurn {
+  payer: Address;
+  gas: bigint;
+}
+
+const windowMs = 60_000;
+/** An open payment gives its gas back when it is confirmed, which takes a few blocks. */
+const openRetryMs = 2_000;
+/** Open payments of one payer with code, at most; more confirmed ones than this are not counted. */
+const maxOpen = 16;
+
+/** Decides for payments of payers with code, in the order in which they are asked about. */
+export interface CodeAdmission {
+  /** `undefined` admits the payment. `isCounted`: it is open already, held by a dead process. */
+  refuse(request: ReserveRequest, isCounted: boolean): ReserveResult | undefined;
+  /** To be called with what was admitted, once its row has an identity. */
+  admitted(request: ReserveRequest, paymentId: string): void;
+  /** Writes what was spent. */
+  store(): Promise<void>;
+}
+
+/**
+ * Reads what is to be known of the payers with code among these requests; no statement where there are none.
+ *
+ * A payer may have one open payment, and one more for each that was confirmed. Confirmed payments vouch for as
+ * many open ones. What nothing vouches for is spent from the network's budget: the gas of payments that are
+ * open, and of those that a transaction carried for nothing, a minute long. A confirmed payment gives back
+ * what it took, and so does one that no transaction ever carried.
+ *
+ * The racers are reservations of other processes. A payer's own are decided under the lock on its row, which
+ * the caller holds; the budget under the lock on the network's row, which is taken after those of payers.
+ */
+export async function readCodeAdmission(options: {
+  transaction: Transaction<LedgerSchema>;
+  dialect: Dialect;
+  requests: readonly ReserveRequest[];
+  limits: CodePayerLimits;
+}): Promise<CodeAdmission> {
+  const { transaction, dialect, limits } = options;
+  const requests = options.requests.filter(({ gasAtRisk }) => gasAtRisk !== undefined);
+  const payers = [...new Set(requests.map(({ id }) => id.payer))].sort();
+  const records = new Map<Address, PayerRecord>();
+  for (const payer of payers) {
+    records.set(payer, await readRecord({ transaction, dialect, payer }));
+  }
+  const networks = [...new Set(requests.filter(isUnvouched).map(({ id }) => id.network))].sort();
+  const budgets = new Map<Network, Budget>();
+  for (const network of networks) {
+    budgets.set(network, await readBudget({ transaction, dialect, network }));
+  }
+  const spent: Insertable<CodeGasTable>[] = [];
+
+  /** Whether it may need the budget, by what is known before the first of these requests is decided. */
+  function isUnvouched({ id }: ReserveRequest): boolean {
+    const record = records.get(id.payer);
+    const count = requests.filter((other) => other.id.payer === id.payer).length;
+    return record !== undefined && record.open + count > record.confirmed;
+  }
+
+  return {
+    refuse({ id, gasAtRisk }, isCounted) {
+      const record = records.get(id.payer);
+      if (gasAtRisk === undefined || record === undefined) return undefined;
+      if (record.refusedForMs > 0) return { outcome: "burnt_gas", forMs: record.refusedForMs };
+      const open = isCounted ? record.open - 1 : record.open;
+      if (open >= Math.min(maxOpen, record.confirmed + 1)) {
+        return { outcome: "code_limited", why: "too_many_open", retryAfterMs: 2_000 };
+      }
+      const budget = budgets.get(id.network);
+      if (open < record.confirmed || budget === undefined) return undefined;
+      if (budget.used + gasAtRisk <= limits.gasPerMinute) return undefined;
+      return { outcome: "code_limited", why: "no_gas_left", retryAfterMs: budget.nextMs };
+    },
+    admitted({ id, gasAtRisk }, paymentId) {
+      const record = records.get(id.payer);
+      if (gasAtRisk === undefined || record === undefined) return;
+      record.open += 1;
+      const budget = budgets.get(id.network);
+      if (record.open <= record.confirmed || budget === undefined) return;
+      budget.used += gasAtRisk;
+      const { network } = id;
+      const { nowMs } = budget;
+      spent.push({ payment_id: paymentId, network, gas: Number(gasAtRisk), spent_at: nowMs });
+    },
+    async store() {
+      await dialect.insertMany<LedgerSchema, "code_gas">(transaction, "code_gas", spent, {
+        keys: ["payment_id"],
+        replace: ["network", "gas", "spent_at"],
+      });
+    },
+  };
+}
+
+interface PayerRecord {
+  /** 0 where it is not refused. */
+  refusedForMs: number;
+  /** Its open payments that may burn gas. */
+  open: number;
+  /** Its payments that were confirmed since it burnt gas last, if ever. */
+  confirmed: number;
+}
+
+async function readRecord(options: {
+  transaction: Transaction<LedgerSchema>;
+  dialect: Dialect;
+  payer: Address;
+}): Promise<PayerRecord> {
+  const { transaction, dialect, payer } = options;
+  const burner = await transaction
+    .selectFrom("code_payers")
+    .select(["refused_until", dialect.nowMs().as("now_ms")])
+    .where("payer", "=", payer)
+    .executeTakeFirst();
+  const open = await transaction
+    .selectFrom("payments")
+    .select(({ fn }) => fn.countAll().as("count"))
+    .where("payer", "=", payer)
+    .where("state", "in", openStates)
+    .where("is_alone", "=", 1)
+    .executeTakeFirst();
+  const newest = await transaction
+    .selectFrom("payments")
+    .select("confirmed_at")
+    .where("payer", "=", payer)
+    .where("state", "=", is("confirmed"))
+    .orderBy("block_number", "desc")
+    .limit(maxOpen)
+    .execute();
+  const since = burner?.refused_until ?? 0;
+  return {
+    refusedForMs: burner === undefined ? 0 : Math.max(0, burner.refused_until - burner.now_ms),
+    open: Number(open?.count ?? 0),
+    confirmed: newest.filter(({ confirmed_at }) => (confirmed_at ?? 0) >= since).length,
+  };
+}
+
+interface Budget {
+  used: bigint;
+  nowMs: number;
+  /** Until something is given back, as far as is known. */
+  nextMs: number;
+}
+
+async function readBudget(options: {
+  transaction: Transaction<LedgerSchema>;
+  dialect: Dialect;
+  network: Network;
+}): Promise<Budget> {
+  const { transaction, dialect, network } = options;
+  await dialect.insertMany<LedgerSchema, "code_budgets">(
+    transaction,
+    "code_budgets",
+    [{ network }],
+    "ignore",
+  );
+  const locked = await transaction
+    .selectFrom("code_budgets")
+    .select(dialect.nowMs().as("now_ms"))
+    .where("network", "=", network)
+    .$call(dialect.forUpdate)
+    .executeTakeFirstOrThrow();
+  const nowMs = locked.now_ms;
+  const rows = await transaction
+    .selectFrom("code_gas")
+    .leftJoin("payments", "payments.id", "code_gas.payment_id")
+    .select(["payment_id", "gas", "spent_at", "state", "carried"])
+    .where("code_gas.network", "=", network)
+    .execute();
+  const budget: Budget = { used: 0n, nowMs, nextMs: windowMs };
+  const over: string[] = [];
+  for (const { payment_id, gas, spent_at, state, carried } of rows) {
+    const isOpen = state === "reserved" || state === "queued" || state === "submitted";
+    const isBurnt = state === "failed" && (carried ?? 0) > 0;
+    const leftMs = spent_at + windowMs - nowMs;
+    if (isOpen || (isBurnt && leftMs > 0)) {
+      budget.used += BigInt(gas);
+      budget.nextMs = Math.min(budget.nextMs, isOpen ? openRetryMs : leftMs);
+    } else over.push(payment_id);
+  }
+  if (over.length > 0) {
+    await transaction
+      .deleteFrom("code_gas")
+      .where("payment_id", "in", dialect.among(over))
+      .execute();
+  }
+  return budget;
+}
+
+/** The milliseconds for which a payer is still refused; `undefined` where it is not. */
+export async function findRefusal(options: {
+  db: Kysely<LedgerSchema>;
+  dialect: Dialect;
+  payer: Address;
+}): Promise<number | undefined> {
+  const { db, dialect, payer } = options;
+  const row = await db
+    .selectFrom("code_payers")
+    .select(["refused_until", dialect.nowMs().as("now_ms")])
+    .where("payer", "=", payer)
+    .executeTakeFirst();
+  const leftMs = row === undefined ? 0 : row.refused_until - row.now_ms;
+  return leftMs > 0 ? leftMs : undefined;
+}
+
+/** Refuses a payer that has burnt gas, for a time that begins anew with each burn. */
+export async function recordBurn(options: {
+  transaction: Transaction<LedgerSchema>;
+  dialect: Dialect;
+  burn: GasBurn;
+  refusalMs: number;
+}): Promise<void> {
+  const { transaction, dialect, burn, refusalMs } = options;
+  const until = sql<number>`${dialect.nowMs()} + ${sql.lit(refusalMs)}`;
+  const gas = Number(burn.gas);
+  await transaction
+    .insertInto("code_payers")
+    .values({ payer: burn.payer, refused_until: until, gas_burnt: gas })
+    .onConflict((conflict) =>
+      conflict.column("payer").doUpdateSet((set) => ({
+        refused_until: until,
+        gas_burnt: set("code_payers.gas_burnt", "+", gas),
+      })),
+    )
+    .execute();
+}

@@ -1,0 +1,22 @@
+import type { WalletLie } from "@coinslot/devnet";
+import type { Address } from "@coinslot/protocol";
+import type { SettlingDevnet } from "./settling-devnet.ts";
+
+/** A signature that no key makes, and that a wallet accepts which accepts anything. */
+export const walletSignature = `0x${"77".repeat(100)}` as const;
+
+/** A contract that holds tokens, accepts any signature, and burns gas where its lie says. */
+export async function createWallet(
+  { devnet }: SettlingDevnet,
+  lie: WalletLie = "none",
+): Promise<Address> {
+  const wallet = await devnet.deployLyingWallet();
+  await devnet.mint({ to: wallet, amount: 1_000_000n });
+  if (lie !== "none") await devnet.setLie(wallet, lie);
+  return wallet;
+}
+
+/** A payment by such a wallet. */
+export function payBy({ pay }: SettlingDevnet, wallet: Address) {
+  return pay({ authorization: { from: wallet }, changeSignature: () => walletSignature });
+}
