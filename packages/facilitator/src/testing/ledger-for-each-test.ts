@@ -11,6 +11,12 @@ export interface SharedLedger {
   join(processId: string): Promise<Ledger>;
   /** Makes a process silent for longer than its lease, on the database's clock. */
   silence(processId: string): Promise<void>;
+  /** Makes what was written on the database's clock older. */
+  age(
+    table: "code_gas" | "code_payers",
+    column: "spent_at" | "refused_until",
+    ms: number,
+  ): Promise<void>;
   /** Puts the clock of every process forward. */
   wait(ms: number): void;
 }
@@ -41,12 +47,19 @@ export function ledgerForEachTest(engine: Engine): SharedLedger {
         heartbeatLeaseMs: 10_000,
         keepAnswersMs: 60_000,
         releaseLimit: { count: 3, windowMs: 1_000 },
+        codePayers: { gasPerMinute: 1_000_000n, refusalMs: 60_000 },
       });
       await ledger.beatHeart();
       return ledger;
     },
     async silence(processId) {
       await sql`update processes set heartbeat_at = heartbeat_at - 60000 where id = ${processId}`.execute(
+        opened.database.kysely,
+      );
+    },
+    async age(table, column, ms) {
+      const [of, at] = [sql.table(table), sql.ref(column)];
+      await sql`update ${of} set ${at} = ${at} - cast(${ms} as bigint)`.execute(
         opened.database.kysely,
       );
     },

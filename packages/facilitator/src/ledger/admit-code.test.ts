@@ -1,0 +1,132 @@
+import { describe, expect, it } from "vitest";
+import { ledgerForEachTest } from "../testing/ledger-for-each-test.ts";
+import {
+  inclusion,
+  order,
+  payer,
+  queue,
+  stateOf,
+  takeLease,
+  transaction,
+  wish,
+} from "../testing/ledger-payments.ts";
+import { engines } from "../testing/settling-devnet.ts";
+import type { Ledger } from "./ledger.ts";
+
+const other = `0x${"ee".repeat(20)}` as const;
+const third = `0x${"ef".repeat(20)}` as const;
+/** A third of what the ledgers of these tests may risk in a minute. */
+const gasAtRisk = 300_000n;
+
+const by = (from: typeof other | typeof payer, changes = {}) => {
+  const wished = wish();
+  return { ...wished, id: { ...wished.id, payer: from }, gasAtRisk, ...changes };
+};
+
+async function carry(ledger: Ledger, id: string, nonce: number): Promise<void> {
+  const lease = await takeLease(ledger);
+  expect(await ledger.storeTransaction(lease, transaction(nonce, [id]))).toBe("stored");
+  await ledger.leases.release(lease);
+}
+
+async function burn(ledger: Ledger, id: string, nonce: number): Promise<void> {
+  await carry(ledger, id, nonce);
+  const reason = "invalid_exact_evm_transaction_failed";
+  await ledger.recordOutcomes([
+    { failed: [{ ids: [id], reason, inclusion, burn: { payer, gas: 320_000n } }] },
+  ]);
+}
+
+describe.each(engines)("payers with code, on %s", (engine) => {
+  const { join, age } = ledgerForEachTest(engine);
+
+  it("have one payment under way, and one more for each that was confirmed", async () => {
+    const ledger = await join("one");
+    const id = await queue(ledger, by(payer, { order }));
+    const limited = { outcome: "code_limited", why: "too_many_open" };
+    expect(await ledger.reserve(by(payer))).toMatchObject(limited);
+    await carry(ledger, id, 0);
+    await ledger.recordOutcomes([{ confirmed: { ids: [id], inclusion } }]);
+    expect(await ledger.reserve(by(payer))).toMatchObject({ outcome: "reserved" });
+    expect(await ledger.reserve(by(payer))).toMatchObject({ outcome: "reserved" });
+    expect(await ledger.reserve(by(payer))).toMatchObject(limited);
+    // A payer without code is not asked for a record.
+    const plain = { ...by(other), gasAtRisk: undefined };
+    expect(await ledger.reserve(plain)).toMatchObject({ outcome: "reserved" });
+  });
+
+  it("are limited one by one when they come together", async () => {
+    const ledger = await join("one");
+    const wishes = [by(payer), by(payer), by(other), by(payer)];
+    const results = await Promise.all(wishes.map((wished) => ledger.reserve(wished)));
+    expect(results.map(({ outcome }) => outcome)).toEqual([
+      "reserved",
+      "code_limited",
+      "reserved",
+      "code_limited",
+    ]);
+  });
+
+  it("share one gas budget over all processes, which what was released or confirmed gives back", async () => {
+    const [one, two] = [await join("one"), await join("two")];
+    const id = await queue(one, by(payer, { order, gasAtRisk: 500_000n }));
+    const held = await two.reserve(by(other, { gasAtRisk: 500_000n }));
+    if (held.outcome !== "reserved") throw new Error(held.outcome);
+    const empty = { outcome: "code_limited", why: "no_gas_left", retryAfterMs: 2_000 };
+    expect(await two.reserve(by(third))).toEqual(empty);
+    expect(await one.reserve(by(third))).toEqual(empty);
+    await two.release({ token: held.token, payer: other, countsAgainstPayer: false });
+    expect(await one.reserve(by(third))).toMatchObject({ outcome: "reserved" });
+    expect(await two.reserve(by(other))).toEqual(empty);
+    await carry(one, id, 0);
+    await one.recordOutcomes([{ confirmed: { ids: [id], inclusion } }]);
+    expect(await two.reserve(by(other))).toMatchObject({ outcome: "reserved" });
+    // What is confirmed vouches for the next: it takes nothing of the budget.
+    expect(await two.reserve(by(payer, { gasAtRisk: 900_000n }))).toMatchObject({
+      outcome: "reserved",
+    });
+  });
+
+  it("get back after a minute what a transaction took for nothing", async () => {
+    const ledger = await join("one");
+    const id = await queue(ledger, by(payer, { order, gasAtRisk: 800_000n }));
+    await carry(ledger, id, 0);
+    const reason = "invalid_exact_evm_transaction_failed";
+    await ledger.recordOutcomes([{ failed: [{ ids: [id], reason, inclusion }] }]);
+    const empty = await ledger.reserve(by(other));
+    if (empty.outcome !== "code_limited") throw new Error(empty.outcome);
+    expect(empty.retryAfterMs).toBeGreaterThan(1_000);
+    expect(empty.retryAfterMs).toBeLessThanOrEqual(60_000);
+    await age("code_gas", "spent_at", 60_000);
+    expect(await ledger.reserve(by(other))).toMatchObject({ outcome: "reserved" });
+  });
+
+  it("are refused by every process for a time once they have burnt gas, and then begin anew", async () => {
+    const [one, two] = [await join("one"), await join("two")];
+    const paid = await queue(one, by(payer, { order }));
+    await carry(one, paid, 0);
+    await one.recordOutcomes([{ confirmed: { ids: [paid], inclusion } }]);
+    const id = await queue(one, by(payer, { order }));
+    await burn(one, id, 1);
+    expect(await stateOf(two, id)).toBe("failed");
+    expect(await two.findRefusal(payer)).toBeGreaterThan(50_000);
+    expect(await two.reserve(by(payer))).toMatchObject({ outcome: "burnt_gas" });
+    await age("code_payers", "refused_until", 60_001);
+    expect(await two.findRefusal(payer)).toBeUndefined();
+    expect(await two.reserve(by(payer))).toMatchObject({ outcome: "reserved" });
+    expect(await two.reserve(by(payer))).toMatchObject({ outcome: "code_limited" });
+  });
+
+  it("are not counted as burning twice by two processes that read the same block", async () => {
+    const [one, two] = [await join("one"), await join("two")];
+    const id = await queue(one, by(payer, { order }));
+    await burn(one, id, 0);
+    const left = await one.findRefusal(payer);
+    await age("code_payers", "refused_until", 30_000);
+    const reason = "invalid_exact_evm_transaction_failed";
+    await two.recordOutcomes([
+      { failed: [{ ids: [id], reason, inclusion, burn: { payer, gas: 320_000n } }] },
+    ]);
+    expect(await two.findRefusal(payer)).toBeLessThan(left ?? 0);
+  });
+});
