@@ -1,5 +1,4 @@
 import { randomBytes } from "node:crypto";
-import { createBlockWatcher, createRpcPool } from "@coinslot/chain";
 import {
   type Caip2,
   caip2Of,
@@ -17,6 +16,7 @@ import { createHooks, type HookMethods } from "./hooks.ts";
 import type { LedgerPayment } from "./ledger/ledger-payment.ts";
 import type { PaymentFilter, PaymentPage } from "./ledger/list-payments.ts";
 import type { PaymentStats } from "./ledger/payment-stats.ts";
+import { openChain } from "./open-chain.ts";
 import { checkNetworks } from "./ready/check-networks.ts";
 import { createMetrics } from "./settle/metrics.ts";
 import { settleResponseOf } from "./settle/settle-response.ts";
@@ -28,8 +28,6 @@ import {
   releasedTooOften,
 } from "./settle/unavailable-errors.ts";
 import { readSettlementOptions, type SettlementOptions } from "./settlement-options.ts";
-import { createSimulator } from "./simulation/simulator.ts";
-import { type TrialSender, trialPrice } from "./simulation/trial-sender.ts";
 import { type Engine, startEngine } from "./start-engine.ts";
 import { refuse } from "./verify/refuse.ts";
 import { toVerifyResponse } from "./verify/verdict.ts";
@@ -75,20 +73,7 @@ export function createFacilitator(
   const hooks = createHooks({ logger, hooks: configuration.hooks });
   const metrics = createMetrics();
   const listeners = new Set<SettlementListener>();
-  const chains = configuration.networks.map((network) => {
-    const { chainId, rpcUrls } = network;
-    const pool = createRpcPool({ chainId, rpcUrls, clock });
-    const watcher = createBlockWatcher({ pool, clock });
-    const [relayer] = network.relayers;
-    const sender: TrialSender = { from: relayer.address, gasPrice: undefined, balance: undefined };
-    const simulator = createSimulator({
-      rpc: pool,
-      callGas: network.callGas,
-      sender: () => ({ ...sender, gasPrice: trialPrice(watcher.latest()?.baseFeePerGas) }),
-      now,
-    });
-    return { configuration: network, pool, watcher, simulator, sender };
-  });
+  const chains = configuration.networks.map((network) => openChain(network, { clock, now }));
   const verifier = createVerifier({
     acceptsPayersWithCode: settings.acceptsPayersWithCode,
     logger,

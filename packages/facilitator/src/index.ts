@@ -30,4 +30,4 @@ export type { Findings } from "./ready/findings.ts";
 export type { RelayerOptions } from "./relayer-account.ts";
 export type { CheckpointName, SettlementTimes } from "./settle/settlement-context.ts";
 export type { SettlementEvent, SettlementListener } from "./settle/settlement-event.ts";
-export type { SettlementOptions } from "./settlement-options.ts";
+export type { PayersWithCodeOptions, SettlementOptions } from "./settlement-options.ts";

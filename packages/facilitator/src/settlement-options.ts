@@ -1,3 +1,4 @@
+import { ConfigurationError } from "@coinslot/protocol";
 import { type CodePayerLimits, defaultCodePayerLimits } from "./ledger/admit-code.ts";
 import type { CheckpointName, SettlementTimes } from "./settle/settlement-context.ts";
 
@@ -54,21 +55,36 @@ export interface SettlementSettings {
   checkpoint: (name: CheckpointName) => void | Promise<void>;
 }
 
-/** Fills in the defaults. */
+function readPayersWithCode(options: PayersWithCodeOptions): CodePayerLimits {
+  const { gasPerMinute = defaultCodePayerLimits.gasPerMinute, refusalHours } = options;
+  const problems: string[] = [];
+  if (gasPerMinute < 0n) problems.push("payersWithCode.gasPerMinute is negative");
+  if (refusalHours !== undefined && !(refusalHours >= 0 && refusalHours <= 87_600)) {
+    problems.push("payersWithCode.refusalHours must be from 0 to 87600, ten years");
+  }
+  if (problems.length > 0) throw new ConfigurationError("The facilitator", problems);
+  const refusalMs =
+    refusalHours === undefined
+      ? defaultCodePayerLimits.refusalMs
+      : Math.round(refusalHours * 3_600_000);
+  return { gasPerMinute, refusalMs };
+}
+
+/**
+ * Fills in the defaults.
+ *
+ * @throws ConfigurationError
+ */
 export function readSettlementOptions(options: SettlementOptions): SettlementSettings {
   const { count, windowSeconds } = options.releaseLimit ?? { count: 20, windowSeconds: 60 };
-  const { gasPerMinute, refusalHours } = options.payersWithCode || {};
+  const codePayers = readPayersWithCode(options.payersWithCode || {});
   return {
     settleTimeoutMs: (options.settleTimeoutSeconds ?? 30) * 1000,
     keepAnswersMs: (options.keepAnswersSeconds ?? 3_600) * 1000,
     mostAnswerBytes: options.mostAnswerBytes ?? 1024 * 1024,
     releaseLimit: { count, windowMs: windowSeconds * 1000 },
     acceptsPayersWithCode: options.payersWithCode !== false,
-    codePayers: {
-      gasPerMinute: gasPerMinute ?? defaultCodePayerLimits.gasPerMinute,
-      refusalMs:
-        refusalHours === undefined ? defaultCodePayerLimits.refusalMs : refusalHours * 3_600_000,
-    },
+    codePayers,
     heartbeatLeaseMs: (options.heartbeatLeaseSeconds ?? 10) * 1000,
     mostPaymentsPerTransaction: options.mostPaymentsPerTransaction ?? 64,
     mostTransactionsInFlight: options.mostTransactionsInFlight ?? 16,

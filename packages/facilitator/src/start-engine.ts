@@ -1,10 +1,4 @@
-import {
-  type BlockWatcher,
-  type Clock,
-  getChainPreset,
-  MULTICALL3_ADDRESS,
-  type RpcPool,
-} from "@coinslot/chain";
+import { type Clock, getChainPreset, MULTICALL3_ADDRESS } from "@coinslot/chain";
 import {
   type AuthorizationId,
   ConfigurationError,
@@ -12,13 +6,13 @@ import {
   toLowerHex,
 } from "@coinslot/protocol";
 import { type Database, isDatabaseError } from "@coinslot/storage";
-import type { NetworkConfiguration } from "./facilitator-configuration.ts";
 import { createLedger } from "./ledger/create-ledger.ts";
 import type { ForgetProgress } from "./ledger/forget-payments.ts";
 import type { Ledger } from "./ledger/ledger.ts";
 import type { LedgerSchema } from "./ledger/ledger-schema.ts";
 import { openLedger } from "./ledger/open-ledger.ts";
 import type { Logger } from "./logger.ts";
+import type { Chain } from "./open-chain.ts";
 import type { NetworkReport } from "./ready/check-network.ts";
 import { createFeeQuoter } from "./settle/fee-quote.ts";
 import type { SettlementMetrics } from "./settle/metrics.ts";
@@ -31,19 +25,8 @@ import type { SettlementContext, SettlementNetwork } from "./settle/settlement-c
 import type { SettlementEvent } from "./settle/settlement-event.ts";
 import { createSingleFlight } from "./settle/single-flight.ts";
 import type { SettlementSettings } from "./settlement-options.ts";
-import { defaultCallGas, type Simulator } from "./simulation/simulator.ts";
-import type { TrialSender } from "./simulation/trial-sender.ts";
+import { defaultCallGas } from "./simulation/simulator.ts";
 import type { Verifier } from "./verify/verifier.ts";
-
-/** One configured network with its connections. */
-export interface Chain {
-  configuration: NetworkConfiguration;
-  pool: RpcPool;
-  watcher: BlockWatcher;
-  simulator: Simulator;
-  /** How its trials are sent. The engine writes what the relayer holds into it. */
-  sender: TrialSender;
-}
 
 export interface EngineOptions {
   processId: string;

@@ -184,15 +184,16 @@ async function readBudget(options: {
   const rows = await transaction
     .selectFrom("code_gas")
     .leftJoin("payments", "payments.id", "code_gas.payment_id")
-    .select(["payment_id", "gas", "spent_at", "state", "carried"])
+    .select(["payment_id", "gas", "spent_at", "state", "carried", "submitted_at"])
     .where("code_gas.network", "=", network)
     .execute();
   const budget: Budget = { used: 0n, nowMs, nextMs: windowMs };
   const over: string[] = [];
-  for (const { payment_id, gas, spent_at, state, carried } of rows) {
+  for (const { payment_id, gas, spent_at, state, carried, submitted_at } of rows) {
     const isOpen = state === "reserved" || state === "queued" || state === "submitted";
     const isBurnt = state === "failed" && (carried ?? 0) > 0;
-    const leftMs = spent_at + windowMs - nowMs;
+    // A handler may have run for long: the gas is burnt once a transaction carries the payment.
+    const leftMs = Math.max(spent_at, submitted_at ?? 0) + windowMs - nowMs;
     if (isOpen || (isBurnt && leftMs > 0)) {
       budget.used += BigInt(gas);
       budget.nextMs = Math.min(budget.nextMs, isOpen ? openRetryMs : leftMs);

@@ -1,15 +1,19 @@
 import type { RpcRequester } from "@coinslot/chain";
 import { type AuthorizationId, eip3009Abi } from "@coinslot/protocol";
-import { decodeFunctionResult, encodeFunctionData } from "viem";
+import { encodeFunctionData } from "viem";
 import * as z from "zod";
 
-const hexSchema = z.templateLiteral(["0x", z.string()]);
+/** A token is not trusted to answer with a word, or with a boolean in it. */
+const boolSchema = z
+  .string()
+  .regex(/^0x0{63}[01]$/)
+  .transform((word) => word.endsWith("1"));
 
 /**
  * Whether authorizations were used, or cancelled, at the end of a block (EIP-3009), in their order;
- * `undefined` where the token does not answer.
+ * `undefined` where the token does not answer, or answers rubbish.
  *
- * @throws RpcError when the chain cannot be asked, ZodError when it answers rubbish.
+ * @throws RpcError when the chain cannot be asked.
  */
 export async function readAuthorizationStates(options: {
   rpc: RpcRequester;
@@ -30,12 +34,5 @@ export async function readAuthorizationStates(options: {
     }),
     { minBlock: blockNumber },
   );
-  return states.map((state) => {
-    if (!state.ok) return undefined;
-    return decodeFunctionResult({
-      abi: eip3009Abi,
-      functionName: "authorizationState",
-      data: hexSchema.parse(state.result),
-    });
-  });
+  return states.map((state) => (state.ok ? boolSchema.safeParse(state.result).data : undefined));
 }

@@ -85,6 +85,32 @@ describe("a wallet that accepts its payment in a trial and burns gas in the bloc
     }
   });
 
+  it("burns no more than the budget, however many such wallets there are", async () => {
+    const here = await begin();
+    const { devnet, start } = here;
+    const wallets = await Promise.all(Array.from({ length: 4 }, () => createWallet(here)));
+    const proxy = await startSlowNode(here, () => devnet.mine(2));
+    try {
+      const facilitator = await start({
+        network: { rpcUrls: [proxy.url] },
+        payersWithCode: { gasPerMinute: 700_000n },
+      });
+      const outcomes: string[] = [];
+      for (const wallet of wallets) {
+        const pending = (await devnet.client.getBlockNumber()) + 2n;
+        await devnet.setLie(wallet, "afterBlock", pending);
+        const outcome = await settle(facilitator, await payBy(here, wallet)).catch(String);
+        outcomes.push(typeof outcome === "string" ? outcome : `${outcome.errorReason}`);
+      }
+      const burnt = "invalid_exact_evm_transaction_failed";
+      const waits = expect.stringMatching(/FacilitatorError: .* no record/);
+      expect(outcomes).toEqual([burnt, burnt, waits, waits]);
+      expect(await sentBy(here)).toBe(2);
+    } finally {
+      await proxy.close();
+    }
+  });
+
   it("is not blamed where an observer has executed its payment first", async () => {
     const here = await begin();
     const { start } = here;

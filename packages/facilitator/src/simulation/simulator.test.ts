@@ -227,6 +227,59 @@ describe("a node", () => {
     expect(counted.answered()).toBe(refused + 1);
   });
 
+  test("that will not say what becomes of one transfer says so of the others", async () => {
+    const poison = await transfer({ authorization: { validBefore: 4_000_000_000n } });
+    const marker = poison.authorization.nonce.slice(2);
+    const { pool } = createInterferingPool(chain.devnet, ({ to, data }) => {
+      if (to === undefined) return { code: -32602, message: "missing field to" };
+      const isTransfer = data.length > 400 && data.includes(marker);
+      return isTransfer ? { code: -32005, message: "limit exceeded" } : undefined;
+    });
+    const simulator = createSimulator({ rpc: pool, now: Date.now });
+    const transfers = [await transfer(), poison, await transfer()];
+    const trials = await Promise.allSettled(transfers.map(simulator.simulate));
+    expect(trials).toMatchObject([
+      { status: "fulfilled", value: { outcome: "succeeded" } },
+      { status: "rejected", reason: { kind: "unavailable", cause: { code: -32005 } } },
+      { status: "fulfilled", value: { outcome: "succeeded" } },
+    ]);
+  });
+
+  test("is asked in the name of the relayer, at a price that it can pay", async () => {
+    const asked: unknown[] = [];
+    const { pool } = createInterferingPool(chain.devnet, ({ from, gasPrice }) => {
+      asked.push({ from, gasPrice });
+      return undefined;
+    });
+    const { address } = chain.devnet.accounts.relayer;
+    let balance = 10n ** 18n;
+    const sender = () => ({ from: address, gasPrice: 5_000_000_000n, balance });
+    const simulator = createSimulator({ rpc: pool, sender, now: Date.now });
+    expect(await simulator.simulate(await transfer())).toMatchObject({ isExact: true });
+    // Not enough for all the gas that the call names.
+    balance = 10n ** 12n;
+    expect(await simulator.simulate(await transfer())).toMatchObject({ isExact: true });
+    expect(asked).toEqual([
+      { from: address, gasPrice: "0x12a05f200" },
+      { from: address, gasPrice: undefined },
+    ]);
+  });
+
+  test("that finds the relayer too poor is asked without a price for a minute", async () => {
+    const poor = createInterferingPool(chain.devnet, ({ gasPrice }) =>
+      gasPrice === undefined ? undefined : { code: -32000, message: "insufficient funds" },
+    );
+    const { address } = chain.devnet.accounts.relayer;
+    const sender = () => ({ from: address, gasPrice: 5_000_000_000n, balance: undefined });
+    let now = 1_000_000;
+    const simulator = createSimulator({ rpc: poor.pool, sender, now: () => now });
+    for (const refusals of [1, 1, 2]) {
+      expect(await simulator.simulate(await transfer())).toMatchObject({ isExact: true });
+      expect(poor.answered()).toBe(refusals);
+      if (refusals === 1) now += 30_001;
+    }
+  });
+
   test("that answers calls without a contract with nothing is asked singly too", async () => {
     const { pool } = createInterferingPool(chain.devnet, ({ to }) =>
       to === undefined ? "0x" : undefined,

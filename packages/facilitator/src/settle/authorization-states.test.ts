@@ -1,0 +1,33 @@
+import { createRpcPool } from "@coinslot/chain";
+import { startDevnet } from "@coinslot/devnet";
+import type { Address } from "@coinslot/protocol";
+import { expect, it } from "vitest";
+import { readAuthorizationStates } from "./authorization-states.ts";
+
+it("a token that answers rubbish says nothing of its own authorization, and spoils no other answer", async () => {
+  const devnet = await startDevnet();
+  const rpc = createRpcPool({ chainId: devnet.chainId, rpcUrls: [devnet.rpcUrl] });
+  try {
+    const rubbish = "0x00000000000000000000000000000000000a55e7";
+    const empty = "0x00000000000000000000000000000000000a55e8";
+    // Returns 32 bytes of ones.
+    await devnet.client.setCode({ address: rubbish, bytecode: "0x5f195f5260205ff3" });
+    const { buyer } = devnet.accounts;
+    const assets: Address[] = [rubbish, empty, devnet.token];
+    const authorizations = assets.map((asset) => ({
+      network: devnet.network,
+      asset,
+      payer: buyer.address,
+      nonce: `0x${"01".repeat(32)}` as const,
+    }));
+    const blockNumber = await devnet.client.getBlockNumber();
+    expect(await readAuthorizationStates({ rpc, authorizations, blockNumber })).toEqual([
+      undefined,
+      undefined,
+      false,
+    ]);
+  } finally {
+    rpc.close();
+    await devnet.stop();
+  }
+});
