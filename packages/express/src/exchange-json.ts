@@ -40,9 +40,21 @@ export async function exchangeJson(options: {
   }
   await response.body?.cancel();
   if (status >= 500 || status === 408 || status === 429) {
-    throw new FacilitatorError(`The facilitator answered ${status}`, { kind: "unavailable" });
+    throw new FacilitatorError(`The facilitator answered ${status}`, {
+      kind: "unavailable",
+      ...readRetryAfter(response),
+    });
   }
   throw new FacilitatorError(`The facilitator answered ${status}`, { kind: "bad_response" });
+}
+
+const mostRetryAfterSeconds = 3_600;
+
+/** In seconds alone: a date would be read by a clock that is not the facilitator's. */
+function readRetryAfter({ headers }: Response): { retryAfterSeconds?: number } {
+  const header = headers.get("retry-after") ?? "";
+  if (!/^\d{1,9}$/.test(header)) return {};
+  return { retryAfterSeconds: Math.min(Number(header), mostRetryAfterSeconds) };
 }
 
 async function reach<T>(attempt: () => Promise<T>): Promise<T> {

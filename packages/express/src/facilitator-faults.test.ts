@@ -68,6 +68,17 @@ describe("a facilitator in this process", () => {
     },
   );
 
+  it("that knows when to come again says so to the buyer", async () => {
+    const shop = await open();
+    shop.facilitator.onVerify = () => {
+      throw new FacilitatorError("full", { kind: "unavailable", retryAfterSeconds: 37 });
+    };
+    const answer = await (await buy(shop)).send();
+    expect(answer.status).toBe(503);
+    expect(answer.headers.get("retry-after")).toBe("37");
+    expect(shop.runs()).toBe(0);
+  });
+
   it("whose answer to a verification has no form is answered for with 502", async () => {
     const shop = await open();
     const shapeless: object = { isValid: "yes" };

@@ -1,7 +1,7 @@
 import { type Listening, listen } from "@coinslot/devnet";
 import { FacilitatorError } from "@coinslot/protocol";
 import { afterEach, describe, expect, it } from "vitest";
-import { facilitatorRouter } from "./index.ts";
+import { createFacilitatorClient, facilitatorRouter } from "./index.ts";
 import { createBuyer, type SignedPayment } from "./testing/buyer.ts";
 import { expressVersions } from "./testing/express-versions.ts";
 import { createPaperFacilitator } from "./testing/paper-facilitator.ts";
@@ -153,6 +153,21 @@ describe.each(expressVersions)("the facilitator's router on $name", ({ express }
     expect(JSON.parse(settledWords)).toMatchObject({ errorReason: "unexpected_settle_error" });
     expect(words + settledWords).not.toContain("rpc");
     expect(errors).toEqual([error, error]);
+  });
+
+  it("says when to come again where the facilitator knows it, and its client reads that", async () => {
+    const { facilitator, post, url } = await open();
+    const { payload } = await signOne();
+    const body = { x402Version: 2, paymentPayload: payload, paymentRequirements: requirements };
+    facilitator.onSettle = async () => {
+      throw new FacilitatorError("full", { kind: "unavailable", retryAfterSeconds: 37 });
+    };
+    expect((await post("/settle", body)).headers.get("retry-after")).toBe("37");
+    const client = createFacilitatorClient({ url: `${url}/x402` });
+    await expect(client.settle(payload, requirements)).rejects.toMatchObject({
+      kind: "unavailable",
+      retryAfterSeconds: 37,
+    });
   });
 
   it("answers other paths and methods in JSON, and leaves the rest of the application alone", async () => {
