@@ -233,14 +233,14 @@ describe("a node", () => {
     const { pool } = createInterferingPool(chain.devnet, ({ to, data }) => {
       if (to === undefined) return { code: -32602, message: "missing field to" };
       const isTransfer = data.length > 400 && data.includes(marker);
-      return isTransfer ? { code: -32005, message: "limit exceeded" } : undefined;
+      return isTransfer ? { code: -32000, message: "intrinsic gas too low" } : undefined;
     });
     const simulator = createSimulator({ rpc: pool, now: Date.now });
     const transfers = [await transfer(), poison, await transfer()];
     const trials = await Promise.allSettled(transfers.map(simulator.simulate));
     expect(trials).toMatchObject([
       { status: "fulfilled", value: { outcome: "succeeded" } },
-      { status: "rejected", reason: { kind: "unavailable", cause: { code: -32005 } } },
+      { status: "rejected", reason: { kind: "unavailable", cause: { code: -32000 } } },
       { status: "fulfilled", value: { outcome: "succeeded" } },
     ]);
   });
