@@ -1,10 +1,10 @@
 import { type Database, migrate, openDatabase } from "@coinslot/storage";
 import type { ChainConfiguration } from "../configuration.ts";
 import type { IndexerLogger } from "../logger.ts";
-import { indexerMigrations } from "./create-tables.ts";
 import { EVENTS_CHANNEL } from "./events.ts";
 import { knowTokens } from "./know-tokens.ts";
 import type { KnownToken } from "./known-token.ts";
+import { indexerMigrations } from "./migrations/indexer-migrations.ts";
 import type { IndexerSchema } from "./schema.ts";
 
 /** The database with its tables up to date, and the configured tokens in it. */
@@ -60,7 +60,7 @@ async function openStore({ url, chains, logger, onEvents }: StoreOptions): Promi
     onBackgroundError: (error) => logger.warn({ error }, "The database complained"),
   });
   try {
-    await migrate(database, { name: "indexer", migrations: indexerMigrations });
+    await migrate(database, indexerMigrations);
     const tokens: KnownToken[] = [];
     for (const chain of chains) tokens.push(...(await knowTokens(database, chain)));
     await database.listen(EVENTS_CHANNEL, onEvents);

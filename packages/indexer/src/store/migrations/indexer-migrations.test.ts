@@ -1,0 +1,68 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describeSchema, restoreDatabase, withDatabase } from "@coinslot/devnet";
+import { migrate, openDatabase } from "@coinslot/storage";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { openKeyStore } from "../../api/api-stores.ts";
+import { createIndexer } from "../../create-indexer.ts";
+import { engines } from "../../testing/engines.ts";
+import { alice, bob, fixtureChain } from "../../testing/fixture-data.ts";
+import { rollBack } from "../roll-back.ts";
+import { indexerMigrations } from "./indexer-migrations.ts";
+
+/** Databases of killed processes, one for each schema that has landed, and the number of migrations it had. */
+const fixtures = [{ name: "01-654c325", migrations: 2 }];
+const usdt = { blockchain: "devnet", token: "usdt" };
+
+describe.each(engines)("the indexer's migrations, on $engine", ({ engine, createUrl }) => {
+  const readSchema = async (url: string) =>
+    `${(await withDatabase(url, describeSchema)).join("\n").replaceAll("), ", "),\n")}\n`;
+  const schemaFile = (count: number) => `./fixtures/schema-${count}.${engine}.sql`;
+  const restore = async (name: string) => {
+    const url = await createUrl();
+    const file = join(import.meta.dirname, `fixtures/${name}.${engine}.sql`);
+    await restoreDatabase(url, await readFile(file, "utf8"));
+    return url;
+  };
+
+  it("make the pinned schema with each step", async () => {
+    const url = await createUrl();
+    const database = await openDatabase({ url });
+    onTestFinished(() => database.close());
+    for (const count of indexerMigrations.migrations.keys()) {
+      const migrations = indexerMigrations.migrations.slice(0, count + 1);
+      await migrate(database, { ...indexerMigrations, migrations });
+      await expect(await readSchema(url)).toMatchFileSnapshot(schemaFile(count + 1));
+    }
+    await openKeyStore(database);
+    await expect(await readSchema(url)).toMatchFileSnapshot(`./fixtures/with-api.${engine}.sql`);
+  });
+
+  it.each(fixtures)("keep the data of $name, and go on with it", async ({ name }) => {
+    const url = await restore(name);
+    const indexer = createIndexer({ chains: [fixtureChain], database: url });
+    onTestFinished(() => indexer.close());
+    const query = { ...usdt, address: bob, fromMs: 0, limit: 100 } as const;
+    const amounts = async () =>
+      (await indexer.readTransfers({ ...query, sort: "asc" })).map(({ amount }) => amount);
+    expect(await amounts()).toEqual([1n, 2n, 3n, 4n, 5n, 6n, 7n]);
+    expect(await indexer.readBalance({ ...usdt, address: alice })).toBe(1_000n - 28n);
+    const { events } = await indexer.readEvents({ ...usdt, address: bob, after: 0, limit: 100 });
+    expect(events.map(({ type, transfer }) => [type, transfer.blockNumber])).toEqual([
+      ["transfer", 6],
+      ["transfer", 7],
+      ["transfer", 8],
+      ["retraction", 8],
+    ]);
+    const database = await indexer.database();
+    const keys = await openKeyStore(database);
+    expect(await keys.list()).toMatchObject([{ owner: "fixture" }]);
+    await expect(await readSchema(url)).toMatchFileSnapshot(`./fixtures/with-api.${engine}.sql`);
+
+    const { chainId } = fixtureChain;
+    await database.transaction((transaction) =>
+      rollBack(transaction, database.dialect, { chainId, block: 2 }),
+    );
+    expect(await amounts()).toEqual([1n, 2n]);
+  });
+});
