@@ -1,5 +1,6 @@
 import { type RpcEndpointHandle, RpcResponseError } from "@coinslot/chain";
 import type { Dialect } from "@coinslot/storage";
+import { createBloomTest } from "../proof/logs-bloom.ts";
 import { type BlockHeader, headerByHash, headerOf } from "../rpc/block-header.ts";
 import { endpointProblem } from "../rpc/endpoint-problem.ts";
 import { getTransferLogs } from "../rpc/get-logs.ts";
@@ -9,7 +10,6 @@ import type { KnownToken } from "../store/known-token.ts";
 import type { BlockId } from "../store/window.ts";
 import { createTransferBatch, type TransferBatch } from "../transfer-log/transfer-batch.ts";
 import { TRANSFER_TOPIC } from "../transfer-log/transfer-topic.ts";
-import { createBloomTest } from "./logs-bloom.ts";
 
 /** No endpoint cuts lists as short as this. */
 const FEW_LOGS = 10;

@@ -1,5 +1,7 @@
 import { type Hex, keccak256 } from "viem";
 
+const BLOOM_BYTES = 256;
+
 /**
  * The bits that an address or topic sets in the bloom filter of a block's header: three of 2048, taken from its hash
  * (Ethereum yellow paper, section 4.3.1).
@@ -18,4 +20,16 @@ export function createBloomTest(values: readonly Hex[]): (bloom: string) => bool
       const digit = bloom.charAt(bloom.length - 1 - (bit >> 2));
       return ((Number.parseInt(digit, 16) >> (bit & 3)) & 1) === 1;
     });
+}
+
+/** The bloom filter of logs, as in a receipt. */
+export function computeLogsBloom(logs: readonly { address: Hex; topics: readonly Hex[] }[]): Hex {
+  const bytes = new Uint8Array(BLOOM_BYTES);
+  for (const value of new Set(logs.flatMap(({ address, topics }) => [address, ...topics]))) {
+    for (const index of bitsOf(value)) {
+      const place = BLOOM_BYTES - 1 - (index >> 3);
+      bytes[place] = (bytes[place] ?? 0) | (1 << (index & 7));
+    }
+  }
+  return `0x${Buffer.from(bytes).toString("hex")}`;
 }

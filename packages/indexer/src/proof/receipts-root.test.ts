@@ -1,0 +1,99 @@
+import { parseGwei } from "viem";
+import { expect, it } from "vitest";
+import { startChain } from "../testing/scene.ts";
+import { computeLogsBloom } from "./logs-bloom.ts";
+import { EMPTY_TRIE_ROOT } from "./ordered-trie-root.ts";
+import { verifyReceipts } from "./receipts-root.ts";
+
+const zeroBloom = `0x${"0".repeat(512)}`;
+
+it("computes the root of a receipt that other implementations publish as a test vector", () => {
+  const receipt = {
+    type: "0x1",
+    status: "0x1",
+    cumulativeGasUsed: `0x${(102_068).toString(16)}`,
+    logsBloom: `${zeroBloom.slice(0, -1)}1`,
+    logs: [{ address: `0x${"0".repeat(40)}`, topics: [], data: "0x" }],
+  };
+  const root = "0xfe70ae4a136d98944951b2123859698d59ad251a381abc9960fa81cae3d0d4a0";
+  expect(verifyReceipts([receipt], root)).toEqual({ kind: "proven" });
+  expect(verifyReceipts([{ ...receipt, status: "0x0" }], root)).toEqual({ kind: "different" });
+  expect(verifyReceipts([], EMPTY_TRIE_ROOT)).toEqual({ kind: "proven" });
+  expect(verifyReceipts([], root)).toEqual({ kind: "different" });
+});
+
+it("proves the blocks of a real chain: all common types, failures, and more than 128 transactions", async () => {
+  const devnet = await startChain();
+  const { client, accounts, token } = devnet;
+  const sender = accounts.deployer;
+  await client.setAutomine(false);
+  const authorization = await accounts.buyer.signAuthorization({
+    contractAddress: token,
+    chainId: await client.getChainId(),
+    nonce: await client.getTransactionCount({ address: accounts.buyer.address }),
+  });
+  const maxFeePerGas = parseGwei("100");
+  const types = [
+    { type: "legacy", gasPrice: maxFeePerGas },
+    { type: "eip2930", gasPrice: maxFeePerGas, accessList: [] },
+    { type: "eip1559", maxFeePerGas },
+    { type: "eip7702", maxFeePerGas, authorizationList: [authorization] },
+  ] as const;
+  let nonce = await client.getTransactionCount({ address: sender.address });
+  const send = async (index: number) => {
+    const fees = types[index % types.length];
+    const recipient = accounts.seller.address.slice(2).toLowerCase().padStart(64, "0");
+    // Every fifth asks for more than there is, and fails.
+    const amount = index % 5 === 4 ? "f".repeat(64) : (1).toString(16).padStart(64, "0");
+    const serializedTransaction = await sender.signTransaction({
+      chainId: await client.getChainId(),
+      nonce: nonce++,
+      to: token,
+      data: `0xa9059cbb${recipient}${amount}`,
+      gas: 100_000n,
+      ...fees,
+    });
+    await client.sendRawTransaction({ serializedTransaction });
+  };
+  for (const count of [1, 2, 17, 140]) {
+    for (let index = 0; index < count; index++) await send(index);
+    await devnet.mine();
+    const block = await client.request({
+      method: "eth_getBlockByNumber",
+      params: ["latest", false],
+    });
+    const receipts: Record<string, unknown>[] = await (
+      await fetch(devnet.rpcUrl, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({
+          jsonrpc: "2.0",
+          id: 1,
+          method: "eth_getBlockReceipts",
+          params: [block?.number],
+        }),
+      })
+    )
+      .json()
+      .then(({ result }) => result);
+    expect(receipts).toHaveLength(count);
+    const root = block?.receiptsRoot ?? "0x";
+    expect(verifyReceipts(receipts, root)).toEqual({ kind: "proven" });
+    const withoutBlooms = receipts.map((receipt) => ({ ...receipt, logsBloom: zeroBloom }));
+    expect(verifyReceipts(withoutBlooms, root)).toEqual({ kind: "proven" });
+    expect(verifyReceipts(receipts.slice(1), root)).toEqual({ kind: "different" });
+    const cut = receipts.map((receipt) => ({ ...receipt, logs: [] }));
+    const hasLogs = receipts.some(({ logs }) => Array.isArray(logs) && logs.length > 0);
+    if (hasLogs) expect(verifyReceipts(cut, root)).toEqual({ kind: "different" });
+    const foreign = receipts.map((receipt) => ({ ...receipt, type: "0x7e" }));
+    expect(verifyReceipts(foreign, root)).toMatchObject({ kind: "unknown-form" });
+  }
+});
+
+it("computes the bloom filter that a real receipt has", async () => {
+  const devnet = await startChain();
+  const hash = await devnet.mint({ to: devnet.accounts.seller.address, amount: 1n });
+  const { logs, logsBloom } = await devnet.client.getTransactionReceipt({ hash });
+  expect(logs.length).toBeGreaterThan(0);
+  expect(computeLogsBloom(logs)).toBe(logsBloom);
+});
