@@ -3,10 +3,12 @@ import type { Database } from "@coinslot/storage";
 import type { ChainConfiguration } from "./configuration.ts";
 import type { Progress } from "./history/progress.ts";
 import type { IndexerLogger } from "./logger.ts";
+import type { ChainEvidence } from "./proof/chain-evidence.ts";
 import type { Tolerance } from "./rpc/tolerance.ts";
 import type { KnownToken } from "./store/known-token.ts";
 import type { Pen } from "./store/pen.ts";
 import type { IndexerSchema } from "./store/schema.ts";
+import type { Repair } from "./verify/repair.ts";
 
 /** All that following one chain needs. */
 export interface ChainContext {
@@ -20,6 +22,12 @@ export interface ChainContext {
   progress: Progress;
   /** The most logs that each endpoint has given for one block; see `readBlocks`. */
   mostLogs: Map<number, number>;
+  evidence: ChainEvidence;
+  /** Counts what took back indexed blocks: whoever read them before must not write what follows from it. */
+  rewrites: { count: number };
+  /** From 0 up to but not including 1. */
+  random: () => number;
+  onRepair: (repair: Repair) => void;
   /** Of what was asked for last at the live end. */
   toleranceOf: (question: string) => Tolerance;
 }

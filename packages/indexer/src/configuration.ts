@@ -67,6 +67,13 @@ const chainSchema = z.strictObject({
   callsPerSecond: z.number().positive().optional(),
   /** For one attempt at one endpoint. Default 20 s. */
   requestTimeoutMs: z.int().positive().default(20_000),
+  /**
+   * How long after a range was read it is read for the second time; until then nothing in it is final. As long, all
+   * endpoints have to name another final block before it is believed. Default 10 s.
+   */
+  verifyAfterMs: z.int().min(10).max(3_600_000).default(10_000),
+  /** How many final blocks are taken back by itself where the chain has replaced them. Default 1,000; 0: none. */
+  maxRewindBlocks: z.int().min(0).max(10_000_000).default(1_000),
 });
 
 const spotCheckSchema = z.strictObject({

@@ -18,6 +18,7 @@ import { followChains } from "./follow-chains.ts";
 import { createProgress, type Progress, type ProgressTerminal } from "./history/progress.ts";
 import type { Indexer } from "./indexer.ts";
 import { type IndexerLogger, silentLogger } from "./logger.ts";
+import { createChainEvidence } from "./proof/chain-evidence.ts";
 import { createAskedBalances } from "./query/asked-balances.ts";
 import { listTransfers } from "./query/list-transfers.ts";
 import { readBalance } from "./query/read-balance.ts";
@@ -32,6 +33,7 @@ import { holdPen } from "./store/hold-pen.ts";
 import { createLazyStore } from "./store/open-store.ts";
 import type { Pen } from "./store/pen.ts";
 import type { TokenName } from "./transfer.ts";
+import type { Repair } from "./verify/repair.ts";
 
 export type IndexerOptions = IndexerConfigurationInput & {
   /** Default: none. */
@@ -42,7 +44,11 @@ export type IndexerOptions = IndexerConfigurationInput & {
   onRpcEvent?: ((event: RpcPoolEvent & { chain: string }) => void) | undefined;
   /** What the spot check found. */
   onBalanceDifference?: ((difference: BalanceDifference) => void) | undefined;
+  /** What second readings found to be wrong, and mended. */
+  onRepair?: ((repair: Repair) => void) | undefined;
   clock?: Clock | undefined;
+  /** Chooses blocks to be proven: from 0 up to but not including 1. Default: `Math.random`. */
+  random?: (() => number) | undefined;
   /** How RPC requests are sent. Default: `httpPost` of `@coinslot/chain`. */
   post?: HttpPost | undefined;
 };
@@ -61,7 +67,9 @@ export function createIndexer(options: IndexerOptions): Indexer {
     terminal,
     onRpcEvent,
     onBalanceDifference,
+    onRepair = () => undefined,
     clock = systemClock,
+    random = Math.random,
     post,
     ...input
   } = options;
@@ -112,6 +120,10 @@ export function createIndexer(options: IndexerOptions): Indexer {
       logger,
       clock,
       mostLogs: new Map<number, number>(),
+      evidence: createChainEvidence(),
+      rewrites: { count: 0 },
+      random,
+      onRepair,
       toleranceOf: createToleranceOfLast(),
     }));
     const onDifference = onBalanceDifference ?? (() => undefined);

@@ -2,8 +2,9 @@ import type { ChainContext } from "./chain-context.ts";
 import type { IndexerConfiguration } from "./configuration.ts";
 import { followChain } from "./follow-chain.ts";
 import { type BalanceDifference, spotCheck } from "./spot-check.ts";
+import { verifyChain } from "./verify/verify-chain.ts";
 
-/** Follows each chain, and compares balances with it where that is asked for, until the signal is aborted. */
+/** Follows each chain, verifies what is final, and compares balances with it where that is asked for, until the signal is aborted. */
 export async function followChains(
   contexts: readonly ChainContext[],
   options: {
@@ -15,7 +16,7 @@ export async function followChains(
   const { onDifference, signal } = options;
   await Promise.all(
     contexts.flatMap((context) => {
-      const work = [followChain(context, signal)];
+      const work = [followChain(context, signal), verifyChain(context, signal)];
       if (options.spotCheck !== undefined)
         work.push(spotCheck(context, { ...options.spotCheck, signal, onDifference }));
       return work;

@@ -96,3 +96,4 @@ export type { BalanceDifference } from "./spot-check.ts";
 export type { ChainState, ChainStatus, Health, IndexerStatus, TokenStatus } from "./status.ts";
 export type { IndexerSchema } from "./store/schema.ts";
 export type { IndexedTransfer, TokenName, Transfer, TransferEvent } from "./transfer.ts";
+export type { Repair } from "./verify/repair.ts";

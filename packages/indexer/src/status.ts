@@ -7,7 +7,8 @@ export type Health = "healthy" | "degraded" | "unhealthy";
  * - `waiting`: nobody has followed it yet; the writing process has just started, or cannot reach it.
  * - `history`: final blocks are being read, range by range.
  * - `live`: it follows the head, block by block.
- * - `stopped`: it was reorganised from below finality. Nothing is written until somebody decides.
+ * - `stopped`: it was reorganised deeper than is taken back by itself. It is not served, and nothing is written, until
+ *   its endpoints are on the indexed chain again, or it is rewound by command.
  */
 export type ChainState = "waiting" | "history" | "live" | "stopped";
 
@@ -15,6 +16,8 @@ export interface TokenStatus {
   name: string;
   /** The last block up to which everything is indexed from the start block on; undefined: nothing yet. */
   indexedTo: number | undefined;
+  /** The last block up to which everything was read twice, or proven; undefined: nothing yet. */
+  verifiedTo: number | undefined;
   health: Health;
 }
 
@@ -34,6 +37,12 @@ export interface ChainStatus {
   sinceProgressMs: number | undefined;
   /** The fastest endpoint's; undefined before the first request, and where this process has not asked. */
   rpcLatencyMs: number | undefined;
+  /** Whether receipts prove the blocks of this chain; undefined until one was read. */
+  proofs: "provable" | "unprovable" | undefined;
+  /** Blocks that were stored wrongly, were found so by a second reading, and are mended. */
+  repairedBlocks: number;
+  /** The lowest block that is final here and another one at every endpoint; undefined: there is none. */
+  doubtedFrom: number | undefined;
   /** While in history: transfers per second, and the time left. */
   eventsPerSecond: number | undefined;
   secondsLeft: number | undefined;

@@ -199,12 +199,14 @@ function toHealthBody(
 ): HealthBody {
   const word = (isHealthy: boolean) => (isHealthy ? "healthy" : "unhealthy");
   const database = { status: word(isDatabaseHealthy) } as const;
-  const indexers = tokens.map(({ blockchain, token, isHealthy, lag, rpcLatencyMs }) => [
+  const indexers = tokens.map(({ blockchain, token, isHealthy, ...facts }) => [
     `${blockchain}:${token}`,
     {
       status: word(isHealthy),
-      ...(rpcLatencyMs !== undefined && { rpcLatencyMs }),
-      ...(lag !== undefined && { lag }),
+      ...(facts.rpcLatencyMs !== undefined && { rpcLatencyMs: facts.rpcLatencyMs }),
+      ...(facts.lag !== undefined && { lag: facts.lag }),
+      ...(facts.indexedTo !== undefined && { indexedTo: facts.indexedTo }),
+      ...(facts.verifiedTo !== undefined && { verifiedTo: facts.verifiedTo }),
       db: database,
     },
   ]);

@@ -34,6 +34,9 @@ export interface TokenHealth extends TokenName {
   isHealthy: boolean;
   /** Blocks from the newest indexed one to the chain's head. */
   lag: number | undefined;
+  /** The last block up to which everything is indexed, and the last up to which it was read twice or proven. */
+  indexedTo?: number | undefined;
+  verifiedTo?: number | undefined;
   rpcLatencyMs: number | undefined;
 }
 

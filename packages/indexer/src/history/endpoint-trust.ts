@@ -1,7 +1,9 @@
 import { type RpcEndpointHandle, RpcResponseError } from "@coinslot/chain";
+import type { ChainEvidence } from "../proof/chain-evidence.ts";
+import { readReceipts, transfersAmong } from "../proof/read-receipts.ts";
 import { getLogs, getTransferLogs } from "../rpc/get-logs.ts";
 import { parseLogPlace } from "../rpc/parse-log-place.ts";
-import { readReceiptLogs, readReceipts } from "../rpc/read-receipt-logs.ts";
+
 import type { BlockRange } from "../store/coverage.ts";
 import type { KnownToken } from "../store/known-token.ts";
 import { blockOfPosition } from "../store/position.ts";
@@ -47,7 +49,7 @@ export interface EndpointTrust {
  *
  * Records are rare, so the proofs are a handful of requests for a whole chain.
  */
-export function createEndpointTrust(): EndpointTrust {
+export function createEndpointTrust(evidence: ChainEvidence): EndpointTrust {
   const endpoints = new Map<number, Proven>();
 
   function provenBy({ endpoint }: RpcEndpointHandle): Proven {
@@ -61,8 +63,13 @@ export function createEndpointTrust(): EndpointTrust {
       const proven = provenBy(endpoint);
       const { last } = batch;
       if (last !== undefined) proven.witness = witnessOf(last);
-      const cutByBlocks = await cutAfterBlocks(endpoint, proven, range);
-      const cutByLogs = await cutAfterLogs(endpoint, proven, { tokens, range, batch });
+      const cutByBlocks = await cutAfterBlocks(endpoint, proven, { range, evidence });
+      const cutByLogs = await cutAfterLogs(endpoint, proven, {
+        tokens,
+        range,
+        batch,
+        evidence,
+      });
       return Math.min(cutByBlocks, cutByLogs);
     },
   };
@@ -71,11 +78,11 @@ export function createEndpointTrust(): EndpointTrust {
 async function cutAfterBlocks(
   endpoint: RpcEndpointHandle,
   proven: Proven,
-  range: BlockRange,
+  { range, evidence }: { range: BlockRange; evidence: ChainEvidence },
 ): Promise<number> {
   const span = range.next - range.from;
   if (span <= proven.span) return range.next;
-  proven.witness ??= await findWitness(endpoint, range.next - 1);
+  proven.witness ??= await findWitness(endpoint, range.next - 1, evidence);
   const { witness } = proven;
   if (witness === undefined) return range.next;
   const fromBlock = Math.max(0, witness.block - span + 1);
@@ -97,7 +104,13 @@ async function cutAfterLogs(
     tokens,
     range,
     batch,
-  }: { tokens: readonly KnownToken[]; range: BlockRange; batch: TransferBatch },
+    evidence,
+  }: {
+    tokens: readonly KnownToken[];
+    range: BlockRange;
+    batch: TransferBatch;
+    evidence: ChainEvidence;
+  },
 ): Promise<number> {
   const { rows, last } = batch;
   if (last === undefined || rows.length < proven.logs) return range.next;
@@ -114,8 +127,8 @@ async function cutAfterLogs(
     if ((await countFrom(lastBlock)) !== ours) return lastBlock;
   } else {
     // Asked for alone the block would be cut in the same way; its receipts are not.
-    const all = await readReceiptLogs(endpoint, { block: lastBlock, tokens });
-    if (all.length !== ours) return lastBlock;
+    const { logs } = await readReceipts(endpoint, { block: lastBlock, evidence });
+    if (transfersAmong(logs, tokens).length !== ours) return lastBlock;
     if ((await countFrom(lastBlock + 1)) !== 0) return lastBlock + 1;
   }
   proven.logs = Math.max(proven.logs, rows.length);
@@ -130,13 +143,18 @@ function witnessOf({ address, from, to, position }: TransferLog): Witness {
 async function findWitness(
   endpoint: RpcEndpointHandle,
   block: number,
+  evidence: ChainEvidence,
 ): Promise<Witness | undefined> {
-  const first = parseLogPlace(await findAnyLog(endpoint, block));
+  const first = parseLogPlace(await findAnyLog(endpoint, block, evidence));
   return first && { block: first.block, filter: { address: first.address, topics: first.topics } };
 }
 
 /** Undefined where the block has none, or the endpoint tells of none that it was not asked for by name. */
-async function findAnyLog(endpoint: RpcEndpointHandle, block: number): Promise<unknown> {
+async function findAnyLog(
+  endpoint: RpcEndpointHandle,
+  block: number,
+  evidence: ChainEvidence,
+): Promise<unknown> {
   try {
     const answer = await endpoint.request(getLogs({ fromBlock: block, toBlock: block }, {}));
     return Array.isArray(answer) ? answer[0] : undefined;
@@ -144,8 +162,8 @@ async function findAnyLog(endpoint: RpcEndpointHandle, block: number): Promise<u
     if (!(error instanceof RpcResponseError)) throw error;
   }
   try {
-    const receipts = await readReceipts(endpoint, block);
-    return receipts.flatMap(({ logs }) => logs)[0];
+    const { logs } = await readReceipts(endpoint, { block, evidence });
+    return logs[0];
   } catch (error) {
     if (!(error instanceof RpcResponseError)) throw error;
     return undefined;

@@ -39,7 +39,7 @@ export async function indexHistory(
     chain: chain.name,
     dialect: database.dialect,
     size,
-    trust: createEndpointTrust(),
+    trust: createEndpointTrust(context.evidence),
   });
   progress.begin(segments.reduce((sum, segment) => sum + segment.next - segment.from, 0));
   try {

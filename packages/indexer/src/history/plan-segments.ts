@@ -6,26 +6,34 @@ export interface Segment extends BlockRange {
   tokens: readonly KnownToken[];
 }
 
-/**
- * What is missing of some tokens up to but not including `next`, in ascending order, such that each block is in one
- * segment at most: so each is asked for once, with all the tokens that miss it.
- */
+/** What is missing of some tokens up to but not including `next`. */
 export function planSegments(
   tokens: readonly KnownToken[],
   { coverage, next }: { coverage: ReadonlyMap<number, readonly BlockRange[]>; next: number },
 ): Segment[] {
-  const missing = tokens.map((token) => ({
-    token,
-    gaps: findGaps(coverage.get(token.id) ?? [], { from: token.startBlock, next }),
-  }));
+  return toSegments(
+    tokens.map((token) => ({
+      token,
+      ranges: findGaps(coverage.get(token.id) ?? [], { from: token.startBlock, next }),
+    })),
+  );
+}
+
+/**
+ * The ranges of some tokens in ascending order, such that each block is in one segment at most: so each is asked for
+ * once, with all the tokens that want it.
+ */
+export function toSegments(
+  wanted: readonly { token: KnownToken; ranges: readonly BlockRange[] }[],
+): Segment[] {
   const borders = new Set(
-    missing.flatMap(({ gaps }) => gaps.flatMap((gap) => [gap.from, gap.next])),
+    wanted.flatMap(({ ranges }) => ranges.flatMap((range) => [range.from, range.next])),
   );
   const sorted = [...borders].sort((a, b) => a - b);
   return sorted.flatMap((from, index): Segment[] => {
     const end = sorted[index + 1];
-    const those = missing.filter(({ gaps }) =>
-      gaps.some((gap) => gap.from <= from && from < gap.next),
+    const those = wanted.filter(({ ranges }) =>
+      ranges.some((range) => range.from <= from && from < range.next),
     );
     if (end === undefined || those.length === 0) return [];
     return [{ from, next: end, tokens: those.map(({ token }) => token) }];
@@ -33,7 +41,7 @@ export function planSegments(
 }
 
 /** What of `whole` is in none of the ranges, which are disjoint and ascending. */
-function findGaps(ranges: readonly BlockRange[], whole: BlockRange): BlockRange[] {
+export function findGaps(ranges: readonly BlockRange[], whole: BlockRange): BlockRange[] {
   const gaps: BlockRange[] = [];
   let from = whole.from;
   for (const range of ranges) {

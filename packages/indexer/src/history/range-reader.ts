@@ -1,6 +1,7 @@
 import { type Clock, type RpcPool, sleep } from "@coinslot/chain";
 import type { Dialect } from "@coinslot/storage";
 import type { IndexerLogger } from "../logger.ts";
+import type { ChainEvidence } from "../proof/chain-evidence.ts";
 import { createToleranceOfLast, type Tolerance } from "../rpc/tolerance.ts";
 import type { EndpointTrust } from "./endpoint-trust.ts";
 import { judgeFailure } from "./judge-failure.ts";
@@ -14,6 +15,7 @@ export interface RangeReaderOptions {
   dialect: Dialect;
   size: RangeSize;
   trust: EndpointTrust;
+  evidence: ChainEvidence;
   logger: IndexerLogger;
   clock: Clock;
 }
@@ -63,10 +65,10 @@ export function createRangeReader(options: RangeReaderOptions): RangeReader {
     segment: Segment,
     { tolerates, signal }: { tolerates: Tolerance; signal: AbortSignal },
   ): Promise<RangeAnswer> {
-    const { dialect, trust } = options;
+    const { dialect, trust, evidence } = options;
     const { tokens, from, next } = segment;
     const range = { from, next };
-    const question = { tokens, range, dialect, trust, tolerates };
+    const question = { tokens, range, dialect, trust, evidence, tolerates };
     // Only endpoints that have reported a head at least as high as the range are asked for it.
     const wish = { minBlock: BigInt(next - 1), signal };
     try {

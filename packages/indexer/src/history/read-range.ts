@@ -1,10 +1,11 @@
 import { blockByNumber, type RpcEndpointHandle } from "@coinslot/chain";
 import type { Dialect } from "@coinslot/storage";
+import type { ChainEvidence } from "../proof/chain-evidence.ts";
+import { readReceipts, transfersAmong } from "../proof/read-receipts.ts";
 import { addTimestamps } from "../rpc/add-timestamps.ts";
 import { headerOf } from "../rpc/block-header.ts";
 import { endpointProblem } from "../rpc/endpoint-problem.ts";
 import { getTransferLogs } from "../rpc/get-logs.ts";
-import { readReceiptLogs } from "../rpc/read-receipt-logs.ts";
 import type { Tolerance } from "../rpc/tolerance.ts";
 import type { BlockRange } from "../store/coverage.ts";
 import type { KnownToken } from "../store/known-token.ts";
@@ -16,6 +17,7 @@ export interface RangeQuestion {
   range: BlockRange;
   dialect: Dialect;
   trust: EndpointTrust;
+  evidence: ChainEvidence;
   tolerates: Tolerance;
 }
 
@@ -58,9 +60,11 @@ export async function readBlockByReceipts(
   endpoint: RpcEndpointHandle,
   question: RangeQuestion,
 ): Promise<RangeAnswer> {
-  const { from } = question.range;
+  const { tokens, range: whole, evidence } = question;
+  const { from } = whole;
   const range = { from, next: from + 1 };
-  const answer = await readReceiptLogs(endpoint, { block: from, tokens: question.tokens });
+  const { logs } = await readReceipts(endpoint, { block: from, evidence });
+  const answer = transfersAmong(logs, tokens);
   const batch = readBatch(endpoint, question, { answer, range });
   await addTimestamps(endpoint, batch);
   return { range, batch };

@@ -55,6 +55,7 @@ export async function applySyncEvent(
     }
     case "reorganised": {
       const { ancestor } = event;
+      context.rewrites.count += 1;
       await pen.write(async (transaction) => {
         await rollBack(transaction, dialect, { chainId, block: ancestor.number });
         const head = chainHead(event.head, ancestor.number, window);
@@ -89,14 +90,14 @@ export async function applySyncEvent(
 
 /** The transfers of blocks by their hashes, from any endpoint that has them. */
 export async function readTransfers(
-  { pool, database, chain, logger, mostLogs, toleranceOf }: ChainContext,
+  { pool, database, chain, logger, mostLogs, evidence, toleranceOf }: ChainContext,
   blocks: readonly (BlockId | BlockHeader)[],
   { tokens, signal }: { tokens: readonly KnownToken[]; signal: AbortSignal },
 ) {
   if (tokens.length === 0) return [];
   const { dialect } = database;
   const tolerates = toleranceOf(`${blocks[0]?.hash} ${tokens.map(({ id }) => id)}`);
-  const question = { blocks, tokens, dialect, tolerates, mostLogs };
+  const question = { blocks, tokens, dialect, tolerates, mostLogs, evidence };
   const batches = await pool.onEndpoint((endpoint) => readBlocks(endpoint, question), { signal });
   const oddities = batches.flatMap((batch) => batch.oddities);
   if (oddities.length > 0)

@@ -1,10 +1,11 @@
 import { type RpcEndpointHandle, RpcResponseError } from "@coinslot/chain";
 import type { Dialect } from "@coinslot/storage";
+import { type ChainEvidence, noteBloom } from "../proof/chain-evidence.ts";
 import { createBloomTest } from "../proof/logs-bloom.ts";
+import { readReceipts, transfersAmong } from "../proof/read-receipts.ts";
 import { type BlockHeader, headerByHash, headerOf } from "../rpc/block-header.ts";
 import { endpointProblem } from "../rpc/endpoint-problem.ts";
 import { getTransferLogs } from "../rpc/get-logs.ts";
-import { readReceiptLogs } from "../rpc/read-receipt-logs.ts";
 import type { Tolerance } from "../rpc/tolerance.ts";
 import type { KnownToken } from "../store/known-token.ts";
 import type { BlockId } from "../store/window.ts";
@@ -21,13 +22,15 @@ export interface BlocksQuestion {
   tolerates: Tolerance;
   /** The most logs that each endpoint has given for one block, and that were all. Kept by the caller. */
   mostLogs: Map<number, number>;
+  evidence: ChainEvidence;
 }
 
 /**
  * The transfers of blocks that may still be replaced, each asked for by its hash: whatever fork an endpoint is on, it
  * answers for these blocks or not at all. The header travels in the same request, so that an endpoint that does not
- * have a block cannot pass its ignorance off as an empty block; and the header's bloom filter tells of most blocks
- * that they are empty. Where it does not, a node may only not have the logs yet, so the receipts decide.
+ * have a block cannot pass its ignorance off as an empty block. A node may have a block before it has its logs, so no
+ * logs are believed only where the header proves it: the block has no transaction, or its bloom filter rules the logs
+ * out, on a chain whose filters are real. Elsewhere the receipts decide.
  */
 export async function readBlocks(
   endpoint: RpcEndpointHandle,
@@ -52,11 +55,9 @@ export async function readBlocks(
     const isRefused = logs?.ok === false && logs.error instanceof RpcResponseError;
     if (logs?.ok === false && !isRefused) throw logs.error;
     const count = logs?.ok ? countOf(logs.result) : 0;
-    const isSuspect = count === 0 && header.logsBloom && mayHoldTransfers(header.logsBloom, tokens);
+    const isSuspect = count === 0 && !isProvenEmpty(header, question);
     const isBelievable = logs?.ok && !isSuspect && count < mostLogsOf(endpoint, question);
-    const answer = isBelievable
-      ? logs.result
-      : await readReceiptLogs(endpoint, { block: block.hash, tokens });
+    const answer = isBelievable ? logs.result : await readByReceipts(endpoint, question, block);
     const isAll = logs?.ok && countOf(answer) === count;
     if (isAll)
       question.mostLogs.set(
@@ -66,11 +67,27 @@ export async function readBlocks(
     const batch = readBlock(question, header, answer);
     const [fault] = batch.faults;
     if (fault !== undefined) throw malformed(`${block.hash}: ${fault}`);
+    noteBloom(question.evidence, header.logsBloom, batch.last);
     batches.push(batch);
     if (batch.oddities.length > 0) oddities.push(`${block.hash}: ${batch.oddities.join("; ")}`);
   }
   if (tolerates(oddities)) return batches;
   throw malformed(oddities[0]);
+}
+
+async function readByReceipts(
+  endpoint: RpcEndpointHandle,
+  { tokens, evidence }: BlocksQuestion,
+  { hash }: BlockId,
+): Promise<unknown> {
+  const { logs } = await readReceipts(endpoint, { block: hash, evidence });
+  return transfersAmong(logs, tokens);
+}
+
+function isProvenEmpty(header: BlockHeader, { tokens, evidence }: BlocksQuestion): boolean {
+  if (header.isEmpty) return true;
+  if (evidence.blooms !== "real") return false;
+  return header.logsBloom === undefined || !mayHoldTransfers(header.logsBloom, tokens);
 }
 
 /**

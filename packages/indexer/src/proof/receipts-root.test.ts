@@ -1,11 +1,22 @@
-import { parseGwei } from "viem";
+import { numberToHex, parseGwei } from "viem";
 import { expect, it } from "vitest";
+import * as z from "zod";
 import { startChain } from "../testing/scene.ts";
 import { computeLogsBloom } from "./logs-bloom.ts";
 import { EMPTY_TRIE_ROOT } from "./ordered-trie-root.ts";
 import { verifyReceipts } from "./receipts-root.ts";
 
 const zeroBloom = `0x${"0".repeat(512)}`;
+
+const blockSchema = z.object({ receiptsRoot: z.string() });
+const receiptsSchema = z.array(z.looseObject({ logs: z.array(z.unknown()) }));
+
+async function ask(url: string, method: string, params: readonly unknown[]): Promise<unknown> {
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
+  const headers = { "content-type": "application/json" };
+  const answer = await fetch(url, { method: "POST", headers, body });
+  return z.object({ result: z.unknown() }).parse(await answer.json()).result;
+}
 
 it("computes the root of a receipt that other implementations publish as a test vector", () => {
   const receipt = {
@@ -58,32 +69,20 @@ it("proves the blocks of a real chain: all common types, failures, and more than
   for (const count of [1, 2, 17, 140]) {
     for (let index = 0; index < count; index++) await send(index);
     await devnet.mine();
-    const block = await client.request({
-      method: "eth_getBlockByNumber",
-      params: ["latest", false],
-    });
-    const receipts: Record<string, unknown>[] = await (
-      await fetch(devnet.rpcUrl, {
-        method: "POST",
-        headers: { "content-type": "application/json" },
-        body: JSON.stringify({
-          jsonrpc: "2.0",
-          id: 1,
-          method: "eth_getBlockReceipts",
-          params: [block?.number],
-        }),
-      })
-    )
-      .json()
-      .then(({ result }) => result);
+    const number = numberToHex(await client.getBlockNumber());
+    const { receiptsRoot: root } = blockSchema.parse(
+      await ask(devnet.rpcUrl, "eth_getBlockByNumber", [number, false]),
+    );
+    const receipts = receiptsSchema.parse(
+      await ask(devnet.rpcUrl, "eth_getBlockReceipts", [number]),
+    );
     expect(receipts).toHaveLength(count);
-    const root = block?.receiptsRoot ?? "0x";
     expect(verifyReceipts(receipts, root)).toEqual({ kind: "proven" });
     const withoutBlooms = receipts.map((receipt) => ({ ...receipt, logsBloom: zeroBloom }));
     expect(verifyReceipts(withoutBlooms, root)).toEqual({ kind: "proven" });
     expect(verifyReceipts(receipts.slice(1), root)).toEqual({ kind: "different" });
     const cut = receipts.map((receipt) => ({ ...receipt, logs: [] }));
-    const hasLogs = receipts.some(({ logs }) => Array.isArray(logs) && logs.length > 0);
+    const hasLogs = receipts.some(({ logs }) => logs.length > 0);
     if (hasLogs) expect(verifyReceipts(cut, root)).toEqual({ kind: "different" });
     const foreign = receipts.map((receipt) => ({ ...receipt, type: "0x7e" }));
     expect(verifyReceipts(foreign, root)).toMatchObject({ kind: "unknown-form" });

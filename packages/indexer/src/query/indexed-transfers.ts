@@ -19,6 +19,7 @@ export function selectIndexedTransfers(
         .on("block.number", "=", sql<number>`transfer.position / ${sql.lit(LOGS_PER_BLOCK)}`),
     )
     .leftJoin("indexer_chains as chain", "chain.chain_id", "block.chain_id")
+    .leftJoin("indexer_checks as check", "check.chain_id", "block.chain_id")
     .where("transfer.token_id", "=", id)
     .select([
       "transfer.position",
@@ -32,6 +33,12 @@ export function selectIndexedTransfers(
       "block.timestamp_ms",
       "chain.head_number",
       "chain.finalized_number",
+      "check.doubted_from",
+      sql<number | null>`(
+        select from_block from indexer_verified_ranges as verified
+        where verified.token_id = transfer.token_id and verified.from_block <= block.number
+        and verified.next_block > block.number
+      )`.as("verified_from"),
     ]);
 }
 
@@ -39,6 +46,9 @@ export function selectIndexedTransfers(
 export interface IndexedTransferRow extends TransferRow {
   head_number: number | null;
   finalized_number: number | null;
+  doubted_from: number | null;
+  /** Null where its block is not verified. */
+  verified_from: number | null;
 }
 
 export function readIndexedTransfer(
@@ -50,6 +60,10 @@ export function readIndexedTransfer(
     ...readTransfer(row, context),
     // The head on record may be a moment older than the newest block.
     confirmations: Math.max(1, (row.head_number ?? 0) - blockNumber + 1),
-    finalized: row.finalized_number !== null && blockNumber <= row.finalized_number,
+    // What was read once is not final, however deep it is.
+    finalized:
+      row.verified_from !== null &&
+      blockNumber <= (row.finalized_number ?? -1) &&
+      blockNumber < (row.doubted_from ?? Number.POSITIVE_INFINITY),
   };
 }

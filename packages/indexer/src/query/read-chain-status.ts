@@ -2,6 +2,7 @@ import type { Database } from "@coinslot/storage";
 import type { ChainConfiguration } from "../configuration.ts";
 import type { Pace } from "../history/progress.ts";
 import type { ChainStatus, Health, TokenStatus } from "../status.ts";
+import { readChecks } from "../store/checks.ts";
 import { type BlockRange, readCoverage } from "../store/coverage.ts";
 import type { KnownToken } from "../store/known-token.ts";
 import type { IndexerSchema } from "../store/schema.ts";
@@ -36,7 +37,16 @@ export async function readChainStatus(
     .where("chain_id", "=", chain.chainId)
     .executeTakeFirst();
   const coverage = await readCoverage(kysely, tokens);
-  const indexedTo = (token: KnownToken) => findIndexedTo(coverage.get(token.id) ?? [], token);
+  const verified = await readCoverage(kysely, tokens, "indexer_verified_ranges");
+  const checks = await readChecks(kysely, chain.chainId);
+  const doubtedFrom = checks?.doubted_from ?? undefined;
+  // What is doubted is not vouched for: the chain is as far behind as that.
+  const vouched = (block: number | undefined) =>
+    block === undefined || doubtedFrom === undefined ? block : Math.min(block, doubtedFrom - 1);
+  const indexedTo = (token: KnownToken) =>
+    vouched(findIndexedTo(coverage.get(token.id) ?? [], token));
+  const verifiedTo = (token: KnownToken) =>
+    vouched(findIndexedTo(verified.get(token.id) ?? [], token));
   const known = row?.head_number ?? undefined;
   // What was read second may be of a later moment: what is indexed is there, whatever the head was just before.
   const head =
@@ -50,7 +60,8 @@ export async function readChainStatus(
   const state = head === undefined ? "waiting" : (row?.state ?? "waiting");
   const verdict = judge({
     state,
-    problem: row?.problem ?? undefined,
+    problem: row?.problem ?? checks?.problem ?? undefined,
+    isDoubted: doubtedFrom !== undefined,
     unseenMs,
     sinceProgressMs,
     lagBlocks,
@@ -72,12 +83,20 @@ export async function readChainStatus(
     finalized: row?.finalized_number ?? undefined,
     lagBlocks,
     sinceProgressMs,
+    proofs: checks?.proofs ?? undefined,
+    repairedBlocks: checks?.repaired_blocks ?? 0,
+    doubtedFrom,
     rpcLatencyMs,
     eventsPerSecond: pace?.transfersPerSecond,
     secondsLeft: pace?.secondsLeft,
     tokens: tokens.map((token): TokenStatus => {
       const health = verdict.health === "healthy" && isLate(token) ? "degraded" : verdict.health;
-      return { name: token.token, indexedTo: indexedTo(token), health };
+      return {
+        name: token.token,
+        indexedTo: indexedTo(token),
+        verifiedTo: verifiedTo(token),
+        health,
+      };
     }),
   };
 }
@@ -85,13 +104,14 @@ export async function readChainStatus(
 function judge(facts: {
   state: ChainStatus["state"];
   problem: string | undefined;
+  isDoubted: boolean;
   unseenMs: number | undefined;
   sinceProgressMs: number | undefined;
   lagBlocks: number | undefined;
   staleAfterMs: number;
 }): { health: Health; problem: string | undefined } {
   const { state, problem, unseenMs = 0, sinceProgressMs = 0, lagBlocks, staleAfterMs } = facts;
-  if (state === "stopped") return { health: "unhealthy", problem };
+  if (state === "stopped" || facts.isDoubted) return { health: "unhealthy", problem };
   // Each against its own limit: how slow a chain may be says nothing of how often it is to be looked at.
   const lateness = Math.max(unseenMs / UNSEEN_AFTER_MS, sinceProgressMs / staleAfterMs);
   if (lateness > UNHEALTHY_FACTOR)

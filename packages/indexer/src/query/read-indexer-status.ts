@@ -51,6 +51,8 @@ export function healthOf({ health, database, chains }: IndexerStatus): SourceHea
         isHealthy: token.health === "healthy",
         lag:
           head === undefined || token.indexedTo === undefined ? undefined : head - token.indexedTo,
+        indexedTo: token.indexedTo,
+        verifiedTo: token.verifiedTo,
         rpcLatencyMs,
       })),
     ),
@@ -71,12 +73,16 @@ function withoutDatabase(
     finalized: undefined,
     lagBlocks: undefined,
     sinceProgressMs: undefined,
+    proofs: undefined,
+    repairedBlocks: 0,
+    doubtedFrom: undefined,
     rpcLatencyMs: undefined,
     eventsPerSecond: undefined,
     secondsLeft: undefined,
     tokens: tokens.map((token) => ({
       name: token.name,
       indexedTo: undefined,
+      verifiedTo: undefined,
       health: "unhealthy",
     })),
   };

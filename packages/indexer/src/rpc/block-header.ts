@@ -5,6 +5,7 @@ import {
   type RpcOutcome,
 } from "@coinslot/chain";
 import * as z from "zod";
+import { EMPTY_TRIE_ROOT } from "../proof/ordered-trie-root.ts";
 import { endpointProblem } from "./endpoint-problem.ts";
 
 /** What the indexer needs of a block. Hex is in lowercase. */
@@ -15,6 +16,10 @@ export interface BlockHeader {
   timestampMs: number;
   /** Undefined where the node does not tell, or tells zeros, as some chains do for all blocks. */
   logsBloom: string | undefined;
+  /** What the receipts of the block hash to; undefined where the node does not tell. */
+  receiptsRoot: string | undefined;
+  /** Whether it says that it has no transaction. */
+  isEmpty: boolean;
 }
 
 const quantity = z
@@ -35,15 +40,23 @@ const headerSchema = z.object({
     .regex(/^0x[0-9a-f]{512}$/i)
     .nullish()
     .catch(undefined),
+  receiptsRoot: hash.nullish().catch(undefined),
+  transactions: z.array(z.unknown()).optional().catch(undefined),
 });
 
 /** Undefined where the answer is null or no block. */
 export function parseHeader(result: unknown): BlockHeader | undefined {
   const { data } = headerSchema.safeParse(result);
   if (data === undefined) return undefined;
-  const { timestamp, logsBloom, ...ids } = data;
-  const isEmpty = logsBloom == null || /^0x0+$/.test(logsBloom);
-  return { ...ids, timestampMs: timestamp * 1000, logsBloom: isEmpty ? undefined : logsBloom };
+  const { timestamp, logsBloom, receiptsRoot, transactions, ...ids } = data;
+  const hasNoBloom = logsBloom == null || /^0x0+$/.test(logsBloom);
+  return {
+    ...ids,
+    timestampMs: timestamp * 1000,
+    logsBloom: hasNoBloom ? undefined : logsBloom,
+    receiptsRoot: receiptsRoot ?? undefined,
+    isEmpty: transactions?.length === 0 && receiptsRoot === EMPTY_TRIE_ROOT,
+  };
 }
 
 /**

@@ -8,14 +8,18 @@ export interface BlockRange {
   next: number;
 }
 
-/** The indexed ranges of each token, ascending. */
+/** The blocks that are indexed, and those of them that are verified. */
+type RangeTable = "indexer_ranges" | "indexer_verified_ranges";
+
+/** The indexed, or the verified, ranges of each token, ascending. */
 export async function readCoverage(
   kysely: Kysely<IndexerSchema>,
-  tokens: readonly KnownToken[],
+  tokens: readonly Pick<KnownToken, "id">[],
+  table: RangeTable = "indexer_ranges",
 ): Promise<ReadonlyMap<number, readonly BlockRange[]>> {
   const coverage = new Map<number, BlockRange[]>(tokens.map(({ id }) => [id, []]));
   const rows = await kysely
-    .selectFrom("indexer_ranges")
+    .selectFrom(table)
     .selectAll()
     .where("token_id", "in", [...coverage.keys()])
     .orderBy("from_block")
@@ -25,15 +29,16 @@ export async function readCoverage(
   return coverage;
 }
 
-/** Notes that a range of a token is indexed; it becomes one with its neighbours. Returns whether others lie above it. */
+/** Notes that a range of a token is indexed, or verified; it becomes one with its neighbours. Returns whether others lie above it. */
 export async function coverRange(
   transaction: Transaction<IndexerSchema>,
   tokenId: number,
   { from, next }: BlockRange,
+  table: RangeTable = "indexer_ranges",
 ): Promise<{ isBelowOthers: boolean }> {
   if (from >= next) return { isBelowOthers: false };
   const rows = await transaction
-    .selectFrom("indexer_ranges")
+    .selectFrom(table)
     .selectAll()
     .where("token_id", "=", tokenId)
     .execute();
@@ -42,44 +47,68 @@ export async function coverRange(
   if (neighbours.length === 1 && below !== undefined && below.from_block <= from) {
     // So it is nearly always: history and live go upwards.
     await transaction
-      .updateTable("indexer_ranges")
+      .updateTable(table)
       .set({ next_block: Math.max(next, below.next_block) })
       .where("token_id", "=", tokenId)
       .where("from_block", "=", below.from_block)
       .execute();
   } else {
-    await replaceRanges(transaction, tokenId, { neighbours, range: { from, next } });
+    const range = {
+      from: Math.min(from, ...neighbours.map((row) => row.from_block)),
+      next: Math.max(next, ...neighbours.map((row) => row.next_block)),
+    };
+    await replaceRanges(transaction, table, { tokenId, old: neighbours, ranges: [range] });
   }
   return { isBelowOthers: rows.some((row) => row.next_block > next) };
 }
 
-/** Puts one range in the place of a new one and its neighbours. */
+/** Notes that a range of tokens is not indexed, or not verified, any more. What lies beside it stays. */
+export async function uncoverRange(
+  transaction: Transaction<IndexerSchema>,
+  table: RangeTable,
+  { tokenIds, range }: { tokenIds: readonly number[]; range: BlockRange },
+): Promise<void> {
+  const rows = await transaction
+    .selectFrom(table)
+    .selectAll()
+    .where("token_id", "in", tokenIds)
+    .where("from_block", "<", range.next)
+    .where("next_block", ">", range.from)
+    .execute();
+  for (const row of rows) {
+    const rest = [
+      { from: row.from_block, next: Math.min(row.next_block, range.from) },
+      { from: Math.max(row.from_block, range.next), next: row.next_block },
+    ].filter(({ from, next }) => from < next);
+    await replaceRanges(transaction, table, { tokenId: row.token_id, old: [row], ranges: rest });
+  }
+}
+
+/** Puts ranges in the place of others. */
 async function replaceRanges(
   transaction: Transaction<IndexerSchema>,
-  tokenId: number,
-  {
-    neighbours,
-    range: { from, next },
-  }: { neighbours: readonly { from_block: number; next_block: number }[]; range: BlockRange },
+  table: RangeTable,
+  change: {
+    tokenId: number;
+    old: readonly { from_block: number }[];
+    ranges: readonly BlockRange[];
+  },
 ): Promise<void> {
-  if (neighbours.length > 0) {
+  const { tokenId, old, ranges } = change;
+  if (old.length > 0) {
+    const froms = old.map((row) => row.from_block);
     await transaction
-      .deleteFrom("indexer_ranges")
+      .deleteFrom(table)
       .where("token_id", "=", tokenId)
-      .where(
-        "from_block",
-        "in",
-        neighbours.map((row) => row.from_block),
-      )
+      .where("from_block", "in", froms)
       .execute();
   }
+  if (ranges.length === 0) return;
   await transaction
-    .insertInto("indexer_ranges")
-    .values({
-      token_id: tokenId,
-      from_block: Math.min(from, ...neighbours.map((row) => row.from_block)),
-      next_block: Math.max(next, ...neighbours.map((row) => row.next_block)),
-    })
+    .insertInto(table)
+    .values(
+      ranges.map(({ from, next }) => ({ token_id: tokenId, from_block: from, next_block: next })),
+    )
     .execute();
 }
 

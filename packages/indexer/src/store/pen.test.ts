@@ -2,7 +2,7 @@ import { createLeases, migrate, openDatabase } from "@coinslot/storage";
 import { sql } from "kysely";
 import { expect, it, onTestFinished } from "vitest";
 import { engines } from "../testing/engines.ts";
-import { indexerMigrations } from "./create-tables.ts";
+import { indexerMigrations } from "./migrations/indexer-migrations.ts";
 import { createPen } from "./pen.ts";
 import type { IndexerSchema } from "./schema.ts";
 
@@ -11,7 +11,7 @@ const [, postgres] = engines;
 it("lets no transaction begin while one whose connection was lost may still commit", async () => {
   const url = await postgres.createUrl();
   const [lost, next] = [await open(), await open()];
-  await migrate(lost, { name: "indexer", migrations: indexerMigrations });
+  await migrate(lost, indexerMigrations);
   const leases = createLeases({ database: lost });
   const lease = await leases.acquire({ name: "pen", owner: "writer", ttlMs: 60_000 });
   if (lease === undefined) throw new Error("not acquired");

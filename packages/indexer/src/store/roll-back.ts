@@ -2,8 +2,9 @@ import type { Dialect } from "@coinslot/storage";
 import { sql, type Transaction } from "kysely";
 import { hexOfBytes } from "./bytes.ts";
 import { addGains, forgetOpenings } from "./change-balances.ts";
-import { uncoverAbove } from "./coverage.ts";
+import { uncoverAbove, uncoverRange } from "./coverage.ts";
 import { announce } from "./events.ts";
+import { cutMarks } from "./marks.ts";
 import { LOGS_PER_BLOCK } from "./position.ts";
 import type { IndexerSchema } from "./schema.ts";
 import { cutWindow } from "./window.ts";
@@ -64,6 +65,9 @@ export async function rollBack(
   // What is below a whole range, and not indexed, was replaced as well, or may have been.
   const uncovered = await uncoverAbove(transaction, tokenIds, block);
   for (const tokenId of uncovered) await forgetOpenings(transaction, tokenId);
+  const range = { from: block + 1, next: Number.MAX_SAFE_INTEGER };
+  await uncoverRange(transaction, "indexer_verified_ranges", { tokenIds, range });
+  await cutMarks(transaction, chainId, { above: block });
   await cutWindow(transaction, chainId, { above: block });
   await announce(
     transaction,

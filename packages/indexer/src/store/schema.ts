@@ -66,6 +66,41 @@ interface WindowTable {
   hash: Uint8Array;
 }
 
+/** The blocks of a token that were read twice, or proven: a part of its indexed ranges. See the README's states. */
+type VerifiedRangesTable = RangesTable;
+
+/** What second readings of a chain found. */
+interface ChecksTable {
+  chain_id: number;
+  /** Whether receipts have the roots that the blocks name; null until one was read. */
+  proofs: "provable" | "unprovable" | null;
+  /** Why second readings do not go on, for an operator. */
+  problem: string | null;
+  /** Blocks whose stored transfers were not those of the chain. */
+  repaired_blocks: Generated<number>;
+  repaired_at_ms: number | null;
+  /** The lowest block that is final here, and another one at every endpoint. */
+  doubted_from: number | null;
+  doubted_since_ms: number | null;
+}
+
+/** Hashes of blocks that were final when they were read, to find a common block by. The oldest are forgotten. */
+type MarksTable = WindowTable;
+
+/** Work that is asked of the writing process, by itself or by a command. */
+interface RequestsTable {
+  id: Generated<number>;
+  chain_id: number;
+  kind: "verify" | "reindex" | "rewind";
+  /** Null: every token of the chain. */
+  token_id: number | null;
+  from_block: number;
+  /** Null: no end. */
+  next_block: number | null;
+  requested_at_ms: number;
+  done_at_ms: number | null;
+}
+
 /** What an address gained since the first indexed block, modulo 2^256. */
 interface BalancesTable {
   token_id: number;
@@ -98,4 +133,8 @@ export interface IndexerSchema {
   indexer_balances: BalancesTable;
   indexer_openings: OpeningsTable;
   indexer_events: EventsTable;
+  indexer_verified_ranges: VerifiedRangesTable;
+  indexer_checks: ChecksTable;
+  indexer_marks: MarksTable;
+  indexer_requests: RequestsTable;
 }

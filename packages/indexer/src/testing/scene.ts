@@ -33,6 +33,7 @@ export async function startIndexer(
         rpcUrls,
         pollIntervalMs: 10,
         requestTimeoutMs: 1_000,
+        verifyAfterMs: 200,
         finality: { depth: finalDepth },
         ...chain,
       }),

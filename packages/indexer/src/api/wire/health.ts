@@ -24,6 +24,13 @@ export const healthBody = documented(
             lag: documented(z.number().min(0).optional(), {
               description: "Blocks between the chain's head and the newest indexed one.",
             }),
+            indexedTo: documented(z.int().min(0).optional(), {
+              description: "Up to this block everything was read.",
+            }),
+            verifiedTo: documented(z.int().min(0).optional(), {
+              description:
+                "Up to this block everything was read twice, or proven. Nothing above it is final.",
+            }),
             db: check,
           }),
         ),

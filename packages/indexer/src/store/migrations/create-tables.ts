@@ -1,5 +1,6 @@
 import type { Dialect, Migration } from "@coinslot/storage";
 import { type CreateTableBuilder, sql } from "kysely";
+import { clustered } from "./clustered.ts";
 
 /** The first tables of `IndexerSchema`. */
 export const createTables: Migration = {
@@ -106,12 +107,4 @@ function transferColumns<Table extends string, Columns extends string>(
     .addColumn("from_address", types.bytes, (column) => column.notNull())
     .addColumn("to_address", types.bytes, (column) => column.notNull())
     .addColumn("amount", types.amount, (column) => column.notNull());
-}
-
-/** SQLite keeps rows in the order of the primary key on request, which saves an index; PostgreSQL does not. */
-function clustered<Table extends string, Columns extends string>(
-  { engine }: Dialect,
-  table: CreateTableBuilder<Table, Columns>,
-) {
-  return engine === "sqlite" ? table.modifyEnd(sql`without rowid`) : table;
 }

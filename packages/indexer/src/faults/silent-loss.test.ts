@@ -1,0 +1,265 @@
+import { transferBatch } from "@coinslot/devnet";
+import { describe, expect, it } from "vitest";
+import { engines } from "../testing/engines.ts";
+import {
+  type Answer,
+  changing,
+  type Fault,
+  logsOf,
+  rangeOf,
+  startFaultProxy,
+} from "../testing/fault-proxy.ts";
+import { finalDepth } from "../testing/final-depth.ts";
+import { expectExact, readStored } from "../testing/oracle.ts";
+import { startIndexer, startUsedChain, usdtOf } from "../testing/scene.ts";
+import { type Random, randomOf } from "../testing/seeded-random.ts";
+
+const zeroBloom = `0x${"0".repeat(512)}`;
+
+describe.each(engines)("silent loss, on $engine", ({ engine, createUrl }) => {
+  it.each([
+    ["real bloom filters", (fault: Fault) => fault],
+    ["bloom filters of zeros", withZeroBlooms],
+  ])(
+    "misses no transfer of a node whose logs come 150 ms late, with %s",
+    async (_, blooms) => {
+      const devnet = await startUsedChain();
+      const proxy = await startFaultProxy(devnet.rpcUrl);
+      proxy.set(blooms(withLateLogs(150, await devnet.client.getBlockNumber())));
+      const indexer = await startIndexer({ rpcUrls: [proxy.url], database: await createUrl() });
+      await expectExact(indexer, devnet, usdtOf(devnet));
+      const { seller } = devnet.accounts;
+      for (let amount = 1n; amount <= 25n; amount++)
+        await devnet.mint({ to: seller.address, amount });
+      // The receipts say it at once: nothing has to be mended later.
+      await expectExact(indexer, devnet, usdtOf(devnet), { timeoutMs: 20_000 });
+      expect((await indexer.status()).chains[0]?.repairedBlocks).toBe(0);
+    },
+    60_000,
+  );
+
+  it.each([
+    ["empty answers", (random: Random) => emptyAtTimes(random, 0.2)],
+    ["cut answers", (random: Random) => cutAtTimes(random, 0.2)],
+    ["batches that a gateway spreads over its nodes", (random: Random) => spreadBatches(random, 6)],
+  ])(
+    "finds and mends what history lost by %s, and reports it",
+    async (what, faultOf) => {
+      const random = randomOf(`${what} on ${engine}`);
+      const devnet = await startUsedChain(60);
+      await crowd(devnet, 6);
+      await devnet.mine(finalDepth);
+      const proxy = await startFaultProxy(devnet.rpcUrl);
+      proxy.set(withZeroBlooms(faultOf(random)));
+      const indexer = await startIndexer({
+        rpcUrls: [proxy.url],
+        database: await createUrl(),
+        chain: { maxBlocksPerRequest: 6, verifyAfterMs: 50 },
+      });
+      for (let amount = 1n; amount <= 20n; amount++)
+        await devnet.mint({ to: devnet.accounts.seller.address, amount });
+      await devnet.mine(finalDepth);
+      // The faults go on: what is verified has been verified in spite of them.
+      await expectVerified(indexer, devnet);
+      await expectExact(indexer, devnet, usdtOf(devnet));
+    },
+    120_000,
+  );
+
+  it("calls nothing final that was read once", async () => {
+    const devnet = await startUsedChain();
+    const indexer = await startIndexer({
+      rpcUrls: [devnet.rpcUrl],
+      database: await createUrl(),
+      chain: { verifyAfterMs: 3_600_000 },
+    });
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    const transfers = () =>
+      indexer.readTransfers({
+        ...usdtOf(devnet),
+        address: devnet.accounts.buyer.address,
+        fromMs: 0,
+        sort: "asc",
+        limit: 10,
+      });
+    const [oldest] = await transfers();
+    expect(oldest).toMatchObject({ finalized: false });
+    expect(oldest?.confirmations).toBeGreaterThan(finalDepth);
+    const [chain] = (await indexer.status()).chains;
+    expect(chain?.tokens[0]).toMatchObject({ verifiedTo: undefined });
+  });
+
+  it("takes the word of another endpoint where there is one", async () => {
+    const devnet = await startUsedChain(40);
+    const liar = await startFaultProxy(devnet.rpcUrl);
+    // Leaves out one transfer, always the same: asked again, it agrees with itself.
+    liar.set(
+      changing("eth_getLogs", (answer) => ({
+        ...answer,
+        result: logsOf(answer).filter((log) => Number(log.blockNumber) !== 20),
+      })),
+    );
+    const indexer = await startIndexer({
+      rpcUrls: [liar.url, devnet.rpcUrl],
+      database: await createUrl(),
+      chain: { verifyAfterMs: 50 },
+    });
+    await expectVerified(indexer, devnet);
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    expect((await indexer.status()).chains[0]?.repairedBlocks).toBe(1);
+  }, 60_000);
+
+  it("mends rows that were removed, added and changed by hand, with their balances", async () => {
+    const devnet = await startUsedChain(30);
+    const indexer = await startIndexer({
+      rpcUrls: [devnet.rpcUrl],
+      database: await createUrl(),
+      chain: { verifyAfterMs: 2_000 },
+    });
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    const { kysely, dialect } = await indexer.database();
+    const [, second, third, fourth] = await kysely
+      .selectFrom("indexer_transfers")
+      .selectAll()
+      .orderBy("position")
+      .limit(4)
+      .execute();
+    if (second === undefined || third === undefined || fourth === undefined)
+      throw new Error("The chain has too few transfers.");
+    await kysely.deleteFrom("indexer_transfers").where("position", "=", second.position).execute();
+    await kysely
+      .updateTable("indexer_transfers")
+      .set({ amount: dialect.amount.encode(77_777n) })
+      .where("position", "=", third.position)
+      .execute();
+    await kysely
+      .insertInto("indexer_transfers")
+      .values({ ...fourth, position: fourth.position + 5 })
+      .execute();
+    await expectVerified(indexer, devnet);
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    expect((await indexer.status()).chains[0]?.repairedBlocks).toBe(3);
+  }, 60_000);
+});
+
+type UsedChain = Awaited<ReturnType<typeof startUsedChain>>;
+type TestIndexer = Awaited<ReturnType<typeof startIndexer>>;
+
+/** Waits until everything that is final has been read twice, and is what the chain says. */
+async function expectVerified(indexer: TestIndexer, devnet: UsedChain): Promise<void> {
+  await expect
+    .poll(
+      async () => {
+        const [chain] = (await indexer.status()).chains;
+        const head = Number(await devnet.client.getBlockNumber());
+        return head - (chain?.tokens[0]?.verifiedTo ?? Number.NEGATIVE_INFINITY);
+      },
+      { timeout: 60_000, interval: 50 },
+    )
+    .toBeLessThanOrEqual(finalDepth);
+  const [chain] = (await indexer.status()).chains;
+  const verifiedTo = chain?.tokens[0]?.verifiedTo ?? 0;
+  const { client, token: address } = devnet;
+  const onChain = await client.getLogs({ address, fromBlock: 0n, toBlock: BigInt(verifiedTo) });
+  const stored = (await readStored(indexer, usdtOf(devnet))).filter(
+    ({ blockNumber }) => blockNumber <= verifiedTo,
+  );
+  const transfers = onChain.filter(({ topics }) => topics.length === 3);
+  const place = ({ blockNumber, logIndex }: { blockNumber: unknown; logIndex: unknown }) =>
+    `${Number(blockNumber)}-${Number(logIndex)}`;
+  expect(stored.map(place)).toEqual(transfers.map(place));
+}
+
+/** Many transfers in one transaction, several times. */
+async function crowd(devnet: UsedChain, transactions: number): Promise<void> {
+  const batch = await devnet.deployTransferBatch();
+  for (let index = 0; index < transactions; index++)
+    await devnet.client.writeContract({
+      address: batch,
+      abi: transferBatch.abi,
+      functionName: "run",
+      args: [devnet.token, 30n, "0x1000000000000000000000000000000000000000", 3n],
+    });
+}
+
+/** As a chain whose headers and receipts have no bloom filters. */
+function withZeroBlooms(fault: Fault): Fault {
+  const blank = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(blank);
+    if (typeof value !== "object" || value === null) return value;
+    return "logsBloom" in value ? { ...value, logsBloom: zeroBloom } : value;
+  };
+  return (exchange) =>
+    fault({
+      ...exchange,
+      reply: (answers) =>
+        exchange.reply(
+          answers.map((answer) =>
+            typeof answer === "object" && answer !== null && "result" in answer
+              ? { ...answer, result: blank(answer.result) }
+              : answer,
+          ),
+        ),
+    });
+}
+
+/** A node that has the logs of a block so much later than the block. */
+function withLateLogs(lateMs: number, head: bigint): Fault {
+  const seenAt = new Map<number, number>();
+  return async ({ calls, forward, reply }) => {
+    const answers = await forward();
+    const now = performance.now();
+    const isLate = (log: Record<string, unknown>) => {
+      const number = Number(log.blockNumber);
+      if (number <= head) return false;
+      if (!seenAt.has(number)) seenAt.set(number, now);
+      return now - (seenAt.get(number) ?? now) < lateMs;
+    };
+    reply(
+      answers.map((answer, index) =>
+        calls[index]?.method === "eth_getLogs"
+          ? { ...answer, result: logsOf(answer).filter((log) => !isLate(log)) }
+          : answer,
+      ),
+    );
+  };
+}
+
+function changingAtTimes(
+  random: Random,
+  share: number,
+  change: (logs: Record<string, unknown>[]) => unknown,
+): Fault {
+  return changing("eth_getLogs", (answer: Answer) =>
+    random.chance(share) ? { ...answer, result: change(logsOf(answer)) } : answer,
+  );
+}
+
+function emptyAtTimes(random: Random, share: number): Fault {
+  return changingAtTimes(random, share, () => []);
+}
+
+function cutAtTimes(random: Random, share: number): Fault {
+  return changingAtTimes(random, share, (logs) => logs.slice(0, random.between(0, logs.length)));
+}
+
+/** A gateway that gives each call of a batch to one of two nodes, one of which misses the newest blocks. */
+function spreadBatches(random: Random, behind: number): Fault {
+  let head = 0;
+  return async ({ calls, forward, reply }) => {
+    const answers = await forward();
+    for (const { result } of answers)
+      if (typeof result === "object" && result !== null && "number" in result)
+        head = Math.max(head, Number(result.number));
+    reply(
+      answers.map((answer, index) => {
+        const call = calls[index];
+        if (call?.method !== "eth_getLogs" || random.chance(0.5)) return answer;
+        // It lags for ranges of history, too: it is still catching up.
+        const to = rangeOf(call)?.to ?? head;
+        const result = logsOf(answer).filter((log) => Number(log.blockNumber) <= to - behind / 2);
+        return { ...answer, result };
+      }),
+    );
+  };
+}

@@ -1,0 +1,58 @@
+import { createBloomTest } from "./logs-bloom.ts";
+import type { ReceiptsVerdict } from "./receipts-root.ts";
+
+/**
+ * What the blocks of a chain have shown of it, and so what may prove something. Kept by one process; a restart learns it
+ * anew from the first blocks.
+ */
+export interface ChainEvidence {
+  /**
+   * `real`: a block with logs had their bits in its filter. `none`: a block with logs had a filter of zeros; then no
+   * filter of this chain proves anything any more.
+   */
+  blooms: "unknown" | "real" | "none";
+  /**
+   * `provable`: receipts had the root of their block. `unprovable`: they never had, or have a form of the chain's own;
+   * then receipts are complete by their number alone.
+   */
+  receipts: "unknown" | "provable" | "unprovable";
+  /** Blocks whose receipts had another root, while none had the right one. */
+  differentRoots: Set<string>;
+}
+
+/** One node may be wrong; so many blocks are how the chain is. */
+const ROOTS_UNTIL_UNPROVABLE = 3;
+
+export function createChainEvidence(): ChainEvidence {
+  return { blooms: "unknown", receipts: "unknown", differentRoots: new Set() };
+}
+
+/** Learns from a log, by any contract, and the bloom filter of its block; undefined: zeros. */
+export function noteBloom(
+  evidence: ChainEvidence,
+  logsBloom: string | undefined,
+  log: { address: string } | undefined,
+): void {
+  if (log === undefined || evidence.blooms === "none") return;
+  if (logsBloom === undefined) evidence.blooms = "none";
+  else if (evidence.blooms === "unknown" && isHex(log.address))
+    evidence.blooms = createBloomTest([log.address])(logsBloom) ? "real" : "none";
+}
+
+/** Learns from a comparison of receipts with the root of their block. */
+export function noteVerdict(
+  evidence: ChainEvidence,
+  verdict: ReceiptsVerdict,
+  blockHash: string,
+): void {
+  if (verdict.kind === "proven") evidence.receipts = "provable";
+  if (evidence.receipts !== "unknown") return;
+  if (verdict.kind === "different") evidence.differentRoots.add(blockHash);
+  const isHopeless =
+    verdict.kind === "unknown-form" || evidence.differentRoots.size >= ROOTS_UNTIL_UNPROVABLE;
+  if (isHopeless) evidence.receipts = "unprovable";
+}
+
+function isHex(text: string): text is `0x${string}` {
+  return text.startsWith("0x");
+}

@@ -1,0 +1,54 @@
+import type { Dialect } from "@coinslot/storage";
+import { type Kysely, sql, type Transaction } from "kysely";
+import { bytesOfHex, hexOfBytes } from "./bytes.ts";
+import type { IndexerSchema } from "./schema.ts";
+import type { BlockId } from "./window.ts";
+
+/** Notes a block that is final now, and forgets marks that are further below it than a rewind may go. */
+export async function addMark(
+  transaction: Transaction<IndexerSchema>,
+  dialect: Dialect,
+  { chainId, block, keep }: { chainId: number; block: BlockId; keep: number },
+): Promise<void> {
+  const row = { chain_id: chainId, number: block.number, hash: bytesOfHex(block.hash) };
+  await dialect.insertMany(transaction, "indexer_marks", [row], {
+    keys: ["chain_id", "number"],
+    replace: ["hash"],
+  });
+  await transaction
+    .deleteFrom("indexer_marks")
+    .where("chain_id", "=", chainId)
+    .where("number", "<", block.number - keep)
+    .execute();
+}
+
+export async function cutMarks(
+  transaction: Transaction<IndexerSchema>,
+  chainId: number,
+  { above }: { above: number },
+): Promise<void> {
+  await transaction
+    .deleteFrom("indexer_marks")
+    .where("chain_id", "=", chainId)
+    .where("number", ">", above)
+    .execute();
+}
+
+/** The newest block up to `number` whose hash is known: of a mark, or of a stored transfer. */
+export async function findKnownBlock(
+  kysely: Kysely<IndexerSchema>,
+  { chainId, number }: { chainId: number; number: number },
+): Promise<BlockId | undefined> {
+  const newestOf = (table: "indexer_marks" | "indexer_blocks") =>
+    kysely
+      .selectFrom(table)
+      .select(["number", "hash"])
+      .where("chain_id", "=", chainId)
+      .where("number", "<=", number)
+      .orderBy("number", "desc")
+      .limit(sql.lit(1))
+      .executeTakeFirst();
+  const rows = await Promise.all([newestOf("indexer_marks"), newestOf("indexer_blocks")]);
+  const found = rows.flatMap((row) => row ?? []).sort((a, b) => b.number - a.number);
+  return found[0] && { number: found[0].number, hash: hexOfBytes(found[0].hash) };
+}

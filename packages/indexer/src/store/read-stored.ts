@@ -1,0 +1,75 @@
+import type { Database } from "@coinslot/storage";
+import { type Kysely, sql } from "kysely";
+import type { TransferInsert } from "../transfer-log/transfer-batch.ts";
+import { hexOfBytes } from "./bytes.ts";
+import type { BlockRange } from "./coverage.ts";
+import type { KnownToken } from "./known-token.ts";
+import { blockOfPosition, LOGS_PER_BLOCK } from "./position.ts";
+import type { IndexerSchema } from "./schema.ts";
+
+/** The stored transfers of some blocks. */
+export interface StoredTransfers {
+  rows: readonly TransferInsert[];
+  /** The hash of every block of theirs. */
+  hashes: ReadonlyMap<number, string>;
+}
+
+/** Reads what is stored of tokens in a range, by its primary key: it takes as long as the range is full. */
+export async function readStored(
+  kysely: Kysely<IndexerSchema>,
+  { chainId, tokens, range }: { chainId: number; tokens: readonly KnownToken[]; range: BlockRange },
+): Promise<StoredTransfers> {
+  const rows: TransferInsert[] = [];
+  for (const { id } of tokens)
+    rows.push(
+      ...(await kysely
+        .selectFrom("indexer_transfers")
+        .selectAll()
+        .where("token_id", "=", id)
+        .where("position", ">=", range.from * LOGS_PER_BLOCK)
+        .where("position", "<", range.next * LOGS_PER_BLOCK)
+        .orderBy("position")
+        .execute()),
+    );
+  const blocks = await kysely
+    .selectFrom("indexer_blocks")
+    .select(["number", "hash"])
+    .where("chain_id", "=", chainId)
+    .where("number", ">=", range.from)
+    .where("number", "<", range.next)
+    .execute();
+  return { rows, hashes: new Map(blocks.map(({ number, hash }) => [number, hexOfBytes(hash)])) };
+}
+
+/** The block of the n-th stored transfer of a token from a block on; undefined where there are fewer. */
+export async function findBlockOfTransfer(
+  { kysely }: Pick<Database<IndexerSchema>, "kysely">,
+  { token, from, count }: { token: KnownToken; from: number; count: number },
+): Promise<number | undefined> {
+  const row = await kysely
+    .selectFrom("indexer_transfers")
+    .select("position")
+    .where("token_id", "=", token.id)
+    .where("position", ">=", from * LOGS_PER_BLOCK)
+    .orderBy("position")
+    .limit(sql.lit(1))
+    .offset(sql.lit(count - 1))
+    .executeTakeFirst();
+  return row && blockOfPosition(row.position);
+}
+
+/** The block of the newest stored transfer below a block. */
+export async function findBlockBelow(
+  { kysely }: Pick<Database<IndexerSchema>, "kysely">,
+  { token, below }: { token: KnownToken; below: number },
+): Promise<number | undefined> {
+  const row = await kysely
+    .selectFrom("indexer_transfers")
+    .select("position")
+    .where("token_id", "=", token.id)
+    .where("position", "<", below * LOGS_PER_BLOCK)
+    .orderBy("position", "desc")
+    .limit(sql.lit(1))
+    .executeTakeFirst();
+  return row && blockOfPosition(row.position);
+}

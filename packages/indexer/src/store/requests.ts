@@ -1,0 +1,69 @@
+import type { Database } from "@coinslot/storage";
+import type { Kysely, Selectable, Transaction } from "kysely";
+import type { BlockRange } from "./coverage.ts";
+import type { IndexerSchema } from "./schema.ts";
+
+/** Work that waits for the writing process. */
+export type WriterRequest = Selectable<IndexerSchema["indexer_requests"]>;
+
+/** Asks the writing process, which may be this one, for work. Resolves to the request's id. */
+export async function addRequest(
+  kysely: Kysely<IndexerSchema>,
+  { nowMs }: Pick<Database<IndexerSchema>["dialect"], "nowMs">,
+  request: {
+    chainId: number;
+    kind: WriterRequest["kind"];
+    /** Undefined: every token of the chain. */
+    tokenId?: number | undefined;
+    from: number;
+    /** Undefined: no end. */
+    next?: number | undefined;
+  },
+): Promise<number> {
+  const { id } = await kysely
+    .insertInto("indexer_requests")
+    .values({
+      chain_id: request.chainId,
+      kind: request.kind,
+      token_id: request.tokenId ?? null,
+      from_block: request.from,
+      next_block: request.next ?? null,
+      requested_at_ms: nowMs(),
+      done_at_ms: null,
+    })
+    .returning("id")
+    .executeTakeFirstOrThrow();
+  return id;
+}
+
+/** The oldest request of a chain that is not done. */
+export async function readNextRequest(
+  kysely: Kysely<IndexerSchema>,
+  chainId: number,
+): Promise<WriterRequest | undefined> {
+  return kysely
+    .selectFrom("indexer_requests")
+    .selectAll()
+    .where("chain_id", "=", chainId)
+    .where("done_at_ms", "is", null)
+    .orderBy("id")
+    .limit(1)
+    .executeTakeFirst();
+}
+
+export async function endRequest(
+  transaction: Transaction<IndexerSchema>,
+  { nowMs }: Pick<Database<IndexerSchema>["dialect"], "nowMs">,
+  id: number,
+): Promise<void> {
+  await transaction
+    .updateTable("indexer_requests")
+    .set({ done_at_ms: nowMs() })
+    .where("id", "=", id)
+    .execute();
+}
+
+/** The requested blocks, with no end as the largest number. */
+export function rangeOfRequest({ from_block, next_block }: WriterRequest): BlockRange {
+  return { from: from_block, next: next_block ?? Number.MAX_SAFE_INTEGER };
+}

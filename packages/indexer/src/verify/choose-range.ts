@@ -1,0 +1,79 @@
+import type { ChainContext } from "../chain-context.ts";
+import type { Segment } from "../history/plan-segments.ts";
+import type { BlockRange } from "../store/coverage.ts";
+import { blockOfPosition } from "../store/position.ts";
+import {
+  findBlockBelow,
+  findBlockOfTransfer,
+  readStored,
+  type StoredTransfers,
+} from "../store/read-stored.ts";
+
+/** What a second reading asks for, and what is stored of it. */
+export interface VerificationRange {
+  /** What is verified by it. */
+  range: BlockRange;
+  /** What is asked for: a little more, up to known transfers on both sides. */
+  asked: BlockRange;
+  /** Whether a transfer at the last block, or above it, is known: an answer that is cut or empty does not have it. */
+  hasKnownEnd: boolean;
+  /** Of what is asked for. */
+  stored: StoredTransfers;
+}
+
+/**
+ * Chooses the next blocks of a segment such that known transfers stand at both ends: an answer that is empty, cut, or of
+ * a node that lags cannot agree then. Where nothing is known within the widest range, the end stays open.
+ */
+export async function chooseRange(
+  { chain, database }: ChainContext,
+  { tokens, from, next }: Segment,
+  span: number,
+): Promise<VerificationRange> {
+  const cap = Math.min(next, from + span);
+  const count = Math.max(1, Math.floor(chain.transfersPerRequest / tokens.length));
+  const ends: number[] = [];
+  const nearest: number[] = [];
+  const before: number[] = [];
+  for (const token of tokens) {
+    const full = await findBlockOfTransfer(database, { token, from, count });
+    const last = full !== undefined && full < cap ? full : undefined;
+    if (last !== undefined) ends.push(last);
+    nearest.push((await findBlockBelow(database, { token, below: cap })) ?? -1);
+    before.push((await findBlockBelow(database, { token, below: from })) ?? -1);
+  }
+  const lastStored = Math.max(...nearest);
+  const end = ends.length > 0 ? Math.min(...ends) : lastStored >= from ? lastStored : undefined;
+  const range = { from, next: end === undefined ? cap : end + 1 };
+  const asked = { ...range };
+  // One known transfer below: an answer that begins later does not have it.
+  const known = Math.max(...before);
+  const reach = Math.min(chain.maxBlocksPerRequest, 2 * span);
+  if (known >= 0 && range.next - known <= reach) asked.from = known;
+  let hasKnownEnd = end !== undefined;
+  if (end === undefined) {
+    const above = await Promise.all(
+      tokens.map((token) => findBlockOfTransfer(database, { token, from: cap, count: 1 })),
+    );
+    const next = Math.min(...above.map((block) => block ?? Number.POSITIVE_INFINITY));
+    hasKnownEnd = next - asked.from < reach;
+    if (hasKnownEnd) asked.next = next + 1;
+  }
+  const { chainId } = chain;
+  const stored = await readStored(database.kysely, { chainId, tokens, range: asked });
+  return { range, asked, hasKnownEnd, stored };
+}
+
+/** The block of a range that holds the most stored transfers: an answer that is cut is cut there first. */
+export function densestBlock({ stored, range }: VerificationRange): number | undefined {
+  const counts = new Map<number, number>();
+  for (const { position } of stored.rows) {
+    const number = blockOfPosition(position);
+    if (number >= range.from && number < range.next)
+      counts.set(number, (counts.get(number) ?? 0) + 1);
+  }
+  let densest: number | undefined;
+  for (const [number, count] of counts)
+    if (densest === undefined || count > (counts.get(densest) ?? 0)) densest = number;
+  return densest;
+}

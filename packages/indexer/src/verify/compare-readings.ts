@@ -1,0 +1,46 @@
+import type { BlockRange } from "../store/coverage.ts";
+import { blockOfPosition } from "../store/position.ts";
+import type { StoredTransfers } from "../store/read-stored.ts";
+import type { TransferBatch, TransferInsert } from "../transfer-log/transfer-batch.ts";
+
+/** The blocks of a range, ascending, whose transfers are not the same in both readings, by number, content and hash. */
+export function findDifferingBlocks(
+  stored: StoredTransfers,
+  read: Pick<TransferBatch, "rows" | "blocks">,
+  range: BlockRange,
+): number[] {
+  const before = byBlock(stored.rows, (number) => stored.hashes.get(number));
+  const now = byBlock(read.rows, (number) => read.blocks.get(number)?.hash);
+  const numbers = new Set([...before.keys(), ...now.keys()]);
+  return [...numbers]
+    .filter((number) => number >= range.from && number < range.next)
+    .filter((number) => before.get(number) !== now.get(number))
+    .sort((a, b) => a - b);
+}
+
+/** Everything that is stored of each block, as one text. */
+function byBlock(
+  rows: readonly TransferInsert[],
+  hashOf: (number: number) => string | undefined,
+): ReadonlyMap<number, string> {
+  const lines = new Map<number, string[]>();
+  for (const row of rows) {
+    const number = blockOfPosition(row.position);
+    const ofBlock = lines.get(number);
+    if (ofBlock === undefined) lines.set(number, [describe(row)]);
+    else ofBlock.push(describe(row));
+  }
+  return new Map(
+    [...lines].map(([number, ofBlock]) => [number, [hashOf(number), ...ofBlock.sort()].join("\n")]),
+  );
+}
+
+function describe(row: TransferInsert): string {
+  const { token_id, position, transaction_index, transfer_index, amount } = row;
+  const bytes = [row.transaction_hash, row.from_address, row.to_address].map(toText).join(" ");
+  return `${token_id} ${position} ${transaction_index} ${transfer_index} ${amount} ${bytes}`;
+}
+
+function toText(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1");
+}

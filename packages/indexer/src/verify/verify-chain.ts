@@ -1,0 +1,94 @@
+import { RpcClosedError, sleep } from "@coinslot/chain";
+import type { ChainContext } from "../chain-context.ts";
+import type { Segment } from "../history/plan-segments.ts";
+import { readChain } from "../store/chain-row.ts";
+import { updateChecks } from "../store/checks.ts";
+import { readCoverage } from "../store/coverage.ts";
+import { PenLostError } from "../store/pen.ts";
+import { planVerification } from "./plan-verification.ts";
+import { DisputedRangeError, verifySegment } from "./verify-segment.ts";
+
+/**
+ * Reads for the second time what is final, and mends what was stored wrongly. In rounds: what was indexed and final at
+ * the beginning of one is read in the next, so at another time; a node that lagged or a gateway that chose badly has
+ * changed by then. Runs until the signal is aborted; rejects when the pen is lost.
+ */
+export async function verifyChain(context: ChainContext, signal: AbortSignal): Promise<void> {
+  const { chain, logger, clock } = context;
+  let settled: Settled | undefined;
+  while (!signal.aborted) {
+    await sleep(clock, chain.verifyAfterMs, signal).catch(() => undefined);
+    if (signal.aborted) return;
+    try {
+      const before = settled;
+      settled = await readSettled(context);
+      if (before !== undefined && settled !== undefined) await verifyOnce(context, before, signal);
+    } catch (error) {
+      if (signal.aborted || error instanceof RpcClosedError) return;
+      if (error instanceof PenLostError) throw error;
+      logger.warn({ chain: chain.name, error }, "A second reading failed, and is tried again");
+      if (error instanceof DisputedRangeError) await tellProblem(context, error.message);
+    }
+  }
+}
+
+interface Settled {
+  indexed: Awaited<ReturnType<typeof readCoverage>>;
+  next: number;
+}
+
+/** What is indexed and final; undefined while history is read, which goes first. */
+async function readSettled({
+  chain,
+  database,
+  tokens,
+}: ChainContext): Promise<Settled | undefined> {
+  const { state, finalized_number } = await readChain(database, chain.chainId);
+  if (state !== "live" || finalized_number === null) return undefined;
+  const indexed = await readCoverage(database.kysely, tokens);
+  return { indexed, next: finalized_number + 1 };
+}
+
+async function verifyOnce(
+  context: ChainContext,
+  { indexed, next }: Settled,
+  signal: AbortSignal,
+): Promise<void> {
+  const { database, tokens, rewrites } = context;
+  const { count } = rewrites;
+  const verified = await readCoverage(database.kysely, tokens, "indexer_verified_ranges");
+  const disputes: DisputedRangeError[] = [];
+  for (const segment of planVerification(tokens, { indexed, verified, next })) {
+    // What was rewritten meanwhile is seen once again: the next round knows.
+    if (rewrites.count !== count) return;
+    const dispute = await verifyUnlessDisputed(context, segment, signal);
+    if (dispute !== undefined) disputes.push(dispute);
+  }
+  const [first] = disputes;
+  if (first !== undefined) throw first;
+  await tellProblem(context, null);
+}
+
+/** One range that cannot be decided does not keep the others waiting. */
+async function verifyUnlessDisputed(
+  context: ChainContext,
+  segment: Segment,
+  signal: AbortSignal,
+): Promise<DisputedRangeError | undefined> {
+  try {
+    await verifySegment(context, segment, signal);
+    return undefined;
+  } catch (error) {
+    if (error instanceof DisputedRangeError) return error;
+    throw error;
+  }
+}
+
+async function tellProblem(
+  { chain: { chainId }, database, pen }: ChainContext,
+  problem: string | null,
+): Promise<void> {
+  await pen.write((transaction) =>
+    updateChecks(transaction, database.dialect, { chainId, news: { problem } }),
+  );
+}
