@@ -42,6 +42,10 @@ export async function indexing(): Promise<Figure[]> {
           ours: perHundredThousand.toFixed(0),
           goal: "<= 60",
         }),
+        figure(`  the same with the second reading, ${engine}`, {
+          ours: ((run.requestsVerified / transfers) * 100_000).toFixed(0),
+          goal: "<= 130",
+        }),
       );
     }
     return figures;

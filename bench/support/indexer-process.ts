@@ -17,6 +17,8 @@ export interface IndexerRun {
   /** Of our processor time. On a busy machine this says more than the time that passed. */
   processorSeconds: number;
   requests: number;
+  /** Until everything final was read twice. */
+  requestsVerified: number;
   /** Most memory that the process was seen to hold. */
   peakBytes: number;
   stored: number;
@@ -46,6 +48,8 @@ while (!(await isDone())) await new Promise((resolve) => setTimeout(resolve, pol
 const seconds = (performance.now() - startedAt) / 1000;
 const used = process.cpuUsage(usedBefore);
 const processorSeconds = (used.user + used.system) / 1e6;
+const requestsOnce = requests;
+while (!(await isVerified())) await new Promise((resolve) => setTimeout(resolve, pollMs));
 const database = await indexer.database();
 const { stored } = await database.kysely
   .selectFrom("indexer_transfers")
@@ -53,10 +57,22 @@ const { stored } = await database.kysely
   .executeTakeFirstOrThrow();
 clearInterval(sampling);
 await indexer.close();
-process.send?.({ seconds, processorSeconds, requests, peakBytes, stored } satisfies IndexerRun);
+process.send?.({
+  seconds,
+  processorSeconds,
+  requests: requestsOnce,
+  requestsVerified: requests,
+  peakBytes,
+  stored,
+} satisfies IndexerRun);
 process.disconnect();
 
 async function isDone(): Promise<boolean> {
   const [chain] = (await indexer.status()).chains;
   return chain?.state === "live" && chain.lagBlocks === 0;
+}
+
+async function isVerified(): Promise<boolean> {
+  const [chain] = (await indexer.status()).chains;
+  return chain?.finalized !== undefined && chain.tokens[0]?.verifiedTo === chain.finalized;
 }

@@ -6,6 +6,7 @@ import { readHead } from "./rpc/read-head.ts";
 import { readChain, updateChain } from "./store/chain-row.ts";
 import { readCoverage } from "./store/coverage.ts";
 import type { KnownToken } from "./store/known-token.ts";
+import { addMark } from "./store/marks.ts";
 import { extendWindow } from "./store/window.ts";
 
 /**
@@ -50,6 +51,7 @@ export async function catchUp(context: ChainContext, signal: AbortSignal): Promi
   if (base === undefined) return;
   await pen.write(async (transaction) => {
     await extendWindow(transaction, chainId, [base]);
+    await addMark(transaction, dialect, { chainId, block: base, keep: chain.maxRewindBlocks });
     const announcedFrom = announced_from ?? finalized + 1;
     await updateChain(transaction, dialect, {
       chainId,

@@ -20,6 +20,7 @@ import type { Indexer } from "./indexer.ts";
 import { type IndexerLogger, silentLogger } from "./logger.ts";
 import { createChainEvidence } from "./proof/chain-evidence.ts";
 import { createAskedBalances } from "./query/asked-balances.ts";
+import { ChainStoppedError } from "./query/chain-stopped-error.ts";
 import { listTransfers } from "./query/list-transfers.ts";
 import { readBalance } from "./query/read-balance.ts";
 import { readEventBounds, readEvents } from "./query/read-events.ts";
@@ -29,6 +30,7 @@ import { UnknownTokenError } from "./query/unknown-token-error.ts";
 import { createToleranceOfLast } from "./rpc/tolerance.ts";
 import type { BalanceDifference } from "./spot-check.ts";
 import type { IndexerStatus } from "./status.ts";
+import { readChain } from "./store/chain-row.ts";
 import { holdPen } from "./store/hold-pen.ts";
 import { createLazyStore } from "./store/open-store.ts";
 import type { Pen } from "./store/pen.ts";
@@ -107,6 +109,8 @@ export function createIndexer(options: IndexerOptions): Indexer {
     const known = tokens.find((each) => each.blockchain === blockchain && each.token === token);
     if (line === undefined || known === undefined)
       throw new UnknownTokenError({ blockchain, token });
+    if ((await readChain(database, known.chainId)).state === "stopped")
+      throw new ChainStoppedError(blockchain);
     return { database, token: known, pool: line.pool };
   }
 

@@ -1,4 +1,4 @@
-import { RpcClosedError, sleep } from "@coinslot/chain";
+import { RpcClosedError, type RpcEndpointHandle, sleep } from "@coinslot/chain";
 import { isDatabaseError } from "@coinslot/storage";
 import { catchUp } from "./catch-up.ts";
 import type { ChainContext } from "./chain-context.ts";
@@ -6,11 +6,17 @@ import { findOpenings } from "./find-openings.ts";
 import { createGapFilling } from "./history/fill-gaps.ts";
 import { applySyncEvent } from "./live/apply-sync-event.ts";
 import { joinTokens } from "./live/join-tokens.ts";
-import { look } from "./live/look.ts";
+import { look, lookAtPast } from "./live/look.ts";
+import { type BeyondFinality, settleDoubt } from "./live/settle-doubt.ts";
 import type { SyncEvent } from "./live/sync-event.ts";
+import { runRequest } from "./maintenance/run-request.ts";
+import type { BlockId } from "./store/block-id.ts";
 import { updateChain } from "./store/chain-row.ts";
+import { updateChecks } from "./store/checks.ts";
+import { findKnownBlock } from "./store/marks.ts";
 import { PenLostError } from "./store/pen.ts";
-import { type BlockId, readWindow } from "./store/window.ts";
+import { readNextRequest } from "./store/requests.ts";
+import { readWindow } from "./store/window.ts";
 
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 10_000;
@@ -18,7 +24,7 @@ const LONGEST_PAUSE_MS = 10_000;
 const TELL_EVERY_MS = 1_000;
 
 /**
- * Follows a chain until the signal is aborted, or it is stopped. Every step begins with what the database holds, and
+ * Follows a chain until the signal is aborted. Every step begins with what the database holds, and
  * leaves it whole, so any failure is survived by beginning the next step. Rejects when the pen is lost.
  */
 export async function followChain(context: ChainContext, signal: AbortSignal): Promise<void> {
@@ -28,13 +34,14 @@ export async function followChain(context: ChainContext, signal: AbortSignal): P
   let toldAt = Number.NEGATIVE_INFINITY;
   let pauseMs = FIRST_PAUSE_MS;
   let areOpeningsKnown = false;
+  // A doubt that another process has left is cleared by the first look that finds none.
+  let doubtedAt: number | undefined = Number.NaN;
   try {
     while (!signal.aborted) {
       try {
         if (!areOpeningsKnown) await findOpenings(context, signal);
         areOpeningsKnown = true;
-        const isDone = await step();
-        if (isDone) return;
+        await step();
         pauseMs = FIRST_PAUSE_MS;
       } catch (error) {
         if (signal.aborted || error instanceof RpcClosedError) return;
@@ -49,44 +56,76 @@ export async function followChain(context: ChainContext, signal: AbortSignal): P
     await filling.ended();
   }
 
-  /** One step of history or of live. Returns whether the chain is stopped. */
-  async function step(): Promise<boolean> {
-    const window = await readWindow(context.database.kysely, chain.chainId);
-    if (!isNotEmpty(window)) {
-      await catchUp(context, signal);
-      return false;
+  /** One step: a request, or a look at the chain and what follows from it. */
+  async function step(): Promise<void> {
+    const { kysely } = context.database;
+    const request = await readNextRequest(kysely, chain.chainId);
+    if (request !== undefined) {
+      await filling.stop();
+      await runRequest(context, request, signal);
+      return;
     }
-    const { event, endpoint } = await lookAtChain(window);
+    const window = await readWindow(kysely, chain.chainId);
+    if (!isNotEmpty(window)) return stepInHistory();
+    const { event, endpoint } = await lookAtChain((handle) =>
+      look(handle, { window, chain, headEndpoint }),
+    );
+    if (event.type === "beyond-finality") return doubt(event, endpoint);
+    await trust();
     // Before a rollback there is nothing to join: the blocks of the window may be nowhere any more.
     const isSound = event.type === "unchanged" || event.type === "advanced";
     const live = isSound ? await joinTokens(context, { window, signal, filling }) : [];
-    if (event.type === "unchanged" && clock.now() - toldAt < TELL_EVERY_MS) {
-      await sleep(clock, chain.pollIntervalMs, signal);
-      return false;
-    }
+    if (event.type === "unchanged" && clock.now() - toldAt < TELL_EVERY_MS)
+      return sleep(clock, chain.pollIntervalMs, signal);
     await applySyncEvent(context, event, { window, tokens: live, signal });
     toldAt = clock.now();
     if (event.type === "advanced") headEndpoint = endpoint;
-    return event.type === "beyond-finality";
   }
 
-  async function lookAtChain(window: readonly [BlockId, ...BlockId[]]) {
+  async function stepInHistory(): Promise<void> {
+    const newest = { chainId: chain.chainId, number: Number.MAX_SAFE_INTEGER };
+    const known = await findKnownBlock(context.database.kysely, newest);
+    const { event, endpoint } = await lookAtChain((handle) => lookAtPast(handle, { chain, known }));
+    if (event.type === "beyond-finality") return doubt(event, endpoint);
+    await trust();
+    await catchUp(context, signal);
+  }
+
+  /** Every endpoint has another block where ours was final. */
+  async function doubt(event: BeyondFinality, endpoint: number): Promise<void> {
+    const handle = context.pool.endpoints.find((each) => each.endpoint === endpoint);
+    if (handle === undefined) throw new Error("The endpoint is gone");
+    if (doubtedAt === undefined || Number.isNaN(doubtedAt)) doubtedAt = clock.now();
+    const doubtedForMs = clock.now() - doubtedAt;
+    await settleDoubt(context, event, { endpoint: handle, doubtedForMs });
+    const isSettled = (await readNextRequest(context.database.kysely, chain.chainId)) !== undefined;
+    if (isSettled) doubtedAt = Number.NaN;
+    else await sleep(clock, Math.max(chain.pollIntervalMs, chain.verifyAfterMs / 4), signal);
+  }
+
+  /** Our blocks are part of the chain. */
+  async function trust(): Promise<void> {
+    if (doubtedAt === undefined) return;
+    const news = { doubted_from: null };
+    await context.pen.write((transaction) =>
+      updateChecks(transaction, context.database.dialect, { chainId: chain.chainId, news }),
+    );
+    doubtedAt = undefined;
+  }
+
+  async function lookAtChain(read: (handle: RpcEndpointHandle) => Promise<SyncEvent>) {
     const { pool } = context;
     const { event, endpoint } = await pool.onEndpoint(
-      async (handle) => ({
-        event: await look(handle, { window, chain, headEndpoint }),
-        endpoint: handle.endpoint,
-      }),
+      async (handle) => ({ event: await read(handle), endpoint: handle.endpoint }),
       { signal },
     );
     if (event.type !== "beyond-finality") return { event, endpoint };
-    // One broken endpoint must not stop a chain: it is stopped when every endpoint was asked and none knows our final
-    // block. The first that knows it is followed.
+    // One broken endpoint must not decide: it is decided when every endpoint was asked and none knows our final block. The first that knows it is followed.
     let unasked: unknown;
     for (const other of pool.endpoints) {
       if (other.endpoint === endpoint) continue;
       try {
-        const found: SyncEvent = await look(other, { window, chain, headEndpoint: undefined });
+        const found = await read(other);
         if (found.type !== "beyond-finality") return { event: found, endpoint: other.endpoint };
       } catch (error) {
         unasked = error;

@@ -49,7 +49,14 @@ export { createIndexer, type IndexerOptions } from "./create-indexer.ts";
 export type { ProgressTerminal } from "./history/progress.ts";
 export type { IndexedChain, IndexedToken, Indexer } from "./indexer.ts";
 export type { IndexerLogger } from "./logger.ts";
+export {
+  MaintenanceError,
+  type MaintenanceProgress,
+  type MaintenanceWish,
+  runMaintenance,
+} from "./maintenance/run-maintenance.ts";
 export { BalanceUnavailableError } from "./query/balance-unavailable-error.ts";
+export { ChainStoppedError } from "./query/chain-stopped-error.ts";
 export { UnknownTokenError } from "./query/unknown-token-error.ts";
 export {
   type HttpServer,

@@ -1,5 +1,8 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { type Devnet, startDevnet } from "@coinslot/devnet";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { exitCode } from "../exit-code.ts";
 import { runCoinslot } from "../testing/run-coinslot.ts";
 
@@ -40,3 +43,29 @@ it("says all that keeps the indexing service from starting, and ends with 1", as
   expect(err).toContain("INDEXER_RPC_URLS_PLASMA");
   expect(err).toContain("moon");
 });
+
+it("verifies, reindexes and rewinds an index by hand, and shows how far it is", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "coinslot-maintenance-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const file = join(folder, "indexer.yaml");
+  const chain = { preset: "plasma", rpcUrls: [devnet.rpcUrl], verifyAfterMs: 50 };
+  await writeFile(file, JSON.stringify({ chains: [chain] }));
+  const env = { INDEXER_DATABASE: `sqlite:${join(folder, "indexer.db")}` };
+  await devnet.mine(20);
+  const run = (...args: string[]) =>
+    runCoinslot(["indexer", ...args, "--chain", "plasma", "--config", file], { env });
+  for (const command of [["verify"], ["reindex", "--from", "2", "--to", "5"]]) {
+    const { code, out, err } = await run(...command);
+    expect(err).toContain(`${command[0]} plasma: 100%`);
+    expect(out).toContain("plasma is verified; 0 blocks were mended.");
+    expect(code).toBe(exitCode.done);
+  }
+  const { code, out } = await run("rewind", "--to", "3");
+  expect(out).toContain("plasma stands at block 3");
+  expect(code).toBe(exitCode.done);
+
+  const wrong = await run("verify", "--token", "gold");
+  expect(wrong.code).toBe(exitCode.usage);
+  expect(wrong.err).toContain("There is no token gold on plasma; there are usdt");
+  expect((await run("rewind", "--to", "soon")).code).toBe(exitCode.usage);
+}, 60_000);

@@ -1,6 +1,7 @@
 import { Command } from "commander";
 import type { Surroundings } from "../surroundings.ts";
 import type { Terminal } from "../terminal.ts";
+import { maintenanceCommand } from "./maintenance-command.ts";
 
 /** `coinslot indexer`: the indexing service, until Ctrl-C. */
 export function indexerCommand(terminal: Terminal, { progress }: Surroundings): Command {
@@ -15,11 +16,15 @@ INDEXER_PORT 8080. It ends with 1 when it cannot start, and says all that is in 
 
 Examples:
   INDEXER_CHAINS=plasma INDEXER_RPC_URLS_PLASMA=https://rpc.plasma.to coinslot indexer
-  coinslot indexer --config indexer.yaml`,
+  coinslot indexer --config indexer.yaml
+  coinslot indexer verify --chain plasma`,
     )
     .action(async ({ config: file }: { config?: string }): Promise<void> => {
       // Loaded when it is wanted: a web framework and a query builder are much for a help text.
       const { runIndexer } = await import("./run-indexer.ts");
       await runIndexer({ terminal, progress, file });
-    });
+    })
+    .addCommand(maintenanceCommand(terminal, "verify"))
+    .addCommand(maintenanceCommand(terminal, "reindex"))
+    .addCommand(maintenanceCommand(terminal, "rewind"));
 }

@@ -1,5 +1,6 @@
 import type { ErrorRequestHandler, RequestHandler, Response } from "express";
 import type { IndexerLogger } from "../logger.ts";
+import { ChainStoppedError } from "../query/chain-stopped-error.ts";
 import { ApiError } from "./api-error.ts";
 
 /** Answers with an error in JSON: status, reason and words, and never anything of ours. */
@@ -37,6 +38,8 @@ export function createErrorHandler(logger: IndexerLogger): ErrorRequestHandler {
 /** Reads what handlers, Express and its body parser throw. A database or a chain that is away is a passing fault. */
 function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
+  if (error instanceof ChainStoppedError)
+    return new ApiError(500, error.message, { retryAfterSeconds: 60, cause: error });
   const isPassing = error instanceof Error && "retryable" in error && error.retryable === true;
   const serverError = isPassing
     ? new ApiError(500, "The service cannot answer at the moment: try again soon.", {

@@ -1,6 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { devnetChain } from "../chains/indexer-chain.ts";
-import { createIndexer } from "../create-indexer.ts";
 import { engines } from "../testing/engines.ts";
 import { startFaultProxy } from "../testing/fault-proxy.ts";
 import { finalDepth } from "../testing/final-depth.ts";
@@ -116,46 +114,6 @@ describe.each(engines)("reorganisations, on $engine", ({ engine, createUrl }) =>
     await devnet.mine(200);
     const third = await startIndexer({ rpcUrls: [devnet.rpcUrl], database });
     await expectExact(third, devnet, usdtOf(devnet));
-  });
-
-  it("from below finality stop the chain, and no other", async () => {
-    const devnet = await startUsedChain();
-    const other = await startUsedChain();
-    const proxy = await startFaultProxy(other.rpcUrl);
-    // The same contract under another chain's id.
-    proxy.set(async ({ calls, forward, reply }) => {
-      const answers = await forward();
-      reply(
-        answers.map((answer, index) =>
-          calls[index]?.method === "eth_chainId" ? { ...answer, result: "0x3dc" } : answer,
-        ),
-      );
-    });
-    const common = { pollIntervalMs: 10, finality: { depth: finalDepth } };
-    const indexer = createIndexer({
-      chains: [
-        devnetChain({ rpcUrls: [devnet.rpcUrl], ...common }),
-        devnetChain({ name: "other", chainId: 988, rpcUrls: [proxy.url], ...common }),
-      ],
-      database: await createUrl(),
-    });
-    await indexer.start();
-    const otherUsdt = { ...usdtOf(other), blockchain: "other" };
-    await expectExact(indexer, devnet, usdtOf(devnet));
-    const stored = await readStored(indexer, usdtOf(devnet));
-    await devnet.reorg({ depth: finalDepth + 5 });
-    await devnet.mine(1);
-    await expect
-      .poll(async () => (await indexer.status()).chains[0]?.state, { timeout: 10_000 })
-      .toBe("stopped");
-    expect((await indexer.status()).chains[0]).toMatchObject({ health: "unhealthy" });
-    await other.mint({ to: other.accounts.seller.address, amount: 9n });
-    const address = lower(other.accounts.seller.address);
-    await expect
-      .poll(() => indexer.readBalance({ ...otherUsdt, address }), { timeout: 10_000 })
-      .toBe(9n);
-    expect(await readStored(indexer, usdtOf(devnet))).toEqual(stored);
-    await indexer.close();
   });
 
   it("from below finality at one endpoint do not stop a chain while another cannot be asked", async () => {

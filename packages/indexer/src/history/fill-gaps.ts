@@ -12,23 +12,32 @@ export interface GapFilling {
   begin(tokens: readonly KnownToken[], next: number): void;
   /** Resolves when nothing is under way. */
   ended(): Promise<void>;
+  /** Leaves what is under way, so that blocks may be taken back; what is written stands. */
+  stop(): Promise<void>;
 }
 
 /** Fills what tokens miss that were added, or whose start block was lowered. One run at a time. */
 export function createGapFilling(context: ChainContext, signal: AbortSignal): GapFilling {
   const { chain, logger, clock } = context;
   let running: Promise<void> | undefined;
+  let leaving = new AbortController();
   let failure: unknown;
 
   async function run(tokens: readonly KnownToken[], next: number): Promise<void> {
+    const leave = () => leaving.abort(signal.reason);
+    leaving = new AbortController();
+    signal.addEventListener("abort", leave, { once: true });
     try {
-      await indexHistory(context, { tokens, next, announcedFrom: undefined, signal });
+      const options = { tokens, next, announcedFrom: undefined, signal: leaving.signal };
+      await indexHistory(context, options);
     } catch (error) {
-      if (signal.aborted) return;
+      if (leaving.signal.aborted) return;
       failure = error;
       if (error instanceof PenLostError) return;
       logger.warn({ chain: chain.name, error }, "Filling a gap failed, and is tried again");
       await sleep(clock, PAUSE_MS, signal).catch(() => undefined);
+    } finally {
+      signal.removeEventListener("abort", leave);
     }
   }
 
@@ -40,5 +49,9 @@ export function createGapFilling(context: ChainContext, signal: AbortSignal): Ga
       });
     },
     ended: () => running ?? Promise.resolve(),
+    async stop() {
+      leaving.abort(new Error("Blocks are taken back"));
+      await running;
+    },
   };
 }

@@ -4,6 +4,7 @@ import { updateChain } from "../store/chain-row.ts";
 import { readCoverage } from "../store/coverage.ts";
 import { EVENTS_CHANNEL } from "../store/events.ts";
 import type { KnownToken } from "../store/known-token.ts";
+import { addMark } from "../store/marks.ts";
 import { createEndpointTrust } from "./endpoint-trust.ts";
 import { planSegments, type Segment } from "./plan-segments.ts";
 import { createRangeReader } from "./range-reader.ts";
@@ -58,13 +59,15 @@ export async function indexHistory(
 }
 
 async function writeRange(
-  { chain: { chainId }, database, pen }: ChainContext,
+  { chain: { chainId, maxRewindBlocks: keep }, database, pen }: ChainContext,
   options: { segment: Segment; answer: RangeAnswer; isAnnounced: boolean },
 ): Promise<void> {
   const { segment, answer, isAnnounced } = options;
   const { tokens } = segment;
   await pen.write(async (transaction) => {
     await addTransfers(transaction, database.dialect, { chainId, tokens, ...answer, isAnnounced });
+    if (answer.end !== undefined)
+      await addMark(transaction, database.dialect, { chainId, block: answer.end, keep });
     const news = { problem: null, isProgress: true };
     await updateChain(transaction, database.dialect, { chainId, news });
   });

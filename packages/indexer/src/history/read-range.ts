@@ -7,6 +7,7 @@ import { headerOf } from "../rpc/block-header.ts";
 import { endpointProblem } from "../rpc/endpoint-problem.ts";
 import { getTransferLogs } from "../rpc/get-logs.ts";
 import type { Tolerance } from "../rpc/tolerance.ts";
+import type { BlockId } from "../store/block-id.ts";
 import type { BlockRange } from "../store/coverage.ts";
 import type { KnownToken } from "../store/known-token.ts";
 import { createTransferBatch, type TransferBatch } from "../transfer-log/transfer-batch.ts";
@@ -24,6 +25,8 @@ export interface RangeQuestion {
 /** What an endpoint answered, as far as it can be believed: `range` may end earlier than asked for. */
 export interface RangeAnswer {
   range: BlockRange;
+  /** The last block of the range, where its hash is known. */
+  end?: BlockId;
   batch: TransferBatch;
 }
 
@@ -41,7 +44,7 @@ export async function readRange(
     blockByNumber(BigInt(place.toBlock)),
   ]);
   if (logs?.ok === false) throw logs.error;
-  headerOf(endpoint, lastBlock, place.toBlock);
+  const { number, hash } = headerOf(endpoint, lastBlock, place.toBlock);
   const batch = readBatch(endpoint, question, { answer: logs?.result, range });
 
   const next = await trust.believedUpTo(endpoint, { tokens, range, batch });
@@ -52,7 +55,8 @@ export async function readRange(
       ? batch
       : readBatch(endpoint, question, { answer: below(logs?.result, next), range: believed });
   await addTimestamps(endpoint, answer);
-  return { range: believed, batch: answer };
+  const isWhole = next === range.next;
+  return { range: believed, batch: answer, ...(isWhole && { end: { number, hash } }) };
 }
 
 /** The way round for one block whose logs an endpoint refuses, or cuts: they are in the receipts too. */

@@ -2,11 +2,12 @@ import type { ChainContext } from "../chain-context.ts";
 import type { BlockHeader } from "../rpc/block-header.ts";
 import type { Head } from "../rpc/read-head.ts";
 import { addTransfers } from "../store/add-transfers.ts";
+import type { BlockId } from "../store/block-id.ts";
 import { type ChainHead, updateChain } from "../store/chain-row.ts";
 import { EVENTS_CHANNEL } from "../store/events.ts";
 import type { KnownToken } from "../store/known-token.ts";
 import { rollBack } from "../store/roll-back.ts";
-import { type BlockId, cutWindow, extendWindow, raiseBase } from "../store/window.ts";
+import { cutWindow, extendWindow, raiseBase } from "../store/window.ts";
 import { joinBatches } from "../transfer-log/join-batches.ts";
 import { readBlocks } from "./read-blocks.ts";
 import type { SyncEvent } from "./sync-event.ts";
@@ -21,7 +22,7 @@ export interface ApplyOptions {
 /** Writes what follows from a sync event, in one transaction. */
 export async function applySyncEvent(
   context: ChainContext,
-  event: SyncEvent,
+  event: Exclude<SyncEvent, { type: "beyond-finality" }>,
   { window, tokens, signal }: ApplyOptions,
 ): Promise<void> {
   const { chain, database, pen, logger } = context;
@@ -46,7 +47,11 @@ export async function applySyncEvent(
         });
         await extendWindow(transaction, chainId, event.blocks);
         const head = chainHead(event.head, last.number, window);
-        await raiseBase(transaction, chainId, head.finalized);
+        await raiseBase(transaction, dialect, {
+          chainId,
+          base: head.finalized,
+          keep: chain.maxRewindBlocks,
+        });
         const news = { state: "live", problem: null, head, isProgress: true } as const;
         await updateChain(transaction, dialect, { chainId, news });
       });
@@ -73,18 +78,6 @@ export async function applySyncEvent(
         await updateChain(transaction, dialect, { chainId, news });
       });
       return;
-    case "beyond-finality": {
-      const { base, found } = event;
-      const problem = `Block ${base.number} was final as ${base.hash}, and is ${found} now. Nothing is written until the service is started again; if the new chain is the right one, index it into another database.`;
-      await pen.write((transaction) =>
-        updateChain(transaction, dialect, {
-          chainId,
-          news: { state: "stopped", problem, isProgress: false },
-        }),
-      );
-      logger.error({ chain: chain.name, base, found }, "Reorganised from below finality: stopped");
-      return;
-    }
   }
 }
 
@@ -107,14 +100,18 @@ export async function readTransfers(
 
 /** Others learn that the chain is being looked at, whether or not it moves. */
 async function tellHead(
-  { chain: { chainId }, database, pen }: ChainContext,
+  { chain: { chainId, maxRewindBlocks }, database, pen }: ChainContext,
   head: Head,
   window: readonly [BlockId, ...BlockId[]],
 ): Promise<void> {
   const tip = window.at(-1)?.number ?? window[0].number;
   const told = chainHead(head, tip, window);
   await pen.write(async (transaction) => {
-    await raiseBase(transaction, chainId, told.finalized);
+    await raiseBase(transaction, database.dialect, {
+      chainId,
+      base: told.finalized,
+      keep: maxRewindBlocks,
+    });
     const news = { state: "live", problem: null, head: told, isProgress: false } as const;
     await updateChain(transaction, database.dialect, { chainId, news });
   });

@@ -26,7 +26,7 @@ describe.each(engines)("finality, on $engine", ({ createUrl }) => {
     });
     await expectExact(indexer, devnet, usdtOf(devnet));
     expect((await indexer.status()).chains[0]).toMatchObject({ finalized: head - 10 });
-    expect(await finalBlocks()).toEqual([head - 10, head - 11]);
+    await expect.poll(finalBlocks, soon).toEqual([head - 10, head - 11]);
 
     await devnet.reorg({ depth: 10 });
     await expectExact(indexer, devnet, usdtOf(devnet));

@@ -1,9 +1,9 @@
 import type { ChainContext } from "../chain-context.ts";
 import type { GapFilling } from "../history/fill-gaps.ts";
 import { addTransfers } from "../store/add-transfers.ts";
+import type { BlockId } from "../store/block-id.ts";
 import { readCoverage } from "../store/coverage.ts";
 import type { KnownToken } from "../store/known-token.ts";
-import type { BlockId } from "../store/window.ts";
 import { joinBatches } from "../transfer-log/join-batches.ts";
 import { readTransfers } from "./apply-sync-event.ts";
 

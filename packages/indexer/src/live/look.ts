@@ -3,7 +3,7 @@ import type { ChainConfiguration } from "../configuration.ts";
 import { type BlockHeader, readHeaders } from "../rpc/block-header.ts";
 import { endpointProblem } from "../rpc/endpoint-problem.ts";
 import { readHead } from "../rpc/read-head.ts";
-import type { BlockId } from "../store/window.ts";
+import type { BlockId } from "../store/block-id.ts";
 import type { SyncEvent } from "./sync-event.ts";
 
 /** How many blocks are taken in one event. */
@@ -68,6 +68,21 @@ export async function look(
   const ancestor = known.findLast(({ hash }, index) => headers[index]?.hash === hash);
   if (ancestor !== undefined) return { type: "reorganised", head, ancestor };
   return { type: "beyond-finality", head, base, found: headers[0]?.hash ?? "nothing" };
+}
+
+/**
+ * While history is read there is no window: the newest block that is known must be part of the chain, or what is read
+ * next would stand on another one.
+ */
+export async function lookAtPast(
+  endpoint: RpcEndpointHandle,
+  { chain, known }: { chain: LookOptions["chain"]; known: BlockId | undefined },
+): Promise<SyncEvent> {
+  const head = await readHead(endpoint, chain);
+  if (known === undefined || known.number > head.latest.number) return { type: "unchanged", head };
+  const [header] = await readHeaders(endpoint, [known.number]);
+  if (header?.hash === known.hash) return { type: "unchanged", head };
+  return { type: "beyond-finality", head, base: known, found: header?.hash ?? "nothing" };
 }
 
 /** The number that a block must have which is in the window, or on top of one that is. */

@@ -7,8 +7,8 @@ import { type BlockHeader, headerByHash, headerOf } from "../rpc/block-header.ts
 import { endpointProblem } from "../rpc/endpoint-problem.ts";
 import { getTransferLogs } from "../rpc/get-logs.ts";
 import type { Tolerance } from "../rpc/tolerance.ts";
+import type { BlockId } from "../store/block-id.ts";
 import type { KnownToken } from "../store/known-token.ts";
-import type { BlockId } from "../store/window.ts";
 import { createTransferBatch, type TransferBatch } from "../transfer-log/transfer-batch.ts";
 import { TRANSFER_TOPIC } from "../transfer-log/transfer-topic.ts";
 

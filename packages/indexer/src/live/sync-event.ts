@@ -1,6 +1,6 @@
 import type { BlockHeader } from "../rpc/block-header.ts";
 import type { Head } from "../rpc/read-head.ts";
-import type { BlockId } from "../store/window.ts";
+import type { BlockId } from "../store/block-id.ts";
 
 /** What a look at a chain finds, compared with the window. */
 export type SyncEvent =

@@ -29,6 +29,7 @@ export function createMeteredIndexer(
     terminal,
     onRpcEvent: metrics.countRpcEvent,
     onBalanceDifference: metrics.countBalanceDifference,
+    onRepair: metrics.countRepair,
   });
   return { indexer, metrics };
 }

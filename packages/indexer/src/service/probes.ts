@@ -4,7 +4,7 @@ import type { ServiceMetrics } from "./service-metrics.ts";
 
 /**
  * For those who run the service, without a key: `/livez` (the process answers), `/readyz` (it can serve: the
- * database answers, and it is not about to stop), `/metrics`.
+ * database answers, not every chain is stopped, and it is not about to stop), `/metrics`.
  */
 export function probeRouter(options: {
   indexer: Pick<Indexer, "status">;
@@ -21,10 +21,18 @@ export function probeRouter(options: {
   router.get("/readyz", (_request, response, next) => {
     indexer
       .status()
-      .then(({ database, role }) => {
-        const isReady = database === "healthy" && !isStopping();
+      .then(({ database, role, chains }) => {
+        const stopped = chains.flatMap(({ name, state }) => (state === "stopped" ? name : []));
+        // One chain of several that is not served says so itself; the others are.
+        const canServe = database === "healthy" && stopped.length < chains.length;
+        const isReady = canServe && !isStopping();
         const status = isReady ? "ready" : isStopping() ? "stopping" : "not ready";
-        response.status(isReady ? 200 : 503).json({ status, database, role });
+        response.status(isReady ? 200 : 503).json({
+          status,
+          database,
+          role,
+          ...(stopped.length > 0 && { stopped }),
+        });
       })
       .catch(next);
   });

@@ -3,12 +3,14 @@ import { Counter, collectDefaultMetrics, Gauge, Registry } from "prom-client";
 import type { Indexer } from "../indexer.ts";
 import type { BalanceDifference } from "../spot-check.ts";
 import type { Health } from "../status.ts";
+import type { Repair } from "../verify/repair.ts";
 
 /** What the service counts, in the form that Prometheus reads. */
 export interface ServiceMetrics {
   registry: Registry;
   countRpcEvent(event: RpcPoolEvent & { chain: string }): void;
   countBalanceDifference(difference: BalanceDifference): void;
+  countRepair(repair: Repair): void;
   /** Everything, with the state of the chains as it is now. */
   read(indexer: Pick<Indexer, "status">): Promise<string>;
 }
@@ -30,6 +32,12 @@ export function createServiceMetrics(): ServiceMetrics {
     help: "Balances that differ from what the chain says, found by the spot check.",
     registers,
   });
+  const repairs = new Counter({
+    name: "coinslot_indexer_repaired_blocks_total",
+    help: "Blocks that were stored wrongly, found by a second reading, and mended.",
+    labelNames: ["chain"],
+    registers,
+  });
   const gauge = (name: string, help: string, labelNames: readonly string[]) =>
     new Gauge({ name: `coinslot_indexer_${name}`, help, labelNames: [...labelNames], registers });
   const health = gauge("health", "2 healthy, 1 degraded, 0 unhealthy.", []);
@@ -38,8 +46,17 @@ export function createServiceMetrics(): ServiceMetrics {
   const head = gauge("head_block", "The newest block that an endpoint reported.", ["chain"]);
   const final = gauge("finalized_block", "The last block that cannot be replaced.", ["chain"]);
   const lag = gauge("lag_blocks", "Blocks from the slowest token to the head.", ["chain"]);
+  const doubted = gauge(
+    "doubted_from_block",
+    "The lowest final block that is another one on the chain now; -1: none.",
+    ["chain"],
+  );
   const latency = gauge("rpc_latency_ms", "Of the fastest endpoint.", ["chain"]);
   const indexed = gauge("indexed_block", "The last block that is indexed without a gap.", [
+    "chain",
+    "token",
+  ]);
+  const verified = gauge("verified_block", "The last block that was read twice, or proven.", [
     "chain",
     "token",
   ]);
@@ -48,6 +65,7 @@ export function createServiceMetrics(): ServiceMetrics {
     registry,
     countRpcEvent: ({ chain, type }) => rpcEvents.inc({ chain, kind: type }),
     countBalanceDifference: () => differences.inc(),
+    countRepair: ({ chain }) => repairs.inc({ chain }),
     async read(indexer) {
       const { health: whole, role, chains } = await indexer.status();
       health.set(healthValues[whole]);
@@ -59,7 +77,9 @@ export function createServiceMetrics(): ServiceMetrics {
         setIfKnown(final, labels, chain.finalized);
         setIfKnown(lag, labels, chain.lagBlocks);
         setIfKnown(latency, labels, chain.rpcLatencyMs);
-        for (const { name, indexedTo } of chain.tokens) {
+        doubted.set(labels, chain.doubtedFrom ?? -1);
+        for (const { name, indexedTo, verifiedTo } of chain.tokens) {
+          setIfKnown(verified, { ...labels, token: name }, verifiedTo);
           setIfKnown(indexed, { ...labels, token: name }, indexedTo);
         }
       }

@@ -1,8 +1,8 @@
 import type { Dialect } from "@coinslot/storage";
 import { type Kysely, sql, type Transaction } from "kysely";
+import type { BlockId } from "./block-id.ts";
 import { bytesOfHex, hexOfBytes } from "./bytes.ts";
 import type { IndexerSchema } from "./schema.ts";
-import type { BlockId } from "./window.ts";
 
 /** Notes a block that is final now, and forgets marks that are further below it than a rewind may go. */
 export async function addMark(

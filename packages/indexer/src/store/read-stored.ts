@@ -73,3 +73,24 @@ export async function findBlockBelow(
     .executeTakeFirst();
   return row && blockOfPosition(row.position);
 }
+
+/** The highest block that holds the n-th stored transfer below a block, counted from above, of any of the tokens. */
+export async function findBlockOfRowBelow(
+  kysely: Kysely<IndexerSchema>,
+  { tokenIds, below, count }: { tokenIds: readonly number[]; below: number; count: number },
+): Promise<number | undefined> {
+  const blocks: number[] = [];
+  for (const id of tokenIds) {
+    const row = await kysely
+      .selectFrom("indexer_transfers")
+      .select("position")
+      .where("token_id", "=", id)
+      .where("position", "<", Math.min(below * LOGS_PER_BLOCK, Number.MAX_SAFE_INTEGER))
+      .orderBy("position", "desc")
+      .limit(sql.lit(1))
+      .offset(sql.lit(count - 1))
+      .executeTakeFirst();
+    if (row !== undefined) blocks.push(blockOfPosition(row.position));
+  }
+  return blocks.length === 0 ? undefined : Math.max(...blocks);
+}

@@ -1,12 +1,9 @@
+import type { Dialect } from "@coinslot/storage";
 import type { Kysely, Transaction } from "kysely";
+import type { BlockId } from "./block-id.ts";
 import { bytesOfHex, hexOfBytes } from "./bytes.ts";
+import { addMark } from "./marks.ts";
 import type { IndexerSchema } from "./schema.ts";
-
-/** A block by its number and its hash in lowercase. */
-export interface BlockId {
-  number: number;
-  hash: string;
-}
 
 /** The window of a chain, ascending. The first is its base; empty while the chain is in history. */
 export async function readWindow(
@@ -35,12 +32,22 @@ export async function extendWindow(
     .execute();
 }
 
-/** Lets go of what is below the newest final block, which stays as the base. */
+/** Lets go of what is below the newest final block, which stays as the base, and marks that. */
 export async function raiseBase(
   transaction: Transaction<IndexerSchema>,
-  chainId: number,
-  base: number,
+  dialect: Dialect,
+  { chainId, base, keep }: { chainId: number; base: number; keep: number },
 ): Promise<void> {
+  const row = await transaction
+    .selectFrom("indexer_window")
+    .select("hash")
+    .where("chain_id", "=", chainId)
+    .where("number", "=", base)
+    .executeTakeFirst();
+  if (row !== undefined) {
+    const block = { number: base, hash: hexOfBytes(row.hash) };
+    await addMark(transaction, dialect, { chainId, block, keep });
+  }
   await transaction
     .deleteFrom("indexer_window")
     .where("chain_id", "=", chainId)

@@ -6,9 +6,9 @@ import { expect } from "vitest";
 import type { Indexer } from "../indexer.ts";
 import { BalanceUnavailableError } from "../query/balance-unavailable-error.ts";
 import { readIndexedTransfer, selectIndexedTransfers } from "../query/indexed-transfers.ts";
+import type { BlockId } from "../store/block-id.ts";
 import { bytesOfHex, hexOfBytes } from "../store/bytes.ts";
 import type { IndexerSchema } from "../store/schema.ts";
-import type { BlockId } from "../store/window.ts";
 
 /** A token of the chain under its name in the indexer. */
 export interface Watched {

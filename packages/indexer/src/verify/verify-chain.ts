@@ -2,7 +2,7 @@ import { RpcClosedError, sleep } from "@coinslot/chain";
 import type { ChainContext } from "../chain-context.ts";
 import type { Segment } from "../history/plan-segments.ts";
 import { readChain } from "../store/chain-row.ts";
-import { updateChecks } from "../store/checks.ts";
+import { readChecks, updateChecks } from "../store/checks.ts";
 import { readCoverage } from "../store/coverage.ts";
 import { PenLostError } from "../store/pen.ts";
 import { planVerification } from "./plan-verification.ts";
@@ -37,14 +37,19 @@ interface Settled {
   next: number;
 }
 
-/** What is indexed and final; undefined while history is read, which goes first. */
+/**
+ * What is indexed and final; undefined while history is read, which goes first, and while final blocks are doubted: what
+ * was replaced is taken back, not mended.
+ */
 async function readSettled({
   chain,
   database,
   tokens,
 }: ChainContext): Promise<Settled | undefined> {
   const { state, finalized_number } = await readChain(database, chain.chainId);
-  if (state !== "live" || finalized_number === null) return undefined;
+  const checks = await readChecks(database.kysely, chain.chainId);
+  const isDoubted = (checks?.doubted_from ?? null) !== null;
+  if (state !== "live" || isDoubted || finalized_number === null) return undefined;
   const indexed = await readCoverage(database.kysely, tokens);
   return { indexed, next: finalized_number + 1 };
 }

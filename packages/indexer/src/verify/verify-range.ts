@@ -1,4 +1,4 @@
-import { type RpcEndpointHandle, RpcResponseError } from "@coinslot/chain";
+import { blockByNumber, type RpcEndpointHandle, RpcResponseError } from "@coinslot/chain";
 import type { ChainContext } from "../chain-context.ts";
 import type { Segment } from "../history/plan-segments.ts";
 import {
@@ -8,8 +8,10 @@ import {
   receiptsOf,
   transfersAmong,
 } from "../proof/read-receipts.ts";
+import { headerOf } from "../rpc/block-header.ts";
 import { endpointProblem } from "../rpc/endpoint-problem.ts";
 import { getTransferLogs } from "../rpc/get-logs.ts";
+import type { BlockId } from "../store/block-id.ts";
 import type { KnownToken } from "../store/known-token.ts";
 import { createTransferBatch, type TransferBatch } from "../transfer-log/transfer-batch.ts";
 import { densestBlock, type VerificationRange } from "./choose-range.ts";
@@ -32,6 +34,14 @@ export interface Verdict {
   kind: "agreed" | "unreliable" | "deceptive";
 }
 
+export interface VerificationQuestion {
+  segment: Segment;
+  chosen: VerificationRange;
+  /** A final block of ours, not below the range: an endpoint on a fork does not have it, and has no say. */
+  anchor: BlockId;
+  signal: AbortSignal;
+}
+
 /** So many blocks are decided by their receipts before an answer is thrown away, or taken. */
 const PROOFS_AT_ONCE = 8;
 
@@ -43,7 +53,7 @@ const PROOFS_AT_ONCE = 8;
 export async function verifyRange(
   context: ChainContext,
   endpoint: RpcEndpointHandle,
-  { segment, chosen, signal }: { segment: Segment; chosen: VerificationRange; signal: AbortSignal },
+  { segment, chosen, anchor, signal }: VerificationQuestion,
 ): Promise<Verdict> {
   const { tokens } = segment;
   const { asked, range } = chosen;
@@ -51,10 +61,19 @@ export async function verifyRange(
   const sample =
     densestBlock(chosen) ?? range.from + Math.floor(context.random() * (range.next - range.from));
   const place = { fromBlock: asked.from, toBlock: asked.next - 1 };
-  const [logs, ...outcomes] = await endpoint.requestMany(
-    [getTransferLogs(place, addresses), ...receiptsCalls(sample)],
-    { minBlock: BigInt(place.toBlock), signal },
+  const [logs, anchored, ...outcomes] = await endpoint.requestMany(
+    [
+      getTransferLogs(place, addresses),
+      blockByNumber(BigInt(anchor.number)),
+      ...receiptsCalls(sample),
+    ],
+    { minBlock: BigInt(Math.max(place.toBlock, anchor.number)), signal },
   );
+  if (headerOf(endpoint, anchored, anchor.number).hash !== anchor.hash)
+    throw endpointProblem(endpoint, {
+      kind: "behind",
+      details: `its block ${anchor.number} is another one: it is on a fork`,
+    });
   if (logs?.ok !== true) throw logs?.error;
   const { database } = context;
   const batch = createTransferBatch(logs.result, { tokens, ...place }, database.dialect);

@@ -7,8 +7,9 @@ import { updateChecks } from "../store/checks.ts";
 import { type BlockRange, coverRange } from "../store/coverage.ts";
 import { EVENTS_CHANNEL } from "../store/events.ts";
 import { mendBlock } from "../store/mend-block.ts";
+import { readWindow } from "../store/window.ts";
 import { chooseRange, type VerificationRange } from "./choose-range.ts";
-import { type Verdict, verifyRange } from "./verify-range.ts";
+import { type Verdict, type VerificationQuestion, verifyRange } from "./verify-range.ts";
 
 /** The readings of a range do not agree, and no proof decides. It stays seen, and is tried again. */
 export class DisputedRangeError extends Error {
@@ -43,12 +44,14 @@ export async function verifySegment(
   while (from < segment.next) {
     signal.throwIfAborted();
     if (rewrites.count !== started) return;
+    const [anchor] = await readWindow(context.database.kysely, chain.chainId);
+    if (anchor === undefined || anchor.number < segment.next - 1) return;
     const chosen = await chooseRange(context, { ...segment, from }, span);
     const width = chosen.range.next - chosen.range.from;
     if (failures >= ATTEMPTS) throw new DisputedRangeError(chosen.range, cause);
     try {
       const nextEndpoint = () => endpoints[turn++ % endpoints.length];
-      const verdict = await readAgain(context, nextEndpoint, { segment, chosen, signal });
+      const verdict = await readAgain(context, nextEndpoint, { segment, chosen, anchor, signal });
       if (rewrites.count !== started) return;
       await writeVerdict(context, { segment, chosen, verdict });
       if (verdict.kind === "agreed") {
@@ -80,7 +83,7 @@ export async function verifySegment(
 async function readAgain(
   context: ChainContext,
   nextEndpoint: () => RpcEndpointHandle | undefined,
-  question: { segment: Segment; chosen: VerificationRange; signal: AbortSignal },
+  question: VerificationQuestion,
 ): Promise<Verdict> {
   const { range, hasKnownEnd } = question.chosen;
   const isOpen = !hasKnownEnd && range.next - range.from > 1;

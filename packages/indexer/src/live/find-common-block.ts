@@ -1,0 +1,49 @@
+import type { RpcEndpointHandle } from "@coinslot/chain";
+import type { Kysely } from "kysely";
+import { readHeaders } from "../rpc/block-header.ts";
+import type { BlockId } from "../store/block-id.ts";
+import { findKnownBlock } from "../store/marks.ts";
+import type { IndexerSchema } from "../store/schema.ts";
+
+/** How far back the chain of an endpoint is the indexed one. */
+export interface CommonPast {
+  /** The newest known block that both have; undefined: none is known. */
+  common: BlockId | undefined;
+  /** The lowest known block that is another one there. */
+  doubtedFrom: number;
+}
+
+/**
+ * Finds the newest common block below one that differs, by the hashes of marks and of blocks with transfers: back in
+ * steps that double, then by halves, so the number of questions is the logarithm of the depth.
+ */
+export async function findCommonBlock(
+  endpoint: RpcEndpointHandle,
+  kysely: Kysely<IndexerSchema>,
+  { chainId, below }: { chainId: number; below: number },
+): Promise<CommonPast> {
+  const isCommon = async ({ number, hash }: BlockId) => {
+    const [header] = await readHeaders(endpoint, [number]);
+    return header?.hash === hash;
+  };
+  let doubtedFrom = below;
+  let common: BlockId | undefined;
+  for (let depth = 1; common === undefined; depth *= 2) {
+    const number = Math.min(below - depth, doubtedFrom - 1);
+    const known = number < 0 ? undefined : await findKnownBlock(kysely, { chainId, number });
+    if (known === undefined) return { common, doubtedFrom };
+    if (await isCommon(known)) common = known;
+    else doubtedFrom = known.number;
+  }
+  let low = common.number;
+  while (doubtedFrom - low > 1) {
+    const middle = Math.floor((low + doubtedFrom) / 2);
+    const known = await findKnownBlock(kysely, { chainId, number: middle });
+    if (known === undefined || known.number <= common.number) low = middle;
+    else if (await isCommon(known)) {
+      common = known;
+      low = middle;
+    } else doubtedFrom = known.number;
+  }
+  return { common, doubtedFrom };
+}

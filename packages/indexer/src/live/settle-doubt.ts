@@ -1,0 +1,76 @@
+import type { RpcEndpointHandle } from "@coinslot/chain";
+import type { ChainContext } from "../chain-context.ts";
+import { updateChain } from "../store/chain-row.ts";
+import { updateChecks } from "../store/checks.ts";
+import { addRequest } from "../store/requests.ts";
+import { findCommonBlock } from "./find-common-block.ts";
+import type { SyncEvent } from "./sync-event.ts";
+
+export type BeyondFinality = Extract<SyncEvent, { type: "beyond-finality" }>;
+
+/**
+ * Decides about a final block that is another one at every endpoint. It is doubted first, for an endpoint may be on a
+ * fork for a while. If it is the same later, and not deeper than may be taken back by itself, a rewind is requested;
+ * otherwise the chain is stopped, and not served until it is the indexed one again, or rewound by command.
+ */
+export async function settleDoubt(
+  context: ChainContext,
+  event: BeyondFinality,
+  { endpoint, doubtedForMs }: { endpoint: RpcEndpointHandle; doubtedForMs: number },
+): Promise<void> {
+  const { chain, database, pen, logger } = context;
+  const { chainId, maxRewindBlocks, verifyAfterMs } = chain;
+  const { base, found, head } = event;
+  const below = base.number;
+  // A second reading that is under way would take the new blocks for the right form of the old ones.
+  context.rewrites.count += 1;
+  const { common, doubtedFrom } = await findCommonBlock(endpoint, database.kysely, {
+    chainId,
+    below,
+  });
+  const depth = common === undefined ? undefined : base.number - common.number;
+  const isDue = doubtedForMs >= verifyAfterMs;
+  const isRewound = isDue && depth !== undefined && depth <= maxRewindBlocks;
+  const isStopped = isDue && !isRewound;
+  const what = `Block ${base.number} was final as ${base.hash}, and is ${found} now.`;
+  const problem = isStopped ? `${what} ${describeWayOut(chain.name, { common, depth })}` : what;
+  await pen.write(async (transaction) => {
+    const { latest } = head;
+    await updateChain(transaction, database.dialect, {
+      chainId,
+      news: {
+        problem,
+        ...(isStopped && { state: "stopped" as const }),
+        head: {
+          number: Math.max(latest.number, base.number),
+          timestampMs: latest.timestampMs,
+          finalized: base.number,
+        },
+        isProgress: false,
+      },
+    });
+    await updateChecks(transaction, database.dialect, {
+      chainId,
+      news: { doubted_from: Math.min(doubtedFrom, (common?.number ?? doubtedFrom) + 1) },
+    });
+    if (isRewound && common !== undefined)
+      await addRequest(transaction, database.dialect, {
+        chainId,
+        kind: "rewind",
+        from: common.number + 1,
+      });
+  });
+  if (isRewound)
+    logger.error({ chain: chain.name, base, found, depth }, "Final blocks were replaced");
+  else if (isStopped)
+    logger.error({ chain: chain.name, base, found, depth }, "The chain is stopped");
+}
+
+function describeWayOut(
+  name: string,
+  { common, depth }: { common: { number: number } | undefined; depth: number | undefined },
+): string {
+  if (common === undefined)
+    return "No older block of this chain is known: if its endpoints are right, index it into another database.";
+  return `That is ${depth} blocks deep, more than maxRewindBlocks. If its endpoints are right: coinslot indexer rewind --chain ${name} --to ${common.number}`;
+}

@@ -1,0 +1,115 @@
+import { describe, expect, it } from "vitest";
+import { devnetChain } from "../chains/indexer-chain.ts";
+import { silentLogger } from "../logger.ts";
+import { engines } from "../testing/engines.ts";
+import { finalDepth } from "../testing/final-depth.ts";
+import { expectExact, readStored } from "../testing/oracle.ts";
+import { startIndexer, startUsedChain, usdtOf } from "../testing/scene.ts";
+import { MaintenanceError, type MaintenanceWish, runMaintenance } from "./run-maintenance.ts";
+
+type UsedChain = Awaited<ReturnType<typeof startUsedChain>>;
+
+describe.each(engines)("maintenance, on $engine", ({ createUrl }) => {
+  it("verifies, reindexes and rewinds beside a running service", async () => {
+    const devnet = await startUsedChain(30);
+    const database = await createUrl();
+    const service = await startIndexer({ rpcUrls: [devnet.rpcUrl], database });
+    await expectExact(service, devnet, usdtOf(devnet));
+    await expectVerified(service, devnet);
+    const run = (wish: Partial<MaintenanceWish> & Pick<MaintenanceWish, "kind">) =>
+      maintain(devnet, database, wish);
+
+    // Verified already: the service does not look at it again by itself.
+    const { kysely } = await service.database();
+    const { position } = await kysely
+      .selectFrom("indexer_transfers")
+      .select("position")
+      .orderBy("position")
+      .executeTakeFirstOrThrow();
+    await kysely.deleteFrom("indexer_transfers").where("position", "=", position).execute();
+    expect(await run({ kind: "verify" })).toMatchObject({ phase: "done", repairedBlocks: 1 });
+    await expectExact(service, devnet, usdtOf(devnet));
+
+    expect(await run({ kind: "reindex", from: 10, to: 20 })).toMatchObject({ phase: "done" });
+    await expectExact(service, devnet, usdtOf(devnet));
+    expect(await run({ kind: "reindex", token: "usdt" })).toMatchObject({ phase: "done" });
+    await expectExact(service, devnet, usdtOf(devnet));
+
+    expect(await run({ kind: "rewind", from: 15 })).toMatchObject({ phase: "done" });
+    await expectExact(service, devnet, usdtOf(devnet));
+    await devnet.mint({ to: devnet.accounts.seller.address, amount: 3n });
+    await expectExact(service, devnet, usdtOf(devnet));
+    expect((await service.status()).role).toBe("writer");
+  }, 90_000);
+
+  it("takes the writer's lease where no service runs, and leaves the rest to the next when it is stopped", async () => {
+    const devnet = await startUsedChain(20);
+    const database = await createUrl();
+    expect(await maintain(devnet, database, { kind: "verify" })).toMatchObject({ phase: "done" });
+
+    const stopping = new AbortController();
+    const stopped = maintain(devnet, database, { kind: "rewind", from: 5 }, stopping.signal, () =>
+      stopping.abort(new Error("Ctrl-C")),
+    );
+    await expect(stopped).rejects.toThrow("Ctrl-C");
+    const service = await startIndexer({ rpcUrls: [devnet.rpcUrl], database });
+    await expectExact(service, devnet, usdtOf(devnet));
+    const { kysely } = await service.database();
+    await expect
+      .poll(
+        () =>
+          kysely
+            .selectFrom("indexer_requests")
+            .select("id")
+            .where("done_at_ms", "is", null)
+            .execute(),
+        { timeout: 10_000 },
+      )
+      .toEqual([]);
+    await expectExact(service, devnet, usdtOf(devnet));
+    expect(await readStored(service, usdtOf(devnet))).not.toEqual([]);
+  }, 60_000);
+
+  it("refuses chains and tokens that the configuration does not have, and blocks the wrong way round", async () => {
+    const devnet = await startUsedChain();
+    const database = await createUrl();
+    for (const wish of [{ chain: "moon" }, { token: "gold" }, { from: 5, to: 4 }])
+      await expect(maintain(devnet, database, { kind: "verify", ...wish })).rejects.toThrow(
+        MaintenanceError,
+      );
+  });
+});
+
+function maintain(
+  devnet: UsedChain,
+  database: string,
+  wish: Partial<MaintenanceWish> & Pick<MaintenanceWish, "kind">,
+  signal = new AbortController().signal,
+  onProgress = () => {},
+) {
+  const chain = devnetChain({
+    rpcUrls: [devnet.rpcUrl],
+    pollIntervalMs: 10,
+    verifyAfterMs: 200,
+    finality: { depth: finalDepth },
+  });
+  return runMaintenance({
+    configuration: { chains: [chain], database, leaseMs: 600 },
+    wish: { chain: "devnet", from: 0, ...wish },
+    logger: silentLogger,
+    signal,
+    onProgress,
+  });
+}
+
+async function expectVerified(
+  service: Awaited<ReturnType<typeof startIndexer>>,
+  devnet: UsedChain,
+): Promise<void> {
+  const head = Number(await devnet.client.getBlockNumber());
+  await expect
+    .poll(async () => (await service.status()).chains[0]?.tokens[0]?.verifiedTo, {
+      timeout: 20_000,
+    })
+    .toBe(head - finalDepth);
+}

@@ -1,0 +1,152 @@
+import { type Clock, sleep, systemClock } from "@coinslot/chain";
+import type { Database } from "@coinslot/storage";
+import type { IndexerConfigurationInput } from "../configuration.ts";
+import { createIndexer } from "../create-indexer.ts";
+import type { IndexedToken, Indexer } from "../indexer.ts";
+import type { IndexerLogger } from "../logger.ts";
+import { hexOfBytes } from "../store/bytes.ts";
+import { type BlockRange, readCoverage } from "../store/coverage.ts";
+import type { KnownToken } from "../store/known-token.ts";
+import { addRequest, type WriterRequest } from "../store/requests.ts";
+import type { IndexerSchema } from "../store/schema.ts";
+
+/** What is to be done with blocks that are indexed. */
+export interface MaintenanceWish {
+  /**
+   * `verify`: read them once more, and mend what differs. `reindex`: forget them, and read them anew. `rewind`: take back
+   * everything above a block, with retractions.
+   */
+  kind: "verify" | "reindex" | "rewind";
+  /** The chain's name in the configuration. */
+  chain: string;
+  /** The token's name; undefined: all of the chain. */
+  token?: string | undefined;
+  /** Both inclusive. `rewind` takes `from`: the lowest block that is taken back. */
+  from: number;
+  to?: number | undefined;
+}
+
+export interface MaintenanceProgress {
+  /** `waiting`: the writing process has not taken it up. */
+  phase: "waiting" | "working" | "done";
+  /** Of the blocks that are final, from 0 to 1. */
+  share: number;
+  /** Blocks that were stored wrongly and are mended, since it began. */
+  repairedBlocks: number;
+}
+
+/** The wish names what the configuration does not. */
+export class MaintenanceError extends Error {
+  override readonly name = "MaintenanceError";
+}
+
+const POLL_MS = 200;
+
+/**
+ * Requests maintenance of the writing process, and follows it to its end. Where no process has the writer's lease, this
+ * one takes it for as long as it runs; where a service does, that one works, and goes on when this process has ended.
+ * Throws a `MaintenanceError`, an `IndexerConfigurationError`, or the signal's reason.
+ */
+export async function runMaintenance(options: {
+  configuration: IndexerConfigurationInput;
+  wish: MaintenanceWish;
+  logger: IndexerLogger;
+  signal: AbortSignal;
+  onProgress: (progress: MaintenanceProgress) => void;
+  clock?: Clock;
+}): Promise<MaintenanceProgress> {
+  const { configuration, wish, logger, signal, onProgress, clock = systemClock } = options;
+  const indexer = createIndexer({ ...configuration, logger });
+  try {
+    const chain = indexer.chains.find(({ name }) => name === wish.chain);
+    if (chain === undefined)
+      throw new MaintenanceError(
+        `There is no chain ${wish.chain}; there are ${indexer.chains.map(({ name }) => name).join(", ")}`,
+      );
+    const tokens = chain.tokens.filter(({ name }) => (wish.token ?? name) === name);
+    if (tokens.length === 0)
+      throw new MaintenanceError(
+        `There is no token ${wish.token} on ${chain.name}; there are ${chain.tokens.map(({ name }) => name).join(", ")}`,
+      );
+    const database = await indexer.database();
+    if (wish.to !== undefined && wish.to < wish.from)
+      throw new MaintenanceError(`Block ${wish.to} is below block ${wish.from}`);
+    const known = await findTokens(database, { chainId: chain.chainId, tokens });
+    const id = await addRequest(database.kysely, database.dialect, {
+      chainId: chain.chainId,
+      kind: wish.kind,
+      tokenId: wish.token === undefined ? undefined : known[0]?.id,
+      from: wish.from,
+      next: wish.to === undefined ? undefined : wish.to + 1,
+    });
+    await indexer.start();
+    const repairedBefore = await countRepairs(indexer, chain.name);
+    for (;;) {
+      signal.throwIfAborted();
+      const progress = await readProgress(indexer, { wish, tokens: known, id });
+      const repairedBlocks = (await countRepairs(indexer, chain.name)) - repairedBefore;
+      onProgress({ ...progress, repairedBlocks });
+      if (progress.phase === "done") return { ...progress, repairedBlocks };
+      await sleep(clock, POLL_MS, signal);
+    }
+  } finally {
+    await indexer.close();
+  }
+}
+
+/** A token's row in the database, and where it begins. */
+type TokenStart = Pick<KnownToken, "id" | "startBlock">;
+
+async function findTokens(
+  { kysely }: Database<IndexerSchema>,
+  { chainId, tokens }: { chainId: number; tokens: readonly IndexedToken[] },
+): Promise<TokenStart[]> {
+  const rows = await kysely
+    .selectFrom("indexer_tokens")
+    .select(["id", "address"])
+    .where("chain_id", "=", chainId)
+    .execute();
+  return tokens.flatMap(({ address, startBlock }) => {
+    const row = rows.find((each) => hexOfBytes(each.address) === address);
+    return row ? [{ id: row.id, startBlock }] : [];
+  });
+}
+
+async function countRepairs(indexer: Indexer, chain: string): Promise<number> {
+  const { chains } = await indexer.status();
+  return chains.find(({ name }) => name === chain)?.repairedBlocks ?? 0;
+}
+
+async function readProgress(
+  indexer: Indexer,
+  { wish, tokens, id }: { wish: MaintenanceWish; tokens: readonly TokenStart[]; id: number },
+): Promise<Pick<MaintenanceProgress, "phase" | "share">> {
+  const { kysely } = await indexer.database();
+  const request: WriterRequest = await kysely
+    .selectFrom("indexer_requests")
+    .selectAll()
+    .where("id", "=", id)
+    .executeTakeFirstOrThrow();
+  if (request.done_at_ms === null) return { phase: "waiting", share: 0 };
+  if (wish.kind === "rewind") return { phase: "done", share: 1 };
+  const chain = (await indexer.status()).chains.find(({ name }) => name === wish.chain);
+  const final = Math.min(wish.to ?? Number.MAX_SAFE_INTEGER, chain?.finalized ?? -1);
+  const verified = await readCoverage(kysely, tokens, "indexer_verified_ranges");
+  const shares = tokens.map((token) =>
+    shareOf(verified.get(token.id) ?? [], {
+      from: Math.max(wish.from, token.startBlock),
+      next: final + 1,
+    }),
+  );
+  const share = Math.min(1, ...shares);
+  return { phase: share >= 1 ? "done" : "working", share };
+}
+
+function shareOf(ranges: readonly BlockRange[], whole: BlockRange): number {
+  const size = whole.next - whole.from;
+  if (size <= 0) return 1;
+  const covered = ranges.map(
+    ({ from, next }) => Math.min(next, whole.next) - Math.max(from, whole.from),
+  );
+  return covered.reduce((sum, part) => sum + Math.max(0, part), 0) / size;
+}

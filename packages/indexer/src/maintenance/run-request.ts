@@ -1,0 +1,121 @@
+import type { ChainContext } from "../chain-context.ts";
+import { readChain, updateChain } from "../store/chain-row.ts";
+import { updateChecks } from "../store/checks.ts";
+import { uncoverRange } from "../store/coverage.ts";
+import { EVENTS_CHANNEL } from "../store/events.ts";
+import { findTokenIds, forgetRange } from "../store/forget-range.ts";
+import { findBlockOfRowBelow } from "../store/read-stored.ts";
+import { endRequest, rangeOfRequest, type WriterRequest } from "../store/requests.ts";
+import { rollBack } from "../store/roll-back.ts";
+import { readWindow } from "../store/window.ts";
+
+/** So many transfers of a token are taken back in one transaction. */
+const ROWS_AT_ONCE = 5_000;
+
+/**
+ * Does what was requested, in steps of one transaction each. A request stays open until its last step, so a process that
+ * dies in between leaves it to the next.
+ */
+export async function runRequest(
+  context: ChainContext,
+  request: WriterRequest,
+  signal: AbortSignal,
+): Promise<void> {
+  context.rewrites.count += 1;
+  const { chain, logger } = context;
+  const { kind, from_block: from, next_block: next } = request;
+  logger.info({ chain: chain.name, kind, from, next }, "A request begins");
+  switch (kind) {
+    case "verify":
+      await verifyAgain(context, request);
+      break;
+    case "reindex":
+      await reindex(context, request, signal);
+      break;
+    case "rewind":
+      await rewind(context, request, signal);
+      break;
+  }
+  logger.info({ chain: chain.name, kind, from, next }, "A request is done");
+}
+
+/** What was read twice counts as read once from now on. */
+async function verifyAgain({ chain, database, pen }: ChainContext, request: WriterRequest) {
+  const { dialect } = database;
+  await pen.write(async (transaction) => {
+    const tokenIds = await findTokenIds(transaction, chain.chainId, request.token_id);
+    const range = rangeOfRequest(request);
+    await uncoverRange(transaction, "indexer_verified_ranges", { tokenIds, range });
+    await endRequest(transaction, dialect, request.id);
+  });
+}
+
+/** Forgets final blocks, the highest first; history finds that they are missing. */
+async function reindex(
+  { chain, database, pen }: ChainContext,
+  request: WriterRequest,
+  signal: AbortSignal,
+): Promise<void> {
+  const { kysely, dialect } = database;
+  const { chainId } = chain;
+  const range = rangeOfRequest(request);
+  const tokenIds = await findTokenIds(kysely, chainId, request.token_id);
+  const [base] = await readWindow(kysely, chainId);
+  // What is above the base is live's, and is taken back by a rewind.
+  let next = Math.min(range.next, base === undefined ? Number.MAX_SAFE_INTEGER : base.number + 1);
+  while (next > range.from) {
+    signal.throwIfAborted();
+    const from = await findStep(tokenIds, next);
+    const step = { from: Math.max(range.from, from), next };
+    await pen.write((transaction) => forgetRange(transaction, dialect, { tokenIds, range: step }));
+    next = step.from;
+  }
+  await pen.write((transaction) => endRequest(transaction, dialect, request.id));
+
+  async function findStep(ids: readonly number[], below: number): Promise<number> {
+    const block = await findBlockOfRowBelow(kysely, { tokenIds: ids, below, count: ROWS_AT_ONCE });
+    return block === undefined ? 0 : Math.min(block + 1, below - 1);
+  }
+}
+
+/** Takes back everything above a block, the newest first, and says so to readers of events. */
+async function rewind(
+  { chain, database, pen, logger }: ChainContext,
+  request: WriterRequest,
+  signal: AbortSignal,
+): Promise<void> {
+  const { kysely, dialect } = database;
+  const { chainId } = chain;
+  const target = request.from_block - 1;
+  const tokenIds = await findTokenIds(kysely, chainId, null);
+  let top = Number.MAX_SAFE_INTEGER;
+  while (top > target) {
+    signal.throwIfAborted();
+    const block = await findBlockOfRowBelow(kysely, { tokenIds, below: top, count: ROWS_AT_ONCE });
+    const step = Math.max(target, Math.min(block ?? target, top - 1));
+    await pen.write(async (transaction) => {
+      await rollBack(transaction, dialect, { chainId, block: step });
+      if (step === target) await endRewind(transaction);
+    });
+    await database.notify(EVENTS_CHANNEL, "");
+    logger.info({ chain: chain.name, block: step, target }, "Rewinding");
+    top = step;
+  }
+
+  async function endRewind(transaction: Parameters<typeof rollBack>[0]): Promise<void> {
+    const { announced_from } = await readChain({ kysely: transaction }, chainId);
+    const isEmpty = (await readWindow(transaction, chainId)).length === 0;
+    await updateChain(transaction, dialect, {
+      chainId,
+      news: {
+        ...(isEmpty && { state: "history" as const }),
+        problem: null,
+        // What takes the place of announced transfers is announced, too.
+        announced_from: announced_from && Math.min(announced_from, target + 1),
+        isProgress: true,
+      },
+    });
+    await updateChecks(transaction, dialect, { chainId, news: { doubted_from: null } });
+    await endRequest(transaction, dialect, request.id);
+  }
+}
