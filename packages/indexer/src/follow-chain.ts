@@ -5,14 +5,14 @@ import type { ChainContext } from "./chain-context.ts";
 import { findOpenings } from "./find-openings.ts";
 import { createGapFilling } from "./history/fill-gaps.ts";
 import { applySyncEvent } from "./live/apply-sync-event.ts";
+import { createDoubt } from "./live/doubt.ts";
 import { joinTokens } from "./live/join-tokens.ts";
 import { look, lookAtPast } from "./live/look.ts";
-import { type BeyondFinality, settleDoubt } from "./live/settle-doubt.ts";
+
 import type { SyncEvent } from "./live/sync-event.ts";
 import { runRequest } from "./maintenance/run-request.ts";
 import type { BlockId } from "./store/block-id.ts";
 import { updateChain } from "./store/chain-row.ts";
-import { updateChecks } from "./store/checks.ts";
 import { findKnownBlock } from "./store/marks.ts";
 import { PenLostError } from "./store/pen.ts";
 import { readNextRequest } from "./store/requests.ts";
@@ -24,18 +24,17 @@ const LONGEST_PAUSE_MS = 10_000;
 const TELL_EVERY_MS = 1_000;
 
 /**
- * Follows a chain until the signal is aborted. Every step begins with what the database holds, and
- * leaves it whole, so any failure is survived by beginning the next step. Rejects when the pen is lost.
+ * Follows a chain until the signal is aborted. Every step begins with what the database holds, and leaves it whole, so
+ * any failure is survived by beginning the next step. Rejects when the pen is lost.
  */
 export async function followChain(context: ChainContext, signal: AbortSignal): Promise<void> {
   const { chain, logger, clock } = context;
   const filling = createGapFilling(context, signal);
+  const doubt = createDoubt(context, signal);
   let headEndpoint: number | undefined;
   let toldAt = Number.NEGATIVE_INFINITY;
   let pauseMs = FIRST_PAUSE_MS;
   let areOpeningsKnown = false;
-  // A doubt that another process has left is cleared by the first look that finds none.
-  let doubtedAt: number | undefined = Number.NaN;
   try {
     while (!signal.aborted) {
       try {
@@ -70,8 +69,8 @@ export async function followChain(context: ChainContext, signal: AbortSignal): P
     const { event, endpoint } = await lookAtChain((handle) =>
       look(handle, { window, chain, headEndpoint }),
     );
-    if (event.type === "beyond-finality") return doubt(event, endpoint);
-    await trust();
+    if (event.type === "beyond-finality") return doubt.raise(event, endpoint);
+    await doubt.clear();
     // Before a rollback there is nothing to join: the blocks of the window may be nowhere any more.
     const isSound = event.type === "unchanged" || event.type === "advanced";
     const live = isSound ? await joinTokens(context, { window, signal, filling }) : [];
@@ -86,31 +85,9 @@ export async function followChain(context: ChainContext, signal: AbortSignal): P
     const newest = { chainId: chain.chainId, number: Number.MAX_SAFE_INTEGER };
     const known = await findKnownBlock(context.database.kysely, newest);
     const { event, endpoint } = await lookAtChain((handle) => lookAtPast(handle, { chain, known }));
-    if (event.type === "beyond-finality") return doubt(event, endpoint);
-    await trust();
+    if (event.type === "beyond-finality") return doubt.raise(event, endpoint);
+    await doubt.clear();
     await catchUp(context, signal);
-  }
-
-  /** Every endpoint has another block where ours was final. */
-  async function doubt(event: BeyondFinality, endpoint: number): Promise<void> {
-    const handle = context.pool.endpoints.find((each) => each.endpoint === endpoint);
-    if (handle === undefined) throw new Error("The endpoint is gone");
-    if (doubtedAt === undefined || Number.isNaN(doubtedAt)) doubtedAt = clock.now();
-    const doubtedForMs = clock.now() - doubtedAt;
-    await settleDoubt(context, event, { endpoint: handle, doubtedForMs });
-    const isSettled = (await readNextRequest(context.database.kysely, chain.chainId)) !== undefined;
-    if (isSettled) doubtedAt = Number.NaN;
-    else await sleep(clock, Math.max(chain.pollIntervalMs, chain.verifyAfterMs / 4), signal);
-  }
-
-  /** Our blocks are part of the chain. */
-  async function trust(): Promise<void> {
-    if (doubtedAt === undefined) return;
-    const news = { doubted_from: null };
-    await context.pen.write((transaction) =>
-      updateChecks(transaction, context.database.dialect, { chainId: chain.chainId, news }),
-    );
-    doubtedAt = undefined;
   }
 
   async function lookAtChain(read: (handle: RpcEndpointHandle) => Promise<SyncEvent>) {
@@ -120,7 +97,8 @@ export async function followChain(context: ChainContext, signal: AbortSignal): P
       { signal },
     );
     if (event.type !== "beyond-finality") return { event, endpoint };
-    // One broken endpoint must not decide: it is decided when every endpoint was asked and none knows our final block. The first that knows it is followed.
+    // One broken endpoint must not decide: it is decided when every endpoint was asked and none knows our final block.
+    // The first that knows it is followed.
     let unasked: unknown;
     for (const other of pool.endpoints) {
       if (other.endpoint === endpoint) continue;

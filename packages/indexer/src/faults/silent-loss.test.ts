@@ -89,6 +89,21 @@ describe.each(engines)("silent loss, on $engine", ({ engine, createUrl }) => {
     expect(chain?.tokens[0]).toMatchObject({ verifiedTo: undefined });
   });
 
+  it("verifies a chain whose receipts have a form of its own by agreement, and reports that nothing proves it", async () => {
+    const devnet = await startUsedChain(20);
+    const proxy = await startFaultProxy(devnet.rpcUrl);
+    proxy.set(
+      changing("eth_getBlockReceipts", (answer) => ({
+        ...answer,
+        result: logsOf(answer).map((receipt) => ({ ...receipt, type: "0x7e" })),
+      })),
+    );
+    const indexer = await startIndexer({ rpcUrls: [proxy.url], database: await createUrl() });
+    await expectVerified(indexer, devnet);
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    expect((await indexer.status()).chains[0]).toMatchObject({ proofs: "unprovable" });
+  }, 60_000);
+
   it("takes the word of another endpoint where there is one", async () => {
     const devnet = await startUsedChain(40);
     const liar = await startFaultProxy(devnet.rpcUrl);

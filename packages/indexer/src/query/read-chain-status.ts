@@ -62,6 +62,7 @@ export async function readChainStatus(
     state,
     problem: row?.problem ?? checks?.problem ?? undefined,
     isDoubted: doubtedFrom !== undefined,
+    isDisputed: (checks?.problem ?? null) !== null,
     unseenMs,
     sinceProgressMs,
     lagBlocks,
@@ -105,6 +106,7 @@ function judge(facts: {
   state: ChainStatus["state"];
   problem: string | undefined;
   isDoubted: boolean;
+  isDisputed: boolean;
   unseenMs: number | undefined;
   sinceProgressMs: number | undefined;
   lagBlocks: number | undefined;
@@ -120,6 +122,7 @@ function judge(facts: {
   if (state === "waiting") return { health: "degraded", problem: problem ?? "Not begun yet" };
   if (state === "history" && (lagBlocks === undefined || lagBlocks > NEAR_BLOCKS))
     return { health: "degraded", problem: problem ?? "History is being read" };
+  if (facts.isDisputed) return { health: "degraded", problem };
   return { health: "healthy", problem };
 }
 

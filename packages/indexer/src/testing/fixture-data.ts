@@ -74,12 +74,12 @@ export async function fillDatabase({ database, tokens }: Store): Promise<void> {
   });
 }
 
-export function blockHash(number: number): `0x${string}` {
+function blockHash(number: number): `0x${string}` {
   return `0x${number.toString(16).padStart(64, "b")}`;
 }
 
 /** A transfer from Alice to Bob, alone in its block. */
-export function transferLog(number: number, amount: bigint): unknown {
+function transferLog(number: number, amount: bigint): unknown {
   return {
     address: fixtureChain.tokens[0]?.address,
     topics: [TRANSFER_TOPIC, ...[alice, bob].map((each) => `0x${each.slice(2).padStart(64, "0")}`)],

@@ -1,0 +1,44 @@
+import { sleep } from "@coinslot/chain";
+import type { ChainContext } from "../chain-context.ts";
+import { updateChecks } from "../store/checks.ts";
+import { readNextRequest } from "../store/requests.ts";
+import { type BeyondFinality, settleDoubt } from "./settle-doubt.ts";
+
+/** Whether the final blocks of a chain still are part of it. */
+export interface Doubt {
+  /** Every endpoint has another block where ours is final. Waits before the next look, unless a rewind is due. */
+  raise(event: BeyondFinality, endpoint: number): Promise<void>;
+  /** Our final block is part of the chain. */
+  clear(): Promise<void>;
+}
+
+export function createDoubt(context: ChainContext, signal: AbortSignal): Doubt {
+  const { chain, database, pen, pool, clock } = context;
+  const { chainId } = chain;
+  let since: number | undefined;
+  // A process that was here before may have left one.
+  let isClear = false;
+
+  return {
+    async raise(event, endpoint) {
+      const handle = pool.endpoints.find((each) => each.endpoint === endpoint);
+      if (handle === undefined) throw new Error(`There is no endpoint ${endpoint}`);
+      isClear = false;
+      since ??= clock.now();
+      const doubtedForMs = clock.now() - since;
+      await settleDoubt(context, event, { endpoint: handle, doubtedForMs });
+      const isDecided = (await readNextRequest(database.kysely, chainId)) !== undefined;
+      if (isDecided) since = undefined;
+      else await sleep(clock, Math.max(chain.pollIntervalMs, chain.verifyAfterMs / 4), signal);
+    },
+    async clear() {
+      since = undefined;
+      if (isClear) return;
+      const news = { doubted_from: null };
+      await pen.write((transaction) =>
+        updateChecks(transaction, database.dialect, { chainId, news }),
+      );
+      isClear = true;
+    },
+  };
+}
