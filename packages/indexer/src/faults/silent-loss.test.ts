@@ -1,5 +1,6 @@
 import { transferBatch } from "@coinslot/devnet";
 import { describe, expect, it } from "vitest";
+import { createTransferService } from "../api/transfer-service.ts";
 import { engines } from "../testing/engines.ts";
 import {
   type Answer,
@@ -87,6 +88,10 @@ describe.each(engines)("silent loss, on $engine", ({ engine, createUrl }) => {
     expect(oldest?.confirmations).toBeGreaterThan(finalDepth);
     const [chain] = (await indexer.status()).chains;
     expect(chain?.tokens[0]).toMatchObject({ verifiedTo: undefined });
+    const { checks } = await createTransferService(indexer).getHealth();
+    const told = checks.indexers["devnet:usdt"];
+    expect(told).toMatchObject({ status: "healthy", indexedTo: chain?.head });
+    expect(told).not.toHaveProperty("verifiedTo");
   });
 
   it("verifies a chain whose receipts have a form of its own by agreement, and reports that nothing proves it", async () => {
