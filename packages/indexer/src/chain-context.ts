@@ -23,7 +23,7 @@ export interface ChainContext {
   /** The most logs that each endpoint has given for one block; see `readBlocks`. */
   mostLogs: Map<number, number>;
   evidence: ChainEvidence;
-  /** Counts what took back indexed blocks: whoever read them before must not write what follows from it. */
+  /** Counts what takes back final blocks: a second reading that began before must not be written. */
   rewrites: { count: number };
   /** From 0 up to but not including 1. */
   random: () => number;

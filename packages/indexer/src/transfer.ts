@@ -27,7 +27,7 @@ export interface Transfer {
 export interface IndexedTransfer extends Transfer {
   /** 1 in the newest block. */
   confirmations: number;
-  /** Whether no reorganisation can take it away any more. */
+  /** Whether no reorganisation can take it away any more, and its block was read twice or proven. */
   finalized: boolean;
 }
 

@@ -27,6 +27,7 @@ export function createGapFilling(context: ChainContext, signal: AbortSignal): Ga
     const leave = () => leaving.abort(signal.reason);
     leaving = new AbortController();
     signal.addEventListener("abort", leave, { once: true });
+    if (signal.aborted) leave();
     try {
       const options = { tokens, next, announcedFrom: undefined, signal: leaving.signal };
       await indexHistory(context, options);

@@ -60,7 +60,6 @@ export async function applySyncEvent(
     }
     case "reorganised": {
       const { ancestor } = event;
-      context.rewrites.count += 1;
       await pen.write(async (transaction) => {
         await rollBack(transaction, dialect, { chainId, block: ancestor.number });
         const head = chainHead(event.head, ancestor.number, window);

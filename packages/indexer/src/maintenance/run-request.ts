@@ -21,7 +21,6 @@ export async function runRequest(
   request: WriterRequest,
   signal: AbortSignal,
 ): Promise<void> {
-  context.rewrites.count += 1;
   const { chain, logger } = context;
   const { kind, from_block: from, next_block: next } = request;
   logger.info({ chain: chain.name, kind, from, next }, "A request begins");
@@ -40,8 +39,12 @@ export async function runRequest(
 }
 
 /** What was read twice counts as read once from now on. */
-async function verifyAgain({ chain, database, pen }: ChainContext, request: WriterRequest) {
+async function verifyAgain(
+  { chain, database, pen, rewrites }: ChainContext,
+  request: WriterRequest,
+): Promise<void> {
   const { dialect } = database;
+  rewrites.count += 1;
   await pen.write(async (transaction) => {
     const tokenIds = await findTokenIds(transaction, chain.chainId, request.token_id);
     const range = rangeOfRequest(request);
@@ -52,7 +55,7 @@ async function verifyAgain({ chain, database, pen }: ChainContext, request: Writ
 
 /** Forgets final blocks, the highest first; history finds that they are missing. */
 async function reindex(
-  { chain, database, pen }: ChainContext,
+  { chain, database, pen, rewrites }: ChainContext,
   request: WriterRequest,
   signal: AbortSignal,
 ): Promise<void> {
@@ -67,6 +70,7 @@ async function reindex(
     signal.throwIfAborted();
     const from = await findStep(tokenIds, next);
     const step = { from: Math.max(range.from, from), next };
+    rewrites.count += 1;
     await pen.write((transaction) => forgetRange(transaction, dialect, { tokenIds, range: step }));
     next = step.from;
   }
@@ -80,7 +84,7 @@ async function reindex(
 
 /** Takes back everything above a block, the newest first, and says so to readers of events. */
 async function rewind(
-  { chain, database, pen, logger }: ChainContext,
+  { chain, database, pen, logger, rewrites }: ChainContext,
   request: WriterRequest,
   signal: AbortSignal,
 ): Promise<void> {
@@ -93,6 +97,7 @@ async function rewind(
     signal.throwIfAborted();
     const block = await findBlockOfRowBelow(kysely, { tokenIds, below: top, count: ROWS_AT_ONCE });
     const step = Math.max(target, Math.min(block ?? target, top - 1));
+    rewrites.count += 1;
     await pen.write(async (transaction) => {
       await rollBack(transaction, dialect, { chainId, block: step });
       if (step === target) await endRewind(transaction);

@@ -33,6 +33,8 @@ export async function verifyChain(context: ChainContext, signal: AbortSignal): P
 }
 
 interface Settled {
+  /** Of `rewrites` when it was read: what is taken back since then is not to be looked at. */
+  count: number;
   indexed: Awaited<ReturnType<typeof readCoverage>>;
   next: number;
 }
@@ -45,22 +47,22 @@ async function readSettled({
   chain,
   database,
   tokens,
+  rewrites: { count },
 }: ChainContext): Promise<Settled | undefined> {
   const { state, finalized_number } = await readChain(database, chain.chainId);
   const checks = await readChecks(database.kysely, chain.chainId);
   const isDoubted = (checks?.doubted_from ?? null) !== null;
   if (state !== "live" || isDoubted || finalized_number === null) return undefined;
   const indexed = await readCoverage(database.kysely, tokens);
-  return { indexed, next: finalized_number + 1 };
+  return { count, indexed, next: finalized_number + 1 };
 }
 
 async function verifyOnce(
   context: ChainContext,
-  { indexed, next }: Settled,
+  { count, indexed, next }: Settled,
   signal: AbortSignal,
 ): Promise<void> {
   const { database, tokens, rewrites } = context;
-  const { count } = rewrites;
   const verified = await readCoverage(database.kysely, tokens, "indexer_verified_ranges");
   const disputes: DisputedRangeError[] = [];
   for (const segment of planVerification(tokens, { indexed, verified, next })) {

@@ -102,9 +102,9 @@ export async function verifyRange(
   // The whole range is proven: whatever the endpoint's logs say, there is nothing left to agree on.
   if (range.next - range.from === 1 && proven.has(range.from)) isReliable = true;
   else await judgeDifferences();
+  // A known transfer just below the range may be what is wrong; above the anchor live decides.
   const differences = [...proven.values()].filter(
-    ({ isAsStored, block: { number } }) =>
-      !isAsStored && number >= range.from && number < range.next,
+    ({ isAsStored, block }) => !isAsStored && block.number <= anchor.number,
   );
   return { differences, kind: isReliable ? "agreed" : isDeceptive ? "deceptive" : "unreliable" };
 

@@ -1,12 +1,15 @@
 import { type RpcEndpointHandle, sleep } from "@coinslot/chain";
+import type { Transaction } from "kysely";
 import type { ChainContext } from "../chain-context.ts";
 import { judgeFailure } from "../history/judge-failure.ts";
 import type { Segment } from "../history/plan-segments.ts";
 import { readChain } from "../store/chain-row.ts";
 import { updateChecks } from "../store/checks.ts";
-import { type BlockRange, coverRange } from "../store/coverage.ts";
+import { type BlockRange, coverRange, readCoverage } from "../store/coverage.ts";
 import { EVENTS_CHANNEL } from "../store/events.ts";
+import type { KnownToken } from "../store/known-token.ts";
 import { mendBlock } from "../store/mend-block.ts";
+import type { IndexerSchema } from "../store/schema.ts";
 import { readWindow } from "../store/window.ts";
 import { chooseRange, type VerificationRange } from "./choose-range.ts";
 import { type Verdict, type VerificationQuestion, verifyRange } from "./verify-range.ts";
@@ -106,7 +109,9 @@ async function writeVerdict(
   const { tokens } = segment;
   const { dialect } = database;
   const { differences, kind } = verdict;
-  await pen.write(async (transaction) => {
+  const isWritten = await pen.write(async (transaction) => {
+    // A process of another release may have taken blocks back, and knows nothing of second readings.
+    if (!(await isIndexed(transaction, tokens, chosen.range))) return false;
     const { announced_from } = await readChain({ kysely: transaction }, chainId);
     for (const { block, truth } of differences) {
       const isAnnounced = announced_from !== null && block.number >= announced_from;
@@ -115,11 +120,12 @@ async function writeVerdict(
     const proofs = evidence.receipts === "unknown" ? undefined : evidence.receipts;
     const news = { repairedBlocks: differences.length, ...(proofs && { proofs }) };
     await updateChecks(transaction, dialect, { chainId, news });
-    if (kind !== "agreed") return;
+    if (kind !== "agreed") return true;
     for (const { id } of tokens)
       await coverRange(transaction, id, chosen.range, "indexer_verified_ranges");
+    return true;
   });
-  if (differences.length === 0) return;
+  if (!isWritten || differences.length === 0) return;
   await database.notify(EVENTS_CHANNEL, "");
   for (const { block } of differences) {
     const repair = {
@@ -130,4 +136,16 @@ async function writeVerdict(
     logger.error(repair, "A block was stored wrongly, and is mended");
     onRepair(repair);
   }
+}
+
+/** Whether a range still is indexed, of each token. */
+async function isIndexed(
+  transaction: Transaction<IndexerSchema>,
+  tokens: readonly KnownToken[],
+  { from, next }: BlockRange,
+): Promise<boolean> {
+  const coverage = await readCoverage(transaction, tokens);
+  return tokens.every(({ id }) =>
+    coverage.get(id)?.some((range) => range.from <= from && range.next >= next),
+  );
 }

@@ -35,7 +35,8 @@ export const transferRecord = documented(
       description: "Blocks from this one to the newest indexed one, both counted.",
     }),
     finalized: documented(z.boolean().optional(), {
-      description: "Whether the block can no longer be replaced by another.",
+      description:
+        "Whether the block can no longer be replaced by another, and was read twice or proven.",
     }),
   }),
   { id: "Transfer", description: "A transfer of one token." },
