@@ -15,8 +15,12 @@ const fixtures = [{ name: "01-654c325", migrations: 2 }];
 const usdt = { blockchain: "devnet", token: "usdt" };
 
 describe.each(engines)("the indexer's migrations, on $engine", ({ engine, createUrl }) => {
-  const readSchema = async (url: string) =>
-    `${(await withDatabase(url, describeSchema)).join("\n").replaceAll("), ", "),\n")}\n`;
+  // A dump has each statement on one line, so the space in it is no part of the schema.
+  const readSchema = async (url: string) => {
+    const statements = await withDatabase(url, describeSchema);
+    const lines = statements.map((statement) => statement.replaceAll(/\s+/g, " ").trim());
+    return `${lines.join("\n").replaceAll("), ", "),\n")}\n`;
+  };
   const schemaFile = (count: number) => `./fixtures/schema-${count}.${engine}.sql`;
   const restore = async (name: string) => {
     const url = await createUrl();
