@@ -15,5 +15,5 @@ it("limits for payers with code that mean nothing are named, all at once", () =>
   const payersWithCode = { gasPerMinute: -1n, refusalHours: Number.NaN };
   const read = () => readSettlementOptions({ payersWithCode });
   expect(read).toThrow(ConfigurationError);
-  expect(read).toThrow(/gasPerMinute is negative[^]*refusalHours/);
+  expect(read).toThrow(/gasPerMinute is negative[\s\S]*refusalHours/);
 });
