@@ -8,6 +8,7 @@ export {
   type FacilitatorClientOptions,
 } from "./facilitator-client.ts";
 export { type FacilitatorRouterOptions, facilitatorRouter } from "./facilitator-router.ts";
+export { type ClientKey, limitKeyOf } from "./limit-key.ts";
 export { type PaymentMiddleware, paymentMiddleware } from "./payment-middleware.ts";
 export type {
   PaymentMiddlewareOptions,
