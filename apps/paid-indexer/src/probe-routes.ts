@@ -1,8 +1,9 @@
 import type { CoinslotFacilitator } from "@coinslot/facilitator";
+import { keepAnswer } from "@coinslot/indexer";
 import { Router } from "express";
 import type { Upstream } from "./upstream.ts";
 
-/** For whoever runs it: `/livez` (the process answers), `/readyz` (it can sell), `/metrics` (its figures). */
+/** For whoever runs it: `/livez` (the process answers), `/readyz` (it can sell), `/metrics` (its figures). Kept for a second. */
 export function probeRoutes(options: {
   facilitator: Pick<CoinslotFacilitator, "payments" | "metrics">;
   upstream: Pick<Upstream, "isReady" | "readFigures">;
@@ -11,8 +12,7 @@ export function probeRoutes(options: {
   const { facilitator, upstream, isStopping } = options;
   const router = Router();
 
-  async function readState(): Promise<"ready" | "not ready" | "stopping"> {
-    if (isStopping()) return "stopping";
+  const readState = keepAnswer(async (): Promise<"ready" | "not ready"> => {
     // The ledger is asked for anything at all; it answers, or throws.
     const asked = await Promise.allSettled([
       facilitator.payments.list({ limit: 1 }),
@@ -21,21 +21,24 @@ export function probeRoutes(options: {
     const [ledger, source] = asked;
     const isReady = ledger.status === "fulfilled" && source.status === "fulfilled" && source.value;
     return isReady ? "ready" : "not ready";
-  }
+  });
+  const readFigures = keepAnswer(async () => [
+    await facilitator.metrics.metrics(),
+    await upstream.readFigures(),
+  ]);
 
   router.get("/livez", (_request, response) => {
     response.json({ status: "live" });
   });
 
   router.get("/readyz", async (_request, response) => {
-    const status = await readState();
+    const status = isStopping() ? "stopping" : await readState();
     response.status(status === "ready" ? 200 : 503).json({ status });
   });
 
   router.get("/metrics", async (_request, response) => {
-    const { metrics } = facilitator;
-    const figures = [await metrics.metrics(), await upstream.readFigures()];
-    response.type(metrics.contentType).send(figures.join("\n"));
+    const figures = await readFigures();
+    response.type(facilitator.metrics.contentType).send(figures.join("\n"));
   });
 
   return router;

@@ -16,6 +16,8 @@ import express, {
 import type { EventOptions } from "./events/event-options.ts";
 import { createEventSender } from "./events/event-sender.ts";
 import { createPaymentEvents, type SettlementNews } from "./events/payment-events.ts";
+import { type ClientKey, limitKeyOf } from "./limit-key.ts";
+import { retryAfterOf } from "./refusals.ts";
 import { writeError } from "./write-error.ts";
 
 /** Settings of `facilitatorRouter`. */
@@ -29,6 +31,11 @@ export interface FacilitatorRouterOptions {
    * option the header is passed over.
    */
   events?: EventOptions | undefined;
+  /**
+   * Names the client of a request, such as the owner of its key: forged signatures count against it.
+   * By default a client is known by its address under the application's `trust proxy`.
+   */
+  clientKey?: ClientKey | undefined;
 }
 
 /** Says in the form of an endpoint's answer that there is none. */
@@ -45,7 +52,7 @@ export function facilitatorRouter(
   facilitator: Facilitator & Partial<SettlementNews>,
   options: FacilitatorRouterOptions = {},
 ): Router {
-  const { maxRequestBytes = 64 * 2 ** 10, onError = writeError } = options;
+  const { maxRequestBytes = 64 * 2 ** 10, onError = writeError, clientKey } = options;
   const events =
     options.events &&
     createPaymentEvents({
@@ -59,13 +66,20 @@ export function facilitatorRouter(
   post("/verify", verifyFault, "unexpected_verify_error", (call, read) => {
     // A facilitator in this process may say more than the wire has room for.
     const verify = async () =>
-      parseVerifyResponse(await facilitator.verify(read.paymentPayload, read.paymentRequirements));
+      parseVerifyResponse(
+        await facilitator.verify(read.paymentPayload, read.paymentRequirements, {
+          limitKey: limitKeyOf(call, clientKey),
+        }),
+      );
     return events ? events.aroundVerify(eventsOf(call, read), verify) : verify();
   });
   post("/settle", settleFault, "unexpected_settle_error", (call, read) => {
     const idempotencyKey = call.get(headerName.idempotencyKey);
     const settle = () =>
-      facilitator.settle(read.paymentPayload, read.paymentRequirements, { idempotencyKey });
+      facilitator.settle(read.paymentPayload, read.paymentRequirements, {
+        idempotencyKey,
+        limitKey: limitKeyOf(call, clientKey),
+      });
     return events ? events.aroundSettle(eventsOf(call, read), settle) : settle();
   });
   router
@@ -112,7 +126,7 @@ export function facilitatorRouter(
   function sendFault(response: Response, error: unknown, writeFault: WriteFault): void {
     onError(error);
     const isPassing = error instanceof FacilitatorError && error.isRetryable;
-    if (isPassing) response.setHeader("Retry-After", error.retryAfterSeconds ?? 2);
+    if (isPassing) response.setHeader("Retry-After", String(retryAfterOf(error)));
     const message = isPassing ? "Not possible at the moment" : "Not possible";
     send(response, isPassing ? 503 : 500, writeFault("unexpected_error", message));
   }

@@ -16,6 +16,7 @@ import { createGate, type Gate } from "./gate.ts";
 import { handOver, handOverKept, handOverStream } from "./hand-over.ts";
 import { idempotencyKeyOf } from "./idempotency-key.ts";
 import { openKeptAnswer } from "./kept-answer.ts";
+import { limitKeyOf } from "./limit-key.ts";
 import { matchEarlierTerms } from "./match-earlier-terms.ts";
 import { matchRequirements } from "./match-requirements.ts";
 import { createRouteMatcher } from "./match-route.ts";
@@ -157,7 +158,8 @@ async function serve(visit: Visit): Promise<void> {
   if (purchase === undefined) return refuse(noMatch);
   const { payload, requirements, payment } = purchase;
   const resource = resourceOf(visit);
-  const order: Order = { payload, requirements, payment, offer, resource, ...visit };
+  const limitKey = limitKeyOf(request);
+  const order: Order = { payload, requirements, payment, offer, resource, limitKey, ...visit };
   const { payer } = payment.id;
   const turnedAway =
     refusePayer &&
@@ -289,9 +291,10 @@ async function resume(sale: Sale, sealed: SealedAnswer | undefined): Promise<voi
   held.release(answer);
 }
 
-function verifyOptions({ route, resource }: Order) {
+function verifyOptions({ route, resource, limitKey }: Order) {
   const { paymentFlow, handlerTimeoutSeconds } = route;
-  return paymentFlow === "upfront" ? { resource } : { resource, handlerTimeoutSeconds };
+  const options = { resource, limitKey };
+  return paymentFlow === "upfront" ? options : { handlerTimeoutSeconds, ...options };
 }
 
 function releaseCauseOf({ errorReason }: { errorReason?: string }) {

@@ -34,6 +34,8 @@ export interface Visit {
 export interface Order extends Visit, Purchase {
   offer: Offer;
   resource: ResourceInfo;
+  /** Whose limits the request counts against. */
+  limitKey: string;
 }
 
 /** An order that may run its handler. */

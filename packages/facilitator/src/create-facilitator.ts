@@ -172,9 +172,16 @@ export function createFacilitator(
     },
 
     async verifyLocally(paymentPayload, paymentRequirements, verifyOptions) {
-      return toVerifyResponse(
-        verifier.verifyLocally(paymentPayload, paymentRequirements, verifyOptions),
+      const verdict = await verifier.screen(paymentPayload, paymentRequirements, verifyOptions);
+      if (verdict.isValid || verdict.invalidReason !== "invalid_exact_evm_signature") {
+        return toVerifyResponse(verdict);
+      }
+      // A payer may have had code when its payment began, which is resumed all the same.
+      const isBegun = await guarded((running) =>
+        running.isBegun(paymentPayload, paymentRequirements),
       );
+      const refused = toVerifyResponse(verdict);
+      return isBegun && refused.payer ? { isValid: true, payer: refused.payer } : refused;
     },
 
     async verify(paymentPayload, requirements, verifyOptions) {

@@ -64,6 +64,7 @@ export {
   type ListenOptions,
   startHttpServer,
 } from "./service/http-server.ts";
+export { keepAnswer } from "./service/keep-answer.ts";
 export {
   type CommandOutput,
   keysUsage,

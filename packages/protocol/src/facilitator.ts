@@ -28,6 +28,11 @@ export interface VerifyOptions {
   handlerTimeoutSeconds?: number | undefined;
   /** What is sold. Version 1 tells it to the facilitator in the requirements. */
   resource?: ResourceInfo | undefined;
+  /**
+   * Whose limit a forged signature counts against: the caller's, never the payer's that it names.
+   * Without one, only the limit of all callers together holds.
+   */
+  limitKey?: string | undefined;
 }
 
 /** What may accompany a settlement. */
@@ -40,6 +45,11 @@ export interface SettleOptions {
   answer?: SealedAnswer | undefined;
   /** What is sold. Version 1 tells it to the facilitator in the requirements. */
   resource?: ResourceInfo | undefined;
+  /**
+   * Whose limit a forged signature counts against: the caller's, never the payer's that it names.
+   * Without one, only the limit of all callers together holds.
+   */
+  limitKey?: string | undefined;
 }
 
 /**
@@ -76,7 +86,12 @@ export interface ReservingFacilitator extends Facilitator, Reservations {
    */
   ready(): Promise<void>;
   getSupported(): Promise<Supported>;
-  /** The checks that ask no chain and no ledger. */
+  /**
+   * The checks that come before a request's body is read: they ask no ledger, and a chain only where
+   * a signature is none of the payer's key, for whether the payer has code that could accept it.
+   *
+   * @throws FacilitatorError where that cannot be asked, or the caller has asked too often.
+   */
   verifyLocally(
     paymentPayload: AnyPaymentPayload,
     paymentRequirements: AnyPaymentRequirements,

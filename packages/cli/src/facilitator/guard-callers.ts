@@ -1,7 +1,8 @@
+import { limitKeyOf } from "@coinslot/express";
 import { createDatabaseHitCounter, hitsMigration } from "@coinslot/indexer";
 import { migrate, openDatabase } from "@coinslot/storage";
 import { type Request, type RequestHandler, Router } from "express";
-import { ipKeyGenerator, rateLimit, type Store } from "express-rate-limit";
+import { rateLimit, type Store } from "express-rate-limit";
 import { type CallerKey, findCaller } from "./caller-keys.ts";
 
 const windowMs = 60_000;
@@ -100,8 +101,7 @@ export function guardCallers(options: {
       // Whose word counts on the caller's address is a setting, and was checked.
       validate: { xForwardedForHeader: false, trustProxy: false },
       keyGenerator(request) {
-        const name = keys && callerOf(request, keys);
-        const caller = name === undefined ? `ip ${networkOf(request)}` : `key ${name}`;
+        const caller = limitKeyOf(request, () => keys && callerOf(request, keys));
         return `${endpointOf(request)} ${caller}`;
       },
       handler(_request, response) {
@@ -130,13 +130,9 @@ export function endpointOf({ path }: Request): "verify" | "settle" | "supported"
   return name === "verify" || name === "settle" || name === "supported" ? name : "other";
 }
 
-function callerOf(request: Request, keys: readonly CallerKey[]): string | undefined {
+/** The owner of the key that a request presents. */
+export function callerOf(request: Request, keys: readonly CallerKey[]): string | undefined {
   const bearer = /^Bearer +(\S+)$/i.exec(request.get("Authorization") ?? "")?.[1];
   const presented = bearer ?? request.get("X-API-Key");
   return presented === undefined ? undefined : findCaller(keys, presented);
-}
-
-/** An IPv4 address, or the part of an IPv6 one that a subscriber has. */
-function networkOf({ ip }: Request): string {
-  return ip === undefined ? "unknown" : ipKeyGenerator(ip);
 }

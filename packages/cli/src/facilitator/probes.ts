@@ -1,10 +1,12 @@
 import type { CoinslotFacilitator } from "@coinslot/facilitator";
+import { keepAnswer } from "@coinslot/indexer";
 import { Router } from "express";
 import type { FacilitatorServiceMetrics } from "./service-metrics.ts";
 
 /**
  * For those who run the service, without a key: `/livez` (the process answers), `/readyz` (chains and ledger were
- * found well, the ledger answers, and it is not about to stop), `/metrics`.
+ * found well, the ledger answers, and it is not about to stop), `/metrics`. They stand before all limits, so their
+ * answers are kept for a second.
  */
 export function probeRouter(options: {
   facilitator: Pick<CoinslotFacilitator, "payments" | "metrics">;
@@ -14,8 +16,7 @@ export function probeRouter(options: {
   const { facilitator, metrics, state } = options;
   const router = Router();
 
-  async function readStatus(): Promise<string> {
-    if (state() !== "started") return state();
+  const readLedger = keepAnswer(async () => {
     try {
       // Anything at all: it answers, or throws.
       await facilitator.payments.list({ limit: 1 });
@@ -23,19 +24,20 @@ export function probeRouter(options: {
     } catch {
       return "not ready";
     }
-  }
+  });
+  const readMetrics = keepAnswer(() => metrics.read(facilitator.metrics));
 
   router.get("/livez", (_request, response) => {
     response.json({ status: "live" });
   });
 
   router.get("/readyz", async (_request, response) => {
-    const status = await readStatus();
+    const status = state() === "started" ? await readLedger() : state();
     response.status(status === "ready" ? 200 : 503).json({ status });
   });
 
   router.get("/metrics", async (_request, response) => {
-    const { contentType, text } = await metrics.read(facilitator.metrics);
+    const { contentType, text } = await readMetrics();
     response.type(contentType).send(text);
   });
 

@@ -5,7 +5,8 @@ import { createFacilitatorClient, paymentMiddleware } from "@coinslot/express";
 import { startHttpServer } from "@coinslot/indexer";
 import { ConfigurationError, FacilitatorError } from "@coinslot/protocol";
 import express from "express";
-import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { createCallerKey } from "./caller-keys.ts";
 import {
   createLedgerUrl,
@@ -301,6 +302,54 @@ describe("a hosted facilitator", () => {
     expect([await ask(hosted, "1.1.1.1"), await ask(hosted, "2.2.2.2")]).toEqual([400, 429]);
     expect([await ask(proxied, "1.1.1.1"), await ask(proxied, "2.2.2.2")]).toEqual([400, 400]);
     expect(await ask(proxied, "2.2.2.2")).toBe(429);
+  });
+
+  it("reads its ledger and figures once a second at most, however often its probes are asked", async () => {
+    const hosted = await startHosted(devnet);
+    let reads = 0;
+    const list = hosted.facilitator.payments.list;
+    const figures = hosted.facilitator.metrics.metrics;
+    vi.spyOn(hosted.facilitator.payments, "list").mockImplementation((filter) => {
+      reads += 1;
+      return list(filter);
+    });
+    vi.spyOn(hosted.facilitator.metrics, "metrics").mockImplementation(() => {
+      reads += 1;
+      return figures.call(hosted.facilitator.metrics);
+    });
+    const startedAt = performance.now();
+    const asked = Array.from({ length: 100 }, (_, n) =>
+      fetch(`${hosted.url}/${n % 2 ? "readyz" : "metrics"}`).then(({ status }) => status),
+    );
+    expect(new Set(await Promise.all(asked))).toEqual(new Set([200]));
+    const seconds = Math.ceil((performance.now() - startedAt) / 1000);
+    expect(reads).toBeLessThanOrEqual(2 * seconds);
+  });
+
+  it("counts forged payments against the key of their caller, and says when it may come back", async () => {
+    const [shop, kiosk] = [createCallerKey("shop"), createCallerKey("kiosk")];
+    const hosted = await startHosted(devnet, { FACILITATOR_KEYS: `${shop.entry},${kiosk.entry}` });
+    const forge = async () => {
+      const request = await signRequest(devnet);
+      const { authorization } = request.paymentPayload.payload;
+      authorization.from = privateKeyToAccount(generatePrivateKey()).address;
+      return request;
+    };
+    const ask = async (path: string, { key }: { key: string }, request: object) =>
+      hosted.post(path, request, { Authorization: `Bearer ${key}` });
+    const answers = [];
+    for (let count = 0; count < 62; count += 1) {
+      answers.push(await ask(count % 2 ? "/verify" : "/settle", shop, await forge()));
+    }
+    const limited = answers.filter(({ status }) => status === 503);
+    // Two at least, if a minute ended meanwhile.
+    expect(limited.length).toBeGreaterThanOrEqual(2);
+    for (const { headers } of limited) {
+      expect(Number(headers.get("Retry-After"))).toBeGreaterThan(0);
+    }
+    expect((await ask("/verify", kiosk, await forge())).status).toBe(200);
+    const good = await ask("/verify", shop, await signRequest(devnet));
+    expect(await good.json()).toMatchObject({ isValid: true });
   });
 
   it("says that it is not ready, and answers 503, while its database is away", async () => {

@@ -6,7 +6,7 @@ import { isDatabaseError } from "@coinslot/storage";
 import express, { type ErrorRequestHandler, type Express } from "express";
 import helmet from "helmet";
 import type { Logger } from "pino";
-import { createCallerCounts, guardCallers } from "./guard-callers.ts";
+import { callerOf, createCallerCounts, guardCallers } from "./guard-callers.ts";
 import { inSettings } from "./network-options.ts";
 import { probeRouter } from "./probes.ts";
 import { createRecipientRule } from "./recipient-rule.ts";
@@ -127,6 +127,7 @@ function createApp(
   app.use(
     facilitatorRouter(facilitator, {
       onError: (err) => logger.error({ err }, "a request could not be answered"),
+      clientKey: (request) => keys && callerOf(request, keys),
       events: {
         secret: eventSecrets,
         unsafeAllowPrivateAddresses: unsafePrivateCallbacks,

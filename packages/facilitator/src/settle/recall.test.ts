@@ -1,5 +1,5 @@
 import { systemClock } from "@coinslot/chain";
-import { FacilitatorError, toLowerHex } from "@coinslot/protocol";
+import { toLowerHex } from "@coinslot/protocol";
 import pino from "pino";
 import { privateKeyToAccount } from "viem/accounts";
 import { expect, it } from "vitest";
@@ -42,9 +42,6 @@ async function settlerOf(ledger: Ledger) {
       checkpoint: () => undefined,
     },
     verifier: {
-      verifyLocally() {
-        throw new FacilitatorError("Nobody asks", { kind: "unavailable" });
-      },
       verify: async () => ({
         isValid: false,
         invalidReason: "invalid_exact_evm_nonce_already_used",

@@ -30,7 +30,7 @@ import {
 
 export interface SettlePaymentOptions {
   context: SettlementContext;
-  verifier: Verifier;
+  verifier: Pick<Verifier, "verify">;
   reserve: ReservePayment;
   /** Says that this process has queued a payment, or, without one, that the queue of a network may have changed. */
   wake: (network: Network, queued?: OrderedPayment) => void;
@@ -88,12 +88,12 @@ export function createPaymentSettler(options: SettlePaymentOptions): PaymentSett
   async function settleDirectly(
     payload: AnyPaymentPayload,
     requirements: AnyPaymentRequirements,
-    idempotencyKey: string | undefined,
+    { idempotencyKey, limitKey }: SettleOptions,
   ): Promise<SettleResponse> {
     const { network } = requirements;
     let verdict: Verdict;
     try {
-      verdict = await verifier.verify(payload, requirements);
+      verdict = await verifier.verify(payload, requirements, { limitKey });
     } catch (error) {
       const known = await recall(payload, requirements, idempotencyKey);
       if (known) return known;
@@ -277,10 +277,9 @@ export function createPaymentSettler(options: SettlePaymentOptions): PaymentSett
       return known.payment !== undefined && isBeingSettled(known.payment);
     },
 
-    async settle(payload, requirements, { reservation, idempotencyKey, answer }) {
-      if (reservation === undefined) {
-        return settleDirectly(payload, requirements, idempotencyKey);
-      }
+    async settle(payload, requirements, options) {
+      const { reservation, answer } = options;
+      if (reservation === undefined) return settleDirectly(payload, requirements, options);
       const payment = paymentOf(payload, requirements);
       if (
         payment === undefined ||

@@ -3,6 +3,7 @@ import { type Devnet, startDevnet } from "@coinslot/devnet";
 import type { Address } from "@coinslot/protocol";
 import { silentLogger } from "../logger.ts";
 import { createSimulator, type Simulator, type SimulatorOptions } from "../simulation/simulator.ts";
+import type { SignatureLimits } from "../verify/signature-budget.ts";
 import { createVerifier, type Verifier } from "../verify/verifier.ts";
 import { type SignedTestPayment, signPayment, type TestPayment } from "./payments.ts";
 
@@ -67,14 +68,17 @@ export function createTestVerifier(options: {
   simulator?: Simulator;
   simulatorOptions?: Partial<SimulatorOptions>;
   assets?: readonly Address[];
+  now?: () => number;
+  limits?: SignatureLimits;
 }): Verifier {
-  const { devnet, pool, assets } = options;
+  const { devnet, pool, assets, now = Date.now, limits } = options;
   const simulator =
     options.simulator ?? createSimulator({ rpc: pool, now: Date.now, ...options.simulatorOptions });
   const network = { rpc: pool, simulator, assets };
   return createVerifier({
     networks: new Map([[devnet.network, network]]),
-    now: Date.now,
+    now,
+    limits,
     logger: silentLogger,
   });
 }

@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from "node:timers/promises";
 import type { RpcRequester } from "@coinslot/chain";
 import {
   type Address,
@@ -8,6 +7,7 @@ import {
   type VerifyOptions,
 } from "@coinslot/protocol";
 import type { Logger } from "../logger.ts";
+import { goesThrough } from "../simulation/reading.ts";
 import type { Simulator } from "../simulation/simulator.ts";
 import { createDomainSeparatorCache } from "../token/domain-separator.ts";
 import { hashTransfer } from "../token/hash-transfer.ts";
@@ -17,6 +17,8 @@ import { createTokenFactsCache } from "../token/token-facts-cache.ts";
 import { checkLocally, type ServedNetwork } from "./check-locally.ts";
 import { judge } from "./judge.ts";
 import { refuse } from "./refuse.ts";
+import { createSenderCodes } from "./sender-codes.ts";
+import { createSignatureBudget, type SignatureLimits } from "./signature-budget.ts";
 import type { LocalVerdict, Verdict } from "./verdict.ts";
 
 /** One network as a verifier sees it. */
@@ -36,6 +38,8 @@ export interface VerifierOptions {
   /** Unix milliseconds. */
   now: () => number;
   logger: Logger;
+  /** How often signatures may cost chain calls that prove not to be the payer's. */
+  limits?: SignatureLimits | undefined;
 }
 
 /** Says of a payment whether it is good. Changes nothing. */
@@ -46,6 +50,17 @@ export interface Verifier {
     paymentRequirements: unknown,
     options?: VerifyOptions,
   ): LocalVerdict;
+  /**
+   * The same, and the signature: one that is not of the payer's key is refused unless the payer has
+   * code, which only the chain can judge. No call to a node where that is known, or no question.
+   *
+   * @throws FacilitatorError when the chain cannot be asked, or `limitKey` has asked too often.
+   */
+  screen(
+    paymentPayload: unknown,
+    paymentRequirements: unknown,
+    options?: VerifyOptions,
+  ): LocalVerdict | Promise<LocalVerdict>;
   /**
    * All checks. Whoever asks at the same time shares one RPC request for each network.
    *
@@ -60,7 +75,7 @@ export interface Verifier {
 
 /** Creates a verifier for some networks. */
 export function createVerifier(options: VerifierOptions): Verifier {
-  const { networks, acceptsPayersWithCode = true, now, logger } = options;
+  const { networks, acceptsPayersWithCode = true, now, logger, limits } = options;
   const separatorOf = createDomainSeparatorCache();
   const recovery = createSignerRecovery();
   if (recovery.implementation === "noble") {
@@ -78,10 +93,15 @@ export function createVerifier(options: VerifierOptions): Verifier {
   const chains = new Map(
     [...networks].map(([network, { rpc, simulator }]) => [
       network,
-      { simulator, tools: { rpc, digestOf, readFacts: createTokenFactsCache({ rpc, now }) } },
+      {
+        simulator,
+        codes: createSenderCodes({ rpc, now }),
+        tools: { rpc, digestOf, readFacts: createTokenFactsCache({ rpc, now }) },
+      },
     ]),
   );
 
+  const budget = createSignatureBudget({ limits, now });
   const isSignedByPayer = createSignatureCheck({
     separatorOf,
     recoverSigner: recovery.recoverSigner,
@@ -106,27 +126,61 @@ export function createVerifier(options: VerifierOptions): Verifier {
     });
   }
 
+  function screen(
+    paymentPayload: unknown,
+    paymentRequirements: unknown,
+    options?: VerifyOptions,
+  ): LocalVerdict | Promise<LocalVerdict> {
+    const local = verifyLocally(paymentPayload, paymentRequirements, options);
+    if (!local.isValid || local.isSignedByPayer()) return local;
+    return screenCode(local, options?.limitKey);
+  }
+
+  /** Of a signature that only code can accept, or that is forged. */
+  async function screenCode(
+    local: LocalVerdict & { isValid: true },
+    limitKey: string | undefined,
+  ): Promise<LocalVerdict> {
+    const { payer, payment } = local;
+    const codes = chains.get(payment.network)?.codes;
+    if (codes?.recall(payer) !== false) {
+      // Whether there is code, and whether it accepts, are questions to a node.
+      budget.charge(payment, limitKey);
+      if (codes?.recall(payer) || (await codes?.read(payer))) return local;
+    }
+    return refuse("invalid_exact_evm_signature", { payer });
+  }
+
   async function verify(
     paymentPayload: unknown,
     paymentRequirements: unknown,
     options?: VerifyOptions,
   ): Promise<Verdict> {
-    const local = verifyLocally(paymentPayload, paymentRequirements, options);
+    const screening = screen(paymentPayload, paymentRequirements, options);
+    // Not always awaited: payments that are checked in one turn share one request.
+    const local = screening instanceof Promise ? await screening : screening;
     if (!local.isValid) return local;
-    const { payment } = local;
+    const { payment, payer } = local;
     const chain = chains.get(payment.network);
-    if (chain === undefined) return refuse("invalid_network", { payer: local.payer });
-    const [reading, isSignedByPayer] = await Promise.all([
-      chain.simulator.simulate(payment),
-      // Finding the key takes longer than all other checks: it is found while the chain is asked.
-      nextTurn().then(local.isSignedByPayer),
-    ]);
-    if (reading.payerHasCode && !acceptsPayersWithCode) {
+    if (chain === undefined) return refuse("invalid_network", { payer });
+    const reading = await chain.simulator.simulate(payment);
+    const isSigned = local.isSignedByPayer();
+    const { payerHasCode } = reading;
+    if (payerHasCode || !isSigned) chain.codes.remember(payer, payerHasCode);
+    if (payerHasCode && !acceptsPayersWithCode) {
       const message = "Payers with code (contracts, EIP-7702 accounts) are not accepted here.";
-      return refuse("payer_not_accepted", { payer: local.payer, message });
+      return refuse("payer_not_accepted", { payer, message });
     }
-    return judge(payment, { reading, isSignedByPayer, tools: chain.tools });
+    // Code may refuse what its key has signed: finding that out is one more call.
+    if (payerHasCode && !goesThrough(reading)) budget.charge(payment, options?.limitKey);
+    const verdict = await judge(payment, {
+      reading,
+      isSignedByPayer: isSigned,
+      tools: chain.tools,
+    });
+    if (verdict.isValid) budget.refund(payment);
+    return verdict;
   }
 
-  return { verifyLocally, verify };
+  return { verifyLocally, screen, verify };
 }

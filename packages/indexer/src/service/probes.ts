@@ -1,10 +1,12 @@
 import { Router } from "express";
 import type { Indexer } from "../indexer.ts";
+import { keepAnswer } from "./keep-answer.ts";
 import type { ServiceMetrics } from "./service-metrics.ts";
 
 /**
  * For those who run the service, without a key: `/livez` (the process answers), `/readyz` (it can serve: the
- * database answers, not every chain is stopped, and it is not about to stop), `/metrics`.
+ * database answers, not every chain is stopped, and it is not about to stop), `/metrics`. Answers are kept for a
+ * second.
  */
 export function probeRouter(options: {
   indexer: Pick<Indexer, "status">;
@@ -13,14 +15,15 @@ export function probeRouter(options: {
 }): Router {
   const { indexer, metrics, isStopping } = options;
   const router = Router();
+  const readStatus = keepAnswer(() => indexer.status());
+  const readMetrics = keepAnswer(() => metrics.read(indexer));
 
   router.get("/livez", (_request, response) => {
     response.json({ status: "live" });
   });
 
   router.get("/readyz", (_request, response, next) => {
-    indexer
-      .status()
+    readStatus()
       .then(({ database, role, chains }) => {
         const stopped = chains.flatMap(({ name, state }) => (state === "stopped" ? name : []));
         // One chain of several that is not served says so itself; the others are.
@@ -38,8 +41,7 @@ export function probeRouter(options: {
   });
 
   router.get("/metrics", (_request, response, next) => {
-    metrics
-      .read(indexer)
+    readMetrics()
       .then((text) => response.type(metrics.registry.contentType).send(text))
       .catch(next);
   });

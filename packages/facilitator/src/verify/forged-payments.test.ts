@@ -1,0 +1,219 @@
+import { FacilitatorError, type VerifyOptions } from "@coinslot/protocol";
+import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { TestPayment } from "../testing/payments.ts";
+import {
+  createTestVerifier,
+  startVerifyingDevnet,
+  type VerifyingDevnet,
+} from "../testing/verifying-devnet.ts";
+import { toVerifyResponse } from "./verdict.ts";
+import type { Verifier } from "./verifier.ts";
+
+let chain: VerifyingDevnet;
+let verifier: Verifier;
+let passedMs: number;
+
+beforeAll(async () => {
+  chain = await startVerifyingDevnet();
+  // The first call of a pool asks for the chain id besides.
+  await chain.pool.request({ method: "eth_blockNumber", params: [] });
+});
+
+beforeEach(() => {
+  passedMs = 0;
+  const startMs = Math.ceil(Date.now() / 60_000) * 60_000 - 59_000;
+  const { devnet, pool } = chain;
+  verifier = createTestVerifier({ devnet, pool, now: () => startMs + passedMs });
+});
+
+afterAll(async () => {
+  await chain?.stop();
+});
+
+const shop: VerifyOptions = { limitKey: "address 203.0.113.9" };
+
+function freshAccount() {
+  return privateKeyToAccount(generatePrivateKey());
+}
+
+/** Signed by a key, in the name of another payer. */
+function forge(from = freshAccount().address) {
+  return chain.sign({ signer: freshAccount(), authorization: { from } });
+}
+
+async function verify(payment: Awaited<ReturnType<typeof forge>>, options = shop) {
+  const { paymentPayload, paymentRequirements } = payment;
+  return toVerifyResponse(await verifier.verify(paymentPayload, paymentRequirements, options));
+}
+
+/** The calls that a node answers while `work` runs; a batch of n counts as n. */
+async function callsOf(work: () => Promise<unknown>): Promise<number> {
+  const before = chain.requests.length;
+  await work();
+  const bodies = chain.requests.slice(before).map((body): unknown => JSON.parse(body));
+  return bodies.reduce<number>((sum, body) => sum + (Array.isArray(body) ? body.length : 1), 0);
+}
+
+async function deployWallet() {
+  const owner = chain.devnet.accounts.buyer.address;
+  const wallet = await chain.devnet.deploySmartAccount({ owner });
+  await chain.devnet.mint({ to: wallet, amount: 50_000n });
+  return wallet;
+}
+
+function signAsWallet(wallet: TestPayment["payTo"], change: Partial<TestPayment> = {}) {
+  return chain.sign({ authorization: { from: wallet }, ...change });
+}
+
+const refused = { isValid: false, invalidReason: "invalid_exact_evm_signature" };
+
+describe("a forged payment", () => {
+  test("costs one call for its sender's code, and the next ones of that sender cost none", async () => {
+    const victim = freshAccount().address;
+    expect(
+      await callsOf(async () => expect(await verify(await forge(victim))).toMatchObject(refused)),
+    ).toBe(1);
+    const more = await Promise.all(Array.from({ length: 100 }, () => forge(victim)));
+    expect(
+      await callsOf(async () => {
+        for (const payment of more) expect(await verify(payment)).toMatchObject(refused);
+      }),
+    ).toBe(0);
+  });
+
+  test("is refused before its body is read, as when it is verified", async () => {
+    const { paymentPayload, paymentRequirements } = await forge();
+    const screened = await verifier.screen(paymentPayload, paymentRequirements, shop);
+    expect(toVerifyResponse(screened)).toMatchObject(refused);
+  });
+
+  test("in a burst that names one sender shares one call for the code", async () => {
+    const victim = freshAccount().address;
+    const burst = await Promise.all(Array.from({ length: 20 }, () => forge(victim)));
+    expect(await callsOf(() => Promise.all(burst.map((payment) => verify(payment))))).toBe(1);
+  });
+
+  test("that names ever new senders costs no more calls than its caller's budget of a minute", async () => {
+    const burst = await Promise.all(Array.from({ length: 200 }, () => forge()));
+    const calls = await callsOf(async () => {
+      const outcomes = await Promise.allSettled(burst.map((payment) => verify(payment)));
+      const limited = outcomes.flatMap((each) => (each.status === "rejected" ? [each.reason] : []));
+      expect(limited).toHaveLength(170);
+      for (const error of limited) {
+        expect(error).toBeInstanceOf(FacilitatorError);
+        expect(error).toMatchObject({ kind: "unavailable", retryAfterSeconds: 59 });
+      }
+    });
+    expect(calls).toBe(30);
+
+    const honest = await chain.sign();
+    expect(await verify(honest)).toMatchObject({ isValid: true });
+    const elsewhere = { limitKey: "address 198.51.100.7" };
+    expect(await verify(await forge(), elsewhere)).toMatchObject(refused);
+    passedMs = 60_000;
+    expect(await verify(await forge())).toMatchObject(refused);
+  });
+
+  test("counts against all callers together as well, so that many of them cost no more", async () => {
+    const limits = { limits: { perCaller: 2, perProvenPayer: 2, total: 5 } };
+    const { devnet, pool } = chain;
+    verifier = createTestVerifier({ devnet, pool, ...limits });
+    const burst = await Promise.all(Array.from({ length: 20 }, () => forge()));
+    const calls = await callsOf(() =>
+      Promise.allSettled(burst.map((payment, n) => verify(payment, { limitKey: `address ${n}` }))),
+    );
+    expect(calls).toBe(5);
+  });
+
+  test("in the name of a wallet costs its caller's budget, and never the wallet's", async () => {
+    const wallet = await deployWallet();
+    const forged = await Promise.all(Array.from({ length: 60 }, () => forge(wallet)));
+    const outcomes = await Promise.allSettled(forged.map((payment) => verify(payment)));
+    expect(outcomes.filter(({ status }) => status === "rejected")).toHaveLength(30);
+
+    const good = await signAsWallet(wallet);
+    expect(await verify(good, { limitKey: "address 198.51.100.7" })).toMatchObject({
+      isValid: true,
+    });
+  });
+});
+
+describe("a wallet that signs by code", () => {
+  test("uses up no budget with payments that are good", async () => {
+    const wallet = await deployWallet();
+    for (let count = 0; count < 40; count += 1) {
+      expect(await verify(await signAsWallet(wallet))).toMatchObject({ isValid: true });
+    }
+  });
+
+  test("that has paid through a caller goes on paying when that caller brings forged payments", async () => {
+    const wallet = await deployWallet();
+    expect(await verify(await signAsWallet(wallet))).toMatchObject({ isValid: true });
+    const forged = await Promise.all(Array.from({ length: 60 }, () => forge()));
+    await Promise.allSettled(forged.map((payment) => verify(payment)));
+    expect(await verify(await signAsWallet(wallet))).toMatchObject({ isValid: true });
+    await expect(verify(await signAsWallet(await deployWallet()))).rejects.toMatchObject({
+      kind: "unavailable",
+    });
+  });
+
+  test("and refuses again and again costs no more than its caller's budget", async () => {
+    const wallet = await deployWallet();
+    const bad = await Promise.all(
+      Array.from({ length: 60 }, () => signAsWallet(wallet, { signer: freshAccount() })),
+    );
+    const calls = await callsOf(async () => {
+      for (const payment of bad) await verify(payment).catch(() => undefined);
+    });
+    // The code once; then a trial and a question for each that is let through, and the token's facts.
+    expect(calls).toBeLessThanOrEqual(1 + 2 * 30 + 6);
+  });
+});
+
+describe("an account whose code changes", () => {
+  const delegate = async (signer: ReturnType<typeof freshAccount>, to: TestPayment["payTo"]) => {
+    const { client } = chain.devnet;
+    const hash = await client.sendTransaction({
+      to: client.account.address,
+      authorizationList: [await client.signAuthorization({ account: signer, contractAddress: to })],
+    });
+    await client.waitForTransactionReceipt({ hash });
+  };
+
+  test("pays by its key while it is still remembered to have code", async () => {
+    const signer = freshAccount();
+    await chain.devnet.mint({ to: signer.address, amount: 5_000n });
+    await delegate(signer, await chain.devnet.deploySmartAccount());
+    expect(await verify(await forge(signer.address))).toMatchObject(refused);
+    await delegate(signer, "0x0000000000000000000000000000000000000000");
+    expect(await verify(await chain.sign({ signer }))).toMatchObject({ isValid: true });
+  });
+
+  test("that has lost it gets nothing through that its code would have accepted", async () => {
+    const signer = freshAccount();
+    await chain.devnet.mint({ to: signer.address, amount: 5_000n });
+    const wallet = await chain.devnet.deploySmartAccount({
+      owner: chain.devnet.accounts.buyer.address,
+    });
+    await delegate(signer, wallet);
+    const byCode = await signAsWallet(signer.address);
+    await verify(byCode);
+    await delegate(signer, "0x0000000000000000000000000000000000000000");
+    expect(await verify(await signAsWallet(signer.address))).toMatchObject(refused);
+  });
+
+  test("that has just got it is refused for no longer than ten seconds", async () => {
+    const signer = freshAccount();
+    await chain.devnet.mint({ to: signer.address, amount: 5_000n });
+    expect(await verify(await forge(signer.address))).toMatchObject(refused);
+    const { client } = chain.devnet;
+    const wallet = await deployWallet();
+    const bytecode = await client.getCode({ address: wallet });
+    await client.setCode({ address: signer.address, bytecode: bytecode ?? "0x" });
+    const owner = await client.getStorageAt({ address: wallet, slot: "0x0" });
+    await client.setStorageAt({ address: signer.address, index: "0x0", value: owner ?? "0x" });
+    passedMs = 10_000;
+    expect(await verify(await signAsWallet(signer.address))).toMatchObject({ isValid: true });
+  });
+});

@@ -1,0 +1,115 @@
+import { FacilitatorError, type Payment } from "@coinslot/protocol";
+
+/** Bounds the chain calls that signatures cost which no key of their payer has made. */
+export interface SignatureBudget {
+  /**
+   * Counts a payment against its caller, before the first chain call for it. Of no effect for a
+   * payment that has been counted.
+   *
+   * @throws FacilitatorError with the time of the next attempt, where the budget is empty.
+   */
+  charge(payment: Payment, limitKey: string | undefined): void;
+  /** Takes the count back, once the chain has taken the signature for the payer's. */
+  refund(payment: Payment): void;
+}
+
+/** Payments a minute; those whose signature proves good do not count. */
+export interface SignatureLimits {
+  /** Of one caller. */
+  perCaller: number;
+  /**
+   * Of one payer through one caller, if that caller has brought a good signature of the payer within
+   * the hour: what others forge through the same caller does not shut it out.
+   */
+  perProvenPayer: number;
+  /** Of all callers together, but for proven payers. */
+  total: number;
+}
+
+const usualLimits: SignatureLimits = { perCaller: 30, perProvenPayer: 30, total: 1_200 };
+
+const minuteMs = 60_000;
+const provenMs = 60 * minuteMs;
+const maxProven = 10_000;
+
+/** A payment's count, for taking it back. */
+interface Charge {
+  counts: Map<string, number>;
+  names: readonly string[];
+  pair: string | undefined;
+}
+
+const all = "all";
+
+/**
+ * Creates a budget. A payment counts from its start, so that a burst is bounded as well. It counts
+ * against its caller alone: the payer that a forged payment names has no part in it.
+ */
+export function createSignatureBudget(options: {
+  limits?: SignatureLimits | undefined;
+  /** Unix milliseconds. */
+  now: () => number;
+}): SignatureBudget {
+  const { limits = usualLimits, now } = options;
+  const { perCaller, perProvenPayer, total } = limits;
+  const charges = new WeakMap<Payment, Charge>();
+  /** Payers by caller, with the time until which they count as proven; the oldest first. */
+  const proven = new Map<string, number>();
+  let minute = 0;
+  let counts = new Map<string, number>();
+
+  function add(names: readonly string[], change: 1 | -1, to: Map<string, number>): void {
+    for (const name of names) to.set(name, (to.get(name) ?? 0) + change);
+  }
+
+  function hasRoom(name: string, most: number): boolean {
+    return (counts.get(name) ?? 0) < most;
+  }
+
+  /** What a payment is counted under; `undefined` where there is no room. */
+  function findRoom(caller: string | undefined, pair: string | undefined): string[] | undefined {
+    if (pair !== undefined && now() < (proven.get(pair) ?? 0) && hasRoom(pair, perProvenPayer)) {
+      return [pair];
+    }
+    if (!hasRoom(all, total)) return undefined;
+    if (caller === undefined) return [all];
+    return hasRoom(caller, perCaller) ? [all, caller] : undefined;
+  }
+
+  return {
+    charge(payment, limitKey) {
+      if (charges.has(payment)) return;
+      const current = Math.floor(now() / minuteMs);
+      if (current !== minute) {
+        minute = current;
+        counts = new Map();
+      }
+      const { network, payer } = payment.id;
+      const caller = limitKey === undefined ? undefined : `caller ${limitKey}`;
+      const pair = limitKey === undefined ? undefined : `payer ${network} ${payer} ${limitKey}`;
+      const names = findRoom(caller, pair);
+      if (names === undefined) throw tooManySignatures((current + 1) * minuteMs - now());
+      add(names, 1, counts);
+      charges.set(payment, { counts, names, pair });
+    },
+
+    refund(payment) {
+      const charge = charges.get(payment);
+      if (charge === undefined) return;
+      charges.delete(payment);
+      add(charge.names, -1, charge.counts);
+      if (charge.pair === undefined) return;
+      proven.delete(charge.pair);
+      const [oldest] = proven.size >= maxProven ? proven.keys() : [];
+      if (oldest !== undefined) proven.delete(oldest);
+      proven.set(charge.pair, now() + provenMs);
+    },
+  };
+}
+
+function tooManySignatures(waitMs: number): FacilitatorError {
+  return new FacilitatorError(
+    "Too many payments of this caller had a signature that is not the payer's; try again later",
+    { kind: "unavailable", retryAfterSeconds: Math.ceil(waitMs / 1000) },
+  );
+}

@@ -1,0 +1,28 @@
+/**
+ * Lets everyone who asks within a second share one answer, or one failure, so that a probe without
+ * a key costs the same however often it is called.
+ */
+export function keepAnswer<Answer>(
+  ask: () => Promise<Answer>,
+  options: {
+    keepMs?: number;
+    /** Milliseconds of a clock that only goes forward. */
+    now?: () => number;
+  } = {},
+): () => Promise<Answer> {
+  const { keepMs = 1_000, now = () => performance.now() } = options;
+  let kept: Promise<Answer> | undefined;
+  let untilMs = 0;
+  return function answer() {
+    if (kept !== undefined && now() < untilMs) return kept;
+    const asked = ask();
+    const settle = () => {
+      untilMs = now() + keepMs;
+    };
+    kept = asked;
+    // No second question is asked before the first is answered.
+    untilMs = Number.POSITIVE_INFINITY;
+    asked.then(settle, settle);
+    return asked;
+  };
+}
