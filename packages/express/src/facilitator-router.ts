@@ -17,7 +17,6 @@ import type { EventOptions } from "./events/event-options.ts";
 import { createEventSender } from "./events/event-sender.ts";
 import { createPaymentEvents, type SettlementNews } from "./events/payment-events.ts";
 import { type ClientKey, limitKeyOf } from "./limit-key.ts";
-import { retryAfterOf } from "./refusals.ts";
 import { writeError } from "./write-error.ts";
 
 /** Settings of `facilitatorRouter`. */
@@ -126,7 +125,7 @@ export function facilitatorRouter(
   function sendFault(response: Response, error: unknown, writeFault: WriteFault): void {
     onError(error);
     const isPassing = error instanceof FacilitatorError && error.isRetryable;
-    if (isPassing) response.setHeader("Retry-After", String(retryAfterOf(error)));
+    if (isPassing) response.setHeader("Retry-After", error.retryAfterSeconds ?? 2);
     const message = isPassing ? "Not possible at the moment" : "Not possible";
     send(response, isPassing ? 503 : 500, writeFault("unexpected_error", message));
   }

@@ -121,11 +121,7 @@ export function facilitatorFault(error: unknown): Refusal {
     status: 503,
     error: "facilitator_unavailable",
     message: "The payment cannot be checked at the moment. Nothing was charged",
-    retryAfterSeconds: retryAfterOf(error),
+    retryAfterSeconds:
+      (error instanceof FacilitatorError ? error.retryAfterSeconds : undefined) ?? 2,
   };
-}
-
-/** A fault that does not say when it passes may pass soon. */
-export function retryAfterOf(error: unknown): number {
-  return (error instanceof FacilitatorError ? error.retryAfterSeconds : undefined) ?? 2;
 }
