@@ -1,6 +1,6 @@
 # What runs in containers: the coinslot command (facilitator, indexing service, and a chain to try them on)
 # and the paid indexer. One build, one target for each. docker-compose.yml puts them together.
-ARG NODE_VERSION=20.20.2-bookworm-slim
+ARG NODE_VERSION=24.9.0-bookworm-slim
 
 FROM node:${NODE_VERSION} AS build
 WORKDIR /build
@@ -23,7 +23,7 @@ ENV NODE_ENV=production
 # Databases land in /data, where nobody names another place; /shared is for what one container hands to another.
 RUN mkdir /data /shared && chown node:node /data /shared
 WORKDIR /data
-COPY docker/healthcheck.mjs /usr/local/lib/coinslot/
+COPY docker/healthcheck.mjs docker/guide.mjs /usr/local/lib/coinslot/
 USER node
 ENTRYPOINT ["node", "/app/dist/main.js"]
 

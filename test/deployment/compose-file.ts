@@ -7,7 +7,8 @@ import { root } from "../docs/code-block.ts";
 const condition = z.enum(["service_started", "service_healthy", "service_completed_successfully"]);
 
 const service = z.object({
-  profiles: z.array(z.string()).min(1),
+  /** None: in all of them, and without one. */
+  profiles: z.array(z.string()).default([]),
   build: z.object({ context: z.literal("."), target: z.string() }).optional(),
   image: z.string().optional(),
   init: z.boolean().optional(),

@@ -51,13 +51,37 @@ describe("docker-compose.yml", () => {
   );
 
   it("builds targets that the Dockerfile has, each with a sign of health, and pins what it pulls", () => {
-    for (const [, { build }] of ours) {
+    for (const [, { build, entrypoint }] of ours) {
       const stage = stages.get(build?.target ?? "");
+      expect(stage, build?.target).toBeDefined();
+      // What prints a note, or makes a key, ends.
+      if (entrypoint !== undefined) continue;
       expect(stage && textsOf(stage, "HEALTHCHECK"), build?.target).toHaveLength(1);
     }
     for (const [, { image, healthcheck }] of databases) {
       expect(image).toMatch(/^postgres:\d+-\w+$/);
       expect(healthcheck?.test).toContain("pg_isready");
+      // The server of the first start's set-up listens on the socket alone.
+      expect(healthcheck?.test.join(" ")).toContain("--host 127.0.0.1");
+    }
+  });
+
+  it("has one service without a profile, which says what to choose", () => {
+    const always = named.filter(([, { profiles }]) => profiles.length === 0);
+    expect(always.map(([name]) => name)).toEqual(["choose-profile"]);
+  });
+
+  it("says at the end of each profile how to buy, once all that sells is healthy", () => {
+    for (const profile of ["devnet", "live"]) {
+      const [guide, ...others] = named.filter(
+        ([, { profiles, command }]) => profiles.includes(profile) && command?.[0] === profile,
+      );
+      expect(others).toEqual([]);
+      const [, { depends_on: waitsFor } = { depends_on: {} }] = guide ?? [];
+      const prefix = profile === "devnet" ? "devnet-" : "";
+      expect(Object.keys(waitsFor)).toEqual(
+        expect.arrayContaining([`${prefix}facilitator`, `${prefix}paid-indexer`]),
+      );
     }
   });
 

@@ -155,7 +155,7 @@ it("takes secrets from files", async () => {
   const { upstream } = readConfiguration({ ...env, INDEXER_API_KEY_FILE: file });
   expect(upstream).toMatchObject({ remote: { apiKey: "csk_from-file" } });
   expect(problemsOf({ ...env, INDEXER_API_KEY_FILE: `${file}s` })).toContain(
-    `INDEXER_API_KEY_FILE: ${file}s cannot be read`,
+    `INDEXER_API_KEY_FILE: ${file}s cannot be read: there is no such file`,
   );
 });
 

@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { describeUnreadable } from "@coinslot/indexer";
 import type { Hex } from "@coinslot/protocol";
 import { validateMnemonic } from "@scure/bip39";
 import { isHex, type LocalAccount } from "viem";
@@ -23,7 +24,7 @@ export function readSecret(env: Terminal["env"], name: string): string | undefin
   try {
     return readFileSync(file, "utf8").trim();
   } catch (cause) {
-    throw new UsageError(`The file that ${name}_FILE names cannot be read.`, { cause });
+    throw new UsageError(`${name}_FILE: ${describeUnreadable(file, cause)}.`, { cause });
   }
 }
 

@@ -58,6 +58,7 @@ export {
 export { BalanceUnavailableError } from "./query/balance-unavailable-error.ts";
 export { ChainStoppedError } from "./query/chain-stopped-error.ts";
 export { UnknownTokenError } from "./query/unknown-token-error.ts";
+export { describeUnreadable } from "./service/describe-unreadable.ts";
 export {
   type HttpServer,
   ListenError,
@@ -90,16 +91,13 @@ export {
   readServiceConfiguration,
   type ServiceConfiguration,
 } from "./service/service-configuration.ts";
+export { ServiceStartError } from "./service/service-start-error.ts";
 export {
   type IndexerSettingName,
   indexerSettings,
   type Setting,
 } from "./service/settings.ts";
-export {
-  type IndexerService,
-  ServiceStartError,
-  startIndexerService,
-} from "./service/start-service.ts";
+export { type IndexerService, startIndexerService } from "./service/start-service.ts";
 export type { BalanceDifference } from "./spot-check.ts";
 export type { ChainState, ChainStatus, Health, IndexerStatus, TokenStatus } from "./status.ts";
 export type { IndexerSchema } from "./store/schema.ts";

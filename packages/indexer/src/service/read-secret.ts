@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { describeUnreadable } from "./describe-unreadable.ts";
 
 /** What a process is told by its surroundings, as `process.env`. */
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -20,8 +21,8 @@ export function readSecret(
   if (value !== undefined) tell(`${variable} and ${variable}_FILE are both set: leave out one`);
   try {
     return readFileSync(path, "utf8").trim() || undefined;
-  } catch {
-    tell(`${variable}_FILE: ${path} cannot be read`);
+  } catch (error) {
+    tell(`${variable}_FILE: ${describeUnreadable(path, error)}`);
     return undefined;
   }
 }

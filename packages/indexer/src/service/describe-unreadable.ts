@@ -1,0 +1,29 @@
+import { statSync } from "node:fs";
+
+/**
+ * Why a file cannot be read, for its owner: secrets of containers keep the owner and mode that they
+ * have outside, and the program inside is another user.
+ *
+ * @param uid the user of this process
+ */
+export function describeUnreadable(
+  path: string,
+  error: unknown,
+  uid: number | undefined = process.getuid?.(),
+): string {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  if (code === "ENOENT") return `${path} cannot be read: there is no such file`;
+  if (code === "EISDIR") return `${path} cannot be read: it is a folder`;
+  if ((code !== "EACCES" && code !== "EPERM") || uid === undefined) return `${path} cannot be read`;
+  return `${path} cannot be read: user ${uid} may not read it${ownerOf(path)}. Make user ${uid} its owner: chown ${uid} <file>`;
+}
+
+/** Of a file in a folder that may not be entered either, this is not known. */
+function ownerOf(path: string): string {
+  try {
+    const { uid, mode } = statSync(path);
+    return ` (it belongs to user ${uid}, mode ${(mode & 0o777).toString(8).padStart(4, "0")})`;
+  } catch {
+    return "";
+  }
+}
