@@ -46,16 +46,14 @@ export async function tryReadme({ folder, binaries }) {
     timeout,
   });
   try {
-    const printed = await devnet.prints(/Ctrl-C/);
-    const privateKeyOf = (who) =>
-      new RegExp(`${who} +0x[0-9a-fA-F]{40}[^\\n]*\\n +(0x[0-9a-f]{64})`).exec(printed)?.[1];
+    const printed = await devnet.prints(/^export WALLET_PRIVATE_KEY=\S+$/m);
+    const exported = [...printed.matchAll(/^export (.*)$/gm)].flatMap(([, line]) =>
+      line.split(" "),
+    );
     const env = {
       ...process.env,
       PATH: [binaries, process.env.PATH].filter((part) => part !== undefined).join(delimiter),
-      RPC_URL: /http:\/\/\S+/.exec(printed)?.[0],
-      RELAYER_KEY: privateKeyOf("relayer"),
-      PAY_TO: /seller +(0x[0-9a-fA-F]{40})/.exec(printed)?.[1],
-      BUYER_KEY: privateKeyOf("buyer"),
+      ...Object.fromEntries(exported.map((each) => each.split(/=(.*)/s))),
     };
     const seller = start("node", { cwd: folder, env, args: ["seller.mjs"], timeout });
     try {

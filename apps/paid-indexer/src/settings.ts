@@ -64,7 +64,8 @@ export const settings = [
   },
   {
     name: "INDEXER_RPC_URLS_<CHAIN>",
-    explanation: "In this process: RPC endpoints of an indexed chain, separated by commas",
+    explanation:
+      "In this process: RPC endpoints of an indexed chain, separated by commas; by default those of COINSLOT_RPC_URL, or of COINSLOT_RPC_URL_<chain id>",
     isOptional: true,
   },
   {

@@ -21,3 +21,8 @@ export class UsageError extends Error {
 export class UnclearError extends Error {
   override readonly name = "UnclearError";
 }
+
+/** The person interrupted it at a point of which more can be said than that it ended. */
+export class InterruptedError extends Error {
+  override readonly name = "InterruptedError";
+}

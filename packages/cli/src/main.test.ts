@@ -92,7 +92,8 @@ describe("coinslot pay, on a terminal", () => {
     expect(stdout()).toContain("\u001b[2mcosts");
     child.stdin.write("y\r");
     expect(await ended).toBe(exitCode.done);
-    expect(stdout()).toContain('{"forecast":"sun"}');
+    // The receipt begins a line of its own.
+    expect(stdout()).toMatch(/\{"forecast":"sun"\}\r?\n\S*paid/);
     expect(stdout()).not.toContain(devnet.accounts.buyer.privateKey);
   });
 
@@ -103,5 +104,7 @@ describe("coinslot pay, on a terminal", () => {
     child.stdin.write("\u0003");
     expect(await ended).toBe(exitCode.interrupted);
     expect(stdout()).not.toContain("forecast");
+    expect(stdout()).toContain("Interrupted. No payment was sent: nothing can be charged.");
+    expect(stdout()).not.toContain("goes on without");
   });
 });

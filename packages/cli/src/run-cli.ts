@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
-import { exitCode, UnclearError, UsageError } from "./exit-code.ts";
+import { exitCode, InterruptedError, UnclearError, UsageError } from "./exit-code.ts";
 import { processSurroundings, type Surroundings } from "./surroundings.ts";
 import { paint, type Terminal } from "./terminal.ts";
 
@@ -90,7 +90,8 @@ export async function runCli(
       return error.exitCode === 0 ? exitCode.done : exitCode.usage;
     }
     if (terminal.signal.aborted && !(error instanceof UnclearError)) {
-      terminal.err("Interrupted. What was sent goes on without this command.");
+      const known = error instanceof InterruptedError ? error.message : undefined;
+      terminal.err(known ?? "Interrupted. What was sent goes on without this command.");
       return exitCode.interrupted;
     }
     terminal.err(`${paint(terminal, "red", "error:")} ${messageOf(error)}`);

@@ -48,3 +48,13 @@ ${described.join("\n")}
   Seed phrase ${devSeedPhrase}
 `;
 }
+
+/** What a seller and a buyer on a devnet export in their shell: the names that README and command read. */
+export function describeExports({ accounts, network, rpcUrl }: Devnet): string {
+  return [
+    `export COINSLOT_NETWORK=${network} COINSLOT_RPC_URL=${rpcUrl}`,
+    `export FACILITATOR_PRIVATE_KEY=${accounts.relayer.privateKey}`,
+    `export PAY_TO=${accounts.seller.address}`,
+    `export WALLET_PRIVATE_KEY=${accounts.buyer.privateKey}`,
+  ].join("\n");
+}

@@ -1,7 +1,7 @@
 /** Starts a devnet for people: prints where everything is, and stays until Ctrl-C. */
 import { once } from "node:events";
 import { parseArgs } from "node:util";
-import { describeDevnet } from "./describe-devnet.ts";
+import { describeDevnet, describeExports } from "./describe-devnet.ts";
 import { startDevnet } from "./devnet.ts";
 import { type Postgres, startPostgres } from "./postgres.ts";
 
@@ -44,7 +44,9 @@ async function main(): Promise<void> {
     await devnet.mint({ to: devnet.accounts.buyer.address, amount: 1_000_000_000n });
     console.log(await describeDevnet(devnet, { blockTimeSeconds }));
     if (postgres) console.log(`  PostgreSQL  ${postgres.url}\n`);
-    console.log("Ctrl-C stops it.");
+    console.log(`Ctrl-C stops it. For a seller and a buyer, in other terminals:
+
+${describeExports(devnet)}`);
     await stopped;
   } finally {
     await postgres?.stop();

@@ -11,5 +11,8 @@ export class ConfigurationError extends Error {
     const list = problems.map((problem) => `\n  - ${problem}`).join("");
     super(`${subject} cannot start:${list}`, options);
     this.problems = problems;
+    // An application that does not catch it shows its operator what is wrong, and no lines of ours.
+    this.stack = `${this.name}: ${this.message}`;
+    Object.defineProperty(this, "problems", { enumerable: false });
   }
 }

@@ -27,16 +27,22 @@ function newKeyCommand(terminal: Terminal): Command {
   return new Command("new-key")
     .description("make a key for a caller; the facilitator is given its hash alone")
     .argument("<name>", "whose key it is, such as the name of a shop")
+    .addHelpText(
+      "after",
+      `
+The standard output has the line for the facilitator, the standard error the key for the caller.
+
+Example:
+  coinslot facilitator new-key shop >> secrets/facilitator-keys`,
+    )
     .action((name: string): void => {
       if (!isCallerName(name)) {
         throw new UsageError("A name has up to 64 letters, digits, dots and dashes.");
       }
       const { key, entry } = createCallerKey(name);
-      terminal.err(
-        `For FACILITATOR_KEYS, or a line of the file in FACILITATOR_KEYS_FILE:\n${entry}`,
-      );
-      terminal.err(`The key of ${name}, shown this one time:`);
-      terminal.out(key);
+      terminal.err(`The key of ${name}, shown this one time:\n${key}`);
+      terminal.err("For FACILITATOR_KEYS, or a line of the file in FACILITATOR_KEYS_FILE:");
+      terminal.out(entry);
     });
 }
 

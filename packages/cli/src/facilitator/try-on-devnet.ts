@@ -33,9 +33,9 @@ Serving at ${url}, on a devnet at ${rpcUrl} (${network}, token ${token}).
 
 For a seller and a buyer who try it:
 
-  export FACILITATOR_URL=${url} RPC_URL=${rpcUrl}
+  export FACILITATOR_URL=${url} COINSLOT_RPC_URL=${rpcUrl}
   export PAY_TO=${accounts.seller.address}
-  export BUYER_KEY=${accounts.buyer.privateKey}
+  export WALLET_PRIVATE_KEY=${accounts.buyer.privateKey}
 
 Everybody knows this key: never send its account anything of value. Ctrl-C stops it.`);
       },

@@ -11,11 +11,12 @@ export function indexerCommand(terminal: Terminal, { progress }: Surroundings): 
       "after",
       `
 Settings come from INDEXER_… variables and the file; the environment goes first. INDEXER_CHAINS with
-INDEXER_RPC_URLS_<CHAIN> is enough to begin, INDEXER_DATABASE is sqlite:./indexer.db unless said, and
+COINSLOT_RPC_URL_<chain id> is enough to begin, or COINSLOT_NETWORK with COINSLOT_RPC_URL;
+INDEXER_RPC_URLS_<CHAIN> goes before them. INDEXER_DATABASE is sqlite:./indexer.db unless said, and
 INDEXER_PORT 8080. It ends with 1 when it cannot start, and says all that is in the way.
 
 Examples:
-  INDEXER_CHAINS=plasma INDEXER_RPC_URLS_PLASMA=https://rpc.plasma.to coinslot indexer
+  INDEXER_CHAINS=plasma COINSLOT_RPC_URL_9745=https://rpc.plasma.to coinslot indexer
   coinslot indexer --config indexer.yaml
   coinslot indexer verify --chain plasma`,
     )

@@ -21,7 +21,9 @@ export async function concludePayment(
   const { request, response, tokens } = told;
   const outcome = paymentOf(response);
   try {
-    await (context.isJson ? printJson(context, response, outcome) : printBody(context, response));
+    if (context.isJson) await printJson(context, response, outcome);
+    // On a terminal the receipt begins a line; the body stays as it is.
+    else if (!(await printBody(context, response))) context.terminal.err("");
   } catch (cause) {
     if (outcome === undefined || outcome.state === "rejected") throw cause;
     const how = await keepForResume(context, { request, payment: outcome.payment });
@@ -54,11 +56,22 @@ function describeStatus({ status, statusText }: Response): string {
   return statusText === "" ? `${status}` : `${status} ${printable(statusText)}`;
 }
 
-/** As it comes, so that it may be of any kind and length. */
-async function printBody({ surroundings }: PayContext, { body }: Response): Promise<void> {
-  if (body === null) return;
-  for await (const chunk of body) await surroundings.write(chunk);
+/**
+ * As it comes, so that it may be of any kind and length.
+ *
+ * @returns whether what follows begins a line
+ */
+async function printBody({ surroundings }: PayContext, { body }: Response): Promise<boolean> {
+  let last: number | undefined;
+  if (body === null) return true;
+  for await (const chunk of body) {
+    await surroundings.write(chunk);
+    last = chunk.at(-1) ?? last;
+  }
+  return last === undefined || last === lineFeed;
 }
+
+const lineFeed = 0x0a;
 
 async function printJson(
   { terminal }: PayContext,

@@ -1,6 +1,6 @@
 import { createPayingFetch, type PaymentTerms, paymentOf, readOffer } from "@coinslot/client";
 import type { Offer } from "@coinslot/protocol";
-import { UnclearError, UsageError } from "../exit-code.ts";
+import { InterruptedError, UnclearError, UsageError } from "../exit-code.ts";
 import { readNetworks } from "../networks.ts";
 import { readWallet } from "../read-secret.ts";
 import { agreeToOffer } from "./agree-to-offer.ts";
@@ -73,6 +73,9 @@ export async function payFor(
     if (kept) await forgetPayment(kept);
   } catch (error) {
     stopWaiting();
+    if (terminal.signal.aborted && kept === undefined) {
+      throw new InterruptedError("Interrupted. No payment was sent: nothing can be charged.");
+    }
     const explained = await explainFailure(context, { request, error });
     // A payment that was refused can still be taken: the file keeps a second one from being signed.
     const isOver = !isRefused && !(explained instanceof UnclearError);

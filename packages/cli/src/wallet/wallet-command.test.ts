@@ -57,16 +57,29 @@ describe("coinslot wallet", () => {
     expect(out).toContain("1.5 Points");
     expect(code).toBe(exitCode.failed);
     expect(err).toContain("Stable could not be asked");
+    expect(out).toMatch(/^buyer +0x\w{40} +Stable +not known$/m);
+  });
+
+  it("shows the addresses without a network, and beside settings that are wrong", async () => {
+    const { address } = devnet.accounts.seller;
+    const nowhere = await runCoinslot(["wallet"], { env: { PAY_TO: address } });
+    expect(nowhere.code).toBe(exitCode.done);
+    expect(nowhere.out).toMatch(new RegExp(`^seller +${address} +- +not known$`, "m"));
+    expect(nowhere.err).toContain("No network is configured, so balances are not known");
+    const json = await runCoinslot(["wallet", "--json"], { env: { PAY_TO: address } });
+    expect(JSON.parse(json.out)).toEqual([{ role: "seller", address }]);
+    const wrong = await runCoinslot(["wallet"], {
+      env: { PAY_TO: address, COINSLOT_NETWORK: "eip155:9745" },
+    });
+    expect(wrong.code).toBe(exitCode.usage);
+    expect(wrong.out).toContain(address);
+    expect(wrong.err).toContain("COINSLOT_RPC_URL");
   });
 
   it("says what is missing", async () => {
     const nobody = await wallet({});
     expect(nobody).toMatchObject({ code: exitCode.usage });
     expect(nobody.err).toContain("coinslot init");
-    const nowhere = await runCoinslot(["wallet"], {
-      env: { PAY_TO: devnet.accounts.seller.address },
-    });
-    expect(nowhere.err).toContain("No network is configured");
     const two = await wallet({ PAY_TO: devnet.token, SELLER_SEED_PHRASE: devSeedPhrase });
     expect(two.err).toContain("PAY_TO is not the address of SELLER_SEED_PHRASE");
   });

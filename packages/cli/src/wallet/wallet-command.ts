@@ -1,11 +1,11 @@
 import { formatMoney } from "@coinslot/protocol";
 import { Command } from "commander";
 import { UsageError } from "../exit-code.ts";
-import { readNetworks } from "../networks.ts";
+import { findNetworks } from "../networks.ts";
 import type { Surroundings } from "../surroundings.ts";
 import { formatJson, formatTable, paint, type Terminal } from "../terminal.ts";
 import { readBalances, type WalletBalance } from "./read-balances.ts";
-import { readHolders } from "./read-holders.ts";
+import { type Holder, readHolders } from "./read-holders.ts";
 
 /** `coinslot wallet`: who the accounts of the environment are, and what they hold. */
 export function walletCommand(terminal: Terminal, { showWaiting }: Surroundings): Command {
@@ -14,7 +14,7 @@ export function walletCommand(terminal: Terminal, { showWaiting }: Surroundings)
     .addHelpText(
       "after",
       `
-The accounts come from FACILITATOR_…, SELLER_… (or PAY_TO) and WALLET_…, the networks from
+Without a network, or one that answers, it shows the addresses. The accounts come from FACILITATOR_…, SELLER_… (or PAY_TO) and WALLET_…, the networks from
 COINSLOT_NETWORK with COINSLOT_RPC_URL, and COINSLOT_RPC_URL_<chain id> for more of them.
 Ends with 1 when a network could not be asked.
 
@@ -27,13 +27,25 @@ Examples:
       if (holders.length === 0) {
         throw new UsageError("There is no account: set WALLET_SEED_PHRASE, or run coinslot init.");
       }
-      const networks = readNetworks(terminal.env);
+      const problems: string[] = [];
+      const networks = findNetworks(terminal.env, (problem) => problems.push(problem));
+      if (problems.length > 0 || networks.length === 0) {
+        // Who they are is known without a chain, and often all that is wanted: where to send gas.
+        terminal.out(json ? formatJson(holders) : formatHoldings(terminal, holders));
+        if (problems.length > 0) throw new UsageError(problems.join("\n"));
+        return terminal.err(noNetwork);
+      }
       const stopWaiting = showWaiting("asking the chains");
       const asked = await Promise.allSettled(
         networks.map((network) => readBalances({ network, holders })),
       ).finally(stopWaiting);
-      const balances = asked.flatMap((each) => (each.status === "fulfilled" ? each.value : []));
-      terminal.out(json ? formatJson(balances) : formatBalances(terminal, balances));
+      const holdings = asked.flatMap((each, index): readonly Holding[] => {
+        if (each.status === "fulfilled") return each.value;
+        const away = networks[index];
+        const of = away === undefined ? {} : { network: away.network, networkName: away.name };
+        return holders.map((holder) => ({ ...holder, ...of }));
+      });
+      terminal.out(json ? formatJson(holdings) : formatHoldings(terminal, holdings));
       const unreadable = asked.flatMap(({ status }, index) =>
         status === "rejected" ? [networks[index]?.name ?? ""] : [],
       );
@@ -43,14 +55,22 @@ Examples:
     });
 }
 
-function formatBalances(terminal: Terminal, balances: readonly WalletBalance[]): string {
-  const rows = balances.map(({ role, address, networkName, symbol, amount, decimals }) => [
+/** What somebody holds, as far as a chain could be asked. */
+type Holding = Holder & Partial<WalletBalance>;
+
+const noNetwork =
+  "No network is configured, so balances are not known: set COINSLOT_NETWORK and COINSLOT_RPC_URL.";
+
+function formatHoldings(terminal: Terminal, holdings: readonly Holding[]): string {
+  const rows = holdings.map(({ role, address, networkName = "-", symbol, amount, decimals }) => [
     role,
     address,
     networkName,
-    amount === 0n
-      ? paint(terminal, "dim", `0 ${symbol}`)
-      : `${formatMoney(amount, decimals)} ${symbol}`,
+    amount === undefined || decimals === undefined
+      ? paint(terminal, "dim", "not known")
+      : amount === 0n
+        ? paint(terminal, "dim", `0 ${symbol}`)
+        : `${formatMoney(amount, decimals)} ${symbol}`,
   ]);
   return formatTable(terminal, [["who", "address", "network", "holds"], ...rows]);
 }

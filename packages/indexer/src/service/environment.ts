@@ -1,3 +1,8 @@
+import {
+  type IndexerChainName,
+  indexerChain,
+  isIndexerChainName,
+} from "../chains/indexer-chain.ts";
 import { type Environment, readSecret } from "./read-secret.ts";
 import type { IndexerSettingName } from "./settings.ts";
 
@@ -59,8 +64,13 @@ export function readEnvironment(env: Environment): {
   }
   for (const chain of chainNames) {
     if (rpcUrls.has(chain)) continue;
+    const shared = isIndexerChainName(chain) ? findSharedUrls(env, chain, problems) : undefined;
+    if (shared !== undefined) {
+      rpcUrls.set(chain, list(shared));
+      continue;
+    }
     problems.push(
-      `INDEXER_RPC_URLS_${chain.toUpperCase()}: is not set. Name RPC URLs of ${chain}, separated by commas.`,
+      `${describeVariable(chain)}: is not set. Name RPC URLs of ${chain}, separated by commas.`,
     );
     // Said, so that it is not said again as a chain without URLs.
     rpcUrls.set(chain, ["http://localhost"]);
@@ -74,4 +84,26 @@ export function readEnvironment(env: Environment): {
     startBlocks,
   };
   return { values, names, problems };
+}
+
+/** The endpoints that sellers, buyers and the facilitator use, too: those of the network by its chain id. */
+function findSharedUrls(
+  env: Environment,
+  chain: IndexerChainName,
+  problems: string[],
+): string | undefined {
+  const tell = (problem: string) => void problems.push(problem);
+  const { chainId } = indexerChain(chain, { rpcUrls: [] });
+  const isMain = env.COINSLOT_NETWORK?.trim() === `eip155:${chainId}`;
+  return (
+    (isMain ? readSecret(env, "COINSLOT_RPC_URL", tell) : undefined) ??
+    readSecret(env, `COINSLOT_RPC_URL_${chainId}`, tell)
+  );
+}
+
+/** The variable that is to hold a chain's endpoints. */
+function describeVariable(chain: string): string {
+  const ofIndexer = `INDEXER_RPC_URLS_${chain.toUpperCase()}`;
+  if (!isIndexerChainName(chain)) return ofIndexer;
+  return `COINSLOT_RPC_URL_${indexerChain(chain, { rpcUrls: [] }).chainId} or ${ofIndexer}`;
 }

@@ -1,8 +1,10 @@
+import { existsSync } from "node:fs";
 import { openDatabase } from "@coinslot/storage";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { openKeyStore } from "../api/api-stores.ts";
 import { engines } from "../testing/engines.ts";
 import { readDuration, runKeysCommand, UsageError } from "./keys-command.ts";
+import { ServiceStartError } from "./service-start-error.ts";
 
 async function run(databaseUrl: string, ...args: string[]) {
   const printed: string[] = [];
@@ -21,8 +23,6 @@ describe.each(engines)("the commands on keys with $engine", ({ createUrl }) => {
     expect(
       (await run(url, "keys-not-yet").catch((error: unknown) => error)) instanceof UsageError,
     ).toBe(true);
-    expect(await run(url, "list")).toEqual({ printed: [], notes: ["There are no keys."] });
-
     const limits = ["--ttl", "30d", "--max", "100", "--time-window", "10s"];
     const made = await run(url, "create", "--owner", "alice", "--label", "shop", ...limits);
     const [key = ""] = made.printed;
@@ -55,6 +55,17 @@ describe.each(engines)("the commands on keys with $engine", ({ createUrl }) => {
 });
 
 describe("the commands on keys", () => {
+  it("look into a database that is there, and make none", async () => {
+    const sqlite = await engines[0].createUrl();
+    for (const args of [["list"], ["list", "--json"], ["revoke", "ab"]]) {
+      await expect(run(sqlite, ...args)).rejects.toThrow(/There is no database .* yet/);
+    }
+    expect(existsSync(sqlite.replace("sqlite:", ""))).toBe(false);
+
+    const postgres = await engines[1].createUrl();
+    expect(await run(postgres, "list")).toEqual({ printed: [], notes: ["There are no keys."] });
+  });
+
   it("refuse what they do not understand, before they touch a database", async () => {
     for (const args of [
       [],
@@ -71,6 +82,13 @@ describe("the commands on keys", () => {
       ["revoke", "a", "b"],
     ]) {
       await expect(run("postgres://127.0.0.1:1/none", ...args)).rejects.toThrow(UsageError);
+    }
+  });
+
+  it("say in a sentence that their database is away, or none", async () => {
+    for (const url of ["postgres://127.0.0.1:1/none", "mysql://127.0.0.1/none"]) {
+      await expect(run(url, "list")).rejects.toThrow(ServiceStartError);
+      await expect(run(url, "list")).rejects.toThrow(/set INDEXER_DATABASE to another/);
     }
   });
 

@@ -1,7 +1,10 @@
+import { existsSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { openDatabase } from "@coinslot/storage";
+import { isDatabaseError, openDatabase } from "@coinslot/storage";
 import { openKeyStore } from "../api/api-stores.ts";
 import type { KeyStore, KeyWish, StoredKey } from "../api/keys/key-store.ts";
+import { describeIndexerFault } from "./metered-indexer.ts";
+import { ServiceStartError } from "./service-start-error.ts";
 
 /** What the commands on keys print: `out` for programs, `note` for people. */
 export interface CommandOutput {
@@ -19,18 +22,38 @@ export const keysUsage = `  keys create --owner <name> [--label <words>] [--ttl 
   keys list [--owner <name>] [--json]
   keys revoke <hashedKey>`;
 
-/** Runs `keys create|list|revoke` on the database of the service, which may run meanwhile. @throws UsageError */
+/**
+ * Runs `keys create|list|revoke` on the database of the service, which may run meanwhile.
+ *
+ * @throws UsageError; ServiceStartError where the database cannot be used
+ */
 export async function runKeysCommand(
   args: readonly string[],
   { databaseUrl, output }: { databaseUrl: string; output: CommandOutput },
 ): Promise<void> {
   const command = readCommand(args);
-  const database = await openDatabase<Record<string, never>>({ url: databaseUrl });
+  // To look for a key is no reason to make a database, and one that is not there is often misnamed.
+  if (args[0] !== "create") refuseAbsent(databaseUrl);
   try {
-    await command(await openKeyStore(database), output);
-  } finally {
-    await database.close();
+    const database = await openDatabase<Record<string, never>>({ url: databaseUrl });
+    try {
+      await command(await openKeyStore(database), output);
+    } finally {
+      await database.close();
+    }
+  } catch (error) {
+    if (!isDatabaseError(error)) throw error;
+    throw new ServiceStartError([describeIndexerFault(error)], { cause: error });
   }
+}
+
+/** @throws UsageError where the file of a SQLite database is not there */
+function refuseAbsent(databaseUrl: string): void {
+  const path = /^sqlite:(?:\/\/)?(.+)$/.exec(databaseUrl)?.[1];
+  if (path === undefined || path === ":memory:" || existsSync(path)) return;
+  throw new UsageError(
+    `There is no database ${path} yet: the service makes it, or keys create. Does INDEXER_DATABASE name the one of your service?`,
+  );
 }
 
 type Command = (keys: KeyStore, output: CommandOutput) => Promise<void>;

@@ -40,7 +40,7 @@ export function describeIndexerFault(error: unknown): string {
     return `${error.message}. Start or mend the database, or set INDEXER_DATABASE to another.`;
   }
   if (error instanceof RpcError) {
-    return `${error.message}. Name endpoints of the chain that is meant (INDEXER_RPC_URLS_…, or rpcUrls in the file).`;
+    return `${error.message}. Name endpoints of the chain that is meant (COINSLOT_RPC_URL_… or INDEXER_RPC_URLS_…, or rpcUrls in the file).`;
   }
   return error instanceof Error ? error.message : String(error);
 }

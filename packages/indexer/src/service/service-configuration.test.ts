@@ -31,6 +31,30 @@ function problemsOf(sources: ConfigurationSources): readonly string[] {
 }
 
 describe("the configuration of the service", () => {
+  it("takes endpoints by the names that sellers and buyers use, after its own", async () => {
+    const urlsOf = (env: Record<string, string>) => {
+      const { indexer } = readServiceConfiguration({ env: { INDEXER_CHAINS: "plasma", ...env } });
+      return indexer.chains.map(({ rpcUrls }) => rpcUrls);
+    };
+    const shared = { COINSLOT_RPC_URL: "https://shared.example, https://second.example" };
+    const numbered = { COINSLOT_RPC_URL_9745: "https://numbered.example" };
+    const plasma = { COINSLOT_NETWORK: "eip155:9745" };
+    expect(urlsOf({ ...shared, ...plasma })).toEqual([
+      ["https://shared.example", "https://second.example"],
+    ]);
+    expect(urlsOf(numbered)).toEqual([["https://numbered.example"]]);
+    expect(urlsOf({ ...numbered, ...shared, COINSLOT_NETWORK: "eip155:988" })).toEqual([
+      ["https://numbered.example"],
+    ]);
+    const own = { INDEXER_RPC_URLS_PLASMA: "https://own.example" };
+    expect(urlsOf({ ...own, ...numbered, ...shared, ...plasma })).toEqual([
+      ["https://own.example"],
+    ]);
+    expect(() => urlsOf({ ...shared })).toThrow(
+      "COINSLOT_RPC_URL_9745 or INDEXER_RPC_URLS_PLASMA: is not set",
+    );
+  });
+
   it("needs a chain and its endpoints, and nothing else", () => {
     const configuration = readServiceConfiguration({ env: chain });
     expect(configuration).toMatchObject({

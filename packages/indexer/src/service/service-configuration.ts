@@ -113,7 +113,7 @@ function readFile(path: string | undefined, problems: string[]): Record<string, 
 // Stands where a chain is wrong and that is said already, so that it is not said twice.
 const standIn = indexerChain("plasma", { rpcUrls: ["http://localhost"] });
 
-const noChains = `chains: none is configured. Set INDEXER_CHAINS to names such as plasma,stable and INDEXER_RPC_URLS_PLASMA to its RPC URLs, or describe chains in a file and name that in INDEXER_CONFIG.`;
+const noChains = `chains: none is configured. Set INDEXER_CHAINS to names such as plasma,stable and COINSLOT_RPC_URL_9745 to the RPC URLs of plasma, or describe chains in a file and name that in INDEXER_CONFIG.`;
 
 /** The chains of the file and of the environment; a chain by the name of a preset needs its RPC URLs alone. */
 function readChains(

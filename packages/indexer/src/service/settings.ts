@@ -23,10 +23,27 @@ export const indexerSettings = [
     inFile: "chains[].preset",
   },
   {
-    name: "INDEXER_RPC_URLS_<CHAIN>",
+    name: "COINSLOT_RPC_URL_<CHAIN_ID>",
     explanation: "RPC endpoints of a chain, separated by commas, the preferred one first",
     isOptional: true,
+    isSecret: true,
     inFile: "chains[].rpcUrls",
+  },
+  {
+    name: "COINSLOT_RPC_URL",
+    explanation: "The same of the chain that COINSLOT_NETWORK names",
+    isOptional: true,
+    isSecret: true,
+  },
+  {
+    name: "COINSLOT_NETWORK",
+    explanation: "The chain of COINSLOT_RPC_URL, such as eip155:9745, which is Plasma",
+    isOptional: true,
+  },
+  {
+    name: "INDEXER_RPC_URLS_<CHAIN>",
+    explanation: "Endpoints for the service alone, by the chain's name; they go before the others",
+    isOptional: true,
   },
   {
     name: "INDEXER_START_BLOCK_<CHAIN>",

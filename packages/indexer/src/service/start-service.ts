@@ -10,20 +10,7 @@ import { ListenError, startHttpServer } from "./http-server.ts";
 import { createMeteredIndexer, describeIndexerFault } from "./metered-indexer.ts";
 import { probeRouter } from "./probes.ts";
 import type { ServiceConfiguration } from "./service-configuration.ts";
-
-/** The service could not start. `problems` says all that is wrong, and how to mend it, a sentence each. */
-export class ServiceStartError extends Error {
-  override readonly name = "ServiceStartError";
-  readonly problems: readonly string[];
-
-  constructor(problems: readonly string[], options?: { cause?: unknown }) {
-    super(
-      `The indexing service could not start:\n${problems.map((each) => `- ${each}`).join("\n")}`,
-      options,
-    );
-    this.problems = problems;
-  }
-}
+import { ServiceStartError } from "./service-start-error.ts";
 
 /** A service that runs. */
 export interface IndexerService {

@@ -1,0 +1,13 @@
+/** The service could not start. `problems` says all that is wrong, and how to mend it, a sentence each. */
+export class ServiceStartError extends Error {
+  override readonly name = "ServiceStartError";
+  readonly problems: readonly string[];
+
+  constructor(problems: readonly string[], options?: { cause?: unknown }) {
+    super(
+      `The indexing service could not start:\n${problems.map((each) => `- ${each}`).join("\n")}`,
+      options,
+    );
+    this.problems = problems;
+  }
+}

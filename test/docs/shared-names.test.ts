@@ -1,0 +1,25 @@
+import { expect, it } from "vitest";
+import { readExampleVariables } from "../deployment/env-example.ts";
+import { findDocuments, readDocument } from "./code-block.ts";
+
+const variable = /process\.env\.([A-Z][A-Z0-9_]*)|\bexport ((?:[A-Z][A-Z0-9_]*=\S* ?)+)/g;
+
+/** What is the reader's own, or belongs to other programs. */
+const foreign = new Set(["API_KEY", "FACILITATOR_KEY", "FACILITATOR_URL", "PRIVATE_KEY"]);
+
+it("every example takes its variables by the names that .env.example explains", () => {
+  const explained = new Set(readExampleVariables().map(({ name }) => name));
+  const unknown = findDocuments().flatMap((document) => {
+    const found = [...readDocument(document).matchAll(variable)].flatMap(
+      ([, read = "", exported = ""]) => [
+        read,
+        ...exported.split(" ").map((each) => each.split("=")[0] ?? ""),
+      ],
+    );
+    const names = found.filter((name) => name !== "" && !foreign.has(name));
+    return names
+      .filter((name) => !explained.has(name.replace(/_\d+$/, "_988").replace(/_FILE$/, "")))
+      .map((name) => `${document}: ${name}`);
+  });
+  expect([...new Set(unknown)]).toEqual([]);
+});
