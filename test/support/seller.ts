@@ -1,5 +1,5 @@
 import { type Devnet, type Listening, listen, startDevnet } from "@coinslot/devnet";
-import { type PaymentRoutes, paymentMiddleware } from "@coinslot/express";
+import { type PaymentOption, type PaymentRoutes, paymentMiddleware } from "@coinslot/express";
 import { type CoinslotFacilitator, createFacilitator } from "@coinslot/facilitator";
 import type { Facilitator } from "@coinslot/protocol";
 import express from "express";
@@ -17,20 +17,25 @@ export function createTestFacilitator(devnet: Devnet): CoinslotFacilitator {
   });
 }
 
-/** Two paid routes that differ only in when they settle: `/weather` and `/stream`. */
-function weatherRoutes(devnet: Devnet): PaymentRoutes {
-  const accepts = [
+/** What one weather report costs, as a route says it. */
+export function weatherPrice({ network, token, accounts }: Devnet): PaymentOption[] {
+  return [
     {
       scheme: "exact",
-      network: devnet.network,
-      payTo: devnet.accounts.seller.address,
+      network,
+      payTo: accounts.seller.address,
       price: {
         amount: priceOfWeather.toString(),
-        asset: devnet.token,
+        asset: token,
         extra: { name: "USDT0", version: "1", decimals: 6 },
       },
     },
-  ] as const;
+  ];
+}
+
+/** Two paid routes that differ only in when they settle: `/weather` and `/stream`. */
+function weatherRoutes(devnet: Devnet): PaymentRoutes {
+  const accepts = weatherPrice(devnet);
   return {
     "GET /weather": { accepts, description: "Weather", mimeType: "application/json" },
     "GET /stream": { accepts, paymentFlow: "upfront" },

@@ -11,10 +11,31 @@ export interface RouterLike {
   ): void;
 }
 
+/** A router of the Express that this package finds, which need not be that of the application. */
+export function installedRouter(): object {
+  return Router();
+}
+
 /** The router of an application: `_router` in Express 4, `router` in Express 5. */
 export function applicationRouter(app: Application): object {
-  const own: unknown = Reflect.get(app, "_router") ?? app.router;
-  return typeof own === "object" || typeof own === "function" ? (own ?? Router()) : Router();
+  return objectOr(Reflect.get(app, "_router") ?? lazyRouter(app) ?? app.router) ?? Router();
+}
+
+/** Whether a value is an application of either Express. */
+export function isApplication(value: unknown): value is Application {
+  return typeof value === "function" && "handle" in value && "set" in value;
+}
+
+/**
+ * Express 4 makes the router of an application with its first handler, from the settings of that
+ * time. One that has none yet is asked through an heir, so that its settings can still change.
+ */
+function lazyRouter(app: Application): unknown {
+  const make: unknown = Reflect.get(app, "lazyrouter");
+  if (typeof make !== "function") return undefined;
+  const heir: object = Object.create(app);
+  Reflect.apply(make, heir, []);
+  return Reflect.get(heir, "_router");
 }
 
 /**
@@ -31,4 +52,45 @@ export function emptyRouterLike(router: object, settings: RoutingSettings): Rout
     mergeParams: false,
     ...settings,
   });
+}
+
+/** An application and those it is mounted in: what it leaves to the next handler, they may serve. */
+export function* rootsOf(app: Application): Iterable<Application> {
+  let current: unknown = app;
+  while (isApplication(current)) {
+    yield current;
+    current = Reflect.get(current, "parent");
+  }
+}
+
+/**
+ * The routers through which a request may pass: of the application, of those it is mounted in, and
+ * those that stand in them. Applications that are mounted further down cannot be looked into.
+ */
+export function* routersOf(app: Application): Iterable<object> {
+  const seen = new Set<object>();
+  for (const root of rootsOf(app)) yield* routersIn(applicationRouter(root), seen);
+}
+
+function* routersIn(router: object, seen: Set<object>): Iterable<object> {
+  if (seen.has(router)) return;
+  seen.add(router);
+  yield router;
+  for (const layer of layersOf(router)) {
+    const route: unknown = Reflect.get(layer, "route");
+    for (const { handle } of [layer, ...(route instanceof Object ? layersOf(route) : [])]) {
+      if (handle instanceof Function && Array.isArray(Reflect.get(handle, "stack"))) {
+        yield* routersIn(handle, seen);
+      }
+    }
+  }
+}
+
+function layersOf(parent: object): { handle?: unknown }[] {
+  const stack: unknown = Reflect.get(parent, "stack");
+  return Array.isArray(stack) ? stack.filter((layer) => layer instanceof Object) : [];
+}
+
+function objectOr(value: unknown): object | undefined {
+  return value instanceof Object ? value : undefined;
 }

@@ -1,4 +1,3 @@
-import { Router } from "express";
 import { emptyRouterLike } from "./application-router.ts";
 import type { RouteKeyParts } from "./route-key.ts";
 
@@ -8,9 +7,14 @@ const plainPath = /^[\w/.~%@,;=&'-]+$/;
 /**
  * Tells whether a key takes every request that fits a later one, which then never counts. It says so
  * only where that is plain: the later path is the same, or has no parameters and fits to the letter.
+ *
+ * @param router of the Express that reads the keys
  */
-export function createKeyCover({ verb, path }: RouteKeyParts): (later: RouteKeyParts) => boolean {
-  const fits = plainPath.test(path) ? undefined : createFit(path);
+export function createKeyCover(
+  { verb, path }: RouteKeyParts,
+  router: object,
+): (later: RouteKeyParts) => boolean {
+  const fits = plainPath.test(path) ? undefined : createFit(path, router);
   return (later) => {
     const isOfVerb =
       verb === "*" || verb === later.verb || (verb === "GET" && later.verb === "HEAD");
@@ -21,8 +25,8 @@ export function createKeyCover({ verb, path }: RouteKeyParts): (later: RouteKeyP
   };
 }
 
-function createFit(path: string): (url: string) => boolean {
-  const router = emptyRouterLike(Router(), { caseSensitive: true, strict: true });
+function createFit(path: string, like: object): (url: string) => boolean {
+  const router = emptyRouterLike(like, { caseSensitive: true, strict: true });
   let isFound = false;
   router.all(path, () => {
     isFound = true;

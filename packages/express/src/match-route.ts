@@ -1,14 +1,17 @@
+import type { ConfigurationError } from "@coinslot/protocol";
 import type { Application, Request } from "express";
+import { applicationRouter } from "./application-router.ts";
 import { isPlainTarget, pathForms } from "./path-forms.ts";
 import type { Route } from "./read-routes.ts";
 import { createRouteFinder, type RouteFinder } from "./route-finder.ts";
 import { hasOnlyRoutersLike, type RoutingSettings } from "./routing-settings.ts";
+import { createSecondReading, type SecondReading } from "./second-reading.ts";
 
 /**
- * The paid route of a request; `malformed` when nobody can say what its path is, or when it cannot be
- * decoded for a route that fits.
+ * The paid route of a request. `malformed`: its path has no one meaning, or cannot be decoded for a
+ * route that fits. `closed`: two Expresses of the tree differ over what it leads to.
  */
-export type RouteMatcher = (request: Request) => Route | "malformed" | undefined;
+export type RouteMatcher = (request: Request) => Route | "malformed" | "closed" | undefined;
 
 /**
  * Finds the paid route of a request with the router of the application that serves it.
@@ -16,43 +19,75 @@ export type RouteMatcher = (request: Request) => Route | "malformed" | undefined
  * It fails closed. A path is held against the keys as it was sent, relative to the mount, and as
  * handlers that decode and normalise paths read it; letter case and trailing slashes do not matter,
  * unless the application and every router in it say that they do. The first key that fits any of
- * these counts.
+ * these counts. Where the tree holds two Expresses, what they read differently is closed.
  */
-export function createRouteMatcher(routes: readonly Route[]): RouteMatcher {
+export function createRouteMatcher(
+  routes: readonly Route[],
+  reading: {
+    /** A router of the Express that has read the keys. */
+    checkedBy: object;
+    /** Called with differences between the Expresses of an application's tree, once for each. */
+    report: (fault: ConfigurationError) => void;
+  },
+): RouteMatcher {
   const finders = new WeakMap<Application, ApplicationFinders>();
   return (request) => {
     const { app, url, originalUrl } = request;
     if (!isPlainTarget(originalUrl) || !isPlainTarget(url)) return "malformed";
     let found = finders.get(app);
     if (found === undefined) {
-      found = findersOf(app, routes);
+      const secondReading = createSecondReading({ app, routes, ...reading });
+      found = { ...findersOf(app, routes), secondReading };
       finders.set(app, found);
     }
     const forms = pathForms(request);
-    const loose = found.loose(request.method, forms);
-    if (loose === undefined || found.exact === undefined) return loose;
-    const exact = found.exact.find(request.method, forms);
-    return exact === loose || hasOnlyRoutersLike(app, found.exact.settings) ? exact : loose;
+    const own = findOwn(request, found, forms);
+    const { secondReading } = found;
+    if (secondReading === undefined || own === "malformed") return own;
+    if (own !== undefined && secondReading.isClosed(own)) return "closed";
+    const theirs = secondReading.find(own === undefined)?.(request.method, forms);
+    if (theirs === undefined) return own;
+    if (theirs === "malformed") return own ?? "malformed";
+    if (own !== undefined && routes.indexOf(own) <= routes.indexOf(theirs)) return own;
+    secondReading.reportDifference(theirs);
+    return "closed";
   };
+}
+
+function findOwn(
+  { app, method }: Request,
+  { loose, exact }: ApplicationFinders,
+  forms: readonly string[],
+): Route | "malformed" | undefined {
+  const found = loose(method, forms);
+  if (found === undefined || exact === undefined) return found;
+  const exactly = exact.find(method, forms);
+  return exactly === found || hasOnlyRoutersLike(app, exact.settings) ? exactly : found;
 }
 
 interface ApplicationFinders {
   loose: RouteFinder;
   /** Where the application distinguishes what others do not. */
   exact: { find: RouteFinder; settings: RoutingSettings } | undefined;
+  /** Where keys are written so that two Expresses may differ. */
+  secondReading: SecondReading | undefined;
 }
 
-function findersOf(app: Application, routes: readonly Route[]): ApplicationFinders {
+function findersOf(
+  app: Application,
+  routes: readonly Route[],
+): Pick<ApplicationFinders, "loose" | "exact"> {
+  const router = applicationRouter(app);
   const settings = {
     caseSensitive: app.enabled("case sensitive routing"),
     strict: app.enabled("strict routing"),
   };
   const loose = { caseSensitive: false, strict: false };
   return {
-    loose: createRouteFinder({ app, routes, settings: loose }),
+    loose: createRouteFinder({ router, routes, settings: loose }),
     exact:
       settings.caseSensitive || settings.strict
-        ? { find: createRouteFinder({ app, routes, settings }), settings }
+        ? { find: createRouteFinder({ router, routes, settings }), settings }
         : undefined,
   };
 }

@@ -1,5 +1,5 @@
 import type { Address, PaymentRequirements, ReservationStore } from "@coinslot/protocol";
-import type { Request } from "express";
+import type { Application, Request } from "express";
 import type { MaybePromise } from "./maybe-promise.ts";
 
 /** Settings of `paymentMiddleware` beside its routes. */
@@ -11,6 +11,12 @@ export interface PaymentMiddlewareOptions {
    * `COINSLOT_PUBLIC_URL` says it too.
    */
   publicUrl?: string | undefined;
+  /**
+   * The application whose Express reads the route keys. Needed where it runs on another Express than
+   * the one that this package finds, and keys hold wildcards: NestJS brings its own
+   * (`app.getHttpAdapter().getInstance()`).
+   */
+  app?: Application | undefined;
   /**
    * Writes the names from before CAIP-2 (`base`, `polygon`) into version 1 offers, for the networks
    * that have one, so that clients which know nothing else can pay. Default false.

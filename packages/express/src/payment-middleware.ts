@@ -9,6 +9,7 @@ import {
 import type { NextFunction, Request, Response } from "express";
 import { answerPaymentRequired, answerRefusal, answerUnpaid, answerUnsettled } from "./answer.ts";
 import { createAnswerSeal } from "./answer-seal.ts";
+import { applicationRouter, installedRouter, isApplication } from "./application-router.ts";
 import { askFacilitator } from "./ask-facilitator.ts";
 import { releaseSale, whenEnded } from "./end-reservation.ts";
 import { fingerprintOf } from "./fingerprint.ts";
@@ -65,16 +66,19 @@ export function paymentMiddleware(
   options: PaymentMiddlewareOptions = {},
 ): PaymentMiddleware {
   const problems: string[] = [];
-  const read = readRoutes(routes, (problem) => problems.push(problem));
+  const { app } = options;
+  const checkedBy = isApplication(app) ? applicationRouter(app) : installedRouter();
+  const read = readRoutes(routes, checkedBy, (problem) => problems.push(problem));
   const gate = createGate({ routes: read, facilitator, options, problems });
-  const match = createRouteMatcher(read);
-  const watch = watchFreeVerbs(read, gate.onError);
+  const match = createRouteMatcher(read, { checkedBy, report: gate.onError });
+  const watch = watchFreeVerbs(read, { checkedBy, onError: gate.onError });
   const middleware = (request: Request, response: Response, next: NextFunction): void => {
     const matched = match(request);
     if (matched === undefined) {
       watch(request, response);
       next();
     } else if (matched === "malformed") answerRefusal(response, refusals.malformedPath);
+    else if (matched === "closed") answerRefusal(response, refusals.closedRoute);
     else enter(gate, { route: matched, request, response, next });
   };
   return Object.assign(middleware, { ready: gate.ready, close: gate.close });

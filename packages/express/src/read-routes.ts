@@ -10,22 +10,30 @@ export interface Route extends RouteTerms {
   path: string;
 }
 
-/** Reads all routes in their order, and tells every problem of every one. */
-export function readRoutes(routes: unknown, tell: (problem: string) => void): Route[] {
+/**
+ * Reads all routes in their order, and tells every problem of every one.
+ *
+ * @param router of the Express that reads the keys
+ */
+export function readRoutes(
+  routes: unknown,
+  router: object,
+  tell: (problem: string) => void,
+): Route[] {
   if (typeof routes !== "object" || routes === null) {
     tell("The routes must be an object from route keys to payments.");
     return [];
   }
   const earlier: { key: string; covers: ReturnType<typeof createKeyCover> }[] = [];
   return Object.entries(routes).flatMap(([key, config]) => {
-    const read = readRouteKey(key);
+    const read = readRouteKey(key, router);
     if (read.ok) {
       const { parts } = read;
       const first = earlier.find(({ covers }) => covers(parts))?.key;
       if (first !== undefined) {
         tell(`"${key}" can never match: "${first}" comes before it and takes all of its requests`);
       }
-      earlier.push({ key, covers: createKeyCover(parts) });
+      earlier.push({ key, covers: createKeyCover(parts, router) });
     } else tell(`"${key}" ${read.problem}`);
     const terms = readRoutePayment(config, (problem) => tell(`"${key}": ${problem}`));
     if (!read.ok || terms === undefined) return [];

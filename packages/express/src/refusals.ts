@@ -97,6 +97,13 @@ export const notReady: Refusal = {
   retryAfterSeconds: 1,
 };
 
+/** The seller's key means one thing to one Express, and another to the application's. */
+export const closedRoute: Refusal = {
+  status: 503,
+  error: "route_closed",
+  message: "This route cannot be sold as it is configured. Nothing was charged",
+};
+
 /** Nobody knows yet whether the money moved. The same payment resumes, and never pays twice. */
 export function settlementPending(transaction: string): Refusal {
   return {

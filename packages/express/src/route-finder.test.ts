@@ -14,11 +14,12 @@ const price = {
 
 function createFinder() {
   const accepts = [{ scheme: "exact" as const, network: "eip155:9745" as const, payTo, price }];
-  const routes = readRoutes({ "GET /files/:name": { accepts } }, (problem) => {
+  const router = express.Router();
+  const routes = readRoutes({ "GET /files/:name": { accepts } }, router, (problem) => {
     throw new Error(problem);
   });
   const settings = { caseSensitive: false, strict: false };
-  return { routes, find: createRouteFinder({ app: express(), routes, settings }) };
+  return { routes, find: createRouteFinder({ router, routes, settings }) };
 }
 
 setFlagsFromString("--expose-gc");

@@ -1,5 +1,5 @@
-import type { Application } from "express";
-import { applicationRouter, emptyRouterLike } from "./application-router.ts";
+import { emptyRouterLike } from "./application-router.ts";
+import { problemOfPath } from "./path-dialect.ts";
 import { normalKeyPath } from "./path-forms.ts";
 import type { Route } from "./read-routes.ts";
 import type { RoutingSettings } from "./routing-settings.ts";
@@ -15,15 +15,16 @@ const mostPaths = 500;
 const longestTarget = 1_000;
 
 /**
- * Finds routes with a router of the application's own kind, in which each route only says its number. What a path leads
+ * Finds routes with a router of the same kind as another one, in which each route only says its number. What a path leads
  * to depends on the path alone, and is remembered for the last few: a router takes as long as the rest of an unpaid answer.
+ * Keys that such a router does not understand fit nothing here.
  */
 export function createRouteFinder(options: {
-  app: Application;
+  router: object;
   routes: readonly Route[];
   settings: RoutingSettings;
 }): RouteFinder {
-  const { app, routes, settings } = options;
+  const { routes, settings } = options;
   const verbs = new Set(routes.map(({ verb }) => verb));
   const byVerb = new Map<string, (path: string) => number | "malformed" | undefined>();
   return (method, paths) => {
@@ -53,13 +54,14 @@ export function createRouteFinder(options: {
 
   // One router for each verb, so that every match is the end of its search: that is synchronous.
   function createFinder(wanted: string): (path: string) => number | "malformed" | undefined {
-    const router = emptyRouterLike(applicationRouter(app), settings);
+    const router = emptyRouterLike(options.router, settings);
     let found: number | "malformed" | undefined;
     let isEmpty = true;
     routes.forEach(({ verb, path }, index) => {
       if (!fits(verb, wanted)) return;
       isEmpty = false;
       for (const pattern of new Set([path, normalKeyPath(path)])) {
+        if (problemOfPath(router, pattern) !== undefined) continue;
         router.all(pattern, () => {
           found = index;
         });

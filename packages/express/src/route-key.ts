@@ -1,5 +1,5 @@
 import { METHODS } from "node:http";
-import { Router } from "express";
+import { dialectOf, problemOfPath } from "./path-dialect.ts";
 
 /** A route key, read. */
 export interface RouteKeyParts {
@@ -15,9 +15,11 @@ const verbs = new Set(METHODS);
 
 /**
  * Reads a route key: a verb or `*`, a space, and a path; or a path alone, for all verbs. Which paths
- * there are, the installed Express decides.
+ * there are, Express decides.
+ *
+ * @param router of the Express that reads the keys
  */
-export function readRouteKey(key: string): ReadRouteKey {
+export function readRouteKey(key: string, router: object): ReadRouteKey {
   const [, named, path] = /^(?:(\S+)\s+)?(\S.*)$/.exec(key.trim()) ?? [];
   const verb = (named ?? "*").toUpperCase();
   if (path === undefined) return refuse('is empty: write "GET /path", "* /path" or "/path"');
@@ -31,11 +33,11 @@ export function readRouteKey(key: string): ReadRouteKey {
   if (/(^|\/)\.{1,2}(\/|$)/.test(path) || path.includes("//")) {
     return refuse('has an empty, "." or ".." segment, which no client sends');
   }
-  try {
-    Router().all(path, () => undefined);
-  } catch (error) {
-    const words = error instanceof Error ? error.message : "not a path";
-    return refuse(`has a path that the installed Express does not understand: ${words}`);
+  const problem = problemOfPath(router, path);
+  if (problem !== undefined) {
+    return refuse(
+      `has a path that ${dialectOf(router)} does not understand: ${problem}. An application on another Express is passed as options.app`,
+    );
   }
   return { ok: true, parts: { verb, path } };
 }

@@ -1,5 +1,5 @@
 import type { Application } from "express";
-import { applicationRouter } from "./application-router.ts";
+import { applicationRouter, isApplication, rootsOf } from "./application-router.ts";
 
 /** What a router distinguishes: letter case, and a slash at the end. */
 export interface RoutingSettings {
@@ -15,19 +15,6 @@ export interface RoutingSettings {
  */
 export function hasOnlyRoutersLike(app: Application, settings: RoutingSettings): boolean {
   return [...rootsOf(app)].every((root) => isLike(applicationRouter(root), settings, new Set()));
-}
-
-/** An application and those it is mounted in: what it leaves to the next handler, they may serve. */
-function* rootsOf(app: Application): Iterable<Application> {
-  let current: unknown = app;
-  while (isApplication(current)) {
-    yield current;
-    current = Reflect.get(current, "parent");
-  }
-}
-
-function isApplication(value: unknown): value is Application {
-  return typeof value === "function" && "handle" in value && "set" in value;
 }
 
 function isLike(router: object, settings: RoutingSettings, seen: Set<object>): boolean {

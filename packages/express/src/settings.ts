@@ -1,3 +1,4 @@
+import { isApplication } from "./application-router.ts";
 import type { Environment } from "./facilitator-from-environment.ts";
 import type { PaymentMiddlewareOptions } from "./payment-middleware-options.ts";
 import { readPublicUrl } from "./public-url.ts";
@@ -8,9 +9,10 @@ type Optional = Hook | "publicUrl";
 
 /** The options of the middleware, read, with every default in its place. */
 export type Settings = Pick<PaymentMiddlewareOptions, Optional> & {
-  [name in Exclude<keyof PaymentMiddlewareOptions, Optional | "reservations">]-?: NonNullable<
-    PaymentMiddlewareOptions[name]
-  >;
+  [name in Exclude<
+    keyof PaymentMiddlewareOptions,
+    Optional | "app" | "reservations"
+  >]-?: NonNullable<PaymentMiddlewareOptions[name]>;
 };
 
 const functions = ["grantAccess", "refusePayer", "unpaidAnswer", "onError", "now"] as const;
@@ -18,6 +20,7 @@ const byteLimits = ["maxRequestBytes", "maxResponseBytes", "maxKeptAnswerBytes"]
 const names = new Set<string>([
   ...functions,
   ...byteLimits,
+  "app",
   "legacyNetworkNames",
   "publicUrl",
   "reservations",
@@ -41,6 +44,9 @@ export function readSettings(
     if (value !== undefined && typeof value !== "function") {
       tell(`options.${name} must be a function`);
     }
+  }
+  if (options.app !== undefined && !isApplication(options.app)) {
+    tell("options.app must be an Express application (NestJS: app.getHttpAdapter().getInstance())");
   }
   for (const name of byteLimits) {
     const value = options[name];

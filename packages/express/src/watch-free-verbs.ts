@@ -16,16 +16,22 @@ export class FreeVerbWarning extends Error {
  */
 export function watchFreeVerbs(
   routes: readonly Route[],
-  onError: (error: unknown) => void,
+  options: {
+    /** A router of the Express that has read the keys. */
+    checkedBy: object;
+    onError: (error: unknown) => void;
+  },
 ): (request: Request, response: Response) => void {
   if (routes.every(({ verb }) => verb === "*")) return () => undefined;
-  const match = createRouteMatcher(routes.map((route) => ({ ...route, verb: "*" })));
+  const { checkedBy, onError } = options;
+  const ofAllVerbs = routes.map((route) => ({ ...route, verb: "*" }));
+  const match = createRouteMatcher(ofAllVerbs, { checkedBy, report: () => undefined });
   const told = new Set<string>();
   return (request, response) => {
     response.once("finish", () => {
       if (response.statusCode >= 400 || !servesAllVerbs(request.route)) return;
       const route = match(request);
-      if (route === undefined || route === "malformed") return;
+      if (typeof route !== "object") return;
       const { method } = request;
       const words = `"${route.key}" does not sell ${method}, and a handler for all verbs has served it for nothing: sell "* ${route.path}", or handle each verb by itself`;
       if (told.has(words)) return;

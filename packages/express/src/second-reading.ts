@@ -1,0 +1,88 @@
+import { ConfigurationError } from "@coinslot/protocol";
+import type { Application } from "express";
+import { applicationRouter, routersOf } from "./application-router.ts";
+import { dialectOf, isReadAlike, type PathDialect, problemOfPath } from "./path-dialect.ts";
+import type { Route } from "./read-routes.ts";
+import { createRouteFinder, type RouteFinder } from "./route-finder.ts";
+
+/** Keys as the other Express of an application's tree reads them. */
+export interface SecondReading {
+  /** Whether this key was checked by one Express and is matched by another, or by none. */
+  isClosed(route: Route): boolean;
+  /**
+   * The keys as the other Express reads them, if there is one.
+   *
+   * @param looksAgain whether routers may have been mounted since
+   */
+  find(looksAgain: boolean): RouteFinder | undefined;
+  /** Reports, once for each key, that a request fits it only as the other Express reads it. */
+  reportDifference(route: Route): void;
+}
+
+/**
+ * Reads keys a second time where two Expresses are in one tree: the one that checked the keys at
+ * start, the application's, and those of routers that stand in it. Paths that either reads as one of
+ * a key are withheld unless the application's own reading sells them.
+ *
+ * @returns `undefined` when all keys are read alike by either Express
+ */
+export function createSecondReading(options: {
+  app: Application;
+  routes: readonly Route[];
+  /** A router of the Express that has read the keys. */
+  checkedBy: object;
+  report: (fault: ConfigurationError) => void;
+}): SecondReading | undefined {
+  const { app, routes, checkedBy, report } = options;
+  const unlike = routes.filter(({ path }) => !isReadAlike(path));
+  if (unlike.length === 0) return undefined;
+  const router = applicationRouter(app);
+  const dialect = dialectOf(router);
+  const checked = dialectOf(checkedBy);
+  const closed = new Set(
+    unlike.filter(({ path }) => checked !== dialect || problemOfPath(router, path) !== undefined),
+  );
+  if (closed.size > 0) {
+    const problems = [...closed].map(({ key }) => closedKeyProblem(key, checked, dialect));
+    report(new ConfigurationError("The paid routes", problems));
+  }
+  const other = (each: object) => dialectOf(each) !== dialect;
+  const reported = new Set<Route>();
+  let finder: RouteFinder | undefined;
+  if (other(checkedBy)) finder = finderLike(checkedBy);
+  else look();
+  return {
+    isClosed: (route) => closed.has(route),
+    find(looksAgain) {
+      if (finder === undefined && looksAgain) look();
+      return finder;
+    },
+    reportDifference(route) {
+      if (closed.has(route) || reported.has(route)) return;
+      reported.add(route);
+      const theirs = dialect === "Express 4" ? "Express 5" : "Express 4";
+      report(
+        new ConfigurationError("The paid routes", [
+          `"${route.key}" is read by ${dialect}, and a router of ${theirs} in the application reads it otherwise: what only that one reads as a path of it is withheld, so write the key as ${dialect} does`,
+        ]),
+      );
+    },
+  };
+
+  function look(): void {
+    for (const each of routersOf(app)) {
+      if (!other(each)) continue;
+      finder = finderLike(each);
+      return;
+    }
+  }
+
+  function finderLike(like: object): RouteFinder {
+    const settings = { caseSensitive: false, strict: false };
+    return createRouteFinder({ router: like, routes, settings });
+  }
+}
+
+function closedKeyProblem(key: string, checked: PathDialect, dialect: PathDialect): string {
+  return `"${key}" was read by ${checked}, and the application runs on ${dialect}, which reads it otherwise: the route is closed. Pass the application as options.app, and write the key as ${dialect} does`;
+}
