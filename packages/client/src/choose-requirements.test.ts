@@ -59,6 +59,17 @@ describe("of what is offered", () => {
     expect(order([onPlasma], [{ amount: "0" }])).toEqual(["0 eip155:9745 USDT0"]);
   });
 
+  it("an entry is paid in the flows that are known, and in no other", () => {
+    const flows = [undefined, null, "authorization", "upfront", "escrow", "", 7, ["upfront"]];
+    const offered = flows.map((paymentFlow) => ({ extra: { paymentFlow } }));
+    const { candidates, refusals } = choose([onPlasma], offered);
+    expect(candidates).toHaveLength(4);
+    expect(refusals.map(({ code }) => code)).toEqual(Array(4).fill("unsupported_offer"));
+    expect(refusals[0]?.message).toBe(
+      "Only the payment flows authorization and upfront are paid, and the offer asks for another",
+    );
+  });
+
   it("what contradicts the known token is refused, also in its type", () => {
     const wrong = [
       { extra: { decimals: "6" } },

@@ -1,4 +1,9 @@
-import type { Network, Offer, OfferedRequirements } from "@coinslot/protocol";
+import {
+  type Network,
+  type Offer,
+  type OfferedRequirements,
+  paymentFlowSchema,
+} from "@coinslot/protocol";
 import type { Refusal, RefusalCode } from "./offer-refused-error.ts";
 import { findAsset, inPot, type SpendableAsset, showInPot } from "./spending-policy.ts";
 
@@ -57,6 +62,12 @@ function examine(
 
   if (scheme !== "exact" || (extra?.assetTransferMethod ?? "eip3009") !== "eip3009") {
     return no("unsupported_offer", "Only the scheme exact with EIP-3009 transfers is paid");
+  }
+  // Another flow may settle on other terms than those that this client holds the seller to.
+  if (!paymentFlowSchema.safeParse(extra?.paymentFlow ?? "authorization").success) {
+    const flows = paymentFlowSchema.options.join(" and ");
+    const message = `Only the payment flows ${flows} are paid, and the offer asks for another`;
+    return no("unsupported_offer", message);
   }
   if (!networks.has(network)) {
     return no("unsupported_offer", `No RPC URL is configured for ${network}`);

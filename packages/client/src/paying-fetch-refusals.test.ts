@@ -28,6 +28,11 @@ describe.each([1, 2] as const)("in version %i, no signature leaves for", (versio
       "unsupported_offer",
       { extra: { name: "USDT0", version: "1", assetTransferMethod: "permit2" } },
     ],
+    [
+      "a payment flow that this client does not know",
+      "unsupported_offer",
+      { extra: { name: "USDT0", version: "1", paymentFlow: "escrow" } },
+    ],
   ];
   it.each(cases)("%s", async (_name, code, change) => {
     const seller = keep(await startSeller({ version, accepts: () => [requirements(change)] }));
