@@ -2,12 +2,12 @@ import {
   type Facilitator,
   FacilitatorError,
   headerName,
+  isSupported,
   parseSettleResponse,
   parseVerifyResponse,
   type ResourceInfo,
   readFacilitatorArguments,
   settleResponseSchema,
-  supportedSchema,
   verifyResponseSchema,
 } from "@coinslot/protocol";
 import { exchangeJson, type JsonAnswer } from "./exchange-json.ts";
@@ -83,9 +83,8 @@ export function createFacilitatorClient(options: FacilitatorClientOptions): Faci
 
     async getSupported() {
       const { status, json } = await ask("supported");
-      const supported = supportedSchema.safeParse(json);
-      if (!supported.success || status !== 200) throw unreadable();
-      return supported.data;
+      if (status !== 200 || !isSupported(json)) throw unreadable();
+      return json;
     },
   };
 }

@@ -66,7 +66,7 @@ export function facilitatorRouter(
     // A facilitator in this process may say more than the wire has room for.
     const verify = async () =>
       parseVerifyResponse(
-        await facilitator.verify(read.paymentPayload, read.paymentRequirements, {
+        await facilitator.verify(read.paymentPayload, read.received, {
           limitKey: limitKeyOf(call, clientKey),
         }),
       );
@@ -75,7 +75,7 @@ export function facilitatorRouter(
   post("/settle", settleFault, "unexpected_settle_error", (call, read) => {
     const idempotencyKey = call.get(headerName.idempotencyKey);
     const settle = () =>
-      facilitator.settle(read.paymentPayload, read.paymentRequirements, {
+      facilitator.settle(read.paymentPayload, read.received, {
         idempotencyKey,
         limitKey: limitKeyOf(call, clientKey),
       });

@@ -14,8 +14,9 @@ export interface ForeignRequest {
 }
 
 /**
- * Says a request as a facilitator of any implementation expects it: version 1 has requirements of
+ * Writes a request as a facilitator of any implementation expects it: version 1 has requirements of
  * its own form, and calls the network as that facilitator lists it. No signature covers that name.
+ * What came in that form goes on as it came.
  */
 export function toForeignRequest(options: {
   request: FacilitatorRequest;
@@ -24,15 +25,18 @@ export function toForeignRequest(options: {
   networkName?: string | undefined;
 }): ForeignRequest {
   const { request, resource } = options;
-  const { paymentPayload, paymentRequirements } = request;
-  if (paymentPayload.x402Version === 2) return request;
+  const { paymentPayload, paymentRequirements, received } = request;
+  if (paymentPayload.x402Version === 2) return { paymentPayload, paymentRequirements };
   const networkName = options.networkName ?? paymentPayload.network;
   return {
     paymentPayload: { ...paymentPayload, network: networkName },
-    paymentRequirements: toPaymentRequirementsV1({
-      requirements: paymentRequirements,
-      resource: resource ?? { url: "" },
-      networkName,
-    }),
+    paymentRequirements:
+      "maxAmountRequired" in received
+        ? { ...received, network: options.networkName ?? received.network }
+        : toPaymentRequirementsV1({
+            requirements: paymentRequirements,
+            resource: resource ?? { url: "" },
+            networkName,
+          }),
   };
 }

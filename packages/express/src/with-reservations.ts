@@ -34,20 +34,25 @@ export function withReservations(
 ): ReservingFacilitator {
   const { now = Date.now } = options;
   /** How the facilitator calls each network in version 1. */
-  const networkNames = new Map<string, string>();
+  const networkNames = new Map<string, Set<string>>();
 
   async function getSupported() {
     const listed = await facilitator.getSupported();
     const supported = supportedSchema.safeParse(listed);
     if (!supported.success) throw unreadable("what it supports");
     for (const { x402Version, network } of listed.kinds) {
-      if (x402Version === 1) networkNames.set(parseNetwork(network) ?? network, network);
+      if (x402Version !== 1) continue;
+      const id = parseNetwork(network) ?? network;
+      networkNames.set(id, (networkNames.get(id) ?? new Set()).add(network));
     }
     return supported.data;
   }
 
   function toForeign(request: FacilitatorRequest, resource: ResourceInfo | undefined) {
-    const networkName = networkNames.get(request.paymentRequirements.network);
+    const { paymentPayload, paymentRequirements } = request;
+    const names = networkNames.get(paymentRequirements.network);
+    const isKnown = paymentPayload.x402Version === 1 && names?.has(paymentPayload.network);
+    const networkName = isKnown ? paymentPayload.network : names?.values().next().value;
     return toForeignRequest({ request, resource, networkName });
   }
 

@@ -24,17 +24,25 @@ function reasonOf(body: unknown) {
 }
 
 describe("a request to a facilitator is read", () => {
-  test("in version 1, into the form that we compute with", () => {
+  test("in version 1, into the form that we compute with, and kept as it came", () => {
     expect(readFacilitatorRequest(bodyV1)).toEqual({
       ok: true,
-      request: { paymentPayload: samplePayloadV1, paymentRequirements: sampleRequirements },
+      request: {
+        paymentPayload: samplePayloadV1,
+        paymentRequirements: sampleRequirements,
+        received: requirementsV1,
+      },
     });
   });
 
   test("in version 2", () => {
     expect(readFacilitatorRequest(bodyV2)).toEqual({
       ok: true,
-      request: { paymentPayload: samplePayloadV2, paymentRequirements: sampleRequirements },
+      request: {
+        paymentPayload: samplePayloadV2,
+        paymentRequirements: sampleRequirements,
+        received: sampleRequirements,
+      },
     });
   });
 

@@ -7,6 +7,7 @@ import { isDecodedPayment, type PaymentPayload, paymentPayloadSchema } from "./p
 import {
   fromPaymentRequirementsV1,
   type PaymentRequirements,
+  type PaymentRequirementsV1,
   paymentRequirementsSchema,
   paymentRequirementsV1Schema,
 } from "./payment-requirements.ts";
@@ -16,6 +17,8 @@ import type { InvalidReason } from "./reason.ts";
 export interface FacilitatorRequest {
   paymentPayload: PaymentPayload;
   paymentRequirements: PaymentRequirements;
+  /** The same requirements in the form in which they came: version 1 says more, which others read. */
+  received: PaymentRequirements | PaymentRequirementsV1;
 }
 
 /** Either the request, or the reason to answer with. */
@@ -71,7 +74,7 @@ function readArguments(
       ok: true,
       request: {
         paymentPayload: payload,
-        paymentRequirements: readRequirements(paymentRequirements),
+        ...readRequirements(paymentRequirements),
       },
     }));
   });
@@ -91,32 +94,37 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** What became of requirements that cannot change: those of an offer that is made once. */
-const requirementsRead = new WeakMap<object, PaymentRequirements>();
+type ReadRequirements = Omit<FacilitatorRequest, "paymentPayload">;
 
-function readRequirements(value: unknown): PaymentRequirements {
+/** What became of requirements that cannot change: those of an offer that is made once. */
+const requirementsRead = new WeakMap<object, ReadRequirements>();
+
+function readRequirements(value: unknown): ReadRequirements {
   if (!isFrozenMessage(value)) return parseRequirements(value);
   const known = requirementsRead.get(value);
   if (known !== undefined) return known;
-  const parsed = parseRequirements(value);
-  const requirements = isUnchanged(value, parsed) ? value : freezeMessage(parsed);
-  requirementsRead.set(value, requirements);
-  return requirements;
+  const { paymentRequirements, received } = parseRequirements(value);
+  const read = isUnchanged(value, paymentRequirements)
+    ? { paymentRequirements: value, received: value }
+    : { paymentRequirements: freezeMessage(paymentRequirements), received };
+  requirementsRead.set(value, read);
+  return read;
 }
 
 function isUnchanged<T>(value: unknown, parsed: T): value is T {
   return isDeepStrictEqual(value, parsed);
 }
 
-function parseRequirements(value: unknown): PaymentRequirements {
+function parseRequirements(value: unknown): ReadRequirements {
   const noun = "The member paymentRequirements";
   if (!isRecord(value) || !("maxAmountRequired" in value)) {
-    return parseShape({ noun, value, schema: paymentRequirementsSchema });
+    const paymentRequirements = parseShape({ noun, value, schema: paymentRequirementsSchema });
+    return { paymentRequirements, received: paymentRequirements };
   }
-  const v1 = parseShape({ noun, value, schema: paymentRequirementsV1Schema });
-  const requirements = fromPaymentRequirementsV1(v1);
-  if (requirements === undefined) throw new DecodeError(noun, "wrong_shape", "network");
-  return requirements;
+  const received = parseShape({ noun, value, schema: paymentRequirementsV1Schema });
+  const paymentRequirements = fromPaymentRequirementsV1(received);
+  if (paymentRequirements === undefined) throw new DecodeError(noun, "wrong_shape", "network");
+  return { paymentRequirements, received };
 }
 
 function guard(reason: InvalidReason, read: () => ReadFacilitatorRequest): ReadFacilitatorRequest {

@@ -119,7 +119,7 @@ export {
   type SettleResponse,
   settleResponseSchema,
 } from "./settle-response.ts";
-export { type AnySupported, type Supported, supportedSchema } from "./supported.ts";
+export { type AnySupported, isSupported, type Supported, supportedSchema } from "./supported.ts";
 export {
   parseVerifyResponse,
   type VerifyResponse,

@@ -43,6 +43,11 @@ export type Supported = z.infer<typeof supportedSchema>;
 /** The answer of `/supported` as any implementation gives it; `supportedSchema` reads it. */
 export type AnySupported = z.input<typeof supportedSchema>;
 
+/** Whether a value is an answer of `/supported`, to be read with `supportedSchema`. */
+export function isSupported(value: unknown): value is AnySupported {
+  return supportedSchema.safeParse(value).success;
+}
+
 function readKind({ network: name, extra, ...kind }: z.infer<typeof kindSchema>): SupportedKind[] {
   const network = isCaip2(name) ? name : parseNetwork(name);
   return network === undefined ? [] : [{ ...kind, network, ...(extra ? { extra } : {}) }];
