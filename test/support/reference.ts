@@ -9,15 +9,19 @@ import express from "express";
 import type { LocalAccount } from "viem";
 import { priceOfWeather } from "./seller.ts";
 
+/** The reference implementation's client, allowed to spend any asset. */
+export function createReferenceClient(devnet: Devnet, account: LocalAccount): x402Client {
+  const client = new x402Client().setSpendControls(false);
+  return client.register(devnet.network, new ExactEvmClient(account));
+}
+
 /** The reference implementation's fetch that pays, allowed to spend any asset. */
 export function createReferenceFetch(
   devnet: Devnet,
   account: LocalAccount,
   underlying: typeof fetch = fetch,
 ): typeof fetch {
-  const client = new x402Client().setSpendControls(false);
-  client.register(devnet.network, new ExactEvmClient(account));
-  return wrapFetchWithPayment(underlying, client);
+  return wrapFetchWithPayment(underlying, createReferenceClient(devnet, account));
 }
 
 /** A seller of weather built from the released `@x402/express` alone, behind the given facilitator. */

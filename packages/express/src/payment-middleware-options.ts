@@ -19,7 +19,8 @@ export interface PaymentMiddlewareOptions {
   app?: Application | undefined;
   /**
    * Writes the names from before CAIP-2 (`base`, `polygon`) into version 1 offers, for the networks
-   * that have one, so that clients which know nothing else can pay. Default false.
+   * that have one, so that clients which know nothing else can pay. Other networks are then left out
+   * of these offers, since such clients read none that names one they do not know. Default false.
    */
   legacyNetworkNames?: boolean | undefined;
   /**

@@ -1,6 +1,8 @@
 import {
   encodePaymentRequired,
+  isNameOfFirstPackages,
   type PaymentRequiredV1,
+  paymentIdentifierExtension,
   type ResourceInfo,
   toPaymentRequirementsV1,
 } from "@coinslot/protocol";
@@ -50,7 +52,7 @@ function write(options: {
   error: string;
 }): PaymentRequiredAnswer {
   const { offer, resource, error } = options;
-  const v1 = offer.filter(({ versions }) => versions.v1);
+  const v1 = withReadableNames(offer.filter(({ versions }) => versions.v1));
   const v2 = offer.filter(({ versions }) => versions.v2);
   const message: PaymentRequiredV1 = {
     x402Version: 1,
@@ -59,12 +61,25 @@ function write(options: {
       toPaymentRequirementsV1({ requirements, resource, networkName }),
     ),
   };
+  const extensions = paymentIdentifierExtension;
   const accepts = v2.map(({ requirements }) => requirements);
   return {
     header:
       accepts.length === 0
         ? undefined
-        : encodePaymentRequired({ x402Version: 2, error, resource, accepts }),
+        : encodePaymentRequired({ x402Version: 2, error, resource, accepts, extensions }),
     body: Buffer.from(JSON.stringify(message)),
   };
+}
+
+/**
+ * Where networks are written by their old names, those that have one, and of these those that the
+ * first clients know: they cannot read an offer that names any other. Without such names, all.
+ */
+function withReadableNames(offer: Offer): Offer {
+  const named = offer.filter(({ networkName, requirements }) => {
+    return networkName !== requirements.network;
+  });
+  const known = named.filter(({ networkName }) => isNameOfFirstPackages(networkName));
+  return [known, named].find(({ length }) => length > 0) ?? offer;
 }

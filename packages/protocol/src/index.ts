@@ -57,6 +57,7 @@ export {
   type Caip2,
   caip2Of,
   chainIdOf,
+  isNameOfFirstPackages,
   isNetwork,
   legacyNetworkName,
   type Network,
@@ -66,7 +67,7 @@ export {
 } from "./network.ts";
 export { type Payment, type ReadPayment, readPayment } from "./payment.ts";
 export { type PaymentFlow, paymentFlowSchema } from "./payment-flow.ts";
-export { paymentIdentifier } from "./payment-identifier.ts";
+export { paymentIdentifier, paymentIdentifierExtension } from "./payment-identifier.ts";
 export {
   decodePaymentV1,
   decodePaymentV2,

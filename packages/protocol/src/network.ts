@@ -32,6 +32,28 @@ const legacyNames = new Map<string, Network>([
   ["story", "eip155:1514"],
 ]);
 
+/**
+ * Of these names, those in the table of the first packages (`x402` up to 1.2). Their clients refuse
+ * a whole offer for one network that is not in it.
+ */
+const namesOfFirstPackages = new Set([
+  "abstract",
+  "abstract-testnet",
+  "avalanche",
+  "avalanche-fuji",
+  "base",
+  "base-sepolia",
+  "educhain",
+  "iotex",
+  "peaq",
+  "polygon",
+  "polygon-amoy",
+  "sei",
+  "sei-testnet",
+  "skale-base-sepolia",
+  "story",
+]);
+
 const legacyNameOf = new Map([...legacyNames].map(([name, network]) => [network, name]));
 
 /** Whether a text is an EVM network in CAIP-2 form with a chain id that a number can hold. */
@@ -57,6 +79,11 @@ export function parseNetwork(name: string): Network | undefined {
 /** The version 1 name of a network (`base` for `eip155:8453`), if it has one. */
 export function legacyNetworkName(network: Network): string | undefined {
   return legacyNameOf.get(network);
+}
+
+/** Whether the clients of the first packages know a network by this name. */
+export function isNameOfFirstPackages(name: string): boolean {
+  return namesOfFirstPackages.has(name);
 }
 
 /** The CAIP-2 form of a chain id. */

@@ -1,8 +1,28 @@
 import * as z from "zod";
+import { freezeMessage } from "./frozen-message.ts";
 import type { PaymentPayload } from "./payment-payload.ts";
 
 const extensionSchema = z.object({
   info: z.object({ id: z.string().regex(/^[A-Za-z0-9_-]{16,128}$/) }),
+});
+
+/**
+ * The declaration of `payment-identifier` in an offer: without it, clients of the reference send no
+ * key. One is welcome, and not required.
+ */
+export const paymentIdentifierExtension = freezeMessage({
+  "payment-identifier": {
+    info: { required: false },
+    schema: {
+      $schema: "https://json-schema.org/draft/2020-12/schema",
+      type: "object",
+      properties: {
+        required: { type: "boolean" },
+        id: { type: "string", minLength: 16, maxLength: 128, pattern: "^[a-zA-Z0-9_-]+$" },
+      },
+      required: ["required"],
+    },
+  },
 });
 
 /**

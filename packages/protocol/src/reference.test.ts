@@ -15,6 +15,7 @@ import {
 import { describe, expect, test } from "vitest";
 import { exact } from "x402/schemes";
 import * as legacy from "x402/types";
+import { isNameOfFirstPackages, parseNetwork } from "./network.ts";
 import { decodePaymentV1, decodePaymentV2, encodePaymentPayload } from "./payment-payload.ts";
 import { decodePaymentRequired, encodePaymentRequired } from "./payment-required.ts";
 import { toPaymentRequirementsV1 } from "./payment-requirements.ts";
@@ -28,6 +29,18 @@ import {
 import { decodeReceipt, encodeReceipt } from "./settle-response.ts";
 
 const resource = { url: "https://seller.example/weather" };
+
+describe("the names of networks in version 1", () => {
+  test("are marked as those of the first packages where these have them, and no others", () => {
+    for (const name of legacy.SupportedEVMNetworks) {
+      expect(isNameOfFirstPackages(name)).toBe(true);
+      expect(parseNetwork(name)).toBe(`eip155:${legacy.EvmNetworkToChainId.get(name)}`);
+    }
+    for (const name of ["stable", "ethereum", "celo", "eip155:8453", "solana"]) {
+      expect(isNameOfFirstPackages(name)).toBe(false);
+    }
+  });
+});
 
 describe("the reference packages of version 2", () => {
   test("write headers that are ours to the byte", () => {
