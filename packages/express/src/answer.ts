@@ -9,6 +9,7 @@ import { resourceOf } from "./resource.ts";
 import { exposePaymentHeaders, makeUncacheable, setReceipt } from "./response-headers.ts";
 import type { Order, Visit } from "./sale.ts";
 import { askSeller } from "./seller-function-error.ts";
+import { type UnpaidBody, unpaidContextOf } from "./unpaid-context.ts";
 
 const json = "application/json; charset=utf-8";
 
@@ -16,10 +17,18 @@ const json = "application/json; charset=utf-8";
 export async function answerUnpaid(visit: Visit, offer: Offer): Promise<void> {
   const { request, route, settings } = visit;
   const accepts = offer.map(({ requirements }) => requirements);
-  const ask = settings.unpaidAnswer;
-  const unpaidAnswer =
-    ask && (await askSeller("unpaidAnswer", route.key, () => ask({ request, accepts })));
+  const { unpaidAnswer: ask } = settings;
+  const { unpaidResponseBody: askRoute } = route;
+  const unpaidAnswer = askRoute
+    ? toUnpaidAnswer(
+        await askSeller("unpaidResponseBody", route.key, () => askRoute(unpaidContextOf(request))),
+      )
+    : ask && (await askSeller("unpaidAnswer", route.key, () => ask({ request, accepts })));
   answerPaymentRequired(visit, { offer, error: unpaidError, unpaidAnswer });
+}
+
+function toUnpaidAnswer({ contentType, body }: UnpaidBody): UnpaidAnswer {
+  return { contentType, body: typeof body === "string" ? body : (JSON.stringify(body) ?? "") };
 }
 
 /** Answers 402 with what would be accepted, and why what came was not. */

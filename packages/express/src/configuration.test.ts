@@ -84,7 +84,15 @@ describe("the configuration", () => {
       "an asset without a domain",
       { accepts: { ...option(), price: { amount: "1", asset: option().payTo } } },
     ],
-    ["an amount that is a number", { accepts: { ...option(), price: { amount: 1 } } }],
+    [
+      "an amount that is a number",
+      {
+        accepts: {
+          ...option(),
+          price: { amount: 1, asset: option().payTo, extra: { name: "USDT0", version: "1" } },
+        },
+      },
+    ],
     ["one header that counts, not in a list", { accepts: option(), varyHeaders: "X-Size" }],
     ["a header that counts without a name", { accepts: option(), varyHeaders: ["X-Size", ""] }],
     ["an amount with an exponent", { accepts: { ...option(), price: "1e3" } }],

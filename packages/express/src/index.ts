@@ -29,4 +29,5 @@ export type {
 } from "./payment-routes.ts";
 export type { AuthorizedPayment, RequestPayment, SettledPayment } from "./request-payment.ts";
 export { createReservationStore, type ReservationStoreOptions } from "./reservation-store.ts";
+export type { UnpaidBody, UnpaidContext, UnpaidResponseBody } from "./unpaid-context.ts";
 export { withReservations } from "./with-reservations.ts";

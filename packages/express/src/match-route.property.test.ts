@@ -140,6 +140,9 @@ const requests = fc.record({
   handlerVerb: fc.constantFrom("get", "post", "all", "use"),
   method: methods,
   changes: tampering,
+  // Which Express stands beside the gate, and which one a mounted router is of.
+  checkedBy: fc.constantFrom(...expressVersions),
+  routerOf: fc.constantFrom(...expressVersions),
 });
 
 type FuzzedRequest = typeof requests extends fc.Arbitrary<infer T> ? T : never;
@@ -154,10 +157,11 @@ function paidRoute(verb: string, path: string): Route {
 /** An application with one handler, and a matcher that looks at what comes by. */
 function build({ name, express }: { name: string; express: ExpressModule }, fuzzed: FuzzedRequest) {
   const { route, mount, settings: set, place: where, verb = "*", handlerVerb } = fuzzed;
+  const { checkedBy, routerOf } = fuzzed;
   const app = express();
   if (set.appCase) app.enable("case sensitive routing");
   if (set.appStrict) app.enable("strict routing");
-  const router = express.Router({
+  const router = routerOf.express.Router({
     caseSensitive: set.routerCase,
     strict: set.routerStrict,
     mergeParams: true,
@@ -166,7 +170,11 @@ function build({ name, express }: { name: string; express: ExpressModule }, fuzz
   // What is mounted with `use` serves all that lies below, and is sold with a wildcard.
   const below = full + (name === "Express 4" ? "/*" : "/*rest");
   const paths = handlerVerb === "use" ? [full, below] : [full];
-  const match = createRouteMatcher(paths.map((path) => paidRoute(verb, path)));
+  const keys = paths.map((path) => paidRoute(verb, path));
+  const match = createRouteMatcher(keys, {
+    checkedBy: checkedBy.express.Router(),
+    report: () => undefined,
+  });
   const seen = { isMatched: false, isReached: false };
   const gate: RequestHandler = (request, _response, next) => {
     if (match(request) !== undefined) seen.isMatched = true;

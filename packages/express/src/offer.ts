@@ -62,11 +62,15 @@ export function prepareOffer(options: {
     return askSeller(what, route.key, () => asked(request));
   }
 
-  function toWay({ network }: PaymentTerms, price: unknown, payTo: unknown): OfferedWay {
-    const readingOfPrice = readPrice(price, network);
+  function toWay(terms: PaymentTerms, price: unknown, payTo: unknown): OfferedWay {
+    const { network, maxTimeoutSeconds = route.maxTimeoutSeconds } = terms;
+    const { paymentFlow } = route;
+    const readingOfPrice = readPrice(price, { network, paymentFlow, extra: terms.extra });
     const readingOfPayTo = readPayTo(payTo);
-    if (!readingOfPrice.ok) throw unusable(`price ${readingOfPrice.problem}`);
-    if (!readingOfPayTo.ok) throw unusable(`payTo ${readingOfPayTo.problem}`);
+    if (!readingOfPrice.ok) {
+      throw unusable(readingOfPrice.problems.map((problem) => `price ${problem}`));
+    }
+    if (!readingOfPayTo.ok) throw unusable([`payTo ${readingOfPayTo.problem}`]);
     const { amount, asset, extra } = readingOfPrice.price;
     return {
       requirements: freezeMessage({
@@ -75,16 +79,15 @@ export function prepareOffer(options: {
         amount,
         asset,
         payTo: readingOfPayTo.payTo,
-        maxTimeoutSeconds: route.maxTimeoutSeconds,
-        extra:
-          route.paymentFlow === "upfront" ? { ...extra, paymentFlow: "upfront" } : { ...extra },
+        maxTimeoutSeconds,
+        extra: paymentFlow === "upfront" ? { ...extra, paymentFlow } : { ...extra },
       }),
       versions: versionsOf(network),
       networkName: (legacyNetworkNames ? legacyNetworkName(network) : undefined) ?? network,
     };
   }
 
-  function unusable(problem: string): ConfigurationError {
-    return new ConfigurationError(`The offer of "${route.key}"`, [problem]);
+  function unusable(problems: readonly string[]): ConfigurationError {
+    return new ConfigurationError(`The offer of "${route.key}"`, problems);
   }
 }

@@ -35,7 +35,8 @@ describe("a misconfiguration is a type error", () => {
     expectTypeOf<Options<{ price: "$0.001" }>>().toExtend<PaymentOption>();
     expectTypeOf<Options<{ price: "0.001" }>>().toExtend<PaymentOption>();
     expectTypeOf<Options<{ price: "cheap" }>>().not.toExtend<PaymentOption>();
-    expectTypeOf<Options<{ price: number }>>().not.toExtend<PaymentOption>();
+    expectTypeOf<Options<{ price: number }>>().toExtend<PaymentOption>();
+    expectTypeOf<Options<{ price: bigint }>>().not.toExtend<PaymentOption>();
     type NoDomain = { amount: string; asset: `0x${string}` };
     expectTypeOf<Options<{ price: NoDomain }>>().not.toExtend<PaymentOption>();
     type NumericAmount = {

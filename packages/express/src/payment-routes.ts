@@ -1,6 +1,7 @@
 import type { Address, Network } from "@coinslot/protocol";
 import type { Request } from "express";
 import type { MaybePromise } from "./maybe-promise.ts";
+import type { UnpaidResponseBody } from "./unpaid-context.ts";
 
 /** A price in a token: how much, which contract, and the domain under which its transfers are signed. */
 export interface TokenPrice {
@@ -14,14 +15,17 @@ export interface TokenPrice {
     /** EIP-712 domain version of the token contract. */
     version: string;
     decimals?: number | undefined;
+    /** The only one that is settled here. */
+    assetTransferMethod?: "eip3009" | undefined;
   };
 }
 
 /**
  * What a request costs: a `TokenPrice`, or an exact decimal amount such as `"$0.001"` of the token
- * that is known for the network. It is never rounded, and never zero.
+ * that is known for the network. It is never rounded, and never zero: of a number, the digits that
+ * JavaScript writes count.
  */
-export type Price = TokenPrice | `$${number}` | `${number}`;
+export type Price = TokenPrice | `$${number}` | `${number}` | number;
 
 /** One acceptable way to pay. */
 export interface PaymentOption {
@@ -35,6 +39,10 @@ export interface PaymentOption {
    * start, `undefined` too, so that a variable of the environment can stand here.
    */
   payTo: string | undefined | ((request: Request) => MaybePromise<string>);
+  /** How long a payment signed for this way stays good. Default that of the route. */
+  maxTimeoutSeconds?: number | undefined;
+  /** JSON that goes to the buyer beside the `extra` of the price, and above it. */
+  extra?: Readonly<Record<string, unknown>> | undefined;
 }
 
 /** What every paid route says. */
@@ -45,6 +53,10 @@ interface RoutePaymentBase {
   description?: string | undefined;
   /** Media type of the answer. */
   mimeType?: string | undefined;
+  /** What is sold, as an absolute URL. Default the URL of the request. */
+  resource?: string | undefined;
+  /** Another body for unpaid requests to this route. The offer stays in the header. */
+  unpaidResponseBody?: UnpaidResponseBody | undefined;
   /** How long a signed payment stays good. Default 300. */
   maxTimeoutSeconds?: number | undefined;
   /**

@@ -1,13 +1,17 @@
-import { minimumSettlementSeconds } from "@coinslot/protocol";
+import { minimumSettlementSeconds, type PaymentFlow } from "@coinslot/protocol";
 import { isRecord } from "./is-record.ts";
-import { type PaymentTerms, readPaymentOption } from "./read-payment-option.ts";
+import { isWholeSeconds, type PaymentTerms, readPaymentOption } from "./read-payment-option.ts";
+import type { UnpaidResponseBody } from "./unpaid-context.ts";
 
 /** How a route is paid for, read, with every default in its place. */
 export interface RouteTerms {
   accepts: readonly PaymentTerms[];
   description: string | undefined;
   mimeType: string | undefined;
-  paymentFlow: "authorization" | "upfront";
+  /** Instead of the URL of the request. */
+  resource: string | undefined;
+  unpaidResponseBody: UnpaidResponseBody | undefined;
+  paymentFlow: PaymentFlow;
   maxTimeoutSeconds: number;
   handlerTimeoutSeconds: number;
   /** `undefined`: as the method of the request suggests. */
@@ -18,11 +22,14 @@ export interface RouteTerms {
 const defaultMaxTimeoutSeconds = 300;
 const defaultHandlerTimeoutSeconds = 60;
 const longestWords = 1024;
+const longestUrl = 2048;
 
 const members = new Set([
   "accepts",
   "description",
   "mimeType",
+  "resource",
+  "unpaidResponseBody",
   "paymentFlow",
   "maxTimeoutSeconds",
   "handlerTimeoutSeconds",
@@ -64,7 +71,7 @@ export function readRoutePayment(
   }
   const { maxTimeoutSeconds = defaultMaxTimeoutSeconds } = config;
   const { handlerTimeoutSeconds = defaultHandlerTimeoutSeconds } = config;
-  if (!isPositive(maxTimeoutSeconds) || !Number.isSafeInteger(maxTimeoutSeconds)) {
+  if (!isWholeSeconds(maxTimeoutSeconds)) {
     fault("maxTimeoutSeconds must be a positive whole number");
     return undefined;
   }
@@ -72,21 +79,30 @@ export function readRoutePayment(
     fault(`handlerTimeoutSeconds must be a positive number up to ${longestTimerSeconds}`);
     return undefined;
   }
-  const needed = handlerTimeoutSeconds + minimumSettlementSeconds;
-  if (paymentFlow === "authorization" && maxTimeoutSeconds <= needed) {
-    fault(
-      `maxTimeoutSeconds is ${maxTimeoutSeconds}, and must exceed ${needed}: the handler's ${handlerTimeoutSeconds} seconds and ${minimumSettlementSeconds} for settling`,
-    );
-  }
-  const accepts = readAccepts(config.accepts, fault);
+  const problemOfTime = (time: number): string | undefined => {
+    const needed = handlerTimeoutSeconds + minimumSettlementSeconds;
+    if (paymentFlow === "upfront" || time > needed) return undefined;
+    return `maxTimeoutSeconds is ${time}, and must exceed ${needed}: the handler's ${handlerTimeoutSeconds} seconds and ${minimumSettlementSeconds} for settling`;
+  };
+  const tooShort = problemOfTime(maxTimeoutSeconds);
+  if (tooShort !== undefined) fault(tooShort);
+  const accepts = readAccepts(config.accepts, { paymentFlow, problemOfTime, tell: fault });
   const description = readWords(config.description, "description", fault);
   const mimeType = readWords(config.mimeType, "mimeType", fault);
+  const resource = readResource(config.resource, fault);
+  const { unpaidResponseBody } = config;
+  if (unpaidResponseBody !== undefined && !isUnpaidResponseBody(unpaidResponseBody)) {
+    fault("unpaidResponseBody must be a function");
+    return undefined;
+  }
   const varyHeaders = readHeaderNames(config.varyHeaders, fault);
   if (!isSound) return undefined;
   return {
     accepts,
     description,
     mimeType,
+    resource,
+    unpaidResponseBody,
     paymentFlow,
     maxTimeoutSeconds,
     handlerTimeoutSeconds,
@@ -98,7 +114,11 @@ export function readRoutePayment(
 // Node's timers count milliseconds in 31 bits.
 const longestTimerSeconds = 2_147_483;
 
-function readAccepts(value: unknown, tell: (problem: string) => void): PaymentTerms[] {
+function readAccepts(
+  value: unknown,
+  options: Parameters<typeof readPaymentOption>[1],
+): PaymentTerms[] {
+  const { tell } = options;
   const entries: readonly unknown[] = Array.isArray(value) ? value : [value];
   if (value === undefined || entries.length === 0)
     tell("accepts must name at least one way to pay");
@@ -106,7 +126,8 @@ function readAccepts(value: unknown, tell: (problem: string) => void): PaymentTe
   return entries.flatMap((entry, index) => {
     const at = Array.isArray(value) ? `accepts[${index}]` : "accepts";
     if (entry === undefined) return [];
-    return readPaymentOption(entry, (problem) => tell(`${at}${problem}`)) ?? [];
+    const tellAt = (problem: string) => tell(`${at}${problem}`);
+    return readPaymentOption(entry, { ...options, tell: tellAt }) ?? [];
   });
 }
 
@@ -119,6 +140,19 @@ function readWords(
   if (typeof value === "string" && value.length <= longestWords) return value;
   tell(`${name} must be a string of at most ${longestWords} characters`);
   return undefined;
+}
+
+function readResource(value: unknown, tell: (problem: string) => void): string | undefined {
+  if (value === undefined) return undefined;
+  if (typeof value === "string" && value.length <= longestUrl && /^https?:\/\/\S+$/.test(value)) {
+    if (URL.canParse(value)) return value;
+  }
+  tell(`resource must be an absolute URL of http or https, of at most ${longestUrl} characters`);
+  return undefined;
+}
+
+function isUnpaidResponseBody(value: unknown): value is UnpaidResponseBody {
+  return typeof value === "function";
 }
 
 function readHeaderNames(value: unknown, tell: (problem: string) => void): string[] {

@@ -24,6 +24,12 @@ export function readRoutes(
     tell("The routes must be an object from route keys to payments.");
     return [];
   }
+  if ("accepts" in routes) {
+    tell(
+      "The routes are one payment without a key: paymentMiddleware.route sells whatever reaches it",
+    );
+    return [];
+  }
   const earlier: { key: string; covers: ReturnType<typeof createKeyCover> }[] = [];
   return Object.entries(routes).flatMap(([key, config]) => {
     const read = readRouteKey(key, router);

@@ -8,9 +8,9 @@ const plainHost = /^[A-Za-z0-9._-]+(?::[0-9]{1,5})?$|^\[[0-9A-Fa-f:.]+\](?::[0-9
 
 /** What is sold to this request. */
 export function resourceOf({ request, route, settings }: Visit): ResourceInfo {
-  const { description, mimeType } = route;
+  const { description, mimeType, resource } = route;
   return {
-    url: resourceUrl(request, settings.publicUrl),
+    url: resource ?? resourceUrl(request, settings.publicUrl),
     ...(description === undefined ? {} : { description }),
     ...(mimeType === undefined ? {} : { mimeType }),
   };

@@ -33,6 +33,10 @@ export function readRouteKey(key: string, router: object): ReadRouteKey {
   if (/(^|\/)\.{1,2}(\/|$)/.test(path) || path.includes("//")) {
     return refuse('has an empty, "." or ".." segment, which no client sends');
   }
+  const bracketed = /\/\[(\w+)\](?=\/|$)/.exec(path)?.[1];
+  if (bracketed !== undefined) {
+    return refuse(`has a parameter in brackets: write ":${bracketed}"`);
+  }
   const problem = problemOfPath(router, path);
   if (problem !== undefined) {
     return refuse(

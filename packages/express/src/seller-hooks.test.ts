@@ -1,4 +1,11 @@
-import { headerName, plasma, plasmaUsdt0, stable, stableUsdt0 } from "@coinslot/protocol";
+import {
+  decodePaymentRequired,
+  headerName,
+  plasma,
+  plasmaUsdt0,
+  stable,
+  stableUsdt0,
+} from "@coinslot/protocol";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { PaymentMiddlewareOptions, PaymentOption } from "./index.ts";
 import { createBuyer, fetchOffer } from "./testing/buyer.ts";
@@ -269,7 +276,8 @@ describe("the seller", () => {
       options: { legacyNetworkNames: true },
     });
     const body: unknown = await (await fetch(`${shop.url}/paid/1`)).json();
-    expect(body).toMatchObject({ accepts: [{ network: "base" }, { network: "stable" }] });
+    // The first clients know "base", and read no offer that names a network unknown to them.
+    expect(body).toMatchObject({ accepts: [{ network: "base" }] });
     const { accepts } = await fetchOffer(`${shop.url}/paid/1`, 1);
     const [first] = accepts;
     if (first?.x402Version !== 1) throw new Error("No offer");
@@ -277,6 +285,27 @@ describe("the seller", () => {
       const { headers } = await createBuyer().sign({ ...first, networkName });
       expect((await fetch(`${shop.url}/paid/1`, { headers })).status).toBe(200);
     }
+  });
+
+  it("leaves a network without a name out of version 1 where another has one, and sells it still", async () => {
+    const facilitator = createPaperFacilitator({ networks: [plasma, stable] });
+    const shop = await open({
+      accepts: [option(), option({ network: stable })],
+      facilitator,
+      options: { legacyNetworkNames: true },
+    });
+    const response = await fetch(`${shop.url}/paid/1`);
+    const { accepts } = decodePaymentRequired(response.headers.get("PAYMENT-REQUIRED") ?? "");
+    expect(accepts.map(({ requirements }) => requirements.network)).toEqual([plasma, stable]);
+    expect(await response.json()).toMatchObject({ accepts: [{ network: "stable" }] });
+    const [onPlasma] = accepts;
+    if (onPlasma === undefined) throw new Error("No offer");
+    const { requirements } = onPlasma;
+    const { headers } = await createBuyer().sign({
+      ...{ x402Version: 1, requirements, networkName: plasma },
+      resourceUrl: `${shop.url}/paid/1`,
+    });
+    expect((await fetch(`${shop.url}/paid/1`, { headers })).status).toBe(200);
   });
 
   it("is believed about its address by what the application believes", async () => {
