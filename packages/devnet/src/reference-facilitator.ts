@@ -4,6 +4,8 @@ import { ExactEvmScheme } from "@x402/evm/exact/facilitator";
 import { createWalletClient, defineChain, http, type LocalAccount, publicActions } from "viem";
 import type { Devnet } from "./devnet.ts";
 
+type ReferenceSigner = ReturnType<typeof toFacilitatorEvmSigner>;
+
 /**
  * The reference implementation's facilitator in this process, in the best configuration that we know of.
  *
@@ -14,6 +16,15 @@ export function createReferenceFacilitator(
   chain: Pick<Devnet, "chainId" | "network" | "rpcUrl">,
   account: LocalAccount,
 ): x402Facilitator {
+  const scheme = new ExactEvmScheme(createReferenceSigner(chain, account));
+  return new x402Facilitator().register(chain.network, scheme);
+}
+
+/** What the reference implementation's facilitators sign and send with. */
+export function createReferenceSigner(
+  chain: Pick<Devnet, "chainId" | "rpcUrl">,
+  account: LocalAccount,
+): ReferenceSigner {
   const client = createWalletClient({
     account,
     chain: defineChain({
@@ -26,7 +37,7 @@ export function createReferenceFacilitator(
     pollingInterval: 20,
     cacheTime: 0,
   }).extend(publicActions);
-  const signer = toFacilitatorEvmSigner({
+  return toFacilitatorEvmSigner({
     address: account.address,
     getCode: client.getCode,
     readContract: (args) => client.readContract({ ...args, args: args.args ?? [] }),
@@ -36,5 +47,4 @@ export function createReferenceFacilitator(
     waitForTransactionReceipt: client.waitForTransactionReceipt,
     writeContract: (args) => client.writeContract({ ...args, args: args.args }),
   });
-  return new x402Facilitator().register(chain.network, new ExactEvmScheme(signer));
 }
