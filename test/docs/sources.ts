@@ -3,9 +3,14 @@ import { join } from "node:path";
 import { root } from "./code-block.ts";
 
 /** The program's text, without its tests: what documents speak of has to occur in it. */
-export const sources = ["apps", "packages", "bench", "scripts", "test/faults"].flatMap((folder) =>
-  readSources(join(root, folder)),
-);
+export const sources = [
+  "apps",
+  "packages",
+  "bench",
+  "scripts",
+  "test/faults",
+  "test/interop",
+].flatMap((folder) => readSources(join(root, folder)));
 
 function readSources(folder: string): string[] {
   return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {

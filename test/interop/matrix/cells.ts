@@ -31,11 +31,12 @@ const rows: readonly (readonly Cell[])[] = sellers.flatMap((seller) =>
     ),
 );
 
-/** Every combination. */
-export const allCells: readonly Cell[] = rows.flat();
-
 /** One cell of each row, with another client each time; one that buys, where there is any. */
-export const oneCellPerRow: readonly Cell[] = rows.flatMap((row, index) => {
+const oneCellPerRow: readonly Cell[] = rows.flatMap((row, index) => {
   const turned = row.map((_, at) => row[(index + at) % row.length]);
   return turned.find((cell) => cell?.buys) ?? turned[0] ?? [];
 });
+
+/** What a run tries: one cell of each row, and with `COINSLOT_MATRIX=all` every combination. */
+export const cells: readonly Cell[] =
+  process.env.COINSLOT_MATRIX === "all" ? rows.flat() : oneCellPerRow;
