@@ -1,11 +1,12 @@
 import { paymentMiddleware } from "@coinslot/express";
 import { ConfigurationError } from "@coinslot/protocol";
-import type { PaymentOption, PaywallConfig, RouteConfig } from "@x402/core/server";
+import type { PaywallConfig, RouteConfig } from "@x402/core/server";
 import type { AssetAmount } from "@x402/core/types";
 import { describe, expect, it } from "vitest";
 import type { RouteConfig as RouteConfigV1 } from "x402/types";
 import { readDocument } from "./code-block.ts";
 
+type PaymentOption = Exclude<RouteConfig["accepts"], unknown[]>;
 type ConfigV1 = NonNullable<RouteConfigV1["config"]>;
 
 // Their keys are checked by the compiler: a member that the reference adds is missing here.

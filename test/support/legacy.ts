@@ -1,9 +1,9 @@
 import type { Devnet } from "@coinslot/devnet";
 import { createWalletClient, http, type LocalAccount, publicActions } from "viem";
-import type { wrapFetchWithPayment } from "x402-fetch";
+import type { settle } from "x402/facilitator";
 
 /** A wallet of the released packages of version 1, on a devnet. */
-type LegacyWallet = Parameters<typeof wrapFetchWithPayment>[1];
+type LegacyWallet = Parameters<typeof settle>[0];
 
 /** A wallet of the released packages of version 1, on a devnet. */
 export function createLegacyWallet(devnet: Devnet, account: LocalAccount): LegacyWallet {

@@ -5,7 +5,7 @@ import type { CoinslotFacilitator } from "@coinslot/facilitator";
 import { x402Facilitator } from "@x402/core/facilitator";
 import { ExactEvmScheme } from "@x402/evm/exact/facilitator";
 import { ExactEvmSchemeV1 } from "@x402/evm/exact/v1/facilitator";
-import express, { type RequestHandler } from "express";
+import express, { type Request, type RequestHandler } from "express";
 import { settle, verify } from "x402/facilitator";
 import { PaymentPayloadSchema, PaymentRequirementsSchema } from "x402/types";
 import { createLegacyWallet } from "../../support/legacy.ts";
@@ -60,19 +60,13 @@ export const facilitators: readonly MatrixFacilitator[] = [
     isInProcess: false,
     start(devnet) {
       const wallet = createLegacyWallet(devnet, devnet.accounts.relayer);
+      const read = ({ body }: Request) => {
+        const payload = PaymentPayloadSchema.parse(body.paymentPayload);
+        return [payload, PaymentRequirementsSchema.parse(body.paymentRequirements)] as const;
+      };
       return host({
-        verify: (payload, requirements) =>
-          verify(
-            wallet,
-            PaymentPayloadSchema.parse(payload),
-            PaymentRequirementsSchema.parse(requirements),
-          ),
-        settle: (payload, requirements) =>
-          settle(
-            wallet,
-            PaymentPayloadSchema.parse(payload),
-            PaymentRequirementsSchema.parse(requirements),
-          ),
+        verify: (request) => verify(wallet, ...read(request)),
+        settle: (request) => settle(wallet, ...read(request)),
         getSupported: () => ({
           kinds: [{ x402Version: 1, scheme: "exact", network: legacyName }],
         }),
@@ -90,12 +84,9 @@ export const facilitators: readonly MatrixFacilitator[] = [
       const facilitator = new x402Facilitator()
         .register(devnet.network, new ExactEvmScheme(signer))
         .registerV1(legacyName as unknown as Name, new ExactEvmSchemeV1(signer));
-      type Read = Parameters<typeof facilitator.verify>;
       return host({
-        verify: (payload, requirements) =>
-          facilitator.verify(payload as Read[0], requirements as Read[1]),
-        settle: (payload, requirements) =>
-          facilitator.settle(payload as Read[0], requirements as Read[1]),
+        verify: ({ body }) => facilitator.verify(body.paymentPayload, body.paymentRequirements),
+        settle: ({ body }) => facilitator.settle(body.paymentPayload, body.paymentRequirements),
         getSupported: () => facilitator.getSupported(),
       });
     },
@@ -103,8 +94,8 @@ export const facilitators: readonly MatrixFacilitator[] = [
 ];
 
 interface Endpoints {
-  verify(payload: unknown, requirements: unknown): Promise<object>;
-  settle(payload: unknown, requirements: unknown): Promise<object>;
+  verify(request: Request): Promise<object>;
+  settle(request: Request): Promise<object>;
   getSupported(): object;
 }
 
@@ -114,8 +105,7 @@ function host({ verify, settle, getSupported }: Endpoints): Promise<Listening> {
     (ask: Endpoints["verify"]): RequestHandler =>
     async (request, response) => {
       try {
-        const { paymentPayload, paymentRequirements } = request.body;
-        response.json(await ask(paymentPayload, paymentRequirements));
+        response.json(await ask(request));
       } catch {
         response.status(500).json({ error: "Invalid request" });
       }
