@@ -127,7 +127,10 @@ describe("what costs", () => {
     await createPayingFetch({ account: buyer, rpcUrls, fetch: spy })(url, init);
     const [, larger] = batch("token-balances", [item, item]);
     const headers = { "content-type": "application/json", "PAYMENT-SIGNATURE": payment };
-    expect((await fetch(url, { ...larger, headers })).status).toBe(402);
+    const answer = await fetch(url, { ...larger, headers });
+    // The payment carries its key, which belongs to the smaller batch.
+    expect(answer.status).toBe(409);
+    expect(await answer.json()).toMatchObject({ error: "idempotency_key_in_use" });
   });
 });
 
