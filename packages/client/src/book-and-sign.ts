@@ -14,7 +14,8 @@ import type { SignedPayment } from "./signed-payment.ts";
  *
  * @throws OfferRefusedError `over_budget` when it has room for none; PaymentError when the budget
  * cannot be kept or the account does not sign; what `beforeSend` throws; the signal's reason when the
- * caller aborted. Whatever it throws, no payment is left, and none is booked.
+ * caller aborted. Whatever it throws, no payment is left, and none is booked; except once
+ * `beforeSend` has got the payment: it may be kept, so it stays booked until it cannot be used.
  */
 export async function bookAndSign(
   context: PayingFetchContext,
@@ -50,6 +51,7 @@ export async function bookAndSign(
       continue;
     }
     onPayment({ state: "booked", host, terms });
+    let isHandedOver = false;
     try {
       request.signal?.throwIfAborted();
       const signing = signPayment({ ...wanted, account, candidate, terms, idempotencyKey });
@@ -60,11 +62,12 @@ export async function bookAndSign(
         throw new PaymentError("signing_failed", text);
       }
       onPayment({ state: "signed", host, terms });
+      isHandedOver = context.beforeSend !== undefined;
       await context.beforeSend?.(payment);
       request.signal?.throwIfAborted();
       return payment;
     } catch (error) {
-      await releaseBooking(context, host, terms);
+      if (!isHandedOver) await releaseBooking(context, host, terms);
       throw error;
     }
   }

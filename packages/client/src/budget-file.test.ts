@@ -1,14 +1,23 @@
 import { execFile, spawnSync } from "node:child_process";
-import { mkdir, readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
-import { createRequire } from "node:module";
+import {
+  copyFile,
+  link,
+  mkdir,
+  readdir,
+  readFile,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from "node:fs/promises";
 import { dirname } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { createFileStore } from "./budget-file.ts";
-import { emptyBudget, openBooking } from "./budget-state.ts";
-import { describeHolder } from "./file-lock.ts";
+import { bookedIn, budgetStateSchema, emptyBudget, openBooking } from "./budget-state.ts";
 import { countSignatures } from "./testing/counting-account.ts";
+import { runScript, scriptCommand } from "./testing/run-script.ts";
 import { requirements, startSeller } from "./testing/seller.ts";
 import { useTemporaryFolder } from "./testing/temporary-folder.ts";
 import { useWorld } from "./testing/world.ts";
@@ -95,7 +104,7 @@ describe("a budget in a file", () => {
     await Promise.all(Array.from({ length: 20 }, () => pay(seller.url)));
     const state: unknown = JSON.parse(await readFile(file, "utf8"));
     expect(state).toMatchObject({ spent: [{ amount: "20000000000000000" }], open: [] });
-    expect(await readdir(dirname(file))).toEqual(["budget.json"]);
+    expect(await readdir(dirname(file))).toEqual(["budget.json", "budget.json.lock"]);
     expect((await stat(file)).mode & 0o777).toBe(0o600);
   });
 
@@ -161,37 +170,121 @@ describe("a budget in a file", () => {
   });
 });
 
-/** The command line of a process that books so many payments and prints how many it could. */
-function spendInProcess(file: string, wanted: number): [string, ...string[]] {
-  const tsx = pathToFileURL(createRequire(import.meta.url).resolve("tsx")).href;
-  const script = fileURLToPath(new URL("./testing/spend-in-process.ts", import.meta.url));
-  const args = ["--conditions=source", "--import", tsx, script, file, String(wanted)];
-  return [process.execPath, ...args];
-}
-
 describe("a disk that takes nothing", () => {
   it("stops payments, and is left as it was", async () => {
     const file = inFolder("budget.json");
-    const inLimits = ["-c", 'ulimit -f 0; exec "$@"', "sh", ...spendInProcess(file, 1)];
+    const inLimits = [
+      "-c",
+      'ulimit -f 0; exec "$@"',
+      "sh",
+      ...scriptCommand("spend-in-process", file, "1"),
+    ];
     const { stderr } = spawnSync("sh", inLimits, { encoding: "utf8" });
     expect(stderr).toContain("budget_file_unavailable");
     expect(stderr).toContain("EFBIG");
-    expect(await readdir(dirname(file))).toEqual([]);
+    expect(await readdir(dirname(file))).toEqual(["budget.json.lock"]);
   });
 });
 
 describe("two processes on one budget file", () => {
-  it("never spend more than one of them may, also when a third one died with the lock", async () => {
+  it("never spend more than one of them may", async () => {
     const file = inFolder("budget.json");
-    const dead = spawnSync(process.execPath, ["-e", ""]);
-    await writeFile(`${file}.lock`, JSON.stringify(describeHolder(dead.pid)));
     const run = async () => {
-      const [command, ...args] = spendInProcess(file, 40);
+      const [command, ...args] = scriptCommand("spend-in-process", file, "40");
       const { stdout } = await promisify(execFile)(command, args);
       return Number(stdout);
     };
     const [first, second] = await Promise.all([run(), run()]);
     expect(first + second).toBe(50);
     expect(Math.min(first, second)).toBeGreaterThan(0);
+  });
+});
+
+describe("processes that are killed at any moment", () => {
+  it("never book more than the limit, lose no booking that was told, and never lock the budget", async () => {
+    const file = inFolder("budget.json");
+    const [limit, bookings] = ["$0.40", 400];
+    const start = () => runScript(scriptCommand("book-until-full", file, limit));
+    const told: string[] = [];
+    for (let round = 0; round < 3; round += 1) {
+      const running = Array.from({ length: 4 }, start);
+      await Promise.all(running.map(({ begun }) => begun));
+      for (const { child, ended, lines } of running) {
+        await new Promise((resolve) => setTimeout(resolve, Math.random() * 40));
+        child.kill("SIGKILL");
+        await ended;
+        told.push(...lines());
+      }
+    }
+    const last = start();
+    await last.ended;
+    told.push(...last.lines());
+    expect(last.child.exitCode).toBe(0);
+    const state = budgetStateSchema.parse(JSON.parse(await readFile(file, "utf8")));
+    const booked = new Set<string>(state.open.map(({ id }) => id.nonce));
+    expect(booked.size).toBe(bookings);
+    expect(told.filter((nonce) => !booked.has(nonce))).toEqual([]);
+  }, 120_000);
+});
+
+describe("a budget file of version 0.1.0", () => {
+  const fixture = fileURLToPath(
+    new URL("./testing/fixtures/budget-version-1.json", import.meta.url),
+  );
+  const points = "eip155:1/0x209693bc6afc0c5328ba36faf03c514ef312287c";
+
+  it("goes on with every booking, also when many begin at once", async () => {
+    const file = inFolder("budget.json");
+    await copyFile(fixture, file);
+    const stores = Array.from({ length: 8 }, () => createFileStore(file));
+    await Promise.all(
+      stores.map((store) => store.update((state) => ({ state: { ...state }, result: 0 }))),
+    );
+    await createFileStore(file).update((state) => {
+      expect(bookedIn(state, "usd")).toBe(153n * 10n ** 15n);
+      expect(bookedIn(state, "usd", "shop.example")).toBe(53n * 10n ** 15n);
+      expect(bookedIn(state, points)).toBe(5n);
+      expect(state.open.map(({ validBefore }) => validBefore)).toEqual([1700003900, 1700003900]);
+      return { state, result: 0 };
+    });
+  });
+
+  it("can be read by that version again", async () => {
+    const file = inFolder("budget.json");
+    await copyFile(fixture, file);
+    await createFileStore(file).update((state) => ({ state: { ...state }, result: 0 }));
+    const { bookedAt, ...rest } = JSON.parse(await readFile(file, "utf8"));
+    expect(bookedAt).toBe(0);
+    expect(rest).toEqual(JSON.parse(await readFile(fixture, "utf8")));
+  });
+
+  it("of a newer version is refused by its number", async () => {
+    const file = inFolder("budget.json");
+    await writeFile(file, '{"version":2,"spent":[],"open":[]}');
+    const read = createFileStore(file).update((state) => ({ state, result: 0 }));
+    await expect(read).rejects.toMatchObject({
+      code: "budget_file_corrupt",
+      message: expect.stringContaining("version 2, which a newer client wrote"),
+    });
+  });
+});
+
+describe("a budget file with two names", () => {
+  it("is refused while it has a hard link, and goes on when there is none", async () => {
+    const seller = await startDearSeller();
+    const [file, second] = [inFolder("budget.json"), inFolder("second.json")];
+    const payAs = (name: string) =>
+      createFetch({ budget: { perDay: "$0.20", file: name } })(seller.url);
+    await payAs(file);
+    await link(file, second);
+    for (const name of [file, second]) {
+      await expect(payAs(name)).rejects.toMatchObject({
+        code: "budget_file_unavailable",
+        message: expect.stringContaining("2 names (hard links)"),
+      });
+    }
+    await rm(second);
+    expect((await payAs(file)).status).toBe(200);
+    await expect(payAs(file)).rejects.toMatchObject({ code: "over_budget" });
   });
 });

@@ -1,5 +1,6 @@
-import { open, readFile, readlink, realpath, rename } from "node:fs/promises";
+import { open, readFile, readlink, realpath, rename, rm, stat } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
+import * as z from "zod";
 import { type BudgetState, budgetStateSchema, emptyBudget } from "./budget-state.ts";
 import type { BudgetStore } from "./budget-store.ts";
 import { type FileLockOptions, withFileLock } from "./file-lock.ts";
@@ -16,6 +17,7 @@ export function createFileStore(file: string, lockOptions: FileLockOptions = {})
       return withFileLock(
         path,
         async () => {
+          await refuseHardLinks(path);
           const before = await readState(path);
           const { state, result } = change(before);
           if (state !== before) await writeState(path, state);
@@ -40,6 +42,21 @@ async function followLinks(path: string): Promise<string> {
   return target === undefined ? path : followLinks(resolve(await realpath(dirname(path)), target));
 }
 
+// Each write replaces the file under this name alone: another name would keep the old state, and spend it again.
+async function refuseHardLinks(path: string): Promise<void> {
+  const links = await stat(path).then(
+    (stats) => (stats.isFile() ? stats.nlink : 1),
+    () => 1,
+  );
+  if (links <= 1) return;
+  throw new PaymentError(
+    "budget_file_unavailable",
+    `The budget file has ${links} names (hard links), and each would be a budget of its own: keep one, and make the others symbolic links`,
+  );
+}
+
+const versionSchema = z.object({ version: z.number().int().min(2) });
+
 async function readState(path: string): Promise<BudgetState> {
   let text: string;
   try {
@@ -48,8 +65,16 @@ async function readState(path: string): Promise<BudgetState> {
     if (hasCode(cause, "ENOENT")) return emptyBudget;
     throw new PaymentError("budget_file_unavailable", "The budget file cannot be read", { cause });
   }
-  const parsed = budgetStateSchema.safeParse(parseJson(text));
+  const json = parseJson(text);
+  const parsed = budgetStateSchema.safeParse(json);
   if (parsed.success) return parsed.data;
+  const newer = versionSchema.safeParse(json).data;
+  if (newer !== undefined) {
+    throw new PaymentError(
+      "budget_file_corrupt",
+      `The budget file is of version ${newer.version}, which a newer client wrote; this one reads version 1`,
+    );
+  }
   throw new PaymentError(
     "budget_file_corrupt",
     "The budget file is not one: repair it, or remove it to begin the day anew",
@@ -84,6 +109,7 @@ async function writeState(path: string, state: BudgetState): Promise<void> {
     await rename(temporary, path);
     await syncDirectory(dirname(path));
   } catch (cause) {
+    await rm(temporary, { force: true }).catch(() => undefined);
     throw new PaymentError("budget_file_unavailable", "The budget file cannot be written", {
       cause,
     });

@@ -52,7 +52,7 @@ describe("a budget", () => {
         const budget = createSpendingBudget({
           store,
           now: () => now,
-          wasUsed: async () => undefined,
+          chains: { wasUsed: async () => undefined, readTimes: async () => [now] },
         });
         const kept: { at: number; host: string; amount: bigint }[] = [];
 
@@ -93,7 +93,7 @@ describe("a budget", () => {
         const budget = createSpendingBudget({
           store,
           now: () => now,
-          wasUsed: async () => undefined,
+          chains: { wasUsed: async () => undefined, readTimes: async () => [now] },
         });
         const book = (index: number, amount: bigint, host: string) => {
           const nonce = nonceOf(index);
@@ -113,7 +113,7 @@ describe("a budget", () => {
         now += dayMs + hourMs;
         expect((await book(102, most, "a")).ok).toBe(true);
         await budget.release(nonceOf(102));
-        expect(await read()).toEqual(emptyBudget);
+        expect(await read()).toEqual({ ...emptyBudget, bookedAt: now });
       }),
     );
   });

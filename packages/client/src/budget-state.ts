@@ -40,6 +40,8 @@ export const budgetStateSchema = z.object({
       validBefore: z.number().int(),
     }),
   ),
+  /** Unix milliseconds of the last booking; 0 before the first, and in files of version 0.1.0. */
+  bookedAt: z.number().int().default(0),
 });
 
 /** What has been booked in the last day. */
@@ -48,7 +50,7 @@ export type BudgetState = z.infer<typeof budgetStateSchema>;
 /** An amount that is promised to one authorization. */
 export type Booking = BudgetState["open"][number];
 
-export const emptyBudget: BudgetState = { version: 1, spent: [], open: [] };
+export const emptyBudget: BudgetState = { version: 1, spent: [], open: [], bookedAt: 0 };
 
 /** The hour of a time in unix milliseconds. */
 export function hourOf(now: number): number {
@@ -62,33 +64,93 @@ export function bookedIn(state: BudgetState, pot: string, host?: string): bigint
     .reduce((sum, entry) => sum + entry.amount, 0n);
 }
 
-/** Drops what is more than a day old. An hour counts until all of it is. */
-export function forgetOld(state: BudgetState, now: number): BudgetState {
-  const isCounted = ({ hour }: { hour: number }) => hour >= hourOf(now) - hoursCounted;
-  if (state.spent.every(isCounted) && state.open.every(isCounted)) return state;
-  return { ...state, spent: state.spent.filter(isCounted), open: state.open.filter(isCounted) };
+/**
+ * Whether this clock must not be believed alone: it would free bookings, or it has leapt by more
+ * than an hour since the last one. Without that, a clock that jumps would begin a day anew.
+ */
+export function needsTrustedClock(state: BudgetState, now: number): boolean {
+  const leapt = state.bookedAt !== 0 && Math.abs(now - state.bookedAt) > hourMs;
+  const isAhead = ({ hour }: { hour: number }) => hour > latestHour(now);
+  return (
+    leapt ||
+    state.spent.some(isAhead) ||
+    !state.spent.every(isCountedAt(now)) ||
+    !state.open.every(mayBeCountedAt(now))
+  );
 }
 
-/** Promises an amount. Whether it is within the limits is the caller's question. */
+/**
+ * The state at a time that is known to be right. Drops what is more than a day old; an hour counts
+ * until all of it is. What was booked while a clock ran ahead counts as booked now: it is no younger.
+ */
+export function bringUpToDate(state: BudgetState, now: number): BudgetState {
+  const latest = latestHour(now);
+  const notAhead = <T extends { hour: number }>(entry: T): T =>
+    entry.hour > latest ? { ...entry, hour: latest } : entry;
+  const spent = state.spent.filter(isCountedAt(now)).map(notAhead);
+  return {
+    ...state,
+    spent: spent.reduce<BudgetState["spent"]>(addSpent, []),
+    open: state.open.filter(mayBeCountedAt(now)).map(notAhead),
+    bookedAt: now,
+  };
+}
+
+/** The last hour of a payment that is booked now and valid for the usual minutes. */
+function latestHour(now: number): number {
+  return hourOf(now) + 1;
+}
+
+function isCountedAt(now: number): (entry: { hour: number }) => boolean {
+  return ({ hour }) => hour >= hourOf(now) - hoursCounted;
+}
+
+/** An authorization that ended more than a day ago may have been used, but not within the day. */
+function mayBeCountedAt(now: number): (entry: Booking) => boolean {
+  const isCounted = isCountedAt(now);
+  return (booking) => isCounted({ hour: lastHourOf(booking) });
+}
+
+/** The last hour in which the tokens may have moved. */
+function lastHourOf({ hour, validBefore }: Booking): number {
+  return Math.max(hour, hourOf(validBefore * 1000));
+}
+
+/** Promises an amount, once. Whether it is within the limits is the caller's question. */
 export function openBooking(state: BudgetState, booking: Booking): BudgetState {
+  if (isOpen(state, booking.id.nonce)) return state;
   return { ...state, open: [...state.open, booking] };
 }
 
-/** The payment is made: its amount joins the sum of its hour. Nothing happens if it is not open. */
+/** Whether an amount is promised to this authorization. */
+export function isOpen(state: BudgetState, nonce: string): boolean {
+  return state.open.some((each) => each.id.nonce === nonce);
+}
+
+/**
+ * The payment is made: its amount joins the sum of an hour. A receipt does not prove when, so that
+ * is the last hour in which it can be made. Nothing happens if it is not open.
+ */
 export function settleBooking(state: BudgetState, nonce: string): BudgetState {
   const settled = state.open.find((each) => each.id.nonce === nonce);
   if (settled === undefined) return state;
-  const { hour, pot, host } = settled;
+  const { pot, host, amount } = settled;
+  const entry = { hour: lastHourOf(settled), pot, host, amount };
+  return { ...releaseBooking(state, nonce), spent: addSpent(state.spent, entry) };
+}
+
+function addSpent(
+  spent: BudgetState["spent"],
+  added: BudgetState["spent"][number],
+): BudgetState["spent"] {
+  const { hour, pot, host } = added;
   const isSame = (entry: BudgetState["spent"][number]) =>
     entry.hour === hour && entry.pot === pot && entry.host === host;
-  const before = state.spent.find(isSame)?.amount ?? 0n;
-  return {
-    ...releaseBooking(state, nonce),
-    spent: [
-      ...state.spent.filter((entry) => !isSame(entry)),
-      { hour, pot, host, amount: before + settled.amount },
-    ],
-  };
+  const before = spent.find(isSame)?.amount ?? 0n;
+  return [
+    ...spent.filter((entry) => !isSame(entry)),
+    { hour, pot, host, amount: before + added.amount },
+  ];
 }
 
 /** The payment was not made and never will be: its amount is free again. */

@@ -3,7 +3,7 @@ import { type Devnet, listen, startDevnet } from "@coinslot/devnet";
 import { plasma, plasmaUsdt0 } from "@coinslot/protocol";
 import { encodeFunctionResult, erc20Abi, getAbiItem, pad, toFunctionSelector } from "viem";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { type ChainReader, createChainReader } from "./chain-reader.ts";
+import { type ChainReader, createChainReader, settledHistorySeconds } from "./chain-reader.ts";
 
 let devnet: Devnet;
 beforeAll(async () => {
@@ -73,18 +73,27 @@ describe("a balance", () => {
   });
 });
 
+const state = toFunctionSelector("authorizationState(address,bytes32)");
+const used = () => startLiar(state, () => pad("0x1"));
+
+function authorizationId() {
+  const { address: payer } = devnet.accounts.buyer;
+  return { network: plasma, asset: plasmaUsdt0.address, payer, nonce: pad("0x01") } as const;
+}
+
 describe("an expired authorization", () => {
-  const state = toFunctionSelector("authorizationState(address,bytes32)");
-  const used = () => startLiar(state, () => pad("0x1"));
-  const expired = async (chains: ChainReader) => {
+  const endedFor = async (seconds: number) => {
     const { timestamp } = await devnet.client.getBlock();
-    const { address: payer } = devnet.accounts.buyer;
-    const id = { network: plasma, asset: plasmaUsdt0.address, payer, nonce: pad("0x01") } as const;
-    return chains.wasUsed({ id, validBefore: Number(timestamp) });
+    return { id: authorizationId(), validBefore: Number(timestamp) - seconds };
   };
+  const expired = async (chains: ChainReader) =>
+    chains.wasUsed(await endedFor(settledHistorySeconds));
 
   it("counts as unused only when every node says so", async () => {
     const liar = await used();
+    expect(await reader(devnet.rpcUrl).wasUsed(await endedFor(settledHistorySeconds - 1))).toBe(
+      undefined,
+    );
     expect(await expired(reader(devnet.rpcUrl))).toBe(false);
     expect(await expired(reader(devnet.rpcUrl, `${devnet.rpcUrl}/?other`))).toBe(false);
     expect(await expired(reader(devnet.rpcUrl, liar))).toBe(true);
@@ -96,5 +105,33 @@ describe("an expired authorization", () => {
     const elsewhere = await startLiar("eth_chainId", () => "0x1");
     expect(await expired(reader(elsewhere))).toBeUndefined();
     expect(await expired(reader(devnet.rpcUrl, elsewhere))).toBeUndefined();
+  });
+});
+
+describe("an authorization that has not expired", () => {
+  const executable = async (chains: ChainReader, seconds = 60) => {
+    const { timestamp } = await devnet.client.getBlock();
+    return chains.isExecutable({ id: authorizationId(), validBefore: Number(timestamp) + seconds });
+  };
+
+  it("counts as beyond execution only when every node says so", async () => {
+    const liar = await used();
+    expect(await executable(reader(devnet.rpcUrl))).toBe(true);
+    expect(await executable(reader(devnet.rpcUrl), -1)).toBe(false);
+    expect(await executable(reader(liar, devnet.rpcUrl))).toBe(true);
+    expect(await executable(reader(devnet.rpcUrl, liar))).toBe(true);
+    expect(await executable(reader(liar, `${liar}/?other`))).toBe(false);
+    expect(await executable(reader(liar, "http://127.0.0.1:1"))).toBeUndefined();
+  });
+});
+
+describe("the time", () => {
+  it("comes from each node of the chain, and from none of another", async () => {
+    const elsewhere = await startLiar("eth_chainId", () => "0x1");
+    const urls = [elsewhere, devnet.rpcUrl, "http://127.0.0.1:1", `${devnet.rpcUrl}/?other`];
+    const times = await reader(...urls).readTimes();
+    expect(times).toHaveLength(2);
+    const { timestamp } = await devnet.client.getBlock();
+    for (const time of times) expect(time).toBeGreaterThanOrEqual(Number(timestamp) * 1000);
   });
 });

@@ -22,6 +22,12 @@ export interface Expiring {
   validBefore: number;
 }
 
+/**
+ * How much older than the newest block the end of an authorization must be, before the chain's word
+ * on it is final: a reorganisation of that depth is not expected.
+ */
+export const settledHistorySeconds = 600;
+
 /** What a payer asks its chains. */
 export interface ChainReader {
   /** The networks on which this payer pays. */
@@ -33,11 +39,18 @@ export interface ChainReader {
     owner: Address;
   }): Promise<bigint | undefined>;
   /**
-   * Whether an authorization that has expired was used, or cancelled; `undefined` while it has not
-   * expired by the chain's own clock, or when it is not known. That it was not used, all endpoints
-   * have to say where there are two hosts at least; with one, the caller's own clock bounds the harm.
+   * Whether an authorization that has expired was used, or cancelled; `undefined` until it has
+   * expired by the chain's own clock `settledHistorySeconds` ago, or when it is not known. Unused is
+   * the word of all endpoints; with one, the caller's own clock bounds the harm.
    */
   wasUsed(expiring: Expiring): Promise<boolean | undefined>;
+  /**
+   * Whether an authorization can be executed from now on; `undefined` when it is not known. That it
+   * cannot be is the word of all endpoints.
+   */
+  isExecutable(expiring: Expiring): Promise<boolean | undefined>;
+  /** The time by each endpoint that returned one, in unix milliseconds. */
+  readTimes(): Promise<number[]>;
 }
 
 /**
@@ -91,34 +104,73 @@ export function createChainReader(options: {
     },
 
     async wasUsed(expiring) {
-      const asked = nodes.get(expiring.id.network) ?? [];
-      const answers = await Promise.all(asked.map((node) => readUse(node, expiring)));
-      // A payment that counts as made, and was not, costs nobody anything.
+      // The token compares with the time of its block: before that, it could still be used.
+      const end = BigInt(expiring.validBefore + settledHistorySeconds);
+      const found = await readByAll(expiring);
+      const answers = found.map((use) => (use && use.time >= end ? use.isUsed : undefined));
+      // A payment that counts as made, and was not, costs nothing.
       if (answers.includes(true)) return true;
       const isUnused = answers.length > 0 && answers.every((answer) => answer === false);
       return isUnused ? false : undefined;
     },
+
+    async isExecutable(expiring) {
+      const found = await readByAll(expiring);
+      const end = BigInt(expiring.validBefore);
+      const answers = found.map((use) => use && !use.isUsed && use.time < end);
+      if (answers.includes(true)) return true;
+      return answers.length > 0 && answers.every((answer) => answer === false) ? false : undefined;
+    },
+
+    async readTimes() {
+      const times = await Promise.all([...nodes.values()].flat().map(readTime));
+      return times.filter((time) => time !== undefined);
+    },
   };
+
+  function readByAll({ id }: Expiring): Promise<(Use | undefined)[]> {
+    const asked = nodes.get(id.network) ?? [];
+    return Promise.all(asked.map((node) => readUse(node, id)));
+  }
 }
 
-/** What one node says; `undefined` when it does not know it. */
-async function readUse(
-  node: ChainNode,
-  { id, validBefore }: Expiring,
-): Promise<boolean | undefined> {
+/** Whether an authorization is used or cancelled in a node's newest block, and that block's time in Unix seconds. */
+interface Use {
+  time: bigint;
+  isUsed: boolean;
+}
+
+// On a chain that makes blocks for transactions only, the newest one may be of yesterday; the
+// pending one is of now.
+async function readTime(node: ChainNode): Promise<number | undefined> {
+  const tags = ["latest", "pending"] as const;
+  try {
+    const blocks = await node.ask((client) =>
+      Promise.allSettled(tags.map((blockTag) => client.getBlock({ blockTag }))),
+    );
+    const times = blocks.flatMap((block) =>
+      block.status === "fulfilled" ? [Number(block.value.timestamp) * 1000] : [],
+    );
+    return times.length === 0 ? undefined : Math.max(...times);
+  } catch {
+    return undefined;
+  }
+}
+
+/** `undefined` when the node does not know it. */
+async function readUse(node: ChainNode, id: AuthorizationId): Promise<Use | undefined> {
   const { asset, payer, nonce } = id;
   try {
     return await node.ask(async (client) => {
-      const block = await client.getBlock();
-      // The token compares with the time of its block: before that, it could still be used.
-      if (block.timestamp < BigInt(validBefore)) return undefined;
-      return client.readContract({
+      const { number: blockNumber, timestamp: time } = await client.getBlock();
+      const isUsed = await client.readContract({
         address: asset,
         abi: eip3009Abi,
         functionName: "authorizationState",
         args: [payer, nonce],
-        blockNumber: block.number,
+        blockNumber,
       });
+      return { time, isUsed };
     });
   } catch {
     return undefined;

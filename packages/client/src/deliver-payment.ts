@@ -33,11 +33,16 @@ export async function deliverPayment(
     onPayment({ state, host, terms, receipt, reason });
     return response;
   } catch (error) {
-    if (error instanceof PaymentError && error.code === "unreachable") {
-      await releaseBooking(context, host, terms);
-    } else onPayment({ state: "unclear", host, terms });
+    // A payment that `beforeSend` has got may be kept and resumed: it stays booked until it expires.
+    const isDropped = isUnreachable(error) && context.beforeSend === undefined;
+    if (isDropped) await releaseBooking(context, host, terms);
+    else if (!isUnreachable(error)) onPayment({ state: "unclear", host, terms });
     throw error;
   }
+}
+
+function isUnreachable(error: unknown): boolean {
+  return error instanceof PaymentError && error.code === "unreachable";
 }
 
 async function settle(context: PayingFetchContext, { payment }: PaymentOutcome): Promise<void> {

@@ -1,33 +1,29 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { readdir, readFile, utimes, writeFile } from "node:fs/promises";
+import { spawnSync } from "node:child_process";
+import { readdir, rm, stat, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
-import { describe, expect, it } from "vitest";
-import { describeHolder, withFileLock } from "./file-lock.ts";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { withFileLock } from "./file-lock.ts";
+import { runScript, scriptCommand } from "./testing/run-script.ts";
 import { useTemporaryFolder } from "./testing/temporary-folder.ts";
 
 const inFolder = useTemporaryFolder();
 
-/** Leaves a lock as its holder would have. */
-async function leaveLock(
-  path: string,
-  { pid, ...of }: { pid: number; host?: string; pidNamespace?: string },
-): Promise<void> {
-  await writeFile(`${path}.lock`, JSON.stringify({ ...describeHolder(pid), ...of }));
+/** Starts a process that has the lock; it ends with the test. */
+async function startHolder(path: string, prefix: readonly string[] = []) {
+  const [command, ...args] = [...prefix, ...scriptCommand("hold-lock", path)];
+  const holder = runScript([command ?? "", ...args]);
+  onTestFinished(async () => {
+    holder.child.kill("SIGKILL");
+    await holder.ended;
+  });
+  await holder.begun;
+  expect(holder.lines()).toEqual(["held"]);
+  return holder;
 }
 
-/** As if it had been left a minute before this process began. */
-async function makeOld(path: string): Promise<void> {
-  const before = Date.now() / 1000 - process.uptime() - 60;
-  await utimes(`${path}.lock`, before, before);
-}
-
-/** The id of a process that has ended. */
-async function deadPid(): Promise<number> {
-  const child = spawn(process.execPath, ["-e", ""]);
-  await once(child, "exit");
-  return child.pid ?? 0;
-}
+/** What starts a process as the first one of a container does, where the system allows that. */
+const asContainer = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child"];
+const canContain = spawnSync("unshare", [...asContainer.slice(1), "true"]).status === 0;
 
 describe("withFileLock", () => {
   it("lets one caller work at a time, in the order in which they came", async () => {
@@ -37,13 +33,20 @@ describe("withFileLock", () => {
       [1, 2, 3].map((name) =>
         withFileLock(path, async () => {
           log.push(`${name} begins`);
-          await readFile(`${path}.lock`, "utf8");
+          await stat(`${path}.lock`);
           log.push(`${name} ends`);
         }),
       ),
     );
     expect(log).toEqual([1, 2, 3].flatMap((name) => [`${name} begins`, `${name} ends`]));
-    expect(await readdir(dirname(path))).toEqual([]);
+  });
+
+  it("leaves one empty file for its owner alone, and nothing else", async () => {
+    const path = inFolder("file");
+    await withFileLock(path, async () => "done");
+    expect(await readdir(dirname(path))).toEqual(["file.lock"]);
+    const { size, mode } = await stat(`${path}.lock`);
+    expect({ size, mode: mode & 0o777 }).toEqual({ size: 0, mode: 0o600 });
   });
 
   it("passes on a failure of the work, and is free afterwards", async () => {
@@ -54,42 +57,69 @@ describe("withFileLock", () => {
     expect(await following).toBe("done");
   });
 
-  it("breaks the lock of a process that has died", async () => {
+  it("is free once its holder was killed, and never before", async () => {
     const path = inFolder("file");
-    await leaveLock(path, { pid: await deadPid() });
-    expect(await withFileLock(path, async () => "done")).toBe("done");
-    expect(await readdir(dirname(path))).toEqual([]);
+    const holder = await startHolder(path);
+    const tryFor = (lockTimeoutMs: number) =>
+      withFileLock(path, async () => "done", { lockTimeoutMs });
+    await expect(tryFor(50)).rejects.toMatchObject({
+      code: "budget_file_unavailable",
+      message: expect.stringContaining("another process that is still running"),
+    });
+    const waiting = tryFor(10_000);
+    holder.child.kill("SIGKILL");
+    expect(await waiting).toBe("done");
+    expect(await readdir(dirname(path))).toEqual(["file.lock"]);
   });
 
-  it("breaks a lock of its own process id that is older than this process", async () => {
+  it("stays locked for a container whose process has the same id and name", async () => {
     const path = inFolder("file");
-    await leaveLock(path, { pid: process.pid });
-    await makeOld(path);
+    await startHolder(path, canContain ? asContainer : []);
+    const [command, ...args] = [
+      ...(canContain ? asContainer : []),
+      ...scriptCommand("hold-lock", path),
+    ];
+    const second = runScript([command ?? "", ...args]);
+    onTestFinished(async () => {
+      second.child.kill("SIGKILL");
+      await second.ended;
+    });
+    await expect(
+      withFileLock(path, async () => "done", { lockTimeoutMs: 2_000 }),
+    ).rejects.toMatchObject({ code: "budget_file_unavailable" });
+    expect(second.lines()).toEqual([]);
+  });
+
+  it("is not fooled by a lock file that was removed while it was held", async () => {
+    const path = inFolder("file");
+    const log: string[] = [];
+    await withFileLock(path, async () => {
+      await rm(`${path}.lock`);
+      await writeFile(`${path}.lock`, "");
+      log.push("first");
+    });
+    await withFileLock(path, async () => log.push("second"));
+    expect(log).toEqual(["first", "second"]);
+  });
+
+  it("takes an empty lock file that an earlier version left", async () => {
+    const path = inFolder("file");
+    await writeFile(`${path}.lock`, "");
     expect(await withFileLock(path, async () => "done")).toBe("done");
   });
 
-  it("breaks a lock of the life that its container had before", async () => {
+  it("waits for a process of an earlier version, then says who has the lock", async () => {
     const path = inFolder("file");
-    await leaveLock(path, { pid: process.ppid, pidNamespace: "pid:[1]" });
-    await makeOld(path);
-    expect(await withFileLock(path, async () => "done")).toBe("done");
-  });
-
-  it.each([
-    ["a process that runs", () => ({ pid: process.ppid })],
-    ["another thread of this process", () => ({ pid: process.pid })],
-    ["a container of the same name", () => ({ pid: 2 ** 30, pidNamespace: "pid:[1]" })],
-    ["another machine", () => ({ pid: 2 ** 30, host: "another-machine" })],
-  ])("waits for %s, then says who has it", async (_name, holder) => {
-    const path = inFolder("file");
-    await leaveLock(path, holder());
-    const { pid } = holder();
+    const holder = { id: crypto.randomUUID(), pid: 123, host: "machine" };
+    await writeFile(`${path}.lock`, JSON.stringify(holder));
     await expect(
       withFileLock(path, async () => "done", { lockTimeoutMs: 50 }),
     ).rejects.toMatchObject({
       code: "budget_file_unavailable",
-      message: expect.stringContaining(`by process ${pid}`),
+      message: expect.stringContaining("process 123 on machine, of an earlier version"),
     });
-    expect(await readdir(dirname(path))).toEqual(["file.lock"]);
+    const waiting = withFileLock(path, async () => "done");
+    await rm(`${path}.lock`);
+    expect(await waiting).toBe("done");
   });
 });

@@ -1,33 +1,20 @@
-import { randomUUID } from "node:crypto";
-import { readlinkSync } from "node:fs";
-import { link, readFile, stat, unlink, writeFile } from "node:fs/promises";
-import { hostname } from "node:os";
+import { open, readFile, stat } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import * as z from "zod";
 import { PaymentError } from "./payment-error.ts";
+import { loadSqlite, tryToLock } from "./sqlite-lock.ts";
 
 export interface FileLockOptions {
-  /** How long to wait for whoever has the lock. Default 10 s. */
+  /** Longest wait for the lock. Default 10 s. */
   lockTimeoutMs?: number | undefined;
 }
 
-const holderSchema = z.object({
-  id: z.uuid(),
-  pid: z.number().int(),
-  /** In which the process has this id: on Linux, containers with one name may count for themselves. */
-  pidNamespace: z.string().optional(),
-  host: z.string(),
-});
-type Holder = z.infer<typeof holderSchema>;
-
-const pidNamespace = readPidNamespace();
 const lastInThisThread = new Map<string, Promise<unknown>>();
 
 /**
- * Does `work` while no other process, thread or caller does work on the same file: those in this
- * thread queue up, the others meet at `<file>.lock`. A lock is held for milliseconds; one whose
- * process died is broken, one whose holder cannot be judged (on another machine that shares the
- * disk) is waited for.
+ * Does `work` while no other process, thread or caller does work on the same file: callers in this
+ * thread queue up, the others meet at `<file>.lock`. That file stays; it is empty, and the lock is
+ * the kernel's, which ends with its process. A lock is held for milliseconds.
  *
  * @throws PaymentError `budget_file_unavailable` when the lock does not become free in time.
  */
@@ -43,7 +30,7 @@ export async function withFileLock<T>(
     try {
       return await work();
     } finally {
-      await release();
+      release();
     }
   })();
   lastInThisThread.set(path, mine);
@@ -54,21 +41,22 @@ export async function withFileLock<T>(
   }
 }
 
-async function acquire(lock: string, timeoutMs: number): Promise<() => Promise<void>> {
-  const me = describeHolder(process.pid);
-  const ticket = `${lock}.${me.id}`;
+async function acquire(lock: string, timeoutMs: number): Promise<() => void> {
   const deadline = performance.now() + timeoutMs;
   try {
-    try {
-      await writeFile(ticket, JSON.stringify(me), { flag: "wx", mode: 0o600 });
-      // A link appears with its content, so nobody ever reads a lock without a holder.
-      while (!(await tryTo(() => link(ticket, lock), "EEXIST"))) {
-        await breakIfAbandoned(lock);
-        if (performance.now() > deadline) throw await stillLocked(lock);
-        await sleep(2 + Math.random() * 10);
+    const sqlite = await loadSqlite();
+    for (;;) {
+      await createEmpty(lock);
+      const before = await inodeOf(lock);
+      const held = tryToLock(sqlite, lock);
+      if (typeof held === "object") {
+        // A lock file that was removed and made anew meanwhile is another file: it may be locked, too.
+        const isSame = before !== undefined && before === (await inodeOf(lock));
+        if (isSame) return held.release;
+        held.release();
       }
-    } finally {
-      await unlink(ticket).catch(() => undefined);
+      if (performance.now() > deadline) throw await stillLocked(lock);
+      await sleep(2 + Math.random() * 10);
     }
   } catch (cause) {
     if (cause instanceof PaymentError) throw cause;
@@ -76,89 +64,52 @@ async function acquire(lock: string, timeoutMs: number): Promise<() => Promise<v
       cause,
     });
   }
-  // The work is done: a lock file that cannot be removed is the next caller's to report.
-  return async () => {
-    await unlink(lock).catch(() => undefined);
-  };
 }
 
-// Two processes may find the same lock abandoned, and the slower one must not remove what the
-// faster one has locked anew. So the right to remove the lock with this id is itself a file that
-// only one can create; under it, a lock that still has this id can be touched by nobody else.
-async function breakIfAbandoned(lock: string): Promise<void> {
-  const holder = await readHolder(lock);
-  if (holder === undefined || !(await isAbandoned(lock, holder))) return;
-  const right = `${lock}.${holder.id}.broken`;
-  if (!(await tryTo(() => writeFile(right, "", { flag: "wx" }), "EEXIST"))) return;
+// POSIX locks of a process end when it closes any descriptor of the file. So a lock file that is
+// there is opened by SQLite alone, which knows of that; "wx" opens only what it creates.
+async function createEmpty(lock: string): Promise<void> {
   try {
-    if ((await readHolder(lock))?.id === holder.id) await unlink(lock);
-  } finally {
-    await unlink(right);
-  }
-}
-
-async function isAbandoned(lock: string, holder: Holder): Promise<boolean> {
-  if (holder.host !== hostname()) return false;
-  const isCountedHere = holder.pidNamespace === pidNamespace;
-  if (isCountedHere && holder.pid !== process.pid) return !isRunning(holder.pid);
-  // A container begins with the same process id again, and counts anew: what is older than this process is of its
-  // earlier life. What is younger may be of a container beside it.
-  const startedAt = Date.now() - process.uptime() * 1000;
-  const madeAt = await stat(lock).then(
-    ({ mtimeMs }) => mtimeMs,
-    () => Number.POSITIVE_INFINITY,
-  );
-  return madeAt < startedAt - 1000;
-}
-
-/** A process of this machine as it stands in a lock. */
-export function describeHolder(pid: number): Holder {
-  return { id: randomUUID(), pid, pidNamespace, host: hostname() };
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
+    const handle = await open(lock, "wx", 0o600);
+    await handle.close();
   } catch (error) {
-    // EPERM: it runs, and is somebody else's.
-    return !(error instanceof Error && "code" in error && error.code === "ESRCH");
+    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
   }
 }
 
-/** Who has the lock; `undefined` when it has just become free. */
-async function readHolder(lock: string): Promise<Holder | undefined> {
-  try {
-    return holderSchema.parse(JSON.parse(await readFile(lock, "utf8")));
-  } catch {
-    return undefined;
-  }
+async function inodeOf(path: string): Promise<bigint | undefined> {
+  return stat(path, { bigint: true }).then(
+    ({ ino }) => ino,
+    () => undefined,
+  );
 }
 
+const earlierHolderSchema = z.object({ pid: z.number().int(), host: z.string() });
+
+// Version 0.1.0 wrote its process id into the lock file. Its lock is honoured, and it honours ours.
 async function stillLocked(lock: string): Promise<PaymentError> {
-  const holder = await readHolder(lock);
-  const by = holder ? ` by process ${holder.pid} on ${holder.host}` : "";
+  const { size } = await stat(lock).catch(() => ({ size: 0 }));
+  if (size === 0) {
+    return new PaymentError(
+      "budget_file_unavailable",
+      "The budget file is locked by another process that is still running",
+    );
+  }
+  const holder = await readFile(lock, "utf8").then(
+    (text) => earlierHolderSchema.safeParse(parseJson(text)).data,
+    () => undefined,
+  );
+  const by = holder ? `process ${holder.pid} on ${holder.host}, of an` : "an";
   return new PaymentError(
     "budget_file_unavailable",
-    `The budget file is locked${by}; if that is gone, remove the file ${lock}`,
+    `The budget file is locked by ${by} earlier version of this client; end that process, then remove ${lock}`,
   );
 }
 
-function readPidNamespace(): string | undefined {
+function parseJson(text: string): unknown {
   try {
-    return readlinkSync("/proc/self/ns/pid");
+    return JSON.parse(text);
   } catch {
-    // Only Linux has such a thing.
     return undefined;
-  }
-}
-
-async function tryTo(work: () => Promise<void>, expected: string): Promise<boolean> {
-  try {
-    await work();
-    return true;
-  } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === expected) return false;
-    throw error;
   }
 }

@@ -12,7 +12,7 @@ export interface Shortfall {
 }
 
 /** Where the funds are that candidates need. */
-interface FoundFunds {
+export interface FoundFunds {
   /** Candidates for which the payer has the funds, in the same order. */
   funded: Candidate[];
   shortfalls: Shortfall[];

@@ -16,6 +16,8 @@ export interface BudgetHold {
   nonces: readonly Hex[];
   /** Gives back what the payment has not taken. */
   release(): Promise<void>;
+  /** Counts what the payment has not taken as spent: funds were brought, at a cost, for nothing. */
+  spend(): Promise<void>;
 }
 
 /** After a crash, others may have the room again so much later. Fetching funds takes minutes, and somebody may be asked. */
@@ -43,6 +45,11 @@ export async function holdBudget(
     for (const nonce of held.values()) await budget.release(nonce).catch(() => undefined);
   }
 
+  async function spend(): Promise<void> {
+    // What cannot be settled counts until it expires.
+    for (const nonce of held.values()) await budget.settle(nonce).catch(() => undefined);
+  }
+
   try {
     for (const shortfall of [...shortfalls].sort(dearestFirst)) {
       const { candidate } = shortfall;
@@ -68,6 +75,7 @@ export async function holdBudget(
     refusals,
     nonces: [...held.values()],
     release,
+    spend,
   };
 }
 

@@ -10,6 +10,7 @@ import type { SignedPayment } from "./signed-payment.ts";
 import { createSpendingBudget, type SpendingBudget } from "./spending-budget.ts";
 import { type Budget, readBudget, type SpendableAsset } from "./spending-policy.ts";
 import type { TopUp } from "./top-up.ts";
+import { createTopUpLimit, type TopUpLimit } from "./top-up-limit.ts";
 
 /** What a fetch that pays is made of. */
 export type PayingFetchOptions = PayerOptions & {
@@ -26,7 +27,8 @@ export type PayingFetchOptions = PayerOptions & {
   onPayment?: ((event: PaymentEvent) => void) | undefined;
   /**
    * Is awaited once a payment is signed, before it is sent: here it can be kept where it outlives this
-   * process, for `resume`. If it throws, nothing is sent, and the payment is booked no more.
+   * process, for `resume`. If it throws, nothing is sent. A payment that was given to it stays booked until
+   * it has expired unused, even if it is never sent, since it may have been kept.
    */
   beforeSend?: ((payment: SignedPayment) => Promise<void> | void) | undefined;
   /** Is asked for funds when no offered network has them. */
@@ -42,8 +44,8 @@ export type PayingFetchOptions = PayerOptions & {
   /** How often one payment is sent at most. Default 5. */
   maxAttempts?: number | undefined;
   /**
-   * How long an attempt to pay may take until its answer: the headers, and the reason of a refusal; and how long an offer
-   * in a body may take. Default 120 000.
+   * How long an attempt to pay may take until its answer: the headers, and the reason of a refusal. Default 120 000. An
+   * offer in a body may take as long, but at most 10 s.
    */
   attemptTimeoutMs?: number | undefined;
   /** Longest pause between two attempts. Default 30 000. */
@@ -66,6 +68,7 @@ export interface PayingFetchContext {
   onPayment: (event: PaymentEvent) => void;
   beforeSend: ((payment: SignedPayment) => Promise<void> | void) | undefined;
   topUp: TopUp | undefined;
+  topUpLimit: TopUpLimit;
   allowInsecureHttp: boolean;
   maxBodyBytes: number;
   maxValiditySeconds: number;
@@ -113,11 +116,12 @@ export function readOptions(options: PayingFetchOptions): PayingFetchContext {
     account,
     chains,
     assets,
-    budget: createSpendingBudget({ store, now, wasUsed: chains.wasUsed }),
+    budget: createSpendingBudget({ store, now, chains }),
     fetch: options.fetch ?? fetch,
     onPayment: guard(options.onPayment),
     beforeSend: options.beforeSend,
     topUp: options.topUp,
+    topUpLimit: createTopUpLimit(),
     allowInsecureHttp: options.allowInsecureHttp ?? false,
     now,
     randomBytes:

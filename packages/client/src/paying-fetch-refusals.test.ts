@@ -143,6 +143,26 @@ describe("a 402 whose body never ends", () => {
     const { value } = (await response.body?.getReader().read()) ?? {};
     expect(new TextDecoder().decode(value)).toBe('{"x402Version":1,');
   });
+
+  it("byte by byte ends with the caller's abort, or after ten seconds, whatever else may take longer", async () => {
+    const onUnpaid: OnUnpaid = (_, response) => {
+      response.writeHead(402);
+      const drip = setInterval(() => response.write(" "), 20);
+      response.once("close", () => clearInterval(drip));
+      return true;
+    };
+    const seller = keep(await startSeller({ onUnpaid }));
+    const controller = new AbortController();
+    const aborted = createFetch()(seller.url, { signal: controller.signal });
+    const began = performance.now();
+    const waited = createFetch()(seller.url);
+    controller.abort(new Error("enough"));
+    await expect(aborted).rejects.toThrow("enough");
+    expect((await waited).status).toBe(402);
+    // The default for an attempt to pay is two minutes.
+    expect(performance.now() - began).toBeLessThan(60_000);
+    expect(world.account().signatures()).toBe(0);
+  }, 90_000);
 });
 
 describe("an aborted call", () => {

@@ -1,12 +1,14 @@
 import { headerName, isSameAddress } from "@coinslot/protocol";
 import { bookAndSign } from "./book-and-sign.ts";
+import { bookResumed } from "./book-resumed.ts";
 import { checkResource } from "./check-resource.ts";
 import { type Candidate, chooseRequirements } from "./choose-requirements.ts";
 import { deliverPayment } from "./deliver-payment.ts";
 import { dropBody } from "./drop-body.ts";
-import { findBroughtFunds, findFunds } from "./find-funds.ts";
+import { type FoundFunds, findBroughtFunds, findFunds } from "./find-funds.ts";
 import { holdBudget } from "./hold-budget.ts";
-import { OfferRefusedError } from "./offer-refused-error.ts";
+import { OfferRefusedError, type Refusal } from "./offer-refused-error.ts";
+import { OutcomeUnclearError } from "./outcome-unclear-error.ts";
 import { findPaidUrl } from "./paid-url.ts";
 import {
   type PayingFetchContext,
@@ -14,6 +16,7 @@ import {
   readOptions,
 } from "./paying-fetch-options.ts";
 import { PaymentError } from "./payment-error.ts";
+import { paymentOf } from "./payment-outcome.ts";
 import { readOffer } from "./read-offer.ts";
 import {
   checkRepeatable,
@@ -23,7 +26,7 @@ import {
   toInit,
 } from "./repeatable-request.ts";
 import { type SignedPayment, signedPaymentSchema } from "./signed-payment.ts";
-import { toTopUpNeed } from "./top-up.ts";
+import { type TopUp, toTopUpNeed } from "./top-up.ts";
 
 /** A `fetch` that pays. It may be used wherever `fetch` is. */
 export interface PayingFetch {
@@ -41,7 +44,8 @@ export interface PayingFetch {
 
   /**
    * Sends a payment again whose outcome was unclear, with the same request that it was made for.
-   * Signs nothing and books nothing: it never pays twice.
+   * Signs nothing: it never pays twice. Books its amount if it can still be executed and is not
+   * booked here yet.
    *
    * @throws PaymentError as above, and `request_mismatch` if this is another request.
    */
@@ -69,10 +73,19 @@ export function createPayingFetch(options: PayingFetchOptions): PayingFetch {
         const request = await readRequest(input, init, context.maxBodyBytes);
         checkRepeatable(request, context.maxBodyBytes);
         const payment = checkPaymentFor(request, given);
+        await bookResumed(context, payment);
+        request.signal?.throwIfAborted();
         return deliverPayment(context, { request, payment, wasSent: true });
       },
     },
   );
+}
+
+/** Longest time for the body of a 402: an offer is a few hundred bytes. */
+const maxOfferMs = 10_000;
+
+function offerTimeoutOf({ persistence }: PayingFetchContext): number {
+  return Math.min(maxOfferMs, persistence.attemptTimeoutMs);
 }
 
 /** What funds were fetched for, once, before the offer is fetched again. */
@@ -89,7 +102,7 @@ async function payIfAsked(
 ): Promise<Response> {
   const response = await context.fetch(request.url.href, toInit(request));
   if (response.status !== 402 || carriesPayment(request.headers)) return response;
-  const offer = await readOffer(response, context.persistence.attemptTimeoutMs);
+  const offer = await readOffer(response, offerTimeoutOf(context));
   if (offer === undefined) return response;
   dropBody(response);
 
@@ -117,16 +130,44 @@ async function payIfAsked(
   if (!topUp || toppedUp || isUnsure || found.shortfalls.length === 0) {
     throw new OfferRefusedError([...refusals, ...found.refusals]);
   }
-  const { shortfalls } = found;
-  const hold = await holdBudget(context, { shortfalls, host: url.hostname });
+  return topUpAndPay({ context, request, topUp, candidates, refusals, found, url });
+}
+
+/** Brings funds, once, and begins anew: with the room in the budget, and no more than that, kept. */
+async function topUpAndPay(options: {
+  context: PayingFetchContext;
+  request: RepeatableRequest;
+  topUp: TopUp;
+  candidates: readonly Candidate[];
+  refusals: readonly Refusal[];
+  found: FoundFunds;
+  url: URL;
+}): Promise<Response> {
+  const { context, request, topUp, candidates, refusals, found, url } = options;
+  const { account, topUpLimit } = context;
+  const { hostname } = url;
+  topUpLimit.check(hostname);
+  const hold = await holdBudget(context, { shortfalls: found.shortfalls, host: hostname });
+  let isUnused = false;
   try {
     const needs = hold.shortfalls.map(toTopUpNeed);
     if (needs.length === 0) throw new OfferRefusedError([...refusals, ...hold.refusals]);
     const { signal } = request;
     const isThere = await topUp({ payer: account.address, host: url.host, needs, signal });
     if (!isThere) throw new OfferRefusedError([...refusals, ...found.refusals]);
-    return await payIfAsked(context, request, { candidates, held: hold.nonces });
+    isUnused = true;
+    const response = await payIfAsked(context, request, { candidates, held: hold.nonces });
+    isUnused = !response.ok && paymentOf(response) === undefined;
+    if (!isUnused) topUpLimit.noteUsed(hostname);
+    return response;
+  } catch (error) {
+    if (error instanceof OutcomeUnclearError) isUnused = false;
+    throw error;
   } finally {
+    if (isUnused) {
+      topUpLimit.noteUnused(hostname);
+      await hold.spend();
+    }
     await hold.release();
   }
 }

@@ -37,6 +37,8 @@ export type PaymentErrorCode =
   | "budget_file_corrupt"
   /** The budget file cannot be read, locked or written. */
   | "budget_file_unavailable"
+  /** The clock contradicts the chains, so the budget cannot tell which bookings are a day old. */
+  | "clock_wrong"
   /** The payment to resume was made for another request. */
   | "request_mismatch"
   /** The payment was sent, and nobody said what became of it. */

@@ -20,8 +20,9 @@ import type { PaymentTerms } from "./signed-payment.ts";
  *   that expires, so the booking stays.
  * - `unclear`: nobody knows. The booking stays, and the payment may be resumed.
  * - `released`: signing failed, the caller aborted before the first attempt, or no attempt came as far
- *   as a connection. The booking is gone. One that stays is released later, when the budget needs
- *   the room and the chain shows that its authorization has expired unused.
+ *   as a connection; and `beforeSend`, which may keep a payment, did not get it. The booking is gone.
+ *   One that stays is released later, when the budget needs the room and the chain shows that its
+ *   authorization has expired unused.
  */
 export type PaymentState =
   | "booked"

@@ -1,7 +1,7 @@
 import type { PayingFetchContext } from "./paying-fetch-options.ts";
 import type { PaymentTerms } from "./signed-payment.ts";
 
-/** Frees the amount of a payment that was certainly never sent, and is dropped here. */
+/** Frees the amount of a payment whose signature never left this process, and is dropped here. */
 export async function releaseBooking(
   context: PayingFetchContext,
   host: string,

@@ -3,14 +3,17 @@ import {
   type Booking,
   type BudgetState,
   bookedIn,
-  forgetOld,
+  bringUpToDate,
   hourOf,
+  isOpen,
+  needsTrustedClock,
   openBooking,
   releaseBooking,
   settleBooking,
 } from "./budget-state.ts";
 import type { BudgetStore } from "./budget-store.ts";
-import type { ChainReader } from "./chain-reader.ts";
+import { type ChainReader, settledHistorySeconds } from "./chain-reader.ts";
+import { checkClock } from "./check-clock.ts";
 import { inPot, type Pot, type SpendableAsset, showInPot } from "./spending-policy.ts";
 
 /** What a payment wants to book. */
@@ -33,19 +36,21 @@ export type Booked = { ok: true } | { ok: false; message: string };
 /** Books what is going to be spent, before it is signed. */
 export interface SpendingBudget {
   /**
-   * Promises the amount if all limits allow it; of two racers for the last cent, one gets it.
+   * Promises the amount if all limits allow it, once for each nonce; of two racers for the last
+   * cent, one gets it.
    *
-   * @throws PaymentError when the budget cannot be read or kept. Then nothing is booked.
+   * @throws PaymentError when the budget cannot be read or kept, and `clock_wrong` when it has to
+   * tell the time and the clock contradicts the chains. Then nothing is booked.
    */
   book(request: BookingRequest): Promise<Booked>;
+  /** Whether an amount is promised to this authorization. */
+  holds(nonce: string): Promise<boolean>;
   /** The payment is made. Its booking counts until it is a day old. */
   settle(nonce: string): Promise<void>;
   /** It is certain that the payment was not made and never will be. */
   release(nonce: string): Promise<void>;
 }
 
-/** After the end of an authorization, what the chain says of it is believed once this much time has passed. */
-const settledHistorySeconds = 600;
 /** How many expired authorizations are asked about at once. */
 const reclaimedAtOnce = 20;
 
@@ -54,28 +59,43 @@ export function createSpendingBudget(options: {
   store: BudgetStore;
   /** Unix milliseconds. */
   now: () => number;
-  wasUsed: ChainReader["wasUsed"];
+  chains: Pick<ChainReader, "wasUsed" | "readTimes">;
 }): SpendingBudget {
-  const { store, now, wasUsed } = options;
+  const { store, now, chains } = options;
 
-  async function tryToBook(request: BookingRequest): Promise<Booked> {
+  /** @returns `undefined` when the clock has to be checked first */
+  async function tryToBook(
+    request: BookingRequest,
+    clock: { trustedAt?: number | undefined; isChecked: boolean },
+  ): Promise<Booked | undefined> {
     const { id, validBefore, asset, amount, host, insteadOf = [] } = request;
-    const hour = hourOf(now());
-    const booking: Booking = {
-      id,
-      validBefore,
-      hour,
-      pot: asset.pot.name,
-      host,
-      amount: inPot(asset, amount),
-    };
-    return store.update<Booked>((before) => {
-      const state = forgetOld(before, now());
+    return store.update<Booked | undefined>((before) => {
+      if (isOpen(before, id.nonce)) return { state: before, result: { ok: true } };
+      const at = now();
+      if (!clock.isChecked && needsTrustedClock(before, at)) {
+        return { state: before, result: undefined };
+      }
+      // Without a trusted clock nothing is dropped: then all counts, which is the safe side.
+      const { trustedAt } = clock;
+      const state = trustedAt === undefined ? before : bringUpToDate(before, trustedAt);
+      const bookedAt = Math.max(at, state.bookedAt);
+      const pot = asset.pot.name;
+      const hour = hourOf(bookedAt);
+      const booking = { id, validBefore, hour, pot, host, amount: inPot(asset, amount) };
       const without = insteadOf.reduce(releaseBooking, state);
       const message = findExceededLimit(without, booking, asset.pot);
       if (message !== undefined) return { state, result: { ok: false, message } };
-      return { state: openBooking(without, booking), result: { ok: true } };
+      return { state: { ...openBooking(without, booking), bookedAt }, result: { ok: true } };
     });
+  }
+
+  async function bookAtTrustedTime(request: BookingRequest): Promise<Booked> {
+    const booked = await tryToBook(request, { isChecked: false });
+    if (booked !== undefined) return booked;
+    // Outside the lock, since a chain may be slow.
+    const trustedAt = await checkClock({ now, readTimes: chains.readTimes });
+    const later = await tryToBook(request, { trustedAt, isChecked: true });
+    return later ?? { ok: false, message: "the budget cannot tell the time" };
   }
 
   // Payments that were refused or lost stay booked until they cannot be made any more. What became
@@ -86,7 +106,7 @@ export function createSpendingBudget(options: {
     const expired = open.filter((each) => each.pot === pot && each.validBefore < latest);
     const fates = await Promise.all(
       expired.slice(0, reclaimedAtOnce).map(async (booking) => {
-        return { nonce: booking.id.nonce, used: await wasUsed(booking) };
+        return { nonce: booking.id.nonce, used: await chains.wasUsed(booking) };
       }),
     );
     if (fates.every(({ used }) => used === undefined)) return false;
@@ -96,10 +116,11 @@ export function createSpendingBudget(options: {
 
   return {
     async book(request) {
-      const booked = await tryToBook(request);
+      const booked = await bookAtTrustedTime(request);
       if (booked.ok || !(await reclaim(request.asset.pot.name))) return booked;
-      return tryToBook(request);
+      return bookAtTrustedTime(request);
     },
+    holds: (nonce) => store.update((state) => ({ state, result: isOpen(state, nonce) })),
     settle: (nonce) =>
       store.update((state) => ({ state: settleBooking(state, nonce), result: undefined })),
     release: (nonce) =>

@@ -200,4 +200,37 @@ describe("a top-up and the budget", () => {
       expect((await pay(seller.url)).status).toBe(200);
     },
   );
+
+  /** A seller that asks for one unit more each time. */
+  const startGreedySeller = () => {
+    let price = 1000;
+    const accepts = () => [requirements({ amount: String(price++) })];
+    return startSeller({ accepts }).then(keep);
+  };
+
+  it("counts for a day when the seller then wanted more, as it was paid for", async () => {
+    const seller = await startGreedySeller();
+    const asked: TopUpRequest[] = [];
+    const budget = { perPayment: "$0.0015", perHost: "$0.0025", perDay: "$0.0025" };
+    const pay = createFetch({ account: poorAccount(), budget, topUp: mintOnDemand(asked) });
+    await expect(pay(seller.url)).rejects.toMatchObject({ code: "offer_changed" });
+    await expect(pay(seller.url)).rejects.toMatchObject({ code: "offer_changed" });
+    await expect(pay(seller.url)).rejects.toMatchObject({ code: "over_budget" });
+    expect(asked).toHaveLength(2);
+  });
+
+  it("is not asked for a fourth time for a seller that raised its price after three", async () => {
+    const seller = await startGreedySeller();
+    const asked: TopUpRequest[] = [];
+    // Its balance is read as empty each time, as if every top-up were too little.
+    const topUp: TopUp = async (request) => {
+      asked.push(request);
+      return true;
+    };
+    const pay = createFetch({ account: poorAccount(), topUp });
+    for (let count = 0; count < 30; count += 1) {
+      await expect(pay(seller.url)).rejects.toMatchObject({ code: "offer_changed" });
+    }
+    expect(asked).toHaveLength(3);
+  });
 });

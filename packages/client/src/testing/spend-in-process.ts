@@ -12,7 +12,7 @@ if (asset === undefined || problems.length > 0) throw new Error(problems.join())
 const budget = createSpendingBudget({
   store: createFileStore(file),
   now: Date.now,
-  wasUsed: async () => undefined,
+  chains: { wasUsed: async () => undefined, readTimes: async () => [Date.now()] },
 });
 const attempts = await Promise.all(
   Array.from({ length: Number(wanted) }, () =>

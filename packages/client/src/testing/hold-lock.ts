@@ -1,0 +1,8 @@
+// Run by a test in a process of its own: takes the lock of a file, says so, and keeps it until it is killed.
+import { withFileLock } from "../file-lock.ts";
+
+const [file = ""] = process.argv.slice(2);
+await withFileLock(file, async () => {
+  process.stdout.write("held\n");
+  await new Promise((resolve) => setTimeout(resolve, 60_000));
+});

@@ -1,0 +1,37 @@
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createRequire } from "node:module";
+import type { Readable } from "node:stream";
+import { fileURLToPath, pathToFileURL } from "node:url";
+
+/** The command line of a script of this folder, run from its source. */
+export function scriptCommand(
+  name: string,
+  ...args: readonly string[]
+): [command: string, ...args: string[]] {
+  const tsx = pathToFileURL(createRequire(import.meta.url).resolve("tsx")).href;
+  const script = fileURLToPath(new URL(`./${name}.ts`, import.meta.url));
+  return [process.execPath, "--conditions=source", "--import", tsx, script, ...args];
+}
+
+/** A process that runs. */
+export interface RunningScript {
+  child: ChildProcessByStdio<null, Readable, null>;
+  /** The lines that it has printed whole. */
+  lines(): string[];
+  /** Resolves when it has printed something, or has ended. */
+  begun: Promise<unknown>;
+  ended: Promise<unknown>;
+}
+
+/** Starts a command, and collects what it prints. */
+export function runScript([command, ...args]: [string, ...string[]]): RunningScript {
+  const child = spawn(command, args, { stdio: ["ignore", "pipe", "inherit"] });
+  let text = "";
+  child.stdout.on("data", (chunk: Buffer) => {
+    text += chunk.toString();
+  });
+  const ended = once(child, "close");
+  const begun = Promise.race([once(child.stdout, "data"), ended]);
+  return { child, lines: () => text.split("\n").slice(0, -1), begun, ended };
+}
