@@ -25,6 +25,8 @@ import { useWorld } from "./testing/world.ts";
 const world = useWorld();
 const { keep, createFetch } = world;
 const inFolder = useTemporaryFolder();
+const spendInProcess = new URL("./testing/spend-in-process.ts", import.meta.url);
+const bookUntilFull = new URL("./testing/book-until-full.ts", import.meta.url);
 
 /** A seller of one thing for ten cents. */
 async function startDearSeller() {
@@ -177,7 +179,7 @@ describe("a disk that takes nothing", () => {
       "-c",
       'ulimit -f 0; exec "$@"',
       "sh",
-      ...scriptCommand("spend-in-process", file, "1"),
+      ...scriptCommand(spendInProcess, file, "1"),
     ];
     const { stderr } = spawnSync("sh", inLimits, { encoding: "utf8" });
     expect(stderr).toContain("budget_file_unavailable");
@@ -190,7 +192,7 @@ describe("two processes on one budget file", () => {
   it("never spend more than one of them may", async () => {
     const file = inFolder("budget.json");
     const run = async () => {
-      const [command, ...args] = scriptCommand("spend-in-process", file, "40");
+      const [command, ...args] = scriptCommand(spendInProcess, file, "40");
       const { stdout } = await promisify(execFile)(command, args);
       return Number(stdout);
     };
@@ -204,7 +206,7 @@ describe("processes that are killed at any moment", () => {
   it("never book more than the limit, lose no booking that was told, and never lock the budget", async () => {
     const file = inFolder("budget.json");
     const [limit, bookings] = ["$0.40", 400];
-    const start = () => runScript(scriptCommand("book-until-full", file, limit));
+    const start = () => runScript(scriptCommand(bookUntilFull, file, limit));
     const told: string[] = [];
     for (let round = 0; round < 3; round += 1) {
       const running = Array.from({ length: 4 }, start);

@@ -7,10 +7,11 @@ import { runScript, scriptCommand } from "./testing/run-script.ts";
 import { useTemporaryFolder } from "./testing/temporary-folder.ts";
 
 const inFolder = useTemporaryFolder();
+const holdLock = new URL("./testing/hold-lock.ts", import.meta.url);
 
 /** Starts a process that has the lock; it ends with the test. */
 async function startHolder(path: string, prefix: readonly string[] = []) {
-  const [command, ...args] = [...prefix, ...scriptCommand("hold-lock", path)];
+  const [command, ...args] = [...prefix, ...scriptCommand(holdLock, path)];
   const holder = runScript([command ?? "", ...args]);
   onTestFinished(async () => {
     holder.child.kill("SIGKILL");
@@ -77,7 +78,7 @@ describe("withFileLock", () => {
     await startHolder(path, canContain ? asContainer : []);
     const [command, ...args] = [
       ...(canContain ? asContainer : []),
-      ...scriptCommand("hold-lock", path),
+      ...scriptCommand(holdLock, path),
     ];
     const second = runScript([command ?? "", ...args]);
     onTestFinished(async () => {

@@ -4,14 +4,13 @@ import { createRequire } from "node:module";
 import type { Readable } from "node:stream";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
-/** The command line of a script of this folder, run from its source. */
+/** The command line of a script, run from its source. */
 export function scriptCommand(
-  name: string,
+  script: URL,
   ...args: readonly string[]
 ): [command: string, ...args: string[]] {
   const tsx = pathToFileURL(createRequire(import.meta.url).resolve("tsx")).href;
-  const script = fileURLToPath(new URL(`./${name}.ts`, import.meta.url));
-  return [process.execPath, "--conditions=source", "--import", tsx, script, ...args];
+  return [process.execPath, "--conditions=source", "--import", tsx, fileURLToPath(script), ...args];
 }
 
 /** A process that runs. */
