@@ -2,6 +2,7 @@ import { createChainClient, createRpcPool } from "@coinslot/chain";
 import { type Address, type Asset, findKnownToken } from "@coinslot/protocol";
 import { UsageError } from "./exit-code.ts";
 import { type ConfiguredNetwork, hasWitnesses } from "./networks.ts";
+import { printable } from "./pay/printable.ts";
 import { readToken } from "./read-token.ts";
 
 /**
@@ -26,8 +27,9 @@ export async function agreeOnToken(
     throw new Error(`${subject} is not the same for all RPC endpoints: one of them is wrong`);
   }
   if (hasWitnesses(network)) return first;
+  const told = printable(describe(first));
   throw new UsageError(
-    `${subject} is in no table of ours. The RPC endpoints of one host alone say that its decimals/version/name are ${describe(first)}, which decides how much is paid. If that is right, set COINSLOT_TOKENS to ${network.network}/${address}/${describe(first)}, or name an endpoint of another host, too.`,
+    `${subject} is in no table of ours. The RPC endpoints of one host alone say that its decimals/version/name are ${told}, which decides how much is paid. If that is right, set COINSLOT_TOKENS to ${network.network}/${address}/${told}, or name an endpoint of another host, too.`,
   );
 }
 

@@ -75,6 +75,52 @@ afterAll(async () => {
   await devnet?.stop();
 });
 
+describe("coinslot pay, whose output fails", () => {
+  /** Runs it with a file that was chosen, so that there is no folder to agree to. */
+  function startInShell(line: string): Program {
+    return start(["sh", "-c", line], { COINSLOT_ENV_FILE: join(folder, ".env") });
+  }
+
+  it.each([[""], [" --json"]])(
+    "says that it was paid when the disk behind%s is full",
+    async (option) => {
+      const line = `${inShell("pay", `${seller.url}/weather?full${option.length}`, "--yes")}${option} > /dev/full`;
+      const { ended, stderr } = startInShell(line);
+      expect(await ended).toBe(exitCode.unclear);
+      expect(stderr()).toContain("It was paid, and the answer could not be written: ENOSPC");
+      expect(stderr()).toContain("coinslot pay --resume");
+    },
+  );
+
+  it("says that it was paid when the reader of the answer leaves early", async () => {
+    await writeFile(join(folder, "long.txt"), "x".repeat(99_000));
+    const words = ["pay", `${seller.url}/echo`, "--yes", "-d", "@long.txt"];
+    const line = `(${inShell(...words)}; echo "ended with $?" >&2) | head -c 10`;
+    const { ended, stdout, stderr } = startInShell(line);
+    expect(await ended).toBe(0);
+    expect(stdout()).toBe("x".repeat(10));
+    expect(stderr()).toContain("It was paid, and the reader of the output left");
+    expect(stderr()).toContain("coinslot pay --resume");
+    expect(stderr()).toContain("ended with 0");
+  });
+
+  it("goes on when nothing can be said", async () => {
+    const line = `${inShell("pay", `${seller.url}/weather`, "--yes")} 2> /dev/full`;
+    const { ended, stdout } = startInShell(line);
+    expect(await ended).toBe(exitCode.done);
+    expect(stdout()).toBe('{"forecast":"sun"}');
+  });
+});
+
+describe("a command that only reads, whose output fails", () => {
+  it("fails when the disk is full, and says so", async () => {
+    const line = `${inShell("wallet", "--json")} > /dev/full`;
+    const { ended, stderr } = start(["sh", "-c", line]);
+    expect(await ended).toBe(exitCode.failed);
+    expect(stderr()).toContain("The output could not be written: ENOSPC");
+  });
+});
+
 describe("coinslot pay, on a terminal", () => {
   /** Runs it behind a pseudo-terminal. */
   function onTerminal(env: Record<string, string> = {}) {

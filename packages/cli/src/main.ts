@@ -2,20 +2,25 @@
 import { existsSync } from "node:fs";
 import { stderr, stdin, stdout } from "node:process";
 import { createInterface } from "node:readline/promises";
-import { stripVTControlCharacters } from "node:util";
 import type { LoadedEnvironment } from "@coinslot/indexer";
 import { exitCode } from "./exit-code.ts";
-import { runCli } from "./run-cli.ts";
+import { movesTokens, runCli } from "./run-cli.ts";
+import { showUnsafeInColours } from "./safe-text.ts";
 
 const interrupted = new AbortController();
 for (const name of ["SIGINT", "SIGTERM"] as const) {
   process.once(name, () => interrupted.abort());
 }
-// Whoever reads the output has seen enough, such as `head`.
+const words = process.argv.slice(2);
+let outputError: NodeJS.ErrnoException | undefined;
 stdout.on("error", (error: NodeJS.ErrnoException) => {
-  if (error.code === "EPIPE") process.exit(exitCode.done);
-  throw error;
+  // The reader of the output, such as `head`, has seen enough. A command that moves tokens goes on: it
+  // has to say what became of them.
+  if (error.code === "EPIPE" && !movesTokens(words)) process.exit(exitCode.done);
+  outputError ??= error;
 });
+// There is no other place to report it.
+stderr.on("error", () => undefined);
 const isPerson = stdin.isTTY === true && stderr.isTTY === true;
 const { NO_COLOR, TERM } = process.env;
 
@@ -23,7 +28,7 @@ try {
   const { env, file } = await loadSettings();
   // Options that may come from the environment look for themselves.
   Object.assign(process.env, file?.values);
-  process.exitCode = await runCli(process.argv.slice(2), {
+  process.exitCode = await runCli(words, {
     out: (text) => console.log(forStream(stdout, text)),
     err: (text) => console.error(forStream(stderr, text)),
     confirm: isPerson ? confirm : undefined,
@@ -32,6 +37,12 @@ try {
     envFile: file,
     signal: interrupted.signal,
   });
+  // The error of the last write comes with the next turn of the event loop.
+  await new Promise((resolve) => setImmediate(resolve));
+  if (outputError && outputError.code !== "EPIPE" && process.exitCode === exitCode.done) {
+    console.error(`error: The output could not be written: ${outputError.message}`);
+    process.exitCode = movesTokens(words) ? exitCode.unclear : exitCode.failed;
+  }
 } catch (error) {
   console.error(`error: ${error instanceof Error ? error.message : String(error)}`);
   process.exitCode = exitCode.usage;
@@ -47,7 +58,7 @@ async function loadSettings(): Promise<LoadedEnvironment> {
 
 /** One of the two may be a file, and colours are for terminals. */
 function forStream(stream: { isTTY?: boolean }, text: string): string {
-  return stream.isTTY === true ? text : stripVTControlCharacters(text);
+  return showUnsafeInColours(text, stream.isTTY === true);
 }
 
 async function confirm(question: string): Promise<boolean> {

@@ -5,6 +5,8 @@ import { buffer } from "node:stream/consumers";
 export interface Surroundings {
   /** The folder in which files without a path are. */
   folder: string;
+  /** Whether the standard output is a terminal, which reads some characters as commands. */
+  isTerminal: boolean;
   /** Writes to the standard output as it is; resolves when there is room for more. */
   write(chunk: Uint8Array | string): Promise<void>;
   /** Unix milliseconds. */
@@ -24,6 +26,7 @@ const clearLine = "\r\u001b[2K";
 /** Those of this process. */
 export const processSurroundings: Surroundings = {
   folder: cwd(),
+  isTerminal: stdout.isTTY === true,
 
   write(chunk) {
     return new Promise((resolve, reject) => {

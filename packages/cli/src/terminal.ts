@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { stripVTControlCharacters, styleText } from "node:util";
 import type { EnvironmentFile } from "@coinslot/indexer";
+import { escapeUnsafeInJson } from "./safe-text.ts";
 
 /** Where a command reads its environment and writes what it has to say. */
 export interface Terminal {
@@ -57,11 +58,15 @@ export function formatFacts(terminal: Terminal, facts: Readonly<Record<string, s
     .join("\n");
 }
 
-/** JSON for scripts: amounts, which may be beyond what a JSON number holds, as decimal strings. */
+/**
+ * JSON for scripts: amounts, which may be beyond what a JSON number holds, as decimal strings. Characters
+ * that would steer a terminal are escaped.
+ */
 export function formatJson(value: unknown): string {
-  return JSON.stringify(
+  const json = JSON.stringify(
     value,
     (_key, member) => (typeof member === "bigint" ? member.toString() : member),
     2,
   );
+  return escapeUnsafeInJson(json);
 }

@@ -1,116 +1,101 @@
 import { type PaymentOutcome, paymentOf } from "@coinslot/client";
 import { UnclearError } from "../exit-code.ts";
-import { formatFacts, formatJson } from "../terminal.ts";
+import { formatFacts } from "../terminal.ts";
 import { formatPrice } from "./format-price.ts";
 import { keepForResume } from "./kept-payment.ts";
+import { OutputError } from "./output-error.ts";
 import type { PayContext } from "./pay-context.ts";
+import { printAnswer } from "./print-answer.ts";
 import { printable } from "./printable.ts";
 import type { BuyerRequest } from "./read-request.ts";
 import type { SpendableToken } from "./spendable-tokens.ts";
+
+/** Whether a payment has come to its end, or is kept since its answer can be had again. */
+export type Conclusion = "ended" | "kept";
+
+interface Bought {
+  request: BuyerRequest;
+  response: Response;
+  outcome: PaymentOutcome;
+  tokens: readonly SpendableToken[];
+}
 
 /**
  * Prints the answer and the receipt.
  *
  * @throws Error when the answer is no success and nothing was paid; UnclearError when it is none
- * although the payment was taken, or may have been: then the payment has been kept
+ * although the payment was taken, or still can be: then the payment has been kept
  */
 export async function concludePayment(
   context: PayContext,
   told: { request: BuyerRequest; response: Response; tokens: readonly SpendableToken[] },
-): Promise<void> {
-  const { request, response, tokens } = told;
+): Promise<Conclusion> {
+  const { response } = told;
   const outcome = paymentOf(response);
+  if (outcome === undefined) return concludeUnpaid(context, response);
+  const bought = { ...told, outcome };
+  let failure: unknown;
   try {
-    if (context.isJson) await printJson(context, response, outcome);
-    // On a terminal the receipt begins a line; the body stays as it is.
-    else if (!(await printBody(context, response))) context.terminal.err("");
-  } catch (cause) {
-    if (outcome === undefined || outcome.state === "rejected") throw cause;
-    const how = await keepForResume(context, { request, payment: outcome.payment });
-    throw new UnclearError(`It was paid, or may have been, and the answer broke off. ${how}`, {
-      cause,
-    });
+    await printAnswer(context, { response, outcome });
+  } catch (error) {
+    failure = error ?? new Error("The answer broke off");
   }
-  if (outcome !== undefined) printReceipt(context, outcome, tokens);
-  else if (response.ok) context.terminal.err("Nothing had to be paid.");
+  printReceipt(context, bought);
+  if (failure === undefined && response.ok && outcome.state === "settled") return "ended";
 
-  if (outcome?.state === "rejected") {
-    const reason = outcome.reason === undefined ? "" : `: ${printable(outcome.reason)}`;
-    const until = new Date(outcome.payment.terms.validBefore * 1000).toISOString();
-    // It says that it has not taken the money; that it could is true until then.
-    throw new Error(
-      `The seller refused the payment${reason}. It could still take it until ${until}, so it was kept: until then, this request is not paid a second time without asking.`,
-    );
+  const how = await keepForResume(context, {
+    request: told.request,
+    payment: outcome.payment,
+    receipt: outcome.receipt,
+  });
+  const isRead = failure instanceof OutputError && failure.isReaderGone;
+  if (isRead && response.ok && outcome.state === "settled") {
+    const text = "It was paid, and the reader of the output left before the end of the answer.";
+    context.terminal.err(`${text} ${how}`);
+    return "kept";
   }
-  if (response.ok && outcome?.state !== "unclear") return;
-  if (outcome === undefined) throw new Error(`The answer is ${describeStatus(response)}`);
-  const how = await keepForResume(context, { request, payment: outcome.payment });
-  throw new UnclearError(
-    outcome.state === "settled"
-      ? `It was paid, and the answer is ${describeStatus(response)}. ${how}`
-      : `The answer is ${describeStatus(response)}, and it does not say whether it was paid. ${how}`,
-  );
+  throw new UnclearError(`${describe(bought, failure)} ${how}`, { cause: failure });
+}
+
+async function concludeUnpaid(context: PayContext, response: Response): Promise<Conclusion> {
+  try {
+    await printAnswer(context, { response, outcome: undefined });
+  } catch (error) {
+    if (!(error instanceof OutputError)) throw error;
+    if (!error.isReaderGone) {
+      const text = `The answer could not be written: ${error.message}. Nothing was paid.`;
+      throw new Error(text, { cause: error });
+    }
+  }
+  if (!response.ok) throw new Error(`The answer is ${describeStatus(response)}`);
+  context.terminal.err("Nothing had to be paid.");
+  return "ended";
+}
+
+function describe({ response, outcome }: Bought, failure: unknown): string {
+  const { state, payment } = outcome;
+  if (state === "rejected") {
+    const reason = outcome.reason === undefined ? "" : `: ${printable(outcome.reason)}`;
+    const until = new Date(payment.terms.validBefore * 1000).toISOString();
+    // It says that it has not taken the money; that it could is true until then.
+    return `The seller refused the payment${reason}. It could still take it until ${until}.`;
+  }
+  const paid = state === "settled" ? "It was paid" : "It was paid, or may have been";
+  if (failure instanceof OutputError) {
+    return `${paid}, and the answer could not be written: ${printable(failure.message)}.`;
+  }
+  if (failure !== undefined) return `${paid}, and the answer broke off.`;
+  return state === "settled"
+    ? `It was paid, and the answer is ${describeStatus(response)}.`
+    : `The answer is ${describeStatus(response)}, and it does not say whether it was paid.`;
 }
 
 function describeStatus({ status, statusText }: Response): string {
   return statusText === "" ? `${status}` : `${status} ${printable(statusText)}`;
 }
 
-/**
- * As it comes, so that it may be of any kind and length.
- *
- * @returns whether what follows begins a line
- */
-async function printBody({ surroundings }: PayContext, { body }: Response): Promise<boolean> {
-  let last: number | undefined;
-  if (body === null) return true;
-  for await (const chunk of body) {
-    await surroundings.write(chunk);
-    last = chunk.at(-1) ?? last;
-  }
-  return last === undefined || last === lineFeed;
-}
-
-const lineFeed = 0x0a;
-
-async function printJson(
-  { terminal }: PayContext,
-  response: Response,
-  outcome: PaymentOutcome | undefined,
-): Promise<void> {
-  const { status, headers } = response;
-  const bytes = new Uint8Array(await response.arrayBuffer());
-  terminal.out(
-    formatJson({
-      status,
-      contentType: headers.get("content-type"),
-      ...readable(bytes),
-      payment: outcome
-        ? {
-            state: outcome.state,
-            terms: outcome.payment.terms,
-            receipt: outcome.receipt ?? null,
-            reason: outcome.reason ?? null,
-          }
-        : null,
-    }),
-  );
-}
-
-/** JSON holds text; what is none goes into it as base64. */
-function readable(bytes: Uint8Array): { body: string } | { bodyBase64: string } {
-  try {
-    return { body: new TextDecoder("utf-8", { fatal: true }).decode(bytes) };
-  } catch {
-    return { bodyBase64: Buffer.from(bytes).toString("base64") };
-  }
-}
-
-function printReceipt(
-  { terminal }: PayContext,
-  { state, payment, receipt }: PaymentOutcome,
-  tokens: readonly SpendableToken[],
-): void {
+function printReceipt({ terminal }: PayContext, { outcome, tokens }: Bought): void {
+  const { state, payment, receipt } = outcome;
   if (state !== "settled") return;
   const { network, payTo } = payment.terms;
   terminal.err(

@@ -1,15 +1,21 @@
-import { OutcomeUnclearError, PaymentError } from "@coinslot/client";
+import { OutcomeUnclearError, PaymentError, type SignedPayment } from "@coinslot/client";
 import { UnclearError, UsageError } from "../exit-code.ts";
 import { keepForResume } from "./kept-payment.ts";
 import type { PayContext } from "./pay-context.ts";
 import { printable } from "./printable.ts";
 import type { BuyerRequest } from "./read-request.ts";
 
-/** Turns what went wrong into what to do. A payment whose outcome is unclear is kept. */
+/**
+ * Turns what went wrong into what to do. A payment whose outcome is unclear is kept.
+ *
+ * @param failed.sent the payment, if it was handed over to be sent
+ */
 export async function explainFailure(
   context: PayContext,
-  { request, error }: { request: BuyerRequest; error: unknown },
+  failed: { request: BuyerRequest; error: unknown; sent?: SignedPayment | undefined },
 ): Promise<unknown> {
+  const { request, error, sent } = failed;
+  if (error instanceof UnclearError) return error;
   if (error instanceof OutcomeUnclearError) {
     const how = await keepForResume(context, { request, payment: error.payment });
     const { transaction, reason } = error;
@@ -25,9 +31,18 @@ export async function explainFailure(
     );
   }
   if (error instanceof PaymentError) return explainRefusal(error);
+  if (sent !== undefined) {
+    // A fault of this program is no proof that nothing was paid.
+    const how = await keepForResume(context, { request, payment: sent });
+    const told = error instanceof Error ? error.message : String(error);
+    const text = `The payment was sent, and then something failed: ${printable(told)}. ${how}`;
+    return new UnclearError(text, { cause: error });
+  }
   if (error instanceof TypeError && error.cause instanceof Error) {
     const { host } = new URL(request.url);
-    return new Error(`${host} cannot be reached: ${error.cause.message}`, { cause: error });
+    return new Error(`${host} cannot be reached: ${printable(error.cause.message)}`, {
+      cause: error,
+    });
   }
   return error;
 }
@@ -50,6 +65,8 @@ function adviceOn(code: PaymentError["code"]): string | undefined {
       return "Give --max-price to allow it.";
     case "insufficient_funds":
       return "coinslot wallet shows what you have, coinslot bridge brings more.";
+    case "clock_wrong":
+      return "Set the clock, or see coinslot doctor if it is right.";
     case "balance_unreadable":
       return "coinslot doctor says what is wrong with the RPC endpoint.";
     case "unknown_asset":

@@ -2,6 +2,7 @@ import { open, readFile, rename, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, relative, resolve } from "node:path";
 import { type SignedPayment, signedPaymentSchema } from "@coinslot/client";
+import type { SettleResponse } from "@coinslot/protocol";
 import * as z from "zod";
 import { UsageError } from "../exit-code.ts";
 import type { PayContext } from "./pay-context.ts";
@@ -15,6 +16,8 @@ const keptSchema = z.object({
     bodyBase64: z.string().optional(),
   }),
   payment: signedPaymentSchema,
+  /** The seller's receipt, if it has sent one: for who looks into the file. */
+  receipt: z.unknown().optional(),
 });
 
 /** A payment whose outcome was unclear, with the request that it was made for. */
@@ -24,30 +27,34 @@ export interface KeptPayment {
   payment: SignedPayment;
 }
 
+/** What a file keeps. */
+interface PaymentToKeep {
+  request: BuyerRequest;
+  payment: SignedPayment;
+  receipt?: SettleResponse | undefined;
+}
+
 /** Keeps a payment, whole, in a file that only its owner can read; always in the same one. Returns the file. */
 export async function keepPayment(
   { surroundings }: PayContext,
-  { request, payment }: { request: BuyerRequest; payment: SignedPayment },
+  { request, payment, receipt }: PaymentToKeep,
 ): Promise<string> {
   const { folder } = surroundings;
   const { body, ...rest } = request;
   const bodyBase64 = body && Buffer.from(body).toString("base64");
-  const text = `${JSON.stringify({ request: { ...rest, bodyBase64 }, payment }, undefined, 2)}\n`;
+  const text = `${JSON.stringify({ request: { ...rest, bodyBase64 }, payment, receipt }, undefined, 2)}\n`;
   const name = `coinslot-payment-${payment.terms.nonce.slice(2, 18)}.json`;
   return writeFirst([join(folder, name), join(tmpdir(), name)], text);
 }
 
 /** Keeps a payment, and says how to go on with it. Never throws: what became of the payment is to be told in any case. */
-export async function keepForResume(
-  context: PayContext,
-  kept: { request: BuyerRequest; payment: SignedPayment },
-): Promise<string> {
+export async function keepForResume(context: PayContext, kept: PaymentToKeep): Promise<string> {
   const { folder } = context.surroundings;
   const warning = "Do not request it anew, which could pay twice.";
   try {
     const file = await keepPayment(context, kept);
     const shown = file.startsWith(folder) ? relative(folder, file) : file;
-    return `${warning} Go on with: coinslot pay --resume ${shown}`;
+    return `${warning} From this folder, the same request is not paid a second time without asking. Go on with: coinslot pay --resume ${shown}`;
   } catch {
     const until = new Date(kept.payment.terms.validBefore * 1000).toISOString();
     return `${warning} It can be taken until ${until}, and could not be kept in a file to go on with.`;

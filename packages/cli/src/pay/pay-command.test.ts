@@ -216,21 +216,6 @@ describe("coinslot pay", () => {
     });
   });
 
-  it("says what a seller that refuses the payment says", async () => {
-    const listener: RequestListener = (request, response) => {
-      const offer = offerOfVersion1(`http://${request.headers.host}/`);
-      const error = request.headers["x-payment"] === undefined ? "pay" : "not you";
-      response.writeHead(402).end(JSON.stringify({ ...offer, error }));
-    };
-    await withServer(listener, async (url) => {
-      const { code, err } = await pay([url, "--yes"]);
-      expect(err).toContain(
-        "The seller refused the payment: not you. It could still take it until",
-      );
-      expect(code).toBe(exitCode.failed);
-    });
-  });
-
   it("keeps a payment while it is sent, should the process be killed", async () => {
     await inFolder(async (folder) => {
       const seen: string[][] = [];

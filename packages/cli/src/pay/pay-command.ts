@@ -46,10 +46,13 @@ COINSLOT_RPC_URL, and COINSLOT_RPC_URL_<chain id>. It pays with USDT0 on Plasma 
 the tokens that COINSLOT_TOKENS names: eip155:8453/0x8335…/6/2/USD Coin, separated by commas, where
 decimals, version and name may be left out of tokens that we know, or of which two RPC hosts say the same.
 
-Ends with 1 when it failed and nothing was paid, or the seller refused the payment; with 2 when the
-answer was no; with 3 when the payment may have been taken and the answer was no success: then the
-payment is kept in a file, and --resume goes on with it. It never pays twice: while that payment may
-be taken, the same request is not paid again without asking.
+On a terminal, characters that would steer it are shown as \\u{1b}, and an answer that is no text goes into a
+file.
+
+Ends with 1 when it failed and nothing was paid; with 2 when the answer was no; with 3 when the payment
+was taken, or still can be, and the answer was no success or could not be written: then the payment is
+kept in a file, and --resume goes on with it. It never pays twice: while that payment is kept, the same
+request is not paid again without asking.
 
 Examples:
   coinslot pay https://api.example.com/weather

@@ -1,4 +1,9 @@
-import { createPayingFetch, type PaymentTerms, paymentOf, readOffer } from "@coinslot/client";
+import {
+  createPayingFetch,
+  type PaymentTerms,
+  readOffer,
+  type SignedPayment,
+} from "@coinslot/client";
 import type { Offer } from "@coinslot/protocol";
 import { InterruptedError, UnclearError, UsageError } from "../exit-code.ts";
 import { readNetworks } from "../networks.ts";
@@ -11,6 +16,9 @@ import type { PayContext } from "./pay-context.ts";
 import type { BuyerRequest } from "./read-request.ts";
 import { refuseSecondPayment } from "./refuse-second-payment.ts";
 import { readSpendableTokens, toBudget } from "./spendable-tokens.ts";
+
+/** Longest time for an offer in the body of a 402, of which one byte a second may come. */
+const offerTimeoutMs = 10_000;
 
 /**
  * Requests, and pays if that is asked for and agreed to. The person is asked by the account that is
@@ -29,10 +37,11 @@ export async function payFor(
   const { method, url, headers, body } = request;
   const { host } = new URL(url);
   const tokens = await readSpendableTokens(networks);
-  let offer: Offer | undefined;
+  let offer: Promise<Offer | undefined> | undefined;
   let terms: PaymentTerms | undefined;
   let kept: string | undefined;
-  let isRefused = false;
+  let signed: SignedPayment | undefined;
+  let sent: SignedPayment | undefined;
   let stopWaiting = surroundings.showWaiting(`asking ${host}`);
   const payingFetch = createPayingFetch({
     account: {
@@ -41,7 +50,7 @@ export async function payFor(
         stopWaiting();
         if (terms === undefined) throw new Error("Nothing was offered");
         await refuseSecondPayment(context, { request, terms });
-        await agreeToOffer(context, { request, offer, terms, tokens, networks });
+        await agreeToOffer(context, { request, offer: await offer, terms, tokens, networks });
         stopWaiting = surroundings.showWaiting(`paying ${host}`);
         return wallet.signTypedData(message);
       },
@@ -51,15 +60,18 @@ export async function payFor(
     allowInsecureHttp,
     async fetch(input, init) {
       const response = await fetch(input, init);
-      if (response.status === 402) offer = await readOffer(response);
+      // Not awaited: the client reads it at the same time.
+      if (response.status === 402) offer = readOffer(response, offerTimeoutMs);
       return response;
     },
     onPayment(event) {
       if (event.state === "booked") terms = event.terms;
+      if (event.state === "sent") sent = signed;
     },
     // From here on the money may move, and this process may be killed at any moment.
     async beforeSend(payment) {
       kept = await keepPayment(context, { request, payment });
+      signed = payment;
     },
   });
   try {
@@ -68,18 +80,15 @@ export async function payFor(
     if (body) init.body = new Blob([body]);
     const response = await payingFetch(url, init);
     stopWaiting();
-    isRefused = paymentOf(response)?.state === "rejected";
-    await concludePayment(context, { request, response, tokens });
-    if (kept) await forgetPayment(kept);
+    const conclusion = await concludePayment(context, { request, response, tokens });
+    if (kept && conclusion === "ended") await forgetPayment(kept);
   } catch (error) {
     stopWaiting();
     if (terminal.signal.aborted && kept === undefined) {
       throw new InterruptedError("Interrupted. No payment was sent: nothing can be charged.");
     }
-    const explained = await explainFailure(context, { request, error });
-    // A payment that was refused can still be taken: the file keeps a second one from being signed.
-    const isOver = !isRefused && !(explained instanceof UnclearError);
-    if (kept && isOver) await forgetPayment(kept);
+    const explained = await explainFailure(context, { request, error, sent });
+    if (kept && !(explained instanceof UnclearError)) await forgetPayment(kept);
     throw explained;
   }
 }

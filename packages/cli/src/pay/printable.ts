@@ -1,7 +1,12 @@
-const mostCharacters = 200;
+import { replaceUnsafe } from "../safe-text.ts";
 
-/** A seller's words, without what would steer a terminal. */
+const maxCharacters = 200;
+/** Marks on one character; more of them run over the lines above and below. */
+const manyMarks = /(\p{M}{2})\p{M}+/gu;
+
+/** The words of a seller, a token or a node, in one line and without what would steer a terminal. */
 export function printable(text: string): string {
-  const cleaned = text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, " ").trim();
-  return cleaned.length > mostCharacters ? `${cleaned.slice(0, mostCharacters)}…` : cleaned;
+  const characters = [...replaceUnsafe(text).replace(manyMarks, "$1").trim()];
+  if (characters.length <= maxCharacters) return characters.join("");
+  return `${characters.slice(0, maxCharacters).join("")}…`;
 }

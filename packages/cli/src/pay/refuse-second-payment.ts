@@ -28,7 +28,7 @@ export async function refuseSecondPayment(
     }
     const shown = file.startsWith(surroundings.folder) ? relative(surroundings.folder, file) : file;
     const until = new Date(payment.terms.validBefore * 1000).toISOString();
-    const state = `The same request was paid before, and it is not known whether that payment was taken; it can be until ${until}.`;
+    const state = `The same request was paid before, and that payment may have been taken, or can be until ${until}.`;
     const how = `Go on with: coinslot pay --resume ${shown}`;
     if (isSilent || terminal.confirm === undefined) {
       throw new UnclearError(`${state} Nothing was paid now. ${how}`);

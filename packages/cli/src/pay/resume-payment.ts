@@ -1,5 +1,5 @@
-import { createPayingFetch, type PaymentTerms } from "@coinslot/client";
-import { knownAsset } from "@coinslot/protocol";
+import { type BudgetAsset, createPayingFetch, type PaymentTerms } from "@coinslot/client";
+import { isSameAddress, knownAsset } from "@coinslot/protocol";
 import { UnclearError } from "../exit-code.ts";
 import { concludePayment } from "./conclude-payment.ts";
 import { explainFailure } from "./explain-failure.ts";
@@ -26,6 +26,7 @@ export async function resumePayment(context: PayContext, kept: KeptPayment): Pro
     // To pay, nothing is asked of a chain: the payment exists, and the seller decides.
     rpcUrls: { [network]: "http://localhost" },
     allowInsecureHttp,
+    budget: { assets: [roomFor(payment.terms)] },
   });
   const { method, url, headers, body } = request;
   const init: RequestInit = { method, headers, signal: terminal.signal };
@@ -35,11 +36,11 @@ export async function resumePayment(context: PayContext, kept: KeptPayment): Pro
     const response = await payingFetch.resume(payment, url, init);
     stopWaiting();
     const tokens = known ? [{ network, ...known }] : [];
-    await concludePayment(context, { request, response, tokens });
-    await forgetPayment(kept.file);
+    const conclusion = await concludePayment(context, { request, response, tokens });
+    if (conclusion === "ended") await forgetPayment(kept.file);
   } catch (error) {
     stopWaiting();
-    const explained = await explainFailure(context, { request, error });
+    const explained = await explainFailure(context, { request, error, sent: payment });
     if (explained instanceof UnclearError && (await isGivenUp(context, payment.terms))) {
       await forgetPayment(kept.file);
       const words = "The payment was never taken, and cannot be any more: its time is over";
@@ -64,4 +65,13 @@ async function isGivenUp(context: PayContext, terms: PaymentTerms): Promise<bool
   }
   terminal.err(text);
   return terminal.confirm("Give it up?");
+}
+
+/** The room for one payment that was agreed to when it was signed. */
+function roomFor({ network, asset: address, amount }: PaymentTerms): BudgetAsset {
+  const known = knownAsset(network);
+  const isKnown = known !== undefined && isSameAddress(known.address, address);
+  const asset = isKnown ? known : { address, name: "token", version: "1", decimals: 0 };
+  const most = BigInt(amount);
+  return { network, ...asset, limits: { perPayment: most, perHost: most, perDay: most } };
 }

@@ -25,6 +25,10 @@ export interface RunOptions {
   folder?: string;
   /** Its clock, in unix milliseconds. */
   now?: () => number;
+  /** Whether its standard output is a terminal. */
+  isTerminal?: boolean;
+  /** Fails each write to its standard output. */
+  outputError?: Error;
   /** Its standard input. */
   input?: string;
   /** Interrupts it when this resolves. */
@@ -65,7 +69,9 @@ export async function runCoinslot(args: readonly string[], options: RunOptions =
     },
     {
       folder,
+      isTerminal: options.isTerminal === true,
       write: async (chunk) => {
+        if (options.outputError) throw options.outputError;
         ran.out += typeof chunk === "string" ? chunk : decoder.decode(chunk, { stream: true });
       },
       now: options.now ?? Date.now,

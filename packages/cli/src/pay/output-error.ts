@@ -1,0 +1,20 @@
+/** The answer could not be written where it should go. What was read of it is lost. */
+export class OutputError extends Error {
+  override readonly name = "OutputError";
+  /** Whether the reader of the output has left, as `head` does. */
+  readonly isReaderGone: boolean;
+
+  constructor(cause: unknown) {
+    super(cause instanceof Error ? cause.message : String(cause), { cause });
+    this.isReaderGone = cause instanceof Error && "code" in cause && cause.code === "EPIPE";
+  }
+}
+
+/** Does what writes, and throws an OutputError when it fails. */
+export async function writing<T>(write: () => Promise<T>): Promise<T> {
+  try {
+    return await write();
+  } catch (cause) {
+    throw new OutputError(cause);
+  }
+}

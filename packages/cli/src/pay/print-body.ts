@@ -1,0 +1,21 @@
+import { writing } from "./output-error.ts";
+import type { PayContext } from "./pay-context.ts";
+
+const lineFeed = 0x0a;
+
+/**
+ * Prints a body as it comes, of any length. On a terminal the receipt begins a line; the body stays as it is.
+ *
+ * @throws OutputError when it cannot be written; else what reading the body throws
+ */
+export async function printBody(
+  { terminal, surroundings }: PayContext,
+  chunks: AsyncIterable<Uint8Array | string>,
+): Promise<void> {
+  let last: number | string | undefined;
+  for await (const chunk of chunks) {
+    await writing(() => surroundings.write(chunk));
+    last = chunk.at(-1) ?? last;
+  }
+  if (last !== undefined && last !== lineFeed && last !== "\n") terminal.err("");
+}
