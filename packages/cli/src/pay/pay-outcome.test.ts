@@ -229,7 +229,12 @@ describe("a seller that refuses the payment", () => {
     await inFolder(async (folder) => {
       const paid: RequestListener = (request, response) => {
         const resource = { url: `http://${request.headers.host}/` };
-        const offer = { x402Version: 2, error: `not ${hostile} you`, resource, accepts: [] };
+        const offer = {
+          x402Version: 2 as const,
+          error: `not ${hostile} you`,
+          resource,
+          accepts: [],
+        };
         const header = encodePaymentRequired(offer);
         response.writeHead(402, { [headerName.paymentRequired]: header }).end();
       };
