@@ -4,7 +4,8 @@ import type { SignedPayment } from "./signed-payment.ts";
 /**
  * What became of a payment, as far as the seller's answer tells:
  * `settled` with a receipt that says so; `rejected` with another 402, or an
- * answer that says that nothing was charged; `unclear` when the answer
+ * answer that says that nothing was charged (429 `payer_limited`: not before
+ * `Retry-After`); `unclear` when the answer
  * proves neither, such as a handler's 500, or a 200 without a receipt.
  */
 export interface PaymentOutcome {

@@ -19,8 +19,11 @@ const openStatuses = new Set([409, 502, 503, 504]);
 /** The caller's own key belongs to another payment: asking again changes nothing, and nothing was paid. */
 const keyConflict = "idempotency_key_in_use";
 
-/** Failures of a handler that a seller may say to have charged nothing for: too much, or too late. */
-const failures = new Set([500, 504]);
+/**
+ * Answers that a seller may say to have charged nothing for: a handler's that is too much (500) or too
+ * late (504), and one to a payer that must wait (429).
+ */
+const failures = new Set([429, 500, 504]);
 
 /** Reads what the answer says of the payment. The body can still be read afterwards. */
 export async function readAnswer(response: Response): Promise<Answer> {

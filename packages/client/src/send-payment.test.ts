@@ -125,6 +125,21 @@ describe("after an unclear outcome the same payment is sent again", () => {
     expectSamePayment(seller.paid, 2);
   });
 
+  it("but not when the payer is limited: no money moved, and the response says when to come again", async () => {
+    const onPaid: OnPaid = (_, response) => {
+      response.writeHead(429, { "content-type": "application/json", "retry-after": "40" });
+      response.end(JSON.stringify({ error: "payer_limited", message: "Wait", charged: false }));
+      return true;
+    };
+    const seller = keep(await startSeller({ onPaid }));
+    const response = await createFetch()(seller.url);
+    expect([response.status, response.headers.get("retry-after")]).toEqual([429, "40"]);
+    expect(paymentOf(response)).toMatchObject({ state: "rejected", reason: "payer_limited" });
+    expect(seller.paid).toHaveLength(1);
+    expect(waits).toEqual([]);
+    expect(world.states()).toEqual(["booked", "signed", "sent", "rejected"]);
+  });
+
   it("when the connection breaks before an answer", async () => {
     const onPaid: OnPaid = (_, response, count) => {
       if (count > 1) return false;

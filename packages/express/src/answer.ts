@@ -34,11 +34,17 @@ function toUnpaidAnswer({ contentType, body }: UnpaidBody): UnpaidAnswer {
 /** Answers 402 with what would be accepted, and why what came was not. */
 export function answerPaymentRequired(
   visit: Visit,
-  options: { offer: Offer; error: string; unpaidAnswer?: UnpaidAnswer | undefined },
+  options: {
+    offer: Offer;
+    error: string;
+    /** Whether the payment has moved money, where that is said. */
+    charged?: boolean;
+    unpaidAnswer?: UnpaidAnswer | undefined;
+  },
 ): void {
   const { response } = visit;
-  const { offer, error, unpaidAnswer } = options;
-  const { header, body } = visit.writeOffer({ offer, resource: resourceOf(visit), error });
+  const { unpaidAnswer, ...message } = options;
+  const { header, body } = visit.writeOffer({ resource: resourceOf(visit), ...message });
   if (header !== undefined) response.setHeader(headerName.paymentRequired, header);
   send(response, {
     status: 402,
@@ -64,7 +70,7 @@ export function answerRefusal(response: Response, refusal: Refusal): void {
   const { status, retryAfterSeconds, error, message, transaction, charged } = refusal;
   if (retryAfterSeconds !== undefined) response.setHeader("Retry-After", retryAfterSeconds);
   // The rest of the body is not waited for.
-  if (status === 413) response.setHeader("Connection", "close");
+  if (status === 413 || error === "request_dropped") response.setHeader("Connection", "close");
   const body = Buffer.from(JSON.stringify({ error, message, transaction, charged }));
   send(response, { status, contentType: json, body });
 }

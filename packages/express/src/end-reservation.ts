@@ -6,11 +6,14 @@ export type Endings = Map<string, Promise<void>>;
 
 /** Ends a sale without a delivery. A fault of the record is told, and changes no answer. */
 export function releaseSale(sale: Sale, cause: ReleaseCause): Promise<void> {
-  return record(sale, () => sale.facilitator.release(sale.reservation, cause));
+  return record(sale, () =>
+    sale.facilitator.release(sale.reservation, cause, { hasRun: sale.progress.hasRun }),
+  );
 }
 
 /** Ends a sale whose answer has gone out. A fault of the record is told, and changes no answer. */
 export function deliverSale(sale: Sale): Promise<void> {
+  sale.answers.drop(sale.payment.id);
   return record(sale, () => sale.facilitator.deliver(sale.reservation));
 }
 

@@ -6,12 +6,15 @@ import {
   supportedSchema,
 } from "@coinslot/protocol";
 import type { NextFunction, Request, Response } from "express";
+import { createAnswerMemory } from "./answer-memory.ts";
+import { createBodyPool } from "./body-pool.ts";
 import type { Endings } from "./end-reservation.ts";
 import {
   type FacilitatorSource,
   facilitatorFromEnvironment,
 } from "./facilitator-from-environment.ts";
 import { isRecord } from "./is-record.ts";
+import { createPayerTurns } from "./payer-turns.ts";
 import type { PaymentMiddlewareOptions } from "./payment-middleware-options.ts";
 import { createPaymentRequiredAnswers } from "./payment-required-answer.ts";
 import type { Route } from "./read-routes.ts";
@@ -37,6 +40,13 @@ export interface Gate {
   /** Closes the facilitator, if it was made from the environment. */
   close(): Promise<void>;
 }
+
+/** Shared by every gate of this process: what is bounded here is its memory, and each payer's share. */
+const shared = {
+  answers: createAnswerMemory(),
+  bodies: createBodyPool(),
+  turns: createPayerTurns(),
+};
 
 /**
  * Makes the gate of some routes, and begins to wait for its facilitator.
@@ -81,7 +91,7 @@ export function createGate(config: {
       const makeOffer = prepared?.offers.get(route);
       if (prepared === undefined || makeOffer === undefined) return undefined;
       const { facilitator } = prepared;
-      const ours = { settings, facilitator, endings, route, makeOffer, writeOffer };
+      const ours = { settings, facilitator, endings, ...shared, route, makeOffer, writeOffer };
       return { request, response, next, ...ours };
     },
     onError,

@@ -3,6 +3,7 @@ import { answerRefusal } from "./answer.ts";
 import { deliverSale, releaseSale } from "./end-reservation.ts";
 import { type HeldAnswer, sendAnswer } from "./held-answer.ts";
 import type { HeldResponse } from "./hold-response.ts";
+import { keepAnswer } from "./kept-answer.ts";
 import { internalError } from "./refusals.ts";
 import { exposePaymentHeaders, makePrivate, setReceipt } from "./response-headers.ts";
 import type { Order, PaidSale } from "./sale.ts";
@@ -23,13 +24,14 @@ export async function handOver(
     settings.onError(error);
     response.destroy();
   }
-  if ((await sent) === "disconnected") await releaseSale(sale, "disconnected");
-  else await deliverSale(sale);
+  if ((await sent) !== "disconnected") return deliverSale(sale);
+  keepAnswer(sale, answer);
+  await releaseSale(sale, "disconnected");
 }
 
 /** Lets the handler of a settled sale answer as it likes, with the receipt in its headers. */
 export async function handOverStream(sale: PaidSale): Promise<void> {
-  const { request, response, next, payment, settlement, settings } = sale;
+  const { request, response, next, payment, settlement, settings, progress } = sale;
   request.payment = {
     paymentFlow: "upfront",
     payer: payment.id.payer,
@@ -38,6 +40,7 @@ export async function handOverStream(sale: PaidSale): Promise<void> {
     network: payment.network,
     settlement,
   };
+  progress.hasRun = true;
   const sent = whenStreamed(response);
   decorateHead(response, () => decorate(sale, settlement));
   try {
@@ -52,7 +55,7 @@ export async function handOverStream(sale: PaidSale): Promise<void> {
   else await releaseSale(sale, outcome === "failed" ? "handler_failed" : "disconnected");
 }
 
-/** Sends an answer that was kept, to the buyer who brought its key. */
+/** Sends an answer that was kept, to the buyer whose it is. */
 export async function handOverKept(
   order: Order | PaidSale,
   kept: HeldAnswer,

@@ -1,5 +1,6 @@
 import type { Address, PaymentRequirements, ReservationStore } from "@coinslot/protocol";
 import type { Application, Request } from "express";
+import type { ClientKey } from "./limit-key.ts";
 import type { MaybePromise } from "./maybe-promise.ts";
 
 /** Settings of `paymentMiddleware` beside its routes. */
@@ -42,9 +43,23 @@ export interface PaymentMiddlewareOptions {
     | undefined;
   /** Largest request body of a paid request, in bytes: it is read to know the request again. Default 1 MiB. */
   maxRequestBytes?: number | undefined;
+  /**
+   * Most bytes of request bodies that are held for payments which are not verified yet, in this
+   * process. One client may have an eighth; beyond that, and beyond all of it, the slowest body is
+   * given up (503). Default 64 MiB, at least twice `maxRequestBytes`.
+   */
+  maxUnverifiedBytes?: number | undefined;
+  /**
+   * Names the client of a request, for its share of `maxUnverifiedBytes`: an API key, a session. By
+   * default its address under the application's `trust proxy`, of IPv6 the first 64 bits.
+   */
+  clientKey?: ClientKey | undefined;
   /** Largest answer that is held back until it is paid, in bytes. Default 4 MiB; larger ones are sold `upfront`. */
   maxResponseBytes?: number | undefined;
-  /** Largest answer that is kept for a buyer who brings an idempotency key, in bytes. Default 256 KiB. */
+  /**
+   * Largest answer that is kept, in bytes: for a buyer who brings an idempotency key, and in memory
+   * where one that was paid for did not arrive. Default 256 KiB.
+   */
   maxKeptAnswerBytes?: number | undefined;
   /** Told of faults that no caller sees. By default their message goes to standard error. */
   onError?: ((error: unknown) => void) | undefined;

@@ -1,21 +1,12 @@
-import {
-  ConfigurationError,
-  type Facilitator,
-  type InvalidReason,
-  type ReservationRequest,
-  type Reserved,
-  type SealedAnswer,
-} from "@coinslot/protocol";
+import { ConfigurationError, type Facilitator, type InvalidReason } from "@coinslot/protocol";
 import type { NextFunction, Request, Response } from "express";
-import { answerPaymentRequired, answerRefusal, answerUnpaid, answerUnsettled } from "./answer.ts";
-import { createAnswerSeal } from "./answer-seal.ts";
+import { admitPayment, verifyOptions } from "./admit-payment.ts";
+import { answerPaymentRequired, answerRefusal, answerUnpaid } from "./answer.ts";
 import { applicationRouter, installedRouter, isApplication } from "./application-router.ts";
 import { askFacilitator } from "./ask-facilitator.ts";
-import { releaseSale, whenEnded } from "./end-reservation.ts";
-import { fingerprintOf } from "./fingerprint.ts";
+import { releaseSale } from "./end-reservation.ts";
 import { createGate, type Gate } from "./gate.ts";
-import { handOver, handOverKept, handOverStream } from "./hand-over.ts";
-import { idempotencyKeyOf } from "./idempotency-key.ts";
+import { handOverKept } from "./hand-over.ts";
 import { openKeptAnswer } from "./kept-answer.ts";
 import { limitKeyOf } from "./limit-key.ts";
 import { matchEarlierTerms } from "./match-earlier-terms.ts";
@@ -27,12 +18,10 @@ import { readPaymentHeader } from "./read-payment-header.ts";
 import { readRoutePayment } from "./read-route-payment.ts";
 import { type Route, readRoutes } from "./read-routes.ts";
 import * as refusals from "./refusals.ts";
-import { readRequestBody } from "./request-body.ts";
 import { resourceOf } from "./resource.ts";
-import { runHeld } from "./run-held.ts";
 import type { Order, Sale, Visit } from "./sale.ts";
+import { resumeSale, sellOnAnswer, sellUpfront } from "./sell.ts";
 import { askSeller } from "./seller-function-error.ts";
-import { settleSale } from "./settle-sale.ts";
 import { watchFreeVerbs } from "./watch-free-verbs.ts";
 import { isGone } from "./when-gone.ts";
 import { withholdPayment } from "./withhold-payment.ts";
@@ -139,7 +128,7 @@ function enter(
 /** From a request to a paid route to the admission of its payment. */
 async function serve(visit: Visit): Promise<void> {
   const { settings, facilitator, route, request, response, next } = visit;
-  const { grantAccess, refusePayer } = settings;
+  const { grantAccess, refusePayer, clientKey } = settings;
   if (
     grantAccess &&
     (await askSeller("grantAccess", route.key, () => grantAccess(request))) === true
@@ -162,7 +151,7 @@ async function serve(visit: Visit): Promise<void> {
   if (purchase === undefined) return refuse(noMatch);
   const { payload, requirements, payment } = purchase;
   const resource = resourceOf(visit);
-  const limitKey = limitKeyOf(request);
+  const limitKey = await askSeller("clientKey", route.key, () => limitKeyOf(request, clientKey));
   const order: Order = { payload, requirements, payment, offer, resource, limitKey, ...visit };
   const { payer } = payment.id;
   const turnedAway =
@@ -183,38 +172,34 @@ async function serve(visit: Visit): Promise<void> {
   // What is under way, or settled, is delivered at any time and for the terms of its time.
   const refusalIfNew = asked === undefined ? noMatch : isTooLate ? tooLate : undefined;
 
-  const body = await readRequestBody(request, settings.maxRequestBytes);
-  if (body.state === "aborted") return;
-  if (body.state === "too_large") {
-    return answerRefusal(response, refusals.requestTooLarge(settings.maxRequestBytes));
-  }
-  const key = idempotencyKeyOf(request, payload);
-  const seal = key === undefined ? undefined : createAnswerSeal({ key, id: payment.id });
-  const { authorization } = payment;
-  const { varyHeaders } = route;
-  const fingerprint = fingerprintOf({ request, body, varyHeaders, authorization });
-  const wanted = { id: payment.id, fingerprint, keyHash: seal?.keyHash };
-  const admitted = await askFacilitator(order, () => admit(order, wanted, refusalIfNew));
+  const admitted = await admitPayment(order, checked, refusalIfNew);
   if (admitted === undefined) return;
-  switch (admitted.state) {
+  const { admission, seal, fingerprint } = admitted;
+  switch (admission.state) {
     case "refused":
-      return refuse(admitted.reason);
+      return refuse(admission.reason);
     case "in_use":
       return answerRefusal(response, refusals.inUse);
     case "key_conflict":
       return answerRefusal(response, refusals.keyConflict);
+    case "used_up":
+      return answerPaymentRequired(visit, { offer, error: "payment_used_up", charged: false });
+    case "payer_limited":
+      return answerRefusal(response, refusals.payerLimited(admission.retryAfterSeconds));
     case "delivered": {
-      const kept = openKeptAnswer(admitted.answer, seal);
+      const kept = openKeptAnswer(admission.answer, seal);
       if (kept === undefined) return refuse("invalid_exact_evm_nonce_already_used");
-      return handOverKept(order, kept, admitted.settlement);
+      return handOverKept(order, kept, admission.settlement);
     }
     case "reserved":
     case "resumed": {
-      const sale: Sale = { reservation: admitted.reservation, seal, ...order };
-      if (isGone(response)) return releaseSale(sale, "disconnected");
+      const progress = { hasRun: false };
+      const { reservation } = admission;
+      const sale: Sale = { reservation, seal, fingerprint, progress, ...order };
+      if (isGone(response)) return releaseSale(sale, "unused");
       sales.set(request, { route, path: fullPath(request) });
       withholdPayment(request);
-      if (admitted.state === "resumed") return resume(sale, admitted.answer);
+      if (admission.state === "resumed") return resumeSale(sale, admission);
       return route.paymentFlow === "upfront" ? sellUpfront(sale) : sellOnAnswer(sale);
     }
   }
@@ -222,85 +207,3 @@ async function serve(visit: Visit): Promise<void> {
 
 const noMatch = "No matching payment requirements";
 const tooLate: InvalidReason = "invalid_exact_evm_payload_authorization_valid_before";
-
-/** What became of a payment before its handler: admitted, or why it is not. */
-type Admission = Reserved | { state: "refused"; reason: string };
-
-/** Ledger, chain, reservation. A payment that is resumed was checked before it went to the chain. */
-async function admit(
-  order: Order,
-  request: ReservationRequest,
-  refusalIfNew: string | undefined,
-): Promise<Admission> {
-  const { facilitator, payload, requirements, payment } = order;
-  await whenEnded(order.endings, request.id);
-  const found = await facilitator.lookUp(request);
-  if (found.state !== "free" && found.state !== "resumable") return found;
-  const isNew = found.state === "free";
-  if (isNew && refusalIfNew !== undefined) return { state: "refused", reason: refusalIfNew };
-  const verified = isNew
-    ? await facilitator.verify(payload, requirements, verifyOptions(order))
-    : undefined;
-  if (verified?.isValid === false) {
-    return { state: "refused", reason: verified.invalidReason ?? "unexpected_verify_error" };
-  }
-  const { value, validBefore, to: payTo } = payment.authorization;
-  const balance = verified?.balance;
-  const reserved = await facilitator.reserve({ value, validBefore, payTo, balance, ...request });
-  if (reserved.state !== "reserved" || isNew) return reserved;
-  // What was to be resumed has come to nothing meanwhile, and of a new one nobody asked the chain.
-  await facilitator.release(reserved.reservation, "refused");
-  return { state: "in_use" };
-}
-
-/** The handler works, the money moves, the answer goes out. */
-async function sellOnAnswer(sale: Sale): Promise<void> {
-  const run = await runHeld(sale);
-  if (run === undefined) return;
-  const { held, answer, isWaived } = run;
-  if (answer.status >= 400 || isWaived) {
-    await releaseSale(sale, isWaived ? "waived" : "handler_failed");
-    return held.release(answer);
-  }
-  const settlement = await settleSale(sale, answer);
-  if (settlement.success) return handOver({ settlement, ...sale }, held, answer);
-  await releaseSale(sale, releaseCauseOf(settlement));
-  held.replace(() => answerUnsettled(sale, settlement));
-}
-
-/** The money moves, and the handler answers as it likes. */
-async function sellUpfront(sale: Sale): Promise<void> {
-  const settlement = await settleSale(sale);
-  if (settlement.success) return handOverStream({ settlement, ...sale });
-  await releaseSale(sale, releaseCauseOf(settlement));
-  answerUnsettled(sale, settlement);
-}
-
-/** A payment that was under way: its outcome, then its answer, or the handler once more. */
-async function resume(sale: Sale, sealed: SealedAnswer | undefined): Promise<void> {
-  const settlement = await settleSale(sale);
-  if (!settlement.success) {
-    await releaseSale(sale, releaseCauseOf(settlement));
-    return answerUnsettled(sale, settlement);
-  }
-  const paid = { settlement, ...sale };
-  const kept = openKeptAnswer(sealed, sale.seal);
-  if (kept !== undefined) return handOverKept(paid, kept, settlement);
-  if (sale.route.paymentFlow === "upfront") return handOverStream(paid);
-  const run = await runHeld(paid);
-  if (run === undefined) return;
-  const { held, answer } = run;
-  if (answer.status < 400) return handOver(paid, held, answer);
-  await releaseSale(sale, "handler_failed");
-  held.release(answer);
-}
-
-function verifyOptions({ route, resource, limitKey }: Order) {
-  const { paymentFlow, handlerTimeoutSeconds } = route;
-  const options = { resource, limitKey };
-  return paymentFlow === "upfront" ? options : { handlerTimeoutSeconds, ...options };
-}
-
-function releaseCauseOf({ errorReason }: { errorReason?: string }) {
-  return errorReason === "settlement_pending" ? "outcome_unknown" : "refused";
-}

@@ -30,6 +30,7 @@ export function createPaymentRequiredAnswers(): (options: {
   offer: Offer;
   resource: ResourceInfo;
   error: string;
+  charged?: boolean;
 }) => PaymentRequiredAnswer {
   const kept = new WeakMap<Offer, Map<string, PaymentRequiredAnswer>>();
   return (options) => {
@@ -50,8 +51,9 @@ function write(options: {
   offer: Offer;
   resource: ResourceInfo;
   error: string;
+  charged?: boolean;
 }): PaymentRequiredAnswer {
-  const { offer, resource, error } = options;
+  const { offer, resource, error, charged } = options;
   const v1 = withReadableNames(offer.filter(({ versions }) => versions.v1));
   const v2 = offer.filter(({ versions }) => versions.v2);
   const message: PaymentRequiredV1 = {
@@ -68,7 +70,7 @@ function write(options: {
       accepts.length === 0
         ? undefined
         : encodePaymentRequired({ x402Version: 2, error, resource, accepts, extensions }),
-    body: Buffer.from(JSON.stringify(message)),
+    body: Buffer.from(JSON.stringify({ ...message, charged })),
   };
 }
 

@@ -227,20 +227,24 @@ describe("with our facilitator", () => {
   });
 });
 
-it("a payer whose payments were released too often is answered 503, and no handler runs for it", async () => {
+it("a payer whose requests ended without a payment too often is told the true time, and no handler runs for it", async () => {
   const facilitator = ownFacilitator({ releaseLimit: { count: 2, windowSeconds: 600 } });
   const shop = await open({
     facilitator,
     handler: (_request, response) => void response.status(500).end(),
   });
   const buyer = await fundedBuyer();
-  const { headers } = await buyer.payFor(`${shop.url}/paid`);
-  for (const status of [500, 500, 503, 503]) {
+  const startedAt = Date.now();
+  for (const status of [500, 500, 429, 429]) {
+    const { headers } = await buyer.payFor(`${shop.url}/paid`);
     const answer = await fetch(`${shop.url}/paid`, { headers });
     expect(answer.status).toBe(status);
-    if (status !== 503) continue;
-    expect(Number(answer.headers.get("Retry-After"))).toBeGreaterThan(0);
-    expect(await answer.json()).toMatchObject({ error: "facilitator_unavailable" });
+    if (status !== 429) continue;
+    const passedSeconds = (Date.now() - startedAt) / 1000;
+    const retryAfter = Number(answer.headers.get("Retry-After"));
+    expect(retryAfter).toBeLessThanOrEqual(600);
+    expect(retryAfter).toBeGreaterThanOrEqual(600 - passedSeconds);
+    expect(await answer.json()).toMatchObject({ error: "payer_limited" });
   }
   expect(shop.runs()).toBe(2);
   const other = await (await fundedBuyer()).payFor(`${shop.url}/paid`);

@@ -2,7 +2,7 @@ import { FacilitatorError } from "@coinslot/protocol";
 
 /** A refusal that is not about what is offered: a code for programs, and the same in words. */
 export interface Refusal {
-  status: 400 | 403 | 409 | 413 | 500 | 502 | 503 | 504;
+  status: 400 | 403 | 409 | 413 | 429 | 500 | 502 | 503 | 504;
   error: string;
   message: string;
   /** Hash of the transaction whose outcome is not known. */
@@ -50,6 +50,25 @@ export function requestTooLarge(maxBytes: number): Refusal {
     status: 413,
     error: "request_too_large",
     message: `The body of a paid request has at most ${maxBytes} bytes here`,
+  };
+}
+
+/** Too much is being read for payments that are not verified: this body was the slowest. */
+export const bodyDropped: Refusal = {
+  status: 503,
+  error: "request_dropped",
+  message: "Too many requests arrive, and this one too slowly. Nothing was charged",
+  retryAfterSeconds: 1,
+};
+
+/** The payer has let too many handlers run without paying. */
+export function payerLimited(retryAfterSeconds: number): Refusal {
+  return {
+    status: 429,
+    error: "payer_limited",
+    charged: false,
+    message: "Too many requests of this payer ended without a payment. Nothing was charged",
+    retryAfterSeconds,
   };
 }
 

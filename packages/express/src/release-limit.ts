@@ -1,35 +1,89 @@
-/** Counts how often each payer let a handler run for nothing. */
+import type { AuthorizationId } from "@coinslot/protocol";
+
+/** Why a payer must wait, and for how long. */
+export interface PayerLimit {
+  retryAfterSeconds: number;
+  /** Its own requests stand in the way, which may be paid for at any moment. */
+  isRunning: boolean;
+}
+
+/** Counts how often each payer let a handler run for nothing, and what it has paid for. */
 export interface ReleaseLimit {
-  isExceeded(payer: string): boolean;
-  count(payer: string): void;
+  /**
+   * Says whether a payer must wait before a handler runs for it.
+   *
+   * @param running how many handlers run for it now: each is free until it is paid for
+   */
+  limitOf(request: { id: AuthorizationId; value: bigint }, running: number): PayerLimit | undefined;
+  countFree(payer: string): void;
+  countPaid(request: { id: AuthorizationId; value: bigint }): void;
+}
+
+interface PaidRun {
+  at: number;
+  purse: string;
+  value: bigint;
 }
 
 const minuteMs = 60_000;
+/** So many paid runs of a payer are remembered, the newest: they allow half as many free ones. */
+const mostPaidRuns = 1_000;
 
 /** A limit on free runs per payer and minute. It remembers no more than the payers of two minutes. */
 export function createReleaseLimit(options: {
+  /** So many in any case. */
   perMinute: number;
+  /** Or, if that is more, this share of what the payer paid for in a minute, for as much or more. */
+  shareOfPaid: number;
   /** Unix milliseconds. */
   now: () => number;
 }): ReleaseLimit {
-  const { perMinute, now } = options;
+  const { perMinute, shareOfPaid, now } = options;
   let minute = 0;
-  let counts = new Map<string, number>();
+  let free = new Map<string, number>();
+  let paid = new Map<string, PaidRun[]>();
 
-  function currentCounts(): Map<string, number> {
+  function turnMinute(): void {
     const current = Math.floor(now() / minuteMs);
-    if (current !== minute) {
-      minute = current;
-      counts = new Map();
-    }
-    return counts;
+    if (current === minute) return;
+    minute = current;
+    free = new Map();
+    const isRecent = ({ at }: PaidRun) => at > now() - minuteMs;
+    paid = new Map([...paid].filter(([, runs]) => runs.some(isRecent)));
+  }
+
+  function countEarned({ id, value }: { id: AuthorizationId; value: bigint }): number {
+    const purse = purseOf(id);
+    const counts = (run: PaidRun) =>
+      run.at > now() - minuteMs && run.purse === purse && run.value >= value;
+    return Math.floor((paid.get(id.payer) ?? []).filter(counts).length * shareOfPaid);
   }
 
   return {
-    isExceeded: (payer) => (currentCounts().get(payer) ?? 0) >= perMinute,
-    count(payer) {
-      const current = currentCounts();
-      current.set(payer, (current.get(payer) ?? 0) + 1);
+    limitOf(request, running) {
+      turnMinute();
+      const released = free.get(request.id.payer) ?? 0;
+      if (released + running < perMinute) return undefined;
+      const allowed = Math.max(perMinute, countEarned(request));
+      if (released + running < allowed) return undefined;
+      if (released < allowed) return { retryAfterSeconds: 1, isRunning: true };
+      const endsAt = (minute + 1) * minuteMs;
+      return { retryAfterSeconds: Math.ceil((endsAt - now()) / 1000), isRunning: false };
+    },
+    countFree(payer) {
+      turnMinute();
+      free.set(payer, (free.get(payer) ?? 0) + 1);
+    },
+    countPaid({ id, value }) {
+      turnMinute();
+      const runs = paid.get(id.payer) ?? [];
+      runs.push({ at: now(), purse: purseOf(id), value });
+      if (runs.length > mostPaidRuns) runs.shift();
+      paid.set(id.payer, runs);
     },
   };
+}
+
+function purseOf({ network, asset }: AuthorizationId): string {
+  return `${network}/${asset}`;
 }

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Request } from "express";
+import type { PooledBody } from "./body-pool.ts";
 
 /** What is known of a request's body. */
 export type RequestBody =
@@ -8,56 +9,81 @@ export type RequestBody =
   /** Somebody has read it and left nothing to know it by. */
   | { state: "unknown" }
   | { state: "too_large" }
+  /** Given up before its end, for others: there was no room. */
+  | { state: "dropped" }
   /** The buyer left before the end of it. */
   | { state: "aborted" };
 
 // A second gate on the same request finds the stream read, by the first.
 const knownHashes = new WeakMap<Request, string>();
 
+interface ReadBodyOptions {
+  maxBytes: number;
+  /** Takes account of a body that has to be read here. */
+  open: (onDrop: () => void) => PooledBody;
+}
+
+/** Whether a body has to be read, byte by byte, before it can be known. */
+export function isBodyUnread(request: Request): boolean {
+  return hasBody(request) && !knownHashes.has(request) && !isReadElsewhere(request);
+}
+
 /**
  * Knows the body of a request, whether a body parser runs before or after: an unread stream is read
  * to its end and put back, so that whoever comes later reads it from the beginning; of a read one,
  * `rawBody` or else the canonical form of what was parsed is taken.
  */
-export async function readRequestBody(request: Request, maxBytes: number): Promise<RequestBody> {
+export async function readRequestBody(
+  request: Request,
+  options: ReadBodyOptions,
+): Promise<RequestBody> {
   const known = knownHashes.get(request);
   if (known !== undefined) return { state: "known", hash: known };
-  const body = await read(request, maxBytes);
+  const body = await read(request, options);
   if (body.state === "known") knownHashes.set(request, body.hash);
   return body;
 }
 
-async function read(request: Request, maxBytes: number): Promise<RequestBody> {
-  const length = Number(request.headers["content-length"] ?? 0);
-  const isChunked = request.headers["transfer-encoding"] !== undefined;
-  if (!isChunked && length === 0) return known("");
-  if (length > maxBytes) return { state: "too_large" };
-  if (!request.readableDidRead && request.readableFlowing !== true) {
-    return request.destroyed ? { state: "aborted" } : readStream(request, maxBytes);
-  }
-  return readParsed(request);
+async function read(request: Request, options: ReadBodyOptions): Promise<RequestBody> {
+  if (!hasBody(request)) return known("");
+  if (lengthOf(request) > options.maxBytes) return { state: "too_large" };
+  if (isReadElsewhere(request)) return readParsed(request);
+  return request.destroyed ? { state: "aborted" } : readStream(request, options);
 }
 
-function readStream(request: Request, maxBytes: number): Promise<RequestBody> {
+function lengthOf(request: Request): number {
+  return Number(request.headers["content-length"] ?? 0);
+}
+
+function hasBody(request: Request): boolean {
+  return request.headers["transfer-encoding"] !== undefined || lengthOf(request) > 0;
+}
+
+function isReadElsewhere(request: Request): boolean {
+  return request.readableDidRead || request.readableFlowing === true;
+}
+
+function readStream(request: Request, { maxBytes, open }: ReadBodyOptions): Promise<RequestBody> {
   return new Promise((resolve) => {
-    const chunks: Buffer[] = [];
-    let size = 0;
+    const bytes = createGrowingBytes();
+    let isOver = false;
+    const pooled = open(() => finish({ state: "dropped" }));
     request.on("readable", onReadable);
     request.on("close", onClose);
 
     function onReadable(): void {
       for (let chunk: unknown = request.read(); chunk !== null; chunk = request.read()) {
-        const bytes = Buffer.isBuffer(chunk) ? chunk : Buffer.from(String(chunk));
-        chunks.push(bytes);
-        size += bytes.length;
-        if (size > maxBytes) break;
+        bytes.append(Buffer.isBuffer(chunk) ? chunk : Buffer.from(String(chunk)));
+        if (bytes.size() > maxBytes) {
+          finish({ state: "too_large" });
+          return;
+        }
       }
-      if (size > maxBytes) {
-        finish({ state: "too_large" });
-        return;
-      }
-      if (!request.complete) return;
-      const body = Buffer.concat(chunks, size);
+      // May drop this very body.
+      pooled.hold(bytes.held());
+      if (isOver || !request.complete) return;
+      pooled.complete();
+      const body = bytes.all();
       // In the tick that read the last byte: "end" is not emitted while there is something to read.
       request.unshift(body);
       finish(known(body));
@@ -68,11 +94,41 @@ function readStream(request: Request, maxBytes: number): Promise<RequestBody> {
     }
 
     function finish(body: RequestBody): void {
+      isOver = true;
       request.off("readable", onReadable);
       request.off("close", onClose);
       resolve(body);
     }
   });
+}
+
+/**
+ * Bytes that arrive in pieces, in one buffer: a piece by itself takes many times its size, and a
+ * body may come as a million of them.
+ */
+function createGrowingBytes() {
+  let buffer: Buffer = Buffer.alloc(0);
+  let size = 0;
+  return {
+    append(piece: Buffer): void {
+      if (size === 0) {
+        // Most bodies are one piece, which is not copied.
+        buffer = piece;
+      } else {
+        if (size + piece.length > buffer.length) {
+          const larger = Buffer.allocUnsafeSlow(2 * (size + piece.length));
+          buffer.copy(larger, 0, 0, size);
+          buffer = larger;
+        }
+        piece.copy(buffer, size);
+      }
+      size += piece.length;
+    },
+    size: () => size,
+    /** What they take. */
+    held: () => buffer.length,
+    all: () => buffer.subarray(0, size),
+  };
 }
 
 function readParsed(request: Request): RequestBody {

@@ -140,7 +140,11 @@ describe("reservations in this process", () => {
     for (const cause of ["waived", "handler_failed", "disconnected"] as const) {
       await store.release(await reserve(store, identity()), cause);
     }
-    expect(await store.reserve(request(identity()))).toMatchObject({ state: "refused" });
+    expect(await store.reserve(request(identity()))).toEqual({
+      state: "payer_limited",
+      retryAfterSeconds: 60,
+      isRunning: false,
+    });
     now = 60_000;
     expect(await store.reserve(request(identity()))).toMatchObject({ state: "reserved" });
   });

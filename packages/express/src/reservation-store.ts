@@ -1,8 +1,10 @@
 import { randomUUID } from "node:crypto";
 import {
+  type AuthorizationId,
   authorizationKey,
   FacilitatorError,
   type LookUp,
+  mostHandlerRuns,
   type Reservation,
   type ReservationRequest,
   type ReservationStore,
@@ -18,8 +20,16 @@ export interface ReservationStoreOptions {
   maxPayments?: number | undefined;
   /** All kept answers together, in bytes. The oldest are forgotten first. Default 32 MiB. */
   maxAnswerBytes?: number | undefined;
-  /** How often a payer may let a handler run without paying for it, in a minute. Default 20. */
+  /**
+   * How often a payer may let a handler run without paying for it, in a minute. Default 20. What runs
+   * counts until it is paid for.
+   */
   maxReleasesPerMinute?: number | undefined;
+  /**
+   * Or, if that is more, this share of what the payer has paid for in the last minute, for the same
+   * amount or more. Default 0.5.
+   */
+  releasesPerPaid?: number | undefined;
   /** Unix milliseconds. */
   now?: (() => number) | undefined;
 }
@@ -28,17 +38,24 @@ export interface ReservationStoreOptions {
  * What is remembered of a payment.
  *
  * ```
- * (none) ── reserve ──► reserved ── beginSettlement ──► settling ── endSettlement ──► settled ── deliver ──► delivered
- *    ▲                     │                               │
- *    └──── release ────────┴─── endSettlement (refused) ───┘
+ * (none)
+ * released ── reserve ──► reserved ── beginSettlement ──► settling ── endSettlement ──► settled ── deliver ──► delivered
+ *    ▲                       │                               │
+ *    └────── release ────────┴──── endSettlement (refused) ──┘
  * ```
+ *
+ * `released` is remembered for the runs that it has had, as long as there is room.
  */
 interface Entry {
-  state: "reserved" | "settling" | "settled" | "delivered";
+  id: AuthorizationId;
+  state: "released" | "reserved" | "settling" | "settled" | "delivered";
   fingerprint: string;
   keyHash: string | undefined;
   /** Of the request that runs now; `undefined` between two attempts. */
   token: string | undefined;
+  /** How often the handler has run for it. */
+  runs: number;
+  value: bigint;
   validBefore: bigint;
   /** The same for every settlement of this payment. */
   idempotencyKey: string;
@@ -56,10 +73,16 @@ interface Entry {
  */
 export function createReservationStore(options: ReservationStoreOptions = {}): ReservationStore {
   const { maxPayments = 100_000, maxAnswerBytes = 32 * 2 ** 20, now = Date.now } = options;
-  const releases = createReleaseLimit({ perMinute: options.maxReleasesPerMinute ?? 20, now });
+  const releases = createReleaseLimit({
+    perMinute: options.maxReleasesPerMinute ?? 20,
+    shareOfPaid: options.releasesPerPaid ?? 0.5,
+    now,
+  });
   const entries = new Map<string, Entry>();
   /** Which payment a payer's key belongs to. */
   const keyOwners = new Map<string, string>();
+  /** How many handlers run for each payer and are not paid for. */
+  const running = new Map<string, number>();
   let answerBytes = 0;
 
   function standing(request: ReservationRequest): LookUp {
@@ -67,7 +90,7 @@ export function createReservationStore(options: ReservationStoreOptions = {}): R
     const entry = entries.get(key);
     const owner = request.keyHash && keyOwners.get(ownerKey(request));
     if (owner && owner !== key) return { state: "key_conflict" };
-    if (entry === undefined) return { state: "free" };
+    if (entry === undefined || entry.state === "released") return { state: "free" };
     const isSameKey = entry.keyHash !== undefined && entry.keyHash === request.keyHash;
     const isSameRequest = entry.fingerprint === request.fingerprint;
     if (isSameKey && !isSameRequest) return { state: "key_conflict" };
@@ -85,10 +108,30 @@ export function createReservationStore(options: ReservationStoreOptions = {}): R
     return entry?.token === reservation.token ? entry : undefined;
   }
 
-  function forget(key: string, entry: Entry, payer: string): void {
-    entries.delete(key);
+  /** The only way into a state and out of it: what runs is counted here. */
+  function move(entry: Entry, state: Entry["state"]): void {
+    const { payer } = entry.id;
+    const change = Number(state === "reserved") - Number(entry.state === "reserved");
+    const count = (running.get(payer) ?? 0) + change;
+    if (count === 0) running.delete(payer);
+    else running.set(payer, count);
+    entry.state = state;
+  }
+
+  /** Gives up what it held, but not how often it has run. */
+  function giveUp(entry: Entry): void {
+    move(entry, "released");
+    dropAnswer(entry);
+    disown(entry);
+  }
+
+  function dropAnswer(entry: Entry): void {
     answerBytes -= entry.answer?.sealed.length ?? 0;
-    if (entry.keyHash) keyOwners.delete(ownerKey({ keyHash: entry.keyHash, id: { payer } }));
+    entry.answer = undefined;
+  }
+
+  function disown({ id, keyHash }: Entry): void {
+    if (keyHash) keyOwners.delete(ownerKey({ keyHash, id }));
   }
 
   function makeRoom(): void {
@@ -97,8 +140,10 @@ export function createReservationStore(options: ReservationStoreOptions = {}): R
     for (const [key, entry] of entries) {
       // Nobody can execute it any more, so that nobody can be served for it either.
       const isOver = entry.token === undefined && entry.validBefore <= seconds;
-      if (!isOver && entry.state !== "delivered") continue;
-      forget(key, entry, payerOf(key));
+      const isUsedUp = entry.state === "delivered" || entry.state === "released";
+      if (!isOver && !isUsedUp) continue;
+      if (entry.state !== "released") giveUp(entry);
+      entries.delete(key);
       return;
     }
     throw new FacilitatorError("Too many payments are under way", { kind: "unavailable" });
@@ -110,8 +155,7 @@ export function createReservationStore(options: ReservationStoreOptions = {}): R
     for (const other of entries.values()) {
       if (answerBytes <= maxAnswerBytes) return;
       if (other.state !== "delivered" || other.answer === undefined) continue;
-      answerBytes -= other.answer.sealed.length;
-      other.answer = undefined;
+      dropAnswer(other);
     }
   }
 
@@ -128,53 +172,61 @@ export function createReservationStore(options: ReservationStoreOptions = {}): R
       if (found.state === "resumable") {
         const entry = entries.get(key);
         if (entry !== undefined) entry.token = token;
-        return { state: "resumed", reservation, answer: entry?.answer };
+        const mayRun = (entry?.runs ?? 0) < mostHandlerRuns;
+        return { state: "resumed", reservation, answer: entry?.answer, mayRun };
       }
       if (found.state !== "free") return found;
-      if (releases.isExceeded(request.id.payer)) {
-        const message = "This payer has let too many requests run without paying for them";
-        return { state: "refused", reason: "unexpected_verify_error", message };
-      }
+      const runs = entries.get(key)?.runs ?? 0;
+      if (runs >= mostHandlerRuns) return { state: "used_up" };
+      const limit = releases.limitOf(request, running.get(request.id.payer) ?? 0);
+      if (limit !== undefined) return { state: "payer_limited", ...limit };
       makeRoom();
-      entries.set(key, {
-        state: "reserved",
+      const entry: Entry = {
+        id: request.id,
+        state: "released",
         fingerprint: request.fingerprint,
         keyHash: request.keyHash,
         token,
+        runs,
+        value: request.value,
         validBefore: request.validBefore,
         idempotencyKey: randomUUID(),
         settlement: undefined,
         answer: undefined,
-      });
+      };
+      entries.delete(key);
+      entries.set(key, entry);
+      move(entry, "reserved");
       if (request.keyHash) keyOwners.set(ownerKey(request), key);
       return { state: "reserved", reservation };
     },
 
-    async release(reservation, cause) {
+    async release(reservation, cause, { hasRun = true } = {}) {
       const entry = held(reservation);
       if (entry === undefined) return;
       entry.token = undefined;
+      if (hasRun) entry.runs += 1;
       if (entry.state !== "reserved") return;
-      forget(authorizationKey(reservation.id), entry, reservation.id.payer);
-      if (cause !== "waived") releases.count(reservation.id.payer);
+      giveUp(entry);
+      if (hasRun && cause !== "waived") releases.countFree(reservation.id.payer);
     },
 
     async deliver(reservation) {
       const entry = held(reservation);
       if (entry?.state !== "settled") return;
-      entry.state = "delivered";
+      move(entry, "delivered");
       entry.token = undefined;
     },
 
     async beginSettlement(reservation, answer) {
       const entry = held(reservation);
-      if (entry === undefined) {
+      if (entry === undefined || entry.state === "released") {
         throw new FacilitatorError("The reservation is not held", { kind: "unavailable" });
       }
       if (entry.settlement !== undefined) return { state: "settled", settlement: entry.settlement };
       if (answer !== undefined) keepAnswer(entry, answer);
       const state = entry.state === "reserved" ? "begun" : "repeated";
-      entry.state = "settling";
+      move(entry, "settling");
       return { state, idempotencyKey: entry.idempotencyKey };
     },
 
@@ -182,11 +234,13 @@ export function createReservationStore(options: ReservationStoreOptions = {}): R
       const entry = held(reservation);
       if (entry === undefined) return;
       if (settlement.success) {
-        entry.state = "settled";
+        if (entry.settlement === undefined) releases.countPaid(entry);
+        move(entry, "settled");
         entry.settlement = settlement;
       } else {
-        forget(authorizationKey(reservation.id), entry, reservation.id.payer);
-        releases.count(reservation.id.payer);
+        // The token stays until its holder says whether the handler has run.
+        giveUp(entry);
+        releases.countFree(reservation.id.payer);
       }
     },
   };
@@ -194,9 +248,4 @@ export function createReservationStore(options: ReservationStoreOptions = {}): R
 
 function ownerKey(request: { keyHash?: string | undefined; id: { payer: string } }): string {
   return `${request.id.payer}/${request.keyHash}`;
-}
-
-/** The payer in an `authorizationKey`. */
-function payerOf(key: string): string {
-  return key.split("/")[2] ?? "";
 }

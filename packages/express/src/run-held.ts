@@ -6,6 +6,7 @@ import { type HeldResponse, holdResponse } from "./hold-response.ts";
 import { handlerTimeout, internalError, type Refusal, responseTooLarge } from "./refusals.ts";
 import { runHandler } from "./run-handler.ts";
 import type { PaidSale, Sale } from "./sale.ts";
+import { isGone } from "./when-gone.ts";
 
 /** A handler's complete answer, held. */
 export interface HeldRun {
@@ -27,7 +28,7 @@ const safeMethods = new Set(["GET", "HEAD", "OPTIONS", "TRACE"]);
  * @returns `undefined` when there is none: the sale is released, and the buyer answered.
  */
 export async function runHeld(sale: Sale | PaidSale): Promise<HeldRun | undefined> {
-  const { settings, route, request, response, next, payment } = sale;
+  const { settings, route, request, response, next, payment, progress } = sale;
   const isPaid = "settlement" in sale;
   const { maxResponseBytes } = settings;
   const held = holdResponse(response, { maxBytes: maxResponseBytes });
@@ -44,15 +45,20 @@ export async function runHeld(sale: Sale | PaidSale): Promise<HeldRun | undefine
   };
   const onDisconnect =
     route.onDisconnect ?? (safeMethods.has(request.method) ? "release" : "settle");
+  // What has been paid for runs to its end: its answer is kept for a while, and runs are counted.
+  const endsOnDisconnect = onDisconnect === "release" && !isPaid;
+  progress.hasRun = true;
   const outcome = await runHandler({
     response,
     held,
     next,
     timeoutSeconds: route.handlerTimeoutSeconds,
-    endsOnDisconnect: onDisconnect === "release",
+    endsOnDisconnect,
   });
   switch (outcome.kind) {
     case "answered":
+      // Before a settlement begins, and with it what can no longer be undone.
+      if (endsOnDisconnect && isGone(response)) return leave();
       return { held, answer: outcome.answer, isWaived };
     case "too_large":
       return giveUp(responseTooLarge({ maxBytes: maxResponseBytes, isPaid }));
@@ -70,9 +76,12 @@ export async function runHeld(sale: Sale | PaidSale): Promise<HeldRun | undefine
       await releaseSale(sale, "handler_failed");
       return undefined;
     case "disconnected":
-      await releaseSale(sale, "disconnected");
-      held.replace(() => response.end());
-      return undefined;
+      return leave();
+  }
+
+  async function leave(): Promise<undefined> {
+    await releaseSale(sale, "disconnected");
+    held.replace(() => response.end());
   }
 
   async function giveUp(refusal: Refusal): Promise<undefined> {

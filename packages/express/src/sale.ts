@@ -5,10 +5,13 @@ import type {
   SettleResponse,
 } from "@coinslot/protocol";
 import type { NextFunction, Request, Response } from "express";
+import type { AnswerMemory } from "./answer-memory.ts";
 import type { AnswerSeal } from "./answer-seal.ts";
+import type { BodyPool } from "./body-pool.ts";
 import type { Endings } from "./end-reservation.ts";
 import type { Purchase } from "./match-requirements.ts";
 import type { MakeOffer, Offer } from "./offer.ts";
+import type { PayerTurns } from "./payer-turns.ts";
 import type { PaymentRequiredAnswer } from "./payment-required-answer.ts";
 import type { Route } from "./read-routes.ts";
 import type { Settings } from "./settings.ts";
@@ -18,12 +21,16 @@ export interface Visit {
   settings: Settings;
   facilitator: ReservingFacilitator;
   endings: Endings;
+  answers: AnswerMemory;
+  turns: PayerTurns;
+  bodies: BodyPool;
   route: Route;
   makeOffer: MakeOffer;
   writeOffer(options: {
     offer: Offer;
     resource: ResourceInfo;
     error: string;
+    charged?: boolean;
   }): PaymentRequiredAnswer;
   request: Request;
   response: Response;
@@ -43,6 +50,9 @@ export interface Sale extends Order {
   reservation: Reservation;
   /** Under the buyer's idempotency key, if there is one. */
   seal: AnswerSeal | undefined;
+  fingerprint: string;
+  /** What has happened under the reservation: one record, whatever copies of the sale there are. */
+  progress: { hasRun: boolean };
 }
 
 /** A sale whose money has moved. */

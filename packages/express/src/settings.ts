@@ -4,7 +4,7 @@ import type { PaymentMiddlewareOptions } from "./payment-middleware-options.ts";
 import { readPublicUrl } from "./public-url.ts";
 import { writeError } from "./write-error.ts";
 
-type Hook = "grantAccess" | "refusePayer" | "unpaidAnswer";
+type Hook = "grantAccess" | "refusePayer" | "unpaidAnswer" | "clientKey";
 type Optional = Hook | "publicUrl";
 
 /** The options of the middleware, read, with every default in its place. */
@@ -15,8 +15,20 @@ export type Settings = Pick<PaymentMiddlewareOptions, Optional> & {
   >]-?: NonNullable<PaymentMiddlewareOptions[name]>;
 };
 
-const functions = ["grantAccess", "refusePayer", "unpaidAnswer", "onError", "now"] as const;
-const byteLimits = ["maxRequestBytes", "maxResponseBytes", "maxKeptAnswerBytes"] as const;
+const functions = [
+  "grantAccess",
+  "refusePayer",
+  "unpaidAnswer",
+  "clientKey",
+  "onError",
+  "now",
+] as const;
+const byteLimits = [
+  "maxRequestBytes",
+  "maxUnverifiedBytes",
+  "maxResponseBytes",
+  "maxKeptAnswerBytes",
+] as const;
 const names = new Set<string>([
   ...functions,
   ...byteLimits,
@@ -54,11 +66,16 @@ export function readSettings(
       tell(`options.${name} must be a whole number of bytes`);
     }
   }
-  const { grantAccess, refusePayer, unpaidAnswer } = options;
+  const { grantAccess, refusePayer, unpaidAnswer, clientKey } = options;
+  const { maxRequestBytes = 2 ** 20, maxUnverifiedBytes = 64 * 2 ** 20 } = options;
+  if (maxUnverifiedBytes < 2 * maxRequestBytes) {
+    tell("options.maxUnverifiedBytes must be at least twice options.maxRequestBytes");
+  }
   return {
     publicUrl: findPublicUrl(options, environment, tell),
     legacyNetworkNames: options.legacyNetworkNames ?? false,
-    maxRequestBytes: options.maxRequestBytes ?? 2 ** 20,
+    maxRequestBytes,
+    maxUnverifiedBytes,
     maxResponseBytes: options.maxResponseBytes ?? 4 * 2 ** 20,
     maxKeptAnswerBytes: options.maxKeptAnswerBytes ?? 256 * 2 ** 10,
     now: options.now ?? Date.now,
@@ -66,6 +83,7 @@ export function readSettings(
     grantAccess,
     refusePayer,
     unpaidAnswer,
+    clientKey,
   };
 }
 

@@ -127,11 +127,11 @@ describe.each(expressVersions)("an upfront route on $name", ({ express }) => {
     expect(shop.facilitator.settled).toHaveLength(1);
   });
 
-  it("whose buyer leaves in the middle may be asked again with the same payment, until an answer has gone out whole", async () => {
+  it("whose buyer leaves in the middle may be asked once more with the same payment", async () => {
     let runs = 0;
     const shop = await open((_request, response) => {
       runs += 1;
-      if (runs < 3) response.write("half");
+      if (runs < 2) response.write("half");
       else response.send("whole");
     });
     const { headers } = await createBuyer().payFor(`${shop.url}/stream`);
@@ -144,12 +144,11 @@ describe.each(expressVersions)("an upfront route on $name", ({ express }) => {
         });
       });
     await leaveInTheMiddle();
-    await expect.poll(() => leaveInTheMiddle().then(() => runs), { interval: 5 }).toBe(2);
     await expect
       .poll(async () => (await fetch(`${shop.url}/stream`, { headers })).status, { interval: 5 })
       .toBe(200);
     expect((await fetch(`${shop.url}/stream`, { headers })).status).toBe(402);
-    expect(runs).toBe(3);
+    expect(runs).toBe(2);
     expect(shop.facilitator.settled).toHaveLength(1);
   });
 });

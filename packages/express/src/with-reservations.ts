@@ -11,6 +11,7 @@ import {
   type ResourceInfo,
   readFacilitatorArguments,
   readPayment,
+  recoverPayer,
   settleResponseSchema,
   supportedSchema,
   type VerifyResponse,
@@ -74,7 +75,9 @@ export function withReservations(
       if (!found.ok) return invalid(found.reason, found.payer);
       const payer = found.payment.authorization.from;
       const reason = checkPayment(found.payment, { now: now(), handlerTimeoutSeconds });
-      return reason === undefined ? { isValid: true, payer } : invalid(reason, payer);
+      if (reason !== undefined) return invalid(reason, payer);
+      const isSignatureKnown = async () => (await recoverPayer(found.payment)) === payer;
+      return { isValid: true, payer, isSignatureKnown };
     },
 
     async verify(paymentPayload, paymentRequirements, { resource } = {}) {

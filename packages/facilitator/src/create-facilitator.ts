@@ -19,14 +19,10 @@ import type { PaymentStats } from "./ledger/payment-stats.ts";
 import { openChain } from "./open-chain.ts";
 import { checkNetworks } from "./ready/check-networks.ts";
 import { createMetrics } from "./settle/metrics.ts";
+import { toReserved } from "./settle/reserved.ts";
 import { settleResponseOf } from "./settle/settle-response.ts";
 import type { SettlementEvent, SettlementListener } from "./settle/settlement-event.ts";
-import {
-  burntGas,
-  codeLimited,
-  outOfGasMoney,
-  releasedTooOften,
-} from "./settle/unavailable-errors.ts";
+import { burntGas, outOfGasMoney } from "./settle/unavailable-errors.ts";
 import { readSettlementOptions, type SettlementOptions } from "./settlement-options.ts";
 import { type Engine, startEngine } from "./start-engine.ts";
 import { refuse } from "./verify/refuse.ts";
@@ -173,15 +169,15 @@ export function createFacilitator(
 
     async verifyLocally(paymentPayload, paymentRequirements, verifyOptions) {
       const verdict = await verifier.screen(paymentPayload, paymentRequirements, verifyOptions);
-      if (verdict.isValid || verdict.invalidReason !== "invalid_exact_evm_signature") {
-        return toVerifyResponse(verdict);
-      }
+      const response = toVerifyResponse(verdict);
+      if (verdict.isValid) return { ...response, isSignatureKnown: verdict.isSignedByPayer };
+      if (verdict.invalidReason !== "invalid_exact_evm_signature") return response;
       // A payer may have had code when its payment began, which is resumed all the same.
       const isBegun = await guarded((running) =>
         running.isBegun(paymentPayload, paymentRequirements),
       );
-      const refused = toVerifyResponse(verdict);
-      return isBegun && refused.payer ? { isValid: true, payer: refused.payer } : refused;
+      const { payer } = verdict;
+      return isBegun && payer ? { isValid: true, payer, isSignatureKnown: () => true } : response;
     },
 
     async verify(paymentPayload, requirements, verifyOptions) {
@@ -223,15 +219,16 @@ export function createFacilitator(
 
     reserve: (request) => guarded((running) => reserve(running, request)),
 
-    release: (reservation, cause) =>
+    release: (reservation, cause, { hasRun = true } = {}) =>
       guarded(({ ledger }) =>
         ledger.release({
           token: reservation.token,
           payer: reservation.id.payer,
+          hasRun,
           countsAgainstPayer:
             cause === "refused"
               ? "if_failed"
-              : cause === "handler_failed" || cause === "disconnected",
+              : hasRun && (cause === "handler_failed" || cause === "disconnected"),
         }),
       ),
 
@@ -268,37 +265,7 @@ export function createFacilitator(
     const result = await running.reserve({ gasAtRisk: running.gasAtRisk(id), ...request });
     metrics.reserveSeconds(startedAt);
     await settings.checkpoint("reserved");
-    switch (result.outcome) {
-      case "reserved":
-        return { state: "reserved", reservation: { id, token: result.token } };
-      case "resumed":
-        return {
-          state: "resumed",
-          reservation: { id, token: result.token },
-          answer: result.answer,
-        };
-      case "in_use":
-      case "key_conflict":
-        return { state: result.outcome };
-      case "delivered":
-        return {
-          state: "delivered",
-          settlement: settleResponseOf(result.payment, undefined),
-          answer: result.answer,
-        };
-      case "over_promised":
-        return {
-          state: "refused",
-          reason: "invalid_exact_evm_insufficient_balance",
-          message: "The payer's balance is promised to its other payments.",
-        };
-      case "released_too_often":
-        throw releasedTooOften();
-      case "burnt_gas":
-        return { state: "refused", reason: "payer_not_accepted", message: burntGas(result.forMs) };
-      case "code_limited":
-        throw codeLimited(result);
-    }
+    return toReserved(id, result);
   }
 
   async function closeAll(): Promise<void> {

@@ -1,5 +1,6 @@
 import { ConfigurationError } from "@coinslot/protocol";
 import { type CodePayerLimits, defaultCodePayerLimits } from "./ledger/admit-code.ts";
+import type { FreeRunLimit } from "./ledger/free-runs.ts";
 import type { CheckpointName, SettlementTimes } from "./settle/settlement-context.ts";
 
 /** What may be said of the way in which payments are settled. Every member has a default that fits payments. */
@@ -10,8 +11,14 @@ export interface SettlementOptions {
   keepAnswersSeconds?: number | undefined;
   /** Answers larger than this are not kept. Default 1 MiB. */
   mostAnswerBytes?: number | undefined;
-  /** How often a payer may let a handler run for nothing. Default 20 times in a minute. */
-  releaseLimit?: { count: number; windowSeconds: number } | undefined;
+  /**
+   * How often a payer may let a handler run for nothing: so many in any case, default 20 in a minute,
+   * or, if that is more, a share of what it has paid for in as much time, default 0.5. What runs
+   * counts until it is paid for.
+   */
+  releaseLimit?:
+    | { count: number; windowSeconds: number; shareOfPaid?: number | undefined }
+    | undefined;
   /**
    * Payers with code: contracts, and accounts that delegate to one (EIP-7702). Their code runs on the relayer's
    * gas. `false` refuses them.
@@ -45,7 +52,7 @@ export interface SettlementSettings {
   settleTimeoutMs: number;
   keepAnswersMs: number;
   mostAnswerBytes: number;
-  releaseLimit: { count: number; windowMs: number };
+  releaseLimit: FreeRunLimit;
   acceptsPayersWithCode: boolean;
   codePayers: CodePayerLimits;
   heartbeatLeaseMs: number;
@@ -76,13 +83,13 @@ function readPayersWithCode(options: PayersWithCodeOptions): CodePayerLimits {
  * @throws ConfigurationError
  */
 export function readSettlementOptions(options: SettlementOptions): SettlementSettings {
-  const { count, windowSeconds } = options.releaseLimit ?? { count: 20, windowSeconds: 60 };
+  const { windowSeconds = 60, ...freeRuns } = options.releaseLimit ?? { count: 20 };
   const codePayers = readPayersWithCode(options.payersWithCode || {});
   return {
     settleTimeoutMs: (options.settleTimeoutSeconds ?? 30) * 1000,
     keepAnswersMs: (options.keepAnswersSeconds ?? 3_600) * 1000,
     mostAnswerBytes: options.mostAnswerBytes ?? 1024 * 1024,
-    releaseLimit: { count, windowMs: windowSeconds * 1000 },
+    releaseLimit: { ...freeRuns, windowMs: windowSeconds * 1000 },
     acceptsPayersWithCode: options.payersWithCode !== false,
     codePayers,
     heartbeatLeaseMs: (options.heartbeatLeaseSeconds ?? 10) * 1000,

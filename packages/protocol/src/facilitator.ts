@@ -90,13 +90,16 @@ export interface ReservingFacilitator extends Facilitator, Reservations {
    * The checks that come before a request's body is read: they ask no ledger, and a chain only where
    * a signature is none of the payer's key, for whether the payer has code that could accept it.
    *
+   * `isSignatureKnown`, of a valid one, says whether the signature is known to be good: the payer's own
+   * key has signed, or the payment has begun. Else only the payer's code can tell.
+   *
    * @throws FacilitatorError where that cannot be asked, or the caller has asked too often.
    */
   verifyLocally(
     paymentPayload: AnyPaymentPayload,
     paymentRequirements: AnyPaymentRequirements,
     options?: VerifyOptions,
-  ): Promise<VerifyResponse>;
+  ): Promise<VerifyResponse & { isSignatureKnown?: () => boolean | Promise<boolean> }>;
   /** Everything, with the balance that was read, on which a reservation is decided. */
   verify(
     paymentPayload: AnyPaymentPayload,

@@ -100,17 +100,18 @@ export {
   settleErrorReasons,
 } from "./reason.ts";
 export { recoverPayer } from "./recover-payer.ts";
-export type {
-  BalanceReading,
-  BegunSettlement,
-  LookUp,
-  ReleaseCause,
-  Reservation,
-  ReservationRequest,
-  ReservationStore,
-  Reservations,
-  Reserved,
-  SealedAnswer,
+export {
+  type BalanceReading,
+  type BegunSettlement,
+  type LookUp,
+  mostHandlerRuns,
+  type ReleaseCause,
+  type Reservation,
+  type ReservationRequest,
+  type ReservationStore,
+  type Reservations,
+  type Reserved,
+  type SealedAnswer,
 } from "./reservation.ts";
 export { type ResourceInfo, resourceInfoSchema } from "./resource-info.ts";
 export {

@@ -50,21 +50,45 @@ export type LookUp =
   /** Settled and delivered. The kept answer, when this request brought the key to it. */
   | { state: "delivered"; settlement: SettleResponse; answer?: SealedAnswer | undefined };
 
+/**
+ * How often the handler runs for one payment, over all processes. A run that ends with its process,
+ * killed or crashed, is not among them: it is the seller's, and no buyer can bring it about.
+ */
+export const mostHandlerRuns = 2;
+
 /** What became of the attempt to reserve. */
 export type Reserved =
   | { state: "reserved"; reservation: Reservation }
   /**
    * Taken up again by the same request. Calling `settle` with the reservation waits for the outcome
    * or returns the one there is, and never pays twice. Then `answer` goes out, or, if none was
-   * kept, the handler runs once more.
+   * kept and it `mayRun`, the handler runs once more.
    */
-  | { state: "resumed"; reservation: Reservation; answer?: SealedAnswer | undefined }
+  | {
+      state: "resumed";
+      reservation: Reservation;
+      answer?: SealedAnswer | undefined;
+      /** False once the handler has run `mostHandlerRuns` times for it. */
+      mayRun: boolean;
+    }
+  /** Never paid, and its handler has run `mostHandlerRuns` times: another authorization is needed. */
+  | { state: "used_up" }
+  /** The payer has let too many handlers run without paying. Nothing was reserved, no money moves. */
+  | {
+      state: "payer_limited";
+      /** When this payer may try again. */
+      retryAfterSeconds: number;
+      /** Its own requests that run now stand in the way: once they are paid for, it need not wait. */
+      isRunning: boolean;
+    }
   | Exclude<LookUp, { state: "free" } | { state: "resumable" }>
   /** What the payer holds is promised to other payments. */
   | { state: "refused"; reason: InvalidReason; message?: string | undefined };
 
 /** Why a reservation ends without a delivered answer. */
 export type ReleaseCause =
+  /** Given up before the handler was called. */
+  | "unused"
   | "handler_failed"
   | "waived"
   | "disconnected"
@@ -96,9 +120,14 @@ export interface Reservations {
   /**
    * Gives up a reservation that has not been given to `settle`; afterwards the same payment may try
    * again. For one that has, and for a resumed one, it only ends this attempt: the payment stays as
-   * it is on the chain, and the same request may resume it.
+   * it is on the chain, and the same request may resume it. `hasRun`, by default true: the handler
+   * has run under it, and that is counted against `mostHandlerRuns`.
    */
-  release(reservation: Reservation, cause: ReleaseCause): Promise<void>;
+  release(
+    reservation: Reservation,
+    cause: ReleaseCause,
+    options?: { hasRun?: boolean },
+  ): Promise<void>;
   /** Records that the answer has gone out: the authorization has nothing more to give. */
   deliver(reservation: Reservation): Promise<void>;
 }

@@ -15,6 +15,7 @@ import {
 } from "./find-transactions.ts";
 import { findFailed, findOverdue } from "./find-watched.ts";
 import { forgetPayments } from "./forget-payments.ts";
+import type { FreeRunLimit } from "./free-runs.ts";
 import { gather } from "./gather.ts";
 import { dropExpiredAnswers } from "./keep-answers.ts";
 import type { Ledger } from "./ledger.ts";
@@ -45,8 +46,7 @@ export interface LedgerOptions {
   heartbeatLeaseMs: number;
   /** How long answers are kept, and keys belong to one payment. */
   keepAnswersMs: number;
-  /** How often a payer may let a handler run for nothing. */
-  releaseLimit: { count: number; windowMs: number };
+  releaseLimit: FreeRunLimit;
   /** How much is risked on payers with code. */
   codePayers?: CodePayerLimits | undefined;
 }
@@ -106,7 +106,7 @@ export function createLedger(options: LedgerOptions): Ledger {
   );
 
   const ends = createOwedEnds();
-  const release: Ledger["release"] = ({ token, payer, countsAgainstPayer }) =>
+  const release: Ledger["release"] = ({ token, payer, countsAgainstPayer, hasRun = false }) =>
     writeForProcess((transaction) =>
       releasePayment({
         transaction,
@@ -114,6 +114,7 @@ export function createLedger(options: LedgerOptions): Ledger {
         token,
         payer,
         countsAgainstPayer,
+        hasRun,
         now: now(),
         releaseWindowMs: releaseLimit.windowMs,
       }),

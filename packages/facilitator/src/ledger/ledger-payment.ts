@@ -26,6 +26,8 @@ export interface LedgerPayment {
   transactionId: string | undefined;
   /** How many transactions have carried it. */
   carried: number;
+  /** How often its handler has run, up to requests that have ended. */
+  runs: number;
   isAlone: boolean;
   /** The transaction that executed it, or, of a failed one, that did not. */
   inclusion: Inclusion | undefined;
@@ -98,6 +100,7 @@ export const paymentColumns = [
   "key_hash",
   "unused_at_block",
   "carried",
+  "runs",
   "is_alone",
   "created_at",
   "queued_at",
@@ -119,6 +122,7 @@ export function toLedgerPayment(row: PaymentRow, dialect: Dialect): LedgerPaymen
     keyHash: row.key_hash ?? undefined,
     unusedAtBlock: row.unused_at_block ?? undefined,
     carried: row.carried,
+    runs: row.runs,
     isAlone: row.is_alone === 1,
     createdAt: row.created_at,
     queuedAt: row.queued_at ?? undefined,

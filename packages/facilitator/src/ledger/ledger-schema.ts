@@ -1,5 +1,6 @@
 import type { Address, Hex, Network, SettleErrorReason } from "@coinslot/protocol";
 import type { StoredAmount } from "@coinslot/storage";
+import type { Generated } from "kysely";
 
 /** Where a payment stands; README.md beside this file says who may leave which state. */
 export type PaymentState =
@@ -55,6 +56,8 @@ export interface PaymentsTable {
   transaction_id: string | null;
   /** How many transactions have carried it. */
   carried: number;
+  /** How often a request ended that had run the handler for it. A run that ends with its process is not counted. */
+  runs: Generated<number>;
   /** 1: it must not share a transaction with others. */
   is_alone: number;
   block_number: number | null;

@@ -41,6 +41,8 @@ export interface Ledger {
     token: string;
     payer: Address;
     countsAgainstPayer: boolean | "if_failed";
+    /** Whether the handler has run under this reservation. Default false. */
+    hasRun?: boolean;
   }): Promise<void>;
   deliver(token: string): Promise<void>;
   /** Writes the ends of requests, `release` and `deliver`, that the database refused when they came. */

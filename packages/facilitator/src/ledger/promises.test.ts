@@ -70,7 +70,8 @@ it("finds what a payer has promised without going through all that it has ever p
   const { url, drop } = await createTestLedger("sqlite");
   const { database, close } = await openLedger({ url, processId: "one" });
   const { kysely: db, dialect } = database;
-  const query = selectPromises({ db, dialect, network, payers: [payer], oldest: 4, spent: [] });
+  const oldest = new Map([[network, 4]] as const);
+  const query = selectPromises({ db, dialect, payers: [payer], oldest, spent: [] });
   const { sql, parameters } = query.compile();
   const { rows } = await db.executeQuery<{ detail: string }>(
     CompiledQuery.raw(`explain query plan ${sql}`, [...parameters]),

@@ -13,6 +13,8 @@ export interface Promises {
    * what the wish's own row already adds to that.
    */
   fits(request: ReserveRequest, counted: bigint): boolean;
+  /** How many of the payer's reservations may be running a handler, on any network. */
+  running(payer: Address): number;
   /** Counts one more promise, made in this transaction, in place of what its row adds already. */
   add(request: ReserveRequest, counted: bigint): void;
 }
@@ -37,34 +39,29 @@ export async function findPromises(options: {
   const { transaction, dialect, requests, spent } = options;
   /** Each purse's promises, by the block that executed them; `undefined` for those that are open. */
   const sums = new Map<string, Map<number | undefined, bigint>>();
-  for (const network of new Set(requests.map(({ id }) => id.network))) await countOn(network);
-
-  function count(key: string, value: bigint, blockNumber: number | undefined): void {
-    const known = sums.get(key) ?? new Map<number | undefined, bigint>();
-    known.set(blockNumber, (known.get(blockNumber) ?? 0n) + value);
-    sums.set(key, known);
-  }
-
-  async function countOn(network: Network): Promise<void> {
-    const readings = requests.flatMap(({ id, balance }) =>
-      balance && id.network === network
-        ? { payer: id.payer, block: Number(balance.blockNumber) }
-        : [],
-    );
-    if (readings.length === 0) return;
-    const payers = [...new Set(readings.map(({ payer }) => payer))];
-    const oldest = Math.min(...readings.map(({ block }) => block));
+  const running = new Map<Address, number>();
+  // Who brings an order runs nothing first, and without a balance promises nothing.
+  const deciding = requests.filter(({ order, balance }) => !order || balance);
+  const payers = [...new Set(deciding.map(({ id }) => id.payer))];
+  if (payers.length > 0) {
+    const oldest = oldestReadings(requests);
     const rows = await selectPromises({
       db: transaction,
       dialect,
-      network,
       payers,
       oldest,
       spent,
     }).execute();
     for (const row of rows) {
       count(purse(row), dialect.amount.decode(row.value), row.block_number ?? undefined);
+      if (row.state === "reserved") running.set(row.payer, (running.get(row.payer) ?? 0) + 1);
     }
+  }
+
+  function count(key: string, value: bigint, blockNumber: number | undefined): void {
+    const known = sums.get(key) ?? new Map<number | undefined, bigint>();
+    known.set(blockNumber, (known.get(blockNumber) ?? 0n) + value);
+    sums.set(key, known);
   }
 
   return {
@@ -76,32 +73,51 @@ export async function findPromises(options: {
       }
       return promised <= balance.amount;
     },
-    add({ id, value }, counted) {
+    running: (payer) => running.get(payer) ?? 0,
+    add({ id, value, order }, counted) {
       count(purse(id), value - counted, undefined);
+      // What its row adds already was reserved before, and is among those that run.
+      if (!order && counted === 0n) running.set(id.payer, (running.get(id.payer) ?? 0) + 1);
     },
   };
 }
 
-/** What is open of these payers, and what was executed after a block. */
+/** For each network the oldest block at whose end one of the balances was read. */
+function oldestReadings(requests: readonly ReserveRequest[]): Map<Network, number> {
+  const oldest = new Map<Network, number>();
+  for (const { id, balance } of requests) {
+    if (balance === undefined) continue;
+    const block = Number(balance.blockNumber);
+    oldest.set(id.network, Math.min(block, oldest.get(id.network) ?? block));
+  }
+  return oldest;
+}
+
+/** What is open of these payers, and what was executed after a block of its network. */
 export function selectPromises(options: {
   db: Kysely<LedgerSchema>;
   dialect: Dialect;
-  network: Network;
   payers: readonly Address[];
-  oldest: number;
+  oldest: ReadonlyMap<Network, number>;
   spent: readonly string[];
 }) {
-  const { db, dialect, network, payers, oldest, spent } = options;
+  const { db, dialect, payers, oldest, spent } = options;
   let ofPayers = db
     .selectFrom("payments")
-    .select(["network", "asset", "payer", "value", "block_number"])
-    .where("payer", "in", dialect.among(payers))
-    .where("network", "=", network);
+    .select(["network", "asset", "payer", "value", "block_number", "state"])
+    .where("payer", "in", dialect.among(payers));
   if (spent.length > 0) ofPayers = ofPayers.where("id", "not in", spent);
-  // Two selects: for an `or`, SQLite goes through all that a payer has ever paid.
-  return ofPayers
-    .where("state", "in", openStates)
-    .unionAll(ofPayers.where("state", "=", is("confirmed")).where("block_number", ">", oldest));
+  let promises = ofPayers.where("state", "in", openStates);
+  // A select for each: for an `or`, SQLite goes through all that a payer has ever paid.
+  for (const [network, block] of oldest) {
+    promises = promises.unionAll(
+      ofPayers
+        .where("network", "=", network)
+        .where("state", "=", is("confirmed"))
+        .where("block_number", ">", block),
+    );
+  }
+  return promises;
 }
 
 /** The open payments of a payer, oldest first. */

@@ -1,6 +1,6 @@
 import type { Address } from "@coinslot/protocol";
 import type { Dialect } from "@coinslot/storage";
-import type { Transaction } from "kysely";
+import type { ExpressionBuilder, Transaction } from "kysely";
 import type { LedgerSchema } from "./ledger-schema.ts";
 import { lockPayers } from "./lock-payers.ts";
 import { givenUp, is, timeIsOver } from "./states.ts";
@@ -20,16 +20,19 @@ export async function releasePayment(options: {
    * the payment came to nothing on the chain, its balance gone or its authorization cancelled.
    */
   countsAgainstPayer: boolean | "if_failed";
+  /** Whether the handler has run for it: counted once, with the token that is given up. */
+  hasRun: boolean;
   /** Unix milliseconds. */
   now: number;
   releaseWindowMs: number;
 }): Promise<void> {
-  const { transaction, dialect, token, payer, countsAgainstPayer, now, releaseWindowMs } = options;
+  const { transaction, dialect, token, payer, countsAgainstPayer, hasRun, now } = options;
+  const { releaseWindowMs } = options;
   // First, as whoever reserves does: two orders of locking could wait for each other.
   const releases = (await lockPayers({ transaction, dialect, payers: [payer], now })).get(payer);
   const { numUpdatedRows } = await transaction
     .updateTable("payments")
-    .set((set) => ({ state: givenUp(set), token: null, owner: null }))
+    .set((set) => ({ state: givenUp(set), token: null, owner: null, runs: runsOf(set) }))
     .where("token", "=", token)
     .where("state", "=", is("reserved"))
     .executeTakeFirst();
@@ -37,7 +40,7 @@ export async function releasePayment(options: {
   if (numUpdatedRows === 0n) {
     const ended = await transaction
       .updateTable("payments")
-      .set({ token: null, owner: null })
+      .set((set) => ({ token: null, owner: null, runs: runsOf(set) }))
       .where("token", "=", token)
       .returning(["state", "reason"])
       .executeTakeFirst();
@@ -56,5 +59,9 @@ export async function releasePayment(options: {
       )
       .where("payer", "=", payer)
       .execute();
+  }
+
+  function runsOf(set: ExpressionBuilder<LedgerSchema, "payments">) {
+    return set("runs", "+", hasRun ? 1 : 0);
   }
 }

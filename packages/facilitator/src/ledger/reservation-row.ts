@@ -45,11 +45,13 @@ export function reservationRow(options: {
 /** The payment as it stands once its row is written, for who comes next in the same database transaction. */
 export function reservedPayment(options: {
   request: ReserveRequest;
+  /** The same payment, as it stood. */
+  before: LedgerPayment | undefined;
   paymentId: string;
   /** Unix milliseconds. */
   now: number;
 }): LedgerPayment {
-  const { request, paymentId, now } = options;
+  const { request, before, paymentId, now } = options;
   return {
     id: paymentId,
     authorization: request.id,
@@ -61,6 +63,7 @@ export function reservedPayment(options: {
     unusedAtBlock: request.balance && Number(request.balance.blockNumber),
     transactionId: undefined,
     carried: 0,
+    runs: before?.runs ?? 0,
     isAlone: request.gasAtRisk !== undefined,
     inclusion: undefined,
     reason: undefined,

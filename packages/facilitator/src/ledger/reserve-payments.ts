@@ -1,9 +1,10 @@
-import { authorizationKey } from "@coinslot/protocol";
+import { authorizationKey, mostHandlerRuns } from "@coinslot/protocol";
 import type { Dialect } from "@coinslot/storage";
 import type { Insertable, Transaction } from "kysely";
 import { type CodePayerLimits, readCodeAdmission } from "./admit-code.ts";
 import { findAnswers } from "./find-answers.ts";
 import { findPayments } from "./find-payments.ts";
+import { createFreeRuns, type FreeRunLimit } from "./free-runs.ts";
 import { findKeyOwners } from "./key-owners.ts";
 import type { LedgerPayment } from "./ledger-payment.ts";
 import type { LedgerSchema, OrdersTable, PaymentsTable } from "./ledger-schema.ts";
@@ -35,7 +36,7 @@ export interface ReserveOptions {
   heartbeatLeaseMs: number;
   /** How long a key belongs to one payment. */
   keepAnswersMs: number;
-  releaseLimit: { count: number; windowMs: number };
+  releaseLimit: FreeRunLimit;
   codePayers: CodePayerLimits;
 }
 
@@ -73,6 +74,9 @@ export async function reservePayments(options: ReserveOptions): Promise<ReserveR
   const limits = options.codePayers;
   const code = await readCodeAdmission({ transaction, dialect, requests, limits });
 
+  const { releaseLimit: limit } = options;
+  const freeRuns = createFreeRuns({ transaction, dialect, releases, promises, now, limit });
+
   const inserts: Insertable<PaymentsTable>[] = [];
   const orders: Insertable<OrdersTable>[] = [];
   const results: ReserveResult[] = [];
@@ -104,10 +108,13 @@ export async function reservePayments(options: ReserveOptions): Promise<ReserveR
     if (payment && watched && !isSameAuthorization({ request, payment, order: watched })) {
       return { outcome: "in_use", payment };
     }
-    const released = releases.get(request.id.payer);
-    if (released !== undefined && isTooMany(released)) return { outcome: "released_too_often" };
     // A dead process's reservation of this very payment is among what was summed.
     const counted = payment?.state === "reserved" ? payment.value : 0n;
+    if (!request.order) {
+      if (payment && payment.runs >= mostHandlerRuns) return { outcome: "used_up" };
+      const limit = await freeRuns.limitOf(request, { isCounted: counted > 0n });
+      if (limit !== undefined) return { outcome: "payer_limited", ...limit };
+    }
     if (!promises.fits(request, counted)) return { outcome: "over_promised" };
     const limited = code.refuse(request, payment?.state === "reserved" && payment.isAlone);
     if (limited) return limited;
@@ -120,7 +127,10 @@ export async function reservePayments(options: ReserveOptions): Promise<ReserveR
     else await reserveWatched({ transaction, payment, row });
     if (request.order) orders.push(orderRow(paymentId, request.order, dialect));
     if (request.keyHash) keyOwners.set(`${request.id.payer}/${request.keyHash}`, key);
-    known.set(key, { payment: reservedPayment({ request, paymentId, now }), isHeld: true });
+    known.set(key, {
+      payment: reservedPayment({ request, before: payment, paymentId, now }),
+      isHeld: true,
+    });
     return {
       outcome: "reserved",
       paymentId,
@@ -128,17 +138,6 @@ export async function reservePayments(options: ReserveOptions): Promise<ReserveR
       carried: watched ? payment.carried : row.carried,
       unusedAtBlock: row.unused_at_block ?? (watched && payment.unusedAtBlock),
     };
-  }
-
-  function isTooMany({
-    releases: count,
-    window_started_at,
-  }: {
-    releases: number;
-    window_started_at: number;
-  }) {
-    const { releaseLimit } = options;
-    return now - window_started_at < releaseLimit.windowMs && count >= releaseLimit.count;
   }
 
   async function takeUp(payment: LedgerPayment, request: ReserveRequest): Promise<void> {

@@ -1,4 +1,5 @@
 import type { Address, BalanceReading, ReservationRequest, SealedAnswer } from "@coinslot/protocol";
+import type { PayerLimit } from "./free-runs.ts";
 import type { LedgerPayment } from "./ledger-payment.ts";
 import type { Order } from "./order.ts";
 
@@ -36,8 +37,10 @@ export type ReserveResult =
   | { outcome: "key_conflict" }
   | { outcome: "delivered"; payment: LedgerPayment; answer?: SealedAnswer | undefined }
   | { outcome: "over_promised" }
-  | { outcome: "released_too_often" }
   /** The payer's code has burnt gas; it is refused for this long. */
   | { outcome: "burnt_gas"; forMs: number }
   /** The payer has code, and there is no room for it now. */
-  | { outcome: "code_limited"; why: "too_many_open" | "no_gas_left"; retryAfterMs: number };
+  | { outcome: "code_limited"; why: "too_many_open" | "no_gas_left"; retryAfterMs: number }
+  /** Its handler has run as often as it may for one payment. */
+  | { outcome: "used_up" }
+  | ({ outcome: "payer_limited" } & PayerLimit);

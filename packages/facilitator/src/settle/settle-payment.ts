@@ -17,16 +17,11 @@ import type { Verdict } from "../verify/verdict.ts";
 import type { Verifier } from "../verify/verifier.ts";
 import { hasOutcome } from "./outcome-board.ts";
 import type { ReservePayment } from "./reserve-payment.ts";
+import { toRefusedSettlement } from "./reserved.ts";
 import { isAskedFor, keyHashOf, orderOf, paymentOf, settleFingerprint } from "./settle-request.ts";
 import { duplicateResponse, refusedResponse, settleResponseOf } from "./settle-response.ts";
 import type { SettlementContext } from "./settlement-context.ts";
-import {
-  burntGas,
-  codeLimited,
-  outOfGasMoney,
-  releasedTooOften,
-  reservationLost,
-} from "./unavailable-errors.ts";
+import { outOfGasMoney, reservationLost } from "./unavailable-errors.ts";
 
 export interface SettlePaymentOptions {
   context: SettlementContext;
@@ -147,31 +142,8 @@ export function createPaymentSettler(options: SettlePaymentOptions): PaymentSett
       case "in_use":
       case "delivered":
         return repeat(reserved.payment, keyHash, payment);
-      case "key_conflict":
-        return refusedResponse({
-          reason: "duplicate_settlement",
-          message: "The idempotency key belongs to another payment.",
-          payer: payment.id.payer,
-          network,
-        });
-      case "over_promised":
-        return refusedResponse({
-          reason: "invalid_exact_evm_insufficient_balance",
-          message: "The payer's balance is promised to its other payments.",
-          payer: payment.id.payer,
-          network,
-        });
-      case "released_too_often":
-        throw releasedTooOften();
-      case "burnt_gas":
-        return refusedResponse({
-          reason: "payer_not_accepted",
-          message: burntGas(reserved.forMs),
-          payer: payment.id.payer,
-          network,
-        });
-      case "code_limited":
-        throw codeLimited(reserved);
+      default:
+        return toRefusedSettlement(payment.id, reserved);
     }
   }
 

@@ -7,14 +7,6 @@ export function outOfGasMoney(network: Network): FacilitatorError {
   });
 }
 
-/** What a payer is told that has let handlers run for nothing: its payment is not invalid, it must wait. */
-export function releasedTooOften(): FacilitatorError {
-  return new FacilitatorError(
-    "Too many requests of this payer ended without a payment; try again later",
-    { kind: "unavailable" },
-  );
-}
-
 /** What a payer is told whose code has burnt gas. */
 export function burntGas(forMs: number): string {
   const hours = Math.ceil(forMs / 3_600_000);

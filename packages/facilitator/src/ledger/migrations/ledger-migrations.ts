@@ -1,4 +1,5 @@
 import { leasesMigration, type MigrateOptions } from "@coinslot/storage";
+import { countRuns } from "./count-runs.ts";
 import { createCodePayers } from "./create-code-payers.ts";
 import { createTables } from "./create-tables.ts";
 
@@ -12,5 +13,6 @@ export const ledgerMigrations: MigrateOptions = {
     leasesMigration,
     { title: "payments, their transactions and their answers", up: createTables },
     { title: "payers with code, and their gas budget", up: createCodePayers },
+    { title: "runs of a payment's handler", up: countRuns },
   ],
 };

@@ -1,0 +1,95 @@
+/** A body that is being read, of a request whose payment is not verified yet. */
+export interface PooledBody {
+  /** Says how many bytes are held for it now. May drop this body, or another. */
+  hold(bytes: number): void;
+  /** It has arrived: it is held until `close`, and not dropped any more. */
+  complete(): void;
+  close(): void;
+}
+
+/** Bounds the bytes of all bodies that are held for payments which are not verified yet. */
+export interface BodyPool {
+  open(options: {
+    /** Whose body it is, for its share. */
+    key: string;
+    /** For all bodies together. */
+    maxBytes: number;
+    /** For all bodies of one key. */
+    maxBytesPerKey: number;
+    /** Called once, when this body is given up because there is no room. */
+    onDrop: () => void;
+  }): PooledBody;
+  /** Bytes that are held now. */
+  heldBytes(): number;
+}
+
+interface Entry {
+  key: string;
+  bytes: number;
+  isComplete: boolean;
+  onDrop: () => void;
+}
+
+/**
+ * Creates a pool. Where it is full, or the share of a key is, the slowest body goes: of those that
+ * are still arriving, the one that began first. A body that withholds its last byte becomes that
+ * soon, while one that arrives in a moment never does.
+ */
+export function createBodyPool(): BodyPool {
+  const entries = new Set<Entry>();
+  const ofKeys = new Map<string, { bytes: number; entries: Set<Entry> }>();
+  let bytes = 0;
+
+  function change(entry: Entry, held: number): void {
+    const ofKey = ofKeys.get(entry.key) ?? { bytes: 0, entries: new Set() };
+    ofKeys.set(entry.key, ofKey);
+    ofKey.entries.add(entry);
+    ofKey.bytes += held - entry.bytes;
+    bytes += held - entry.bytes;
+    entry.bytes = held;
+  }
+
+  function close(entry: Entry): void {
+    if (!entries.delete(entry)) return;
+    change(entry, 0);
+    const ofKey = ofKeys.get(entry.key);
+    ofKey?.entries.delete(entry);
+    if (ofKey?.entries.size === 0) ofKeys.delete(entry.key);
+  }
+
+  /** Of the slowest, or of this one where all others have arrived. */
+  function dropOne(among: Iterable<Entry>, otherwise: Entry): void {
+    let victim = otherwise;
+    for (const entry of among) {
+      if (entry.isComplete || entry.bytes === 0) continue;
+      victim = entry;
+      break;
+    }
+    close(victim);
+    victim.onDrop();
+  }
+
+  return {
+    open({ key, maxBytes, maxBytesPerKey, onDrop }) {
+      const entry: Entry = { key, bytes: 0, isComplete: false, onDrop };
+      entries.add(entry);
+      return {
+        hold(held) {
+          if (!entries.has(entry)) return;
+          change(entry, held);
+          while (entries.has(entry)) {
+            const ofKey = ofKeys.get(key);
+            if (ofKey && ofKey.bytes > maxBytesPerKey) dropOne(ofKey.entries, entry);
+            else if (bytes > maxBytes) dropOne(entries, entry);
+            else return;
+          }
+        },
+        complete() {
+          entry.isComplete = true;
+        },
+        close: () => close(entry),
+      };
+    },
+    heldBytes: () => bytes,
+  };
+}

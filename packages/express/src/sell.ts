@@ -1,0 +1,64 @@
+import type { SealedAnswer } from "@coinslot/protocol";
+import { answerPaymentRequired, answerUnsettled } from "./answer.ts";
+import { releaseSale } from "./end-reservation.ts";
+import { handOver, handOverKept, handOverStream } from "./hand-over.ts";
+import { findKeptAnswer, keepAnswer } from "./kept-answer.ts";
+import { runHeld } from "./run-held.ts";
+import type { Sale } from "./sale.ts";
+import { settleSale } from "./settle-sale.ts";
+
+/** The handler works, the money moves, the answer goes out. */
+export async function sellOnAnswer(sale: Sale): Promise<void> {
+  const run = await runHeld(sale);
+  if (run === undefined) return;
+  const { held, answer, isWaived } = run;
+  if (answer.status >= 400 || isWaived) {
+    await releaseSale(sale, isWaived ? "waived" : "handler_failed");
+    return held.release(answer);
+  }
+  const settlement = await settleSale(sale, answer);
+  if (settlement.success) return handOver({ settlement, ...sale }, held, answer);
+  const cause = releaseCauseOf(settlement);
+  if (cause === "outcome_unknown") keepAnswer(sale, answer);
+  await releaseSale(sale, cause);
+  held.replace(() => answerUnsettled(sale, settlement));
+}
+
+/** The money moves, and the handler answers as it likes. */
+export async function sellUpfront(sale: Sale): Promise<void> {
+  const settlement = await settleSale(sale);
+  if (settlement.success) return handOverStream({ settlement, ...sale });
+  await releaseSale(sale, releaseCauseOf(settlement));
+  answerUnsettled(sale, settlement);
+}
+
+/** A payment that was under way: its outcome, then its answer, or the handler once more. */
+export async function resumeSale(
+  sale: Sale,
+  { answer: sealed, mayRun }: { answer?: SealedAnswer | undefined; mayRun: boolean },
+): Promise<void> {
+  const settlement = await settleSale(sale);
+  if (!settlement.success) {
+    await releaseSale(sale, releaseCauseOf(settlement));
+    return answerUnsettled(sale, settlement);
+  }
+  const paid = { settlement, ...sale };
+  const kept = findKeptAnswer(sale, sealed);
+  if (kept !== undefined) return handOverKept(paid, kept, settlement);
+  if (!mayRun) {
+    await releaseSale(sale, "unused");
+    const { offer } = sale;
+    return answerPaymentRequired(sale, { offer, error: "invalid_exact_evm_nonce_already_used" });
+  }
+  if (sale.route.paymentFlow === "upfront") return handOverStream(paid);
+  const run = await runHeld(paid);
+  if (run === undefined) return;
+  const { held, answer } = run;
+  if (answer.status < 400) return handOver(paid, held, answer);
+  await releaseSale(sale, "handler_failed");
+  held.release(answer);
+}
+
+function releaseCauseOf({ errorReason }: { errorReason?: string }) {
+  return errorReason === "settlement_pending" ? "outcome_unknown" : "refused";
+}

@@ -1,0 +1,13 @@
+import type { Dialect } from "@coinslot/storage";
+import type { Transaction } from "kysely";
+
+/** Counts how often the handler of a payment has run. Runs before this step are not counted. */
+export async function countRuns<Schema>(
+  transaction: Transaction<Schema>,
+  { types }: Dialect,
+): Promise<void> {
+  await transaction.schema
+    .alterTable("payments")
+    .addColumn("runs", types.integer, (column) => column.notNull().defaultTo(0))
+    .execute();
+}

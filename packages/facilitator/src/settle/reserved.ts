@@ -1,0 +1,95 @@
+import {
+  type AuthorizationId,
+  mostHandlerRuns,
+  type Reserved,
+  type SettleResponse,
+} from "@coinslot/protocol";
+import type { ReserveResult } from "../ledger/reserve-request.ts";
+import { refusedResponse, settleResponseOf } from "./settle-response.ts";
+import { burntGas, codeLimited } from "./unavailable-errors.ts";
+
+const overPromised = {
+  reason: "invalid_exact_evm_insufficient_balance",
+  message: "The payer's balance is promised to its other payments.",
+} as const;
+
+function refusedForGas(forMs: number) {
+  return { reason: "payer_not_accepted", message: burntGas(forMs) } as const;
+}
+
+/**
+ * What a gate is told of its attempt to reserve.
+ *
+ * @throws FacilitatorError where a payer with code must wait
+ */
+export function toReserved(id: AuthorizationId, result: ReserveResult): Reserved {
+  switch (result.outcome) {
+    case "reserved":
+      return { state: "reserved", reservation: { id, token: result.token } };
+    case "resumed":
+      return {
+        state: "resumed",
+        reservation: { id, token: result.token },
+        answer: result.answer,
+        mayRun: result.payment.runs < mostHandlerRuns,
+      };
+    case "used_up":
+      return { state: "used_up" };
+    case "payer_limited":
+      return {
+        state: "payer_limited",
+        retryAfterSeconds: Math.ceil(result.retryAfterMs / 1000),
+        isRunning: result.isRunning,
+      };
+    case "in_use":
+    case "key_conflict":
+      return { state: result.outcome };
+    case "delivered":
+      return {
+        state: "delivered",
+        settlement: settleResponseOf(result.payment, undefined),
+        answer: result.answer,
+      };
+    case "over_promised":
+      return { state: "refused", ...overPromised };
+    case "burnt_gas":
+      return { state: "refused", ...refusedForGas(result.forMs) };
+    case "code_limited":
+      throw codeLimited(result);
+  }
+}
+
+/** What is neither reserved nor known. */
+type Unreserved = Exclude<
+  ReserveResult,
+  { outcome: "reserved" | "resumed" | "in_use" | "delivered" }
+>;
+
+/**
+ * What a settlement without a gate is told that was not admitted.
+ *
+ * @throws FacilitatorError where a payer with code must wait
+ */
+export function toRefusedSettlement(
+  { network, payer }: AuthorizationId,
+  result: Unreserved,
+): SettleResponse {
+  switch (result.outcome) {
+    case "key_conflict":
+      return refusedResponse({
+        reason: "duplicate_settlement",
+        message: "The idempotency key belongs to another payment.",
+        payer,
+        network,
+      });
+    case "over_promised":
+      return refusedResponse({ ...overPromised, payer, network });
+    case "burnt_gas":
+      return refusedResponse({ ...refusedForGas(result.forMs), payer, network });
+    case "code_limited":
+      throw codeLimited(result);
+    case "used_up":
+    case "payer_limited":
+      throw new TypeError("What brings an order runs no handler, and has no limit of runs");
+  }
+}
