@@ -81,8 +81,8 @@ function openBody({ bodies, limitKey, settings }: Order, onDrop: () => void): Po
   return bodies.open({
     key: limitKey,
     maxBytes: maxUnverifiedBytes,
-    // Twice as much as the body: its buffer grows by doubling.
-    maxBytesPerKey: Math.max(maxUnverifiedBytes * shareOfOneClient, 2 * maxRequestBytes),
+    // One body, at least.
+    maxBytesPerKey: Math.max(maxUnverifiedBytes * shareOfOneClient, maxRequestBytes),
     onDrop,
   });
 }

@@ -46,7 +46,7 @@ export interface PaymentMiddlewareOptions {
   /**
    * Most bytes of request bodies that are held for payments which are not verified yet, in this
    * process. One client may have an eighth; beyond that, and beyond all of it, the slowest body is
-   * given up (503). Default 64 MiB, at least twice `maxRequestBytes`.
+   * given up (503). Default 64 MiB, at least `maxRequestBytes`.
    */
   maxUnverifiedBytes?: number | undefined;
   /**

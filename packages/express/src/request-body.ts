@@ -65,7 +65,7 @@ function isReadElsewhere(request: Request): boolean {
 
 function readStream(request: Request, { maxBytes, open }: ReadBodyOptions): Promise<RequestBody> {
   return new Promise((resolve) => {
-    const bytes = createGrowingBytes();
+    const bytes = createGrowingBytes(maxBytes);
     let isOver = false;
     const pooled = open(() => finish({ state: "dropped" }));
     request.on("readable", onReadable);
@@ -106,7 +106,7 @@ function readStream(request: Request, { maxBytes, open }: ReadBodyOptions): Prom
  * Bytes that arrive in pieces, in one buffer: a piece by itself takes many times its size, and a
  * body may come as a million of them.
  */
-function createGrowingBytes() {
+function createGrowingBytes(maxBytes: number) {
   let buffer: Buffer = Buffer.alloc(0);
   let size = 0;
   return {
@@ -116,7 +116,8 @@ function createGrowingBytes() {
         buffer = piece;
       } else {
         if (size + piece.length > buffer.length) {
-          const larger = Buffer.allocUnsafeSlow(2 * (size + piece.length));
+          const needed = size + piece.length;
+          const larger = Buffer.allocUnsafeSlow(Math.max(needed, Math.min(2 * needed, maxBytes)));
           buffer.copy(larger, 0, 0, size);
           buffer = larger;
         }

@@ -168,9 +168,10 @@ describe("reservations in this process", () => {
     expect(await statesOf(store, running.id)).toEqual(["in_use", "in_use"]);
   });
 
-  it("keep so many bytes of answers, and forget the oldest delivered ones first", async () => {
-    const store = createReservationStore({ maxAnswerBytes: 25 });
-    const ids = [identity(), identity(), identity()];
+  it("keep so many bytes of answers of a payer, and forget its oldest first, never another's", async () => {
+    const store = createReservationStore({ maxAnswerBytes: 100 });
+    const another = { ...identity(), payer: `0x${"b2".repeat(20)}` } as const;
+    const ids = [another, identity(), identity(), identity()];
     for (const [index, id] of ids.entries()) {
       const reservation = await reserve(store, id, `key ${index}`);
       const answer = { keyHash: `key ${index}`, sealed: new Uint8Array(10) };
@@ -184,7 +185,7 @@ describe("reservations in this process", () => {
         return found.state === "delivered" && found.answer !== undefined;
       }),
     );
-    expect(kept).toEqual([false, true, true]);
+    expect(kept).toEqual([true, false, true, true]);
   });
 });
 

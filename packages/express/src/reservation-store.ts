@@ -18,7 +18,10 @@ import { createReleaseLimit } from "./release-limit.ts";
 export interface ReservationStoreOptions {
   /** Payments that are remembered at once. Default 100,000. */
   maxPayments?: number | undefined;
-  /** All kept answers together, in bytes. The oldest are forgotten first. Default 32 MiB. */
+  /**
+   * All kept answers together, in bytes. A payer may have a quarter; beyond it, and beyond all, its
+   * own oldest goes. Default 32 MiB.
+   */
   maxAnswerBytes?: number | undefined;
   /**
    * How often a payer may let a handler run without paying for it, in a minute. Default 20. What runs
@@ -63,6 +66,9 @@ interface Entry {
   answer: SealedAnswer | undefined;
 }
 
+/** Of the bytes of all kept answers. */
+const shareOfOnePayer = 1 / 4;
+
 /**
  * Keeps reservations in this process, for a facilitator that keeps none. They end with the process;
  * sellers with several processes give the middleware a store that these share.
@@ -83,6 +89,8 @@ export function createReservationStore(options: ReservationStoreOptions = {}): R
   const keyOwners = new Map<string, string>();
   /** How many handlers run for each payer and are not paid for. */
   const running = new Map<string, number>();
+  /** The entries that keep an answer, of each payer, the oldest first. */
+  const answersOf = new Map<string, { bytes: number; entries: Set<Entry> }>();
   let answerBytes = 0;
 
   function standing(request: ReservationRequest): LookUp {
@@ -126,8 +134,14 @@ export function createReservationStore(options: ReservationStoreOptions = {}): R
   }
 
   function dropAnswer(entry: Entry): void {
-    answerBytes -= entry.answer?.sealed.length ?? 0;
+    const own = answersOf.get(entry.id.payer);
+    if (entry.answer === undefined || own === undefined) return;
+    const size = entry.answer.sealed.length;
     entry.answer = undefined;
+    answerBytes -= size;
+    own.bytes -= size;
+    own.entries.delete(entry);
+    if (own.entries.size === 0) answersOf.delete(entry.id.payer);
   }
 
   function disown({ id, keyHash }: Entry): void {
@@ -149,14 +163,24 @@ export function createReservationStore(options: ReservationStoreOptions = {}): R
     throw new FacilitatorError("Too many payments are under way", { kind: "unavailable" });
   }
 
+  /** Where there is no room, the payer's own oldest answers go, never another's. */
   function keepAnswer(entry: Entry, answer: SealedAnswer): void {
-    answerBytes += answer.sealed.length - (entry.answer?.sealed.length ?? 0);
-    entry.answer = answer;
-    for (const other of entries.values()) {
-      if (answerBytes <= maxAnswerBytes) return;
-      if (other.state !== "delivered" || other.answer === undefined) continue;
-      dropAnswer(other);
+    const { payer } = entry.id;
+    const size = answer.sealed.length;
+    dropAnswer(entry);
+    const own = answersOf.get(payer) ?? { bytes: 0, entries: new Set<Entry>() };
+    const isFull = () =>
+      own.bytes + size > maxAnswerBytes * shareOfOnePayer || answerBytes + size > maxAnswerBytes;
+    for (const oldest of own.entries) {
+      if (!isFull()) break;
+      dropAnswer(oldest);
     }
+    if (isFull()) return;
+    entry.answer = answer;
+    answersOf.set(payer, own);
+    own.entries.add(entry);
+    own.bytes += size;
+    answerBytes += size;
   }
 
   return {

@@ -68,8 +68,8 @@ export function readSettings(
   }
   const { grantAccess, refusePayer, unpaidAnswer, clientKey } = options;
   const { maxRequestBytes = 2 ** 20, maxUnverifiedBytes = 64 * 2 ** 20 } = options;
-  if (maxUnverifiedBytes < 2 * maxRequestBytes) {
-    tell("options.maxUnverifiedBytes must be at least twice options.maxRequestBytes");
+  if (maxUnverifiedBytes < maxRequestBytes) {
+    tell("options.maxUnverifiedBytes must be at least options.maxRequestBytes");
   }
   return {
     publicUrl: findPublicUrl(options, environment, tell),

@@ -1,5 +1,6 @@
 import { ConfigurationError } from "@coinslot/protocol";
 import { type CodePayerLimits, defaultCodePayerLimits } from "./ledger/admit-code.ts";
+import type { AnswerLimits } from "./ledger/answer-quotas.ts";
 import type { FreeRunLimit } from "./ledger/free-runs.ts";
 import type { CheckpointName, SettlementTimes } from "./settle/settlement-context.ts";
 
@@ -11,6 +12,11 @@ export interface SettlementOptions {
   keepAnswersSeconds?: number | undefined;
   /** Answers larger than this are not kept. Default 1 MiB. */
   mostAnswerBytes?: number | undefined;
+  /**
+   * Most bytes of kept answers: of a payer (default 16 MiB), kept by a process (256 MiB), and in the
+   * ledger (1 GiB). Beyond them the payer's own oldest goes, never another's.
+   */
+  answerLimits?: Partial<AnswerLimits> | undefined;
   /**
    * How often a payer may let a handler run for nothing: so many in any case, default 20 in a minute,
    * or, if that is more, a share of what it has paid for in as much time, default 0.5. What runs
@@ -52,6 +58,7 @@ export interface SettlementSettings {
   settleTimeoutMs: number;
   keepAnswersMs: number;
   mostAnswerBytes: number;
+  answerLimits: Partial<AnswerLimits>;
   releaseLimit: FreeRunLimit;
   acceptsPayersWithCode: boolean;
   codePayers: CodePayerLimits;
@@ -89,6 +96,7 @@ export function readSettlementOptions(options: SettlementOptions): SettlementSet
     settleTimeoutMs: (options.settleTimeoutSeconds ?? 30) * 1000,
     keepAnswersMs: (options.keepAnswersSeconds ?? 3_600) * 1000,
     mostAnswerBytes: options.mostAnswerBytes ?? 1024 * 1024,
+    answerLimits: options.answerLimits ?? {},
     releaseLimit: { ...freeRuns, windowMs: windowSeconds * 1000 },
     acceptsPayersWithCode: options.payersWithCode !== false,
     codePayers,

@@ -123,6 +123,7 @@ async function startParts(
     keepAnswersMs: settings.keepAnswersMs,
     releaseLimit: settings.releaseLimit,
     codePayers: settings.codePayers,
+    answerLimits: settings.answerLimits,
   });
   begun(() => ledger.leave());
   await ledger.beatHeart();

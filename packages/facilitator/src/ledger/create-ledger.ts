@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { ReservationRequest } from "@coinslot/protocol";
 import { createLeases, type Database, isDatabaseError } from "@coinslot/storage";
 import { type CodePayerLimits, defaultCodePayerLimits, findRefusal } from "./admit-code.ts";
+import { type AnswerLimits, createAnswerQuotas } from "./answer-quotas.ts";
 import { finaliseBlocks, findBlocks, undoBlocks } from "./blocks.ts";
 import { deliverPayments } from "./deliver-payments.ts";
 import { type EnqueueRequest, type EnqueueResult, enqueuePayments } from "./enqueue-payments.ts";
@@ -17,7 +18,7 @@ import { findFailed, findOverdue } from "./find-watched.ts";
 import { forgetPayments } from "./forget-payments.ts";
 import type { FreeRunLimit } from "./free-runs.ts";
 import { gather } from "./gather.ts";
-import { dropExpiredAnswers } from "./keep-answers.ts";
+import { dropExpiredAnswers, measureAnswers } from "./keep-answers.ts";
 import type { Ledger } from "./ledger.ts";
 import type { SettledPayment } from "./ledger-payment.ts";
 import type { LedgerSchema } from "./ledger-schema.ts";
@@ -49,10 +50,20 @@ export interface LedgerOptions {
   releaseLimit: FreeRunLimit;
   /** How much is risked on payers with code. */
   codePayers?: CodePayerLimits | undefined;
+  /** Default 16 MiB of a payer, 256 MiB of a process, 1 GiB in the table. */
+  answerLimits?: Partial<AnswerLimits> | undefined;
 }
 
 /** Bounds one statement's parameters, and the time for which it holds its locks. */
 const mostAtOnce = 250;
+
+const defaultAnswerLimits: AnswerLimits = {
+  bytesPerPayer: 16 * 2 ** 20,
+  bytesPerProcess: 256 * 2 ** 20,
+  bytesInTable: 2 ** 30,
+};
+/** What all processes keep is read so often: it goes through every kept answer. */
+const measureEveryMs = 300_000;
 
 /** The ledger over an open database. */
 export function createLedger(options: LedgerOptions): Ledger {
@@ -60,6 +71,7 @@ export function createLedger(options: LedgerOptions): Ledger {
   const { codePayers = defaultCodePayerLimits } = options;
   const { dialect, kysely: db } = database;
   const { write } = createLedgerWriter(database);
+  const quotas = createAnswerQuotas({ ...defaultAnswerLimits, ...options.answerLimits });
   const leases = createLeases({ database });
 
   /** For what a process says of its own requests: README.md beside this file says why the disk need not have it yet. */
@@ -91,7 +103,7 @@ export function createLedger(options: LedgerOptions): Ledger {
   const enqueueOne = gather<EnqueueRequest, EnqueueResult>(
     (requests) =>
       writeForProcess((transaction) =>
-        enqueuePayments({ transaction, dialect, requests, now: now(), keepAnswersMs }),
+        enqueuePayments({ transaction, dialect, requests, now: now(), keepAnswersMs, quotas }),
       ),
     { mostItems: mostAtOnce },
   );
@@ -105,6 +117,7 @@ export function createLedger(options: LedgerOptions): Ledger {
     { mostItems: mostAtOnce },
   );
 
+  let measuresAt = 0;
   const ends = createOwedEnds();
   const release: Ledger["release"] = ({ token, payer, countsAgainstPayer, hasRun = false }) =>
     writeForProcess((transaction) =>
@@ -198,8 +211,13 @@ export function createLedger(options: LedgerOptions): Ledger {
     releaseDead: () =>
       write((transaction) => releaseDead({ transaction, dialect, heartbeatLeaseMs })),
     leave: () => write((transaction) => forgetProcesses({ transaction, which: { id: processId } })),
-    dropExpiredAnswers: () =>
-      write((transaction) => dropExpiredAnswers({ transaction, now: now() })),
+    async dropExpiredAnswers() {
+      await write((transaction) => dropExpiredAnswers({ transaction, now: now() }));
+      quotas.dropExpired(now());
+      if (now() < measuresAt) return;
+      measuresAt = now() + measureEveryMs;
+      quotas.measure(await measureAnswers(db));
+    },
     forgetPayments: (which) =>
       write((transaction) => {
         const nowSeconds = BigInt(Math.floor(now() / 1000));

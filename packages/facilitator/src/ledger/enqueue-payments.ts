@@ -1,7 +1,8 @@
 import type { Address, SealedAnswer } from "@coinslot/protocol";
 import type { Dialect } from "@coinslot/storage";
 import type { Transaction } from "kysely";
-import { keepAnswers } from "./keep-answers.ts";
+import type { AnswerName, AnswerQuotas } from "./answer-quotas.ts";
+import { evictAnswers, keepAnswers } from "./keep-answers.ts";
 import { type LedgerPayment, paymentColumns, toLedgerPayment } from "./ledger-payment.ts";
 import type { LedgerSchema } from "./ledger-schema.ts";
 import { insertOrders, type Order, orderRow } from "./order.ts";
@@ -40,8 +41,9 @@ export async function enqueuePayments(options: {
   /** Unix milliseconds. */
   now: number;
   keepAnswersMs: number;
+  quotas: AnswerQuotas;
 }): Promise<EnqueueResult[]> {
-  const { transaction, dialect, requests, now, keepAnswersMs } = options;
+  const { transaction, dialect, requests, now, keepAnswersMs, quotas } = options;
   const tokens = requests.map(({ token }) => token);
   const moved = await transaction
     .updateTable("payments")
@@ -79,14 +81,17 @@ export async function enqueuePayments(options: {
   });
   const orders = queued.map(({ id, order }) => orderRow(id, order, dialect));
   await insertOrders({ transaction, dialect, orders });
-  await keepAnswers({
-    transaction,
-    dialect,
-    expiresAt: now + keepAnswersMs,
-    answers: queued.flatMap(({ id, payer, answer }) =>
-      answer ? [{ paymentId: id, payer, answer }] : [],
-    ),
+  const expiresAt = now + keepAnswersMs;
+  const evicted: AnswerName[] = [];
+  const answers = queued.flatMap(({ id, payer, answer }) => {
+    if (answer === undefined) return [];
+    const room = quotas.makeRoom(payer, answer, expiresAt);
+    evicted.push(...room.evicted);
+    return room.isKept ? [{ paymentId: id, payer, answer }] : [];
   });
+  // First what is older: a key of this very run may be among it.
+  await evictAnswers({ transaction, answers: evicted });
+  await keepAnswers({ transaction, dialect, expiresAt, answers });
   const others = tokens.filter((token) => !results.has(token));
   if (others.length > 0) {
     const rows = await transaction

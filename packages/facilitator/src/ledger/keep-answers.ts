@@ -1,6 +1,7 @@
 import type { Address, SealedAnswer } from "@coinslot/protocol";
 import type { Dialect } from "@coinslot/storage";
-import type { Transaction } from "kysely";
+import { type Kysely, sql, type Transaction } from "kysely";
+import type { AnswerName } from "./answer-quotas.ts";
 import type { LedgerSchema } from "./ledger-schema.ts";
 
 /**
@@ -27,6 +28,31 @@ export async function keepAnswers(options: {
     })),
     { keys: ["key_hash", "payer"], replace: ["payment_id", "sealed", "expires_at"] },
   );
+}
+
+/** Gives up answers of a payer for newer ones. */
+export async function evictAnswers(options: {
+  transaction: Transaction<LedgerSchema>;
+  answers: readonly AnswerName[];
+}): Promise<void> {
+  const { transaction, answers } = options;
+  for (const payer of new Set(answers.map((answer) => answer.payer))) {
+    const keyHashes = answers.flatMap((answer) => (answer.payer === payer ? answer.keyHash : []));
+    await transaction
+      .deleteFrom("answers")
+      .where("key_hash", "in", keyHashes)
+      .where("payer", "=", payer)
+      .execute();
+  }
+}
+
+/** The bytes of all kept answers. Goes through all of them. */
+export async function measureAnswers(db: Kysely<LedgerSchema>): Promise<number> {
+  const { bytes } = await db
+    .selectFrom("answers")
+    .select(sql<number | string | null>`sum(length(sealed))`.as("bytes"))
+    .executeTakeFirstOrThrow();
+  return Number(bytes ?? 0);
 }
 
 /** Forgets the answers whose time is over. */

@@ -1,6 +1,6 @@
 import { sql } from "kysely";
 import { afterEach, beforeEach } from "vitest";
-import { createLedger } from "../ledger/create-ledger.ts";
+import { createLedger, type LedgerOptions } from "../ledger/create-ledger.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { type LedgerDatabase, openLedger } from "../ledger/open-ledger.ts";
 import { createTestLedger, type Engine, type TestLedger } from "./settling-devnet.ts";
@@ -22,7 +22,10 @@ export interface SharedLedger {
 }
 
 /** Makes an empty ledger before each test of a suite, and removes it afterwards. */
-export function ledgerForEachTest(engine: Engine): SharedLedger {
+export function ledgerForEachTest(
+  engine: Engine,
+  options: Partial<LedgerOptions> = {},
+): SharedLedger {
   let place: TestLedger;
   let opened: LedgerDatabase;
   let now = 1_000_000;
@@ -48,6 +51,7 @@ export function ledgerForEachTest(engine: Engine): SharedLedger {
         keepAnswersMs: 60_000,
         releaseLimit: { count: 3, windowMs: 1_000 },
         codePayers: { gasPerMinute: 1_000_000n, refusalMs: 60_000 },
+        ...options,
       });
       await ledger.beatHeart();
       return ledger;
