@@ -134,7 +134,7 @@ export async function runFaults(options: FaultRunOptions): Promise<FaultReport> 
       processes,
       seconds: (performance.now() - startedAt) / 1000,
       bought,
-      handlerRuns: [...runs.values()].reduce((sum, count) => sum + count, 0),
+      handlerRuns: [...runs.values()].reduce((sum, { length }) => sum + length, 0),
       ledger,
       rpc: proxy.counts(),
       deaths: sellers.deaths(),

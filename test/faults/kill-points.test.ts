@@ -81,7 +81,7 @@ describe.each(["sqlite", "postgres"] as const)("a seller on %s", (engine) => {
       };
       expect(findViolations(evidence)).toEqual([]);
       expect(bought).toMatchObject({ outcome: { kind: "served" }, deliveries: 1 });
-      expect(runs.get(purchase.path)).toBe(runsAgain.has(point) ? 2 : 1);
+      expect(runs.get(purchase.path)).toHaveLength(runsAgain.has(point) ? 2 : 1);
     },
   );
 });

@@ -1,4 +1,4 @@
-import { toLowerHex } from "@coinslot/protocol";
+import { mostHandlerRuns, toLowerHex } from "@coinslot/protocol";
 import { type Hex, keccak256, parseTransaction } from "viem";
 import type { Bought } from "./buyer.ts";
 import type { ChainRecord } from "./chain-record.ts";
@@ -11,8 +11,8 @@ export interface Evidence {
   chain: ChainRecord;
   ledger: readonly ListedPayment[];
   bought: readonly Bought[];
-  /** How often the handler ran, by path. */
-  runs: ReadonlyMap<string, number>;
+  /** For each path the processes in which its handler ran, once for each run. */
+  runs: ReadonlyMap<string, readonly number[]>;
   /** Every signed transaction that reached the proxy. */
   broadcasts: readonly Hex[];
   /** Hashes of transactions whose block a reorganisation replaced. */
@@ -76,9 +76,14 @@ function judgePurchase(
     if (!mayBeUnknown(purchase) && !purchase.isTwin) tell(`paid, and refused: ${outcome.reason}`);
   }
   if (bought.wasRobbed) tell("an observer without the key was given the content");
-  const ran = runs.get(path) ?? 0;
-  if (ran > 1 + bought.interruptions) {
-    tell(`its handler ran ${ran} times, with ${bought.interruptions} interruptions`);
+  const ran = runs.get(path) ?? [];
+  if (ran.length > 1 + bought.interruptions) {
+    tell(`its handler ran ${ran.length} times, with ${bought.interruptions} interruptions`);
+  }
+  // Runs that end with their process are not counted by the ledger, so it is two of each that lives.
+  const ofOneProcess = Math.max(0, ...ran.map((pid) => ran.filter((each) => each === pid).length));
+  if (ofOneProcess > mostHandlerRuns) {
+    tell(`one process ran its handler ${ofOneProcess} times`);
   }
   return problems;
 }

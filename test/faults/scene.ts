@@ -17,7 +17,7 @@ export interface Scene {
   /** Holds the ledger's file, the log of the sellers, and the record of their handlers. */
   directory: string;
   /** How often the handler ran, by path. */
-  handlerRuns(): Promise<Map<string, number>>;
+  handlerRuns(): Promise<Map<string, number[]>>;
   /** Ends the chain; keeps the files if somebody wants to look into them. */
   close(options: { keepsFiles: boolean }): Promise<void>;
 }
@@ -62,7 +62,7 @@ export async function openScene(options: {
         logFile: join(directory, "facilitator.log"),
       },
     },
-    handlerRuns: () => countLines(runsFile),
+    handlerRuns: () => readRuns(runsFile),
     async close({ keepsFiles }) {
       await proxy.close();
       await devnet.stop();
@@ -86,10 +86,11 @@ export async function fundPayers(devnet: Devnet, purchases: readonly Purchase[])
   await devnet.mine(finalBlocks);
 }
 
-async function countLines(file: string): Promise<Map<string, number>> {
-  const counts = new Map<string, number>();
+async function readRuns(file: string): Promise<Map<string, number[]>> {
+  const runs = new Map<string, number[]>();
   for (const line of (await readFile(file, "utf8")).split("\n")) {
-    if (line !== "") counts.set(line, (counts.get(line) ?? 0) + 1);
+    const [pid = "", path] = line.split(" ");
+    if (path !== undefined) runs.set(path, [...(runs.get(path) ?? []), Number(pid)]);
   }
-  return counts;
+  return runs;
 }

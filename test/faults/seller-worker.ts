@@ -1,7 +1,7 @@
 // The process under test: a seller with its own facilitator, as an application would write one, but
 // that it dies where it is told to. Ends with the runner.
 
-import { appendFileSync } from "node:fs";
+import { appendFileSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { listen } from "@coinslot/devnet";
 import { paymentMiddleware } from "@coinslot/express";
@@ -71,17 +71,16 @@ const gate = paymentMiddleware(
   facilitator,
   { onError: (error) => log.warn({ err: error }, "the middleware was told of a fault") },
 );
-const failedOnce = new Set<string>();
 const app = express();
 app.use(gate);
 app.get(["/report/:number", "/upfront/:number"], async (request, response) => {
   const number = Number(request.params.number);
+  const fails = number % 50 === 7 && !hasRun(request.path);
   // The operating system has it when this returns, so it outlives the process.
-  appendFileSync(options.runsFile, `${request.path}\n`);
+  appendFileSync(options.runsFile, `${process.pid} ${request.path}\n`);
   pass("handling");
   await sleep(number % 4 === 0 ? 30 : 0);
-  if (number % 50 === 7 && !failedOnce.has(request.path)) {
-    failedOnce.add(request.path);
+  if (fails) {
     response.status(500).json({ error: "the handler failed" });
     return;
   }
@@ -90,6 +89,11 @@ app.get(["/report/:number", "/upfront/:number"], async (request, response) => {
 await gate.ready();
 const { url } = await listen(app);
 tell({ type: "listening", port: Number(new URL(url).port) });
+
+/** Whether the handler has run for a path, in whatever process. */
+function hasRun(path: string): boolean {
+  return readFileSync(options.runsFile, "utf8").includes(` ${path}\n`);
+}
 
 /** Dies here if it is the time. Nothing that was begun is ended: the kernel takes the process away. */
 function pass(point: KillPoint): void {

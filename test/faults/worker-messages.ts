@@ -37,7 +37,7 @@ export const workerOptionsSchema = z.object({
   payTo: addressSchema,
   price: z.string(),
   validitySeconds: z.number(),
-  /** The handler appends the path to this file each time that it runs. */
+  /** The handler appends its process and the path to this file each time that it runs. */
   runsFile: z.string(),
   /** Where the facilitator logs. */
   logFile: z.string(),

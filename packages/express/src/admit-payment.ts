@@ -61,7 +61,9 @@ export async function admitPayment(
     const { varyHeaders } = route;
     const fingerprint = fingerprintOf({ request, body, varyHeaders, authorization });
     const wanted = { id: payment.id, fingerprint, keyHash: seal?.keyHash };
-    const admission = await askFacilitator(order, () => admit(order, wanted, refusalIfNew));
+    const admission = await askFacilitator(order, () =>
+      admit(order, { request: wanted, refusalIfNew, holdsBody: pooled !== undefined }),
+    );
     return admission && { admission, seal, fingerprint };
   } finally {
     pooled?.close();
@@ -94,10 +96,17 @@ function refuse(order: Order, error: string): undefined {
 /** Ledger, chain, reservation. A payment that is resumed was checked before it went to the chain. */
 async function admit(
   order: Order,
-  request: ReservationRequest,
-  refusalIfNew: string | undefined,
+  options: {
+    request: ReservationRequest;
+    refusalIfNew: string | undefined;
+    /** Whether bytes are held for it in the pool. */
+    holdsBody: boolean;
+  },
 ): Promise<Admission> {
-  const { facilitator, payment, turns, response } = order;
+  const { facilitator, payment, turns, response, bodies, settings } = order;
+  const { request, refusalIfNew, holdsBody } = options;
+  // Bodies that wait must not take the room of others'.
+  const mayWait = () => !holdsBody || 2 * bodies.heldBytes() <= settings.maxUnverifiedBytes;
   await whenEnded(order.endings, request.id);
   const found = await facilitator.lookUp(request);
   if (found.state !== "free" && found.state !== "resumable") return found;
@@ -112,7 +121,7 @@ async function admit(
   const reserved = await turns.take<Reserved>({
     payer: request.id.payer,
     attempt: () => facilitator.reserve({ value, validBefore, payTo, balance, ...request }),
-    mustWait: (result) => result.state === "payer_limited" && result.isRunning,
+    mustWait: (result) => result.state === "payer_limited" && result.isRunning && mayWait(),
     isGone: () => isGone(response),
   });
   if (reserved.state !== "reserved" || isNew) return reserved;

@@ -1,8 +1,13 @@
 import { type AuthorizationId, authorizationKey } from "@coinslot/protocol";
 import type { Dialect } from "@coinslot/storage";
-import { type Kysely, type Selectable, sql } from "kysely";
-import { type LedgerPayment, toLedgerPayment } from "./ledger-payment.ts";
-import type { LedgerSchema, PaymentsTable } from "./ledger-schema.ts";
+import { type Kysely, sql } from "kysely";
+import {
+  type LedgerPayment,
+  type PaymentRow,
+  paymentColumns,
+  toLedgerPayment,
+} from "./ledger-payment.ts";
+import type { LedgerSchema } from "./ledger-schema.ts";
 
 /** A payment, and whether a request in a living process holds it. */
 export interface HeldPayment {
@@ -21,13 +26,15 @@ export async function findPayments(options: {
   const rows = await db
     .selectFrom("payments")
     .leftJoin("processes", "processes.id", "payments.owner")
-    .selectAll("payments")
+    .select(columns)
     .select(isHeld(dialect, heartbeatLeaseMs))
     // A nonce is random: alone it finds the payment, and who copied one is told apart below.
     .where("nonce", "in", dialect.among([...new Set(ids.map(({ nonce }) => nonce))]))
     .execute();
   return new Map(rows.map((row) => [authorizationKey(row), toHeldPayment(row, dialect)]));
 }
+
+const columns = paymentColumns.map((column) => `payments.${column}` as const);
 
 /** Whether a token is held by a process whose heart beats, as 1 or 0. */
 function isHeld(dialect: Dialect, heartbeatLeaseMs: number) {
@@ -37,9 +44,6 @@ function isHeld(dialect: Dialect, heartbeatLeaseMs: number) {
 }
 
 /** Reads a row that was selected with `isHeld`. */
-function toHeldPayment(
-  row: Selectable<PaymentsTable> & { is_held: number },
-  dialect: Dialect,
-): HeldPayment {
+function toHeldPayment(row: PaymentRow & { is_held: number }, dialect: Dialect): HeldPayment {
   return { payment: toLedgerPayment(row, dialect), isHeld: Number(row.is_held) === 1 };
 }
