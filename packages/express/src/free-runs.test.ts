@@ -1,15 +1,24 @@
 import { get } from "node:http";
+import { type Listening, listen } from "@coinslot/devnet";
+import express from "express";
 import { afterEach, describe, expect, it } from "vitest";
-import { createReservationStore } from "./index.ts";
+import {
+  createFacilitatorClient,
+  createReservationStore,
+  facilitatorRouter,
+  paymentMiddleware,
+} from "./index.ts";
 import { createBuyer } from "./testing/buyer.ts";
+import { createPaperFacilitator } from "./testing/paper-facilitator.ts";
 import { openShop, option, type Shop } from "./testing/shop.ts";
 
 const opened: Shop[] = [];
+const hostedOnes: Listening[] = [];
 let time = Date.now();
 
 afterEach(async () => {
   time = Date.now();
-  await Promise.all(opened.splice(0).map((shop) => shop.close()));
+  await Promise.all([...opened.splice(0), ...hostedOnes.splice(0)].map((each) => each.close()));
 });
 
 /** A shop whose handler does as the request says: waits, is not found, answers. */
@@ -43,7 +52,7 @@ describe("a payer whose requests end without a payment", () => {
     const requests = payments.map(({ headers }) =>
       get(`${shop.url}/wait`, { headers }).on("error", () => undefined),
     );
-    await expect.poll(() => shop.runs(), { interval: 2 }).toBe(5);
+    await expect.poll(() => shop.runs(), { interval: 2, timeout: 20_000 }).toBe(5);
     for (const request of requests) request.destroy();
     const { headers } = await buyer.payFor(`${shop.url}/answer`);
     const limited = await fetch(`${shop.url}/answer`, { headers });
@@ -92,5 +101,50 @@ describe("a payer whose requests end without a payment", () => {
     const payments = await Promise.all(Array.from({ length: 25 }, () => buyer.payFor(url)));
     const answers = await Promise.all(payments.map(({ headers }) => fetch(url, { headers })));
     expect(answers.map(({ status }) => status)).toEqual(Array(25).fill(200));
+  });
+
+  it("is limited by the seller of a facilitator elsewhere too, which is not asked for that", async () => {
+    const paper = createPaperFacilitator();
+    const hosted = await listen(express().use(facilitatorRouter(paper)));
+    hostedOnes.push(hosted);
+    const gate = paymentMiddleware(
+      { "GET /missing": { accepts: option() } },
+      createFacilitatorClient({ url: hosted.url }),
+    );
+    await gate.ready();
+    const shop = await listen(express().use(gate));
+    hostedOnes.push(shop);
+    const buyer = createBuyer();
+    const statuses: number[] = [];
+    for (let count = 0; count < 22; count += 1) {
+      const { headers } = await buyer.payFor(`${shop.url}/missing`);
+      statuses.push((await fetch(`${shop.url}/missing`, { headers })).status);
+    }
+    // The minute may turn meanwhile, once.
+    expect(statuses.filter((status) => status === 429).length).toBeLessThanOrEqual(2);
+    expect(statuses.slice(0, 20)).toEqual(Array(20).fill(404));
+    expect(paper.settled).toEqual([]);
+  });
+
+  it("is told when a facilitator elsewhere wants to be asked again", async () => {
+    let isLimited = false;
+    const app = express();
+    app.use((_request, response, next) => {
+      if (isLimited) response.set("Retry-After", "40").sendStatus(429);
+      else next();
+    });
+    const hosted = await listen(app.use(facilitatorRouter(createPaperFacilitator())));
+    hostedOnes.push(hosted);
+    const facilitator = createFacilitatorClient({ url: hosted.url });
+    const gate = paymentMiddleware({ "GET /a": { accepts: option() } }, facilitator, {
+      onError: () => undefined,
+    });
+    await gate.ready();
+    const shop = await listen(express().use(gate));
+    hostedOnes.push(shop);
+    const { headers } = await createBuyer().payFor(`${shop.url}/a`);
+    isLimited = true;
+    const answer = await fetch(`${shop.url}/a`, { headers });
+    expect([answer.status, answer.headers.get("Retry-After")]).toEqual([503, "40"]);
   });
 });

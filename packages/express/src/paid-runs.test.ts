@@ -49,10 +49,10 @@ async function payAndLeave(
   const { url, headers, run } = options;
   const request = get(url, { headers });
   request.on("error", () => undefined);
-  await expect.poll(() => shop.runs(), { interval: 2 }).toBe(run);
+  await expect.poll(() => shop.runs(), { interval: 2, timeout: 20_000 }).toBe(run);
   const left = shop.left();
   request.destroy();
-  await expect.poll(() => shop.left(), { interval: 2 }).toBe(left + 1);
+  await expect.poll(() => shop.left(), { interval: 2, timeout: 20_000 }).toBe(left + 1);
 }
 
 /** Sends the same payment until it is no longer in use by the request before. */
@@ -78,7 +78,7 @@ describe("a payment that was settled and whose buyer leaves each time", () => {
           leaving.abort();
           return answer.status;
         },
-        { interval: 5 },
+        { interval: 5, timeout: 20_000 },
       )
       .toBe(402);
     expect(shop.runs()).toBe(2);
@@ -166,7 +166,7 @@ it("a paid run goes on when its buyer leaves, whatever onDisconnect says, until 
     return settled;
   };
   const first = fetch(url, { headers });
-  await expect.poll(() => answers.length, { interval: 2 }).toBe(1);
+  await expect.poll(() => answers.length, { interval: 2, timeout: 20_000 }).toBe(1);
   answers[0]?.();
   expect((await first).status).toBe(503);
   isLost = false;

@@ -103,9 +103,7 @@ export function handlerTimeout({ isPaid }: { isPaid: boolean }): Refusal {
 
 /** What a handler's failure means for the buyer's money. */
 function consequenceOf(isPaid: boolean): string {
-  return isPaid
-    ? "It has been paid for: send the same payment again, and nothing more is charged"
-    : "Nothing was charged, and the same payment may be used again";
+  return isPaid ? "It has been paid for, and is not charged again" : "Nothing was charged";
 }
 
 /** The seller's side has not been found well yet. */

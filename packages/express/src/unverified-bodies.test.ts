@@ -69,7 +69,9 @@ describe("bodies of payments that are not verified", () => {
   it("are not waited for when the signature is forged", async () => {
     const shop = await open({});
     const connection = withhold(shop, await forge(shop));
-    await expect.poll(() => connection.answer, { interval: 5 }).toMatch(/^HTTP\/1.1 402 /);
+    await expect
+      .poll(() => connection.answer, { interval: 5, timeout: 20_000 })
+      .toMatch(/^HTTP\/1.1 402 /);
     expect(connection.answer).toContain("invalid_exact_evm_signature");
   });
 
@@ -97,7 +99,9 @@ describe("bodies of payments that are not verified", () => {
       withhold(shop, { ...headers, "X-Client": `client ${index}` }),
     );
     const held = () => connections.filter(({ isClosed }) => !isClosed).length * sentBytes;
-    await expect.poll(held, { interval: 10 }).toBeLessThanOrEqual(maxUnverifiedBytes);
+    await expect
+      .poll(held, { interval: 10, timeout: 20_000 })
+      .toBeLessThanOrEqual(maxUnverifiedBytes);
     const dropped = connections.filter(({ isClosed }) => isClosed);
     for (const { answer } of dropped) {
       expect(answer).toMatch(
@@ -127,7 +131,7 @@ describe("bodies of payments that are not verified", () => {
       withhold(shop, { ...headers, "X-Client": "greedy" }),
     );
     const held = () => connections.filter(({ isClosed }) => !isClosed).length;
-    await expect.poll(held, { interval: 10 }).toBeLessThanOrEqual(4);
+    await expect.poll(held, { interval: 10, timeout: 20_000 }).toBeLessThanOrEqual(4);
     expect(held()).toBeGreaterThan(0);
     expect([another.isClosed, another.answer]).toEqual([false, ""]);
   });
