@@ -277,9 +277,9 @@ describe("a block watcher", () => {
   });
 
   it("calls a head stalled that has not changed for too long", async () => {
-    createWatcher({ stalledAfterMs: 60 });
+    createWatcher({ stalledAfterMs: 2_000 });
     await watch();
-    await expect.poll(() => watcher.status().stalled).toBe(true);
+    await expect.poll(() => watcher.status().stalled, { timeout: 20_000 }).toBe(true);
 
     await devnet.mine();
     await lastEvent();
