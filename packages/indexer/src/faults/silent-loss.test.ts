@@ -11,7 +11,7 @@ import {
   startFaultProxy,
 } from "../testing/fault-proxy.ts";
 import { finalDepth } from "../testing/final-depth.ts";
-import { expectExact, readStored } from "../testing/oracle.ts";
+import { expectExact, expectVerified } from "../testing/oracle.ts";
 import { startIndexer, startUsedChain, usdtOf } from "../testing/scene.ts";
 import { type Random, randomOf } from "../testing/seeded-random.ts";
 
@@ -61,7 +61,7 @@ describe.each(engines)("silent loss, on $engine", ({ engine, createUrl }) => {
         await devnet.mint({ to: devnet.accounts.seller.address, amount });
       await devnet.mine(finalDepth);
       // The faults go on: what is verified has been verified in spite of them.
-      await expectVerified(indexer, devnet);
+      await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
       await expectExact(indexer, devnet, usdtOf(devnet));
     },
     120_000,
@@ -104,7 +104,7 @@ describe.each(engines)("silent loss, on $engine", ({ engine, createUrl }) => {
       })),
     );
     const indexer = await startIndexer({ rpcUrls: [proxy.url], database: await createUrl() });
-    await expectVerified(indexer, devnet);
+    await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
     await expectExact(indexer, devnet, usdtOf(devnet));
     expect((await indexer.status()).chains[0]).toMatchObject({ proofs: "unprovable" });
   }, 60_000);
@@ -124,7 +124,7 @@ describe.each(engines)("silent loss, on $engine", ({ engine, createUrl }) => {
       database: await createUrl(),
       chain: { verifyAfterMs: 50 },
     });
-    await expectVerified(indexer, devnet);
+    await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
     await expectExact(indexer, devnet, usdtOf(devnet));
     expect((await indexer.status()).chains[0]?.repairedBlocks).toBe(1);
   }, 60_000);
@@ -156,39 +156,13 @@ describe.each(engines)("silent loss, on $engine", ({ engine, createUrl }) => {
       .insertInto("indexer_transfers")
       .values({ ...fourth, position: fourth.position + 5 })
       .execute();
-    await expectVerified(indexer, devnet);
+    await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
     await expectExact(indexer, devnet, usdtOf(devnet));
     expect((await indexer.status()).chains[0]?.repairedBlocks).toBe(3);
   }, 60_000);
 });
 
 type UsedChain = Awaited<ReturnType<typeof startUsedChain>>;
-type TestIndexer = Awaited<ReturnType<typeof startIndexer>>;
-
-/** Waits until everything that is final has been read twice, and is what the chain says. */
-async function expectVerified(indexer: TestIndexer, devnet: UsedChain): Promise<void> {
-  await expect
-    .poll(
-      async () => {
-        const [chain] = (await indexer.status()).chains;
-        const head = Number(await devnet.client.getBlockNumber());
-        return head - (chain?.tokens[0]?.verifiedTo ?? Number.NEGATIVE_INFINITY);
-      },
-      { timeout: 60_000, interval: 50 },
-    )
-    .toBeLessThanOrEqual(finalDepth);
-  const [chain] = (await indexer.status()).chains;
-  const verifiedTo = chain?.tokens[0]?.verifiedTo ?? 0;
-  const { client, token: address } = devnet;
-  const onChain = await client.getLogs({ address, fromBlock: 0n, toBlock: BigInt(verifiedTo) });
-  const stored = (await readStored(indexer, usdtOf(devnet))).filter(
-    ({ blockNumber }) => blockNumber <= verifiedTo,
-  );
-  const transfers = onChain.filter(({ topics }) => topics.length === 3);
-  const place = ({ blockNumber, logIndex }: { blockNumber: unknown; logIndex: unknown }) =>
-    `${Number(blockNumber)}-${Number(logIndex)}`;
-  expect(stored.map(place)).toEqual(transfers.map(place));
-}
 
 /** Many transfers in one transaction, several times. */
 async function crowd(devnet: UsedChain, transactions: number): Promise<void> {

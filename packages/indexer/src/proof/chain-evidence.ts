@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { createBloomTest } from "./logs-bloom.ts";
 import type { ReceiptsVerdict } from "./receipts-root.ts";
 
@@ -18,13 +19,23 @@ export interface ChainEvidence {
   receipts: "unknown" | "provable" | "unprovable";
   /** Blocks whose receipts had another root, while none had the right one. */
   differentRoots: Set<string>;
+  /** The receipts of a block that had another root last, and how often they came. The oldest blocks are forgotten. */
+  differentReceipts: Map<string, { digest: string; times: number }>;
 }
 
 /** One node may be wrong; so many blocks are how the chain is. */
 const ROOTS_UNTIL_UNPROVABLE = 3;
+/** A chain may leave transactions of its own out of the root of some blocks: there the same receipts keep coming. */
+const TIMES_UNTIL_ODD = 4;
+const MOST_ODD_BLOCKS = 64;
 
 export function createChainEvidence(): ChainEvidence {
-  return { blooms: "unknown", receipts: "unknown", differentRoots: new Set() };
+  return {
+    blooms: "unknown",
+    receipts: "unknown",
+    differentRoots: new Set(),
+    differentReceipts: new Map(),
+  };
 }
 
 /** Learns from a log, by any contract, and the bloom filter of its block; undefined: zeros. */
@@ -51,6 +62,23 @@ export function noteVerdict(
   const isHopeless =
     verdict.kind === "unknown-form" || evidence.differentRoots.size >= ROOTS_UNTIL_UNPROVABLE;
   if (isHopeless) evidence.receipts = "unprovable";
+}
+
+/** Notes receipts with another root. Returns whether that is how their block is: unproven, and not a node's fault. */
+export function isOddBlock(
+  { differentReceipts }: ChainEvidence,
+  blockHash: string,
+  receipts: unknown,
+): boolean {
+  const digest = createHash("sha256").update(JSON.stringify(receipts)).digest("base64");
+  const before = differentReceipts.get(blockHash);
+  const times = before?.digest === digest ? before.times + 1 : 1;
+  differentReceipts.delete(blockHash);
+  differentReceipts.set(blockHash, { digest, times });
+  const [oldest] = differentReceipts.keys();
+  if (oldest !== undefined && differentReceipts.size > MOST_ODD_BLOCKS)
+    differentReceipts.delete(oldest);
+  return times >= TIMES_UNTIL_ODD;
 }
 
 function isHex(text: string): text is `0x${string}` {

@@ -5,7 +5,7 @@ import { endpointProblem } from "../rpc/endpoint-problem.ts";
 import { toQuantity } from "../rpc/get-logs.ts";
 import type { KnownToken } from "../store/known-token.ts";
 import { TRANSFER_TOPIC } from "../transfer-log/transfer-topic.ts";
-import { type ChainEvidence, noteBloom, noteVerdict } from "./chain-evidence.ts";
+import { type ChainEvidence, isOddBlock, noteBloom, noteVerdict } from "./chain-evidence.ts";
 import { verifyReceipts } from "./receipts-root.ts";
 
 const receiptSchema = z.looseObject({
@@ -45,7 +45,8 @@ export function receiptsCalls(block: number | string) {
 /**
  * Reads a block by the receipts of all its transactions, and compares them with the header's `receiptsRoot`. A node may
  * have a block before it has its receipts, and return fewer; a gateway may ask another node for them. Throws what makes
- * the pool ask the next endpoint where the receipts are not those of the block.
+ * the pool ask the next endpoint where the receipts are not those of the block; if the same ones keep coming, they are
+ * taken as unproven.
  */
 export async function readReceipts(
   endpoint: RpcEndpointHandle,
@@ -74,8 +75,10 @@ export async function receiptsOf(
     header.receiptsRoot === undefined
       ? ({ kind: "unknown-form", reason: "no root of the receipts" } as const)
       : verifyReceipts(receipts, header.receiptsRoot);
-  noteVerdict(evidence, verdict, header.hash);
-  if (verdict.kind === "different" && evidence.receipts !== "unprovable")
+  // The root of no receipts says nothing of their form.
+  if (receipts.length > 0) noteVerdict(evidence, verdict, header.hash);
+  const isRefused = verdict.kind === "different" && evidence.receipts !== "unprovable";
+  if (isRefused && !isOddBlock(evidence, header.hash, receipts))
     throw endpointProblem(endpoint, {
       kind: "malformed",
       details: `its receipts of block ${block} have another root than the block names`,

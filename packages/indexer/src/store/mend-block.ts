@@ -1,14 +1,13 @@
-import type { Dialect, StoredAmount } from "@coinslot/storage";
-import { sql, type Transaction } from "kysely";
-import type { TransferBatch } from "../transfer-log/transfer-batch.ts";
+import type { Dialect } from "@coinslot/storage";
+import type { Transaction } from "kysely";
+import type { TransferBatch, TransferInsert } from "../transfer-log/transfer-batch.ts";
+import type { BalanceSums } from "./balance-sums.ts";
 import { bytesOfHex, hexOfBytes } from "./bytes.ts";
-import { forgetOpenings } from "./change-balances.ts";
 import { announce } from "./events.ts";
 import type { KnownToken } from "./known-token.ts";
 import { LOGS_PER_BLOCK } from "./position.ts";
 import { readStored } from "./read-stored.ts";
 import type { IndexerSchema } from "./schema.ts";
-import { wrapUint256 } from "./wrap-uint256.ts";
 
 export interface Mend {
   chainId: number;
@@ -19,17 +18,19 @@ export interface Mend {
   truth: TransferBatch;
   /** Whether readers of events are told. */
   isAnnounced: boolean;
+  /** Of all addresses that the stored transfers or the true ones name. Changed by what is mended. */
+  sums: BalanceSums;
 }
 
 /**
- * Puts the transfers of a block in the place of those that are stored. The balances of their addresses are summed up
- * anew: whatever made the rows wrong may have left the balances right, or wrong in another way. That takes as long as
- * those addresses have transfers, and is rare.
+ * Puts the transfers of a block in the place of those that are stored. Whatever made the rows wrong may have left the
+ * balances right, or wrong in another way: so they are given, as they were summed up without this block, and become what
+ * they are with it.
  */
 export async function mendBlock(
   transaction: Transaction<IndexerSchema>,
   dialect: Dialect,
-  { chainId, tokens, block, truth, isAnnounced }: Mend,
+  { chainId, tokens, block, truth, isAnnounced, sums }: Mend,
 ): Promise<void> {
   const { number } = block;
   const range = { from: number, next: number + 1 };
@@ -54,14 +55,8 @@ export async function mendBlock(
     replace: ["hash", "timestamp_ms"],
   });
   await dialect.insertMany(transaction, "indexer_transfers", truth.rows);
-  for (const token of tokens) {
-    const rows = [...before.rows, ...truth.rows].filter(({ token_id }) => token_id === token.id);
-    if (rows.length === 0) continue;
-    const addresses = rows.flatMap((each) => [each.from_address, each.to_address].map(hexOfBytes));
-    await sumBalances(transaction, dialect, { tokenId: token.id, addresses: new Set(addresses) });
-    // What was there before the first block was found with the sums as they were.
-    await forgetOpenings(transaction, token.id);
-  }
+  for (const row of before.rows) addTo(sums, row, -1n, dialect);
+  for (const row of truth.rows) addTo(sums, row, 1n, dialect);
   if (!isAnnounced) return;
   const old = { block_hash: oldBlock?.hash ?? hash, timestamp_ms: oldBlock?.timestamp_ms ?? 0 };
   await announce(transaction, dialect, [
@@ -75,26 +70,20 @@ export async function mendBlock(
   ]);
 }
 
-/** Makes balances what their stored transfers add up to. */
-async function sumBalances(
-  transaction: Transaction<IndexerSchema>,
+function addTo(
+  sums: BalanceSums,
+  { token_id, from_address, to_address, amount }: TransferInsert,
+  factor: bigint,
   dialect: Dialect,
-  { tokenId, addresses }: { tokenId: number; addresses: ReadonlySet<string> },
-): Promise<void> {
-  const sumOf = async (side: "from_address" | "to_address", address: string) => {
-    const { rows } = await sql<{ sum: StoredAmount }>`
-      select ${dialect.amount.sum(sql.ref("amount"))} as sum from indexer_transfers
-      where token_id = ${tokenId} and ${sql.ref(side)} = ${bytesOfHex(address)}
-    `.execute(transaction);
-    return rows[0] === undefined ? 0n : dialect.amount.decode(rows[0].sum);
-  };
-  for (const address of addresses) {
-    const gain = (await sumOf("to_address", address)) - (await sumOf("from_address", address));
-    const amount = dialect.amount.encode(wrapUint256(gain));
-    const row = { token_id: tokenId, address: bytesOfHex(address), amount };
-    await dialect.insertMany(transaction, "indexer_balances", [row], {
-      keys: ["token_id", "address"],
-      replace: ["amount"],
-    });
+): void {
+  const change = factor * dialect.amount.decode(amount);
+  for (const [address, gain] of [
+    [from_address, -change],
+    [to_address, change],
+  ] as const) {
+    const ofToken = sums.get(token_id);
+    const key = hexOfBytes(address);
+    const before = ofToken?.get(key);
+    if (before !== undefined) ofToken?.set(key, before + gain);
   }
 }

@@ -136,6 +136,27 @@ export async function expectExact(
   }
 }
 
+/** Waits until everything that is final has been read twice, and compares it with the chain. */
+export async function expectVerified(
+  indexer: Indexer,
+  devnet: Devnet,
+  watched: Watched,
+  finalDepth: number,
+): Promise<void> {
+  const readVerifiedTo = async () =>
+    (await indexer.status()).chains[0]?.tokens[0]?.verifiedTo ?? Number.NEGATIVE_INFINITY;
+  await expect
+    .poll(async () => Number(await devnet.client.getBlockNumber()) - (await readVerifiedTo()), {
+      timeout: 50_000,
+      interval: 50,
+    })
+    .toBeLessThanOrEqual(finalDepth);
+  const verifiedTo = await readVerifiedTo();
+  const isVerified = ({ blockNumber }: { blockNumber: number }) => blockNumber <= verifiedTo;
+  const stored = await readStored(indexer, watched);
+  expect(stored.filter(isVerified)).toEqual((await scanChain(devnet, watched)).filter(isVerified));
+}
+
 /** A node that misbehaves may have to be asked several times; what is told then must be right. */
 async function askBalance(
   indexer: Indexer,

@@ -18,6 +18,15 @@ export function findDifferingBlocks(
     .sort((a, b) => a - b);
 }
 
+/** Whether transfers include all of `part`, whatever their places within their transactions are. */
+export function includeAll(
+  whole: readonly TransferInsert[],
+  part: readonly TransferInsert[],
+): boolean {
+  const contents = new Set(whole.map(describeContent));
+  return part.every((row) => contents.has(describeContent(row)));
+}
+
 /** Everything that is stored of each block, as one text. */
 function byBlock(
   rows: readonly TransferInsert[],
@@ -36,9 +45,12 @@ function byBlock(
 }
 
 function describe(row: TransferInsert): string {
-  const { token_id, position, transaction_index, transfer_index, amount } = row;
+  return `${describeContent(row)} ${row.transaction_index} ${row.transfer_index}`;
+}
+
+function describeContent(row: TransferInsert): string {
   const bytes = [row.transaction_hash, row.from_address, row.to_address].map(toText).join(" ");
-  return `${token_id} ${position} ${transaction_index} ${transfer_index} ${amount} ${bytes}`;
+  return `${row.token_id} ${row.position} ${row.amount} ${bytes}`;
 }
 
 function toText(bytes: Uint8Array): string {

@@ -1,27 +1,15 @@
-import { blockByNumber, type RpcEndpointHandle, RpcResponseError } from "@coinslot/chain";
+import { type RpcEndpointHandle, type RpcOutcome, RpcResponseError } from "@coinslot/chain";
 import type { ChainContext } from "../chain-context.ts";
 import type { Segment } from "../history/plan-segments.ts";
-import {
-  type BlockReceipts,
-  readReceipts,
-  receiptsCalls,
-  receiptsOf,
-  transfersAmong,
-} from "../proof/read-receipts.ts";
-import { headerOf } from "../rpc/block-header.ts";
+import { type BlockReceipts, receiptsCalls, receiptsOf } from "../proof/read-receipts.ts";
 import { endpointProblem } from "../rpc/endpoint-problem.ts";
 import { getTransferLogs } from "../rpc/get-logs.ts";
 import type { BlockId } from "../store/block-id.ts";
-import type { KnownToken } from "../store/known-token.ts";
-import { createTransferBatch, type TransferBatch } from "../transfer-log/transfer-batch.ts";
+import { createTransferBatch } from "../transfer-log/transfer-batch.ts";
+import { confirmHashes, readReceiptsOnChainOf, requestOnChainOf } from "./anchored-request.ts";
 import { densestBlock, type VerificationRange } from "./choose-range.ts";
 import { findDifferingBlocks } from "./compare-readings.ts";
-
-/** A block whose stored transfers are not those of the chain, and what they are. */
-export interface Difference {
-  block: { number: number; hash: string; timestampMs: number };
-  truth: TransferBatch;
-}
+import { type Difference, type JudgedBlock, judgeBlock } from "./judge-block.ts";
 
 /** What a second reading of a range finds. */
 export interface Verdict {
@@ -30,8 +18,9 @@ export interface Verdict {
   /**
    * `agreed`: what is stored, once mended, is verified. `unreliable`: the answer is not the chain's, and says nothing.
    * `deceptive`: answers agree with what is stored, and a proof does with neither, so less has to be asked for at a time.
+   * `begun`: there is more to mend than is written at a time.
    */
-  kind: "agreed" | "unreliable" | "deceptive";
+  kind: "agreed" | "unreliable" | "deceptive" | "begun";
 }
 
 export interface VerificationQuestion {
@@ -44,6 +33,8 @@ export interface VerificationQuestion {
 
 /** So many blocks are decided by their receipts before an answer is thrown away, or taken. */
 const PROOFS_AT_ONCE = 8;
+/** So many blocks are mended before the range is read again: a mend is one transaction. */
+const MOST_MENDS = 64;
 
 /**
  * Reads a range for the second time, and decides by receipts whatever is not as it is stored. One block is always
@@ -61,19 +52,11 @@ export async function verifyRange(
   const sample =
     densestBlock(chosen) ?? range.from + Math.floor(context.random() * (range.next - range.from));
   const place = { fromBlock: asked.from, toBlock: asked.next - 1 };
-  const [logs, anchored, ...outcomes] = await endpoint.requestMany(
-    [
-      getTransferLogs(place, addresses),
-      blockByNumber(BigInt(anchor.number)),
-      ...receiptsCalls(sample),
-    ],
-    { minBlock: BigInt(Math.max(place.toBlock, anchor.number)), signal },
-  );
-  if (headerOf(endpoint, anchored, anchor.number).hash !== anchor.hash)
-    throw endpointProblem(endpoint, {
-      kind: "behind",
-      details: `its block ${anchor.number} is another one: it is on a fork`,
-    });
+  const [logs, ...outcomes] = await requestOnChainOf(endpoint, anchor, {
+    calls: [getTransferLogs(place, addresses), ...receiptsCalls(sample)],
+    minBlock: place.toBlock,
+    signal,
+  });
   if (logs?.ok !== true) throw logs?.error;
   const { database } = context;
   const batch = createTransferBatch(logs.result, { tokens, ...place }, database.dialect);
@@ -81,70 +64,49 @@ export async function verifyRange(
   if (fault !== undefined)
     throw endpointProblem(endpoint, { kind: "malformed", details: `it answered with ${fault}` });
 
-  const proven = new Map<number, Difference & { isAsStored: boolean; isAsRead: boolean }>();
-  const judge = (receipts: BlockReceipts) => {
-    const { number, hash, timestampMs } = receipts.header;
-    const truth = readTruth(context, tokens, receipts);
-    const only = { from: number, next: number + 1 };
-    proven.set(number, {
-      block: { number, hash, timestampMs },
-      truth,
-      isAsStored: findDifferingBlocks(chosen.stored, truth, only).length === 0,
-      isAsRead:
-        findDifferingBlocks({ rows: batch.rows, hashes: hashesOf(batch) }, truth, only).length ===
-        0,
-    });
-  };
-  await judgeSample();
+  const judged = new Map<number, JudgedBlock>();
+  await judge([sample], async () => receiptsOrNothing(endpoint, context, { sample, outcomes }));
   const differing = findDifferingBlocks(chosen.stored, batch, asked);
-  let isReliable = [...proven.values()].every(({ isAsRead }) => isAsRead);
-  const isDeceptive = !isReliable && !differing.includes(sample);
-  // The whole range is proven: whatever the endpoint's logs say, there is nothing left to agree on.
-  if (range.next - range.from === 1 && proven.has(range.from)) isReliable = true;
-  else await judgeDifferences();
+  const toJudge = differing.slice(0, MOST_MENDS).filter((block) => !judged.has(block));
+  const isAlone = range.next - range.from === 1;
+  const isAsRead = () => [...judged.values()].every((each) => each.isAsRead);
+  const isDeceptive = !isAsRead() && !differing.includes(sample);
+  for (let start = 0; (isAlone || isAsRead()) && start < toJudge.length; start += PROOFS_AT_ONCE)
+    await judge(toJudge.slice(start, start + PROOFS_AT_ONCE), (block) =>
+      readReceiptsOnChainOf(endpoint, anchor, { block, evidence: context.evidence, signal }),
+    );
   // A known transfer just below the range may be what is wrong; above the anchor live decides.
-  const differences = [...proven.values()].filter(
-    ({ isAsStored, block }) => !isAsStored && block.number <= anchor.number,
+  const differences = [...judged.values()].filter(
+    ({ isAsStored, isDecided, block }) => !isAsStored && isDecided && block.number <= anchor.number,
   );
-  return { differences, kind: isReliable ? "agreed" : isDeceptive ? "deceptive" : "unreliable" };
+  // Where the whole range is decided, nothing is left for the endpoint's logs to agree on.
+  const isReliable = isAsRead() || (isAlone && judged.get(range.from)?.isDecided === true);
+  if (!isReliable) return { differences, kind: isDeceptive ? "deceptive" : "unreliable" };
+  return { differences, kind: differing.length > MOST_MENDS ? "begun" : "agreed" };
 
-  async function judgeSample() {
-    const question = { block: sample, evidence: context.evidence };
-    try {
-      judge(await receiptsOf(endpoint, question, outcomes));
-    } catch (error) {
-      // An endpoint without receipts proves nothing; it still can agree.
-      if (!(error instanceof RpcResponseError)) throw error;
-    }
-  }
-
-  async function judgeDifferences() {
-    for (let start = 0; isReliable && start < differing.length; start += PROOFS_AT_ONCE) {
-      const blocks = differing
-        .slice(start, start + PROOFS_AT_ONCE)
-        .filter((each) => !proven.has(each));
-      const read = blocks.map((block) =>
-        readReceipts(endpoint, { block, evidence: context.evidence }),
-      );
-      for (const receipts of await Promise.all(read)) judge(receipts);
-      isReliable = [...proven.values()].every(({ isAsRead }) => isAsRead);
-    }
+  async function judge(
+    blocks: readonly number[],
+    read: (block: number) => Promise<BlockReceipts | undefined>,
+  ): Promise<void> {
+    const found = (await Promise.all(blocks.map(read))).flatMap((receipts) =>
+      receipts === undefined ? [] : judgeBlock(context, { tokens, chosen, batch, receipts }),
+    );
+    const renamed = found.filter(({ isRenamed }) => isRenamed).map(({ block }) => block);
+    if (renamed.length > 0) await confirmHashes(endpoint, anchor, { blocks: renamed, signal });
+    for (const each of found) judged.set(each.block.number, each);
   }
 }
 
-/** The transfers of a block by its receipts. Times come from the header. */
-function readTruth(
-  { database }: ChainContext,
-  tokens: readonly KnownToken[],
-  { header, logs }: BlockReceipts,
-): TransferBatch {
-  const { number, hash, timestampMs } = header;
-  const place = { tokens, fromBlock: number, toBlock: number, blockHash: hash };
-  const truth = createTransferBatch(transfersAmong(logs, tokens), place, database.dialect);
-  for (const block of truth.blocks.values()) block.timestampMs = timestampMs;
-  return truth;
-}
-
-function hashesOf({ blocks }: TransferBatch): ReadonlyMap<number, string> {
-  return new Map([...blocks].map(([number, { hash }]) => [number, hash]));
+/** An endpoint without receipts proves nothing; it still can agree. */
+async function receiptsOrNothing(
+  endpoint: RpcEndpointHandle,
+  { evidence }: ChainContext,
+  { sample, outcomes }: { sample: number; outcomes: readonly (RpcOutcome | undefined)[] },
+): Promise<BlockReceipts | undefined> {
+  try {
+    return await receiptsOf(endpoint, { block: sample, evidence }, outcomes);
+  } catch (error) {
+    if (!(error instanceof RpcResponseError)) throw error;
+    return undefined;
+  }
 }

@@ -1,0 +1,124 @@
+import { describe, expect, it } from "vitest";
+import { engines } from "../testing/engines.ts";
+import {
+  type Call,
+  changing,
+  type Exchange,
+  type Fault,
+  logsOf,
+  startFaultProxy,
+} from "../testing/fault-proxy.ts";
+import { finalDepth } from "../testing/final-depth.ts";
+import { expectExact, expectVerified } from "../testing/oracle.ts";
+import { startFork, startIndexer, startUsedChain, usdtOf } from "../testing/scene.ts";
+import { type Random, randomOf } from "../testing/seeded-random.ts";
+
+describe.each(engines)("false receipts, on $engine", ({ engine, createUrl }) => {
+  it("take no transfer away on a chain whose receipts prove nothing", async () => {
+    const random = randomOf(`receipts without logs on ${engine}`);
+    const devnet = await startUsedChain(30);
+    const proxy = await startFaultProxy(devnet.rpcUrl);
+    proxy.set(
+      changing("eth_getBlockReceipts", (answer) => {
+        const isCut = random.chance(0.5);
+        const result = logsOf(answer).map((receipt) => ({
+          ...receipt,
+          type: "0x7e",
+          ...(isCut && { logs: [] }),
+        }));
+        return { ...answer, result };
+      }),
+    );
+    const indexer = await startIndexer({
+      rpcUrls: [proxy.url],
+      database: await createUrl(),
+      chain: { maxBlocksPerRequest: 3, verifyAfterMs: 50 },
+    });
+    await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    expect((await indexer.status()).chains[0]).toMatchObject({
+      proofs: "unprovable",
+      repairedBlocks: 0,
+    });
+  }, 60_000);
+
+  it("of a node on a fork bring none of its transfers into what is mended", async () => {
+    const random = randomOf(`receipts of a fork on ${engine}`);
+    const devnet = await startUsedChain(30);
+    const fork = await startFork(devnet, 3n);
+    for (let amount = 1n; amount <= 40n; amount++)
+      await fork.mint({ to: devnet.accounts.seller.address, amount });
+    await fork.mine(2 * finalDepth);
+    const proxy = await startFaultProxy(devnet.rpcUrl);
+    const indexer = await startIndexer({
+      rpcUrls: [proxy.url],
+      database: await createUrl(),
+      chain: { verifyAfterMs: 1_500 },
+    });
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    proxy.set(proofsOfAnotherNode(fork.rpcUrl, random));
+    const { kysely } = await indexer.database();
+    const rows = await kysely
+      .selectFrom("indexer_transfers")
+      .select("position")
+      .orderBy("position")
+      .offset(10)
+      .limit(5)
+      .execute();
+    const positions = rows.map(({ position }) => position);
+    await kysely.deleteFrom("indexer_transfers").where("position", "in", positions).execute();
+    await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    expect((await indexer.status()).chains[0]?.repairedBlocks).toBe(positions.length);
+  }, 60_000);
+
+  it("with another root in some blocks of a chain hold up neither those nor what lies above", async () => {
+    const devnet = await startUsedChain(30);
+    const proxy = await startFaultProxy(devnet.rpcUrl);
+    // As where a chain leaves transactions of its own out of the root.
+    proxy.set(
+      changing("eth_getBlockReceipts", (answer) =>
+        isOdd(answer.result)
+          ? {
+              ...answer,
+              result: logsOf(answer).map((receipt) => ({ ...receipt, cumulativeGasUsed: "0x1" })),
+            }
+          : answer,
+      ),
+    );
+    const indexer = await startIndexer({
+      rpcUrls: [proxy.url],
+      database: await createUrl(),
+      chain: { maxBlocksPerRequest: 4, verifyAfterMs: 50 },
+    });
+    await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    expect((await indexer.status()).chains[0]).toMatchObject({
+      proofs: "provable",
+      repairedBlocks: 0,
+      health: "healthy",
+    });
+  }, 60_000);
+});
+
+/** A gateway that has half of the requests for receipts alone answered by another node. */
+function proofsOfAnotherNode(url: string, random: Random): Fault {
+  return async ({ calls, forward, reply }: Exchange) => {
+    const isProof = calls.some(({ method }) => method === "eth_getBlockReceipts");
+    const isAlone = !calls.some(({ method }) => method === "eth_getLogs");
+    reply(isProof && isAlone && random.chance(0.5) ? await ask(url, calls) : await forward());
+  };
+}
+
+async function ask(url: string, calls: readonly Call[]): Promise<unknown[]> {
+  const body = JSON.stringify(calls.map((call) => ({ jsonrpc: "2.0", ...call })));
+  const headers = { "content-type": "application/json" };
+  const answers: unknown = await (await fetch(url, { method: "POST", headers, body })).json();
+  return Array.isArray(answers) ? answers : [];
+}
+
+function isOdd(receipts: unknown): boolean {
+  return logsOf({ id: 0, result: receipts }).some(
+    ({ blockNumber }) => Number(blockNumber) % 6 === 0,
+  );
+}

@@ -1,0 +1,68 @@
+import type { ChainContext } from "../chain-context.ts";
+import { type BlockReceipts, transfersAmong } from "../proof/read-receipts.ts";
+import type { KnownToken } from "../store/known-token.ts";
+import { blockOfPosition } from "../store/position.ts";
+import {
+  createTransferBatch,
+  type TransferBatch,
+  type TransferInsert,
+} from "../transfer-log/transfer-batch.ts";
+import type { VerificationRange } from "./choose-range.ts";
+import { findDifferingBlocks, includeAll } from "./compare-readings.ts";
+
+/** A block whose stored transfers are not those of the chain, and what they are. */
+export interface Difference {
+  block: { number: number; hash: string; timestampMs: number };
+  truth: TransferBatch;
+}
+
+/** What the receipts of a block say of both readings of it. */
+export interface JudgedBlock extends Difference {
+  isAsStored: boolean;
+  isAsRead: boolean;
+  /**
+   * Whether the receipts may change what is stored. With the root of their block they may. Without it they are one more
+   * reading, which may be cut: it takes another one that is the same, or that nothing known is missing from them.
+   */
+  isDecided: boolean;
+  /** Whether they are of a block by another hash than the stored one. */
+  isRenamed: boolean;
+}
+
+export function judgeBlock(
+  { database }: ChainContext,
+  {
+    tokens,
+    chosen: { stored },
+    batch,
+    receipts: { header, logs, isProven },
+  }: {
+    tokens: readonly KnownToken[];
+    chosen: Pick<VerificationRange, "stored">;
+    batch: TransferBatch;
+    receipts: BlockReceipts;
+  },
+): JudgedBlock {
+  const { number, hash, timestampMs } = header;
+  const place = { tokens, fromBlock: number, toBlock: number, blockHash: hash };
+  const truth = createTransferBatch(transfersAmong(logs, tokens), place, database.dialect);
+  for (const block of truth.blocks.values()) block.timestampMs = timestampMs;
+  const only = { from: number, next: number + 1 };
+  const isAsStored = findDifferingBlocks(stored, truth, only).length === 0;
+  const isAsRead = findDifferingBlocks(withHashes(batch), truth, only).length === 0;
+  const isHere = ({ position }: TransferInsert) => blockOfPosition(position) === number;
+  const known = [...stored.rows, ...batch.rows].filter(isHere);
+  return {
+    block: { number, hash, timestampMs },
+    truth,
+    isAsStored,
+    isAsRead,
+    isDecided: isProven || isAsRead || includeAll(truth.rows, known),
+    isRenamed: !isAsStored && stored.hashes.get(number) !== hash,
+  };
+}
+
+/** A reading in the form of what is stored. */
+function withHashes({ rows, blocks }: TransferBatch) {
+  return { rows, hashes: new Map([...blocks].map(([number, { hash }]) => [number, hash])) };
+}

@@ -1,0 +1,110 @@
+import type { ChainContext } from "../chain-context.ts";
+import type { Segment } from "../history/plan-segments.ts";
+import { doSumsHold, sumBelow, writeSums } from "../store/balance-sums.ts";
+import type { BlockId } from "../store/block-id.ts";
+import { readChain } from "../store/chain-row.ts";
+import { updateChecks } from "../store/checks.ts";
+import { coverRange, readCoverage } from "../store/coverage.ts";
+import { EVENTS_CHANNEL } from "../store/events.ts";
+import { mendBlock } from "../store/mend-block.ts";
+import { blockOfPosition } from "../store/position.ts";
+import type { VerificationRange } from "./choose-range.ts";
+import type { Difference } from "./judge-block.ts";
+import type { Verdict } from "./verify-range.ts";
+
+/**
+ * Writes what a second reading found, in one transaction: from then on the range is verified. Returns false if nothing
+ * was written, since what was read is not what is stored any more.
+ */
+export async function writeVerdict(
+  context: ChainContext,
+  {
+    segment: { tokens },
+    chosen,
+    anchor,
+    verdict,
+    started,
+    signal,
+  }: {
+    segment: Segment;
+    chosen: VerificationRange;
+    anchor: BlockId;
+    verdict: Verdict;
+    /** Of `rewrites`, when the range was chosen. */
+    started: number;
+    signal: AbortSignal;
+  },
+): Promise<boolean> {
+  const { chain, database, pen, evidence, logger, onRepair, rewrites } = context;
+  const { chainId } = chain;
+  const { dialect } = database;
+  const differences = await findMendable(context, { tokens, chosen, verdict });
+  const numbers = new Set(differences.map(({ block }) => block.number));
+  const rows = [
+    ...chosen.stored.rows.filter(({ position }) => numbers.has(blockOfPosition(position))),
+    ...differences.flatMap(({ truth }) => truth.rows),
+  ];
+  // Above the anchor live changes what is stored at any time.
+  const below = anchor.number + 1;
+  const isMending = differences.length > 0;
+  const found = isMending ? await sumBelow(database, { tokens, rows, below, signal }) : undefined;
+  if (rewrites.count !== started) return false;
+  const isWritten = await pen.write(async (transaction) => {
+    // A process of another release may have taken blocks back, and knows nothing of second readings.
+    const indexed = await readCoverage(transaction, tokens);
+    const isIndexed = tokens.every(({ id }) =>
+      indexed
+        .get(id)
+        ?.some(({ from, next }) => from <= chosen.range.from && next >= chosen.range.next),
+    );
+    if (!isIndexed) return false;
+    if (found !== undefined && !(await doSumsHold(transaction, found, tokens))) return false;
+    const { announced_from } = await readChain({ kysely: transaction }, chainId);
+    for (const { block, truth } of differences) {
+      const isAnnounced = announced_from !== null && block.number >= announced_from;
+      const mend = { chainId, tokens, block, truth, isAnnounced, sums: found?.sums ?? new Map() };
+      await mendBlock(transaction, dialect, mend);
+    }
+    if (found !== undefined) await writeSums(transaction, dialect, { ...found, signal });
+    const proofs = evidence.receipts === "unknown" ? undefined : evidence.receipts;
+    const news = { repairedBlocks: differences.length, ...(proofs && { proofs }) };
+    await updateChecks(transaction, dialect, { chainId, news });
+    if (verdict.kind !== "agreed") return true;
+    for (const { id } of tokens)
+      await coverRange(transaction, id, chosen.range, "indexer_verified_ranges");
+    return true;
+  });
+  if (!isWritten || !isMending) return isWritten;
+  await database.notify(EVENTS_CHANNEL, "");
+  for (const { block } of differences) {
+    const repair = {
+      chain: chain.name,
+      tokens: tokens.map(({ token }) => token),
+      block: block.number,
+    };
+    logger.error(repair, "A block was stored wrongly, and is mended");
+    onRepair(repair);
+  }
+  return true;
+}
+
+/** Beside the range, only what is indexed of every token: the rest is history's to write. */
+async function findMendable(
+  { database }: ChainContext,
+  {
+    tokens,
+    chosen,
+    verdict,
+  }: { tokens: Segment["tokens"]; chosen: VerificationRange; verdict: Verdict },
+): Promise<Difference[]> {
+  const { from, next } = chosen.range;
+  if (verdict.differences.length === 0) return [];
+  const indexed = await readCoverage(database.kysely, tokens);
+  return verdict.differences.filter(
+    ({ block: { number } }) =>
+      (number >= from && number < next) ||
+      tokens.every(({ id }) =>
+        indexed.get(id)?.some((range) => range.from <= number && number < range.next),
+      ),
+  );
+}
