@@ -66,10 +66,10 @@ export async function followChain(context: ChainContext, signal: AbortSignal): P
     }
     const window = await readWindow(kysely, chain.chainId);
     if (!isNotEmpty(window)) return stepInHistory();
-    const { event, endpoint } = await lookAtChain((handle) =>
+    const { event, endpoint, unasked } = await lookAtChain((handle) =>
       look(handle, { window, chain, headEndpoint }),
     );
-    if (event.type === "beyond-finality") return doubt.raise(event, endpoint);
+    if (event.type === "beyond-finality") return doubt.raise(event, { endpoint, unasked });
     await doubt.clear();
     // Before a rollback there is nothing to join: the blocks of the window may be nowhere any more.
     const isSound = event.type === "unchanged" || event.type === "advanced";
@@ -84,8 +84,10 @@ export async function followChain(context: ChainContext, signal: AbortSignal): P
   async function stepInHistory(): Promise<void> {
     const newest = { chainId: chain.chainId, number: Number.MAX_SAFE_INTEGER };
     const known = await findKnownBlock(context.database.kysely, newest);
-    const { event, endpoint } = await lookAtChain((handle) => lookAtPast(handle, { chain, known }));
-    if (event.type === "beyond-finality") return doubt.raise(event, endpoint);
+    const { event, endpoint, unasked } = await lookAtChain((handle) =>
+      lookAtPast(handle, { chain, known }),
+    );
+    if (event.type === "beyond-finality") return doubt.raise(event, { endpoint, unasked });
     await doubt.clear();
     await catchUp(context, signal);
   }
@@ -96,25 +98,21 @@ export async function followChain(context: ChainContext, signal: AbortSignal): P
       async (handle) => ({ event: await read(handle), endpoint: handle.endpoint }),
       { signal },
     );
-    if (event.type !== "beyond-finality") return { event, endpoint };
+    if (event.type !== "beyond-finality") return { event, endpoint, unasked: undefined };
     // One broken endpoint must not decide: it is decided when every endpoint was asked and none knows our final block.
     // The first that knows it is followed.
-    let unasked: unknown;
+    let unasked: number | undefined;
     for (const other of pool.endpoints) {
       if (other.endpoint === endpoint) continue;
       try {
         const found = await read(other);
-        if (found.type !== "beyond-finality") return { event: found, endpoint: other.endpoint };
-      } catch (error) {
-        unasked = error;
+        if (found.type !== "beyond-finality")
+          return { event: found, endpoint: other.endpoint, unasked: undefined };
+      } catch {
+        unasked = other.endpoint;
       }
     }
-    if (unasked === undefined) return { event, endpoint };
-    const { base, found } = event;
-    throw new Error(
-      `Block ${base.number} was final as ${base.hash}, and is ${found} at endpoint ${endpoint}. Nothing is decided until all the others can be asked.`,
-      { cause: unasked },
-    );
+    return { event, endpoint, unasked };
   }
 }
 

@@ -163,6 +163,30 @@ describe.each(engines)("reorganisations deeper than final, on $engine", ({ creat
     expect((await chain())?.lagBlocks).toBeGreaterThan(finalDepth);
   }, 60_000);
 
+  it("are doubted also while another endpoint is away, and taken back when it can be asked", async () => {
+    const devnet = await startUsedChain();
+    const proxy = await startFaultProxy(devnet.rpcUrl);
+    const indexer = await startIndexer({
+      rpcUrls: [devnet.rpcUrl, proxy.url],
+      database: await createUrl(),
+      chain: { verifyAfterMs: 100 },
+    });
+    await devnet.mint({ to: devnet.accounts.seller.address, amount: 7n });
+    await devnet.mine(finalDepth + 2);
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    proxy.cut();
+    await devnet.reorg({ depth: finalDepth + 4 });
+    await devnet.mine(3);
+    const chain = async () => (await indexer.status()).chains[0];
+    await expect.poll(async () => (await chain())?.doubtedFrom, { timeout: 10_000 }).toBeDefined();
+    expect(await chain()).toMatchObject({ health: "unhealthy", state: "live" });
+    expect((await chain())?.lagBlocks).toBeGreaterThan(finalDepth);
+    expect((await chain())?.problem).toMatch(/endpoint/);
+    proxy.mend();
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    expect(await chain()).toMatchObject({ state: "live", doubtedFrom: undefined });
+  }, 60_000);
+
   it("of one chain do not touch another", async () => {
     const devnet = await startUsedChain();
     const other = await startUsedChain();

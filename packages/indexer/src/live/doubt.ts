@@ -6,8 +6,14 @@ import { type BeyondFinality, settleDoubt } from "./settle-doubt.ts";
 
 /** Whether the final blocks of a chain still are part of it. */
 export interface Doubt {
-  /** Every endpoint has another block where ours is final. Waits before the next look, unless a rewind is due. */
-  raise(event: BeyondFinality, endpoint: number): Promise<void>;
+  /**
+   * Every endpoint that can be asked has another block where ours is final; `unasked`: one that cannot. Waits before the
+   * next look, unless a rewind is due.
+   */
+  raise(
+    event: BeyondFinality,
+    by: { endpoint: number; unasked: number | undefined },
+  ): Promise<void>;
   /** Our final block is part of the chain. */
   clear(): Promise<void>;
 }
@@ -20,13 +26,15 @@ export function createDoubt(context: ChainContext, signal: AbortSignal): Doubt {
   let isClear = false;
 
   return {
-    async raise(event, endpoint) {
+    async raise(event, { endpoint, unasked }) {
       const handle = pool.endpoints.find((each) => each.endpoint === endpoint);
       if (handle === undefined) throw new Error(`There is no endpoint ${endpoint}`);
       isClear = false;
-      since ??= clock.now();
-      const doubtedForMs = clock.now() - since;
-      await settleDoubt(context, event, { endpoint: handle, doubtedForMs });
+      // Nothing is decided by some of the endpoints; what they say is doubted all the same.
+      if (unasked !== undefined) since = undefined;
+      else since ??= clock.now();
+      const doubtedForMs = clock.now() - (since ?? clock.now());
+      await settleDoubt(context, event, { endpoint: handle, doubtedForMs, unasked });
       const isDecided = (await readNextRequest(database.kysely, chainId)) !== undefined;
       if (isDecided) since = undefined;
       else await sleep(clock, Math.max(chain.pollIntervalMs, chain.verifyAfterMs / 4), signal);

@@ -10,13 +10,18 @@ export type BeyondFinality = Extract<SyncEvent, { type: "beyond-finality" }>;
 
 /**
  * Decides about a final block that is another one at every endpoint. It is doubted first, for an endpoint may be on a
- * fork for a while. If it is the same later, and not deeper than may be taken back by itself, a rewind is requested;
- * otherwise the chain is stopped, and not served until it is the indexed one again, or rewound by command.
+ * fork for a while, and as long as an endpoint cannot be asked. If it is the same later, and not deeper than may be
+ * taken back by itself, a rewind is requested; otherwise the chain is stopped, and not served until it is the indexed one
+ * again, or rewound by command.
  */
 export async function settleDoubt(
   context: ChainContext,
   event: BeyondFinality,
-  { endpoint, doubtedForMs }: { endpoint: RpcEndpointHandle; doubtedForMs: number },
+  {
+    endpoint,
+    doubtedForMs,
+    unasked,
+  }: { endpoint: RpcEndpointHandle; doubtedForMs: number; unasked: number | undefined },
 ): Promise<void> {
   const { chain, database, pen, logger } = context;
   const { chainId, maxRewindBlocks, verifyAfterMs } = chain;
@@ -29,11 +34,15 @@ export async function settleDoubt(
     below,
   });
   const depth = common === undefined ? undefined : base.number - common.number;
-  const isDue = doubtedForMs >= verifyAfterMs;
+  const isDue = unasked === undefined && doubtedForMs >= verifyAfterMs;
   const isRewound = isDue && depth !== undefined && depth <= maxRewindBlocks;
   const isStopped = isDue && !isRewound;
   const what = `Block ${base.number} was final as ${base.hash}, and is ${found} now.`;
-  const problem = isStopped ? `${what} ${describeWayOut(chain.name, { common, depth })}` : what;
+  const problem = isStopped
+    ? `${what} ${describeWayOut(chain.name, { common, depth })}`
+    : unasked === undefined
+      ? what
+      : `${what} Nothing is decided until endpoint ${unasked} can be asked, too.`;
   await pen.write(async (transaction) => {
     const { latest } = head;
     await updateChain(transaction, database.dialect, {
