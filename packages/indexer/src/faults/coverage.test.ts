@@ -95,6 +95,50 @@ describe.each(engines)("coverage, on $engine", ({ createUrl }) => {
     }
   }, 60_000);
 
+  it("is not touched by second readings of another token beside a gap", async () => {
+    const devnet = await startUsedChain(20);
+    const gold = await devnet.deployToken({ symbol: "GOLD" });
+    const seller = devnet.accounts.seller.address;
+    for (let amount = 1n; amount <= 20n; amount++) {
+      await devnet.mint({ to: seller, amount });
+      await devnet.mint({ to: seller, amount, token: gold });
+    }
+    // The block below it holds usdt alone, and the one below that gold.
+    const startBlock = Number(await devnet.client.getBlockNumber()) - 10;
+    await devnet.mine(12);
+    const database = await createUrl();
+    const proxy = await startFaultProxy(devnet.rpcUrl);
+    const start = (from: number, verifyAfterMs: number) =>
+      startIndexer({
+        rpcUrls: [proxy.url],
+        database,
+        chain: {
+          tokens: [
+            { name: "usdt", address: devnet.token, startBlock: from, decimals: 6 },
+            { name: "gold", address: gold, startBlock: 0, decimals: 6 },
+          ],
+          verifyAfterMs,
+        },
+      });
+    const first = await start(startBlock, 3_600_000);
+    await expectExact(first, devnet, usdtOf(devnet), { fromBlock: BigInt(startBlock) });
+    await first.close();
+    // The gap stays open, while what lies above it is read for the second time.
+    let isOpen = true;
+    proxy.set(async ({ calls, forward, reply, response }) => {
+      const isOfGap = calls.map(rangeOf).some((range) => (range?.to ?? startBlock) < startBlock);
+      const isProof = calls.some(({ method }) => method === "eth_getBlockReceipts");
+      if (isOpen && isOfGap && !isProof) return void response.destroy();
+      reply(await forward());
+    });
+    const second = await start(10, 50);
+    const verifiedTo = async () => (await second.status()).chains[0]?.tokens[1]?.verifiedTo;
+    await expect.poll(verifiedTo, { timeout: 20_000 }).toBeGreaterThan(startBlock + 5);
+    isOpen = false;
+    await expectExact(second, devnet, usdtOf(devnet), { fromBlock: 10n, timeoutMs: 15_000 });
+    expect((await second.status()).chains[0]).toMatchObject({ repairedBlocks: 0 });
+  }, 60_000);
+
   it("reaches the live end also where the chain is as fast as ranges are read", async () => {
     const devnet = await startUsedChain(20);
     const gold = await devnet.deployToken({ symbol: "GOLD" });
