@@ -19,22 +19,14 @@ import { createProgress, type Progress, type ProgressTerminal } from "./history/
 import type { Indexer } from "./indexer.ts";
 import { type IndexerLogger, silentLogger } from "./logger.ts";
 import { createChainEvidence } from "./proof/chain-evidence.ts";
-import { createAskedBalances } from "./query/asked-balances.ts";
-import { ChainStoppedError } from "./query/chain-stopped-error.ts";
-import { listTransfers } from "./query/list-transfers.ts";
-import { readBalance } from "./query/read-balance.ts";
-import { readEventBounds, readEvents } from "./query/read-events.ts";
+import { createIndexerQueries } from "./query/indexer-queries.ts";
 import { healthOf, readIndexerStatus } from "./query/read-indexer-status.ts";
-import { transfersOfTransaction } from "./query/transfers-of-transaction.ts";
-import { UnknownTokenError } from "./query/unknown-token-error.ts";
 import { createToleranceOfLast } from "./rpc/tolerance.ts";
 import type { BalanceDifference } from "./spot-check.ts";
 import type { IndexerStatus } from "./status.ts";
-import { readChain } from "./store/chain-row.ts";
 import { holdPen } from "./store/hold-pen.ts";
 import { createLazyStore } from "./store/open-store.ts";
 import type { Pen } from "./store/pen.ts";
-import type { TokenName } from "./transfer.ts";
 import type { Repair } from "./verify/repair.ts";
 
 export type IndexerOptions = IndexerConfigurationInput & {
@@ -92,7 +84,7 @@ export function createIndexer(options: IndexerOptions): Indexer {
     }),
   );
   const bell = createEventBell();
-  const asked = createAskedBalances();
+  const pools = new Map(lines.map(({ chain, pool }) => [chain.name, pool]));
   const { opened, close } = createLazyStore({
     url: configuration.database,
     chains: configuration.chains,
@@ -102,17 +94,6 @@ export function createIndexer(options: IndexerOptions): Indexer {
   const closing = new AbortController();
   let role: IndexerStatus["role"] = "standby";
   let following: Promise<void> | undefined;
-
-  async function find({ blockchain, token }: TokenName) {
-    const { database, tokens } = await opened();
-    const line = lines.find(({ chain }) => chain.name === blockchain);
-    const known = tokens.find((each) => each.blockchain === blockchain && each.token === token);
-    if (line === undefined || known === undefined)
-      throw new UnknownTokenError({ blockchain, token });
-    if ((await readChain(database, known.chainId)).state === "stopped")
-      throw new ChainStoppedError(blockchain);
-    return { database, token: known, pool: line.pool };
-  }
 
   async function follow(pen: Pen, signal: AbortSignal): Promise<void> {
     const { database, tokens } = await opened();
@@ -163,26 +144,7 @@ export function createIndexer(options: IndexerOptions): Indexer {
         logger.error({ error }, "Following the chains has ended"),
       );
     },
-    async readTransfers(query) {
-      const { database, token } = await find(query);
-      return listTransfers(database, token, query);
-    },
-    async readTransactionTransfers(query) {
-      const { database, token } = await find(query);
-      return transfersOfTransaction(database, token, query.transactionHash);
-    },
-    async readBalance(query) {
-      const { database, token, pool } = await find(query);
-      return readBalance({ database, pool, asked }, { token, address: query.address });
-    },
-    async readEvents(query) {
-      const { database, token } = await find(query);
-      return readEvents(database, { ...query, token });
-    },
-    async readLastEventId() {
-      const { database } = await opened();
-      return (await readEventBounds(database)).last;
-    },
+    ...createIndexerQueries({ opened, pools }),
     onEvents: bell.listen,
     status,
     readHealth: async () => healthOf(await status()),
