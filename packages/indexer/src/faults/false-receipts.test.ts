@@ -18,9 +18,11 @@ describe.each(engines)("false receipts, on $engine", ({ engine, createUrl }) => 
     const random = randomOf(`receipts without logs on ${engine}`);
     const devnet = await startUsedChain(30);
     const proxy = await startFaultProxy(devnet.rpcUrl);
+    // The first reading asks for receipts, too: it is not what is tested.
+    let isFirst = true;
     proxy.set(
       changing("eth_getBlockReceipts", (answer) => {
-        const isCut = random.chance(0.5);
+        const isCut = !isFirst && random.chance(0.5);
         const result = logsOf(answer).map((receipt) => ({
           ...receipt,
           type: "0x7e",
@@ -32,8 +34,10 @@ describe.each(engines)("false receipts, on $engine", ({ engine, createUrl }) => 
     const indexer = await startIndexer({
       rpcUrls: [proxy.url],
       database: await createUrl(),
-      chain: { maxBlocksPerRequest: 3, verifyAfterMs: 50 },
+      chain: { maxBlocksPerRequest: 3, verifyAfterMs: 1_500 },
     });
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    isFirst = false;
     await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
     await expectExact(indexer, devnet, usdtOf(devnet));
     expect((await indexer.status()).chains[0]).toMatchObject({
