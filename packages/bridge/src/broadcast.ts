@@ -1,4 +1,9 @@
-import { RpcClosedError, type RpcPool, sendRawTransaction } from "@coinslot/chain";
+import {
+  RpcClosedError,
+  type RpcPool,
+  type RpcRequester,
+  sendRawTransaction,
+} from "@coinslot/chain";
 import { type Hex, keccak256, type PublicClient } from "viem";
 import { findNodeAnswer } from "./node-answer.ts";
 
@@ -6,7 +11,7 @@ import { findNodeAnswer } from "./node-answer.ts";
  * What became of a signed transaction.
  *
  * - `accepted`: a node has it.
- * - `rejected`: a node refused it, in these words.
+ * - `rejected`: every node refused it, in these words.
  * - `unknown`: a node may have it.
  * - `unsent`: no node has it.
  */
@@ -17,24 +22,38 @@ export type BroadcastResult =
 
 export type Broadcast = (raw: Hex) => Promise<BroadcastResult>;
 
-/** Broadcasts through a pool, which knows whether an endpoint that failed may have seen the transaction. */
+/**
+ * Broadcasts through a pool, which knows whether an endpoint that failed may have seen the transaction. What one node
+ * refuses is sent to every node by itself: one that lies may have kept the bytes, to execute them later.
+ */
 export function broadcastThroughPool(pool: RpcPool): Broadcast {
   return async (raw) => {
-    const result = await sendRawTransaction(pool, raw).catch((error: unknown) => {
-      // Whether it had left already when the pool was closed, nobody can say.
-      if (error instanceof RpcClosedError) return { outcome: "unknown" as const };
-      throw error;
-    });
-    switch (result.outcome) {
-      case "accepted":
-      case "unknown":
-        return { outcome: result.outcome };
-      case "rejected":
-        return { outcome: "rejected", details: result.error.details };
-      case "unsent":
-        return { outcome: "unsent", cause: result.error };
-    }
+    const first = await broadcastTo(pool, raw);
+    if (first.outcome !== "rejected" || pool.endpoints.length === 1) return first;
+    const results = await Promise.all(pool.endpoints.map((node) => broadcastTo(node, raw)));
+    if (results.some(({ outcome }) => outcome === "accepted")) return { outcome: "accepted" };
+    const refusals = results.flatMap((each) => (each.outcome === "rejected" ? [each.details] : []));
+    // A node that was not reached may hold it by way of another one.
+    if (refusals.length < results.length) return { outcome: "unknown" };
+    return { outcome: "rejected", details: [...new Set([first.details, ...refusals])].join("; ") };
   };
+}
+
+async function broadcastTo(node: RpcRequester, raw: Hex): Promise<BroadcastResult> {
+  const result = await sendRawTransaction(node, raw).catch((error: unknown) => {
+    // Whether it had left already when the pool was closed, nobody can say.
+    if (error instanceof RpcClosedError) return { outcome: "unknown" as const };
+    throw error;
+  });
+  switch (result.outcome) {
+    case "accepted":
+    case "unknown":
+      return { outcome: result.outcome };
+    case "rejected":
+      return { outcome: "rejected", details: result.error.details };
+    case "unsent":
+      return { outcome: "unsent", cause: result.error };
+  }
 }
 
 /**

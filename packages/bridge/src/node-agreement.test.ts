@@ -116,3 +116,49 @@ it("another transaction with the nonce of a transfer is not believed of one of t
   await expectBridgeError(track([liar.url]), "replaced");
   await expectBridgeError(track([liar.url, ethereum.rpcUrl]), "delivery_timeout");
 });
+
+describe("that a send is refused", () => {
+  /** A node that says that it takes no transaction. What it does with the bytes, only it knows. */
+  async function startRefuser(): Promise<RpcProxy> {
+    const proxy = await startRpcProxy(world().ethereum.rpcUrl);
+    proxies.push(proxy);
+    proxy.judge(({ method }) => {
+      if (method === "eth_getTransactionByHash") return { answer: () => null };
+      const isSend = method === "eth_sendRawTransaction";
+      return isSend ? { error: { code: -32000, message: "no, thanks" } } : "forward";
+    });
+    return proxy;
+  }
+
+  it("is not believed of one of two nodes: the other one is sent the same bytes", async () => {
+    const { ethereum, request, approve, createBridge, countSent } = world();
+    await approve(request.amount);
+    const rpcUrl = [(await startRefuser()).url, ethereum.rpcUrl];
+    const { hash } = await createBridge({}, { rpcUrl }).bridge(request);
+    expect(hash).toMatch(/^0x/);
+    // The approval, and one transfer.
+    expect(await countSent()).toBe(2);
+  });
+
+  it("leaves the outcome unclear while another node does not answer", async () => {
+    const { request, approve, createBridge } = world();
+    await approve(request.amount);
+    const refuser = await startRefuser();
+    const silent = await startRpcProxy(world().ethereum.rpcUrl);
+    proxies.push(silent);
+    silent.judge(({ method }) => (method === "eth_sendRawTransaction" ? "drop" : "forward"));
+    const rpcUrl = [refuser.url, silent.url];
+    const sending = createBridge({ receiptTimeoutMs: 50 }, { rpcUrl }).bridge(request);
+    const error = await expectBridgeError(sending, "outcome_unclear");
+    expect(error.moneyMayHaveMoved).toBe(true);
+  });
+
+  it("is believed when every node agrees", async () => {
+    const { request, approve, createBridge } = world();
+    await approve(request.amount);
+    const rpcUrl = [(await startRefuser()).url, (await startRefuser()).url];
+    const sending = createBridge({}, { rpcUrl }).bridge(request);
+    const error = await expectBridgeError(sending, "rejected_by_node");
+    expect(error.moneyMayHaveMoved).toBe(false);
+  });
+});

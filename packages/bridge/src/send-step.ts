@@ -34,7 +34,7 @@ export interface SignedStep {
  */
 export async function sendStep(options: SendStepOptions): Promise<Hash> {
   const { connection, signer, chainId, step, gas, gasPrice, signal } = options;
-  const { client, broadcast } = connection;
+  const { client, nodes, broadcast } = connection;
   const nonce = await askChain(
     "the next nonce",
     client.getTransactionCount({ address: signer.address, blockTag: "pending" }),
@@ -49,8 +49,8 @@ export async function sendStep(options: SendStepOptions): Promise<Hash> {
     const { cause } = result;
     throw new BridgeError("rpc_unavailable", "No RPC endpoint took the transaction", { cause });
   }
-  if (result.outcome === "rejected" && !(await mayHave(client, hash, result.details))) {
-    const text = `A node refuses the transaction ${hash}: ${inOneLine(result.details)}`;
+  if (result.outcome === "rejected" && !(await mayHave(nodes, hash, result.details))) {
+    const text = `No RPC endpoint takes the transaction ${hash}: ${inOneLine(result.details)}`;
     throw new BridgeError("rejected_by_node", text, { hash });
   }
   return hash;
@@ -64,9 +64,14 @@ const alreadyKnown =
 const undecided = /time(d)?[\s-]*out|internal (server )?error|try again|temporar/i;
 
 /** Whether what a node objects may come from one that has the transaction already, or takes it after all. */
-async function mayHave(client: PublicClient, hash: Hash, details: string): Promise<boolean> {
+async function mayHave(
+  nodes: readonly PublicClient[],
+  hash: Hash,
+  details: string,
+): Promise<boolean> {
   if (alreadyKnown.test(details) || undecided.test(details)) return true;
-  return !(await isUnknown(client, hash));
+  const answers = await Promise.all(nodes.map((node) => isUnknown(node, hash)));
+  return !answers.every(Boolean);
 }
 
 type Signable = Parameters<BridgeAccount["signTransaction"]>[0];
