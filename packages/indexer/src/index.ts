@@ -84,6 +84,7 @@ export {
   type MeteredIndexer,
 } from "./service/metered-indexer.ts";
 export { probeRouter } from "./service/probes.ts";
+export { readRegularFile } from "./service/read-regular-file.ts";
 export { type Environment, readSecret } from "./service/read-secret.ts";
 export {
   type ConfigurationSources,

@@ -1,8 +1,9 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { loadEnvironment } from "./load-environment.ts";
+import { EnvironmentFileError, loadEnvironment } from "./load-environment.ts";
 import type { Environment } from "./read-secret.ts";
 import type { Setting } from "./settings.ts";
 
@@ -81,6 +82,25 @@ describe("an .env file", () => {
     expect(load).toThrow("cannot be read");
     writeFileSync(file, "PAY_TO=1\n");
     expect(load().file).toEqual({ path: file, isOfFolder: false, values: { PAY_TO: "1" } });
+  });
+});
+
+describe("an .env file of a hostile folder", () => {
+  const load = () => loadEnvironment({ environment: {}, folder, settings });
+
+  it("is refused above 64 KiB, before it is parsed", () => {
+    writeFileSync(join(folder, ".env"), "PAY_TO=1\n".padEnd(65_536, "#"));
+    expect(load().env).toEqual({ PAY_TO: "1" });
+    writeFileSync(join(folder, ".env"), "PAY_TO=1\n".padEnd(65_537, "#"));
+    expect(load).toThrow(EnvironmentFileError);
+  });
+
+  it("is neither waited for as a pipe nor read as a device", () => {
+    execFileSync("mkfifo", [join(folder, ".env")]);
+    expect(load).toThrow("regular file");
+    rmSync(join(folder, ".env"));
+    symlinkSync("/dev/zero", join(folder, ".env"));
+    expect(load).toThrow("regular file");
   });
 });
 

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "dotenv";
 import { passOver } from "./pass-over.ts";
+import { readRegularFile } from "./read-regular-file.ts";
 import type { Environment } from "./read-secret.ts";
 import type { Setting } from "./settings.ts";
 
@@ -32,7 +33,8 @@ export interface EnvironmentFile {
  * itself, such as `NODE_OPTIONS` or `LD_PRELOAD`, are not, nor is `COINSLOT_ENV_FILE`. The environment goes before the
  * file in whatever form it names a thing: `passOver` says how.
  *
- * @throws EnvironmentFileError when the file cannot be read; nothing of it is repeated
+ * @throws EnvironmentFileError when the file cannot be read, or is none that a folder should hold: nothing of it is
+ * repeated
  */
 export function loadEnvironment(options: {
   environment: Environment;
@@ -58,11 +60,12 @@ export function loadEnvironment(options: {
 
 function readText(path: string, named: string | undefined): string | undefined {
   try {
-    return readFileSync(path, "utf8");
+    return named === undefined ? readRegularFile(path) : readFileSync(path, "utf8");
   } catch (cause) {
     const isAbsent = cause instanceof Error && "code" in cause && cause.code === "ENOENT";
     if (isAbsent && named === undefined) return undefined;
-    const problem = `${named ?? ".env"}: cannot be read. Make it a file that this user may read, or remove it`;
+    const kind = named === undefined ? "a regular file of at most 64 KiB" : "a file";
+    const problem = `${named ?? ".env"}: cannot be read. Make it ${kind} that this user may read, or remove it`;
     throw new EnvironmentFileError(problem, { cause });
   }
 }

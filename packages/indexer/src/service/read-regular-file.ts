@@ -1,0 +1,27 @@
+import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
+
+const maxBytes = 65_536;
+
+/**
+ * The text of a regular file of at most 64 KiB. Of a file that a stranger may have made: a pipe would be waited for, and
+ * a device may never end.
+ *
+ * @throws Error when it is no such file, or cannot be read
+ */
+export function readRegularFile(path: string): string {
+  // Windows has no such flag, and no pipes among its files.
+  const file = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+  try {
+    if (!fstatSync(file).isFile()) throw new Error("It is no regular file");
+    const bytes = Buffer.alloc(maxBytes + 1);
+    let length = 0;
+    while (length <= maxBytes) {
+      const count = readSync(file, bytes, length, bytes.length - length, null);
+      if (count === 0) return bytes.toString("utf8", 0, length);
+      length += count;
+    }
+    throw new Error(`It is larger than ${maxBytes} bytes`);
+  } finally {
+    closeSync(file);
+  }
+}
