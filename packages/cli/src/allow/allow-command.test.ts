@@ -70,7 +70,7 @@ describe("coinslot pay in a folder whose .env names nodes", () => {
     await inCheckout(async ({ run, state }) => {
       const refused = await run(["pay", url(), "--yes"]);
       expect(refused.code).toBe(exitCode.usage);
-      expect(refused.err).toMatch(/COINSLOT_RPC_URL +127\.0\.0\.1:\d+/);
+      expect(refused.err).toMatch(/COINSLOT_RPC_URL +http:\/\/127\.0\.0\.1:\d+/);
       expect(refused.err).toContain('run "coinslot allow" here');
 
       const allowed = await run(["allow"]);
@@ -122,6 +122,49 @@ describe("coinslot pay in a folder whose .env names nodes", () => {
       writeFileSync(file, "http://127.0.0.1:2\n");
       expect((await run(["pay", url(), "--yes"])).code).toBe(exitCode.usage);
       rmSync(file);
+    });
+  });
+
+  it("uses a file that a setting names as it was shown, whatever is in it after the yes", async () => {
+    await inCheckout(async ({ run, write, folder }) => {
+      const file = join(folder, "url");
+      write({ COINSLOT_RPC_URL: "", COINSLOT_RPC_URL_FILE: file });
+      writeFileSync(file, `${devnet.rpcUrl}\n`);
+      const answers = (question: string) => {
+        if (question === "Use these?") writeFileSync(file, "http://127.0.0.1:1\n");
+        return true;
+      };
+      const { code, questions } = await run(["pay", url()], { answers });
+      expect(questions).toEqual(["Use these?", "Pay?"]);
+      expect(code).toBe(exitCode.done);
+    });
+  });
+
+  it("refuses a file that a setting names and nobody can read as it stands", async () => {
+    await inCheckout(async ({ run, write, folder }) => {
+      const file = join(folder, "url");
+      writeFileSync(file, "http://127.0.0.1:1\n");
+      // With a space around it, it is another path here, and the same one elsewhere.
+      for (const named of [`" ${file} "`, folder, "/dev/zero", join(folder, "absent")]) {
+        write({ COINSLOT_RPC_URL_988_FILE: named });
+        const { code, err } = await run(["allow"]);
+        expect(err).toContain("The file that COINSLOT_RPC_URL_988_FILE names cannot be read.");
+        expect(code).toBe(exitCode.usage);
+      }
+    });
+  });
+
+  it("shows the whole of a long value, and nothing that steers a terminal", async () => {
+    await inFolder(async (folder) => {
+      const checkout = join(folder, "a\u001b[2Jb");
+      mkdirSync(checkout);
+      const token = (digit: string) => `${devnet.network}/0x${digit.repeat(40)}/6/2/Name`;
+      const tokens = ["1", "2", "3", "4"].map(token).join(",");
+      writeFileSync(join(checkout, ".env"), `COINSLOT_TOKENS="${tokens}"\n`);
+      const env = { XDG_STATE_HOME: join(folder, "state") };
+      const { err } = await runCoinslot(["allow"], loadEnvironment(env, checkout));
+      expect(err).toContain(tokens);
+      expect(err).not.toContain("\u001b");
     });
   });
 

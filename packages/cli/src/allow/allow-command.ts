@@ -1,4 +1,5 @@
 import { Command } from "commander";
+import { printableWhole } from "../pay/printable.ts";
 import type { Terminal } from "../terminal.ts";
 import { allow, isAllowed } from "./allowed-folders.ts";
 import { readFolderSettings } from "./folder-settings.ts";
@@ -25,7 +26,7 @@ Example:
         return;
       }
       if (await isAllowed(terminal.env, settings)) {
-        terminal.err(`${settings.path} is allowed already.`);
+        terminal.err(`${printableWhole(settings.path)} is allowed already.`);
         return;
       }
       showSettings(terminal, settings);

@@ -1,6 +1,8 @@
 import { createHash } from "node:crypto";
-import { readFileSync, realpathSync } from "node:fs";
-import { printable } from "../pay/printable.ts";
+import { realpathSync } from "node:fs";
+import { readRegularFile } from "@coinslot/indexer";
+import { UsageError } from "../exit-code.ts";
+import { printableWhole } from "../pay/printable.ts";
 import { readWallet } from "../read-secret.ts";
 import type { Terminal } from "../terminal.ts";
 
@@ -12,49 +14,84 @@ export interface FolderSettings {
   hash: string;
   /** For people, by name: without keys, and URLs without what may be a key in them. */
   shown: Readonly<Record<string, string>>;
+  /** The environment with the contents of those files: one that changes after the question changes nothing. */
+  env: Terminal["env"];
 }
 
 const deciding =
-  /^(?:COINSLOT_(?:NETWORK|RPC_URL(?:_[0-9]+)?|TOKENS)|BRIDGE_(?:TARGET_)?RPC_URL|WALLET_(?:SEED_PHRASE|PRIVATE_KEY))(?:_FILE)?$/;
+  /^(?:COINSLOT_NETWORK|COINSLOT_TOKENS|BRIDGE_(?:TARGET_)?RPC_URL|(?:COINSLOT_RPC_URL(?:_[0-9]+)?|WALLET_(?:SEED_PHRASE|PRIVATE_KEY))(?:_FILE)?)$/;
 
-/** `undefined`: the folder decides nothing. A file that `COINSLOT_ENV_FILE` names was chosen already. */
+/**
+ * `undefined`: the folder decides nothing. A file that `COINSLOT_ENV_FILE` names was chosen already.
+ *
+ * @throws UsageError when a file that a setting names cannot be read, or is not all that names its subject
+ */
 export function readFolderSettings({ env, envFile }: Terminal): FolderSettings | undefined {
   if (envFile === undefined || !envFile.isOfFolder) return undefined;
   const entries = Object.entries(envFile.values)
     .filter(([name, value]) => deciding.test(name) && value !== "")
-    .sort(([a], [b]) => (a < b ? -1 : 1));
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, value]): Entry => ({ name, value, content: readContent(name, value, env) }));
   if (entries.length === 0) return undefined;
   const path = realpathSync(envFile.path);
-  const contents = entries.map(([name, value]) =>
-    name.endsWith("_FILE") ? [name, value, readContent(value)] : [name, value],
-  );
+  const agreed = withContents(env, entries);
   return {
     path,
     hash: createHash("sha256")
-      .update(JSON.stringify([path, contents]))
+      .update(
+        JSON.stringify([path, entries.map(({ name, value, content }) => [name, value, content])]),
+      )
       .digest("hex"),
-    shown: Object.fromEntries(entries.map(([name, value]) => [name, describe(name, value, env)])),
+    shown: Object.fromEntries(entries.map((entry) => [entry.name, describe(entry, agreed)])),
+    env: agreed,
   };
 }
 
-function describe(name: string, value: string, env: Terminal["env"]): string {
-  const from = name.endsWith("_FILE") ? ` from ${printable(value)}` : "";
-  if (name.startsWith("WALLET_")) return `the account ${readWallet(env)?.address}${from}`;
-  if (!name.includes("_URL")) return printable(value);
-  const urls = from === "" ? value : readContent(value);
-  return `${urls.split(",").map(hostOf).join(", ")}${from}`;
+interface Entry {
+  name: string;
+  value: string;
+  /** Of the file that it names; `undefined`: it names none. */
+  content: string | undefined;
 }
 
-function hostOf(text: string): string {
-  const url = text.trim();
-  return URL.canParse(url) ? printable(new URL(url).host) : "no URL";
-}
-
-/** A file that cannot be read is reported where it is needed. */
-function readContent(path: string): string {
+function readContent(name: string, path: string, env: Terminal["env"]): string | undefined {
+  if (!name.endsWith("_FILE")) return undefined;
+  const plain = withoutFile(name);
+  if (env[plain]) throw new UsageError(`Set ${plain} or ${name}, not both.`);
   try {
-    return readFileSync(path, "utf8").trim();
-  } catch {
-    return "";
+    return readRegularFile(path).trim();
+  } catch (cause) {
+    throw new UsageError(`The file that ${name} names cannot be read.`, { cause });
   }
+}
+
+function withContents(env: Terminal["env"], entries: readonly Entry[]): Terminal["env"] {
+  const agreed = { ...env };
+  for (const { name, content } of entries) {
+    if (content === undefined) continue;
+    agreed[name] = undefined;
+    agreed[withoutFile(name)] = content;
+  }
+  return agreed;
+}
+
+function withoutFile(name: string): string {
+  return name.replace(/_FILE$/, "");
+}
+
+function describe({ name, value, content }: Entry, agreed: Terminal["env"]): string {
+  const from = content === undefined ? "" : ` from ${printableWhole(value)}`;
+  if (name.startsWith("WALLET_")) {
+    return `the account ${readWallet(agreed)?.address ?? "of no key"}${from}`;
+  }
+  if (!name.includes("_URL")) return printableWhole(value);
+  return `${(content ?? value).split(",").map(originOf).join(", ")}${from}`;
+}
+
+/** Without what may be a key; with the scheme where others on the way could answer in the node's place. */
+function originOf(text: string): string {
+  const url = text.trim();
+  if (!URL.canParse(url)) return "no URL";
+  const { protocol, host } = new URL(url);
+  return printableWhole(protocol === "https:" ? host : `${protocol}//${host}`);
 }

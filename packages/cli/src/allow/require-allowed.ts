@@ -1,4 +1,5 @@
 import { UsageError } from "../exit-code.ts";
+import { printableWhole } from "../pay/printable.ts";
 import { formatFacts, paint, type Terminal } from "../terminal.ts";
 import { allow, isAllowed } from "./allowed-folders.ts";
 import { type FolderSettings, readFolderSettings } from "./folder-settings.ts";
@@ -8,15 +9,19 @@ import { type FolderSettings, readFolderSettings } from "./folder-settings.ts";
  * them. A folder may be somebody else's checkout: its nodes could lie about balances and outcomes, and its tokens be
  * any. As with direnv, each change asks anew.
  *
+ * Returns the terminal with the environment that was agreed to, in which no file is read a second time.
+ *
  * @param options.mayAsk whether a person may be asked now
  * @throws UsageError when the answer is no, or there is nobody to ask
  */
 export async function requireAllowed(
   terminal: Terminal,
   options: { mayAsk: boolean },
-): Promise<void> {
+): Promise<Terminal> {
   const settings = readFolderSettings(terminal);
-  if (settings === undefined || (await isAllowed(terminal.env, settings))) return;
+  if (settings === undefined) return terminal;
+  const agreed = { ...terminal, env: settings.env };
+  if (await isAllowed(terminal.env, settings)) return agreed;
   showSettings(terminal, settings);
   if (!options.mayAsk || terminal.confirm === undefined) {
     throw new UsageError(
@@ -27,10 +32,11 @@ export async function requireAllowed(
   await allow(terminal.env, settings).catch(() => {
     terminal.err(`${paint(terminal, "yellow", "warning:")} this could not be remembered.`);
   });
+  return agreed;
 }
 
 /** Shows what a folder's file decides. */
 export function showSettings(terminal: Terminal, { path, shown }: FolderSettings): void {
-  terminal.err(`${path} is new here, or has changed. It names:`);
+  terminal.err(`${printableWhole(path)} is new here, or has changed. It names:`);
   terminal.err(formatFacts(terminal, shown));
 }

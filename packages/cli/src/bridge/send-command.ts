@@ -53,17 +53,17 @@ Example:
     --token 0xFd086bC7CD5C481DCC9C85ebE478A1C0b69FCbb9 --amount 5 --max-bridge-fee 0.001`,
   );
   return command.action(async (options: SendOptions): Promise<void> => {
-    const account = readWallet(terminal.env);
+    const { rpcUrl, maxBridgeFee: bridgeMaxFee, maxTotalFee } = options;
+    if (options.yes && maxTotalFee === undefined) {
+      throw new UsageError("Give --max-total-fee with --yes: gas has no other bound.");
+    }
+    const { env } = await requireAllowed(terminal, { mayAsk: options.yes !== true });
+    const account = readWallet(env);
     if (account === undefined) {
       throw new UsageError(
         "Set WALLET_SEED_PHRASE or WALLET_PRIVATE_KEY, or name a file with …_FILE.",
       );
     }
-    const { rpcUrl, maxBridgeFee: bridgeMaxFee, maxTotalFee } = options;
-    if (options.yes && maxTotalFee === undefined) {
-      throw new UsageError("Give --max-total-fee with --yes: gas has no other bound.");
-    }
-    await requireAllowed(terminal, { mayAsk: options.yes !== true });
     const targetRpcUrls = readTargetUrls(command, options);
     const create = () =>
       createBridge({ account, rpcUrl, bridgeMaxFee, maxTotalFee, targetRpcUrls });

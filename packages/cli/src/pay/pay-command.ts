@@ -62,14 +62,14 @@ Examples:
     )
     .action(async (url: string | undefined, options: PayOptions): Promise<void> => {
       const { resume, maxPrice } = options;
+      const isSilent = options.yes === true;
       const context = {
-        terminal,
+        terminal: await requireAllowed(terminal, { mayAsk: !isSilent }),
         surroundings,
         isJson: options.json === true,
-        isSilent: options.yes === true,
+        isSilent,
         allowInsecureHttp: options.allowInsecureHttp === true,
       };
-      await requireAllowed(terminal, { mayAsk: !context.isSilent });
       if (resume !== undefined) {
         if (url !== undefined) throw new UsageError("--resume knows its URL: leave it out.");
         const kept = await readKeptPayment(resume, surroundings.folder);
