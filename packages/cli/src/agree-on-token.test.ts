@@ -63,6 +63,19 @@ describe("decimals and domain of a token", () => {
     await expect(agree(twice)).rejects.toThrow("of one host alone");
   });
 
+  it("are not suggested for the configuration with a name that would be more than one token", async () => {
+    const other = `${devnet.network}/${devnet.token}/30/1/Other`;
+    for (const name of [`Points,${other}`, "Points\u001b[2J"]) {
+      const address = await devnet.deployToken({ name, version: "7", decimals: 2 });
+      const refusal: unknown = await agreeOnToken(networkOf([devnet.rpcUrl]), address).catch(
+        String,
+      );
+      expect(refusal).toContain("name an endpoint of another host");
+      expect(refusal).not.toContain("set COINSLOT_TOKENS to");
+      expect(refusal).not.toContain("\u001b");
+    }
+  });
+
   it("come from two nodes that agree", async () => {
     const network = networkOf([devnet.rpcUrl, await startNode(2)]);
     expect(await agree(network)).toEqual(points());

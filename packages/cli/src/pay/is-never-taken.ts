@@ -11,15 +11,14 @@ import type { Terminal } from "../terminal.ts";
 
 /** Clocks of chains differ, and a payment of the last second has to come deep enough. */
 const marginSeconds = 60;
-/** From then on, one node alone is believed. */
-const marginOfOneNodeSeconds = 3_600;
 
 /**
  * Whether a payment was never taken, and cannot be any more.
  *
  * - `yes`: its time is over by our own clock and by that of the chain, and its authorization is unused in a block that
- *   is deep enough. All nodes say so, of two hosts at least, or one node an hour after its time.
- * - `one node`: the same by one node alone, before that hour has passed. A person may take its word.
+ *   is deep enough. All nodes say so, of two hosts at least.
+ * - `one node`: the same by the nodes of one host alone, which may lie for as long as it likes. A person may take its
+ *   word.
  * - `unknown`: all else. It may have been taken, or may be.
  */
 export type NeverTaken = "yes" | "one node" | "unknown";
@@ -45,7 +44,7 @@ export async function isNeverTaken(
   } finally {
     pool.close();
   }
-  return hasWitnesses(configured) || overForSeconds >= marginOfOneNodeSeconds ? "yes" : "one node";
+  return hasWitnesses(configured) ? "yes" : "one node";
 }
 
 /** Whether a node says that an authorization is unused in a block after its time, with enough blocks on top. */

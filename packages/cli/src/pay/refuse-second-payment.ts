@@ -22,20 +22,28 @@ export async function refuseSecondPayment(
   const { terminal, surroundings, isSilent } = context;
   for (const kept of await findKept(context, request, terms)) {
     const { file, payment } = kept;
-    if ((await isNeverTaken(terminal.env, payment.terms, surroundings)) === "yes") {
+    const verdict = await isNeverTaken(terminal.env, payment.terms, surroundings);
+    if (verdict === "yes") {
       await forgetPayment(file);
       continue;
     }
     const shown = file.startsWith(surroundings.folder) ? relative(surroundings.folder, file) : file;
-    const until = new Date(payment.terms.validBefore * 1000).toISOString();
-    const state = `The same request was paid before, and that payment may have been taken, or can be until ${until}.`;
+    const state = `The same request was paid before, and ${doubtOf(payment.terms, verdict)}.`;
     const how = `Go on with: coinslot pay --resume ${shown}`;
     if (isSilent || terminal.confirm === undefined) {
       throw new UnclearError(`${state} Nothing was paid now. ${how}`);
     }
     terminal.err(`${state} ${how}`);
     if (!(await terminal.confirm("Pay a second time?"))) throw new UsageError("Nothing was paid.");
+    if (verdict === "one node") await forgetPayment(file);
   }
+}
+
+function doubtOf({ validBefore }: PaymentTerms, verdict: "one node" | "unknown"): string {
+  if (verdict === "one node")
+    return "only the RPC endpoints of one host say that it was never taken";
+  const until = new Date(validBefore * 1000).toISOString();
+  return `that payment may have been taken, or can be until ${until}`;
 }
 
 async function findKept(

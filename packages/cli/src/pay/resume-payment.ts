@@ -50,7 +50,7 @@ export async function resumePayment(context: PayContext, kept: KeptPayment): Pro
   }
 }
 
-/** One node alone does not end a payment: its word and a person's do. */
+/** One node alone never ends a payment: its word and a person's do. */
 async function isGivenUp(context: PayContext, terms: PaymentTerms): Promise<boolean> {
   const { terminal, surroundings, isSilent } = context;
   const verdict = await isNeverTaken(terminal.env, terms, surroundings);
@@ -59,7 +59,7 @@ async function isGivenUp(context: PayContext, terms: PaymentTerms): Promise<bool
     "By the RPC endpoints of one host alone, the payment was never taken, and its time is over.";
   if (isSilent || terminal.confirm === undefined) {
     terminal.err(
-      `${text} An hour after its time, or with an endpoint of another host, it is given up.`,
+      `${text} With your word, which is asked for without --yes, or an endpoint of another host, it is given up.`,
     );
     return false;
   }
