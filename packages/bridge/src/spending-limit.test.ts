@@ -151,6 +151,19 @@ describe("an agreed quote bounds all that is paid", () => {
     expect(await countSent()).toBe(1);
   });
 
+  it("refuses a message fee that has risen where a node says that gas is nothing", async () => {
+    const { ethereum, layerZero, request, approve, countSent } = world();
+    await approve(request.amount);
+    const { proxy, bridge } = await startProxied();
+    const agreed = await bridge.quoteBridge(request);
+    proxy.judge(({ method }) =>
+      method === "eth_estimateGas" ? { answer: () => "0x0" } : "forward",
+    );
+    await layerZero.setNativeFee(ethereum, totalOf(agreed) + 1n);
+    await expectBridgeError(bridge.bridge(request, { agreed }), "terms_changed");
+    expect(await countSent()).toBe(1);
+  });
+
   it("refuses more tokens, and another contract", async () => {
     const { request, countSent } = world();
     const { bridge } = await startProxied();

@@ -73,8 +73,9 @@ export function fitToLimit(
   const { gas, gasPrice, minPerGas, dataFee, fee, bridgeFee } = plan;
   const left = limit.maxTotal - committed;
   if (fee + bridgeFee <= left) return plan;
-  const perGas = (left - bridgeFee - dataFee) / gas;
-  if (perGas >= minPerGas) {
+  const room = left - bridgeFee - dataFee;
+  if (room >= gas * minPerGas) {
+    const perGas = room / gas;
     return { ...plan, gasPrice: lowerTo(perGas, gasPrice), fee: gas * perGas + dataFee };
   }
   throw aboveLimit({ needed: committed + fee + bridgeFee, limit, committed });
