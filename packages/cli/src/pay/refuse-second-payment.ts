@@ -64,11 +64,12 @@ async function findKept(
     );
 }
 
+/** Only regular files: a pipe of that name, which a stranger may have made, would be waited for without end. */
 async function findFiles(folder: string): Promise<string[]> {
-  const names = await readdir(folder).catch(() => []);
-  return names
-    .filter((name) => /^coinslot-payment-[0-9a-f]{16}\.json$/.test(name))
-    .map((name) => join(folder, name));
+  const found = await readdir(folder, { withFileTypes: true }).catch(() => []);
+  return found
+    .filter((each) => each.isFile() && /^coinslot-payment-[0-9a-f]{16}\.json$/.test(each.name))
+    .map(({ name }) => join(folder, name));
 }
 
 function isSameRequest(a: BuyerRequest, b: BuyerRequest): boolean {

@@ -1,4 +1,6 @@
+import { execFileSync } from "node:child_process";
 import { readdirSync } from "node:fs";
+import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { type Devnet, listen, startDevnet } from "@coinslot/devnet";
 import { pad, toFunctionSelector } from "viem";
@@ -189,6 +191,15 @@ it.each([402, 500])(
     });
   },
 );
+
+it("does not wait for a pipe with the name of a kept payment", async () => {
+  const { url, payments } = await startSeller(500);
+  await inFolder(async (folder) => {
+    execFileSync("mkfifo", [join(folder, "coinslot-payment-0123456789abcdef.json")]);
+    expect(await pay(folder, [url, "--yes"])).toMatchObject({ code: exitCode.unclear });
+    expect(payments).not.toHaveLength(0);
+  });
+});
 
 it("keeps a payment that was taken, however long ago", async () => {
   const seller = await startTestSeller({ devnet, ledger: "sqlite::memory:" });

@@ -101,6 +101,14 @@ describe("an .env file of a hostile folder", () => {
     rmSync(join(folder, ".env"));
     symlinkSync("/dev/zero", join(folder, ".env"));
     expect(load).toThrow("regular file");
+    rmSync(join(folder, ".env"));
+    execFileSync("mkfifo", [join(folder, "pipe")]);
+    for (const named of [join(folder, "pipe"), `" ${folder}/pipe "`, "/dev/zero"]) {
+      writeFileSync(join(folder, ".env"), `WALLET_PRIVATE_KEY_FILE=${named}\n`);
+      expect(load).toThrow(".env: WALLET_PRIVATE_KEY_FILE names no regular file");
+      // What the environment says goes before it, and it is not looked at.
+      expect(taken({ WALLET_SEED_PHRASE_FILE: named }, { WALLET_PRIVATE_KEY: "1" })).toEqual({});
+    }
   });
 });
 

@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, type Stats, statSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "dotenv";
 import { passOver } from "./pass-over.ts";
@@ -52,6 +52,7 @@ export function loadEnvironment(options: {
     forms.some((form) => form.test(name)),
   );
   const values = passOver(environment, Object.fromEntries(ours));
+  if (named === undefined) requireRegularFiles(values);
   return {
     env: { ...environment, ...values },
     file: { path, isOfFolder: named === undefined, values },
@@ -67,6 +68,25 @@ function readText(path: string, named: string | undefined): string | undefined {
     const kind = named === undefined ? "a regular file of at most 64 KiB" : "a file";
     const problem = `${named ?? ".env"}: cannot be read. Make it ${kind} that this user may read, or remove it`;
     throw new EnvironmentFileError(problem, { cause });
+  }
+}
+
+/** A pipe would be waited for without end, and no signal ends that. What is not found is reported where it is needed. */
+function requireRegularFiles(values: Readonly<Record<string, string>>): void {
+  for (const [name, path] of Object.entries(values)) {
+    if (!name.endsWith("_FILE") || path === "") continue;
+    // Readers take a path without the space around it.
+    const found = findFile(path.trim());
+    if (found === undefined || found.isFile()) continue;
+    throw new EnvironmentFileError(`.env: ${name} names no regular file`);
+  }
+}
+
+function findFile(path: string): Stats | undefined {
+  try {
+    return statSync(path);
+  } catch {
+    return undefined;
   }
 }
 
