@@ -257,7 +257,7 @@ describe("a seller that refuses the payment", () => {
         await devnet.client.increaseTime({ seconds });
         for (let block = 0; block <= 10; block += 1) await devnet.mine();
         const now = () => Date.now() + seconds * 1000;
-        const over = await pay(["--resume", file], { folder, now });
+        const over = await pay(["--resume", file], { folder, now, answer: true });
         expect(over.err).toContain("It may be requested anew");
         expect(over.code).toBe(exitCode.failed);
         expect(readdirSync(folder)).toEqual([]);
