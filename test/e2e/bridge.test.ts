@@ -116,12 +116,14 @@ function createFetch(
 describe("a buyer who holds USDT on Ethereum", () => {
   it("bridges it to Plasma and spends it there", async () => {
     const bridge = createTestBridge();
-    const { hash } = await bridge.bridge({
+    const request = {
       targetChain: "plasma",
       recipient: buyer.address,
       token: usdt,
       amount: 2_000_000n,
-    });
+    };
+    const agreed = await bridge.quoteBridge(request);
+    const { hash } = await bridge.bridge(request, { agreed });
     const delivery = bridge.track({ hash, confirmations: 1, pollIntervalMs: 10 });
     await layerZero.deliver();
     await delivery;
