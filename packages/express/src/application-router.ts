@@ -1,3 +1,4 @@
+import { EventEmitter } from "node:events";
 import { type Application, Router } from "express";
 import type { RoutingSettings } from "./routing-settings.ts";
 
@@ -19,6 +20,19 @@ export function installedRouter(): object {
 /** The router of an application: `_router` in Express 4, `router` in Express 5. */
 export function applicationRouter(app: Application): object {
   return objectOr(Reflect.get(app, "_router") ?? lazyRouter(app) ?? app.router) ?? Router();
+}
+
+/**
+ * A router of the Express of an application. Either Express makes the application's own with its
+ * first handler, or when it is asked for, from the settings of that time: they can still change here.
+ */
+export function routerOfItsExpress(app: Application): object {
+  if (typeof Reflect.get(app, "lazyrouter") === "function") return applicationRouter(app);
+  const heir: Application = Object.create(app);
+  // Else the heir would listen by the application's own list.
+  Reflect.apply(EventEmitter, heir, []);
+  heir.init();
+  return applicationRouter(heir);
 }
 
 /** Whether a value is an application of either Express. */

@@ -86,21 +86,6 @@ describe("an application on Express 4 with Express 5 beside the middleware", () 
     expect(errors).toEqual([]);
   });
 
-  it("reads keys with a passed application without fixing that application's settings", async () => {
-    const app = express4();
-    const routes: PaymentRoutes = { "GET /paid": { accepts } };
-    const gate = paymentMiddleware(routes, createPaperFacilitator(), { app });
-    app.enable("case sensitive routing");
-    app.use(gate);
-    app.get("/paid", (_request, response) => void response.send(content));
-    app.get("/PAID", (_request, response) => void response.send("free"));
-    await gate.ready();
-    const shop = await listen(app);
-    opened.push(shop);
-    expect((await ask(shop, "/paid")).status).toBe(402);
-    expect(await ask(shop, "/PAID")).toEqual({ status: 200, text: "free" });
-  });
-
   it("refuses a key at start that the Express which reads it does not understand, and names the option", () => {
     const make = (key: string, app?: Express) => () =>
       Reflect.apply(paymentMiddleware, undefined, [
@@ -122,6 +107,25 @@ describe("an application on Express 4 with Express 5 beside the middleware", () 
       ]);
     expect(make({})).toThrow(/options\.app must be an Express application/);
     expect(make(express4())).not.toThrow();
+  });
+});
+
+describe.each(expressVersions)("an application on $name that is passed", ({ express }) => {
+  it("keeps its settings open, and its listeners to itself", async () => {
+    const app = express();
+    const routes: PaymentRoutes = { "GET /paid": { accepts } };
+    const listeners = app.listenerCount("mount");
+    const gate = paymentMiddleware(routes, createPaperFacilitator(), { app });
+    expect(app.listenerCount("mount")).toBe(listeners);
+    app.enable("case sensitive routing");
+    app.use(gate);
+    app.get("/paid", (_request, response) => void response.send(content));
+    app.get("/PAID", (_request, response) => void response.send("free"));
+    await gate.ready();
+    const shop = await listen(app);
+    opened.push(shop);
+    expect((await ask(shop, "/paid")).status).toBe(402);
+    expect(await ask(shop, "/PAID")).toEqual({ status: 200, text: "free" });
   });
 });
 

@@ -2,7 +2,7 @@ import { ConfigurationError, type Facilitator, type InvalidReason } from "@coins
 import type { NextFunction, Request, Response } from "express";
 import { admitPayment, verifyOptions } from "./admit-payment.ts";
 import { answerPaymentRequired, answerRefusal, answerUnpaid } from "./answer.ts";
-import { applicationRouter, installedRouter, isApplication } from "./application-router.ts";
+import { installedRouter, isApplication, routerOfItsExpress } from "./application-router.ts";
 import { askFacilitator } from "./ask-facilitator.ts";
 import { releaseSale } from "./end-reservation.ts";
 import { createGate, type Gate } from "./gate.ts";
@@ -56,7 +56,7 @@ export function paymentMiddleware(
 ): PaymentMiddleware {
   const problems: string[] = [];
   const { app } = options;
-  const checkedBy = isApplication(app) ? applicationRouter(app) : installedRouter();
+  const checkedBy = isApplication(app) ? routerOfItsExpress(app) : installedRouter();
   const read = readRoutes(routes, checkedBy, (problem) => problems.push(problem));
   const gate = createGate({ routes: read, facilitator, options, problems });
   const match = createRouteMatcher(read, { checkedBy, report: gate.onError });
