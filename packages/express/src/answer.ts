@@ -2,14 +2,14 @@ import { headerName, type SettleResponse } from "@coinslot/protocol";
 import type { Response } from "express";
 import { endWith } from "./held-answer.ts";
 import type { Offer } from "./offer.ts";
-import type { UnpaidAnswer } from "./payment-middleware-options.ts";
 import { unpaidError } from "./payment-required-answer.ts";
+import { readUnpaidBody, type UnpaidBytes } from "./read-unpaid-body.ts";
 import { type Refusal, settlementPending } from "./refusals.ts";
 import { resourceOf } from "./resource.ts";
 import { exposePaymentHeaders, makeUncacheable, setReceipt } from "./response-headers.ts";
 import type { Order, Visit } from "./sale.ts";
-import { askSeller } from "./seller-function-error.ts";
-import { type UnpaidBody, unpaidContextOf } from "./unpaid-context.ts";
+import { askSeller, SellerFunctionError } from "./seller-function-error.ts";
+import { unpaidContextOf } from "./unpaid-context.ts";
 
 const json = "application/json; charset=utf-8";
 
@@ -19,16 +19,23 @@ export async function answerUnpaid(visit: Visit, offer: Offer): Promise<void> {
   const accepts = offer.map(({ requirements }) => requirements);
   const { unpaidAnswer: ask } = settings;
   const { unpaidResponseBody: askRoute } = route;
-  const unpaidAnswer = askRoute
-    ? toUnpaidAnswer(
-        await askSeller("unpaidResponseBody", route.key, () => askRoute(unpaidContextOf(request))),
-      )
-    : ask && (await askSeller("unpaidAnswer", route.key, () => ask({ request, accepts })));
-  answerPaymentRequired(visit, { offer, error: unpaidError, unpaidAnswer });
+  const unpaidBody = askRoute
+    ? await askBody("unpaidResponseBody", route.key, () => askRoute(unpaidContextOf(request)))
+    : ask && (await askBody("unpaidAnswer", route.key, () => ask({ request, accepts })));
+  answerPaymentRequired(visit, { offer, error: unpaidError, unpaidBody });
 }
 
-function toUnpaidAnswer({ contentType, body }: UnpaidBody): UnpaidAnswer {
-  return { contentType, body: typeof body === "string" ? body : (JSON.stringify(body) ?? "") };
+/** @returns `undefined` where the seller's function leaves it to us */
+async function askBody(
+  what: string,
+  routeKey: string,
+  ask: () => unknown,
+): Promise<UnpaidBytes | undefined> {
+  const said = await askSeller(what, routeKey, ask);
+  if (said === undefined || said === null) return undefined;
+  const read = readUnpaidBody(said);
+  if (read.ok) return read.answer;
+  throw new SellerFunctionError(`${what} of "${routeKey}" returned ${read.problem}`);
 }
 
 /** Answers 402 with what would be accepted, and why what came was not. */
@@ -39,18 +46,14 @@ export function answerPaymentRequired(
     error: string;
     /** Whether the payment has moved money, where that is said. */
     charged?: boolean;
-    unpaidAnswer?: UnpaidAnswer | undefined;
+    unpaidBody?: UnpaidBytes | undefined;
   },
 ): void {
   const { response } = visit;
-  const { unpaidAnswer, ...message } = options;
+  const { unpaidBody, ...message } = options;
   const { header, body } = visit.writeOffer({ resource: resourceOf(visit), ...message });
   if (header !== undefined) response.setHeader(headerName.paymentRequired, header);
-  send(response, {
-    status: 402,
-    contentType: unpaidAnswer?.contentType ?? json,
-    body: unpaidAnswer === undefined ? body : Buffer.from(unpaidAnswer.body),
-  });
+  send(response, { status: 402, ...(unpaidBody ?? { contentType: json, body }) });
 }
 
 /**

@@ -1,6 +1,8 @@
+import { createReadStream } from "node:fs";
 import { ConfigurationError, decodePaymentRequired, plasmaUsdt0 } from "@coinslot/protocol";
 import { afterEach, describe, expect, it } from "vitest";
 import { type PaymentRoutes, paymentMiddleware, type RoutePayment } from "./index.ts";
+import { SellerFunctionError } from "./seller-function-error.ts";
 import { createBuyer, fetchOffer } from "./testing/buyer.ts";
 import { createPaperFacilitator } from "./testing/paper-facilitator.ts";
 import { openShop, option, type Shop } from "./testing/shop.ts";
@@ -195,6 +197,38 @@ describe("a route that was written for the reference", () => {
       ...["GET", "/paid", `${shop.url}/paid?q=1`, "test"],
       ...[{ q: "1" }, "application/json"],
     ]);
+  });
+
+  it.each([
+    ["a string", () => "pay first"],
+    ["no type", () => ({ body: "pay first" })],
+    ["a type that no header can hold", () => ({ contentType: "a\r\nb: c", body: "x" })],
+    ["no body", () => ({ contentType: "text/html" })],
+    ["a stream", () => ({ contentType: "text/plain", body: createReadStream(process.execPath) })],
+    ["a promise as its body", () => ({ contentType: "text/html", body: Promise.resolve("x") })],
+    ["a number that JSON does not have", () => ({ contentType: "text/html", body: { a: 1n } })],
+  ])("serves nothing when its function returns %s, and reports which", async (_what, answer) => {
+    const unpaidResponseBody = () => Reflect.apply(answer, undefined, []);
+    const shop = await sell({ accepts: option(), unpaidResponseBody });
+    const response = await fetch(`${shop.url}/paid`);
+    expect(response.status).toBe(500);
+    expect(await response.json()).toMatchObject({ error: "internal_error" });
+    expect(shop.errors).toEqual([expect.any(SellerFunctionError)]);
+    expect(String(shop.errors[0])).toContain('unpaidResponseBody of "GET /paid" returned');
+  });
+
+  it("answers unpaid requests with bytes as they are, and by itself where the function is silent", async () => {
+    const shop = await sell({
+      accepts: option(),
+      unpaidResponseBody: ({ adapter }) =>
+        adapter.getQueryParam?.("silent") === "yes"
+          ? undefined
+          : { contentType: "image/png", body: Buffer.from([0, 255]) },
+    });
+    const bytes = await (await fetch(`${shop.url}/paid`)).arrayBuffer();
+    expect(Buffer.from(bytes)).toEqual(Buffer.from([0, 255]));
+    const offer = await fetch(`${shop.url}/paid?silent=yes`);
+    expect(await offer.json()).toMatchObject({ x402Version: 1 });
   });
 
   it("answers unpaid requests with its own text, before what the options answer", async () => {

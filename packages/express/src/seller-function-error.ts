@@ -1,4 +1,4 @@
-/** A function of the seller's threw. The message says which, and of which route; its `cause` is what was thrown. */
+/** A function of the seller's threw, or returned what cannot be used. The message says which, and of which route. */
 export class SellerFunctionError extends Error {
   override readonly name = "SellerFunctionError";
 }

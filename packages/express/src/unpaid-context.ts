@@ -18,26 +18,28 @@ export interface UnpaidContext {
   method: string;
 }
 
-/** The body of the answer to an unpaid request: text as it is, anything else as JSON. */
+/** The body of the answer to an unpaid request: text and bytes as they are, plain values as JSON. */
 export interface UnpaidBody {
   contentType: string;
   body: unknown;
 }
 
-/** Writes the body of the answer to an unpaid request. */
-export type UnpaidResponseBody = (context: UnpaidContext) => MaybePromise<UnpaidBody>;
+/** Writes the body of the answer to an unpaid request; `undefined` leaves it to the middleware. */
+export type UnpaidResponseBody = (context: UnpaidContext) => MaybePromise<UnpaidBody | undefined>;
 
 /** Says a request in the form that functions written for the reference ask for. */
 export function unpaidContextOf(request: Request): UnpaidContext {
   const { path, method, originalUrl, protocol, headers } = request;
   const query = (): Record<string, string | string[]> => {
-    const all: Record<string, string | string[]> = {};
-    const { searchParams } = new URL(originalUrl, "http://localhost");
-    for (const name of searchParams.keys()) {
-      const values = searchParams.getAll(name);
-      all[name] = values.length === 1 ? (values[0] ?? "") : values;
-    }
-    return all;
+    const [, text] = /\?(.*)$/.exec(originalUrl) ?? [];
+    const parameters = new URLSearchParams(text);
+    const names = [...new Set(parameters.keys())];
+    return Object.fromEntries(
+      names.map((name) => {
+        const values = parameters.getAll(name);
+        return [name, values.length === 1 ? (values[0] ?? "") : values];
+      }),
+    );
   };
   return {
     adapter: {
