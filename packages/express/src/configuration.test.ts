@@ -108,9 +108,18 @@ describe("the configuration", () => {
     ["an unknown flow", { accepts: option(), paymentFlow: "later" }],
     ["an unknown rule for disconnects", { accepts: option(), onDisconnect: "ignore" }],
     ["a description that no header can hold", { accepts: option(), description: "x".repeat(2000) }],
+    [
+      "an offer that no header can hold",
+      { accepts: Array.from({ length: 16 }, () => option({ extra: { more: "x".repeat(900) } })) },
+    ],
     ["nothing", undefined],
   ])("refuses %s", (_what, payment) => {
     expect(problemsOf({ "GET /a": payment })).toHaveLength(1);
+  });
+
+  it("takes sixteen ways to pay of the usual length", () => {
+    const accepts = Array.from({ length: 16 }, () => option());
+    expect(problemsOf({ "GET /a": { accepts } })).toEqual([]);
   });
 
   it.each(["GET /a/../b", "GET //a", "GET /a#b", "", "GET /a/:", "GET /(("])(

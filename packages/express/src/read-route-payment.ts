@@ -1,5 +1,6 @@
 import { minimumSettlementSeconds, type PaymentFlow } from "@coinslot/protocol";
 import { isRecord } from "./is-record.ts";
+import { problemOfOfferSize } from "./offer-size.ts";
 import { isWholeSeconds, type PaymentTerms, readPaymentOption } from "./read-payment-option.ts";
 import type { UnpaidResponseBody } from "./unpaid-context.ts";
 
@@ -95,6 +96,8 @@ export function readRoutePayment(
     fault("unpaidResponseBody must be a function");
     return undefined;
   }
+  const tooLong = problemOfOfferSize({ accepts, description, mimeType, resource });
+  if (tooLong !== undefined) fault(tooLong);
   const varyHeaders = readHeaderNames(config.varyHeaders, fault);
   if (!isSound) return undefined;
   return {
