@@ -163,6 +163,53 @@ describe.each(expressVersions)("while an answer is held on $name", ({ express })
     ]);
   });
 
+  it.each([
+    ["the method that it covers", (end: () => void) => end()],
+    ["the method of the response", (_end: () => void, again: () => void) => again()],
+  ])(
+    "nothing of a late handler leaves while middleware outside waits, and then ends it by %s",
+    async (_what, endIt) => {
+      let late: (() => void) | undefined;
+      const shop = await openShop({
+        express,
+        routes: { "GET /answer": { accepts: option(), handlerTimeoutSeconds: 0.05 } },
+        before(app) {
+          app.use((_request, response, next) => {
+            const { end } = response;
+            let isDue = false;
+            response.end = (...written: unknown[]) => {
+              const finish = () => Reflect.apply(end, response, written);
+              if (isDue) return finish();
+              isDue = true;
+              setImmediate(() => {
+                late?.();
+                endIt(finish, () => Reflect.apply(response.end, response, written));
+              });
+              return response;
+            };
+            next();
+          });
+        },
+        serve(app) {
+          app.get("/answer", (_request, response) => {
+            late = () => {
+              response.setHeader("X-Late", secret);
+              response.status(302).location(`/${secret}`);
+              response.write(secret);
+              response.writeHead(200, { "X-Later": secret });
+            };
+          });
+        },
+      });
+      opened.push(shop);
+      const { headers } = await createBuyer().payFor(`${shop.url}/answer`);
+      const bytes = await receiveBytes(shop, headers);
+      expect(bytes).toMatch(/^HTTP\/1\.1 504 /);
+      expect(bytes).toContain("handler_timeout");
+      expect(bytes).not.toContain(secret);
+    },
+  );
+
   it("an answer that takes the place of an ended one goes out", async () => {
     const { shop, headers } = await open((_request, response) => void response.end(secret));
     shop.facilitator.onSettle = async () => {

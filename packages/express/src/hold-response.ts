@@ -1,4 +1,5 @@
 import { type ServerResponse, validateHeaderName, validateHeaderValue } from "node:http";
+import { deafen, refuse } from "./deafen.ts";
 import { guardConnection } from "./guard-connection.ts";
 import { type FirstWrite, flushedHead, type HeadForm, headFormOf } from "./head-form.ts";
 import {
@@ -139,8 +140,7 @@ export function holdResponse(
       response.statusCode = before.statusCode;
       response.statusMessage = before.statusMessage;
       replaceHeaders(response, before.headers);
-      answer();
-      deafen(response);
+      refuse(response, answer);
     },
   };
 
@@ -216,35 +216,6 @@ function beginningOf(response: ServerResponse) {
   }));
   return { status: response.statusCode, ofBody };
 }
-
-/**
- * Lets nothing that a late handler does reach a response which has been answered, and throws nothing at
- * it: while the answer was held it has seen none, and neither has Express, which answers for an error
- * once the request is read, and would throw where nobody catches.
- */
-function deafen(response: ServerResponse): void {
-  // Not before the head has left: middleware outside may still be waiting to write it.
-  if (response.headersSent) Object.assign(response, deaf);
-  else response.once("finish", () => Object.assign(response, deaf));
-}
-
-function ignore<T>(this: T): T {
-  return this;
-}
-
-const deaf = {
-  setHeader: ignore,
-  setHeaders: ignore,
-  appendHeader: ignore,
-  removeHeader: () => undefined,
-  writeHead: ignore,
-  writeHeader: ignore,
-  flushHeaders: () => undefined,
-  write: () => true,
-  end: ignore,
-  addTrailers: () => undefined,
-  writeEarlyHints: () => undefined,
-};
 
 function readTrailers(added: unknown): HeldAnswer["trailers"] {
   const entries: readonly unknown[] = Array.isArray(added) ? added : Object.entries(added ?? {});
