@@ -43,6 +43,7 @@ describe("the configuration of the hosted facilitator", () => {
       { network: "eip155:988", rpcUrls, assets: [stableUsdt0] },
     ]);
     expect(facilitator.ledger).toBe("sqlite:./coinslot.db");
+    expect(facilitator.payersWithCode).toEqual({ gasPerMinute: 4_000_000n });
     expect(settings).toEqual({
       host: "127.0.0.1",
       port: 4022,
@@ -67,6 +68,7 @@ describe("the configuration of the hosted facilitator", () => {
       FACILITATOR_KEYS: "shop:a-key-of-more-than-24-signs",
       FACILITATOR_PAY_TO: seller,
       FACILITATOR_REQUESTS_PER_MINUTE: "60",
+      FACILITATOR_CODE_GAS_PER_MINUTE: "900000",
       FACILITATOR_EVENT_SECRET: `${eventSecret}, ${eventSecret}`,
       FACILITATOR_UNSAFE_PRIVATE_CALLBACKS: "true",
       FACILITATOR_HOST: "0.0.0.0",
@@ -86,12 +88,24 @@ describe("the configuration of the hosted facilitator", () => {
       unsafePrivateCallbacks: true,
       facilitator: {
         ledger: "postgres://localhost/coinslot",
+        payersWithCode: { gasPerMinute: 900_000n },
         networks: [
           { network: "eip155:9745", rpcUrls: ["https://one.example", "https://two.example"] },
           { network: "eip155:8453", assets: [token] },
         ],
       },
     });
+  });
+
+  it("refuses payers with code where it says so, and names what it cannot read of them", () => {
+    const env = { ...seed, FACILITATOR_PAYERS_WITH_CODE: "false" };
+    const { facilitator } = readFacilitatorServiceConfiguration({ env });
+    expect(facilitator.payersWithCode).toBe(false);
+    const wrong = { FACILITATOR_PAYERS_WITH_CODE: "no", FACILITATOR_CODE_GAS_PER_MINUTE: "-1" };
+    expect(problemsOf({ env: { ...seed, ...wrong } })).toEqual([
+      "FACILITATOR_PAYERS_WITH_CODE: must be true or false",
+      "FACILITATOR_CODE_GAS_PER_MINUTE: must be a whole number from 0 to 999999999",
+    ]);
   });
 
   it("may leave out networks that the environment has for other commands", () => {

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { isEventSecret } from "@coinslot/express";
-import type { FacilitatorOptions } from "@coinslot/facilitator";
+import type { FacilitatorOptions, SettlementOptions } from "@coinslot/facilitator";
 import { type Environment, readSecret, type Setting } from "@coinslot/indexer";
 import { type Address, addressSchema, ConfigurationError } from "@coinslot/protocol";
 import { parse } from "yaml";
@@ -35,7 +35,8 @@ export interface FacilitatorServiceConfiguration {
   requestsPerMinute: number;
   eventSecrets: readonly string[];
   unsafePrivateCallbacks: boolean;
-  facilitator: Pick<FacilitatorOptions, "networks"> & { ledger: string };
+  facilitator: Pick<FacilitatorOptions, "networks"> &
+    Pick<SettlementOptions, "payersWithCode"> & { ledger: string };
 }
 
 const wholeNumber = (most: number, least = 0) => {
@@ -66,6 +67,8 @@ const settingsSchema = z.strictObject({
   keys: z.array(keySchema).min(1, "is empty: leave it out to let everybody ask").optional(),
   payTo: payToSchema.min(1, "is empty: leave it out to let payments go anywhere").optional(),
   requestsPerMinute: wholeNumber(10_000_000, 1).default(600),
+  payersWithCode: z.boolean("must be true or false").default(true),
+  codeGasPerMinute: wholeNumber(999_999_999).default(4_000_000),
   unsafePrivateCallbacks: z.boolean("must be true or false").default(false),
   host: z.string("must be text").min(1).default("127.0.0.1"),
   port: wholeNumber(65_535).default(4_022),
@@ -79,7 +82,9 @@ const forms: Readonly<Record<string, (text: string) => unknown>> = {
   requestsPerMinute: toNumber,
   port: toNumber,
   trustProxy: toNumber,
-  unsafePrivateCallbacks: (text) => (text === "true" ? true : text === "false" ? false : text),
+  payersWithCode: toBoolean,
+  codeGasPerMinute: toNumber,
+  unsafePrivateCallbacks: toBoolean,
   payTo: splitList,
 };
 
@@ -115,8 +120,10 @@ export function readFacilitatorServiceConfiguration({
   if (problems.length > 0 || !read.success) {
     throw new ConfigurationError("The facilitator", [...new Set(problems)]);
   }
-  const { networks: _, ledger: __, payTo, ...others } = read.data;
-  return { ...others, payTo, keys, eventSecrets, facilitator: { networks, ledger } };
+  const { networks: _, ledger: __, payersWithCode, codeGasPerMinute, payTo, ...others } = read.data;
+  const code = payersWithCode && { gasPerMinute: BigInt(codeGasPerMinute) };
+  const facilitator = { networks, ledger, payersWithCode: code };
+  return { ...others, payTo, keys, eventSecrets, facilitator };
 }
 
 /** The variables that have a plain name in the file, by that name. */
@@ -183,6 +190,10 @@ function describeUnknown(message: string): string {
 
 function toNumber(text: string): unknown {
   return /^[0-9]{1,9}$/.test(text) ? Number(text) : text;
+}
+
+function toBoolean(text: string): unknown {
+  return text === "true" ? true : text === "false" ? false : text;
 }
 
 function splitList(text: string): string[] {

@@ -76,6 +76,20 @@ export const facilitatorSettings = [
     inFile: "requestsPerMinute",
   },
   {
+    name: "FACILITATOR_PAYERS_WITH_CODE",
+    explanation:
+      "false refuses payers with code (contracts, EIP-7702 accounts), which runs on the relayer's gas",
+    defaultValue: "true",
+    inFile: "payersWithCode",
+  },
+  {
+    name: "FACILITATOR_CODE_GAS_PER_MINUTE",
+    explanation:
+      "Gas that payers with code and without a record may have at risk in a minute, on each network",
+    defaultValue: "4000000",
+    inFile: "codeGasPerMinute",
+  },
+  {
     name: "FACILITATOR_EVENT_SECRET",
     explanation:
       "Signs lifecycle events by the Standard Webhooks scheme: whsec_ and 24 to 64 random bytes in base64; several, separated by commas, while one takes the place of another",

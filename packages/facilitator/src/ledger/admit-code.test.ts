@@ -33,7 +33,7 @@ async function burn(ledger: Ledger, id: string, nonce: number): Promise<void> {
   await carry(ledger, id, nonce);
   const reason = "invalid_exact_evm_transaction_failed";
   await ledger.recordOutcomes([
-    { failed: [{ ids: [id], reason, inclusion, burn: { payer, gas: 320_000n } }] },
+    { failed: [{ ids: [id], reason, inclusion, burn: { payer, gas: 320_000n, isBlamed: true } }] },
   ]);
 }
 
@@ -117,6 +117,59 @@ describe.each(engines)("payers with code, on %s", (engine) => {
     expect(await two.reserve(by(payer))).toMatchObject({ outcome: "code_limited" });
   });
 
+  it("begin their record anew, unrefused, with a transaction that moved nothing and blames nobody", async () => {
+    const ledger = await join("one");
+    const paid = await queue(ledger, by(payer, { order }));
+    await carry(ledger, paid, 0);
+    await ledger.recordOutcomes([{ confirmed: { ids: [paid], inclusion } }]);
+    await age("payments", "confirmed_at", 10);
+    const failing = by(payer, { order, gasAtRisk: 900_000n });
+    const id = await queue(ledger, failing);
+    await carry(ledger, id, 1);
+    const reason = "invalid_exact_evm_transaction_failed";
+    const burn = { payer, gas: 90_000n, isBlamed: false };
+    await ledger.recordOutcomes([{ failed: [{ ids: [id], reason, inclusion, burn }] }]);
+    expect(await ledger.findRefusal(payer)).toBeUndefined();
+    const empty = { outcome: "code_limited", why: "no_gas_left" };
+    expect(await ledger.reserve(by(payer, { gasAtRisk: 1_100_000n }))).toMatchObject(empty);
+    expect(await ledger.reserve(by(payer))).toMatchObject({ outcome: "reserved" });
+  });
+
+  it("wait with a payment that a transaction carried for nothing, until it gives back what it took", async () => {
+    const ledger = await join("one");
+    const failing = by(payer, { order });
+    const id = await queue(ledger, failing);
+    await carry(ledger, id, 0);
+    const reason = "invalid_exact_evm_transaction_failed";
+    await ledger.recordOutcomes([{ failed: [{ ids: [id], reason, inclusion }] }]);
+    const again = { ...by(payer), id: failing.id, fingerprint: failing.fingerprint };
+    expect(await ledger.reserve(again)).toMatchObject({
+      outcome: "code_limited",
+      why: "no_gas_left",
+    });
+    expect(await ledger.reserve(by(other))).toMatchObject({ outcome: "reserved" });
+    await age("code_gas", "spent_at", 60_000);
+    await age("payments", "submitted_at", 60_000);
+    expect(await ledger.reserve(again)).toMatchObject({ outcome: "reserved" });
+  });
+
+  it("have a record on the network alone where they paid", async () => {
+    const ledger = await join("one");
+    const id = await queue(ledger, by(payer, { order }));
+    await carry(ledger, id, 0);
+    await ledger.recordOutcomes([{ confirmed: { ids: [id], inclusion } }]);
+    const elsewhere = (gas: bigint) => {
+      const wished = by(payer, { gasAtRisk: gas });
+      return { ...wished, id: { ...wished.id, network: "eip155:988" as const } };
+    };
+    expect(await ledger.reserve(elsewhere(1_100_000n))).toMatchObject({
+      outcome: "code_limited",
+      why: "no_gas_left",
+    });
+    expect(await ledger.reserve(elsewhere(300_000n))).toMatchObject({ outcome: "reserved" });
+    expect(await ledger.reserve(elsewhere(300_000n))).toMatchObject({ why: "too_many_open" });
+  });
+
   it("are not counted as burning twice by two processes that read the same block", async () => {
     const [one, two] = [await join("one"), await join("two")];
     const id = await queue(one, by(payer, { order }));
@@ -125,7 +178,9 @@ describe.each(engines)("payers with code, on %s", (engine) => {
     await age("code_payers", "refused_until", 30_000);
     const reason = "invalid_exact_evm_transaction_failed";
     await two.recordOutcomes([
-      { failed: [{ ids: [id], reason, inclusion, burn: { payer, gas: 320_000n } }] },
+      {
+        failed: [{ ids: [id], reason, inclusion, burn: { payer, gas: 320_000n, isBlamed: true } }],
+      },
     ]);
     expect(await two.findRefusal(payer)).toBeLessThan(left ?? 0);
   });

@@ -1,6 +1,7 @@
-import type { Address, Network } from "@coinslot/protocol";
+import type { Address, AuthorizationId, Network } from "@coinslot/protocol";
 import type { Dialect } from "@coinslot/storage";
 import { type Insertable, type Kysely, sql, type Transaction } from "kysely";
+import type { LedgerPayment } from "./ledger-payment.ts";
 import { type CodeGasTable, type LedgerSchema, openStates } from "./ledger-schema.ts";
 import type { ReserveRequest, ReserveResult } from "./reserve-request.ts";
 import { is } from "./states.ts";
@@ -18,10 +19,12 @@ export const defaultCodePayerLimits: CodePayerLimits = {
   refusalMs: 24 * 3_600_000,
 };
 
-/** Gas that the code of a payer has burnt in a transaction that moved no money. */
+/** Gas that a transaction for a payer with code has used, and that moved no money. */
 export interface GasBurn {
   payer: Address;
   gas: bigint;
+  /** Whether it is the doing of the payer's code: then the payer is refused for a time. */
+  isBlamed: boolean;
 }
 
 const windowMs = 60_000;
@@ -32,8 +35,8 @@ const maxOpen = 16;
 
 /** Decides for payments of payers with code, in the order in which they are asked about. */
 export interface CodeAdmission {
-  /** `undefined` admits the payment. `isCounted`: it is open already, held by a dead process. */
-  refuse(request: ReserveRequest, isCounted: boolean): ReserveResult | undefined;
+  /** `undefined` admits the payment. `known`: as it stands in the ledger, if it does. */
+  refuse(request: ReserveRequest, known: LedgerPayment | undefined): ReserveResult | undefined;
   /** To be called with what was admitted, once its row has an identity. */
   admitted(request: ReserveRequest, paymentId: string): void;
   /** Writes what was spent. */
@@ -46,7 +49,8 @@ export interface CodeAdmission {
  * A payer may have one open payment, and one more for each that was confirmed. Confirmed payments vouch for as
  * many open ones. What nothing vouches for is spent from the network's budget: the gas of payments that are
  * open, and of those that a transaction carried for nothing, a minute long. A confirmed payment gives back
- * what it took, and so does one that no transaction ever carried.
+ * what it took, and so does one that no transaction ever carried. A record is one network's, and begins anew
+ * with every transaction that moved nothing.
  *
  * The racers are reservations of other processes. A payer's own are decided under the lock on its row, which
  * the caller holds; the budget under the lock on the network's row, which is taken after those of payers.
@@ -59,10 +63,10 @@ export async function readCodeAdmission(options: {
 }): Promise<CodeAdmission> {
   const { transaction, dialect, limits } = options;
   const requests = options.requests.filter(({ gasAtRisk }) => gasAtRisk !== undefined);
-  const payers = [...new Set(requests.map(({ id }) => id.payer))].sort();
-  const records = new Map<Address, PayerRecord>();
-  for (const payer of payers) {
-    records.set(payer, await readRecord({ transaction, dialect, payer }));
+  const records = new Map<string, PayerRecord>();
+  for (const { id } of requests) {
+    if (recordOf(id)) continue;
+    records.set(recordKey(id), await readRecord({ transaction, dialect, id }));
   }
   const networks = [...new Set(requests.filter(isUnvouched).map(({ id }) => id.network))].sort();
   const budgets = new Map<Network, Budget>();
@@ -73,27 +77,38 @@ export async function readCodeAdmission(options: {
 
   /** Whether it may need the budget, by what is known before the first of these requests is decided. */
   function isUnvouched({ id }: ReserveRequest): boolean {
-    const record = records.get(id.payer);
-    const count = requests.filter((other) => other.id.payer === id.payer).length;
+    const record = recordOf(id);
+    const count = requests.filter((other) => recordOf(other.id) === record).length;
     return record !== undefined && record.open + count > record.confirmed;
   }
 
+  function recordOf(id: AuthorizationId): PayerRecord | undefined {
+    return records.get(recordKey(id));
+  }
+
   return {
-    refuse({ id, gasAtRisk }, isCounted) {
-      const record = records.get(id.payer);
+    refuse({ id, gasAtRisk }, known) {
+      const record = recordOf(id);
       if (gasAtRisk === undefined || record === undefined) return undefined;
       if (record.refusedForMs > 0) return { outcome: "burnt_gas", forMs: record.refusedForMs };
+      // A dead process's reservation of this very payment is open already.
+      const isCounted = known?.state === "reserved" && known.isAlone;
       const open = isCounted ? record.open - 1 : record.open;
       if (open >= Math.min(maxOpen, record.confirmed + 1)) {
         return { outcome: "code_limited", why: "too_many_open", retryAfterMs: 2_000 };
       }
       const budget = budgets.get(id.network);
       if (open < record.confirmed || budget === undefined) return undefined;
+      // Its row in the budget is that of its last transaction, and is not to be had for a second one.
+      const burntForMs = known && budget.burntForMs.get(known.id);
+      if (burntForMs !== undefined) {
+        return { outcome: "code_limited", why: "no_gas_left", retryAfterMs: burntForMs };
+      }
       if (budget.used + gasAtRisk <= limits.gasPerMinute) return undefined;
       return { outcome: "code_limited", why: "no_gas_left", retryAfterMs: budget.nextMs };
     },
     admitted({ id, gasAtRisk }, paymentId) {
-      const record = records.get(id.payer);
+      const record = recordOf(id);
       if (gasAtRisk === undefined || record === undefined) return;
       record.open += 1;
       const budget = budgets.get(id.network);
@@ -117,16 +132,22 @@ interface PayerRecord {
   refusedForMs: number;
   /** Its open payments that may burn gas. */
   open: number;
-  /** Its payments that were confirmed since it burnt gas last, if ever. */
+  /** Its payments that were confirmed since a transaction for it moved nothing, if one did. */
   confirmed: number;
+}
+
+/** What a payer has paid on one network says nothing of another, where its tokens may be worth nothing. */
+function recordKey({ network, payer }: AuthorizationId): string {
+  return `${network}/${payer}`;
 }
 
 async function readRecord(options: {
   transaction: Transaction<LedgerSchema>;
   dialect: Dialect;
-  payer: Address;
+  id: AuthorizationId;
 }): Promise<PayerRecord> {
-  const { transaction, dialect, payer } = options;
+  const { transaction, dialect } = options;
+  const { network, payer } = options.id;
   const burner = await transaction
     .selectFrom("code_payers")
     .select(["refused_until", dialect.nowMs().as("now_ms")])
@@ -136,6 +157,7 @@ async function readRecord(options: {
     .selectFrom("payments")
     .select(({ fn }) => fn.countAll().as("count"))
     .where("payer", "=", payer)
+    .where("network", "=", network)
     .where("state", "in", openStates)
     .where("is_alone", "=", 1)
     .executeTakeFirst();
@@ -143,6 +165,7 @@ async function readRecord(options: {
     .selectFrom("payments")
     .select("confirmed_at")
     .where("payer", "=", payer)
+    .where("network", "=", network)
     .where("state", "=", is("confirmed"))
     .orderBy("block_number", "desc")
     .limit(maxOpen)
@@ -160,6 +183,8 @@ interface Budget {
   nowMs: number;
   /** Until something is given back, as far as is known. */
   nextMs: number;
+  /** The payments that a transaction carried for nothing, with the time until each gives back what it took. */
+  burntForMs: Map<string, number>;
 }
 
 async function readBudget(options: {
@@ -187,7 +212,7 @@ async function readBudget(options: {
     .select(["payment_id", "gas", "spent_at", "state", "carried", "submitted_at"])
     .where("code_gas.network", "=", network)
     .execute();
-  const budget: Budget = { used: 0n, nowMs, nextMs: windowMs };
+  const budget: Budget = { used: 0n, nowMs, nextMs: windowMs, burntForMs: new Map() };
   const over: string[] = [];
   for (const { payment_id, gas, spent_at, state, carried, submitted_at } of rows) {
     const isOpen = state === "reserved" || state === "queued" || state === "submitted";
@@ -197,6 +222,7 @@ async function readBudget(options: {
     if (isOpen || (isBurnt && leftMs > 0)) {
       budget.used += BigInt(gas);
       budget.nextMs = Math.min(budget.nextMs, isOpen ? openRetryMs : leftMs);
+      if (isBurnt) budget.burntForMs.set(payment_id, leftMs);
     } else over.push(payment_id);
   }
   if (over.length > 0) {
@@ -224,7 +250,9 @@ export async function findRefusal(options: {
   return leftMs > 0 ? leftMs : undefined;
 }
 
-/** Refuses a payer that has burnt gas, for a time that begins anew with each burn. */
+/**
+ * Lets a payer's record begin anew, and refuses it where it is to blame, for a time that begins anew with each burn.
+ */
 export async function recordBurn(options: {
   transaction: Transaction<LedgerSchema>;
   dialect: Dialect;
@@ -232,14 +260,19 @@ export async function recordBurn(options: {
   refusalMs: number;
 }): Promise<void> {
   const { transaction, dialect, burn, refusalMs } = options;
-  const until = sql<number>`${dialect.nowMs()} + ${sql.lit(refusalMs)}`;
+  const until = sql<number>`${dialect.nowMs()} + ${sql.lit(burn.isBlamed ? refusalMs : 0)}`;
   const gas = Number(burn.gas);
   await transaction
     .insertInto("code_payers")
     .values({ payer: burn.payer, refused_until: until, gas_burnt: gas })
     .onConflict((conflict) =>
       conflict.column("payer").doUpdateSet((set) => ({
-        refused_until: until,
+        refused_until: set
+          .case()
+          .when("code_payers.refused_until", ">", until)
+          .then(set.ref("code_payers.refused_until"))
+          .else(until)
+          .end(),
         gas_burnt: set("code_payers.gas_burnt", "+", gas),
       })),
     )

@@ -22,7 +22,7 @@ export interface PaymentOutcomes {
         ids: readonly string[];
         reason: SettleErrorReason;
         inclusion?: Inclusion | undefined;
-        /** Its payer is refused from now on. */
+        /** Its payer's record begins anew; one that is to blame is refused from now on. */
         burn?: GasBurn | undefined;
       }[]
     | undefined;

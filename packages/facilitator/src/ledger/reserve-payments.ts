@@ -116,7 +116,7 @@ export async function reservePayments(options: ReserveOptions): Promise<ReserveR
       if (limit !== undefined) return { outcome: "payer_limited", ...limit };
     }
     if (!promises.fits(request, counted)) return { outcome: "over_promised" };
-    const limited = code.refuse(request, payment?.state === "reserved" && payment.isAlone);
+    const limited = code.refuse(request, payment);
     if (limited) return limited;
     promises.add(request, counted);
     const row = reservationRow({ request, dialect, owner: options.owner, now });

@@ -19,22 +19,32 @@ const word = z
   .transform(BigInt);
 
 /**
- * The gas that the code of a payer has burnt in a transaction of its own that moved no money; `undefined` where
- * that is not its doing. An authorization that was used or cancelled by then may have been executed first by an
- * observer of the mempool, and a balance that did not suffice makes a token revert early. Where no node tells
- * both, the payer is not blamed.
+ * What a transaction for one payer with code has used that moved no money. The payer is not to blame where little
+ * was used; where its authorization was used or cancelled by then, which an observer of the mempool may have executed
+ * first; or where its balance did not suffice, which makes a token revert early. Nor where no node tells both.
  */
 export async function findBurn(options: {
   network: SettlementNetwork;
   payment: OrderedPayment;
   sent: Broadcast;
   receipt: TransactionReceipt;
-}): Promise<GasBurn | undefined> {
-  const { network, payment, sent, receipt } = options;
-  const { authorization, value } = payment.payment;
+}): Promise<GasBurn> {
+  const { payment, sent, receipt } = options;
+  const { payer } = payment.payment.authorization;
   const gas = receipt.gasUsed;
   const before = gasBeforeCall(parseTransaction(sent.raw).data ?? "0x");
-  if (gas - before <= ordinaryFailureGas) return undefined;
+  const isBlamed = gas - before > ordinaryFailureGas && (await couldHavePaid(options));
+  return { payer, gas, isBlamed };
+}
+
+/** Whether the authorization was unused, and its payer had the money, at the end of the receipt's block. */
+async function couldHavePaid(options: {
+  network: SettlementNetwork;
+  payment: OrderedPayment;
+  receipt: TransactionReceipt;
+}): Promise<boolean> {
+  const { network, payment, receipt } = options;
+  const { authorization, value } = payment.payment;
   const minBlock = BigInt(receipt.blockNumber);
   const { rpc } = network;
   const { asset, payer } = authorization;
@@ -45,10 +55,9 @@ export async function findBurn(options: {
       readAuthorizationStates({ rpc, authorizations: [authorization], blockNumber: minBlock }),
       rpc.request({ method: "eth_call", params }, { minBlock }),
     ]);
-    const isUnused = states[0] === false;
-    return isUnused && word.parse(balance) >= value ? { payer, gas } : undefined;
+    return states[0] === false && word.parse(balance) >= value;
   } catch (error) {
-    if (error instanceof RpcError || error instanceof z.ZodError) return undefined;
+    if (error instanceof RpcError || error instanceof z.ZodError) return false;
     throw error;
   }
 }

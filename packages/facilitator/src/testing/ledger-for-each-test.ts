@@ -13,8 +13,8 @@ export interface SharedLedger {
   silence(processId: string): Promise<void>;
   /** Makes what was written on the database's clock older. */
   age(
-    table: "code_gas" | "code_payers",
-    column: "spent_at" | "refused_until",
+    table: "code_gas" | "code_payers" | "payments",
+    column: "spent_at" | "refused_until" | "confirmed_at" | "submitted_at",
     ms: number,
   ): Promise<void>;
   /** Puts the clock of every process forward. */
