@@ -6,8 +6,8 @@ import {
   toLowerHex,
 } from "@coinslot/protocol";
 import { type Database, isDatabaseError } from "@coinslot/storage";
+import { keepHouse } from "./keep-house.ts";
 import { createLedger } from "./ledger/create-ledger.ts";
-import type { ForgetProgress } from "./ledger/forget-payments.ts";
 import type { Ledger } from "./ledger/ledger.ts";
 import type { LedgerSchema } from "./ledger/ledger-schema.ts";
 import { openLedger } from "./ledger/open-ledger.ts";
@@ -23,7 +23,6 @@ import { createPaymentSettler, type PaymentSettler } from "./settle/settle-payme
 import { startNetworkSettlement } from "./settle/settlement.ts";
 import type { SettlementContext, SettlementNetwork } from "./settle/settlement-context.ts";
 import type { SettlementEvent } from "./settle/settlement-event.ts";
-import { createSingleFlight } from "./settle/single-flight.ts";
 import type { SettlementSettings } from "./settlement-options.ts";
 import { defaultCallGas } from "./simulation/simulator.ts";
 import type { Verifier } from "./verify/verifier.ts";
@@ -255,54 +254,6 @@ function describeNetwork(
     pollMs: preset.pollIntervalMs,
     serveAfter: ({ value }) => serveAfter(value),
     finalAfter,
-  };
-}
-
-/** Looked at in one step of forgetting: of no consequence for whoever wants to write meanwhile. */
-const forgottenAtOnce = 500;
-
-/** Says that this process lives, ends what it owes and what those left that do not, and forgets what is over. */
-function keepHouse(options: {
-  context: SettlementContext;
-  heartbeatLeaseMs: number;
-  keepPaymentsMs: number | undefined;
-}) {
-  const { heartbeatLeaseMs, keepPaymentsMs } = options;
-  const { ledger, board, clock, now, logger } = options.context;
-  let progress: ForgetProgress = { afterPayment: "", afterTransaction: "" };
-  let cancelTimer: (() => void) | undefined;
-  let isStopped = false;
-  const working = createSingleFlight(async () => {
-    try {
-      await ledger.beatHeart();
-      const { reserved, queued } = await ledger.releaseDead();
-      if (reserved + queued.length > 0) {
-        logger.warn(
-          { reserved, queued: queued.length },
-          "payments of a dead process were released",
-        );
-      }
-      board.publish(queued);
-      await ledger.dropExpiredAnswers();
-      if (keepPaymentsMs !== undefined) {
-        const before = now() - keepPaymentsMs;
-        const step = await ledger.forgetPayments({ progress, before, limit: forgottenAtOnce });
-        progress = step.progress;
-      }
-      await ledger.endOwed();
-    } catch (err) {
-      logger.warn({ err }, "the heartbeat could not be written; it is tried again");
-    }
-    if (!isStopped) cancelTimer = clock.setTimer(working.trigger, heartbeatLeaseMs / 5);
-  });
-  working.trigger();
-  return {
-    async stop() {
-      isStopped = true;
-      cancelTimer?.();
-      await working.stop();
-      cancelTimer?.();
-    },
   };
 }
 
