@@ -70,6 +70,25 @@ describe.each(engines)("a database on $engine", ({ engine, createUrl }) => {
     expect(rows).toEqual([{ value: 20 }]);
   });
 
+  it("waits for another writer with a statement that returns rows, and names what it violates", async () => {
+    const url = await createUrl();
+    const writer = await openCounters(url);
+    const other = await openCounters(url);
+    const insert = () =>
+      other.kysely.insertInto("counters").values({ id: 1, value: 1 }).returning("value").execute();
+    const inserted = await writer.transaction(async (tx) => {
+      await tx.insertInto("counters").values({ id: 2, value: 2 }).execute();
+      const rows = insert();
+      // On SQLite the transaction holds the file's only write lock, and the other finds it held.
+      await expect
+        .poll(() => other.kysely.selectFrom("counters").select("id").execute())
+        .toBeDefined();
+      return { rows };
+    });
+    expect(await inserted.rows).toEqual([{ value: 1 }]);
+    await expect(insert()).rejects.toMatchObject({ kind: "unique-violation" });
+  });
+
   it("lets one transaction at a time hold a key", async () => {
     const database = await openCounters(await createUrl());
     const largestBelow = async (limit: number) =>

@@ -160,7 +160,7 @@ function uint256(amount: bigint): bigint {
 /** By SQLite's extended result codes, https://www.sqlite.org/rescode.html; the low byte is the primary one. */
 function classifySqliteError(error: unknown): DatabaseErrorKind {
   const code = property(error, "errcode");
-  if (typeof code !== "number") return "statement";
+  if (typeof code !== "number") return classifySqliteMessage(property(error, "message"));
   if (code === 1555 || code === 2067 || code === 2579) return "unique-violation";
   switch (code & 0xff) {
     case 5: // busy: another connection writes
@@ -178,6 +178,19 @@ function classifySqliteError(error: unknown): DatabaseErrorKind {
     default:
       return "statement";
   }
+}
+
+/** Statements that return rows throw without a code in @photostructure/sqlite; these are SQLite's own messages. */
+function classifySqliteMessage(message: unknown): DatabaseErrorKind {
+  if (typeof message !== "string") return "statement";
+  if (/database (table |schema )?is locked/.test(message)) return "busy";
+  if (/UNIQUE constraint failed/.test(message)) return "unique-violation";
+  if (/constraint failed/.test(message)) return "constraint-violation";
+  if (/disk is full|disk I\/O error/.test(message)) return "storage-full";
+  if (/readonly database|unable to open database|is not a database/.test(message)) {
+    return "configuration";
+  }
+  return "statement";
 }
 
 /** By SQLSTATE, https://www.postgresql.org/docs/current/errcodes-appendix.html, and by the system's network codes. */

@@ -133,16 +133,17 @@ describe.each(engines)("leases on $engine", ({ createUrl }) => {
     const { database } = await openLeases(url);
     const other = await openForTest<CounterSchema>({ url });
     const leases = createLeases({ database });
-    const lease = held(await leases.acquire({ name, owner: "a", ttlMs: 200 }));
+    const lease = held(await leases.acquire({ name, owner: "a", ttlMs: 2_000 }));
     const rows = () => other.kysely.selectFrom("counters").selectAll().execute();
 
     const takeover = await database.transaction(async (tx) => {
       await sql`insert into counters (id, value) select 1, 1 where ${leases.guard(lease)}`.execute(
         tx,
       );
-      await expect.poll(() => nowOf(other)).toBeGreaterThan(lease.expiresAtMs);
+      await expect.poll(() => nowOf(other), { timeout: 20_000 }).toBeGreaterThan(lease.expiresAtMs);
       const taken = createLeases({ database: other }).acquire({ name, owner: "b", ttlMs });
-      if (database.engine === "postgres") await expect.poll(() => waitingForLocks(tx)).toBe(1);
+      if (database.engine === "postgres")
+        await expect.poll(() => waitingForLocks(tx), { timeout: 20_000 }).toBe(1);
       return { whenTaken: taken.then(rows) };
     });
     expect(await takeover.whenTaken).toEqual([{ id: 1, value: 1 }]);
