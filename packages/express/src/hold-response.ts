@@ -64,6 +64,7 @@ export function holdResponse(
   /** How Node would have sent the head of what was begun. */
   let headForm: HeadForm | undefined;
   let isOver = false;
+  let hasEnded = false;
   let resolveOutcome: (outcome: HeldOutcome) => void = () => {};
   const outcome = new Promise<HeldOutcome>((resolve) => {
     resolveOutcome = resolve;
@@ -97,8 +98,7 @@ export function holdResponse(
         else startAgainOnFailure();
       }
       if (!isOver) finish({ kind: "answered", answer: readAnswer() });
-      // Node's `writableEnded` reads it.
-      Reflect.set(response, "finished", true);
+      hasEnded = true;
       return response;
     },
     addTrailers(added: unknown) {
@@ -115,12 +115,13 @@ export function holdResponse(
     ...guardConnection(response, () => finish({ kind: "bypassed" })),
   };
   const uncover = shadowMethods(response, methods);
-  // By itself it would follow from `finished`, which is set when the handler has ended its answer.
-  Object.defineProperty(response, "writableFinished", { get: () => false, configurable: true });
+  // Not by `finished`: Node's server closes the connection of a finished response when it stops.
+  Object.defineProperty(response, "writableEnded", { get: () => hasEnded, configurable: true });
 
   function restore(): void {
     uncover();
-    Reflect.deleteProperty(response, "writableFinished");
+    Reflect.deleteProperty(response, "writableEnded");
+    // The prototype's `end` sets it before it reaches the guard.
     Reflect.set(response, "finished", false);
   }
 
