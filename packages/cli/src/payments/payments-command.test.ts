@@ -17,7 +17,10 @@ beforeAll(async () => {
 });
 afterAll(() => devnet?.stop());
 
-const payer = `0x${"bb".repeat(20)}` as const;
+/** One payer has as many reservations at once only if it pays for most of them. */
+const payerOf = (number: number) =>
+  `0x${"bb".repeat(18)}${number.toString(16).padStart(4, "0")}` as const;
+const recipient = `0x${"cc".repeat(20)}` as const;
 /** More than a page of an export. */
 const reservations = 1_203;
 
@@ -29,13 +32,13 @@ async function reserveMany({ reserve }: CoinslotFacilitator): Promise<void> {
         id: {
           network: devnet.network,
           asset: toLowerHex(devnet.token),
-          payer,
+          payer: payerOf(number),
           nonce: `0x${number.toString(16).padStart(64, "0")}`,
         },
         fingerprint: "a request",
         value: 2n,
         validBefore: 2n ** 256n - 1n,
-        payTo: payer,
+        payTo: recipient,
       }),
     ),
   );
@@ -77,7 +80,12 @@ describe.each(["sqlite", "postgres"] as const)("coinslot payments, on %s", (engi
     const first = await payments("list", "--limit", "3", "--json");
     const { payments: page, nextCursor } = JSON.parse(first.out);
     expect(page).toHaveLength(3);
-    expect(page[0]).toMatchObject({ state: "reserved", payer, value: "2", amount: "0.000002" });
+    expect(page[0]).toMatchObject({
+      state: "reserved",
+      payer: expect.stringMatching(/^0x(bb){18}/),
+      value: "2",
+      amount: "0.000002",
+    });
     const second = await payments("list", "--limit", "3", "--cursor", nextCursor);
     expect(second.out.trim().split("\n")).toHaveLength(4);
     expect(second.err).toMatch(/There are more: add --cursor \w+/);
