@@ -46,7 +46,8 @@ export interface SettlementOptions {
 export interface PayersWithCodeOptions {
   /**
    * Gas that those without a record may have at risk within a minute, on each network; more of them are
-   * answered 503 until some is given back. Default 4,000,000, enough for some twelve at a time.
+   * answered 503 until some is given back. Default 4,000,000, enough for some twelve at a time. Payments that a
+   * record vouches for may have four times as much.
    */
   gasPerMinute?: bigint | undefined;
   /** How long one that has burnt gas is refused. Default 24. */

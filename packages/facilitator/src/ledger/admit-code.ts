@@ -1,14 +1,15 @@
 import type { Address, AuthorizationId, Network } from "@coinslot/protocol";
 import type { Dialect } from "@coinslot/storage";
 import { type Insertable, type Kysely, sql, type Transaction } from "kysely";
+import { type CodeBudget, openRetryMs, readCodeBudget } from "./code-budget.ts";
 import type { LedgerPayment } from "./ledger-payment.ts";
 import { type CodeGasTable, type LedgerSchema, openStates } from "./ledger-schema.ts";
-import type { ReserveRequest, ReserveResult } from "./reserve-request.ts";
+import type { CodeLimit, ReserveRequest, ReserveResult } from "./reserve-request.ts";
 import { is } from "./states.ts";
 
 /** How much is risked on payers with code: contracts, and accounts that delegate to one (EIP-7702). */
 export interface CodePayerLimits {
-  /** Gas that those without a record may have at risk in a minute, on each network. */
+  /** Gas that those without a record may have at risk in a minute, on each network; four times as much with one. */
   gasPerMinute: bigint;
   /** How long one that has burnt gas is refused, everywhere. */
   refusalMs: number;
@@ -27,18 +28,17 @@ export interface GasBurn {
   isBlamed: boolean;
 }
 
-const windowMs = 60_000;
-/** An open payment gives its gas back when it is confirmed, which takes a few blocks. */
-const openRetryMs = 2_000;
-/** Open payments of one payer with code, at most; more confirmed ones than this are not counted. */
-const maxOpen = 16;
+/** Gas that payments may have at risk which a record vouches for: so many times what is granted without one. */
+const vouchedShare = 4n;
+/** Places of one payer with code, at most; more confirmed payments than this are not counted. */
+const mostPlaces = 16;
 
 /** Decides for payments of payers with code, in the order in which they are asked about. */
 export interface CodeAdmission {
   /** `undefined` admits the payment. `known`: as it stands in the ledger, if it does. */
   refuse(request: ReserveRequest, known: LedgerPayment | undefined): ReserveResult | undefined;
   /** To be called with what was admitted, once its row has an identity. */
-  admitted(request: ReserveRequest, paymentId: string): void;
+  admitted(request: ReserveRequest, paymentId: string, known: LedgerPayment | undefined): void;
   /** Writes what was spent. */
   store(): Promise<void>;
 }
@@ -46,11 +46,12 @@ export interface CodeAdmission {
 /**
  * Reads what is to be known of the payers with code among these requests; no statement where there are none.
  *
- * A payer may have one open payment, and one more for each that was confirmed. Confirmed payments vouch for as
- * many open ones. What nothing vouches for is spent from the network's budget: the gas of payments that are
- * open, and of those that a transaction carried for nothing, a minute long. A confirmed payment gives back
- * what it took, and so does one that no transaction ever carried. A record is one network's, and begins anew
- * with every transaction that moved nothing.
+ * A payer has one place, and one more for each payment that was confirmed. An open payment takes a place, and so
+ * does one that came to nothing without a transaction, until a minute after it was reserved: places cannot be held
+ * by giving up. Confirmed payments vouch for as many places. What nothing vouches for is spent from the network's
+ * budget, the rest from one that is four times as large: the gas of payments that are open, and of those that a
+ * transaction carried for nothing, a minute long. A confirmed payment gives back what it took, and so does one that
+ * no transaction ever carried. A record is one network's, and begins anew with every transaction that moved nothing.
  *
  * The racers are reservations of other processes. A payer's own are decided under the lock on its row, which
  * the caller holds; the budget under the lock on the network's row, which is taken after those of payers.
@@ -65,66 +66,72 @@ export async function readCodeAdmission(options: {
   const requests = options.requests.filter(({ gasAtRisk }) => gasAtRisk !== undefined);
   const records = new Map<string, PayerRecord>();
   for (const { id } of requests) {
-    if (recordOf(id)) continue;
+    if (records.has(recordKey(id))) continue;
     records.set(recordKey(id), await readRecord({ transaction, dialect, id }));
   }
-  const networks = [...new Set(requests.filter(isUnvouched).map(({ id }) => id.network))].sort();
-  const budgets = new Map<Network, Budget>();
+  const networks = [...new Set(requests.map(({ id }) => id.network))].sort();
+  const budgets = new Map<Network, CodeBudget>();
   for (const network of networks) {
-    budgets.set(network, await readBudget({ transaction, dialect, network }));
+    budgets.set(network, await readCodeBudget({ transaction, dialect, network }));
   }
   const spent: Insertable<CodeGasTable>[] = [];
 
-  /** Whether it may need the budget, by what is known before the first of these requests is decided. */
-  function isUnvouched({ id }: ReserveRequest): boolean {
-    const record = recordOf(id);
-    const count = requests.filter((other) => recordOf(other.id) === record).length;
-    return record !== undefined && record.open + count > record.confirmed;
-  }
-
-  function recordOf(id: AuthorizationId): PayerRecord | undefined {
-    return records.get(recordKey(id));
+  /** What stands for and against a payment, itself apart. */
+  function standingOf({ id, gasAtRisk }: ReserveRequest, known: LedgerPayment | undefined) {
+    const record = records.get(recordKey(id));
+    const budget = budgets.get(id.network);
+    if (gasAtRisk === undefined || record === undefined || budget === undefined) return undefined;
+    // A dead process's reservation of this very payment is open already.
+    const isCounted = known?.state === "reserved" && known.isAlone;
+    const open = isCounted ? record.open - 1 : record.open;
+    const givenUpForMs = budget.givenUpForMs.get(id.payer) ?? [];
+    const isVouched = open + givenUpForMs.length < record.confirmed;
+    return { record, budget, gasAtRisk, open, givenUpForMs, isVouched };
   }
 
   return {
-    refuse({ id, gasAtRisk }, known) {
-      const record = recordOf(id);
-      if (gasAtRisk === undefined || record === undefined) return undefined;
+    refuse(request, known) {
+      const standing = standingOf(request, known);
+      if (standing === undefined) return undefined;
+      const { record, budget, gasAtRisk, open, givenUpForMs, isVouched } = standing;
       if (record.refusedForMs > 0) return { outcome: "burnt_gas", forMs: record.refusedForMs };
-      // A dead process's reservation of this very payment is open already.
-      const isCounted = known?.state === "reserved" && known.isAlone;
-      const open = isCounted ? record.open - 1 : record.open;
-      if (open >= Math.min(maxOpen, record.confirmed + 1)) {
-        return { outcome: "code_limited", why: "too_many_open", retryAfterMs: 2_000 };
+      const places = Math.min(mostPlaces, record.confirmed + 1);
+      if (open >= places) return limited("too_many_open", openRetryMs);
+      if (open + givenUpForMs.length >= places) {
+        return limited("given_up", Math.min(...givenUpForMs));
       }
-      const budget = budgets.get(id.network);
-      if (open < record.confirmed || budget === undefined) return undefined;
-      // Its row in the budget is that of its last transaction, and is not to be had for a second one.
-      const burntForMs = known && budget.burntForMs.get(known.id);
-      if (burntForMs !== undefined) {
-        return { outcome: "code_limited", why: "no_gas_left", retryAfterMs: burntForMs };
-      }
-      if (budget.used + gasAtRisk <= limits.gasPerMinute) return undefined;
-      return { outcome: "code_limited", why: "no_gas_left", retryAfterMs: budget.nextMs };
+      // Its row in the budget is that of its last time, and is not to be had for a second one.
+      const ended = known && budget.ended.get(known.id);
+      if (ended) return limited(ended.why, ended.forMs);
+      const { used, nextMs } = isVouched ? budget.vouched : budget.unvouched;
+      const most = isVouched ? vouchedShare * limits.gasPerMinute : limits.gasPerMinute;
+      return used + gasAtRisk <= most ? undefined : limited("no_gas_left", nextMs);
     },
-    admitted({ id, gasAtRisk }, paymentId) {
-      const record = recordOf(id);
-      if (gasAtRisk === undefined || record === undefined) return;
-      record.open += 1;
-      const budget = budgets.get(id.network);
-      if (record.open <= record.confirmed || budget === undefined) return;
-      budget.used += gasAtRisk;
-      const { network } = id;
-      const { nowMs } = budget;
-      spent.push({ payment_id: paymentId, network, gas: Number(gasAtRisk), spent_at: nowMs });
+    admitted(request, paymentId, known) {
+      const standing = standingOf(request, known);
+      if (standing === undefined) return;
+      const { record, budget, gasAtRisk, open, isVouched } = standing;
+      record.open = open + 1;
+      (isVouched ? budget.vouched : budget.unvouched).used += gasAtRisk;
+      spent.push({
+        payment_id: paymentId,
+        network: request.id.network,
+        gas: Number(gasAtRisk),
+        spent_at: budget.nowMs,
+        is_vouched: isVouched ? 1 : 0,
+      });
     },
     async store() {
       await dialect.insertMany<LedgerSchema, "code_gas">(transaction, "code_gas", spent, {
         keys: ["payment_id"],
-        replace: ["network", "gas", "spent_at"],
+        replace: ["network", "gas", "spent_at", "is_vouched"],
       });
     },
   };
+}
+
+function limited(why: CodeLimit["why"], retryAfterMs: number): ReserveResult {
+  return { outcome: "code_limited", why, retryAfterMs };
 }
 
 interface PayerRecord {
@@ -168,7 +175,7 @@ async function readRecord(options: {
     .where("network", "=", network)
     .where("state", "=", is("confirmed"))
     .orderBy("block_number", "desc")
-    .limit(maxOpen)
+    .limit(mostPlaces)
     .execute();
   const since = burner?.refused_until ?? 0;
   return {
@@ -176,62 +183,6 @@ async function readRecord(options: {
     open: Number(open?.count ?? 0),
     confirmed: newest.filter(({ confirmed_at }) => (confirmed_at ?? 0) >= since).length,
   };
-}
-
-interface Budget {
-  used: bigint;
-  nowMs: number;
-  /** Until something is given back, as far as is known. */
-  nextMs: number;
-  /** The payments that a transaction carried for nothing, with the time until each gives back what it took. */
-  burntForMs: Map<string, number>;
-}
-
-async function readBudget(options: {
-  transaction: Transaction<LedgerSchema>;
-  dialect: Dialect;
-  network: Network;
-}): Promise<Budget> {
-  const { transaction, dialect, network } = options;
-  await dialect.insertMany<LedgerSchema, "code_budgets">(
-    transaction,
-    "code_budgets",
-    [{ network }],
-    "ignore",
-  );
-  const locked = await transaction
-    .selectFrom("code_budgets")
-    .select(dialect.nowMs().as("now_ms"))
-    .where("network", "=", network)
-    .$call(dialect.forUpdate)
-    .executeTakeFirstOrThrow();
-  const nowMs = locked.now_ms;
-  const rows = await transaction
-    .selectFrom("code_gas")
-    .leftJoin("payments", "payments.id", "code_gas.payment_id")
-    .select(["payment_id", "gas", "spent_at", "state", "carried", "submitted_at"])
-    .where("code_gas.network", "=", network)
-    .execute();
-  const budget: Budget = { used: 0n, nowMs, nextMs: windowMs, burntForMs: new Map() };
-  const over: string[] = [];
-  for (const { payment_id, gas, spent_at, state, carried, submitted_at } of rows) {
-    const isOpen = state === "reserved" || state === "queued" || state === "submitted";
-    const isBurnt = state === "failed" && (carried ?? 0) > 0;
-    // A handler may have run for long: the gas is burnt once a transaction carries the payment.
-    const leftMs = Math.max(spent_at, submitted_at ?? 0) + windowMs - nowMs;
-    if (isOpen || (isBurnt && leftMs > 0)) {
-      budget.used += BigInt(gas);
-      budget.nextMs = Math.min(budget.nextMs, isOpen ? openRetryMs : leftMs);
-      if (isBurnt) budget.burntForMs.set(payment_id, leftMs);
-    } else over.push(payment_id);
-  }
-  if (over.length > 0) {
-    await transaction
-      .deleteFrom("code_gas")
-      .where("payment_id", "in", dialect.among(over))
-      .execute();
-  }
-  return budget;
 }
 
 /** The milliseconds for which a payer is still refused; `undefined` where it is not. */

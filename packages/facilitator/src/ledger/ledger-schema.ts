@@ -154,6 +154,8 @@ export interface CodeGasTable {
   network: Network;
   gas: number;
   spent_at: number;
+  /** 1: its payer's record vouches for it. */
+  is_vouched: Generated<number>;
 }
 
 /** The tables of the ledger. */

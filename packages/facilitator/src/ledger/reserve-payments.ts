@@ -121,7 +121,7 @@ export async function reservePayments(options: ReserveOptions): Promise<ReserveR
     promises.add(request, counted);
     const row = reservationRow({ request, dialect, owner: options.owner, now });
     const paymentId = payment?.id ?? row.id;
-    code.admitted(request, paymentId);
+    code.admitted(request, paymentId, payment);
     if (payment === undefined) inserts.push(row);
     else if (watched === undefined) await reserveAnew({ transaction, payment, row });
     else await reserveWatched({ transaction, payment, row });

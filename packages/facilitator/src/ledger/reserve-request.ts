@@ -22,6 +22,15 @@ export interface ReserveRequest extends ReservationRequest {
   gasAtRisk?: bigint | undefined;
 }
 
+/**
+ * Why a payer with code must wait: for its own open payments; for a minute since it reserved what was given up; or for
+ * gas, which others have at risk or which its own payment took.
+ */
+export interface CodeLimit {
+  why: "too_many_open" | "given_up" | "no_gas_left";
+  retryAfterMs: number;
+}
+
 /** What became of the wish. */
 export type ReserveResult =
   | {
@@ -40,7 +49,7 @@ export type ReserveResult =
   /** The payer's code has burnt gas; it is refused for this long. */
   | { outcome: "burnt_gas"; forMs: number }
   /** The payer has code, and there is no room for it now. */
-  | { outcome: "code_limited"; why: "too_many_open" | "no_gas_left"; retryAfterMs: number }
+  | ({ outcome: "code_limited" } & CodeLimit)
   /** Its handler has run as often as it may for one payment. */
   | { outcome: "used_up" }
   | ({ outcome: "payer_limited" } & PayerLimit);

@@ -58,7 +58,7 @@ async function settleAfterTrial(
   return typeof outcome === "string" ? outcome : `${outcome.errorReason}`;
 }
 
-const waits = expect.stringMatching(/FacilitatorError: .* no record/);
+const waits = expect.stringMatching(/FacilitatorError: The gas for payments of payers with code/);
 const failed = "invalid_exact_evm_transaction_failed";
 
 describe("a wallet that burns no more than a token's refusal may", () => {

@@ -103,7 +103,9 @@ describe("a wallet that accepts its payment in a trial and burns gas in the bloc
         outcomes.push(typeof outcome === "string" ? outcome : `${outcome.errorReason}`);
       }
       const burnt = "invalid_exact_evm_transaction_failed";
-      const waits = expect.stringMatching(/FacilitatorError: .* no record/);
+      const waits = expect.stringMatching(
+        /FacilitatorError: The gas for payments of payers with code/,
+      );
       expect(outcomes).toEqual([burnt, burnt, waits, waits]);
       expect(await sentBy(here)).toBe(2);
     } finally {

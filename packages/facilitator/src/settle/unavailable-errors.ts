@@ -1,4 +1,5 @@
 import { FacilitatorError, type Network } from "@coinslot/protocol";
+import type { CodeLimit } from "../ledger/reserve-request.ts";
 
 /** What a new payment is told while no relayer of its network can pay for gas. */
 export function outOfGasMoney(network: Network): FacilitatorError {
@@ -13,18 +14,19 @@ export function burntGas(forMs: number): string {
   return `The code of this payer has burnt gas in a transaction that moved no money. It is refused for ${hours} h more.`;
 }
 
+const whyCodeWaits = {
+  too_many_open:
+    "This payer has code, and too many payments under way for its record; try again when they are settled",
+  given_up: "This payer has code, and gave up payments a moment ago; try again later",
+  no_gas_left: "The gas for payments of payers with code is used up; try again later",
+} as const satisfies Record<CodeLimit["why"], string>;
+
 /** A payer with code must wait: for its own payments, or for others'. */
-export function codeLimited(limit: {
-  why: "too_many_open" | "no_gas_left";
-  retryAfterMs: number;
-}): FacilitatorError {
-  const message =
-    limit.why === "too_many_open"
-      ? "This payer has code, and too many payments under way for its record; try again when they are settled"
-      : "This payer has code and no record, and the gas for such payments is used up; try again later";
+export function codeLimited({ why, retryAfterMs }: CodeLimit): FacilitatorError {
+  const message = whyCodeWaits[why];
   return new FacilitatorError(message, {
     kind: "unavailable",
-    retryAfterSeconds: Math.max(1, Math.ceil(limit.retryAfterMs / 1_000)),
+    retryAfterSeconds: Math.max(1, Math.ceil(retryAfterMs / 1_000)),
   });
 }
 

@@ -2,6 +2,7 @@ import { leasesMigration, type MigrateOptions } from "@coinslot/storage";
 import { countRuns } from "./count-runs.ts";
 import { createCodePayers } from "./create-code-payers.ts";
 import { createTables } from "./create-tables.ts";
+import { vouchCodeGas } from "./vouch-code-gas.ts";
 
 /**
  * The ledger's schema, step by step; `ledger-migrations.test.ts` pins what each step makes. Append-only, and
@@ -14,5 +15,6 @@ export const ledgerMigrations: MigrateOptions = {
     { title: "payments, their transactions and their answers", up: createTables },
     { title: "payers with code, and their gas budget", up: createCodePayers },
     { title: "runs of a payment's handler", up: countRuns },
+    { title: "gas that a payer's record vouches for", up: vouchCodeGas },
   ],
 };
