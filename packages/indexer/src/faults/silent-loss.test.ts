@@ -67,6 +67,31 @@ describe.each(engines)("silent loss, on $engine", ({ engine, createUrl }) => {
     120_000,
   );
 
+  it("reads a range again after a second reading that was cut has mended its beginning", async () => {
+    const devnet = await startUsedChain();
+    const proxy = await startFaultProxy(devnet.rpcUrl);
+    let isHistory = true;
+    let hasCut = false;
+    const fault = changing("eth_getLogs", (answer: Answer) => {
+      if (isHistory) return { ...answer, result: [] };
+      const logs = logsOf(answer);
+      if (hasCut || logs.length < 2) return answer;
+      hasCut = true;
+      return { ...answer, result: logs.slice(0, 1) };
+    });
+    proxy.set(withZeroBlooms(fault));
+    const indexer = await startIndexer({
+      rpcUrls: [proxy.url],
+      database: await createUrl(),
+      chain: { maxBlocksPerRequest: 6, verifyAfterMs: 50 },
+    });
+    const state = async () => (await indexer.status()).chains[0]?.state;
+    await expect.poll(state, { timeout: 20_000 }).toBe("live");
+    isHistory = false;
+    await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
+    expect(hasCut).toBe(true);
+  }, 60_000);
+
   it("calls nothing final that was read once", async () => {
     const devnet = await startUsedChain();
     const indexer = await startIndexer({

@@ -107,6 +107,9 @@ async function readAgain(
     const endpoint = nextEndpoint();
     if (endpoint === undefined) throw new Error("The chain has no endpoint");
     verdict = await verifyRange(context, endpoint, question);
+    // What it adds is known to be true, and not to be all: an answer that was cut adds its beginning.
+    if (isOpen && verdict.kind === "agreed" && verdict.differences.length > 0)
+      return { ...verdict, kind: "begun" };
     if (verdict.kind !== "agreed" || verdict.differences.length > 0) return verdict;
   }
   return verdict ?? { kind: "unreliable", differences: [] };
