@@ -3,7 +3,7 @@ import { keepAnswer } from "@coinslot/indexer";
 import { Router } from "express";
 import type { Upstream } from "./upstream.ts";
 
-/** For whoever runs it: `/livez` (the process answers), `/readyz` (it can sell), `/metrics` (its figures). Kept for a second. */
+/** Probes: `/livez` (the process answers), `/readyz` (it can sell), `/metrics`. Answers are cached for a second. */
 export function probeRoutes(options: {
   facilitator: Pick<CoinslotFacilitator, "payments" | "metrics">;
   upstream: Pick<Upstream, "isReady" | "readFigures">;

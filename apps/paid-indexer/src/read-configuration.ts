@@ -159,7 +159,7 @@ function requireTwoAccounts(
   }
 }
 
-/** @returns a URL without a slash at its end; `undefined` when it is told to be unusable */
+/** @returns a URL without a slash at its end; `undefined` when it is unusable, which is reported */
 function readUrl(read: Read, name: SettingName, tell: Tell): string | undefined {
   const text = read(name) ?? "";
   const url = URL.canParse(text) ? new URL(text) : undefined;

@@ -112,7 +112,7 @@ export async function makeTransfer(
         waitUntilMined(context, { client: node, hash, signal: undefined }),
       ),
     );
-    if (receipts.every((told) => told?.status === "reverted")) return;
+    if (receipts.every((receipt) => receipt?.status === "reverted")) return;
     const text = `Not every RPC endpoint says that the send ${hash} reverted. Track it before sending again`;
     throw new BridgeError("outcome_unclear", text, { hash });
   };
