@@ -41,7 +41,7 @@ export function broadcastThroughPool(pool: RpcPool): Broadcast {
 
 async function broadcastTo(node: RpcRequester, raw: Hex): Promise<BroadcastResult> {
   const result = await sendRawTransaction(node, raw).catch((error: unknown) => {
-    // Whether it had left already when the pool was closed, nobody can say.
+    // Unknown: the request may have left before the pool was closed.
     if (error instanceof RpcClosedError) return { outcome: "unknown" as const };
     throw error;
   });

@@ -22,8 +22,8 @@ async function startLiar(): Promise<RpcProxy> {
     method === "eth_getTransactionReceipt"
       ? {
           answer: (given) => {
-            const told = receipt.parse(given);
-            return told && { ...told, status: "0x0", logs: [] };
+            const parsed = receipt.parse(given);
+            return parsed && { ...parsed, status: "0x0", logs: [] };
           },
         }
       : "forward",
@@ -44,7 +44,7 @@ describe("that a transfer has reverted", () => {
     expect(error.message).toContain("Not every RPC endpoint says");
   });
 
-  it("is not believed of one of two nodes by whoever tracks it", async () => {
+  it("is not believed of one of two nodes while a transfer is tracked", async () => {
     const { ethereum, request, createBridge } = world();
     const { hash } = await createBridge().bridge(request);
     const rpcUrl = [(await startLiar()).url, ethereum.rpcUrl];

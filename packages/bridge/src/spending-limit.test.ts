@@ -101,8 +101,8 @@ describe("an agreed quote bounds all that is paid", () => {
     proxy.judge(({ method, params }) => {
       if (method === "eth_getTransactionReceipt") {
         const answer = (given: unknown) => {
-          const told = receipt.parse(given);
-          return told && { ...told, gasUsed: "0x0", effectiveGasPrice: "0x0" };
+          const parsed = receipt.parse(given);
+          return parsed && { ...parsed, gasUsed: "0x0", effectiveGasPrice: "0x0" };
         };
         return { answer };
       }

@@ -29,9 +29,9 @@ async function startNode(decimals: number): Promise<string> {
     const given = await (await fetch(devnet.rpcUrl, { method: "POST", headers, body })).text();
     const lie = (answer: unknown) => Object.assign({}, answer, { result: pad(toHex(decimals)) });
     const parsed: unknown = JSON.parse(given);
-    const told = Array.isArray(parsed) ? parsed.map(lie) : lie(parsed);
+    const answer = Array.isArray(parsed) ? parsed.map(lie) : lie(parsed);
     response.writeHead(200, headers);
-    response.end(body.includes(selector) ? JSON.stringify(told) : given);
+    response.end(body.includes(selector) ? JSON.stringify(answer) : given);
   });
   onTestFinished(server.close);
   return server.url;

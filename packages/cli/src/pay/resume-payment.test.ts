@@ -87,8 +87,8 @@ async function startLyingNode(isUsed: boolean): Promise<string> {
       Object.assign({}, answer, { result: pad(isUsed ? "0x1" : "0x0") });
     const isAsked = body.includes(selector);
     const parsed: unknown = JSON.parse(given);
-    const told = Array.isArray(parsed) ? parsed.map(lie) : lie(parsed);
-    response.writeHead(200, headers).end(isAsked ? JSON.stringify(told) : given);
+    const answer = Array.isArray(parsed) ? parsed.map(lie) : lie(parsed);
+    response.writeHead(200, headers).end(isAsked ? JSON.stringify(answer) : given);
   });
   onTestFinished(server.close);
   return server.url;
