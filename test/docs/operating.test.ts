@@ -4,7 +4,7 @@ import { createServiceMetrics as createFacilitatorMetrics } from "../../packages
 import {
   paymentStates,
   type TransactionState,
-} from "../../packages/facilitator/src/ledger/ledger-schema.ts";
+} from "../../packages/facilitator/src/ledger/schema.ts";
 import { createApiMetrics } from "../../packages/indexer/src/api/api-metrics.ts";
 import { createServiceMetrics } from "../../packages/indexer/src/service/service-metrics.ts";
 import { readDocument } from "./code-block.ts";

@@ -1,5 +1,5 @@
 import type { Hash } from "viem";
-import type { TransferProgress } from "./transfer-progress.ts";
+import type { TransferProgress } from "./send/transfer-progress.ts";
 
 /** Why a transfer was not quoted, sent or seen to arrive. One code for each kind of fault. */
 export type BridgeErrorCode =

@@ -1,10 +1,10 @@
 import { type Clock, systemClock } from "@coinslot/chain";
 import type { Address, LocalAccount, PublicClient } from "viem";
-import type { BridgeChain } from "./bridge-chain.ts";
+import { parseEvmAddress } from "./addresses/evm-address.ts";
 import { BridgeError } from "./bridge-error.ts";
-import { type ChainList, createChainList } from "./chain-list.ts";
-import { type Connections, createConnections } from "./connect.ts";
-import { parseEvmAddress } from "./evm-address.ts";
+import type { BridgeChain } from "./chains/bridge-chain.ts";
+import { type ChainList, createChainList } from "./chains/chain-list.ts";
+import { type Connections, createConnections } from "./chains/connect.ts";
 
 /** Who sends: an address, and EIP-1559 signing as viem's local accounts offer it. */
 export type BridgeAccount = Pick<LocalAccount, "address" | "signTransaction">;

@@ -1,9 +1,9 @@
 import type { Address, Hex } from "viem";
-import type { BridgeChain } from "./bridge-chain.ts";
+import { requireEvmAddress } from "./addresses/evm-address.ts";
+import { parseRecipient } from "./addresses/parse-recipient.ts";
 import { BridgeError } from "./bridge-error.ts";
-import type { ChainList } from "./chain-list.ts";
-import { requireEvmAddress } from "./evm-address.ts";
-import { parseRecipient } from "./parse-recipient.ts";
+import type { BridgeChain } from "./chains/bridge-chain.ts";
+import type { ChainList } from "./chains/chain-list.ts";
 
 /** What is to be sent, and where. */
 export interface BridgeRequest {

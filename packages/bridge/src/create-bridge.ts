@@ -1,17 +1,17 @@
-import type { BridgeChain } from "./bridge-chain.ts";
+import { requireEvmAddress } from "./addresses/evm-address.ts";
 import { type BridgeOptions, readOptions } from "./bridge-options.ts";
 import type { BridgeRequest } from "./bridge-request.ts";
-import { requireEvmAddress } from "./evm-address.ts";
-import { type BridgeCallOptions, type BridgeResult, makeTransfer } from "./make-transfer.ts";
-import { type BridgeQuote, quoteTransfer } from "./quote-transfer.ts";
-import { findSourceChain } from "./source-chain.ts";
-import { listSupportedTokens, type SupportedToken } from "./supported-tokens.ts";
-import { readTargetBalance, type TargetBalanceRequest } from "./target-balance.ts";
-import { readTokenFacts, type TokenFacts } from "./token-facts.ts";
-import type { TrackOptions } from "./track-options.ts";
-import { trackTransfer } from "./track-transfer.ts";
-import type { Delivered } from "./transfer-progress.ts";
-import { createTurns } from "./turns.ts";
+import type { BridgeChain } from "./chains/bridge-chain.ts";
+import { findSourceChain } from "./chains/source-chain.ts";
+import { listSupportedTokens, type SupportedToken } from "./chains/supported-tokens.ts";
+import { readTargetBalance, type TargetBalanceRequest } from "./chains/target-balance.ts";
+import { readTokenFacts, type TokenFacts } from "./chains/token-facts.ts";
+import { type BridgeQuote, quoteTransfer } from "./quote/quote-transfer.ts";
+import { type BridgeCallOptions, type BridgeResult, makeTransfer } from "./send/make-transfer.ts";
+import type { Delivered } from "./send/transfer-progress.ts";
+import { createTurns } from "./send/turns.ts";
+import type { TrackOptions } from "./track/track-options.ts";
+import { trackTransfer } from "./track/track-transfer.ts";
 
 /** Brings tokens from one chain to others. Every method throws BridgeError, with one code for each kind of fault. */
 export interface Bridge {

@@ -7,7 +7,7 @@ import {
 } from "viem";
 import { afterEach, describe, expect, it } from "vitest";
 import * as z from "zod";
-import { oftAbi } from "./oft-abi.ts";
+import { oftAbi } from "./chains/oft-abi.ts";
 import { usdt, useBridgeWorld } from "./testing/bridge-world.ts";
 import { expectBridgeError } from "./testing/expect-bridge-error.ts";
 import {

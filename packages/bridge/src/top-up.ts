@@ -1,17 +1,17 @@
 import { type Clock, sleep, systemClock } from "@coinslot/chain";
 import { isAddressEqual } from "viem";
-import { isClosed } from "./ask-chain.ts";
-import type { EvmBridgeChain } from "./bridge-chain.ts";
+import { parseEvmAddress } from "./addresses/evm-address.ts";
 import { BridgeError } from "./bridge-error.ts";
 import type { BridgeRequest } from "./bridge-request.ts";
+import { isClosed } from "./chains/ask-chain.ts";
+import type { EvmBridgeChain } from "./chains/bridge-chain.ts";
+import type { TargetBalanceRequest } from "./chains/target-balance.ts";
 import type { Bridge } from "./create-bridge.ts";
-import { parseEvmAddress } from "./evm-address.ts";
-import type { BridgeQuote } from "./quote-transfer.ts";
-import type { TargetBalanceRequest } from "./target-balance.ts";
-import { checkWait } from "./track-options.ts";
-import { createTransferMemory, type RememberedTransfer } from "./transfer-memory.ts";
-import type { TransferProgress } from "./transfer-progress.ts";
-import { createTurns, type Turns } from "./turns.ts";
+import type { BridgeQuote } from "./quote/quote-transfer.ts";
+import { createTransferMemory, type RememberedTransfer } from "./send/transfer-memory.ts";
+import type { TransferProgress } from "./send/transfer-progress.ts";
+import { createTurns, type Turns } from "./send/turns.ts";
+import { checkWait } from "./track/track-options.ts";
 
 /** What a payer would have to hold for a payment, as a fetch that pays tells it. Amounts in the smallest unit. */
 export interface FundsNeed {

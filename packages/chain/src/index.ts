@@ -1,24 +1,24 @@
-export type { BlockHeader } from "./block-header.ts";
-export { blockByHash, blockByNumber, parseBlockHeader } from "./block-header.ts";
+export type { ChainPreset, FeeModel } from "./chain-presets.ts";
+export { chainPresets, getChainPreset, MULTICALL3_ADDRESS } from "./chain-presets.ts";
+export type { Clock } from "./clock.ts";
+export { sleep, systemClock } from "./clock.ts";
+export type { BlockHeader } from "./heads/block-header.ts";
+export { blockByHash, blockByNumber, parseBlockHeader } from "./heads/block-header.ts";
 export type {
   BlockEvent,
   BlockListener,
   BlockWatcher,
   BlockWatcherOptions,
   BlockWatcherStatus,
-} from "./block-watcher.ts";
-export { createBlockWatcher } from "./block-watcher.ts";
-export type { CallBatcher, CallBatcherOptions } from "./call-batcher.ts";
-export { createCallBatcher } from "./call-batcher.ts";
-export type { ChainPreset, FeeModel } from "./chain-presets.ts";
-export { chainPresets, getChainPreset, MULTICALL3_ADDRESS } from "./chain-presets.ts";
-export type { Clock } from "./clock.ts";
-export { sleep, systemClock } from "./clock.ts";
-export type { HttpAnswer, HttpPost, HttpPostRequest } from "./http-post.ts";
-export { httpPost, NotConnectedError } from "./http-post.ts";
-export type { EndpointState } from "./rpc-endpoint.ts";
-export type { RpcCall } from "./rpc-envelope.ts";
-export type { EndpointFailureKind, EndpointProblem } from "./rpc-errors.ts";
+} from "./heads/block-watcher.ts";
+export { createBlockWatcher } from "./heads/block-watcher.ts";
+export type { CallBatcher, CallBatcherOptions } from "./rpc/call-batcher.ts";
+export { createCallBatcher } from "./rpc/call-batcher.ts";
+export type { HttpAnswer, HttpPost, HttpPostRequest } from "./rpc/http-post.ts";
+export { httpPost, NotConnectedError } from "./rpc/http-post.ts";
+export type { EndpointState } from "./rpc/rpc-endpoint.ts";
+export type { RpcCall } from "./rpc/rpc-envelope.ts";
+export type { EndpointFailureKind, EndpointProblem } from "./rpc/rpc-errors.ts";
 export {
   RpcClosedError,
   RpcEndpointError,
@@ -27,16 +27,16 @@ export {
   RpcResponseError,
   RpcUnavailableError,
   RpcWrongChainError,
-} from "./rpc-errors.ts";
-export { isRepeatable } from "./rpc-methods.ts";
-export type { RpcEndpointStatus, RpcPool, RpcPoolEvent, RpcPoolOptions } from "./rpc-pool.ts";
-export { createRpcPool } from "./rpc-pool.ts";
+} from "./rpc/rpc-errors.ts";
+export { isRepeatable } from "./rpc/rpc-methods.ts";
+export type { RpcEndpointStatus, RpcPool, RpcPoolEvent, RpcPoolOptions } from "./rpc/rpc-pool.ts";
+export { createRpcPool } from "./rpc/rpc-pool.ts";
 export type {
   RpcEndpointHandle,
   RpcOutcome,
   RpcRequester,
   RpcRequestOptions,
-} from "./rpc-requester.ts";
-export type { BroadcastOutcome } from "./send-raw-transaction.ts";
-export { sendRawTransaction } from "./send-raw-transaction.ts";
-export { createChainClient, viemTransport } from "./viem-client.ts";
+} from "./rpc/rpc-requester.ts";
+export type { BroadcastOutcome } from "./rpc/send-raw-transaction.ts";
+export { sendRawTransaction } from "./rpc/send-raw-transaction.ts";
+export { createChainClient, viemTransport } from "./rpc/viem-client.ts";

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
 import { exitCode, InterruptedError, UnclearError, UsageError } from "./exit-code.ts";
-import { processSurroundings, type Surroundings } from "./surroundings.ts";
+import { processSurroundings, type Surroundings } from "./io.ts";
 import { paint, type Terminal } from "./terminal.ts";
 
 type CreateCommand = (terminal: Terminal, surroundings: Surroundings) => Command;

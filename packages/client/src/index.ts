@@ -1,13 +1,17 @@
-export type { RpcUrls } from "./chain-reader.ts";
-export { OfferRefusedError, type Refusal, type RefusalCode } from "./offer-refused-error.ts";
-export { OutcomeUnclearError } from "./outcome-unclear-error.ts";
-export type { PayerOptions, PayingAccount } from "./payer.ts";
+export type { Budget, BudgetAsset, SpendingLimits } from "./budget/spending-policy.ts";
+export type { RpcUrls } from "./chain/chain-reader.ts";
+export { OfferRefusedError, type Refusal, type RefusalCode } from "./offer/offer-refused-error.ts";
+export { readOffer } from "./offer/read-offer.ts";
 export { createPayingFetch, type PayingFetch } from "./paying-fetch.ts";
 export type { PayingFetchOptions } from "./paying-fetch-options.ts";
 export { PaymentError, type PaymentErrorCode } from "./payment-error.ts";
 export type { PaymentEvent, PaymentState } from "./payment-event.ts";
-export { type PaymentOutcome, paymentOf, receiptOf } from "./payment-outcome.ts";
-export { readOffer } from "./read-offer.ts";
-export { type PaymentTerms, type SignedPayment, signedPaymentSchema } from "./signed-payment.ts";
-export type { Budget, BudgetAsset, SpendingLimits } from "./spending-policy.ts";
+export { OutcomeUnclearError } from "./send/outcome-unclear-error.ts";
+export { type PaymentOutcome, paymentOf, receiptOf } from "./send/payment-outcome.ts";
+export type { PayerOptions, PayingAccount } from "./sign/payer.ts";
+export {
+  type PaymentTerms,
+  type SignedPayment,
+  signedPaymentSchema,
+} from "./sign/signed-payment.ts";
 export type { TopUp, TopUpNeed, TopUpRequest } from "./top-up.ts";

@@ -1,7 +1,7 @@
 import { startDevnet } from "@coinslot/devnet";
 import { plasma, stable, stableUsdt0 } from "@coinslot/protocol";
 import { describe, expect, it } from "vitest";
-import type { SignedPayment } from "./signed-payment.ts";
+import type { SignedPayment } from "./sign/signed-payment.ts";
 import { countSignatures } from "./testing/counting-account.ts";
 import { requirements, startSeller } from "./testing/seller.ts";
 import { useWorld } from "./testing/world.ts";

@@ -1,16 +1,16 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { createFileStore } from "./budget-file.ts";
-import { createMemoryStore } from "./budget-store.ts";
-import { type ChainReader, createChainReader, type RpcUrls } from "./chain-reader.ts";
-import { type PayerOptions, type PayingAccount, readPayer } from "./payer.ts";
+import { createFileStore } from "./budget/budget-file.ts";
+import { createMemoryStore } from "./budget/budget-store.ts";
+import { createSpendingBudget, type SpendingBudget } from "./budget/spending-budget.ts";
+import { type Budget, readBudget, type SpendableAsset } from "./budget/spending-policy.ts";
+import { createTopUpLimit, type TopUpLimit } from "./budget/top-up-limit.ts";
+import { type ChainReader, createChainReader, type RpcUrls } from "./chain/chain-reader.ts";
 import { PaymentError } from "./payment-error.ts";
 import type { PaymentEvent } from "./payment-event.ts";
-import type { Persistence } from "./send-payment.ts";
-import type { SignedPayment } from "./signed-payment.ts";
-import { createSpendingBudget, type SpendingBudget } from "./spending-budget.ts";
-import { type Budget, readBudget, type SpendableAsset } from "./spending-policy.ts";
+import type { Persistence } from "./send/send-payment.ts";
+import { type PayerOptions, type PayingAccount, readPayer } from "./sign/payer.ts";
+import type { SignedPayment } from "./sign/signed-payment.ts";
 import type { TopUp } from "./top-up.ts";
-import { createTopUpLimit, type TopUpLimit } from "./top-up-limit.ts";
 
 /** What a fetch that pays is made of. */
 export type PayingFetchOptions = PayerOptions & {

@@ -1,31 +1,31 @@
 import { headerName, isSameAddress } from "@coinslot/protocol";
-import { bookAndSign } from "./book-and-sign.ts";
-import { bookResumed } from "./book-resumed.ts";
-import { checkResource } from "./check-resource.ts";
-import { type Candidate, chooseRequirements } from "./choose-requirements.ts";
-import { deliverPayment } from "./deliver-payment.ts";
-import { dropBody } from "./drop-body.ts";
-import { type FoundFunds, findBroughtFunds, findFunds } from "./find-funds.ts";
-import { holdBudget } from "./hold-budget.ts";
-import { OfferRefusedError, type Refusal } from "./offer-refused-error.ts";
-import { OutcomeUnclearError } from "./outcome-unclear-error.ts";
-import { findPaidUrl } from "./paid-url.ts";
+import { bookResumed } from "./budget/book-resumed.ts";
+import { holdBudget } from "./budget/hold-budget.ts";
+import { type FoundFunds, findBroughtFunds, findFunds } from "./chain/find-funds.ts";
+import { checkResource } from "./offer/check-resource.ts";
+import { type Candidate, chooseRequirements } from "./offer/choose-requirements.ts";
+import { OfferRefusedError, type Refusal } from "./offer/offer-refused-error.ts";
+import { findPaidUrl } from "./offer/paid-url.ts";
+import { readOffer } from "./offer/read-offer.ts";
 import {
   type PayingFetchContext,
   type PayingFetchOptions,
   readOptions,
 } from "./paying-fetch-options.ts";
 import { PaymentError } from "./payment-error.ts";
-import { paymentOf } from "./payment-outcome.ts";
-import { readOffer } from "./read-offer.ts";
+import { deliverPayment } from "./send/deliver-payment.ts";
+import { dropBody } from "./send/drop-body.ts";
+import { OutcomeUnclearError } from "./send/outcome-unclear-error.ts";
+import { paymentOf } from "./send/payment-outcome.ts";
 import {
   checkRepeatable,
   hashBody,
   type RepeatableRequest,
   readRequest,
   toInit,
-} from "./repeatable-request.ts";
-import { type SignedPayment, signedPaymentSchema } from "./signed-payment.ts";
+} from "./send/repeatable-request.ts";
+import { bookAndSign } from "./sign/book-and-sign.ts";
+import { type SignedPayment, signedPaymentSchema } from "./sign/signed-payment.ts";
 import { type TopUp, toTopUpNeed } from "./top-up.ts";
 
 /** A `fetch` that pays. It may be used wherever `fetch` is. */

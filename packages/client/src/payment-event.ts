@@ -1,5 +1,5 @@
 import type { SettleResponse } from "@coinslot/protocol";
-import type { PaymentTerms } from "./signed-payment.ts";
+import type { PaymentTerms } from "./sign/signed-payment.ts";
 
 /**
  * Where a payment stands.

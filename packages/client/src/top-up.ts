@@ -1,5 +1,5 @@
 import type { Address, Network } from "@coinslot/protocol";
-import type { Shortfall } from "./find-funds.ts";
+import type { Shortfall } from "./chain/find-funds.ts";
 
 /** What the payer would have to hold to pay one entry of an offer. Amounts are in the token's smallest unit. */
 export interface TopUpNeed {

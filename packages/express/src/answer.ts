@@ -1,15 +1,15 @@
 import { headerName, type SettleResponse } from "@coinslot/protocol";
 import type { Response } from "express";
-import { endWith } from "./held-answer.ts";
-import type { Offer } from "./offer.ts";
-import { unpaidError } from "./payment-required-answer.ts";
-import { readUnpaidBody, type UnpaidBytes } from "./read-unpaid-body.ts";
+import type { Offer } from "./offer/offer.ts";
+import { resourceOf } from "./offer/resource.ts";
+import { askSeller, SellerFunctionError } from "./offer/seller-function-error.ts";
+import { unpaidContextOf } from "./offer/unpaid-context.ts";
 import { type Refusal, settlementPending } from "./refusals.ts";
-import { resourceOf } from "./resource.ts";
-import { exposePaymentHeaders, makeUncacheable, setReceipt } from "./response-headers.ts";
+import { endWith } from "./response/held-answer.ts";
+import { exposePaymentHeaders, makeUncacheable, setReceipt } from "./response/response-headers.ts";
+import { readUnpaidBody, type UnpaidBytes } from "./routes/read-unpaid-body.ts";
 import type { Order, Visit } from "./sale.ts";
-import { askSeller, SellerFunctionError } from "./seller-function-error.ts";
-import { unpaidContextOf } from "./unpaid-context.ts";
+import { unpaidError } from "./wires/payment-required-answer.ts";
 
 const json = "application/json; charset=utf-8";
 

@@ -6,23 +6,23 @@ import {
   supportedSchema,
 } from "@coinslot/protocol";
 import type { NextFunction, Request, Response } from "express";
-import { createAnswerMemory } from "./answer-memory.ts";
-import { createBodyPool } from "./body-pool.ts";
-import type { Endings } from "./end-reservation.ts";
 import {
   type FacilitatorSource,
   facilitatorFromEnvironment,
-} from "./facilitator-from-environment.ts";
+} from "./facilitator/facilitator-from-environment.ts";
+import { createReadiness, unservedNetworks } from "./facilitator/readiness.ts";
 import { isRecord } from "./is-record.ts";
-import { createPayerTurns } from "./payer-turns.ts";
 import type { PaymentMiddlewareOptions } from "./payment-middleware-options.ts";
-import { createPaymentRequiredAnswers } from "./payment-required-answer.ts";
-import type { Route } from "./read-routes.ts";
-import { createReadiness, unservedNetworks } from "./readiness.ts";
-import { createReservationStore } from "./reservation-store.ts";
+import { createAnswerMemory } from "./replay/answer-memory.ts";
+import { createBodyPool } from "./replay/body-pool.ts";
+import type { Endings } from "./reservations/end-reservation.ts";
+import { createPayerTurns } from "./reservations/payer-turns.ts";
+import { createReservationStore } from "./reservations/reservation-store.ts";
+import { withReservations } from "./reservations/with-reservations.ts";
+import type { Route } from "./routes/read-routes.ts";
 import type { Visit } from "./sale.ts";
 import { readSettings } from "./settings.ts";
-import { withReservations } from "./with-reservations.ts";
+import { createPaymentRequiredAnswers } from "./wires/payment-required-answer.ts";
 
 /** What stands before paid routes: settings, a facilitator, and whether it can be used yet. */
 export interface Gate {

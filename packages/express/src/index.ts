@@ -6,9 +6,12 @@ export { isEventSecret } from "./events/sign-event.ts";
 export {
   createFacilitatorClient,
   type FacilitatorClientOptions,
-} from "./facilitator-client.ts";
-export { type FacilitatorRouterOptions, facilitatorRouter } from "./facilitator-router.ts";
-export { type ClientKey, limitKeyOf } from "./limit-key.ts";
+} from "./facilitator/facilitator-client.ts";
+export {
+  type FacilitatorRouterOptions,
+  facilitatorRouter,
+} from "./facilitator/facilitator-router.ts";
+export type { UnpaidBody, UnpaidContext, UnpaidResponseBody } from "./offer/unpaid-context.ts";
 export { type PaymentMiddleware, paymentMiddleware } from "./payment-middleware.ts";
 export type {
   PaymentMiddlewareOptions,
@@ -16,6 +19,12 @@ export type {
   UnpaidAnswer,
   UnpaidAnswerContext,
 } from "./payment-middleware-options.ts";
+export { type ClientKey, limitKeyOf } from "./reservations/limit-key.ts";
+export {
+  createReservationStore,
+  type ReservationStoreOptions,
+} from "./reservations/reservation-store.ts";
+export { withReservations } from "./reservations/with-reservations.ts";
 export type {
   AuthorizationRoutePayment,
   PaymentOption,
@@ -26,8 +35,5 @@ export type {
   RouteVerb,
   TokenPrice,
   UpfrontRoutePayment,
-} from "./payment-routes.ts";
-export type { AuthorizedPayment, RequestPayment, SettledPayment } from "./request-payment.ts";
-export { createReservationStore, type ReservationStoreOptions } from "./reservation-store.ts";
-export type { UnpaidBody, UnpaidContext, UnpaidResponseBody } from "./unpaid-context.ts";
-export { withReservations } from "./with-reservations.ts";
+} from "./routes/payment-routes.ts";
+export type { AuthorizedPayment, RequestPayment, SettledPayment } from "./wires/request-payment.ts";

@@ -1,7 +1,7 @@
 import type { Address, PaymentRequirements, ReservationStore } from "@coinslot/protocol";
 import type { Application, Request } from "express";
-import type { ClientKey } from "./limit-key.ts";
 import type { MaybePromise } from "./maybe-promise.ts";
+import type { ClientKey } from "./reservations/limit-key.ts";
 
 /** Settings of `paymentMiddleware` beside its routes. */
 export interface PaymentMiddlewareOptions {

@@ -5,16 +5,16 @@ import type {
   SettleResponse,
 } from "@coinslot/protocol";
 import type { NextFunction, Request, Response } from "express";
-import type { AnswerMemory } from "./answer-memory.ts";
-import type { AnswerSeal } from "./answer-seal.ts";
-import type { BodyPool } from "./body-pool.ts";
-import type { Endings } from "./end-reservation.ts";
-import type { Purchase } from "./match-requirements.ts";
-import type { MakeOffer, Offer } from "./offer.ts";
-import type { PayerTurns } from "./payer-turns.ts";
-import type { PaymentRequiredAnswer } from "./payment-required-answer.ts";
-import type { Route } from "./read-routes.ts";
+import type { Purchase } from "./offer/match-requirements.ts";
+import type { MakeOffer, Offer } from "./offer/offer.ts";
+import type { AnswerMemory } from "./replay/answer-memory.ts";
+import type { AnswerSeal } from "./replay/answer-seal.ts";
+import type { BodyPool } from "./replay/body-pool.ts";
+import type { Endings } from "./reservations/end-reservation.ts";
+import type { PayerTurns } from "./reservations/payer-turns.ts";
+import type { Route } from "./routes/read-routes.ts";
 import type { Settings } from "./settings.ts";
+import type { PaymentRequiredAnswer } from "./wires/payment-required-answer.ts";
 
 /** A request to a paid route. */
 export interface Visit {

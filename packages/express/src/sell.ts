@@ -1,9 +1,9 @@
 import type { SealedAnswer } from "@coinslot/protocol";
 import { answerPaymentRequired, answerUnsettled } from "./answer.ts";
-import { releaseSale } from "./end-reservation.ts";
-import { handOver, handOverKept, handOverStream } from "./hand-over.ts";
-import { findKeptAnswer, keepAnswer } from "./kept-answer.ts";
-import { runHeld } from "./run-held.ts";
+import { findKeptAnswer, keepAnswer } from "./replay/kept-answer.ts";
+import { releaseSale } from "./reservations/end-reservation.ts";
+import { handOver, handOverKept, handOverStream } from "./response/hand-over.ts";
+import { runHeld } from "./response/run-held.ts";
 import type { Sale } from "./sale.ts";
 import { settleSale } from "./settle-sale.ts";
 

@@ -1,8 +1,8 @@
-import { isApplication } from "./application-router.ts";
-import type { Environment } from "./facilitator-from-environment.ts";
+import type { Environment } from "./facilitator/facilitator-from-environment.ts";
+import { readPublicUrl } from "./offer/public-url.ts";
 import type { PaymentMiddlewareOptions } from "./payment-middleware-options.ts";
-import { readPublicUrl } from "./public-url.ts";
-import { writeError } from "./write-error.ts";
+import { writeError } from "./response/write-error.ts";
+import { isApplication } from "./routes/application-router.ts";
 
 type Hook = "grantAccess" | "refusePayer" | "unpaidAnswer" | "clientKey";
 type Optional = Hook | "publicUrl";

@@ -1,5 +1,5 @@
 import type { SealedAnswer, SettleResponse } from "@coinslot/protocol";
-import { encodeAnswer, type HeldAnswer } from "./held-answer.ts";
+import { encodeAnswer, type HeldAnswer } from "./response/held-answer.ts";
 import type { Sale } from "./sale.ts";
 
 /**

@@ -10,12 +10,16 @@ import {
 } from "@coinslot/protocol";
 import { isDatabaseError } from "@coinslot/storage";
 import type { Registry } from "prom-client";
-import { readFacilitatorOptions } from "./facilitator-configuration.ts";
-import type { FacilitatorOptions } from "./facilitator-options.ts";
+import { readFacilitatorOptions } from "./configuration/facilitator-configuration.ts";
+import type { FacilitatorOptions } from "./configuration/facilitator-options.ts";
+import {
+  readSettlementOptions,
+  type SettlementOptions,
+} from "./configuration/settlement-options.ts";
 import { createHooks, type HookMethods } from "./hooks.ts";
-import type { LedgerPayment } from "./ledger/ledger-payment.ts";
-import type { PaymentFilter, PaymentPage } from "./ledger/list-payments.ts";
-import type { PaymentStats } from "./ledger/payment-stats.ts";
+import type { LedgerPayment } from "./ledger/payments/ledger-payment.ts";
+import type { PaymentFilter, PaymentPage } from "./ledger/queries/list-payments.ts";
+import type { PaymentStats } from "./ledger/queries/payment-stats.ts";
 import { openChain } from "./open-chain.ts";
 import { checkNetworks } from "./ready/check-networks.ts";
 import { createMetrics } from "./settle/metrics.ts";
@@ -23,7 +27,6 @@ import { toReserved } from "./settle/reserved.ts";
 import { settleResponseOf } from "./settle/settle-response.ts";
 import type { SettlementEvent, SettlementListener } from "./settle/settlement-event.ts";
 import { burntGas, outOfGasMoney } from "./settle/unavailable-errors.ts";
-import { readSettlementOptions, type SettlementOptions } from "./settlement-options.ts";
 import { type Engine, startEngine } from "./start-engine.ts";
 import { refuse } from "./verify/refuse.ts";
 import { toVerifyResponse } from "./verify/verdict.ts";

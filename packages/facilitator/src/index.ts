@@ -1,14 +1,19 @@
-export { type CoinslotFacilitator, createFacilitator } from "./create-facilitator.ts";
 export {
   type FacilitatorConfiguration,
   readFacilitatorOptions,
-} from "./facilitator-configuration.ts";
+} from "./configuration/facilitator-configuration.ts";
 export type {
   Depth,
   FacilitatorNetworkOptions,
   FacilitatorOptions,
   FeeOptions,
-} from "./facilitator-options.ts";
+} from "./configuration/facilitator-options.ts";
+export type { RelayerOptions } from "./configuration/relayer-account.ts";
+export type {
+  PayersWithCodeOptions,
+  SettlementOptions,
+} from "./configuration/settlement-options.ts";
+export { type CoinslotFacilitator, createFacilitator } from "./create-facilitator.ts";
 export type {
   Abort,
   BeforeHook,
@@ -18,16 +23,14 @@ export type {
   ObservingHook,
   ResultContext,
 } from "./hooks.ts";
-export type { Inclusion, LedgerPayment } from "./ledger/ledger-payment.ts";
 export { type LedgerReader, openLedgerReader } from "./ledger/ledger-reader.ts";
-export { type PaymentState, paymentStates } from "./ledger/ledger-schema.ts";
-export type { PaymentFilter, PaymentPage } from "./ledger/list-payments.ts";
-export type { PaymentStats } from "./ledger/payment-stats.ts";
+export type { Inclusion, LedgerPayment } from "./ledger/payments/ledger-payment.ts";
+export type { PaymentFilter, PaymentPage } from "./ledger/queries/list-payments.ts";
+export type { PaymentStats } from "./ledger/queries/payment-stats.ts";
+export { type PaymentState, paymentStates } from "./ledger/schema.ts";
 export type { Logger } from "./logger.ts";
 export { checkRelayers } from "./ready/check-relayers.ts";
 export { checkTokens } from "./ready/check-tokens.ts";
 export type { Findings } from "./ready/findings.ts";
-export type { RelayerOptions } from "./relayer-account.ts";
-export type { CheckpointName, SettlementTimes } from "./settle/settlement-context.ts";
+export type { CheckpointName, SettlementTimes } from "./settle/context.ts";
 export type { SettlementEvent, SettlementListener } from "./settle/settlement-event.ts";
-export type { PayersWithCodeOptions, SettlementOptions } from "./settlement-options.ts";

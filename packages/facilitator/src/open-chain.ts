@@ -5,7 +5,7 @@ import {
   createRpcPool,
   type RpcPool,
 } from "@coinslot/chain";
-import type { NetworkConfiguration } from "./facilitator-configuration.ts";
+import type { NetworkConfiguration } from "./configuration/facilitator-configuration.ts";
 import { createSimulator, type Simulator } from "./simulation/simulator.ts";
 import { type TrialSender, trialPrice } from "./simulation/trial-sender.ts";
 

@@ -3,8 +3,8 @@ import { ConfigurationError } from "@coinslot/protocol";
 import type { Kysely } from "kysely";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { createFacilitator } from "./create-facilitator.ts";
-import type { LedgerSchema } from "./ledger/ledger-schema.ts";
 import { openLedger } from "./ledger/open-ledger.ts";
+import type { LedgerSchema } from "./ledger/schema.ts";
 import { type Intercept, startNodeProxy } from "./testing/node-proxy.ts";
 import { createTestLedger, engines, startSettlingDevnet } from "./testing/settling-devnet.ts";
 

@@ -6,25 +6,25 @@ import {
   toLowerHex,
 } from "@coinslot/protocol";
 import { type Database, isDatabaseError } from "@coinslot/storage";
-import { keepHouse } from "./keep-house.ts";
+import type { SettlementSettings } from "./configuration/settlement-options.ts";
 import { createLedger } from "./ledger/create-ledger.ts";
 import type { Ledger } from "./ledger/ledger.ts";
-import type { LedgerSchema } from "./ledger/ledger-schema.ts";
 import { openLedger } from "./ledger/open-ledger.ts";
+import type { LedgerSchema } from "./ledger/schema.ts";
 import type { Logger } from "./logger.ts";
 import type { Chain } from "./open-chain.ts";
 import type { NetworkReport } from "./ready/check-network.ts";
-import { createFeeQuoter } from "./settle/fee-quote.ts";
+import { createPaymentReserver, type ReservePayment } from "./settle/admit-payment.ts";
+import type { SettlementContext, SettlementNetwork } from "./settle/context.ts";
+import { startNetworkSettlement } from "./settle/engine.ts";
 import type { SettlementMetrics } from "./settle/metrics.ts";
-import { createOutcomeBoard } from "./settle/outcome-board.ts";
-import { createReadingCache, type NetworkTransfer } from "./settle/reading-cache.ts";
-import { createPaymentReserver, type ReservePayment } from "./settle/reserve-payment.ts";
+import { createOutcomeBoard } from "./settle/outcome-notifier.ts";
+import { createFeeQuoter } from "./settle/relay/fee-quote.ts";
 import { createPaymentSettler, type PaymentSettler } from "./settle/settle-payment.ts";
-import { startNetworkSettlement } from "./settle/settlement.ts";
-import type { SettlementContext, SettlementNetwork } from "./settle/settlement-context.ts";
 import type { SettlementEvent } from "./settle/settlement-event.ts";
-import type { SettlementSettings } from "./settlement-options.ts";
+import { createReadingCache, type NetworkTransfer } from "./simulation/simulation-cache.ts";
 import { defaultCallGas } from "./simulation/simulator.ts";
+import { keepHouse } from "./start-maintenance.ts";
 import type { Verifier } from "./verify/verifier.ts";
 
 export interface EngineOptions {

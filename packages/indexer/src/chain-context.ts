@@ -6,8 +6,8 @@ import type { IndexerLogger } from "./logger.ts";
 import type { ChainEvidence } from "./proof/chain-evidence.ts";
 import type { Tolerance } from "./rpc/tolerance.ts";
 import type { KnownToken } from "./store/known-token.ts";
-import type { Pen } from "./store/pen.ts";
 import type { IndexerSchema } from "./store/schema.ts";
+import type { Pen } from "./store/writer-lease.ts";
 import type { Repair } from "./verify/repair.ts";
 
 /** All that following one chain needs. */

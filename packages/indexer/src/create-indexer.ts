@@ -13,7 +13,7 @@ import {
   type IndexerConfigurationInput,
   readConfiguration,
 } from "./configuration.ts";
-import { createEventBell } from "./event-bell.ts";
+import { createEventBell } from "./event-signal.ts";
 import { followChains } from "./follow-chains.ts";
 import { createProgress, type Progress, type ProgressTerminal } from "./history/progress.ts";
 import type { Indexer } from "./indexer.ts";
@@ -24,9 +24,9 @@ import { healthOf, readIndexerStatus } from "./query/read-indexer-status.ts";
 import { createToleranceOfLast } from "./rpc/tolerance.ts";
 import type { BalanceDifference } from "./spot-check.ts";
 import type { IndexerStatus } from "./status.ts";
-import { holdPen } from "./store/hold-pen.ts";
+import { holdPen } from "./store/hold-lease.ts";
 import { createLazyStore } from "./store/open-store.ts";
-import type { Pen } from "./store/pen.ts";
+import type { Pen } from "./store/writer-lease.ts";
 import type { Repair } from "./verify/repair.ts";
 
 export type IndexerOptions = IndexerConfigurationInput & {

@@ -7,16 +7,16 @@ import { createGapFilling } from "./history/fill-gaps.ts";
 import { applySyncEvent } from "./live/apply-sync-event.ts";
 import { createDoubt } from "./live/doubt.ts";
 import { joinTokens } from "./live/join-tokens.ts";
-import { look, lookAtPast } from "./live/look.ts";
+import { look, lookAtPast } from "./live/poll-chain.ts";
 
 import type { SyncEvent } from "./live/sync-event.ts";
 import { runRequest } from "./maintenance/run-request.ts";
 import type { BlockId } from "./store/block-id.ts";
 import { updateChain } from "./store/chain-row.ts";
 import { findKnownBlock } from "./store/marks.ts";
-import { PenLostError } from "./store/pen.ts";
 import { readNextRequest } from "./store/requests.ts";
 import { readWindow } from "./store/window.ts";
+import { PenLostError } from "./store/writer-lease.ts";
 
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 10_000;

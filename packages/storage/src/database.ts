@@ -5,8 +5,8 @@ import type { Dialect } from "./dialect.ts";
 import type { TransactionOptions } from "./durability.ts";
 import type { Engine } from "./engine.ts";
 import type { Notifications } from "./notifications.ts";
-import { createPostgresEngine } from "./postgres-engine.ts";
-import { openSqliteEngine } from "./sqlite-engine.ts";
+import { createPostgresEngine } from "./postgres/postgres-engine.ts";
+import { openSqliteEngine } from "./sqlite/sqlite-engine.ts";
 
 export interface DatabaseOptions {
   /** `sqlite:./file.db`, `sqlite::memory:` or `postgres://user:password@host:5432/database`. */

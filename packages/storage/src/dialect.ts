@@ -8,7 +8,7 @@ import {
 } from "kysely";
 import type { DatabaseErrorKind } from "./database-error.ts";
 import { type InsertMany, insertWithCopyOrUnnest, insertWithValues } from "./insert-many.ts";
-import { decodeSqliteAmount, encodeSqliteAmount, SQLITE_SUM } from "./sqlite-amount.ts";
+import { decodeSqliteAmount, encodeSqliteAmount, SQLITE_SUM } from "./sqlite/sqlite-amount.ts";
 
 declare const storedAmount: unique symbol;
 

@@ -10,7 +10,7 @@ export {
   type LeasesOptions,
   leasesMigration,
 } from "./leases.ts";
-export { type DatabaseFileLock, lockDatabaseFile } from "./lock-file.ts";
 export { type MigrateOptions, type Migration, migrate, requireMigrated } from "./migrate.ts";
 export type { NotificationHandler } from "./notifications.ts";
+export { type DatabaseFileLock, lockDatabaseFile } from "./sqlite/lock-file.ts";
 export { createWriter, type Writer } from "./writer.ts";

@@ -1,7 +1,7 @@
 import { CompiledQuery, type Insertable, type Kysely, type Transaction } from "kysely";
-import { copyQuery } from "./copy-query.ts";
-import { encodeCopyRows } from "./encode-copy-rows.ts";
-import { SQLITE_ADD } from "./sqlite-amount.ts";
+import { copyQuery } from "./postgres/copy-query.ts";
+import { encodeCopyRows } from "./postgres/encode-copy-rows.ts";
+import { SQLITE_ADD } from "./sqlite/sqlite-amount.ts";
 
 /**
  * What to do with a row whose key is taken: skip it, write these columns of it over those of the row that is there,

@@ -1,6 +1,6 @@
 import { Client, Pool } from "pg";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { createPostgresNotifications } from "./postgres-notifications.ts";
+import { createPostgresNotifications } from "./postgres/postgres-notifications.ts";
 import { createPostgresUrl, engines, openForTest } from "./testing/engines.ts";
 import { startTcpProxy } from "./testing/tcp-proxy.ts";
 

@@ -8,7 +8,8 @@ import {
 } from "@coinslot/devnet";
 import { type Address, encodeFunctionData, erc20Abi, type Hex } from "viem";
 import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
-import type { ContractKind } from "../bridge-chain.ts";
+import type { ContractKind } from "../chains/bridge-chain.ts";
+import { usdt0Chains } from "../chains/usdt0-chains.ts";
 import {
   type Bridge,
   type BridgeOptions,
@@ -16,7 +17,6 @@ import {
   createBridge,
   type SourceOptions,
 } from "../index.ts";
-import { usdt0Chains } from "../usdt0-chains.ts";
 
 export const usdt: Address = "0xdAC17F958D2ee523a2206206994597C13D831ec7";
 export const xaut: Address = "0x68749665FF8D2d112Fa859AA293F07A622782F38";

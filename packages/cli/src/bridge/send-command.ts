@@ -20,8 +20,8 @@ import {
   requestOptions,
   targetRpcUrlOption,
 } from "./bridge-options.ts";
+import { tellProgress } from "./print-progress.ts";
 import { factsOf } from "./quote-command.ts";
-import { tellProgress } from "./tell-progress.ts";
 import { useBridge } from "./use-bridge.ts";
 
 interface SendOptions extends RequestOptions {

@@ -4,7 +4,7 @@ import { isHash, zeroAddress } from "viem";
 import { UnclearError, UsageError } from "../exit-code.ts";
 import { formatJson, type Terminal } from "../terminal.ts";
 import { rpcUrlOption, targetRpcUrlOption } from "./bridge-options.ts";
-import { tellProgress } from "./tell-progress.ts";
+import { tellProgress } from "./print-progress.ts";
 import { useBridge } from "./use-bridge.ts";
 
 interface TrackOptions {

@@ -3,8 +3,8 @@ import { dirname } from "node:path";
 import { openLedgerReader } from "@coinslot/facilitator";
 import { type DatabaseError, isDatabaseError, lockDatabaseFile } from "@coinslot/storage";
 import { UsageError } from "../exit-code.ts";
+import type { Surroundings } from "../io.ts";
 import { isLedgerAbsent, ledgerFile, readLedgerUrl } from "../ledger-url.ts";
-import type { Surroundings } from "../surroundings.ts";
 import type { Terminal } from "../terminal.ts";
 import type { Check } from "./check.ts";
 

@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import type { Surroundings } from "../surroundings.ts";
+import type { Surroundings } from "../io.ts";
 import { formatJson, formatTable, paint, type Terminal } from "../terminal.ts";
 import type { Check } from "./check.ts";
 import { checkLedger } from "./check-ledger.ts";

@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import type { Surroundings } from "../surroundings.ts";
+import type { Surroundings } from "../io.ts";
 import type { Terminal } from "../terminal.ts";
 import { maintenanceCommand } from "./maintenance-command.ts";
 

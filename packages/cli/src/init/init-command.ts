@@ -1,7 +1,7 @@
 import { join, relative } from "node:path";
 import { isNetwork } from "@coinslot/protocol";
 import { Command, InvalidArgumentError } from "commander";
-import type { Surroundings } from "../surroundings.ts";
+import type { Surroundings } from "../io.ts";
 import { formatFacts, formatJson, paint, type Terminal } from "../terminal.ts";
 import { createEnvironment } from "./create-environment.ts";
 import { ignoreByGit } from "./ignore-by-git.ts";

@@ -2,7 +2,7 @@ import { parseMoney } from "@coinslot/protocol";
 import { Command, InvalidArgumentError } from "commander";
 import { requireAllowed } from "../allow/require-allowed.ts";
 import { UsageError } from "../exit-code.ts";
-import type { Surroundings } from "../surroundings.ts";
+import type { Surroundings } from "../io.ts";
 import type { Terminal } from "../terminal.ts";
 import { readKeptPayment } from "./kept-payment.ts";
 import { payFor } from "./pay-for.ts";

@@ -1,4 +1,4 @@
-import type { Surroundings } from "../surroundings.ts";
+import type { Surroundings } from "../io.ts";
 import type { Terminal } from "../terminal.ts";
 
 /** How the command was asked to pay. */

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { UsageError } from "../exit-code.ts";
-import type { Surroundings } from "../surroundings.ts";
+import type { Surroundings } from "../io.ts";
 
 /** A request that can be sent again, as it is. */
 export interface BuyerRequest {

@@ -4,7 +4,7 @@ import { join, relative } from "node:path";
 import type { PaymentTerms } from "@coinslot/client";
 import { isSameAddress } from "@coinslot/protocol";
 import { UnclearError, UsageError } from "../exit-code.ts";
-import { isNeverTaken } from "./is-never-taken.ts";
+import { isNeverTaken } from "./is-expired-unused.ts";
 import { forgetPayment, type KeptPayment, readKeptPayment } from "./kept-payment.ts";
 import type { PayContext } from "./pay-context.ts";
 import type { BuyerRequest } from "./read-request.ts";

@@ -3,7 +3,7 @@ import { isSameAddress, knownAsset } from "@coinslot/protocol";
 import { UnclearError } from "../exit-code.ts";
 import { concludePayment } from "./conclude-payment.ts";
 import { explainFailure } from "./explain-failure.ts";
-import { isNeverTaken } from "./is-never-taken.ts";
+import { isNeverTaken } from "./is-expired-unused.ts";
 import { forgetPayment, type KeptPayment } from "./kept-payment.ts";
 import type { PayContext } from "./pay-context.ts";
 

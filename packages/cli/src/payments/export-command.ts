@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import type { Surroundings } from "../surroundings.ts";
+import type { Surroundings } from "../io.ts";
 import type { Terminal } from "../terminal.ts";
 import { formatCsvRow } from "./csv.ts";
 import { addFilterOptions, type FilterOptions, toFilter } from "./filter-options.ts";

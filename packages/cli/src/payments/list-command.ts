@@ -1,5 +1,5 @@
 import { Command, InvalidArgumentError } from "commander";
-import type { Surroundings } from "../surroundings.ts";
+import type { Surroundings } from "../io.ts";
 import { formatJson, formatTable, paint, type Terminal } from "../terminal.ts";
 import { addFilterOptions, type FilterOptions, toFilter } from "./filter-options.ts";
 import { type PaymentRecord, toRecord } from "./payment-record.ts";

@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import type { Surroundings } from "../surroundings.ts";
+import type { Surroundings } from "../io.ts";
 import type { Terminal } from "../terminal.ts";
 import { exportCommand } from "./export-command.ts";
 import { listCommand } from "./list-command.ts";

@@ -1,7 +1,7 @@
 import { type LedgerReader, openLedgerReader } from "@coinslot/facilitator";
 import { UsageError } from "../exit-code.ts";
+import type { Surroundings } from "../io.ts";
 import { isLedgerAbsent, readLedgerUrl } from "../ledger-url.ts";
-import type { Surroundings } from "../surroundings.ts";
 import type { Terminal } from "../terminal.ts";
 
 /**

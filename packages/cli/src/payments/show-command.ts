@@ -1,6 +1,6 @@
 import { Command } from "commander";
+import type { Surroundings } from "../io.ts";
 import { ledgerOption } from "../ledger-url.ts";
-import type { Surroundings } from "../surroundings.ts";
 import { formatFacts, formatJson, type Terminal } from "../terminal.ts";
 import { recordColumns, toRecord } from "./payment-record.ts";
 import { readLedger } from "./read-ledger.ts";

@@ -1,8 +1,8 @@
 // Run by a test in processes that it kills: books until a limit is reached, and prints the nonce of each booking.
 import { bytesToHex } from "viem";
-import { createFileStore } from "../budget-file.ts";
-import { createSpendingBudget } from "../spending-budget.ts";
-import { readBudget } from "../spending-policy.ts";
+import { createFileStore } from "../budget/budget-file.ts";
+import { createSpendingBudget } from "../budget/spending-budget.ts";
+import { readBudget } from "../budget/spending-policy.ts";
 
 const [file = "", limit = "$0"] = process.argv.slice(2);
 const problems: string[] = [];

@@ -1,5 +1,5 @@
 import type { LocalAccount } from "viem";
-import type { PayingAccount } from "../payer.ts";
+import type { PayingAccount } from "../sign/payer.ts";
 
 /** An account that counts what it signs. */
 export interface CountingAccount extends PayingAccount {

@@ -1,8 +1,8 @@
 // Run by a test in processes of its own: each books as often as it can, and prints how often it could.
 import { bytesToHex } from "viem";
-import { createFileStore } from "../budget-file.ts";
-import { createSpendingBudget } from "../spending-budget.ts";
-import { readBudget } from "../spending-policy.ts";
+import { createFileStore } from "../budget/budget-file.ts";
+import { createSpendingBudget } from "../budget/spending-budget.ts";
+import { readBudget } from "../budget/spending-policy.ts";
 
 const [file = "", wanted = "0"] = process.argv.slice(2);
 const problems: string[] = [];

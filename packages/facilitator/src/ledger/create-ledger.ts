@@ -1,41 +1,53 @@
 import { randomUUID } from "node:crypto";
 import type { ReservationRequest } from "@coinslot/protocol";
 import { createLeases, type Database, isDatabaseError } from "@coinslot/storage";
-import { type CodePayerLimits, defaultCodePayerLimits, findRefusal } from "./admit-code.ts";
-import { type AnswerLimits, createAnswerQuotas } from "./answer-quotas.ts";
-import { finaliseBlocks, findBlocks, undoBlocks } from "./blocks.ts";
-import { deliverPayments } from "./deliver-payments.ts";
-import { type EnqueueRequest, type EnqueueResult, enqueuePayments } from "./enqueue-payments.ts";
-import { closePayments, expirePayments } from "./expire-payments.ts";
-import { countQueued, findQueued } from "./find-queued.ts";
+import { gather } from "./gather.ts";
+import type { Ledger } from "./ledger.ts";
+import { createLedgerWriter } from "./ledger-writer.ts";
+import { closePayments, expirePayments } from "./maintenance/expire-payments.ts";
+import { forgetPayments } from "./maintenance/forget-payments.ts";
+import { beatHeart, forgetProcesses, releaseDead } from "./maintenance/processes.ts";
+import {
+  type CodePayerLimits,
+  defaultCodePayerLimits,
+  findRefusal,
+} from "./payments/admit-code.ts";
+import { type AnswerLimits, createAnswerQuotas } from "./payments/answer-quotas.ts";
+import { findPromised } from "./payments/committed-balance.ts";
+import { deliverPayments } from "./payments/deliver-payments.ts";
+import {
+  type EnqueueRequest,
+  type EnqueueResult,
+  enqueuePayments,
+} from "./payments/enqueue-payments.ts";
+import type { FreeRunLimit } from "./payments/free-runs.ts";
+import { dropExpiredAnswers, measureAnswers } from "./payments/keep-answers.ts";
+import type { SettledPayment } from "./payments/ledger-payment.ts";
+import { recordOutcomes } from "./payments/record-outcomes.ts";
+import { releasePayment } from "./payments/release-payment.ts";
+import { reservePayments } from "./payments/reserve-payments.ts";
+import type { ReserveRequest, ReserveResult } from "./payments/reserve-request.ts";
+import { createOwedEnds } from "./payments/retry-queue.ts";
+import { countQueued, findQueued } from "./queries/find-queued.ts";
+import { findFailed, findOverdue } from "./queries/find-watched.ts";
+import { getPayments, listPayments } from "./queries/list-payments.ts";
+import { lookUpPayments, type PaymentStanding } from "./queries/look-up-payments.ts";
+import { paymentStats } from "./queries/payment-stats.ts";
+import type { LedgerSchema } from "./schema.ts";
+import { createSortableId } from "./sortable-id.ts";
+import { finaliseBlocks, findBlocks, undoBlocks } from "./transactions/blocks.ts";
 import {
   findHashes,
   findHighestNonce,
   findOpenIds,
   findOpenTransactions,
-} from "./find-transactions.ts";
-import { findFailed, findOverdue } from "./find-watched.ts";
-import { forgetPayments } from "./forget-payments.ts";
-import type { FreeRunLimit } from "./free-runs.ts";
-import { gather } from "./gather.ts";
-import { dropExpiredAnswers, measureAnswers } from "./keep-answers.ts";
-import type { Ledger } from "./ledger.ts";
-import type { SettledPayment } from "./ledger-payment.ts";
-import type { LedgerSchema } from "./ledger-schema.ts";
-import { createLedgerWriter } from "./ledger-writer.ts";
-import { getPayments, listPayments } from "./list-payments.ts";
-import { lookUpPayments, type PaymentStanding } from "./look-up-payments.ts";
-import { createOwedEnds } from "./owed-ends.ts";
-import { paymentStats } from "./payment-stats.ts";
-import { beatHeart, forgetProcesses, releaseDead } from "./processes.ts";
-import { findPromised } from "./promises.ts";
-import { recordOutcomes } from "./record-outcomes.ts";
-import { releasePayment } from "./release-payment.ts";
-import { reservePayments } from "./reserve-payments.ts";
-import type { ReserveRequest, ReserveResult } from "./reserve-request.ts";
-import { loseTransaction, reopenTransaction, settleTransaction } from "./settle-transaction.ts";
-import { createSortableId } from "./sortable-id.ts";
-import { storeReplacement, storeTransaction } from "./store-transaction.ts";
+} from "./transactions/find-transactions.ts";
+import {
+  loseTransaction,
+  reopenTransaction,
+  settleTransaction,
+} from "./transactions/settle-transaction.ts";
+import { storeReplacement, storeTransaction } from "./transactions/store-transaction.ts";
 
 export interface LedgerOptions {
   database: Database<LedgerSchema>;

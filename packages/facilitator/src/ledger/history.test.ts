@@ -3,12 +3,12 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { asset, network, order, payer, queue, submit } from "../testing/ledger-payments.ts";
 import { createTestLedger, type TestLedger } from "../testing/settling-devnet.ts";
 import { createLedger } from "./create-ledger.ts";
-import { countQueued, findQueued } from "./find-queued.ts";
-import { findFailed, findOverdue } from "./find-watched.ts";
 import type { Ledger } from "./ledger.ts";
-import type { LedgerSchema } from "./ledger-schema.ts";
 import { type LedgerDatabase, openLedger } from "./open-ledger.ts";
-import { findPromised } from "./promises.ts";
+import { findPromised } from "./payments/committed-balance.ts";
+import { countQueued, findQueued } from "./queries/find-queued.ts";
+import { findFailed, findOverdue } from "./queries/find-watched.ts";
+import type { LedgerSchema } from "./schema.ts";
 
 // What PostgreSQL takes for the shortest way depends on what it has counted of the table, and when.
 describe("a long history on postgres", () => {

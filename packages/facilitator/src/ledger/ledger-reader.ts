@@ -1,12 +1,12 @@
-import type { LedgerPayment } from "./ledger-payment.ts";
+import { openLedger } from "./open-ledger.ts";
+import type { LedgerPayment } from "./payments/ledger-payment.ts";
 import {
   getPayments,
   listPayments,
   type PaymentFilter,
   type PaymentPage,
-} from "./list-payments.ts";
-import { openLedger } from "./open-ledger.ts";
-import { type PaymentStats, paymentStats } from "./payment-stats.ts";
+} from "./queries/list-payments.ts";
+import { type PaymentStats, paymentStats } from "./queries/payment-stats.ts";
 
 /** A ledger for programs that only look. */
 export interface LedgerReader {

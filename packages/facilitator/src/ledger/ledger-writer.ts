@@ -1,5 +1,5 @@
 import { createWriter, type Database, isDatabaseError, type Writer } from "@coinslot/storage";
-import type { LedgerSchema } from "./ledger-schema.ts";
+import type { LedgerSchema } from "./schema.ts";
 
 const busyRetries = 4;
 

@@ -1,20 +1,20 @@
 import type { Address, Hex, Network, ReservationRequest } from "@coinslot/protocol";
 import type { Database, Lease, Leases } from "@coinslot/storage";
-import type { KnownBlock, UndonePayment } from "./blocks.ts";
-import type { EnqueueRequest, EnqueueResult } from "./enqueue-payments.ts";
-import type { OrderedPayment } from "./find-orders.ts";
-import type { Lane } from "./find-queued.ts";
-import type { OpenTransaction } from "./find-transactions.ts";
-import type { ForgetProgress, ForgetResult } from "./forget-payments.ts";
-import type { Inclusion, LedgerPayment, SettledPayment } from "./ledger-payment.ts";
-import type { LedgerSchema } from "./ledger-schema.ts";
-import type { PaymentFilter, PaymentPage } from "./list-payments.ts";
-import type { PaymentStanding } from "./look-up-payments.ts";
-import type { PaymentStats } from "./payment-stats.ts";
-import type { Purse } from "./promises.ts";
-import type { PaymentOutcomes } from "./record-outcomes.ts";
-import type { ReserveRequest, ReserveResult } from "./reserve-request.ts";
-import type { NewTransaction, StoreOutcome } from "./store-transaction.ts";
+import type { ForgetProgress, ForgetResult } from "./maintenance/forget-payments.ts";
+import type { Purse } from "./payments/committed-balance.ts";
+import type { EnqueueRequest, EnqueueResult } from "./payments/enqueue-payments.ts";
+import type { Inclusion, LedgerPayment, SettledPayment } from "./payments/ledger-payment.ts";
+import type { PaymentOutcomes } from "./payments/record-outcomes.ts";
+import type { ReserveRequest, ReserveResult } from "./payments/reserve-request.ts";
+import type { OrderedPayment } from "./queries/find-orders.ts";
+import type { Lane } from "./queries/find-queued.ts";
+import type { PaymentFilter, PaymentPage } from "./queries/list-payments.ts";
+import type { PaymentStanding } from "./queries/look-up-payments.ts";
+import type { PaymentStats } from "./queries/payment-stats.ts";
+import type { LedgerSchema } from "./schema.ts";
+import type { KnownBlock, UndonePayment } from "./transactions/blocks.ts";
+import type { OpenTransaction } from "./transactions/find-transactions.ts";
+import type { NewTransaction, StoreOutcome } from "./transactions/store-transaction.ts";
 
 /** A wish to reserve; the ledger adds its secret and the name of the row. */
 export type ReserveWish = Omit<ReserveRequest, "paymentId" | "token">;

@@ -8,9 +8,9 @@ import {
   openDatabase,
   requireMigrated,
 } from "@coinslot/storage";
-import type { LedgerSchema } from "./ledger-schema.ts";
+import { forgetProcesses } from "./maintenance/processes.ts";
 import { ledgerMigrations } from "./migrations/ledger-migrations.ts";
-import { forgetProcesses } from "./processes.ts";
+import type { LedgerSchema } from "./schema.ts";
 
 export interface OpenLedgerOptions {
   /** `sqlite:./file.db` or `postgres://…`. */

@@ -1,5 +1,5 @@
 import { type ExpressionBuilder, type RawBuilder, sql } from "kysely";
-import type { LedgerSchema, PaymentState, TransactionState } from "./ledger-schema.ts";
+import type { LedgerSchema, PaymentState, TransactionState } from "./schema.ts";
 
 /** Why a payment fails that could not be executed before its `validBefore`. */
 export const timeIsOver = "invalid_exact_evm_payload_authorization_valid_before";

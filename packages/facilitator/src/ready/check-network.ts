@@ -11,7 +11,7 @@ import {
 } from "@coinslot/chain";
 import { FacilitatorError } from "@coinslot/protocol";
 import * as z from "zod";
-import type { NetworkConfiguration } from "../facilitator-configuration.ts";
+import type { NetworkConfiguration } from "../configuration/facilitator-configuration.ts";
 import { checkRelayers } from "./check-relayers.ts";
 import { checkTokens } from "./check-tokens.ts";
 import { type Findings, joinFindings } from "./findings.ts";

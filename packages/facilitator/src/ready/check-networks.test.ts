@@ -9,8 +9,11 @@ import { type Devnet, devSeedPhrase, startDevnet } from "@coinslot/devnet";
 import { type Asset, ConfigurationError } from "@coinslot/protocol";
 import { mnemonicToAccount } from "viem/accounts";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { type NetworkConfiguration, readFacilitatorOptions } from "../facilitator-configuration.ts";
-import type { FacilitatorNetworkOptions } from "../facilitator-options.ts";
+import {
+  type NetworkConfiguration,
+  readFacilitatorOptions,
+} from "../configuration/facilitator-configuration.ts";
+import type { FacilitatorNetworkOptions } from "../configuration/facilitator-options.ts";
 import { silentLogger } from "../logger.ts";
 import { checkNetworks } from "./check-networks.ts";
 

@@ -1,6 +1,6 @@
 import { type BlockWatcher, type Clock, type RpcPool, sleep } from "@coinslot/chain";
 import { ConfigurationError, type Network } from "@coinslot/protocol";
-import type { NetworkConfiguration } from "../facilitator-configuration.ts";
+import type { NetworkConfiguration } from "../configuration/facilitator-configuration.ts";
 import type { Logger } from "../logger.ts";
 import { checkNetwork, type NetworkReport } from "./check-network.ts";
 

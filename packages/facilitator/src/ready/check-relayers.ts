@@ -2,7 +2,7 @@ import { getChainPreset, type RpcRequester } from "@coinslot/chain";
 import { FacilitatorError } from "@coinslot/protocol";
 import { formatUnits } from "viem";
 import * as z from "zod";
-import type { NetworkConfiguration } from "../facilitator-configuration.ts";
+import type { NetworkConfiguration } from "../configuration/facilitator-configuration.ts";
 import type { Findings } from "./findings.ts";
 
 const quantitySchema = z

@@ -1,6 +1,6 @@
 import type { RpcRequester } from "@coinslot/chain";
 import { type Address, type Asset, isSameAddress } from "@coinslot/protocol";
-import type { NetworkConfiguration } from "../facilitator-configuration.ts";
+import type { NetworkConfiguration } from "../configuration/facilitator-configuration.ts";
 import { compareDomain } from "../token/compare-domain.ts";
 import { readTokenFacts, type TokenFacts } from "../token/token-facts.ts";
 import type { Findings } from "./findings.ts";

@@ -4,7 +4,7 @@ import {
   type Reserved,
   type SettleResponse,
 } from "@coinslot/protocol";
-import type { ReserveResult } from "../ledger/reserve-request.ts";
+import type { ReserveResult } from "../ledger/payments/reserve-request.ts";
 import { refusedResponse, settleResponseOf } from "./settle-response.ts";
 import { burntGas, codeLimited } from "./unavailable-errors.ts";
 

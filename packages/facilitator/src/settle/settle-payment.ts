@@ -10,17 +10,17 @@ import {
   type SettleOptions,
   type SettleResponse,
 } from "@coinslot/protocol";
-import type { QueuedPayment } from "../ledger/enqueue-payments.ts";
-import type { OrderedPayment } from "../ledger/find-orders.ts";
-import type { LedgerPayment, SettledPayment } from "../ledger/ledger-payment.ts";
+import type { QueuedPayment } from "../ledger/payments/enqueue-payments.ts";
+import type { LedgerPayment, SettledPayment } from "../ledger/payments/ledger-payment.ts";
+import type { OrderedPayment } from "../ledger/queries/find-orders.ts";
 import type { Verdict } from "../verify/verdict.ts";
 import type { Verifier } from "../verify/verifier.ts";
-import { hasOutcome } from "./outcome-board.ts";
-import type { ReservePayment } from "./reserve-payment.ts";
+import type { ReservePayment } from "./admit-payment.ts";
+import type { SettlementContext } from "./context.ts";
+import { hasOutcome } from "./outcome-notifier.ts";
 import { toRefusedSettlement } from "./reserved.ts";
 import { isAskedFor, keyHashOf, orderOf, paymentOf, settleFingerprint } from "./settle-request.ts";
 import { duplicateResponse, refusedResponse, settleResponseOf } from "./settle-response.ts";
-import type { SettlementContext } from "./settlement-context.ts";
 import { outOfGasMoney, reservationLost } from "./unavailable-errors.ts";
 
 export interface SettlePaymentOptions {

@@ -7,7 +7,7 @@ import {
   readFacilitatorArguments,
   readPayment,
 } from "@coinslot/protocol";
-import type { Order } from "../ledger/order.ts";
+import type { Order } from "../ledger/payments/transfer-order.ts";
 
 /** The payment that the arguments of `settle` bring; `undefined` where they cannot be read. */
 export function paymentOf(

@@ -1,5 +1,5 @@
 import type { Hex, InvalidReason, SettleErrorReason, SettleResponse } from "@coinslot/protocol";
-import type { SettledPayment } from "../ledger/ledger-payment.ts";
+import type { SettledPayment } from "../ledger/payments/ledger-payment.ts";
 
 /** What to answer for a payment as it stands. `hash`: its transaction, where no block holds it yet. */
 export function settleResponseOf(payment: SettledPayment, hash: Hex | undefined): SettleResponse {

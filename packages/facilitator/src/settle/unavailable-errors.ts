@@ -1,5 +1,5 @@
 import { FacilitatorError, type Network } from "@coinslot/protocol";
-import type { CodeLimit } from "../ledger/reserve-request.ts";
+import type { CodeLimit } from "../ledger/payments/reserve-request.ts";
 
 /** What a new payment is told while no relayer of its network can pay for gas. */
 export function outOfGasMoney(network: Network): FacilitatorError {

@@ -2,8 +2,8 @@ import fc from "fast-check";
 import { encodeDeployData, zeroHash } from "viem";
 import { expect, test } from "vitest";
 import { simulator } from "../../contracts/simulator.generated.ts";
+import { splitSignature } from "../evm/split-signature.ts";
 import { anyAddress, anyAuthorization, anySignature } from "../testing/arbitraries.ts";
-import { splitSignature } from "../token/split-signature.ts";
 import { encodeDeploylessCall, roomForTransfers, sizeOf } from "./deployless-call.ts";
 
 const anyTransfer = fc.record({

@@ -2,10 +2,10 @@ import type { Hex } from "@coinslot/protocol";
 import { FacilitatorError } from "@coinslot/protocol";
 import * as z from "zod";
 import { simulator } from "../../contracts/simulator.generated.ts";
-import { splitSignature } from "../token/split-signature.ts";
-import { bytesWords, hexWord, uintWord } from "../token/word.ts";
-import type { Reading, SignedTransfer } from "./reading.ts";
+import { splitSignature } from "../evm/split-signature.ts";
+import { bytesWords, hexWord, uintWord } from "../evm/word.ts";
 import { readRevertReason } from "./revert-reason.ts";
+import type { Reading, SignedTransfer } from "./simulation-result.ts";
 
 /** EIP-3860: the most that init code may be. */
 const largestInitCode = 49_152;

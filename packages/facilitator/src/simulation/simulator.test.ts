@@ -7,7 +7,7 @@ import {
   startVerifyingDevnet,
   type VerifyingDevnet,
 } from "../testing/verifying-devnet.ts";
-import type { SignedTransfer } from "./reading.ts";
+import type { SignedTransfer } from "./simulation-result.ts";
 import { createSimulator } from "./simulator.ts";
 
 let chain: VerifyingDevnet;

@@ -7,7 +7,7 @@ import {
   roomForTransfers,
   sizeOf,
 } from "./deployless-call.ts";
-import type { Reading, SignedTransfer } from "./reading.ts";
+import type { Reading, SignedTransfer } from "./simulation-result.ts";
 import { simulateSingly } from "./single-calls.ts";
 import { senderFields, type TrialSender } from "./trial-sender.ts";
 

@@ -7,11 +7,11 @@ import {
 } from "@coinslot/chain";
 import { type Address, FacilitatorError, type Hex } from "@coinslot/protocol";
 import * as z from "zod";
-import { encodeTransfer } from "../token/encode-transfer.ts";
-import { isRevert } from "../token/is-revert.ts";
-import { hexWord } from "../token/word.ts";
-import type { Reading, SignedTransfer } from "./reading.ts";
+import { encodeTransfer } from "../evm/encode-transfer.ts";
+import { isRevert } from "../evm/is-revert.ts";
+import { hexWord } from "../evm/word.ts";
 import { readRevertReason } from "./revert-reason.ts";
+import type { Reading, SignedTransfer } from "./simulation-result.ts";
 
 const balanceOfSelector = "0x70a08231";
 const authorizationStateSelector = "0xe94a0102";

@@ -1,7 +1,7 @@
 import { writeSync } from "node:fs";
 import * as z from "zod";
 import { createFacilitator } from "../create-facilitator.ts";
-import type { CheckpointName } from "../settle/settlement-context.ts";
+import type { CheckpointName } from "../settle/context.ts";
 
 /** What the program is told: everything as one JSON argument. */
 const taskSchema = z.object({

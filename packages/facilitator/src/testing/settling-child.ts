@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import type { CheckpointName } from "../settle/settlement-context.ts";
+import type { CheckpointName } from "../settle/context.ts";
 import type { SignedTestPayment } from "./payments.ts";
 import type { SettlingDevnet } from "./settling-devnet.ts";
 

@@ -5,9 +5,12 @@ import { createTestDatabase, type Devnet, startDevnet, testUsdt0 } from "@coinsl
 import type { Address } from "@coinslot/protocol";
 import pino from "pino";
 import { onTestFailed } from "vitest";
+import type {
+  FacilitatorNetworkOptions,
+  FacilitatorOptions,
+} from "../configuration/facilitator-options.ts";
+import type { SettlementOptions } from "../configuration/settlement-options.ts";
 import { type CoinslotFacilitator, createFacilitator } from "../create-facilitator.ts";
-import type { FacilitatorNetworkOptions, FacilitatorOptions } from "../facilitator-options.ts";
-import type { SettlementOptions } from "../settlement-options.ts";
 import { signPayment, type TestPayment } from "./payments.ts";
 
 /** The engines under which everything must hold. */

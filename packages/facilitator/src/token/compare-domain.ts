@@ -1,5 +1,5 @@
 import { chainIdOf, isSameAddress, type TokenDomain } from "@coinslot/protocol";
-import { type DomainOfToken, domainSeparator } from "./domain-separator.ts";
+import { type DomainOfToken, domainSeparator } from "../evm/domain-separator.ts";
 import type { TokenFacts } from "./token-facts.ts";
 
 /** How the domain that payers are told to sign under compares with the token's own. */

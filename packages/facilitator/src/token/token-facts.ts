@@ -8,7 +8,7 @@ import {
 } from "@coinslot/protocol";
 import { decodeFunctionResult, encodeFunctionData, toHex, zeroAddress } from "viem";
 import * as z from "zod";
-import { isRevert } from "./is-revert.ts";
+import { isRevert } from "../evm/is-revert.ts";
 
 /** What a token contract says of itself; each member is absent where it has no such function. */
 export interface TokenFacts {

@@ -5,11 +5,11 @@ import {
   type InvalidReason,
   type Payment,
 } from "@coinslot/protocol";
-import type { Reading } from "../simulation/reading.ts";
+import { isRevert } from "../evm/is-revert.ts";
+import { bytesWords, uintWord } from "../evm/word.ts";
+import type { Reading } from "../simulation/simulation-result.ts";
 import { compareDomain } from "../token/compare-domain.ts";
-import { isRevert } from "../token/is-revert.ts";
 import type { TokenFacts } from "../token/token-facts.ts";
-import { bytesWords, uintWord } from "../token/word.ts";
 
 /** What a diagnosis may ask. */
 export interface DiagnosisTools {

@@ -1,5 +1,5 @@
 import type { InvalidReason, Payment } from "@coinslot/protocol";
-import { goesThrough, type Reading } from "../simulation/reading.ts";
+import { goesThrough, type Reading } from "../simulation/simulation-result.ts";
 import { type DiagnosisTools, diagnose } from "./diagnose.ts";
 import { refuse } from "./refuse.ts";
 import type { Verdict } from "./verdict.ts";

@@ -6,13 +6,13 @@ import {
   toLowerHex,
   type VerifyOptions,
 } from "@coinslot/protocol";
+import { createDomainSeparatorCache } from "../evm/domain-separator.ts";
+import { hashTransfer } from "../evm/hash-transfer.ts";
+import { createSignerRecovery } from "../evm/recover-signer.ts";
+import { createSignatureCheck } from "../evm/signature-check.ts";
 import type { Logger } from "../logger.ts";
-import { goesThrough } from "../simulation/reading.ts";
+import { goesThrough } from "../simulation/simulation-result.ts";
 import type { Simulator } from "../simulation/simulator.ts";
-import { createDomainSeparatorCache } from "../token/domain-separator.ts";
-import { hashTransfer } from "../token/hash-transfer.ts";
-import { createSignerRecovery } from "../token/recover-signer.ts";
-import { createSignatureCheck } from "../token/signature-check.ts";
 import { createTokenFactsCache } from "../token/token-facts-cache.ts";
 import { checkLocally, type ServedNetwork } from "./check-locally.ts";
 import { judge } from "./judge.ts";

@@ -1,7 +1,7 @@
 import { sleep } from "@coinslot/chain";
 import type { ChainContext } from "../chain-context.ts";
 import type { KnownToken } from "../store/known-token.ts";
-import { PenLostError } from "../store/pen.ts";
+import { PenLostError } from "../store/writer-lease.ts";
 import { indexHistory } from "./index-history.ts";
 
 const PAUSE_MS = 100;

@@ -4,7 +4,7 @@ import type { Segment } from "../history/plan-segments.ts";
 import { readChain } from "../store/chain-row.ts";
 import { readChecks, updateChecks } from "../store/checks.ts";
 import { readCoverage } from "../store/coverage.ts";
-import { PenLostError } from "../store/pen.ts";
+import { PenLostError } from "../store/writer-lease.ts";
 import { planVerification } from "./plan-verification.ts";
 import { DisputedRangeError, verifySegment } from "./verify-segment.ts";
 

@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { type Database, openDatabase } from "../database.ts";
 import { isDatabaseError } from "../database-error.ts";
-import { lockDatabaseFile } from "../lock-file.ts";
 import { migrate } from "../migrate.ts";
+import { lockDatabaseFile } from "../sqlite/lock-file.ts";
 import { createWriter } from "../writer.ts";
 import { type CounterSchema, counterMigrations } from "./schema.ts";
 

@@ -1,0 +1,46 @@
+import { RpcClosedError, RpcError } from "@coinslot/chain";
+import { BaseError } from "viem";
+import { BridgeError } from "../bridge-error.ts";
+import { describeRevert, findRevertData } from "./revert-reason.ts";
+
+/**
+ * Waits for an answer of a chain, and says in the words of a bridge why there is none. `signal` keeps its own reason.
+ *
+ * @param subject ends the sentence "No RPC endpoint told …", or "The contract refuses …"
+ * @throws BridgeError `refused_by_contract` or `rpc_unavailable`
+ */
+export async function askChain<T>(
+  subject: string,
+  answer: Promise<T>,
+  signal?: AbortSignal,
+): Promise<T> {
+  try {
+    return await answer;
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw toBridgeError(error, subject);
+  }
+}
+
+/** Whether a chain was not asked because the bridge is closed: it never will be. */
+export function isClosed(error: unknown): boolean {
+  return error instanceof BridgeError && error.cause instanceof RpcClosedError;
+}
+
+function toBridgeError(error: unknown, subject: string): unknown {
+  if (error instanceof BridgeError) return error;
+  const revertData = findRevertData(error);
+  if (revertData !== undefined) {
+    const reason = describeRevert(revertData);
+    return new BridgeError("refused_by_contract", `The contract refuses ${subject}: ${reason}`);
+  }
+  // Errors of a pool hide URLs; those of any other client hold them, and are not passed on.
+  const cause = error instanceof BaseError ? error.walk((each) => each instanceof RpcError) : error;
+  if (cause instanceof RpcError) {
+    return new BridgeError("rpc_unavailable", cause.message, { cause });
+  }
+  const [why, known] = error instanceof BaseError ? [error.name] : ["its answer is none", error];
+  return new BridgeError("rpc_unavailable", `No RPC endpoint told ${subject}: ${why}`, {
+    cause: known,
+  });
+}

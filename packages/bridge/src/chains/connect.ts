@@ -1,0 +1,104 @@
+import {
+  createChainClient,
+  createRpcPool,
+  RpcError,
+  RpcNotReadyError,
+  type RpcPool,
+  RpcWrongChainError,
+} from "@coinslot/chain";
+import type { PublicClient } from "viem";
+import { BridgeError } from "../bridge-error.ts";
+import { type Broadcast, broadcastThroughClient, broadcastThroughPool } from "../send/broadcast.ts";
+import { askChain } from "./ask-chain.ts";
+
+/** A chain to ask, and to send to. */
+export interface Connection {
+  chainId: number;
+  client: PublicClient;
+  /** Each node by itself, to be asked whether all say the same. */
+  nodes: readonly PublicClient[];
+  broadcast: Broadcast;
+}
+
+/** Connections of one bridge to its chains, made when first needed. */
+export interface Connections {
+  source(): Promise<Connection>;
+  /** `undefined`: no RPC URL was given for it. */
+  target(chain: { key: string; chainId: number }): PublicClient | undefined;
+  close(): void;
+}
+
+/** Where the source chain is: a viem client, or RPC URLs. */
+export type Endpoint = { client: PublicClient } | { rpcUrls: readonly string[] };
+
+/** Creates connections; asks nothing yet. */
+export function createConnections(options: {
+  source: Endpoint;
+  targets: ReadonlyMap<string, readonly string[]>;
+}): Connections {
+  const pools: RpcPool[] = [];
+  const targets = new Map<string, PublicClient>();
+  let source: Promise<Connection> | undefined;
+
+  function open(chainId: number, rpcUrls: readonly string[]): Connection {
+    const pool = createRpcPool({ chainId, rpcUrls });
+    pools.push(pool);
+    const client = createChainClient(pool);
+    const nodes = pool.endpoints.map(createChainClient);
+    return { chainId, client, nodes, broadcast: broadcastThroughPool(pool) };
+  }
+
+  async function connectSource(endpoint: Endpoint): Promise<Connection> {
+    if ("rpcUrls" in endpoint) return open(await findChainId(endpoint.rpcUrls), endpoint.rpcUrls);
+    const { client } = endpoint;
+    // Its own word on which chain it is for says nothing about where its requests go.
+    const chainId = await askChain("its chain id", client.getChainId());
+    return { chainId, client, nodes: [client], broadcast: broadcastThroughClient(client) };
+  }
+
+  return {
+    source() {
+      source ??= connectSource(options.source).catch((error: unknown) => {
+        source = undefined;
+        throw error;
+      });
+      return source;
+    },
+    target({ key, chainId }) {
+      const rpcUrls = options.targets.get(key);
+      const known = targets.get(key);
+      if (known !== undefined || rpcUrls === undefined) return known;
+      const { client } = open(chainId, rpcUrls);
+      targets.set(key, client);
+      return client;
+    },
+    close() {
+      for (const pool of pools) pool.close();
+    },
+  };
+}
+
+/**
+ * Which chain RPC endpoints serve.
+ *
+ * @throws BridgeError `rpc_unavailable`
+ */
+async function findChainId(rpcUrls: readonly string[]): Promise<number> {
+  // No chain has the id 0, so every endpoint of this pool objects, and tells the id that it has.
+  const pool = createRpcPool({ chainId: 0, rpcUrls });
+  try {
+    await pool.ready();
+  } catch (error) {
+    if (!(error instanceof RpcError)) throw error;
+    const problems = error instanceof RpcNotReadyError ? error.problems : [];
+    const answer = problems.find((problem) => problem instanceof RpcWrongChainError);
+    if (answer !== undefined) return answer.actualChainId;
+    const whys = problems.map(({ message }) => message).join("; ");
+    throw new BridgeError("rpc_unavailable", `No RPC endpoint told its chain id: ${whys}`, {
+      cause: error,
+    });
+  } finally {
+    pool.close();
+  }
+  throw new BridgeError("rpc_unavailable", "The RPC endpoints serve a chain with the id 0");
+}

@@ -1,0 +1,85 @@
+import { type Devnet, startDevnet, testOft, testOftAdapter } from "@coinslot/devnet";
+import { type Address, encodeDeployData, encodeFunctionData, pad } from "viem";
+import { describe, expect, it } from "vitest";
+import { contractOf, usdt, useBridgeWorld, xaut } from "../testing/bridge-world.ts";
+import { expectBridgeError } from "../testing/expect-bridge-error.ts";
+
+const world = useBridgeWorld();
+const eids = { celo: 30125, tron: 30420, ton: 30343, solana: 30168, avalanche: 30106 } as const;
+
+async function setPeer(devnet: Devnet, oft: Address, eid: number): Promise<void> {
+  const { abi } = testOft;
+  const data = encodeFunctionData({ abi, functionName: "setPeer", args: [eid, pad("0x01")] });
+  await devnet.send({ to: oft, data });
+}
+
+describe("the contract to send through", () => {
+  it.each([
+    { token: usdt, target: "celo", kind: "legacyMesh" },
+    { token: xaut, target: "celo", kind: "xautOft" },
+    { token: xaut, target: "avalanche", kind: "xautOft" },
+  ] as const)("from Ethereum to $target is that of the $kind", async ({ token, target, kind }) => {
+    const { ethereum, request, createBridge } = world();
+    const contract = contractOf("ethereum", kind);
+    await setPeer(ethereum, contract, eids[target]);
+    const quote = await createBridge().quoteBridge({ ...request, token, targetChain: target });
+    expect(quote.contract).toBe(contract);
+  });
+
+  it.each([
+    ["solana", "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA"],
+    ["ton", "UQDKbjIcfM6ezt8KjKJJLshZJJSqX7XOA4ff-W72r5gqPuwA"],
+    ["tron", "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"],
+  ] as const)(
+    "from Ethereum to %s is that of the legacy mesh, though the other has the same token",
+    async (targetChain, recipient) => {
+      const { ethereum, request, createBridge } = world();
+      const contract = contractOf("ethereum", "legacyMesh");
+      await setPeer(ethereum, contract, eids[targetChain]);
+      const quote = await createBridge().quoteBridge({ ...request, targetChain, recipient });
+      expect(quote.contract).toBe(contract);
+      // Gold is not known to be there.
+      const gold = { ...request, targetChain, recipient, token: xaut };
+      await expectBridgeError(createBridge().quoteBridge(gold), "no_route");
+    },
+  );
+
+  it("does not exist where only gold goes, or nothing is known of the target", async () => {
+    const { request, createBridge } = world();
+    for (const targetChain of ["avalanche", "arbitrum"]) {
+      const quote = createBridge().quoteBridge({ ...request, targetChain });
+      await expectBridgeError(quote, "no_route");
+    }
+  });
+
+  it("does not exist from Celo to Plasma, which no network of contracts joins", async () => {
+    const { layerZero, request, createBridge } = world();
+    const celo = await startDevnet({ chainId: 42220 });
+    try {
+      const args = [layerZero.endpoint, celo.token] as const;
+      for (const kind of ["legacyMesh", "xautOft"] as const) {
+        const creationCode = encodeDeployData({ ...testOftAdapter, args });
+        await celo.place({ address: contractOf("celo", kind), creationCode });
+      }
+      const bridge = createBridge({}, { rpcUrl: celo.rpcUrl });
+      // Even if the table were wrong, and gold's contract took this token: it knows nobody on Plasma.
+      const quote = bridge.quoteBridge({ ...request, token: celo.token });
+      await expectBridgeError(quote, "no_route");
+    } finally {
+      await celo.stop();
+    }
+  });
+});
+
+describe("supported tokens", () => {
+  it("are those of the contracts of the source chain, each with where it goes", async () => {
+    const tokens = await world().createBridge().supportedTokens();
+    expect(tokens).toMatchObject([
+      { kind: "oft", address: usdt, symbol: "USDT", decimals: 6 },
+      { kind: "legacyMesh", address: usdt, symbol: "USDT", decimals: 6 },
+      { kind: "xautOft", address: xaut, decimals: 6 },
+    ]);
+    expect(tokens.map(({ targetChains }) => targetChains.length)).toEqual([19, 5, 9]);
+    expect(tokens[1]?.targetChains).toEqual(["arbitrum", "celo", "solana", "ton", "tron"]);
+  });
+});

@@ -1,0 +1,164 @@
+import { toHex } from "viem";
+import { afterEach, describe, expect, it } from "vitest";
+import * as z from "zod";
+import { createTopUp, type TransferProgress } from "../index.ts";
+import { usdt, usdt0, useBridgeWorld } from "../testing/bridge-world.ts";
+import { expectBridgeError } from "../testing/expect-bridge-error.ts";
+import { type RpcProxy, startRpcProxy } from "../testing/rpc-proxy.ts";
+
+const world = useBridgeWorld();
+const proxies: RpcProxy[] = [];
+afterEach(async () => {
+  await Promise.all(proxies.splice(0).map((proxy) => proxy.close()));
+});
+
+const receipt = z.looseObject({}).nullable();
+
+/** A node that says that every transaction reverted. */
+async function startLiar(): Promise<RpcProxy> {
+  const proxy = await startRpcProxy(world().ethereum.rpcUrl);
+  proxies.push(proxy);
+  proxy.judge(({ method }) =>
+    method === "eth_getTransactionReceipt"
+      ? {
+          answer: (given) => {
+            const parsed = receipt.parse(given);
+            return parsed && { ...parsed, status: "0x0", logs: [] };
+          },
+        }
+      : "forward",
+  );
+  return proxy;
+}
+
+describe("that a transfer has reverted", () => {
+  it("is not believed of one of two nodes by the sender", async () => {
+    const { ethereum, request, approve, createBridge } = world();
+    await approve(request.amount);
+    const rpcUrl = [(await startLiar()).url, ethereum.rpcUrl];
+    const error = await expectBridgeError(
+      createBridge({}, { rpcUrl }).bridge(request),
+      "outcome_unclear",
+    );
+    expect(error.moneyMayHaveMoved).toBe(true);
+    expect(error.message).toContain("Not every RPC endpoint says");
+  });
+
+  it("is not believed of one of two nodes while a transfer is tracked", async () => {
+    const { ethereum, request, createBridge } = world();
+    const { hash } = await createBridge().bridge(request);
+    const rpcUrl = [(await startLiar()).url, ethereum.rpcUrl];
+    const tracking = createBridge({}, { rpcUrl }).track({
+      hash,
+      timeoutMs: 50,
+      pollIntervalMs: 10,
+    });
+    await expectBridgeError(tracking, "delivery_timeout");
+  });
+
+  it("does not make a top-up bridge a second time", async () => {
+    const { ethereum, buyer, approve, createBridge, countSent } = world();
+    await approve(10_000_000n);
+    const rpcUrl = [(await startLiar()).url, ethereum.rpcUrl];
+    let asked = 0;
+    const topUp = createTopUp({
+      bridge: createBridge({}, { rpcUrl }),
+      token: usdt,
+      ask() {
+        asked += 1;
+        return true;
+      },
+      timeoutMs: 50,
+      pollIntervalMs: 10,
+    });
+    const need = { network: "eip155:9745", asset: usdt0, amount: 1_000_000n, balance: 0n };
+    const bring = () => topUp({ payer: buyer, needs: [need], signal: undefined });
+    await expectBridgeError(bring(), "outcome_unclear");
+    await expectBridgeError(bring(), "delivery_timeout");
+    expect(asked).toBe(1);
+    // The approval, and one transfer.
+    expect(await countSent()).toBe(2);
+  });
+});
+
+it("another transaction with the nonce of a transfer is not believed of one of two nodes", async () => {
+  const { ethereum, request, approve, createBridge } = world();
+  await approve(request.amount);
+  const signed: { transaction?: `0x${string}`; hash?: `0x${string}` } = {};
+  const onProgress = (progress: TransferProgress) => {
+    if (progress.state !== "sending") return;
+    Object.assign(signed, progress);
+    throw new Error("It is not sent");
+  };
+  await expect(createBridge().bridge(request, { onProgress })).rejects.toThrow("It is not sent");
+  const { hash, transaction } = signed;
+  if (hash === undefined || transaction === undefined) throw new Error("Nothing was signed");
+
+  const liar = await startRpcProxy(ethereum.rpcUrl);
+  proxies.push(liar);
+  liar.judge(({ method }) => {
+    if (method === "eth_getTransactionCount") return { answer: () => toHex(1_000) };
+    // The transaction gets nowhere.
+    const isSend = method === "eth_sendRawTransaction";
+    return isSend ? { error: { code: -32000, message: "try again" } } : "forward";
+  });
+  let now = 0;
+  const clock = {
+    now: () => now,
+    setTimer(work: () => void) {
+      now += 30_000;
+      const timer = setImmediate(work);
+      return () => clearImmediate(timer);
+    },
+  };
+  const track = (rpcUrl: string[]) =>
+    createBridge({ clock }, { rpcUrl }).track({ hash, transaction, timeoutMs: 300_000 });
+  await expectBridgeError(track([liar.url]), "replaced");
+  await expectBridgeError(track([liar.url, ethereum.rpcUrl]), "delivery_timeout");
+});
+
+describe("that a send is refused", () => {
+  /** A node that says that it takes no transaction. What it does with the bytes, only it knows. */
+  async function startRefuser(): Promise<RpcProxy> {
+    const proxy = await startRpcProxy(world().ethereum.rpcUrl);
+    proxies.push(proxy);
+    proxy.judge(({ method }) => {
+      if (method === "eth_getTransactionByHash") return { answer: () => null };
+      const isSend = method === "eth_sendRawTransaction";
+      return isSend ? { error: { code: -32000, message: "no, thanks" } } : "forward";
+    });
+    return proxy;
+  }
+
+  it("is not believed of one of two nodes: the other one is sent the same bytes", async () => {
+    const { ethereum, request, approve, createBridge, countSent } = world();
+    await approve(request.amount);
+    const rpcUrl = [(await startRefuser()).url, ethereum.rpcUrl];
+    const { hash } = await createBridge({}, { rpcUrl }).bridge(request);
+    expect(hash).toMatch(/^0x/);
+    // The approval, and one transfer.
+    expect(await countSent()).toBe(2);
+  });
+
+  it("leaves the outcome unclear while another node does not answer", async () => {
+    const { request, approve, createBridge } = world();
+    await approve(request.amount);
+    const refuser = await startRefuser();
+    const silent = await startRpcProxy(world().ethereum.rpcUrl);
+    proxies.push(silent);
+    silent.judge(({ method }) => (method === "eth_sendRawTransaction" ? "drop" : "forward"));
+    const rpcUrl = [refuser.url, silent.url];
+    const sending = createBridge({ receiptTimeoutMs: 50 }, { rpcUrl }).bridge(request);
+    const error = await expectBridgeError(sending, "outcome_unclear");
+    expect(error.moneyMayHaveMoved).toBe(true);
+  });
+
+  it("is believed when every node agrees", async () => {
+    const { request, approve, createBridge } = world();
+    await approve(request.amount);
+    const rpcUrl = [(await startRefuser()).url, (await startRefuser()).url];
+    const sending = createBridge({}, { rpcUrl }).bridge(request);
+    const error = await expectBridgeError(sending, "rejected_by_node");
+    expect(error.moneyMayHaveMoved).toBe(false);
+  });
+});

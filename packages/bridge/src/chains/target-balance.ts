@@ -1,0 +1,47 @@
+import { erc20Abi } from "viem";
+import { requireEvmAddress } from "../addresses/evm-address.ts";
+import { BridgeError } from "../bridge-error.ts";
+import type { BridgeContext } from "../bridge-options.ts";
+import { askChain } from "./ask-chain.ts";
+
+/** Whose balance, and where. */
+export interface TargetBalanceRequest {
+  /** Key of the chain. */
+  targetChain: string;
+  /** The token there. */
+  token: string;
+  owner: string;
+  /** A block of the target chain that the answer has to know. Default: whichever is the newest that the node has. */
+  notBefore?: bigint | undefined;
+}
+
+/**
+ * What an account holds on a target chain, in the token's smallest unit. `undefined` where it cannot be asked: no RPC URL
+ * was given for the chain, or it is no EVM chain.
+ *
+ * @throws BridgeError `invalid_token`, `invalid_recipient`, `refused_by_contract`, `rpc_unavailable`; the last one also
+ * while the endpoint does not have the block that it has to know
+ */
+export async function readTargetBalance(
+  { chains, connections }: Pick<BridgeContext, "chains" | "connections">,
+  request: TargetBalanceRequest,
+): Promise<bigint | undefined> {
+  const chain = chains.byKey(request.targetChain);
+  const client = chain?.type === "evm" ? connections.target(chain) : undefined;
+  if (client === undefined) return undefined;
+  const address = requireEvmAddress(request.token, "token", "invalid_token");
+  const owner = requireEvmAddress(request.owner, "owner", "invalid_recipient");
+  const call = { address, abi: erc20Abi, functionName: "balanceOf", args: [owner] } as const;
+  const { notBefore } = request;
+  if (notBefore === undefined) {
+    return askChain("to tell the balance", client.readContract(call));
+  }
+  // Behind one URL there may be several nodes. Of a block that it does not have, a node tells no balance.
+  const newest = client.getBlockNumber({ cacheTime: 0 });
+  const blockNumber = await askChain("the newest block of the target chain", newest);
+  if (blockNumber < notBefore) {
+    const text = `The RPC endpoint of ${request.targetChain} is at block ${blockNumber}, behind ${notBefore}`;
+    throw new BridgeError("rpc_unavailable", text);
+  }
+  return askChain("to tell the balance", client.readContract({ ...call, blockNumber }));
+}

@@ -1,0 +1,29 @@
+import { BridgeError } from "../bridge-error.ts";
+import type { BridgeContext } from "../bridge-options.ts";
+import type { TransferPlan } from "./plan-transfer.ts";
+
+/**
+ * Holds a plan against what the account has, and against the most that LayerZero may take.
+ *
+ * @throws BridgeError `insufficient_balance`, `bridge_fee_above_maximum`, `insufficient_native_balance`
+ */
+export function checkAffordable(
+  { bridgeMaxFee }: Pick<BridgeContext, "bridgeMaxFee">,
+  plan: TransferPlan,
+): void {
+  const { fee, bridgeFee, amountSent, tokenBalance, nativeBalance, amountInNative } = plan;
+  if (tokenBalance < amountSent) {
+    const text = `The account holds ${tokenBalance} of the token, and is to send ${amountSent}`;
+    throw new BridgeError("insufficient_balance", text);
+  }
+  if (bridgeFee > bridgeMaxFee) {
+    const text = `LayerZero's fee of ${bridgeFee} is above bridgeMaxFee, ${bridgeMaxFee}`;
+    throw new BridgeError("bridge_fee_above_maximum", text);
+  }
+  const total = fee + bridgeFee;
+  if (nativeBalance < total + amountInNative) {
+    const besides = amountInNative > 0n ? ` besides the ${amountInNative} that are to be sent` : "";
+    const text = `The account has ${nativeBalance} of the native coin, and may need ${total} for gas and LayerZero's fee${besides}`;
+    throw new BridgeError("insufficient_native_balance", text);
+  }
+}

@@ -1,0 +1,58 @@
+import type { Address, PublicClient } from "viem";
+import { BridgeError } from "../bridge-error.ts";
+import { askChain } from "../chains/ask-chain.ts";
+import { oftAbi } from "../chains/oft-abi.ts";
+import { leastAcceptable, toSendParam } from "./send-param.ts";
+
+/** What an OFT says of an amount before it is sent, in the token's smallest unit. */
+export interface AmountQuote {
+  /** What would leave the account: the amount without what no other chain can represent. */
+  amountSent: bigint;
+  /** What would arrive. */
+  amountReceived: bigint;
+  /** What the contract takes in one transfer. */
+  limits: { min: bigint; max: bigint };
+}
+
+/**
+ * Asks an OFT what becomes of an amount.
+ *
+ * @throws BridgeError `invalid_contract`, `amount_too_small`, `amount_too_large`, `loss_too_large`,
+ * `refused_by_contract`, `rpc_unavailable`
+ */
+export async function quoteAmounts(
+  client: PublicClient,
+  options: {
+    contract: Address;
+    dstEid: number;
+    to: `0x${string}`;
+    amount: bigint;
+    subject: string;
+  },
+): Promise<AmountQuote> {
+  const { contract, dstEid, to, amount, subject } = options;
+  // Whatever arrives is told; whether it is enough is decided here, in words.
+  const param = toSendParam({ dstEid, to, amount, minAmount: 0n });
+  const call = { address: contract, abi: oftAbi, functionName: "quoteOFT", args: [param] } as const;
+  const [limit, , receipt] = await askChain(subject, client.readContract(call));
+  const limits = { min: limit.minAmountLD, max: limit.maxAmountLD };
+  const { amountSentLD: amountSent, amountReceivedLD: amountReceived } = receipt;
+  // Allowances are given for what is sent.
+  if (amountSent > amount) {
+    const text = `${contract} would take ${amountSent}, and ${amount} are to be sent`;
+    throw new BridgeError("invalid_contract", text);
+  }
+  if (amountReceived === 0n || amount < limits.min) {
+    const least = limits.min > 0n ? `the contract takes ${limits.min} or more` : "nothing arrives";
+    throw new BridgeError("amount_too_small", `${amount} is too little: ${least}`);
+  }
+  if (amount > limits.max) {
+    const text = `${amount} is too much: the contract takes ${limits.max} at once`;
+    throw new BridgeError("amount_too_large", text);
+  }
+  if (amountReceived < leastAcceptable(amount)) {
+    const text = `Of ${amount}, only ${amountReceived} would arrive: less than 999 of 1000`;
+    throw new BridgeError("loss_too_large", text);
+  }
+  return { amountSent, amountReceived, limits };
+}

@@ -1,0 +1,79 @@
+import {
+  RpcClosedError,
+  type RpcPool,
+  type RpcRequester,
+  sendRawTransaction,
+} from "@coinslot/chain";
+import { type Hex, keccak256, type PublicClient } from "viem";
+import { findNodeAnswer } from "../chains/node-answer.ts";
+
+/**
+ * What became of a signed transaction.
+ *
+ * - `accepted`: a node has it.
+ * - `rejected`: every node refused it, in these words.
+ * - `unknown`: a node may have it.
+ * - `unsent`: no node has it.
+ */
+export type BroadcastResult =
+  | { outcome: "accepted" | "unknown" }
+  | { outcome: "rejected"; details: string }
+  | { outcome: "unsent"; cause: unknown };
+
+export type Broadcast = (raw: Hex) => Promise<BroadcastResult>;
+
+/**
+ * Broadcasts through a pool, which knows whether an endpoint that failed may have seen the transaction. What one node
+ * refuses is sent to every node by itself: one that lies may have kept the bytes, to execute them later.
+ */
+export function broadcastThroughPool(pool: RpcPool): Broadcast {
+  return async (raw) => {
+    const first = await broadcastTo(pool, raw);
+    if (first.outcome !== "rejected" || pool.endpoints.length === 1) return first;
+    const results = await Promise.all(pool.endpoints.map((node) => broadcastTo(node, raw)));
+    if (results.some(({ outcome }) => outcome === "accepted")) return { outcome: "accepted" };
+    const refusals = results.flatMap((each) => (each.outcome === "rejected" ? [each.details] : []));
+    // A node that was not reached may hold it by way of another one.
+    if (refusals.length < results.length) return { outcome: "unknown" };
+    return { outcome: "rejected", details: [...new Set([first.details, ...refusals])].join("; ") };
+  };
+}
+
+async function broadcastTo(node: RpcRequester, raw: Hex): Promise<BroadcastResult> {
+  const result = await sendRawTransaction(node, raw).catch((error: unknown) => {
+    // Unknown: the request may have left before the pool was closed.
+    if (error instanceof RpcClosedError) return { outcome: "unknown" as const };
+    throw error;
+  });
+  switch (result.outcome) {
+    case "accepted":
+    case "unknown":
+      return { outcome: result.outcome };
+    case "rejected":
+      return { outcome: "rejected", details: result.error.details };
+    case "unsent":
+      return { outcome: "unsent", cause: result.error };
+  }
+}
+
+/**
+ * Broadcasts through a viem client: what is no answer of a node may mean anything. It is tried once, so that a node which
+ * refuses has not taken it before. Of a transport that asks several nodes nobody can know what the others have done.
+ */
+export function broadcastThroughClient(client: PublicClient): Broadcast {
+  const asksOne = transportsOfOneNode.has(client.transport.type);
+  return async (raw) => {
+    const call = { method: "eth_sendRawTransaction" as const, params: [raw] satisfies [Hex] };
+    try {
+      const hash = await client.request(call, { retryCount: 0 });
+      return { outcome: hash === keccak256(raw) ? "accepted" : "unknown" };
+    } catch (error) {
+      const answer = findNodeAnswer(error);
+      if (answer === undefined || !asksOne) return { outcome: "unknown" };
+      return { outcome: "rejected", details: answer.details };
+    }
+  };
+}
+
+/** Types of viem's transports. */
+const transportsOfOneNode = new Set(["http", "webSocket", "ipc"]);

@@ -1,0 +1,197 @@
+import { startDevnet } from "@coinslot/devnet";
+import { describe, expect, it } from "vitest";
+import {
+  contractOf,
+  funds,
+  nativeFee,
+  usdt,
+  usdt0,
+  useBridgeWorld,
+  xaut,
+} from "../testing/bridge-world.ts";
+import { expectBridgeError } from "../testing/expect-bridge-error.ts";
+
+const world = useBridgeWorld();
+const adapter = contractOf("ethereum", "oft");
+
+describe("a transfer is refused, and nothing is sent,", () => {
+  const someone = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC";
+  it.each([
+    ["unknown_target_chain", { targetChain: "tempo" }],
+    ["unknown_target_chain", { targetChain: "Plasma" }],
+    ["same_chain", { targetChain: "ethereum" }],
+    ["invalid_recipient", { recipient: "0x3c44CdDdB6a900fa2b585dd299e03d12FA4293BC" }],
+    ["invalid_recipient", { targetChain: "tron", recipient: someone }],
+    ["invalid_token", { token: "USDT" }],
+    ["invalid_token", { token: "0xdac17F958D2ee523a2206206994597C13D831ec7" }],
+    ["invalid_contract", { oftContractAddress: "0x6C96" }],
+    // There is no contract, or one that is no OFT.
+    ["invalid_contract", { oftContractAddress: someone }],
+    ["invalid_contract", { oftContractAddress: usdt }],
+    // Of another token.
+    ["no_route", { oftContractAddress: contractOf("ethereum", "xautOft") }],
+    // The legacy mesh does not reach Plasma, and gold does not go to Berachain.
+    ["no_route", { oftContractAddress: contractOf("ethereum", "legacyMesh") }],
+    ["no_route", { targetChain: "berachain", token: xaut }],
+    ["no_route", { token: usdt0 }],
+    ["amount_too_small", { amount: 0n }],
+    ["amount_too_small", { amount: -5n }],
+    ["insufficient_balance", { amount: funds + 1n }],
+    ["amount_too_large", { amount: 2n ** 64n }],
+  ])("with %s for %o", async (code, change) => {
+    const { request, createBridge, countSent } = world();
+    const transfer = createBridge().bridge({ ...request, ...change });
+    await expectBridgeError(transfer, code);
+    expect(await countSent()).toBe(0);
+  });
+});
+
+describe("a transfer is refused before anything is sent", () => {
+  it("for what the contract says it takes at once", async () => {
+    const { ethereum, request, configure, createBridge } = world();
+    await configure(ethereum, adapter, { functionName: "setLimit", args: [100n, 6_000_000n] });
+    const bridge = createBridge();
+    const quote = await bridge.quoteBridge(request);
+    expect(quote.limits).toEqual({ min: 100n, max: 6_000_000n });
+    const quoteOf = (amount: bigint) => bridge.quoteBridge({ ...request, amount });
+    await expectBridgeError(quoteOf(99n), "amount_too_small");
+    await quoteOf(100n);
+    await quoteOf(6_000_000n);
+    await expectBridgeError(quoteOf(6_000_001n), "amount_too_large");
+  });
+
+  it("when more than 1 of 1000 would be lost", async () => {
+    const { ethereum, request, configure, createBridge } = world();
+    const bridge = createBridge();
+    await configure(ethereum, adapter, { functionName: "setFeeBps", args: [10n] });
+    expect((await bridge.quoteBridge(request)).amountReceived).toBe(4_995_000n);
+    await configure(ethereum, adapter, { functionName: "setFeeBps", args: [11n] });
+    await expectBridgeError(bridge.quoteBridge(request), "loss_too_large");
+  });
+
+  it("when less would arrive than was agreed to, and not when as much would", async () => {
+    const { ethereum, request, configure, createBridge, countSent, approve } = world();
+    await approve(request.amount);
+    const bridge = createBridge();
+    const agreed = await bridge.quoteBridge(request);
+    const { amountReceived } = agreed;
+    await configure(ethereum, adapter, { functionName: "setFeeBps", args: [1n] });
+    await expectBridgeError(bridge.bridge(request, { agreed }), "terms_changed");
+    expect(await countSent()).toBe(1);
+    await configure(ethereum, adapter, { functionName: "setFeeBps", args: [0n] });
+    expect(await bridge.bridge(request, { agreed })).toMatchObject({ amountReceived });
+  });
+
+  it("when nothing survives the fee", async () => {
+    const { ethereum, request, configure, createBridge } = world();
+    await configure(ethereum, adapter, { functionName: "setFeeBps", args: [10_000n] });
+    await expectBridgeError(createBridge().quoteBridge(request), "amount_too_small");
+  });
+
+  it("when LayerZero wants more than bridgeMaxFee, and not when it wants as much", async () => {
+    const { request, createBridge, countSent } = world();
+    const tooDear = createBridge({ bridgeMaxFee: nativeFee - 1n });
+    await expectBridgeError(tooDear.bridge(request), "bridge_fee_above_maximum");
+    expect(await countSent()).toBe(0);
+    await createBridge({ bridgeMaxFee: nativeFee }).bridge(request);
+  });
+
+  it("when gas and fee together are above maxTotalFee, and not when they are as much", async () => {
+    const { ethereum, request, createBridge, approve } = world();
+    await approve(5_000_000n);
+    await ethereum.client.setNextBlockBaseFeePerGas({ baseFeePerGas: 1_000_000_000n });
+    await ethereum.mine();
+    const { fee, bridgeFee } = await createBridge().quoteBridge(request);
+    // Even without room for the next blocks, which is a third of what is offered.
+    const tooDear = createBridge({ maxTotalFee: fee / 2n + bridgeFee });
+    await expectBridgeError(tooDear.bridge(request), "total_fee_above_maximum");
+    await createBridge({ maxTotalFee: fee + bridgeFee }).bridge(request);
+  });
+
+  it("when the fee has risen while the allowance was given", async () => {
+    const { ethereum, layerZero, request, createBridge, allowance, countSent } = world();
+    const transfer = createBridge().bridge(request, {
+      async onProgress({ state }) {
+        if (state === "approved") await layerZero.setNativeFee(ethereum, nativeFee + 1n);
+      },
+    });
+    await expectBridgeError(transfer, "bridge_fee_above_maximum");
+    expect(await countSent()).toBe(1);
+    expect(await allowance()).toBe(5_000_000n);
+  });
+
+  it("when the send would fit below maxTotalFee, and the gas of the approval has used it up", async () => {
+    const { ethereum, layerZero, request, createBridge, countSent } = world();
+    const maxTotalFee = nativeFee * 100n;
+    const bridge = createBridge({ bridgeMaxFee: maxTotalFee, maxTotalFee });
+    const transfer = bridge.bridge(request, {
+      async onProgress({ state }) {
+        if (state !== "approved") return;
+        const { fee } = await bridge.quoteBridge(request);
+        // Blocks that are nearly empty make gas no dearer, so the send alone stays below.
+        await layerZero.setNativeFee(ethereum, maxTotalFee - fee);
+        const after = await bridge.quoteBridge(request);
+        expect(after.fee + after.bridgeFee).toBeLessThanOrEqual(maxTotalFee);
+      },
+    });
+    await expectBridgeError(transfer, "total_fee_above_maximum");
+    expect(await countSent()).toBe(1);
+  });
+
+  it.each([0n, nativeFee - 1n, nativeFee + 1n])(
+    "when the account has %s for gas and fee",
+    async (value) => {
+      const { ethereum, buyer, request, createBridge, countSent } = world();
+      await ethereum.client.setBalance({ address: buyer, value });
+      // A quote says what would be needed.
+      expect((await createBridge().quoteBridge(request)).feeBasis).toBe("estimate");
+      await expectBridgeError(createBridge().bridge(request), "insufficient_native_balance");
+      expect(await countSent()).toBe(0);
+    },
+  );
+
+  it("when the account is an address, which may ask for quotes", async () => {
+    const { buyer, request, createBridge } = world();
+    const bridge = createBridge({ account: buyer });
+    expect((await bridge.quoteBridge(request)).bridgeFee).toBe(nativeFee);
+    await expectBridgeError(bridge.bridge(request), "read_only_account");
+  });
+
+  it("when the source chain is in no table", async () => {
+    const { request, createBridge } = world();
+    const stranger = await startDevnet({ chainId: 31337 });
+    try {
+      const bridge = createBridge({}, { rpcUrl: stranger.rpcUrl });
+      await expectBridgeError(bridge.bridge(request), "unknown_source_chain");
+    } finally {
+      await stranger.stop();
+    }
+  });
+
+  it("when the contracts are paused", async () => {
+    const { ethereum, request, configure, createBridge, countSent } = world();
+    await configure(ethereum, adapter, { functionName: "setPaused", args: [true] });
+    const error = await expectBridgeError(createBridge().bridge(request), "refused_by_contract");
+    expect(error.message).toContain("EnforcedPause()");
+    expect(await countSent()).toBe(0);
+  });
+
+  it("when nothing says how much gas it may use on arrival", async () => {
+    const { ethereum, request, configure, createBridge } = world();
+    await configure(ethereum, adapter, { functionName: "setEnforcedOptions", args: ["0x"] });
+    const error = await expectBridgeError(createBridge().bridge(request), "refused_by_contract");
+    expect(error.message).toContain("Executor_ZeroLzReceiveGasProvided()");
+  });
+
+  it("when the account does not sign", async () => {
+    const { ethereum, request, createBridge } = world();
+    const refusal = new Error("declined on the device");
+    const { buyer } = ethereum.accounts;
+    const account = { address: buyer.address, signTransaction: () => Promise.reject(refusal) };
+    const error = await expectBridgeError(
+      createBridge({ account }).bridge(request),
+      "signing_failed",
+    );
+    expect(error.cause).toBe(refusal);
+  });
+});

@@ -1,0 +1,175 @@
+import type { Address, Hash, Hex, TransactionReceipt } from "viem";
+import { BridgeError } from "../bridge-error.ts";
+import type { BridgeContext } from "../bridge-options.ts";
+import { type BridgeRequest, checkRequest } from "../bridge-request.ts";
+import { findSourceChain } from "../chains/source-chain.ts";
+import { checkAffordable } from "../quote/check-affordable.ts";
+import { readCost } from "../quote/data-fee.ts";
+import { estimateGas, type Step } from "../quote/estimate-gas.ts";
+import { maxPerGas } from "../quote/gas-price.ts";
+import { planTransfer } from "../quote/plan-transfer.ts";
+import { findSent, type SentTransfer } from "../track/find-sent.ts";
+import { type SignedStep, sendStep } from "./send-step.ts";
+import {
+  type AgreedTerms,
+  checkApproval,
+  checkTerms,
+  fitToLimit,
+  readSpendingLimit,
+} from "./spending-limit.ts";
+import type { TransferProgress } from "./transfer-progress.ts";
+import { waitUntilMined } from "./wait-until-mined.ts";
+
+export interface BridgeCallOptions {
+  /**
+   * The quote to which a person or a program has agreed. It bounds all that is paid: what leaves, what arrives, and
+   * `fee + bridgeFee` in all, approvals included. Else it is refused with `terms_changed`. Required unless the bridge
+   * has a `maxTotalFee`.
+   */
+  agreed?: AgreedTerms | undefined;
+  /**
+   * Is told each step. What it returns is waited for, and what it throws ends the transfer: so the hash of a transfer
+   * can be stored before it is sent.
+   */
+  onProgress?: ((progress: TransferProgress) => void | Promise<void>) | undefined;
+  /**
+   * When aborted, nothing more is signed or sent, and the reason is thrown. What was told as `sending` is seen through
+   * to its end all the same.
+   */
+  signal?: AbortSignal | undefined;
+}
+
+/** A transfer that has left the source chain. */
+export interface BridgeResult {
+  /** Of the transaction on the source chain: what `track` needs. */
+  hash: Hash;
+  /** What gas has cost, and on a rollup data, approvals included, in the native coin. */
+  fee: bigint;
+  /** What LayerZero was paid, in the native coin. */
+  bridgeFee: bigint;
+  /** LayerZero's name for the message. */
+  guid: Hex;
+  /** In the token's smallest unit. */
+  amountSent: bigint;
+  /** The least that arrives. */
+  amountReceived: bigint;
+}
+
+/**
+ * Makes a transfer: approves what is missing, sends, and waits until it is in a block of the source chain. Every check
+ * comes before the first signature. Approvals that are there already are not made again, so what was interrupted
+ * before `sending` can be run again.
+ */
+export async function makeTransfer(
+  context: BridgeContext,
+  request: BridgeRequest,
+  { agreed, onProgress = () => undefined, signal }: BridgeCallOptions = {},
+): Promise<BridgeResult> {
+  const checked = checkRequest(request, context.chains);
+  const { owner, signer } = context;
+  if (signer === undefined) {
+    throw new BridgeError(
+      "read_only_account",
+      "The bridge has an address, and nothing to sign with",
+    );
+  }
+  const limit = readSpendingLimit({ agreed, maxTotalFee: context.maxTotalFee });
+  const source = await findSourceChain(context, checked.target);
+  const { client, chain } = source;
+  let feeSpent = 0n;
+  /** The most that was signed away for gas so far. What it has cost, only a node says. */
+  let committed = 0n;
+  const makePlan = async () => {
+    const planned = await planTransfer({ client, source: chain, owner, request: checked });
+    if (agreed) checkTerms(planned, agreed, committed);
+    const plan = fitToLimit(planned, { limit, committed });
+    checkAffordable(context, plan);
+    return plan;
+  };
+  const send = async (step: Step, gas: bigint, state: "approving" | "sending") => {
+    const { gasPrice } = plan;
+    const { chainId } = chain;
+    const onSigned = (signed: SignedStep) => onProgress({ state, ...signed });
+    const terms = { chainId, step, gas, gasPrice };
+    const hash = await sendStep({ connection: source, signer, ...terms, signal, onSigned });
+    const offered = gas * maxPerGas(gasPrice);
+    committed += offered;
+    // No token moves by an approval, so nobody has to see it through.
+    const waitSignal = state === "approving" ? signal : undefined;
+    const receipt = await waitUntilMined(context, { client, hash, signal: waitSignal });
+    if (receipt === undefined) throw notMined(hash, state);
+    const cost = await readCost(client, receipt, { gas, gasPrice });
+    feeSpent += cost;
+    // What a rollup took for data, no transaction can bound.
+    if (cost > offered) committed += cost - offered;
+    return receipt;
+  };
+
+  /** That a send reverted invites another one: every node has to say so, in its time. */
+  const requireAgreement = async (hash: Hash) => {
+    const receipts = await Promise.all(
+      source.nodes.map((node) =>
+        waitUntilMined(context, { client: node, hash, signal: undefined }),
+      ),
+    );
+    if (receipts.every((receipt) => receipt?.status === "reverted")) return;
+    const text = `Not every RPC endpoint says that the send ${hash} reverted. Track it before sending again`;
+    throw new BridgeError("outcome_unclear", text, { hash });
+  };
+
+  let plan = await makePlan();
+  if (plan.approvals.length > 0) {
+    for (const step of plan.approvals) {
+      const gas = await estimateGas(client, { owner, step, subject: "to be given an allowance" });
+      checkApproval(plan, { gas, limit, committed });
+      const receipt = await send(step, gas, "approving");
+      requireSuccess(receipt);
+      await onProgress({ state: "approved", hash: receipt.transactionHash });
+    }
+    // Fees have moved on, and only now can the send be tried as it is.
+    plan = await makePlan();
+  }
+  if (plan.sendGas === undefined) {
+    const text = "The RPC endpoint does not know of the approval yet: run the same transfer again";
+    throw new BridgeError("rpc_unavailable", text);
+  }
+  const receipt = await send(plan.send, plan.sendGas, "sending");
+  if (receipt.status === "reverted") await requireAgreement(receipt.transactionHash);
+  const { guid, amountSent, amountReceived } = readSent(receipt, plan.contract);
+  const hash = receipt.transactionHash;
+  await onProgress({ state: "sent", hash, guid });
+  return { hash, fee: feeSpent, bridgeFee: plan.bridgeFee, guid, amountSent, amountReceived };
+}
+
+/** What our own send has sent. One that did not revert, and does not say so, may have moved tokens all the same. */
+function readSent(receipt: TransactionReceipt, contract: Address): SentTransfer {
+  try {
+    return findSent(receipt, [contract]);
+  } catch (cause) {
+    if (cause instanceof BridgeError && cause.code === "send_reverted") throw cause;
+    const hash = receipt.transactionHash;
+    const text = `The send ${hash} is in a block, but ${contract} does not say what it has sent`;
+    throw new BridgeError("outcome_unclear", text, { cause, hash });
+  }
+}
+
+function notMined(hash: Hash, state: "approving" | "sending"): BridgeError {
+  return state === "approving"
+    ? new BridgeError(
+        "approval_not_mined",
+        `The approval ${hash} was sent, and not mined in time. No token has moved: once it is mined, or if it never is, run the same transfer again`,
+        { hash },
+      )
+    : new BridgeError(
+        "outcome_unclear",
+        `The transaction ${hash} was sent, and not mined in time: it still may be. Track it before sending again`,
+        { hash },
+      );
+}
+
+function requireSuccess({ status, transactionHash: hash }: TransactionReceipt): void {
+  if (status === "success") return;
+  throw new BridgeError("approval_reverted", `The approval ${hash} reverted: no token has moved`, {
+    hash,
+  });
+}

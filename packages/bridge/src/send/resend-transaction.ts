@@ -1,0 +1,75 @@
+import {
+  type Address,
+  type Hash,
+  type Hex,
+  keccak256,
+  parseTransaction,
+  recoverTransactionAddress,
+  type TransactionSerialized,
+} from "viem";
+import { BridgeError } from "../bridge-error.ts";
+import type { BridgeContext } from "../bridge-options.ts";
+import { askChain } from "../chains/ask-chain.ts";
+import type { SourceChain } from "../chains/source-chain.ts";
+
+/** So long another transaction must have had the nonce until it is believed: endpoints may be behind one another. */
+const replacedAfterMs = 60_000;
+
+/**
+ * Returns a function to call while a transaction is in no block. It sends the same bytes again, which can move tokens
+ * once only, and notices when that cannot happen any more.
+ *
+ * It throws BridgeError `replaced` when every node says for a while that another transaction has its nonce;
+ * `rpc_unavailable`.
+ *
+ * @throws BridgeError `not_a_transfer` if these are not the bytes of this hash, for this chain
+ */
+export async function createResender(
+  { clock }: Pick<BridgeContext, "clock">,
+  options: { source: SourceChain; hash: Hash; transaction: Hex },
+): Promise<() => Promise<void>> {
+  const { source, hash, transaction } = options;
+  const { sender: address, nonce } = await readSigned(options);
+  let isSent = false;
+  let replacedSince: number | undefined;
+
+  return async function resend() {
+    if (!isSent) isSent = (await source.broadcast(transaction)).outcome !== "unsent";
+    const asked = source.nodes.map((node) => node.getTransactionCount({ address }));
+    const next = await askChain("the nonce", Promise.all(asked));
+    // One node that is behind, or one that is honest, is enough to go on.
+    if (Math.min(...next) <= nonce) {
+      replacedSince = undefined;
+      return;
+    }
+    replacedSince ??= clock.now();
+    if (clock.now() - replacedSince < replacedAfterMs) return;
+    const text = `Another transaction of ${address} has taken the place of ${hash}: it has moved no token, and never will`;
+    throw new BridgeError("replaced", text, { hash });
+  };
+}
+
+async function readSigned(options: {
+  source: SourceChain;
+  hash: Hash;
+  transaction: Hex;
+}): Promise<{ sender: Address; nonce: number }> {
+  const { source, hash, transaction } = options;
+  try {
+    if (isSerialized(transaction) && keccak256(transaction) === hash.toLowerCase()) {
+      const { nonce = 0, chainId } = parseTransaction(transaction);
+      const sender = await recoverTransactionAddress({ serializedTransaction: transaction });
+      // The nonces of another chain say nothing.
+      if (chainId === source.chain.chainId) return { sender, nonce };
+    }
+  } catch {
+    // What cannot be read is no transaction either.
+  }
+  const text = `The transaction that was given is not ${hash} on ${source.chain.name}`;
+  throw new BridgeError("not_a_transfer", text, { hash });
+}
+
+/** A number that names the type of the transaction (EIP-2718), or the beginning of a list. */
+function isSerialized(transaction: Hex): transaction is TransactionSerialized {
+  return /^0x(?:0[1-4]|[c-f])/i.test(transaction);
+}

@@ -1,0 +1,351 @@
+import { type Address, createPublicClient, fallback, type Hash, type Hex, http } from "viem";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import * as z from "zod";
+import { contractOf, usdt, usdt0, useBridgeWorld } from "../testing/bridge-world.ts";
+import { expectBridgeError } from "../testing/expect-bridge-error.ts";
+import { type RpcProxy, type RpcProxyCall, startRpcProxy } from "../testing/rpc-proxy.ts";
+
+const world = useBridgeWorld();
+const adapter = contractOf("ethereum", "oft");
+/** PUSH0 PUSH0 REVERT, and STOP. */
+const revertingCode = "0x5f5ffd";
+const silentCode = "0x00";
+const proxies: RpcProxy[] = [];
+
+afterEach(async () => {
+  await Promise.all(proxies.splice(0).map((proxy) => proxy.close()));
+});
+
+async function startProxy(): Promise<RpcProxy> {
+  const proxy = await startRpcProxy(world().ethereum.rpcUrl);
+  proxies.push(proxy);
+  return proxy;
+}
+
+async function waitForPending(): Promise<void> {
+  const { client } = world().ethereum;
+  await vi.waitFor(async () => {
+    expect((await client.getTxpoolStatus()).pending).toBe(1);
+  });
+}
+
+/**
+ * Waits for the next transaction, and mines it where a contract has another code.
+ *
+ * @returns gives the contract its own code again, and the chain its pace
+ */
+async function mineWith(address: Address, bytecode: Hex): Promise<() => Promise<void>> {
+  const { ethereum } = world();
+  await waitForPending();
+  const code = await ethereum.client.getCode({ address });
+  await ethereum.client.setCode({ address, bytecode });
+  await ethereum.mine();
+  return async () => {
+    await ethereum.client.setCode({ address, bytecode: code ?? "0x" });
+    await ethereum.setAutomine(true);
+  };
+}
+
+const isBroadcast = ({ method }: RpcProxyCall) => method === "eth_sendRawTransaction";
+
+describe("a transfer through an endpoint", () => {
+  it("that takes it and loses its answer is made once", async () => {
+    const { request, createBridge, countSent, balanceOf, ethereum } = world();
+    const proxy = await startProxy();
+    let losses = 0;
+    proxy.judge((call) => (isBroadcast(call) && losses++ % 2 === 0 ? "lose answer" : "forward"));
+
+    await createBridge({}, { rpcUrl: proxy.url }).bridge(request);
+
+    expect(await countSent()).toBe(2);
+    expect(await balanceOf(ethereum, usdt, adapter)).toBe(request.amount);
+  });
+
+  it("that refuses it has not been made", async () => {
+    const { request, createBridge, countSent, approve } = world();
+    await approve(request.amount);
+    const proxy = await startProxy();
+    const error = { code: -32000, message: "txpool is full" };
+    proxy.judge((call) => (isBroadcast(call) ? { error } : "forward"));
+
+    const transfer = createBridge({}, { rpcUrl: proxy.url }).bridge(request);
+
+    const refusal = await expectBridgeError(transfer, "rejected_by_node");
+    expect(refusal.message).toContain("txpool is full");
+    expect(refusal.moneyMayHaveMoved).toBe(false);
+    expect(await countSent()).toBe(1);
+  });
+
+  it.each([
+    { code: -32002, message: "request timed out" },
+    { code: -32603, message: "Internal error" },
+    { code: -32000, message: "upstream timeout, try again later" },
+  ])("that says '$message' may have taken it, and is asked what became of it", async (error) => {
+    const { request, createBridge, countSent, approve } = world();
+    await approve(request.amount);
+    const proxy = await startProxy();
+    proxy.judge((call) => {
+      if (isBroadcast(call)) return { error, isTaken: true };
+      // Behind the same URL is a node that does not know of it yet.
+      return call.method === "eth_getTransactionByHash" ? { answer: () => null } : "forward";
+    });
+    await createBridge({}, { rpcUrl: proxy.url }).bridge(request);
+    expect(await countSent()).toBe(2);
+  });
+
+  it("that never answers may have been made: the hash is told, and can be tracked", async () => {
+    const { plasma, layerZero, request, createBridge, approve, balanceOf, buyer } = world();
+    await approve(request.amount);
+    const proxy = await startProxy();
+    proxy.judge((call) =>
+      isBroadcast(call) || call.method === "eth_getTransactionReceipt" ? "lose answer" : "forward",
+    );
+    let signed: Hash | undefined;
+
+    const transfer = createBridge({ receiptTimeoutMs: 100 }, { rpcUrl: proxy.url }).bridge(
+      request,
+      {
+        onProgress({ hash }) {
+          signed = hash;
+        },
+      },
+    );
+
+    const error = await expectBridgeError(transfer, "outcome_unclear");
+    expect(error.moneyMayHaveMoved).toBe(true);
+    expect(error.hash).toBe(signed);
+    await layerZero.deliver();
+    if (error.hash === undefined) return;
+    await createBridge().track({ hash: error.hash, confirmations: 1 });
+    expect(await balanceOf(plasma, usdt0, buyer)).toBe(request.amount);
+  });
+
+  it("to which the bridge is closed meanwhile may have been made, and that is told at once", async () => {
+    const { request, createBridge, approve, ethereum } = world();
+    await approve(request.amount);
+    const proxy = await startProxy();
+    const bridge = createBridge({}, { rpcUrl: proxy.url });
+    proxy.judge((call) => {
+      if (isBroadcast(call)) bridge.close();
+      return "forward";
+    });
+    const error = await expectBridgeError(bridge.bridge(request), "outcome_unclear");
+    expect(error.moneyMayHaveMoved).toBe(true);
+    const { hash } = error;
+    if (hash === undefined) throw new Error("It tells no hash");
+    await vi.waitFor(() => ethereum.client.getTransactionReceipt({ hash }));
+  });
+
+  it("cannot be made while no endpoint answers", async () => {
+    const { request, createBridge } = world();
+    const proxy = await startProxy();
+    proxy.judge(() => "drop");
+    const transfer = createBridge({}, { rpcUrl: proxy.url }).bridge(request);
+    await expectBridgeError(transfer, "rpc_unavailable");
+  });
+});
+
+describe("a transfer through a client of the caller", () => {
+  const already = { error: { code: -32000, message: "already known" } };
+  const unheardOf = { answer: () => null };
+
+  it("whose answer is lost, and whose node then knows it already, goes on with its hash", async () => {
+    const { ethereum, request, createBridge, countSent, approve } = world();
+    await approve(request.amount);
+    const [first, second] = await Promise.all([startProxy(), startProxy()]);
+    first.judge((call) => (isBroadcast(call) ? "lose answer" : "forward"));
+    // The other node answers late for what the first has taken.
+    second.judge((call) => {
+      if (isBroadcast(call)) return already;
+      return call.method === "eth_getTransactionByHash" ? unheardOf : "forward";
+    });
+    const transport = fallback([http(first.url, { retryCount: 0 }), http(second.url)]);
+    const client = createPublicClient({ transport, pollingInterval: 20 });
+    const { hash } = await createBridge({}, { client }).bridge(request);
+    expect((await ethereum.client.getTransactionReceipt({ hash })).status).toBe("success");
+    expect(await countSent()).toBe(2);
+  });
+
+  it("is tried once, so that a refusal is one", async () => {
+    const { ethereum, request, createBridge, approve } = world();
+    await approve(request.amount);
+    const proxy = await startProxy();
+    const broadcasts = () => proxy.calls.filter(isBroadcast).length;
+    const client = createPublicClient({ transport: http(proxy.url), pollingInterval: 20 });
+    proxy.judge((call) => (isBroadcast(call) ? "lose answer" : "forward"));
+    await createBridge({}, { client }).bridge(request);
+    expect(broadcasts()).toBe(1);
+
+    await approve(request.amount);
+    const error = { code: -32000, message: "txpool is full" };
+    proxy.judge((call) => (isBroadcast(call) ? { error } : "forward"));
+    const refused = createBridge({}, { client }).bridge(request);
+    await expectBridgeError(refused, "rejected_by_node");
+    expect(await ethereum.client.getTransactionCount({ address: world().buyer })).toBe(3);
+  });
+
+  it("is unclear if one of several nodes refuses it, and another may have taken it", async () => {
+    const { request, createBridge, approve } = world();
+    await approve(request.amount);
+    const [first, second] = await Promise.all([startProxy(), startProxy()]);
+    first.judge((call) => (isBroadcast(call) ? "drop" : "forward"));
+    const error = { code: -32000, message: "txpool is full" };
+    second.judge((call) => (isBroadcast(call) ? { error } : "forward"));
+    const transport = fallback([http(first.url), http(second.url)]);
+    const client = createPublicClient({ transport, pollingInterval: 20 });
+    const transfer = createBridge({ receiptTimeoutMs: 100 }, { client }).bridge(request);
+    await expectBridgeError(transfer, "outcome_unclear");
+  });
+});
+
+describe("a transfer that is aborted", () => {
+  it.each([
+    { state: "approving", sent: 1 },
+    { state: "approved", sent: 1 },
+  ])("when told '$state' sends nothing after that", async ({ state, sent }) => {
+    const { ethereum, request, createBridge, countSent, balanceOf } = world();
+    const abort = new AbortController();
+    const reason = new Error("not any more");
+    const told: string[] = [];
+    const transfer = createBridge().bridge(request, {
+      signal: abort.signal,
+      onProgress(progress) {
+        told.push(progress.state);
+        if (progress.state === state) abort.abort(reason);
+      },
+    });
+    await expect(transfer).rejects.toBe(reason);
+    expect(told.at(-1)).toBe(state);
+    expect(await countSent()).toBe(sent);
+    expect(await balanceOf(ethereum, usdt, adapter)).toBe(0n);
+  });
+
+  it("while its approval waits to be mined does not wait for it", async () => {
+    const { ethereum, request, createBridge } = world();
+    await ethereum.setAutomine(false);
+    const abort = new AbortController();
+    const reason = new Error("not any more");
+    const transfer = createBridge().bridge(request, { signal: abort.signal });
+    const refusal = expect(transfer).rejects.toBe(reason);
+    await waitForPending();
+    abort.abort(reason);
+    await refusal;
+    await ethereum.mine();
+    await ethereum.setAutomine(true);
+  });
+
+  it("after it was sent is told to its end", async () => {
+    const { request, createBridge, approve } = world();
+    await approve(request.amount);
+    const abort = new AbortController();
+    const { hash } = await createBridge().bridge(request, {
+      signal: abort.signal,
+      onProgress: ({ state }) => (state === "sending" ? abort.abort() : undefined),
+    });
+    expect(hash).toMatch(/^0x/);
+  });
+
+  it("before its turn has come is not begun", async () => {
+    const { request, createBridge, countSent } = world();
+    const bridge = createBridge();
+    const first = bridge.bridge(request);
+    const abort = new AbortController();
+    const reason = new Error("not any more");
+    const second = bridge.bridge(request, { signal: abort.signal });
+    const refusal = expect(second).rejects.toBe(reason);
+    abort.abort(reason);
+    await refusal;
+    await first;
+    expect(await countSent()).toBe(2);
+  });
+});
+
+describe("an approval", () => {
+  it("that is not mined in time has moved nothing, and says what to do", async () => {
+    const { ethereum, request, createBridge, countSent } = world();
+    await ethereum.setAutomine(false);
+    const error = await expectBridgeError(
+      createBridge({ receiptTimeoutMs: 100 }).bridge(request),
+      "approval_not_mined",
+    );
+    expect(error.moneyMayHaveMoved).toBe(false);
+    expect(error.message).toMatch(/no token has moved.*run the same transfer again/i);
+    expect(error.message).toContain(error.hash);
+    await ethereum.mine();
+    await ethereum.setAutomine(true);
+    await createBridge().bridge(request);
+    expect(await countSent()).toBe(2);
+  });
+});
+
+describe("a receipt", () => {
+  it("that does not say what was paid for gas is counted with what was offered", async () => {
+    const { ethereum, request, createBridge, buyer } = world();
+    const proxy = await startProxy();
+    const receipt = z.looseObject({});
+    const answer = (given: unknown) => ({ ...receipt.parse(given), effectiveGasPrice: null });
+    proxy.judge(({ method }) => (method === "eth_getTransactionReceipt" ? { answer } : "forward"));
+    const before = await ethereum.client.getBalance({ address: buyer });
+    const { fee, bridgeFee } = await createBridge({}, { rpcUrl: proxy.url }).bridge(request);
+    const after = await ethereum.client.getBalance({ address: buyer });
+    expect(fee + bridgeFee).toBeGreaterThan(before - after);
+  });
+});
+
+describe("a transfer that is sent", () => {
+  it("and not mined in time may be mined yet", async () => {
+    const { ethereum, layerZero, request, createBridge, approve } = world();
+    await approve(request.amount);
+    await ethereum.setAutomine(false);
+    const error = await expectBridgeError(
+      createBridge({ receiptTimeoutMs: 100 }).bridge(request),
+      "outcome_unclear",
+    );
+    await ethereum.setAutomine(true);
+    await ethereum.mine();
+    expect(await layerZero.deliver()).toHaveLength(1);
+    if (error.hash === undefined) return;
+    const { amountReceived } = await createBridge().track({ hash: error.hash, confirmations: 1 });
+    expect(amountReceived).toBe(request.amount);
+  });
+
+  it("and reverts has moved nothing", async () => {
+    const { ethereum, request, createBridge, approve, balanceOf } = world();
+    await approve(request.amount);
+    await ethereum.setAutomine(false);
+
+    const transfer = createBridge().bridge(request);
+    const restore = await mineWith(adapter, revertingCode);
+
+    const error = await expectBridgeError(transfer, "send_reverted");
+    expect(error.moneyMayHaveMoved).toBe(false);
+    expect(await balanceOf(ethereum, usdt, adapter)).toBe(0n);
+    await expectBridgeError(createBridge().track({ hash: error.hash ?? "0x" }), "send_reverted");
+    await restore();
+  });
+
+  it("and succeeds without a word may have moved tokens", async () => {
+    const { ethereum, request, createBridge, approve } = world();
+    await approve(request.amount);
+    await ethereum.setAutomine(false);
+
+    const transfer = createBridge().bridge(request);
+    const restore = await mineWith(adapter, silentCode);
+
+    const error = await expectBridgeError(transfer, "outcome_unclear");
+    expect(error.moneyMayHaveMoved).toBe(true);
+    expect(error.hash).toBeDefined();
+    await restore();
+  });
+
+  it("reverts in its approval before any token could move", async () => {
+    const { ethereum, request, createBridge } = world();
+    await ethereum.setAutomine(false);
+
+    const transfer = createBridge().bridge(request);
+    const restore = await mineWith(usdt, revertingCode);
+
+    await expectBridgeError(transfer, "approval_reverted");
+    await restore();
+  });
+});

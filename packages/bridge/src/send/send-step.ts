@@ -1,0 +1,95 @@
+import { type Hash, type Hex, keccak256, type PublicClient, TransactionNotFoundError } from "viem";
+import { BridgeError } from "../bridge-error.ts";
+import type { BridgeAccount } from "../bridge-options.ts";
+import { askChain } from "../chains/ask-chain.ts";
+import type { Connection } from "../chains/connect.ts";
+import { inOneLine } from "../chains/revert-reason.ts";
+import type { Step } from "../quote/estimate-gas.ts";
+import type { GasPrice } from "../quote/gas-price.ts";
+
+/** What is sent, by whom, and at what price. */
+export interface SendStepOptions {
+  connection: Connection;
+  signer: BridgeAccount;
+  chainId: number;
+  step: Step;
+  gas: bigint;
+  gasPrice: GasPrice;
+  /** When aborted before `onSigned` was told, nothing is sent, and its reason is thrown. */
+  signal: AbortSignal | undefined;
+  /** Is told before any node is; what it returns is waited for, and if it throws, nothing is sent. */
+  onSigned: (signed: SignedStep) => void | Promise<void>;
+}
+
+/** A transaction that is about to be sent. */
+export interface SignedStep {
+  hash: Hash;
+  transaction: Hex;
+}
+
+/**
+ * Signs one transaction and sends it. Its hash means that a node has it, or may have it.
+ *
+ * @throws BridgeError `signing_failed`, `rejected_by_node`, `rpc_unavailable`: it was not sent
+ */
+export async function sendStep(options: SendStepOptions): Promise<Hash> {
+  const { connection, signer, chainId, step, gas, gasPrice, signal } = options;
+  const { client, nodes, broadcast } = connection;
+  const nonce = await askChain(
+    "the next nonce",
+    client.getTransactionCount({ address: signer.address, blockTag: "pending" }),
+  );
+  signal?.throwIfAborted();
+  const transaction = await sign(signer, { chainId, nonce, gas, ...step, ...gasPrice });
+  signal?.throwIfAborted();
+  const hash = keccak256(transaction);
+  await options.onSigned({ hash, transaction });
+  const result = await broadcast(transaction);
+  if (result.outcome === "unsent") {
+    const { cause } = result;
+    throw new BridgeError("rpc_unavailable", "No RPC endpoint took the transaction", { cause });
+  }
+  if (result.outcome === "rejected" && !(await mayHave(nodes, hash, result.details))) {
+    const text = `No RPC endpoint takes the transaction ${hash}: ${inOneLine(result.details)}`;
+    throw new BridgeError("rejected_by_node", text, { hash });
+  }
+  return hash;
+}
+
+/** How nodes word that they have a transaction already: from an attempt whose answer was lost. */
+const alreadyKnown =
+  /already\s*known|known transaction|already imported|already (exists )?in (the )?(mem)?pool/i;
+
+/** How they word that something went wrong on the way, or within: such an answer refuses nothing. */
+const undecided = /time(d)?[\s-]*out|internal (server )?error|try again|temporar/i;
+
+/** Whether what a node objects may come from one that has the transaction already, or takes it after all. */
+async function mayHave(
+  nodes: readonly PublicClient[],
+  hash: Hash,
+  details: string,
+): Promise<boolean> {
+  if (alreadyKnown.test(details) || undecided.test(details)) return true;
+  const answers = await Promise.all(nodes.map((node) => isUnknown(node, hash)));
+  return !answers.every(Boolean);
+}
+
+type Signable = Parameters<BridgeAccount["signTransaction"]>[0];
+
+async function sign(signer: BridgeAccount, transaction: Signable): Promise<Hex> {
+  try {
+    return await signer.signTransaction(transaction);
+  } catch (cause) {
+    throw new BridgeError("signing_failed", "The account did not sign", { cause });
+  }
+}
+
+/** Whether a node says that it does not know a transaction. */
+async function isUnknown(client: PublicClient, hash: Hash): Promise<boolean> {
+  try {
+    await client.getTransaction({ hash });
+    return false;
+  } catch (error) {
+    return error instanceof TransactionNotFoundError;
+  }
+}

@@ -1,0 +1,121 @@
+import { formatEther } from "viem";
+import { BridgeError } from "../bridge-error.ts";
+import { lowerTo, maxPerGas } from "../quote/gas-price.ts";
+import type { TransferPlan } from "../quote/plan-transfer.ts";
+import type { BridgeQuote } from "../quote/quote-transfer.ts";
+
+/** The terms of a quote to which its reader has agreed. */
+export type AgreedTerms = Pick<
+  BridgeQuote,
+  "amountSent" | "amountReceived" | "fee" | "bridgeFee" | "contract"
+>;
+
+/** The most that one transfer may take of the native coin, in all: LayerZero's fee, gas and data, approvals included. */
+export interface SpendingLimit {
+  maxTotal: bigint;
+  /** Whether the terms or the configuration set it. */
+  source: "agreed" | "configured";
+}
+
+/**
+ * The tighter one of what was agreed to and what is configured.
+ *
+ * @throws BridgeError `invalid_configuration` where neither bounds what gas may cost
+ */
+export function readSpendingLimit(options: {
+  agreed: AgreedTerms | undefined;
+  maxTotalFee: bigint | undefined;
+}): SpendingLimit {
+  const { agreed, maxTotalFee } = options;
+  const agreedTotal = agreed && agreed.fee + agreed.bridgeFee;
+  if (agreedTotal !== undefined && (maxTotalFee === undefined || agreedTotal <= maxTotalFee)) {
+    return { maxTotal: agreedTotal, source: "agreed" };
+  }
+  if (maxTotalFee !== undefined) return { maxTotal: maxTotalFee, source: "configured" };
+  const text = "bridge: nothing bounds what gas may cost. Give the quote as agreed, or maxTotalFee";
+  throw new BridgeError("invalid_configuration", text);
+}
+
+/**
+ * Compares a new plan with the agreed terms. Between a quote and the send, a person may have thought, an approval may
+ * have been mined, and a node may answer differently.
+ *
+ * @throws BridgeError `terms_changed`
+ */
+export function checkTerms(plan: TransferPlan, agreed: AgreedTerms, committed: bigint): void {
+  const { amountSent, amountReceived, contract } = plan;
+  if (amountSent > agreed.amountSent) {
+    throw changed(
+      `${amountSent} would leave now, and ${agreed.amountSent} were agreed to`,
+      committed,
+    );
+  }
+  if (amountReceived < agreed.amountReceived) {
+    const text = `${amountReceived} would arrive now, and ${agreed.amountReceived} were agreed to`;
+    throw changed(text, committed);
+  }
+  if (contract.toLowerCase() !== agreed.contract.toLowerCase()) {
+    throw changed(`It would go through ${contract} now, instead of ${agreed.contract}`, committed);
+  }
+}
+
+/**
+ * Fits a plan into what may still be spent. Where the price of gas has risen, the room for the next blocks shrinks
+ * first: the transaction offers less per gas, as long as the next block may take that.
+ *
+ * @param committed the most that earlier transactions of this transfer can have cost
+ * @throws BridgeError `terms_changed`, `total_fee_above_maximum`
+ */
+export function fitToLimit(
+  plan: TransferPlan,
+  { limit, committed }: { limit: SpendingLimit; committed: bigint },
+): TransferPlan {
+  const { gas, gasPrice, minPerGas, dataFee, fee, bridgeFee } = plan;
+  const left = limit.maxTotal - committed;
+  if (fee + bridgeFee <= left) return plan;
+  const room = left - bridgeFee - dataFee;
+  if (room >= gas * minPerGas) {
+    const perGas = room / gas;
+    return { ...plan, gasPrice: lowerTo(perGas, gasPrice), fee: gas * perGas + dataFee };
+  }
+  throw aboveLimit({ needed: committed + fee + bridgeFee, limit, committed });
+}
+
+/**
+ * Checks the gas of one approval, which a node estimates apart from the plan.
+ *
+ * @throws BridgeError `terms_changed`, `total_fee_above_maximum`
+ */
+export function checkApproval(
+  { gasPrice, bridgeFee }: TransferPlan,
+  options: { gas: bigint; limit: SpendingLimit; committed: bigint },
+): void {
+  const { gas, limit, committed } = options;
+  const needed = committed + gas * maxPerGas(gasPrice) + bridgeFee;
+  if (needed > limit.maxTotal) throw aboveLimit({ needed, limit, committed });
+}
+
+function aboveLimit(options: {
+  needed: bigint;
+  limit: SpendingLimit;
+  committed: bigint;
+}): BridgeError {
+  const { needed, limit, committed } = options;
+  const costs = `Gas and LayerZero's fee may cost ${formatEther(needed)} of the native coin in all`;
+  const most = formatEther(limit.maxTotal);
+  if (limit.source === "agreed") {
+    return changed(`${costs}, and at most ${most} were agreed to`, committed);
+  }
+  const text = `${costs}, above maxTotalFee, ${most}. ${soFar(committed)}`;
+  return new BridgeError("total_fee_above_maximum", text);
+}
+
+function changed(text: string, committed: bigint): BridgeError {
+  return new BridgeError("terms_changed", `${text}. ${soFar(committed)}`);
+}
+
+function soFar(committed: bigint): string {
+  return committed === 0n
+    ? "Nothing was sent"
+    : "The approval was sent, and no token has moved: run the same transfer again";
+}

@@ -1,0 +1,78 @@
+import { sleep } from "@coinslot/chain";
+import type { Hash } from "viem";
+import { BridgeError } from "../bridge-error.ts";
+import type { BridgeContext } from "../bridge-options.ts";
+import { checkContractAddress } from "../bridge-request.ts";
+import { isClosed } from "../chains/ask-chain.ts";
+import { findSourceChain } from "../chains/source-chain.ts";
+import { createResender } from "../send/resend-transaction.ts";
+import {
+  type Delivered,
+  describeWhereabouts,
+  isNews,
+  type TrackedProgress,
+} from "../send/transfer-progress.ts";
+import { createTransferReader } from "./read-transfer.ts";
+import { checkWait, type TrackOptions } from "./track-options.ts";
+
+/**
+ * Waits until a transfer has arrived. All that is known of it is read from the chains, again and again: so it may be
+ * asked for in another process and at any time, follows reorganisations of both chains, and outlives endpoints that
+ * fail for a while.
+ */
+export async function trackTransfer(
+  context: BridgeContext,
+  options: TrackOptions,
+): Promise<Delivered> {
+  checkWait("track", options);
+  const { hash, transaction, confirmations, signal, onProgress } = options;
+  const { timeoutMs = 1_800_000, pollIntervalMs = 2_000 } = options;
+  const { clock } = context;
+  const deadline = clock.now() + timeoutMs;
+  if (!/^0x[0-9a-fA-F]{64}$/.test(hash)) {
+    throw new BridgeError("not_a_transfer", "The hash is not 0x and 64 hex digits");
+  }
+  const contract = checkContractAddress(options.oftContractAddress);
+  const source = await findSourceChain(context);
+  const resend = transaction && (await createResender(context, { source, hash, transaction }));
+  const isWanted = () => signal?.aborted !== true && clock.now() < deadline;
+  const what = { source, hash, contract, confirmations, isWanted };
+  const read = createTransferReader(context, what);
+  const look = async () => {
+    const progress = await read();
+    if (progress.state === "pending" && resend) await resend();
+    return progress;
+  };
+  let known: TrackedProgress | undefined;
+  let outage: BridgeError | undefined;
+
+  while (true) {
+    signal?.throwIfAborted();
+    const progress = await look().catch((error: unknown) => {
+      if (!(error instanceof BridgeError) || error.code !== "rpc_unavailable") throw error;
+      return error;
+    });
+    if (progress instanceof BridgeError) outage = progress;
+    else {
+      outage = undefined;
+      if (isNews(progress, known)) await onProgress?.(progress);
+      known = progress;
+      if (progress.state === "delivered") return progress;
+    }
+    if (clock.now() >= deadline || isClosed(outage)) throw tooLate(hash, known, outage);
+    await sleep(clock, pollIntervalMs, signal);
+  }
+}
+
+function tooLate(
+  hash: Hash,
+  known: TrackedProgress | undefined,
+  outage: BridgeError | undefined,
+): BridgeError {
+  const texts = [known && describeWhereabouts(known), outage?.message].filter(Boolean);
+  return new BridgeError("delivery_timeout", texts.join(". Now: "), {
+    hash,
+    progress: known,
+    cause: outage,
+  });
+}

@@ -1,0 +1,316 @@
+import { type Devnet, startDevnet } from "@coinslot/devnet";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import {
+  type BlockEvent,
+  type BlockWatcher,
+  type BlockWatcherOptions,
+  blockByNumber,
+  createBlockWatcher,
+  createRpcPool,
+  RpcClosedError,
+  type RpcPool,
+} from "../index.ts";
+import { type FaultServer, honest, startFaultServer } from "../testing/fault-server.ts";
+import { answerMethod, answerStatus } from "../testing/faults.ts";
+
+let devnet: Devnet;
+let first: FaultServer;
+let second: FaultServer;
+let pool: RpcPool;
+let watcher: BlockWatcher;
+let events: BlockEvent[];
+
+beforeAll(async () => {
+  devnet = await startDevnet();
+  await devnet.mine(30);
+});
+afterAll(() => devnet.stop());
+beforeEach(async () => {
+  first = await startFaultServer(devnet.rpcUrl);
+  second = await startFaultServer(devnet.rpcUrl);
+});
+afterEach(async () => {
+  watcher.close();
+  pool.close();
+  await Promise.all([first.close(), second.close()]);
+});
+
+function createWatcher(options: Partial<BlockWatcherOptions> = {}, servers = [first]) {
+  const rpcUrls = servers.map((server) => server.url);
+  pool = createRpcPool({
+    chainId: devnet.chainId,
+    rpcUrls,
+    timeoutMs: 5_000,
+    patienceMs: 0,
+    restMs: 50,
+    failureThreshold: 1,
+  });
+  watcher = createBlockWatcher({ pool, pollIntervalMs: 20, ...options });
+}
+
+/** Subscribes, and waits until the watcher knows the head. */
+async function watch() {
+  events = [];
+  const unsubscribe = watcher.subscribe((event) => void events.push(event));
+  await watcher.waitForBlock(await devnet.client.getBlockNumber());
+  return unsubscribe;
+}
+
+function numbers(blocks: readonly { number: bigint }[]) {
+  return blocks.map((block) => block.number);
+}
+
+async function lastEvent() {
+  const hash = (await devnet.client.getBlock()).hash;
+  await expect.poll(() => watcher.latest()?.hash).toBe(hash);
+  return events.at(-1);
+}
+
+describe("a block watcher", () => {
+  it("tells every block, also those between two polls", async () => {
+    createWatcher();
+    await watch();
+    const before = await devnet.client.getBlockNumber();
+    await devnet.mine(7);
+    await watcher.waitForBlock(before + 7n);
+
+    const entered = events.flatMap((event) => ("entered" in event ? event.entered : []));
+
+    const expected = Array.from({ length: 8 }, (_, index) => before + BigInt(index));
+    expect(numbers(entered)).toEqual(expected);
+    for (const [index, block] of entered.entries())
+      if (index > 0) expect(block.parentHash).toBe(entered[index - 1]?.hash);
+  });
+
+  it("tells which blocks left and which came in a reorganisation", async () => {
+    createWatcher();
+    await watch();
+    await devnet.mine(5);
+    await lastEvent();
+    const before = await devnet.client.getBlockNumber();
+
+    await devnet.reorg({ depth: 3 });
+
+    const event = await lastEvent();
+    expect(event).toMatchObject({ type: "reorganised" });
+    if (event?.type !== "reorganised") return;
+    expect(numbers(event.left)).toEqual([before - 2n, before - 1n, before]);
+    expect(numbers(event.entered)).toEqual(numbers(event.left));
+    expect(event.entered.map((block) => block.hash)).not.toContain(event.left[0]?.hash);
+  });
+
+  it("recognises a reorganisation to a lower height by its other content", async () => {
+    createWatcher();
+    await watch();
+    const snapshot = await devnet.snapshot();
+    await devnet.mine(5);
+    await lastEvent();
+    const before = watcher.latest();
+
+    await devnet.revert(snapshot);
+    await devnet.client.increaseTime({ seconds: 100 });
+    await devnet.mine(2);
+
+    const event = await lastEvent();
+    expect(event).toMatchObject({ type: "reorganised" });
+    if (event?.type !== "reorganised") return;
+    expect(event.left.at(-1)).toEqual(before);
+    expect(event.left).toHaveLength(5);
+    expect(event.entered).toHaveLength(2);
+  });
+
+  it("gives up counting, and says so, when too many blocks were missed", async () => {
+    createWatcher({ windowSize: 4 });
+    const unsubscribe = await watch();
+    unsubscribe();
+    await devnet.mine(10);
+
+    await watch();
+
+    expect(events.find((event) => event.type !== "advanced")).toMatchObject({
+      type: "reset",
+      reason: "missed-blocks",
+    });
+  });
+
+  it("says so when the chain was replaced from below its window", async () => {
+    createWatcher({ windowSize: 3 });
+    await watch();
+    await devnet.mine(3);
+    await lastEvent();
+
+    await devnet.reorg({ depth: 8 });
+
+    // A look in the middle of it sees its first blocks, and the others after that.
+    await lastEvent();
+    expect(events).toContainEqual(
+      expect.objectContaining({ type: "reset", reason: "deep-reorganisation" }),
+    );
+  });
+
+  it("takes an old head for an old head, and rolls nothing back", async () => {
+    createWatcher({}, [first, second]);
+    await watch();
+    await devnet.mine(3);
+    await lastEvent();
+    const head = watcher.latest();
+    const told = events.length;
+    const old = await pool.request(blockByNumber((head?.number ?? 0n) - 2n));
+
+    first.set(answerMethod("eth_getBlockByNumber", old));
+    await watcher.refresh();
+
+    expect(watcher.latest()).toEqual(head);
+    expect(events).toHaveLength(told);
+  });
+
+  it("does not believe another endpoint's fork unless it is longer", async () => {
+    createWatcher({}, [first, second]);
+    await watch();
+    await lastEvent();
+    const head = watcher.latest();
+    const fork = await devnet.client.getBlock();
+    const otherHash = `0x${"ab".repeat(32)}`;
+    first.set(answerStatus(503));
+    second.set(
+      answerMethod("eth_getBlockByNumber", {
+        number: `0x${fork.number.toString(16)}`,
+        hash: otherHash,
+        parentHash: fork.parentHash,
+        timestamp: `0x${fork.timestamp.toString(16)}`,
+      }),
+    );
+    const told = events.length;
+
+    await watcher.refresh();
+
+    expect(watcher.latest()).toEqual(head);
+    expect(events).toHaveLength(told);
+  });
+
+  it("survives an outage, and tells its beginning and its end once", async () => {
+    createWatcher();
+    await watch();
+    first.set(answerStatus(500));
+    await expect.poll(() => watcher.status().reachable).toBe(false);
+    await expect(watcher.refresh()).rejects.toThrow("No RPC endpoint");
+    await devnet.mine(2);
+    const told = events.length;
+
+    first.set(honest);
+
+    await lastEvent();
+    expect(events.slice(told - 1)).toMatchObject([
+      { type: "unreachable" },
+      { type: "reachable" },
+      { type: "advanced", entered: [{}, {}] },
+    ]);
+    expect(watcher.status()).toMatchObject({ reachable: true, watching: true });
+  });
+
+  it("goes on with another endpoint where the first one stopped", async () => {
+    createWatcher({}, [first, second]);
+    await watch();
+    first.set(answerStatus(500));
+    await devnet.mine(3);
+
+    expect(await lastEvent()).toMatchObject({ type: "advanced" });
+    expect(watcher.status()).toMatchObject({ endpoint: 2, reachable: true });
+  });
+
+  it("polls only while somebody listens", async () => {
+    createWatcher();
+    const unsubscribe = await watch();
+    unsubscribe();
+    await expect.poll(() => pool.status()[0]?.inFlight).toBe(0);
+    const asked = first.requests.length;
+    await devnet.mine(1);
+
+    expect(watcher.status()).toMatchObject({ watching: false, subscribers: 0, stalled: false });
+    await watcher.refresh();
+
+    expect(first.requests.length).toBe(asked + 1);
+  });
+
+  it("shares one poll among all who ask at the same time", async () => {
+    createWatcher();
+    await pool.ready();
+    const asked = first.requests.length;
+
+    const heads = await Promise.all([watcher.refresh(), watcher.refresh(), watcher.refresh()]);
+
+    expect(first.requests.length).toBe(asked + 1);
+    expect(new Set(heads).size).toBe(1);
+  });
+
+  it("polls at once for its first subscriber, however many join in the same instant", async () => {
+    createWatcher({ pollIntervalMs: 60_000 });
+    watcher.subscribe(() => undefined);
+    watcher.subscribe(() => undefined);
+
+    await expect.poll(() => watcher.latest(), { timeout: 10_000 }).toBeDefined();
+  });
+
+  it("polls faster as soon as a subscriber asks for it", async () => {
+    createWatcher({ pollIntervalMs: 60_000 });
+    await watch();
+    const before = await devnet.client.getBlockNumber();
+    await devnet.mine();
+
+    const head = await watcher.waitForBlock(before + 1n, { pollIntervalMs: 20 });
+
+    expect(head.number).toBe(before + 1n);
+  });
+
+  it("is not disturbed by listeners that throw or reject", async () => {
+    const errors: unknown[] = [];
+    createWatcher({ onListenerError: (error) => errors.push(error) });
+    watcher.subscribe(() => {
+      throw new Error("thrown");
+    });
+    watcher.subscribe(() => Promise.reject(new Error("rejected")));
+    await watch();
+    await devnet.mine();
+
+    expect(await lastEvent()).toMatchObject({ type: "advanced" });
+    await expect.poll(() => errors.length).toBeGreaterThanOrEqual(2);
+  });
+
+  it("calls a head stalled that has not changed for too long", async () => {
+    createWatcher({ stalledAfterMs: 2_000 });
+    await watch();
+    await expect.poll(() => watcher.status().stalled, { timeout: 20_000 }).toBe(true);
+
+    await devnet.mine();
+    await lastEvent();
+
+    expect(watcher.status().stalled).toBe(false);
+  });
+
+  it("ends the wait for a block on abort and on close, and then does nothing more", async () => {
+    createWatcher();
+    await watch();
+    const controller = new AbortController();
+    const aborted = watcher.waitForBlock(1_000_000n, { signal: controller.signal });
+    const closed = watcher.waitForBlock(1_000_000n);
+    const reason = new Error("enough");
+
+    controller.abort(reason);
+    await expect(aborted).rejects.toBe(reason);
+    watcher.close();
+
+    await expect(closed).rejects.toBeInstanceOf(RpcClosedError);
+    await expect(watcher.refresh()).rejects.toBeInstanceOf(RpcClosedError);
+    expect(watcher.status()).toMatchObject({ watching: false });
+  });
+
+  it("stops by itself when its pool is closed", async () => {
+    createWatcher();
+    await watch();
+
+    pool.close();
+
+    await expect.poll(() => watcher.status().watching).toBe(false);
+    expect(events.map((event) => event.type)).not.toContain("unreachable");
+  });
+});

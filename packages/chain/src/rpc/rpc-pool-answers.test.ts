@@ -1,0 +1,118 @@
+import { describe, expect, it } from "vitest";
+import { RpcResponseError } from "../index.ts";
+import { SECRET } from "../testing/fault-server.ts";
+import { answerError, answerStatus, loseAnswer } from "../testing/faults.ts";
+import { readHead, rejectionOf, stateOf, usePoolScene } from "../testing/pool-scene.ts";
+
+const open = usePoolScene();
+
+describe("an error from the node", () => {
+  it("is the answer, and nobody else is asked", async () => {
+    const { first, second, pool } = open();
+    await pool.ready();
+    first.set(answerError(3, "execution reverted", "0x08c379a0"));
+    const asked = second.requests.length;
+
+    const error = await rejectionOf(pool.request({ method: "eth_call", params: [{}, "latest"] }));
+
+    expect(error).toBeInstanceOf(RpcResponseError);
+    expect(error).toMatchObject({ code: 3, data: "0x08c379a0", endpoint: 1, retryable: false });
+    expect(second.requests.length).toBe(asked);
+    expect(stateOf(pool, 1)).toBe("ready");
+  });
+
+  it("does not show the URL that the node echoes", async () => {
+    const { first, pool } = open();
+    await pool.ready();
+    const echo = `POST ${first.url} failed for key ${SECRET}`;
+    first.set(answerError(-32000, echo, { request: [echo] }));
+
+    const error = await rejectionOf(pool.request({ method: "eth_call", params: [{}, "latest"] }));
+
+    expect(error).toMatchObject({ code: -32000 });
+  });
+
+  it("about a log query with too many results is not taken for a rate limit", async () => {
+    const { first, pool } = open();
+    await pool.ready();
+    first.set(answerError(-32005, "query returned more than 10000 results"));
+
+    const error = await rejectionOf(pool.request({ method: "eth_getLogs", params: [{}] }));
+
+    expect(error).toMatchObject({ name: "RpcResponseError", code: -32005 });
+  });
+
+  it("about the rate of log queries is a rate limit", async () => {
+    const { first, pool, events } = open();
+    await pool.ready();
+    first.set(answerError(-32005, "daily request count exceeded, request rate limited"));
+
+    await pool.request({ method: "eth_getLogs", params: [{ fromBlock: "latest" }] });
+
+    expect(events[0]).toMatchObject({ endpoint: 1, kind: "rate-limited" });
+  });
+});
+
+describe("a call with effects", () => {
+  it("is not repeated when a node may have executed it", async () => {
+    const { devnet, first, pool } = open({ patienceMs: 1_000 });
+    await pool.ready();
+    const before = await devnet.client.getBlockNumber();
+    first.set(loseAnswer);
+
+    const error = await rejectionOf(pool.request({ method: "evm_mine" }));
+
+    expect(error).toMatchObject({ name: "RpcUnavailableError", maybeSent: true });
+    expect(await devnet.client.getBlockNumber()).toBe(before + 1n);
+  });
+
+  it("goes to the next endpoint when it certainly was not sent", async () => {
+    const { devnet, first, pool } = open();
+    await pool.ready();
+    const before = await devnet.client.getBlockNumber();
+    await first.close();
+    // The first request still finds the old connection, and cannot know what became of it.
+    await pool.request(readHead);
+
+    await pool.request({ method: "evm_mine" });
+
+    expect(await devnet.client.getBlockNumber()).toBe(before + 1n);
+  });
+});
+
+describe("a consistent read", () => {
+  it("begins again at another endpoint when the first one dies in the middle", async () => {
+    const { first, pool } = open();
+    await pool.ready();
+    const seen: number[] = [];
+
+    const answers = await pool.onEndpoint(async (endpoint) => {
+      seen.push(endpoint.endpoint);
+      const head = await endpoint.request(readHead);
+      first.set(answerStatus(500));
+      return [head, await endpoint.request({ method: "eth_gasPrice" })];
+    });
+
+    expect(seen).toEqual([1, 2]);
+    expect(answers).toHaveLength(2);
+  });
+
+  it("passes on whatever else it throws", async () => {
+    const { pool } = open();
+    const error = new Error("mine");
+    await expect(pool.onEndpoint(() => Promise.reject(error))).rejects.toBe(error);
+  });
+
+  it("at a chosen endpoint never goes elsewhere", async () => {
+    const { second, pool } = open();
+    await pool.ready();
+    second.set(answerStatus(500));
+
+    const error = await rejectionOf(
+      Promise.resolve(pool.endpoints[1]?.request({ method: "eth_gasPrice" })),
+    );
+
+    expect(error).toMatchObject({ failures: [{ endpoint: 2 }] });
+    expect(pool.endpoints[0]?.head()).toBeUndefined();
+  });
+});

@@ -1,0 +1,93 @@
+import { describe, expect, it } from "vitest";
+import { honest } from "../testing/fault-server.ts";
+import { answerStatus, limitBatch } from "../testing/faults.ts";
+import { readHead, usePoolScene } from "../testing/pool-scene.ts";
+
+const open = usePoolScene();
+
+describe("many calls", () => {
+  const calls = [readHead, { method: "eth_noSuchMethod" }, { method: "eth_gasPrice" }];
+
+  it("travel in one HTTP request, and each has its own outcome", async () => {
+    const { first, pool } = open();
+    await pool.ready();
+
+    const outcomes = await pool.requestMany(calls);
+
+    expect(first.requests.at(-1)).toEqual(calls.map((call) => call.method));
+    expect(outcomes).toMatchObject([
+      { ok: true, endpoint: 1 },
+      { ok: false, error: { code: -32601 } },
+      { ok: true, endpoint: 1 },
+    ]);
+  });
+
+  it("are matched by id when answers come in another order", async () => {
+    const { first, pool } = open();
+    await pool.ready();
+    first.set(({ calls: received, reply }) => {
+      const answers = received.map(({ id, method }) => ({ jsonrpc: "2.0", id, result: method }));
+      reply(answers.reverse());
+    });
+
+    const outcomes = await pool.requestMany(calls);
+
+    expect(outcomes).toMatchObject(calls.map(({ method }) => ({ ok: true, result: method })));
+  });
+
+  it("whose answer is missing are asked elsewhere, and only those", async () => {
+    const { first, second, pool } = open();
+    await pool.ready();
+    first.set(async ({ forward, reply }) => {
+      const answers = await forward();
+      reply(Array.isArray(answers) ? answers.slice(0, 2) : answers);
+    });
+
+    const outcomes = await pool.requestMany(calls);
+
+    expect(outcomes[2]).toMatchObject({ ok: true, endpoint: 2 });
+    expect(second.requests.at(-1)).toEqual(["eth_gasPrice"]);
+  });
+
+  it("go one by one to a server without batches, which is remembered", async () => {
+    const { first, pool, events } = open();
+    await pool.ready();
+    first.set(limitBatch(1));
+    const three = [readHead, readHead, readHead];
+
+    expect(await pool.requestMany(three)).toMatchObject(three.map(() => ({ endpoint: 1 })));
+    const asked = first.requests.length;
+    await pool.requestMany(three);
+
+    expect(first.requests.slice(asked)).toEqual(three.map((call) => [call.method]));
+    expect(events.at(-1)).toEqual({ type: "endpoint-batch-limit", endpoint: 1, calls: 1 });
+  });
+
+  it("go in smaller batches to a server that limits their size", async () => {
+    const { first, pool, events } = open();
+    await pool.ready();
+    first.set(limitBatch(5));
+
+    const outcomes = await pool.requestMany(Array.from({ length: 40 }, () => readHead));
+
+    expect(outcomes.every((outcome) => outcome.ok)).toBe(true);
+    expect(events).toContainEqual({ type: "endpoint-batch-limit", endpoint: 1, calls: 5 });
+  });
+
+  it("go in smaller batches to a server that answers 413 to large ones", async () => {
+    const { first, pool } = open();
+    await pool.ready();
+    first.set((exchange) =>
+      exchange.calls.length > 2 ? answerStatus(413)(exchange) : honest(exchange),
+    );
+
+    const outcomes = await pool.requestMany(Array.from({ length: 8 }, () => readHead));
+
+    expect(outcomes.every((outcome) => outcome.ok && outcome.endpoint === 1)).toBe(true);
+  });
+
+  it("may be none", async () => {
+    const { pool } = open();
+    expect(await pool.requestMany([])).toEqual([]);
+  });
+});

@@ -1,0 +1,70 @@
+import { describe, expect, it } from "vitest";
+import { RpcNotReadyError, RpcUnavailableError, RpcWrongChainError } from "../index.ts";
+import { answerError, answerMethod } from "../testing/faults.ts";
+import { readHead, rejectionOf, stateOf, usePoolScene } from "../testing/pool-scene.ts";
+
+const open = usePoolScene();
+
+describe("the chain id", () => {
+  it("of every endpoint is checked by ready()", async () => {
+    const { second, pool } = open();
+    second.set(answerMethod("eth_chainId", "0x1"));
+
+    const error = await rejectionOf(pool.ready());
+
+    expect(error).toBeInstanceOf(RpcNotReadyError);
+    expect(error).toMatchObject({
+      retryable: false,
+      problems: [{ name: "RpcWrongChainError", endpoint: 2, actualChainId: 1 }],
+    });
+  });
+
+  it("is checked before an endpoint's first use, and a wrong one is passed over", async () => {
+    const { first, second, pool } = open();
+    first.set(answerMethod("eth_chainId", "0x1"));
+
+    expect(await pool.request(readHead)).toMatch(/^0x/);
+
+    expect(first.requests).toEqual([["eth_chainId"]]);
+    expect(second.requests).toEqual([["eth_chainId"], ["eth_blockNumber"]]);
+  });
+
+  it("being wrong everywhere is not worth a retry", async () => {
+    const { first, pool } = open({ onlyFirst: true, patienceMs: 5_000 });
+    first.set(answerMethod("eth_chainId", "0x1"));
+
+    const error = await rejectionOf(pool.request(readHead));
+
+    expect(error).toMatchObject({ retryable: false });
+    expect(error instanceof RpcUnavailableError && error.failures[0]).toBeInstanceOf(
+      RpcWrongChainError,
+    );
+  });
+
+  it("that an endpoint will not tell keeps it from being used", async () => {
+    const { first, pool } = open({ onlyFirst: true });
+    first.set(answerError(-32601, "method not found"));
+
+    expect(await rejectionOf(pool.ready())).toMatchObject({ problems: [{ kind: "malformed" }] });
+    expect(stateOf(pool, 1)).toBe("resting");
+  });
+
+  it("of one endpoint is enough to be ready while another is down", async () => {
+    const { first, pool } = open();
+    await first.close();
+
+    await pool.ready();
+
+    expect(stateOf(pool, 1)).toBe("resting");
+    expect(stateOf(pool, 2)).toBe("ready");
+  });
+
+  it("cannot be checked when all are down, which ready() tells of each", async () => {
+    const { first, second, pool } = open();
+    await Promise.all([first.close(), second.close()]);
+
+    const error = await rejectionOf(pool.ready());
+
+    expect(error).toMatchObject({ retryable: true, problems: [{ endpoint: 1 }, { endpoint: 2 }] });
+  });
+});

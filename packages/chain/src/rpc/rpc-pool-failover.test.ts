@@ -1,0 +1,144 @@
+import { describe, expect, it } from "vitest";
+import { RpcUnavailableError } from "../index.ts";
+import { honest } from "../testing/fault-server.ts";
+import { answerMethod, answerStatus, brokenAnswers } from "../testing/faults.ts";
+import { readHead, rejectionOf, stateOf, usePoolScene } from "../testing/pool-scene.ts";
+
+const open = usePoolScene();
+
+describe("a faulty endpoint", () => {
+  for (const [name, { fault, kind }] of Object.entries(brokenAnswers)) {
+    const timeoutMs = kind === "timeout" ? 1_000 : 5_000;
+
+    it(`that ${name} is followed by the next`, async () => {
+      const { first, second, pool, events } = open({ timeoutMs });
+      await pool.ready();
+      first.set(fault);
+
+      expect(await pool.request(readHead)).toMatch(/^0x/);
+
+      expect(events[0]).toMatchObject({ type: "endpoint-failed", endpoint: 1, kind });
+      expect(second.requests.at(-1)).toEqual(["eth_blockNumber"]);
+    });
+
+    it(`that ${name} is told by an error when there is no other`, async () => {
+      const { first, pool } = open({ onlyFirst: true, timeoutMs });
+      await pool.ready();
+      first.set(fault);
+
+      const error = await rejectionOf(pool.request(readHead));
+
+      expect(error).toBeInstanceOf(RpcUnavailableError);
+      expect(error).toMatchObject({ retryable: true, failures: [{ kind, endpoint: 1 }] });
+    });
+  }
+
+  it("that refuses connections is followed by the next", async () => {
+    const { first, pool, events } = open();
+    await pool.ready();
+    await first.close();
+
+    expect(await pool.request(readHead)).toMatch(/^0x/);
+    expect(events[0]).toMatchObject({ endpoint: 1, kind: "connection" });
+  });
+
+  it("rests as long as Retry-After says, and is not asked meanwhile", async () => {
+    const { first, pool } = open();
+    await pool.ready();
+    first.set(answerStatus(429, { "retry-after": "30" }));
+    await pool.request(readHead);
+    const asked = first.requests.length;
+
+    await pool.request(readHead);
+
+    expect(first.requests.length).toBe(asked);
+    expect(pool.status()[0]).toMatchObject({ state: "resting", lastFailure: "rate-limited" });
+    expect(pool.status()[0]?.restMs).toBeGreaterThan(29_000);
+  });
+
+  it("understands Retry-After as a date, measured by the server's clock", async () => {
+    const { first, pool } = open();
+    await pool.ready();
+    const date = new Date("2001-01-01T00:00:00Z");
+    const later = new Date(date.getTime() + 20_000);
+    first.set(answerStatus(429, { date: date.toUTCString(), "retry-after": later.toUTCString() }));
+
+    await pool.request(readHead);
+
+    expect(pool.status()[0]?.restMs).toBeGreaterThan(19_000);
+    expect(pool.status()[0]?.restMs).toBeLessThan(21_000);
+  });
+
+  it("tells callers when it makes sense to come back", async () => {
+    const { first, pool } = open({ onlyFirst: true });
+    await pool.ready();
+    first.set(answerStatus(503, { "retry-after": "5" }));
+    await rejectionOf(pool.request(readHead));
+
+    const error = await rejectionOf(pool.request(readHead));
+
+    expect(error).toMatchObject({ failures: [{ kind: "resting" }], maybeSent: false });
+    expect(error instanceof RpcUnavailableError && error.retryAfterMs).toBeGreaterThan(4_000);
+  });
+
+  it("is asked again while patience lasts, when it is the only one", async () => {
+    const { first, pool } = open({ onlyFirst: true, patienceMs: 5_000 });
+    await pool.ready();
+    let failuresLeft = 4;
+    first.set((exchange) => {
+      if (failuresLeft === 0) return honest(exchange);
+      failuresLeft -= 1;
+      exchange.response.destroy();
+    });
+
+    expect(await pool.request(readHead)).toMatch(/^0x/);
+  });
+
+  it("is used again after it recovered, and not before", async () => {
+    const { first, second, pool, events } = open({ failureThreshold: 2 });
+    await pool.ready();
+    first.set(answerStatus(500));
+    await pool.request(readHead);
+    await pool.request(readHead);
+    expect(stateOf(pool, 1)).toBe("resting");
+
+    first.set(honest);
+    await expect
+      .poll(async () => {
+        await pool.request(readHead);
+        return stateOf(pool, 1);
+      })
+      .toBe("ready");
+
+    const asked = second.requests.length;
+    await pool.request(readHead);
+    expect(second.requests.length).toBe(asked);
+    expect(events.map((event) => event.type)).toContain("endpoint-recovered");
+  });
+
+  it("rests once for fifty requests that fail together", async () => {
+    const { first, pool, events } = open({ failureThreshold: 1 });
+    await pool.ready();
+    first.set(answerStatus(500));
+
+    await Promise.all(Array.from({ length: 50 }, () => pool.request(readHead)));
+
+    expect(events.filter((event) => event.type === "endpoint-resting")).toHaveLength(1);
+    expect(pool.status()[0]?.restMs).toBeLessThanOrEqual(100);
+  });
+
+  it("that comes back from a rest as another chain is never used again", async () => {
+    const { first, pool } = open({ failureThreshold: 1 });
+    await pool.ready();
+    first.set(answerStatus(500));
+    await pool.request(readHead);
+
+    first.set(answerMethod("eth_chainId", "0x1"));
+    await expect
+      .poll(async () => {
+        await pool.request(readHead);
+        return stateOf(pool, 1);
+      })
+      .toBe("wrong-chain");
+  });
+});

@@ -1,0 +1,124 @@
+import { describe, expect, it, onTestFinished } from "vitest";
+import { createRpcPool, RpcClosedError } from "../index.ts";
+import { honest, SECRET } from "../testing/fault-server.ts";
+import { answerStatus } from "../testing/faults.ts";
+import { chainId, readHead, stateOf, usePoolScene } from "../testing/pool-scene.ts";
+
+const open = usePoolScene();
+
+describe("limits", () => {
+  it("of requests at a time are kept, and nothing is lost", async () => {
+    const { first, pool } = open({ maxInFlight: 3 });
+    await pool.ready();
+    const held: (() => void)[] = [];
+    let most = 0;
+    first.set(async (exchange) => {
+      await new Promise<void>((resolve) => {
+        held.push(resolve);
+        most = Math.max(most, held.length);
+      });
+      await honest(exchange);
+    });
+
+    const answers = Promise.all(Array.from({ length: 30 }, () => pool.request(readHead)));
+    for (let answered = 0; answered < 30; answered += 3) {
+      await expect.poll(() => held.length).toBe(3);
+      for (const release of held.splice(0)) release();
+    }
+
+    expect(await answers).toHaveLength(30);
+    expect(most).toBe(3);
+    expect(pool.status()[0]?.inFlight).toBe(0);
+  });
+
+  it("of calls per second do not fail a request that alone takes longer than its timeout", async () => {
+    const { pool } = open({ onlyFirst: true, callsPerSecond: 100, timeoutMs: 1_000 });
+    const outcomes = await pool.requestMany(Array(300).fill(readHead));
+    expect(outcomes).toHaveLength(300);
+    expect(outcomes.every(({ ok }) => ok)).toBe(true);
+  });
+
+  it("that leave no room in time send the request elsewhere, and blame nobody", async () => {
+    const { first, pool } = open({ maxInFlight: 1 });
+    await pool.ready();
+    first.set(() => undefined);
+    const controller = new AbortController();
+    const slow = pool.request(readHead, { signal: controller.signal });
+
+    const [outcome] = await pool.requestMany([readHead], { timeoutMs: 500 });
+
+    expect(outcome).toMatchObject({ endpoint: 2, failures: [{ kind: "busy", maybeSent: false }] });
+    controller.abort();
+    await expect(slow).rejects.toThrow();
+  });
+});
+
+describe("configuration", () => {
+  it("errors are told all at once, by place and not by URL", () => {
+    const { first } = open();
+    const rpcUrls = [first.url, `ftp://${SECRET}/`, "nonsense"];
+    expect(() => createRpcPool({ chainId, rpcUrls })).toThrow(
+      "rpcUrls[1] must begin with http:// or https://, or wss://; rpcUrls[2] is not a URL",
+    );
+    expect(() => createRpcPool({ chainId, rpcUrls: [] })).toThrow("rpcUrls is empty");
+  });
+
+  it("takes user and password from the URL", async () => {
+    const { first } = open();
+    const rpcUrl = first.url.replace("http://", "http://somebody:pass%20word@");
+    const pool = createRpcPool({ chainId, rpcUrls: [rpcUrl] });
+    onTestFinished(() => pool.close());
+    let authorization: string | undefined;
+    first.set((exchange) => {
+      authorization = exchange.headers.authorization;
+      return honest(exchange);
+    });
+
+    await pool.request(readHead);
+
+    expect(authorization).toBe(`Basic ${btoa("somebody:pass word")}`);
+  });
+
+  it("with a listener that throws changes nothing", async () => {
+    const { first, pool } = open({
+      onEvent() {
+        throw new Error("listener");
+      },
+    });
+    await pool.ready();
+    first.set(answerStatus(500));
+    expect(await pool.request(readHead)).toMatch(/^0x/);
+  });
+});
+
+describe("the end of a request", () => {
+  it("comes at once when the caller aborts, with the caller's reason", async () => {
+    const { first, pool } = open({ timeoutMs: 60_000 });
+    await pool.ready();
+    first.set(() => undefined);
+    const controller = new AbortController();
+    const answer = pool.request(readHead, { signal: controller.signal });
+    await expect.poll(() => first.requests.length).toBe(2);
+    const reason = new Error("enough");
+
+    controller.abort(reason);
+
+    await expect(answer).rejects.toBe(reason);
+    expect(stateOf(pool, 1)).toBe("ready");
+  });
+
+  it("comes at once when the pool closes, and nothing stays alive", async () => {
+    const { first, pool } = open({ timeoutMs: 60_000, maxInFlight: 2, patienceMs: 60_000 });
+    await pool.ready();
+    first.set(() => undefined);
+    const answers = Array.from({ length: 5 }, () => pool.request(readHead));
+    await expect.poll(() => first.requests.length).toBe(3);
+
+    pool.close();
+
+    for (const answer of answers) await expect(answer).rejects.toBeInstanceOf(RpcClosedError);
+    await expect(pool.request(readHead)).rejects.toBeInstanceOf(RpcClosedError);
+    await expect(pool.ready()).rejects.toBeInstanceOf(RpcClosedError);
+    await expect.poll(() => pool.status()[0]?.inFlight).toBe(0);
+  });
+});

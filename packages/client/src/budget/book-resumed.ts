@@ -1,0 +1,30 @@
+import type { PayingFetchContext } from "../paying-fetch-options.ts";
+import { PaymentError } from "../payment-error.ts";
+import type { SignedPayment } from "../sign/signed-payment.ts";
+import { findAsset } from "./spending-policy.ts";
+
+/**
+ * Makes sure that a payment which is sent again is booked as long as it can be executed: it may come
+ * from another process, or from another budget.
+ *
+ * @throws PaymentError `over_budget` or `unknown_asset` when the budget has no room for it, and when
+ * the budget cannot be kept. Then it is not sent.
+ */
+export async function bookResumed(
+  { budget, chains, assets }: PayingFetchContext,
+  { terms, sendTo }: SignedPayment,
+): Promise<void> {
+  const { network, payer, nonce, validBefore } = terms;
+  if (await budget.holds(nonce)) return;
+  const id = { network, asset: terms.asset, payer, nonce };
+  // Used or expired, it moves no more tokens; what it has moved was booked where it was signed.
+  if ((await chains.isExecutable({ id, validBefore })) === false) return;
+  const asset = findAsset(assets, network, terms.asset);
+  if (asset === undefined) {
+    const text = `The budget names no token ${terms.asset} on ${network}, which the payment moves`;
+    throw new PaymentError("unknown_asset", text);
+  }
+  const { hostname: host } = new URL(sendTo);
+  const booked = await budget.book({ id, validBefore, asset, amount: BigInt(terms.amount), host });
+  if (!booked.ok) throw new PaymentError("over_budget", booked.message);
+}

@@ -1,0 +1,132 @@
+import { open, readFile, readlink, realpath, rename, rm, stat } from "node:fs/promises";
+import { dirname, resolve } from "node:path";
+import * as z from "zod";
+import { PaymentError } from "../payment-error.ts";
+import { type BudgetState, budgetStateSchema, emptyBudget } from "./budget-state.ts";
+import type { BudgetStore } from "./budget-store.ts";
+import { type FileLockOptions, withFileLock } from "./file-lock.ts";
+
+/**
+ * Keeps a budget in a JSON file that any number of processes may share. A file that is not there
+ * is an empty budget; one that cannot be understood is never overwritten, and nothing is paid.
+ */
+export function createFileStore(file: string, lockOptions: FileLockOptions = {}): BudgetStore {
+  return {
+    async update(change) {
+      const path = await followLinks(resolve(file));
+      return withFileLock(
+        path,
+        async () => {
+          await refuseHardLinks(path);
+          const before = await readState(path);
+          const { state, result } = change(before);
+          if (state !== before) await writeState(path, state);
+          return result;
+        },
+        lockOptions,
+      );
+    },
+  };
+}
+
+// Under its own name, it has one lock, and replacing it does not replace a link to it: two names would be two budgets.
+async function followLinks(path: string): Promise<string> {
+  try {
+    return await realpath(path);
+  } catch (error) {
+    // What else is wrong with it is told when it is read.
+    if (!hasCode(error, "ENOENT")) return path;
+  }
+  // The file is not there yet; a link to it may be.
+  const target = await readlink(path).catch(() => undefined);
+  return target === undefined ? path : followLinks(resolve(await realpath(dirname(path)), target));
+}
+
+// Each write replaces the file under this name alone: another name would keep the old state, and spend it again.
+async function refuseHardLinks(path: string): Promise<void> {
+  const links = await stat(path).then(
+    (stats) => (stats.isFile() ? stats.nlink : 1),
+    () => 1,
+  );
+  if (links <= 1) return;
+  throw new PaymentError(
+    "budget_file_unavailable",
+    `The budget file has ${links} names (hard links), and each would be a budget of its own: keep one, and make the others symbolic links`,
+  );
+}
+
+const versionSchema = z.object({ version: z.number().int().min(2) });
+
+async function readState(path: string): Promise<BudgetState> {
+  let text: string;
+  try {
+    text = await readFile(path, "utf8");
+  } catch (cause) {
+    if (hasCode(cause, "ENOENT")) return emptyBudget;
+    throw new PaymentError("budget_file_unavailable", "The budget file cannot be read", { cause });
+  }
+  const json = parseJson(text);
+  const parsed = budgetStateSchema.safeParse(json);
+  if (parsed.success) return parsed.data;
+  const newer = versionSchema.safeParse(json).data;
+  if (newer !== undefined) {
+    throw new PaymentError(
+      "budget_file_corrupt",
+      `The budget file is of version ${newer.version}, which a newer client wrote; this one reads version 1`,
+    );
+  }
+  throw new PaymentError(
+    "budget_file_corrupt",
+    "The budget file is not one: repair it, or remove it to begin the day anew",
+  );
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+// A reader, or a crash at any moment, finds either the old state or the new one: the new one is
+// complete on disk before it takes the name, and the name is on disk before anything is signed.
+async function writeState(path: string, state: BudgetState): Promise<void> {
+  const temporary = `${path}.tmp`;
+  const text = JSON.stringify(
+    state,
+    (_key, value: unknown) => (typeof value === "bigint" ? value.toString() : value),
+    1,
+  );
+  try {
+    const handle = await open(temporary, "w", 0o600);
+    try {
+      await handle.writeFile(`${text}\n`);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await rename(temporary, path);
+    await syncDirectory(dirname(path));
+  } catch (cause) {
+    await rm(temporary, { force: true }).catch(() => undefined);
+    throw new PaymentError("budget_file_unavailable", "The budget file cannot be written", {
+      cause,
+    });
+  }
+}
+
+async function syncDirectory(path: string): Promise<void> {
+  // Windows has no such call, and keeps renames in its journal.
+  if (process.platform === "win32") return;
+  const handle = await open(path, "r");
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+function hasCode(error: unknown, code: string): boolean {
+  return error instanceof Error && "code" in error && error.code === code;
+}

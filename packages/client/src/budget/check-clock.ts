@@ -1,0 +1,30 @@
+import type { ChainReader } from "../chain/chain-reader.ts";
+import { PaymentError } from "../payment-error.ts";
+
+/** Largest difference between a clock that is right and a chain that is well. */
+const toleranceMs = 3_600_000;
+
+/**
+ * Holds the clock against the chains. One chain that agrees is enough: a chain may stand still, and
+ * one node that lies cannot move this machine's clock, too.
+ *
+ * @returns the time, in unix milliseconds, or `undefined` when no chain told its own
+ * @throws PaymentError `clock_wrong` when the chains contradict the clock
+ */
+export async function checkClock(options: {
+  now: () => number;
+  readTimes: ChainReader["readTimes"];
+}): Promise<number | undefined> {
+  const times = await options.readTimes();
+  const now = options.now();
+  const near = times.filter((time) => Math.abs(time - now) <= toleranceMs);
+  // The earlier of the two, since bookings are freed by it.
+  if (near.length > 0) return Math.min(now, Math.max(...near));
+  const [time] = times;
+  if (time === undefined) return undefined;
+  const show = (at: number) => new Date(at).toISOString();
+  throw new PaymentError(
+    "clock_wrong",
+    `The clock of this machine says ${show(now)}, the chain ${show(time)}; nothing is paid until they agree, since the budget counts by the day`,
+  );
+}

@@ -1,0 +1,126 @@
+import { spawnSync } from "node:child_process";
+import { readdir, rm, stat, writeFile } from "node:fs/promises";
+import { dirname } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { runScript, scriptCommand } from "../testing/run-script.ts";
+import { useTemporaryFolder } from "../testing/temporary-folder.ts";
+import { withFileLock } from "./file-lock.ts";
+
+const inFolder = useTemporaryFolder();
+const holdLock = new URL("../testing/hold-lock.ts", import.meta.url);
+
+/** Starts a process that has the lock; it ends with the test. */
+async function startHolder(path: string, prefix: readonly string[] = []) {
+  const [command, ...args] = [...prefix, ...scriptCommand(holdLock, path)];
+  const holder = runScript([command ?? "", ...args]);
+  onTestFinished(async () => {
+    holder.child.kill("SIGKILL");
+    await holder.ended;
+  });
+  await holder.begun;
+  expect(holder.lines()).toEqual(["held"]);
+  return holder;
+}
+
+/** What starts a process as the first one of a container does, where the system allows that. */
+const asContainer = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child"];
+const canContain = spawnSync("unshare", [...asContainer.slice(1), "true"]).status === 0;
+
+describe("withFileLock", () => {
+  it("lets one caller work at a time, in the order in which they came", async () => {
+    const path = inFolder("file");
+    const log: string[] = [];
+    await Promise.all(
+      [1, 2, 3].map((name) =>
+        withFileLock(path, async () => {
+          log.push(`${name} begins`);
+          await stat(`${path}.lock`);
+          log.push(`${name} ends`);
+        }),
+      ),
+    );
+    expect(log).toEqual([1, 2, 3].flatMap((name) => [`${name} begins`, `${name} ends`]));
+  });
+
+  it("leaves one empty file for its owner alone, and nothing else", async () => {
+    const path = inFolder("file");
+    await withFileLock(path, async () => "done");
+    expect(await readdir(dirname(path))).toEqual(["file.lock"]);
+    const { size, mode } = await stat(`${path}.lock`);
+    expect({ size, mode: mode & 0o777 }).toEqual({ size: 0, mode: 0o600 });
+  });
+
+  it("passes on a failure of the work, and is free afterwards", async () => {
+    const path = inFolder("file");
+    const failing = withFileLock(path, () => Promise.reject(new Error("No")));
+    const following = withFileLock(path, async () => "done");
+    await expect(failing).rejects.toThrow("No");
+    expect(await following).toBe("done");
+  });
+
+  it("is free once its holder was killed, and never before", async () => {
+    const path = inFolder("file");
+    const holder = await startHolder(path);
+    const tryFor = (lockTimeoutMs: number) =>
+      withFileLock(path, async () => "done", { lockTimeoutMs });
+    await expect(tryFor(50)).rejects.toMatchObject({
+      code: "budget_file_unavailable",
+      message: expect.stringContaining("another process that is still running"),
+    });
+    const waiting = tryFor(10_000);
+    holder.child.kill("SIGKILL");
+    expect(await waiting).toBe("done");
+    expect(await readdir(dirname(path))).toEqual(["file.lock"]);
+  });
+
+  it("stays locked for a container whose process has the same id and name", async () => {
+    const path = inFolder("file");
+    await startHolder(path, canContain ? asContainer : []);
+    const [command, ...args] = [
+      ...(canContain ? asContainer : []),
+      ...scriptCommand(holdLock, path),
+    ];
+    const second = runScript([command ?? "", ...args]);
+    onTestFinished(async () => {
+      second.child.kill("SIGKILL");
+      await second.ended;
+    });
+    await expect(
+      withFileLock(path, async () => "done", { lockTimeoutMs: 2_000 }),
+    ).rejects.toMatchObject({ code: "budget_file_unavailable" });
+    expect(second.lines()).toEqual([]);
+  });
+
+  it("is not fooled by a lock file that was removed while it was held", async () => {
+    const path = inFolder("file");
+    const log: string[] = [];
+    await withFileLock(path, async () => {
+      await rm(`${path}.lock`);
+      await writeFile(`${path}.lock`, "");
+      log.push("first");
+    });
+    await withFileLock(path, async () => log.push("second"));
+    expect(log).toEqual(["first", "second"]);
+  });
+
+  it("takes an empty lock file that an earlier version left", async () => {
+    const path = inFolder("file");
+    await writeFile(`${path}.lock`, "");
+    expect(await withFileLock(path, async () => "done")).toBe("done");
+  });
+
+  it("waits for a process of an earlier version, then says who has the lock", async () => {
+    const path = inFolder("file");
+    const holder = { id: crypto.randomUUID(), pid: 123, host: "machine" };
+    await writeFile(`${path}.lock`, JSON.stringify(holder));
+    await expect(
+      withFileLock(path, async () => "done", { lockTimeoutMs: 50 }),
+    ).rejects.toMatchObject({
+      code: "budget_file_unavailable",
+      message: expect.stringContaining("process 123 on machine, of an earlier version"),
+    });
+    const waiting = withFileLock(path, async () => "done");
+    await rm(`${path}.lock`);
+    expect(await waiting).toBe("done");
+  });
+});

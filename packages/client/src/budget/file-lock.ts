@@ -1,0 +1,115 @@
+import { open, readFile, stat } from "node:fs/promises";
+import { setTimeout as sleep } from "node:timers/promises";
+import * as z from "zod";
+import { PaymentError } from "../payment-error.ts";
+import { loadSqlite, tryToLock } from "./sqlite-lock.ts";
+
+export interface FileLockOptions {
+  /** Longest wait for the lock. Default 10 s. */
+  lockTimeoutMs?: number | undefined;
+}
+
+const lastInThisThread = new Map<string, Promise<unknown>>();
+
+/**
+ * Does `work` while no other process, thread or caller does work on the same file: callers in this
+ * thread queue up, the others meet at `<file>.lock`. That file stays; it is empty, and the lock is
+ * the kernel's, which ends with its process. A lock is held for milliseconds.
+ *
+ * @throws PaymentError `budget_file_unavailable` when the lock does not become free in time.
+ */
+export async function withFileLock<T>(
+  path: string,
+  work: () => Promise<T>,
+  options: FileLockOptions = {},
+): Promise<T> {
+  const previous = lastInThisThread.get(path);
+  const mine = (async () => {
+    await previous?.catch(() => undefined);
+    const release = await acquire(`${path}.lock`, options.lockTimeoutMs ?? 10_000);
+    try {
+      return await work();
+    } finally {
+      release();
+    }
+  })();
+  lastInThisThread.set(path, mine);
+  try {
+    return await mine;
+  } finally {
+    if (lastInThisThread.get(path) === mine) lastInThisThread.delete(path);
+  }
+}
+
+async function acquire(lock: string, timeoutMs: number): Promise<() => void> {
+  const deadline = performance.now() + timeoutMs;
+  try {
+    const sqlite = await loadSqlite();
+    for (;;) {
+      await createEmpty(lock);
+      const before = await inodeOf(lock);
+      const held = tryToLock(sqlite, lock);
+      if (typeof held === "object") {
+        // A lock file that was removed and made anew meanwhile is another file: it may be locked, too.
+        const isSame = before !== undefined && before === (await inodeOf(lock));
+        if (isSame) return held.release;
+        held.release();
+      }
+      if (performance.now() > deadline) throw await stillLocked(lock);
+      await sleep(2 + Math.random() * 10);
+    }
+  } catch (cause) {
+    if (cause instanceof PaymentError) throw cause;
+    throw new PaymentError("budget_file_unavailable", "The budget file cannot be locked", {
+      cause,
+    });
+  }
+}
+
+// POSIX locks of a process end when it closes any descriptor of the file. So a lock file that is
+// there is opened by SQLite alone, which knows of that; "wx" opens only what it creates.
+async function createEmpty(lock: string): Promise<void> {
+  try {
+    const handle = await open(lock, "wx", 0o600);
+    await handle.close();
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+  }
+}
+
+async function inodeOf(path: string): Promise<bigint | undefined> {
+  return stat(path, { bigint: true }).then(
+    ({ ino }) => ino,
+    () => undefined,
+  );
+}
+
+const earlierHolderSchema = z.object({ pid: z.number().int(), host: z.string() });
+
+// Version 0.1.0 wrote its process id into the lock file. Its lock is honoured, and it honours ours.
+async function stillLocked(lock: string): Promise<PaymentError> {
+  const { size } = await stat(lock).catch(() => ({ size: 0 }));
+  if (size === 0) {
+    return new PaymentError(
+      "budget_file_unavailable",
+      "The budget file is locked by another process that is still running",
+    );
+  }
+  const holder = await readFile(lock, "utf8").then(
+    (text) => earlierHolderSchema.safeParse(parseJson(text)).data,
+    () => undefined,
+  );
+  const by = holder ? `process ${holder.pid} on ${holder.host}, of an` : "an";
+  return new PaymentError(
+    "budget_file_unavailable",
+    `The budget file is locked by ${by} earlier version of this client; end that process, then remove ${lock}`,
+  );
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

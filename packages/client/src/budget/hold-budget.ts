@@ -1,0 +1,84 @@
+import { toLowerHex } from "@coinslot/protocol";
+import { bytesToHex, type Hex } from "viem";
+import type { Shortfall } from "../chain/find-funds.ts";
+import { refuse } from "../offer/choose-requirements.ts";
+import type { Refusal } from "../offer/offer-refused-error.ts";
+import type { PayingFetchContext } from "../paying-fetch-options.ts";
+import { inPot, type Pot } from "./spending-policy.ts";
+
+/** Room in a budget that is kept for a payment until there are funds for it. */
+export interface BudgetHold {
+  /** Those of the shortfalls for which there is room, in the same order. */
+  shortfalls: readonly Shortfall[];
+  /** Why not the others. */
+  refusals: readonly Refusal[];
+  /** Names the bookings whose place the payment takes. */
+  nonces: readonly Hex[];
+  /** Gives back what the payment has not taken. */
+  release(): Promise<void>;
+  /** Counts what the payment has not taken as spent: funds were brought, at a cost, for nothing. */
+  spend(): Promise<void>;
+}
+
+/** After a crash, others may have the room again so much later. Fetching funds takes minutes, and somebody may be asked. */
+const heldSeconds = 3_600;
+
+/**
+ * Books room for a payment that cannot be signed yet: otherwise funds would be fetched for what the budget refuses, now
+ * or because of another payment meanwhile. One of the shortfalls is paid in the end, so in each pot the dearest is
+ * booked alone. The nonces of these bookings are never signed.
+ *
+ * @throws PaymentError when the budget cannot be read or kept. Then nothing is booked.
+ */
+export async function holdBudget(
+  { account, budget, now, randomBytes }: PayingFetchContext,
+  { shortfalls, host }: { shortfalls: readonly Shortfall[]; host: string },
+): Promise<BudgetHold> {
+  const held = new Map<Pot, Hex>();
+  const affordable = new Set<Shortfall>();
+  const refusals: Refusal[] = [];
+  const payer = toLowerHex(account.address);
+  const validBefore = Math.floor(now() / 1000) + heldSeconds;
+
+  async function release(): Promise<void> {
+    // What cannot be given back counts until it expires, which is the safe side.
+    for (const nonce of held.values()) await budget.release(nonce).catch(() => undefined);
+  }
+
+  async function spend(): Promise<void> {
+    // What cannot be settled counts until it expires.
+    for (const nonce of held.values()) await budget.settle(nonce).catch(() => undefined);
+  }
+
+  try {
+    for (const shortfall of [...shortfalls].sort(dearestFirst)) {
+      const { candidate } = shortfall;
+      const { asset, amount } = candidate;
+      if (!held.has(asset.pot)) {
+        const nonce = bytesToHex(randomBytes(32));
+        const id = { network: asset.network, asset: toLowerHex(asset.address), payer, nonce };
+        const booked = await budget.book({ id, validBefore, asset, amount, host });
+        if (!booked.ok) {
+          refusals.push(refuse(candidate, "over_budget", booked.message));
+          continue;
+        }
+        held.set(asset.pot, nonce);
+      }
+      affordable.add(shortfall);
+    }
+  } catch (error) {
+    await release();
+    throw error;
+  }
+  return {
+    shortfalls: shortfalls.filter((each) => affordable.has(each)),
+    refusals,
+    nonces: [...held.values()],
+    release,
+    spend,
+  };
+}
+
+function dearestFirst({ candidate: a }: Shortfall, { candidate: b }: Shortfall): number {
+  return inPot(b.asset, b.amount) > inPot(a.asset, a.amount) ? 1 : -1;
+}

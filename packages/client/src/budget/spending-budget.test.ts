@@ -1,0 +1,59 @@
+import { describe, expect, it } from "vitest";
+import { executePayment } from "../testing/execute-payment.ts";
+import { reject, requirements, startSeller } from "../testing/seller.ts";
+import { useWorld } from "../testing/world.ts";
+
+const world = useWorld();
+const { keep, createFetch } = world;
+
+describe("a booking of a payment that was refused", () => {
+  // Ten cents in all: a second payment has room only once the first is known never to be made.
+  async function startPickySeller(onFirst: () => Promise<void> = async () => {}) {
+    return keep(
+      await startSeller({
+        accepts: () => [requirements({ amount: "100000" })],
+        onPaid: async (paid, response, count) => {
+          if (count > 1) return false;
+          await onFirst();
+          reject(response, paid, "invalid_exact_evm_transaction_failed");
+          return true;
+        },
+      }),
+    );
+  }
+
+  it("stays while the seller could still execute it, and is released when it expired unused", async () => {
+    const { client } = world.devnet();
+    const seller = await startPickySeller();
+    const block = await client.getBlock();
+    let now = Number(block.timestamp) * 1000;
+    const pay = createFetch({ now: () => now, budget: { perDay: "$0.10" } });
+    expect((await pay(seller.url)).status).toBe(402);
+
+    await expect(pay(seller.url)).rejects.toMatchObject({ code: "over_budget" });
+    now += 1000 * 1000;
+    // Our clock is past it, but the chain's is not: it could still be executed there.
+    await expect(pay(seller.url)).rejects.toMatchObject({ code: "over_budget" });
+    await client.setNextBlockTimestamp({ timestamp: BigInt(Math.floor(now / 1000)) });
+    await client.mine({ blocks: 1 });
+    expect((await pay(seller.url)).status).toBe(200);
+    expect(world.account().signatures()).toBe(2);
+  });
+
+  it("stays when it was executed all the same", async () => {
+    const { client } = world.devnet();
+    const seller = await startPickySeller();
+    let now = Number((await client.getBlock()).timestamp) * 1000;
+    const pay = createFetch({ now: () => now, budget: { perDay: "$0.10" } });
+    await pay(seller.url);
+    const [paid] = seller.paid;
+    if (!paid) throw new Error("The seller got no payment");
+    await executePayment(world.devnet(), paid);
+
+    now += 1000 * 1000;
+    await client.setNextBlockTimestamp({ timestamp: BigInt(Math.floor(now / 1000)) });
+    await client.mine({ blocks: 1 });
+    await expect(pay(seller.url)).rejects.toMatchObject({ code: "over_budget" });
+    expect(world.account().signatures()).toBe(1);
+  });
+});

@@ -1,0 +1,156 @@
+import type { AuthorizationId } from "@coinslot/protocol";
+import { type ChainReader, settledHistorySeconds } from "../chain/chain-reader.ts";
+import {
+  type Booking,
+  type BudgetState,
+  bookedIn,
+  bringUpToDate,
+  hourOf,
+  isOpen,
+  needsTrustedClock,
+  openBooking,
+  releaseBooking,
+  settleBooking,
+} from "./budget-state.ts";
+import type { BudgetStore } from "./budget-store.ts";
+import { checkClock } from "./check-clock.ts";
+import { inPot, type Pot, type SpendableAsset, showInPot } from "./spending-policy.ts";
+
+/** What a payment wants to book. */
+export interface BookingRequest {
+  id: AuthorizationId;
+  /** Unix seconds. */
+  validBefore: number;
+  asset: SpendableAsset;
+  /** In the token's smallest unit. */
+  amount: bigint;
+  /** Host name, without port: a port is for a seller to choose. */
+  host: string;
+  /** Nonces of bookings whose place this one takes, if it is made. */
+  insteadOf?: readonly string[] | undefined;
+}
+
+/** Either booked, or which limit stands against it. */
+export type Booked = { ok: true } | { ok: false; message: string };
+
+/** Books what is going to be spent, before it is signed. */
+export interface SpendingBudget {
+  /**
+   * Promises the amount if all limits allow it, once for each nonce; of two racers for the last
+   * cent, one gets it.
+   *
+   * @throws PaymentError when the budget cannot be read or kept, and `clock_wrong` when it has to
+   * tell the time and the clock contradicts the chains. Then nothing is booked.
+   */
+  book(request: BookingRequest): Promise<Booked>;
+  /** Whether an amount is promised to this authorization. */
+  holds(nonce: string): Promise<boolean>;
+  /** The payment is made. Its booking counts until it is a day old. */
+  settle(nonce: string): Promise<void>;
+  /** It is certain that the payment was not made and never will be. */
+  release(nonce: string): Promise<void>;
+}
+
+/** How many expired authorizations are asked about at once. */
+const reclaimedAtOnce = 20;
+
+/** Holds bookings against limits, over a store that may be shared. */
+export function createSpendingBudget(options: {
+  store: BudgetStore;
+  /** Unix milliseconds. */
+  now: () => number;
+  chains: Pick<ChainReader, "wasUsed" | "readTimes">;
+}): SpendingBudget {
+  const { store, now, chains } = options;
+
+  /** @returns `undefined` when the clock has to be checked first */
+  async function tryToBook(
+    request: BookingRequest,
+    clock: { trustedAt?: number | undefined; isChecked: boolean },
+  ): Promise<Booked | undefined> {
+    const { id, validBefore, asset, amount, host, insteadOf = [] } = request;
+    return store.update<Booked | undefined>((before) => {
+      if (isOpen(before, id.nonce)) return { state: before, result: { ok: true } };
+      const at = now();
+      if (!clock.isChecked && needsTrustedClock(before, at)) {
+        return { state: before, result: undefined };
+      }
+      // Without a trusted clock nothing is dropped: then all counts, which is the safe side.
+      const { trustedAt } = clock;
+      const state = trustedAt === undefined ? before : bringUpToDate(before, trustedAt);
+      const bookedAt = Math.max(at, state.bookedAt);
+      const pot = asset.pot.name;
+      const hour = hourOf(bookedAt);
+      const booking = { id, validBefore, hour, pot, host, amount: inPot(asset, amount) };
+      const without = insteadOf.reduce(releaseBooking, state);
+      const message = findExceededLimit(without, booking, asset.pot);
+      if (message !== undefined) return { state, result: { ok: false, message } };
+      return { state: { ...openBooking(without, booking), bookedAt }, result: { ok: true } };
+    });
+  }
+
+  async function bookAtTrustedTime(request: BookingRequest): Promise<Booked> {
+    const booked = await tryToBook(request, { isChecked: false });
+    if (booked !== undefined) return booked;
+    // Outside the lock, since a chain may be slow.
+    const trustedAt = await checkClock({ now, readTimes: chains.readTimes });
+    const later = await tryToBook(request, { trustedAt, isChecked: true });
+    return later ?? { ok: false, message: "the budget cannot tell the time" };
+  }
+
+  // Payments that were refused or lost stay booked until they cannot be made any more. What became
+  // of them is found out when the room is needed, and outside the lock, since a chain may be slow.
+  async function reclaim(pot: string): Promise<boolean> {
+    const latest = Math.floor(now() / 1000) - settledHistorySeconds;
+    const open = await store.update((state) => ({ state, result: state.open }));
+    const expired = open.filter((each) => each.pot === pot && each.validBefore < latest);
+    const fates = await Promise.all(
+      expired.slice(0, reclaimedAtOnce).map(async (booking) => {
+        return { nonce: booking.id.nonce, used: await chains.wasUsed(booking) };
+      }),
+    );
+    if (fates.every(({ used }) => used === undefined)) return false;
+    await store.update((state) => ({ state: fates.reduce(endBooking, state), result: undefined }));
+    return fates.some(({ used }) => used === false);
+  }
+
+  return {
+    async book(request) {
+      const booked = await bookAtTrustedTime(request);
+      if (booked.ok || !(await reclaim(request.asset.pot.name))) return booked;
+      return bookAtTrustedTime(request);
+    },
+    holds: (nonce) => store.update((state) => ({ state, result: isOpen(state, nonce) })),
+    settle: (nonce) =>
+      store.update((state) => ({ state: settleBooking(state, nonce), result: undefined })),
+    release: (nonce) =>
+      store.update((state) => ({ state: releaseBooking(state, nonce), result: undefined })),
+  };
+}
+
+function endBooking(
+  state: BudgetState,
+  { nonce, used }: { nonce: string; used: boolean | undefined },
+): BudgetState {
+  if (used === undefined) return state;
+  return used ? settleBooking(state, nonce) : releaseBooking(state, nonce);
+}
+
+function findExceededLimit(state: BudgetState, booking: Booking, pot: Pot): string | undefined {
+  const { limits } = pot;
+  const exceeds = (limit: bigint, booked: bigint) => booked + booking.amount > limit;
+  const show = (amount: bigint) => showInPot(pot, amount);
+  const wanted = show(booking.amount);
+  if (exceeds(limits.perPayment, 0n)) {
+    return `${wanted} is more than the budget allows for one payment: ${show(limits.perPayment)}`;
+  }
+  const atHost = bookedIn(state, pot.name, booking.host);
+  if (exceeds(limits.perHost, atHost)) {
+    return `${wanted} at ${booking.host}, after ${show(atHost)} in the last day, is more than the budget allows for one host in a day: ${show(limits.perHost)}`;
+  }
+  const inAll = bookedIn(state, pot.name);
+  if (exceeds(limits.perDay, inAll)) {
+    return `${wanted}, after ${show(inAll)} in the last day, is more than the budget allows in a day: ${show(limits.perDay)}`;
+  }
+  return undefined;
+}

@@ -1,0 +1,89 @@
+import type { Address } from "@coinslot/protocol";
+import type { SpendableAsset } from "../budget/spending-policy.ts";
+import { type Candidate, refuse } from "../offer/choose-requirements.ts";
+import type { Refusal } from "../offer/offer-refused-error.ts";
+import type { ChainReader } from "./chain-reader.ts";
+
+/** What the payer lacks for one entry of an offer. */
+export interface Shortfall {
+  candidate: Candidate;
+  /** In the token's smallest unit; less than the amount of the entry. */
+  balance: bigint;
+}
+
+/** Where the funds are that candidates need. */
+export interface FoundFunds {
+  /** Candidates for which the payer has the funds, in the same order. */
+  funded: Candidate[];
+  shortfalls: Shortfall[];
+  refusals: Refusal[];
+}
+
+interface FundsQuestion {
+  candidates: readonly Candidate[];
+  payer: Address;
+  chains: ChainReader;
+}
+
+/** How often, and after which pauses, is looked for what is said to have arrived. */
+const looks = 20;
+const lookAgainMs = 500;
+
+/** Looks for the funds. All balances are read at the same time, each once. */
+export async function findFunds(options: FundsQuestion): Promise<FoundFunds> {
+  const { candidates, payer, chains } = options;
+  const assets = [...new Set(candidates.map(({ asset }) => asset))];
+  const balances = new Map<SpendableAsset, bigint | undefined>(
+    await Promise.all(
+      assets.map(async (asset) => {
+        const { network, address } = asset;
+        const balance = await chains.readBalance({ network, asset: address, owner: payer });
+        return [asset, balance] as const;
+      }),
+    ),
+  );
+
+  const funded: Candidate[] = [];
+  const shortfalls: Shortfall[] = [];
+  const refusals: Refusal[] = [];
+  for (const candidate of candidates) {
+    const { asset, amount } = candidate;
+    const balance = balances.get(asset);
+    if (balance === undefined) {
+      const message = `The balance of ${asset.name} on ${asset.network} could not be read`;
+      refusals.push(refuse(candidate, "balance_unreadable", message));
+    } else if (balance < amount) {
+      const message = `The payer has too little ${asset.name} on ${asset.network}`;
+      refusals.push(refuse(candidate, "insufficient_funds", message));
+      shortfalls.push({ candidate, balance });
+    } else funded.push(candidate);
+  }
+  return { funded, shortfalls, refusals };
+}
+
+/**
+ * Looks for funds that whoever brought them has seen arrive. Another endpoint has, so those that are asked here may
+ * be some blocks behind it.
+ *
+ * @throws the signal's reason when the caller aborts meanwhile
+ */
+export async function findBroughtFunds(
+  question: FundsQuestion,
+  {
+    wait,
+    signal,
+  }: {
+    wait: (ms: number, signal?: AbortSignal) => Promise<void>;
+    signal: AbortSignal | undefined;
+  },
+): Promise<FoundFunds> {
+  for (let count = 1; ; count += 1) {
+    const found = await findFunds(question);
+    if (found.funded.length > 0 || count === looks) return found;
+    try {
+      await wait(lookAgainMs, signal);
+    } finally {
+      signal?.throwIfAborted();
+    }
+  }
+}

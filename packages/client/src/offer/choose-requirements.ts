@@ -1,0 +1,105 @@
+import {
+  type Network,
+  type Offer,
+  type OfferedRequirements,
+  paymentFlowSchema,
+} from "@coinslot/protocol";
+import { findAsset, inPot, type SpendableAsset, showInPot } from "../budget/spending-policy.ts";
+import type { Refusal, RefusalCode } from "./offer-refused-error.ts";
+
+/** An entry of an offer that this payer may pay, if it has the funds and room in its budget. */
+export interface Candidate {
+  offered: OfferedRequirements;
+  /** What is known of the asset; what the offer says of it is only compared. */
+  asset: SpendableAsset;
+  /** In the token's smallest unit. */
+  amount: bigint;
+}
+
+/**
+ * Sorts the entries of an offer into those that may be paid, best first, and those that may not.
+ * The order is that of the assets in the budget, except that among all that count in dollars the
+ * cheapest comes first. Asks nobody.
+ */
+export function chooseRequirements(options: {
+  offer: Offer;
+  /** The assets of the budget, in order of preference. */
+  assets: readonly SpendableAsset[];
+  /** Networks on which this payer can look at its funds. */
+  networks: ReadonlySet<Network>;
+}): { candidates: Candidate[]; refusals: Refusal[] } {
+  const { offer, assets, networks } = options;
+  const candidates: Candidate[] = [];
+  const refusals: Refusal[] = [];
+  for (const offered of offer.accepts) {
+    const examined = examine(offered, assets, networks);
+    if ("code" in examined) refusals.push(examined);
+    else candidates.push(examined);
+  }
+  const rankOfPot = ({ asset }: Candidate) => assets.findIndex(({ pot }) => pot === asset.pot);
+  const rankOfAsset = ({ asset }: Candidate) => assets.indexOf(asset);
+  candidates.sort(
+    (a, b) =>
+      rankOfPot(a) - rankOfPot(b) ||
+      compare(inPot(a.asset, a.amount), inPot(b.asset, b.amount)) ||
+      rankOfAsset(a) - rankOfAsset(b),
+  );
+  return { candidates, refusals };
+}
+
+/** Says why a candidate is not paid after all. */
+export function refuse(candidate: Candidate, code: RefusalCode, message: string): Refusal {
+  return toRefusal(candidate.offered, code, message);
+}
+
+function examine(
+  offered: OfferedRequirements,
+  assets: readonly SpendableAsset[],
+  networks: ReadonlySet<Network>,
+): Candidate | Refusal {
+  const { scheme, network, asset: address, extra } = offered.requirements;
+  const no = (code: RefusalCode, message: string) => toRefusal(offered, code, message);
+
+  if (scheme !== "exact" || (extra?.assetTransferMethod ?? "eip3009") !== "eip3009") {
+    return no("unsupported_offer", "Only the scheme exact with EIP-3009 transfers is paid");
+  }
+  // Another flow may settle on other terms than those that this client holds the seller to.
+  if (!paymentFlowSchema.safeParse(extra?.paymentFlow ?? "authorization").success) {
+    const flows = paymentFlowSchema.options.join(" and ");
+    const message = `Only the payment flows ${flows} are paid, and the offer asks for another`;
+    return no("unsupported_offer", message);
+  }
+  if (!networks.has(network)) {
+    return no("unsupported_offer", `No RPC URL is configured for ${network}`);
+  }
+  const asset = findAsset(assets, network, address);
+  if (asset === undefined) {
+    return no("unknown_asset", `The budget names no asset ${address} on ${network}`);
+  }
+  // Other decimals make a high price look low, another domain makes another signature. An offer
+  // that does not mention them is fine: they are known.
+  for (const key of ["name", "version", "decimals"] as const) {
+    if (extra?.[key] !== undefined && extra[key] !== asset[key]) {
+      return no("asset_mismatch", `The offer gives a wrong ${key} for ${asset.name} on ${network}`);
+    }
+  }
+  const amount = BigInt(offered.requirements.amount);
+  const { limits } = asset.pot;
+  if (inPot(asset, amount) > limits.perPayment) {
+    const price = showInPot(asset.pot, inPot(asset, amount));
+    const limit = showInPot(asset.pot, limits.perPayment);
+    const message = `${price} is more than the budget allows for one payment: ${limit}`;
+    return no("over_budget", message);
+  }
+  return { offered, asset, amount };
+}
+
+function toRefusal(offered: OfferedRequirements, code: RefusalCode, message: string): Refusal {
+  const { network, asset, payTo, amount } = offered.requirements;
+  return { code, message, network, asset, payTo, amount: BigInt(amount) };
+}
+
+function compare(a: bigint, b: bigint): number {
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
+}

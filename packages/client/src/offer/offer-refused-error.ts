@@ -1,0 +1,54 @@
+import type { Address, Network } from "@coinslot/protocol";
+import { PaymentError, type PaymentErrorCode } from "../payment-error.ts";
+
+/** Why one entry of an offer is not paid. */
+export type RefusalCode = Extract<
+  PaymentErrorCode,
+  | "unsupported_offer"
+  | "unknown_asset"
+  | "asset_mismatch"
+  | "over_budget"
+  | "insufficient_funds"
+  | "balance_unreadable"
+>;
+
+/** One entry of an offer, and why it is not paid. */
+export interface Refusal {
+  code: RefusalCode;
+  message: string;
+  network: Network;
+  asset: Address;
+  payTo: Address;
+  /** In the token's smallest unit. */
+  amount: bigint;
+}
+
+// The more an entry had in its favour before it failed, the more its reason tells the caller.
+const byProgress: readonly RefusalCode[] = [
+  "over_budget",
+  // Where one balance is unknown, nobody knows that the funds are missing.
+  "balance_unreadable",
+  "insufficient_funds",
+  "asset_mismatch",
+  "unknown_asset",
+  "unsupported_offer",
+];
+
+/** No entry of an offer could be paid. Its code is that of the entry that came furthest. */
+export class OfferRefusedError extends PaymentError {
+  override readonly name = "OfferRefusedError";
+  readonly refusals: readonly Refusal[];
+
+  constructor(refusals: readonly Refusal[]) {
+    const code = byProgress.find((each) => refusals.some((refusal) => refusal.code === each));
+    const told = refusals.filter((refusal) => refusal.code === code);
+    const messages = new Set(told.map((refusal) => refusal.message));
+    super(
+      code ?? "unsupported_offer",
+      messages.size > 0
+        ? [...messages].join("; ")
+        : "The seller offers no way to pay that can be read",
+    );
+    this.refusals = refusals;
+  }
+}

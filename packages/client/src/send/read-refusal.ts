@@ -1,0 +1,22 @@
+import * as z from "zod";
+import { readText } from "../offer/read-offer.ts";
+
+const refusalSchema = z.object({
+  /** A code for programs. */
+  error: z.string(),
+  /** Whether the payment has moved money, where the seller is certain of it. */
+  charged: z.boolean().optional().catch(undefined),
+});
+
+/** A refusal that is no offer, as our sellers write them. */
+export type Refusal = z.infer<typeof refusalSchema>;
+
+/** Reads a refusal from the body of an answer. The response can still be read afterwards. */
+export async function readRefusal(response: Response): Promise<Refusal | undefined> {
+  const text = await readText(response.clone());
+  try {
+    return refusalSchema.safeParse(JSON.parse(text ?? "null")).data;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,159 @@
+import { headerName } from "@coinslot/protocol";
+import { PaymentError } from "../payment-error.ts";
+import type { SignedPayment } from "../sign/signed-payment.ts";
+import { dropBody } from "./drop-body.ts";
+import { OutcomeUnclearError } from "./outcome-unclear-error.ts";
+import type { PaymentOutcome } from "./payment-outcome.ts";
+import { type Answer, readAnswer } from "./read-answer.ts";
+import { type RepeatableRequest, toInit } from "./repeatable-request.ts";
+import { readRetryAfter } from "./retry-after.ts";
+
+/** How long and how often a payment is sent. */
+export interface Persistence {
+  /** How often the same payment is sent at most. */
+  maxAttempts: number;
+  /** How long one attempt may take until its headers have arrived, and what its body says of a refusal. */
+  attemptTimeoutMs: number;
+  /** The longest pause between two attempts; a seller that asks for a longer one is not waited for. */
+  maxWaitMs: number;
+}
+
+/** What happened to one attempt. */
+type Attempt =
+  | { kind: "answered"; response: Response; answer: Answer }
+  /** `wasSent` is false only if no connection came about. */
+  | { kind: "failed"; cause: unknown; wasSent: boolean };
+
+const firstPauseMs = 500;
+/**
+ * Sends a payment until the seller has decided: the same one each time, never another. Redirects
+ * are not followed, so the payment goes to its own URL alone.
+ *
+ * @throws OutcomeUnclearError when it was sent and nobody said what became of it; also when it was
+ * rejected after such an attempt, and when the caller aborted meanwhile (the reason is its `cause`).
+ * @throws PaymentError `unreachable` when no attempt came as far as a connection.
+ */
+export async function sendPayment(options: {
+  payment: SignedPayment;
+  request: RepeatableRequest;
+  /** Whether the payment was sent before this call. */
+  wasSent: boolean;
+  fetch: typeof fetch;
+  persistence: Persistence;
+  now: () => number;
+  wait: (ms: number, signal?: AbortSignal) => Promise<void>;
+  onSend: (attempt: number) => void;
+}): Promise<{ response: Response; outcome: PaymentOutcome }> {
+  const { payment, request, persistence, now, wait, onSend } = options;
+  const deadline = payment.terms.validBefore * 1000;
+  let { wasSent } = options;
+
+  for (let count = 1; ; count += 1) {
+    onSend(count);
+    const attempt = await tryOnce(options);
+    if (attempt.kind === "answered" && attempt.answer.kind === "final") {
+      const { state, receipt, reason } = attempt.answer;
+      // A seller that has settled an earlier attempt, and does not know it again, rejects this one
+      // as used. As a mere 402 that would invite the caller to pay once more.
+      if (state === "rejected" && wasSent) {
+        dropBody(attempt.response);
+        throw giveUp({ payment, request, attempt, wasSent, reason });
+      }
+      return { response: attempt.response, outcome: { state, payment, receipt, reason } };
+    }
+    wasSent ||= attempt.kind === "answered" || attempt.wasSent;
+    if (attempt.kind === "answered") dropBody(attempt.response);
+
+    const asked =
+      attempt.kind === "answered" ? readRetryAfter(attempt.response.headers, now()) : undefined;
+    const pause = asked ?? Math.min(firstPauseMs * 2 ** (count - 1), persistence.maxWaitMs);
+    const isLast =
+      count >= persistence.maxAttempts ||
+      pause > persistence.maxWaitMs ||
+      now() + pause >= deadline;
+    const end = { payment, request, attempt, wasSent, askedMs: asked };
+    if (isLast || request.signal?.aborted) throw giveUp(end);
+    try {
+      await wait(pause, request.signal);
+    } catch {
+      throw giveUp(end);
+    }
+  }
+}
+
+async function tryOnce(options: {
+  payment: SignedPayment;
+  request: RepeatableRequest;
+  fetch: typeof fetch;
+  persistence: Persistence;
+}): Promise<Attempt> {
+  const { payment, request, persistence } = options;
+  const headers = new Headers(request.headers);
+  headers.set(payment.header.name, payment.header.value);
+  headers.set(headerName.idempotencyKey, payment.idempotencyKey);
+
+  // The time limit is for what decides on the payment; what was bought may stream as long as it likes.
+  const tooSlow = new AbortController();
+  const timer = setTimeout(
+    () => tooSlow.abort(new DOMException("The seller did not answer in time", "TimeoutError")),
+    persistence.attemptTimeoutMs,
+  );
+  const signals = request.signal ? [request.signal, tooSlow.signal] : [tooSlow.signal];
+  const init: RequestInit = {
+    ...toInit({ ...request, headers }),
+    redirect: "manual",
+    signal: AbortSignal.any(signals),
+  };
+  try {
+    const response = await options.fetch(payment.sendTo, init);
+    return { kind: "answered", response, answer: await readAnswer(response) };
+  } catch (cause) {
+    // The reason of an abort is the caller's, and may tell of a connection to somebody else.
+    const wasSent = request.signal?.aborted === true || !isNotConnected(cause);
+    return { kind: "failed", cause, wasSent };
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function giveUp(options: {
+  payment: SignedPayment;
+  request: RepeatableRequest;
+  /** The last one. */
+  attempt: Attempt;
+  wasSent: boolean;
+  /** After how long the seller wants to be asked again. */
+  askedMs?: number | undefined;
+  reason?: string | undefined;
+}): PaymentError {
+  const { payment, request, attempt, wasSent, askedMs, reason } = options;
+  const { host } = new URL(payment.sendTo);
+  const failure = attempt.kind === "failed" ? attempt.cause : undefined;
+  const cause: unknown = request.signal?.aborted ? request.signal.reason : failure;
+  if (!wasSent) {
+    const message = `${host} could not be connected to; the payment was not sent`;
+    return new PaymentError("unreachable", message, { cause });
+  }
+  const answered = attempt.kind === "answered" ? attempt : undefined;
+  const last = answered ? `it answered ${answered.response.status}` : "no answer arrived";
+  return new OutcomeUnclearError({
+    message: `A payment was sent to ${host} and its outcome is not known: ${last}`,
+    payment,
+    status: answered?.response.status,
+    retryAfterSeconds: askedMs === undefined ? undefined : Math.ceil(askedMs / 1000),
+    transaction: answered?.answer.receipt?.transaction || undefined,
+    reason,
+    cause,
+  });
+}
+
+// Whatever is not certainly a failure to connect may have reached the seller.
+function isNotConnected(error: unknown): boolean {
+  if (error instanceof AggregateError) return error.errors.every(isNotConnected);
+  if (!(error instanceof Error)) return false;
+  if ("syscall" in error && (error.syscall === "connect" || error.syscall === "getaddrinfo")) {
+    return true;
+  }
+  if ("code" in error && error.code === "UND_ERR_CONNECT_TIMEOUT") return true;
+  return isNotConnected(error.cause);
+}

@@ -1,0 +1,91 @@
+import { headerName, type Offer } from "@coinslot/protocol";
+import { bytesToHex } from "viem";
+import { releaseBooking } from "../budget/release-booking.ts";
+import { type Candidate, refuse } from "../offer/choose-requirements.ts";
+import { OfferRefusedError, type Refusal } from "../offer/offer-refused-error.ts";
+import type { PayingFetchContext } from "../paying-fetch-options.ts";
+import { PaymentError } from "../payment-error.ts";
+import type { RepeatableRequest } from "../send/repeatable-request.ts";
+import { draftTerms, signPayment } from "./sign-payment.ts";
+import type { SignedPayment } from "./signed-payment.ts";
+
+/**
+ * Books and signs the first of the candidates for which the budget has room.
+ *
+ * @throws OfferRefusedError `over_budget` when it has room for none; PaymentError when the budget
+ * cannot be kept or the account does not sign; what `beforeSend` throws; the signal's reason when the
+ * caller aborted. Whatever it throws, no payment is left, and none is booked; except once
+ * `beforeSend` has got the payment: it may be kept, so it stays booked until it cannot be used.
+ */
+export async function bookAndSign(
+  context: PayingFetchContext,
+  wanted: {
+    candidates: readonly Candidate[];
+    offer: Offer;
+    request: RepeatableRequest;
+    /** Where the payment will be sent. */
+    url: URL;
+    /** Nonces of bookings that have kept the room for this payment. */
+    held: readonly string[];
+  },
+): Promise<SignedPayment> {
+  const { account, budget, onPayment } = context;
+  const { request, url, held: insteadOf } = wanted;
+  const { host, hostname } = url;
+  const idempotencyKey =
+    request.headers.get(headerName.idempotencyKey) ?? bytesToHex(context.randomBytes(32)).slice(2);
+  const refusals: Refusal[] = [];
+
+  for (const candidate of wanted.candidates) {
+    const { asset, amount } = candidate;
+    const now = context.now();
+    const terms = draftTerms({ ...context, candidate, payer: account.address, now });
+    const { network, payer, nonce, validBefore } = terms;
+    const id = { network, asset: terms.asset, payer, nonce };
+    request.signal?.throwIfAborted();
+    // Before signing: parallel requests, and this one after a crash, find the amount taken.
+    const booking = { id, validBefore, asset, amount, host: hostname, insteadOf };
+    const booked = await budget.book(booking);
+    if (!booked.ok) {
+      refusals.push(refuse(candidate, "over_budget", booked.message));
+      continue;
+    }
+    onPayment({ state: "booked", host, terms });
+    let isHandedOver = false;
+    try {
+      request.signal?.throwIfAborted();
+      const signing = signPayment({ ...wanted, account, candidate, terms, idempotencyKey });
+      const payment = await untilAborted(signing, request.signal);
+      if (context.now() >= validBefore * 1000) {
+        const text =
+          "The account took so long to sign that the payment has expired; nothing was sent";
+        throw new PaymentError("signing_failed", text);
+      }
+      onPayment({ state: "signed", host, terms });
+      isHandedOver = context.beforeSend !== undefined;
+      await context.beforeSend?.(payment);
+      request.signal?.throwIfAborted();
+      return payment;
+    } catch (error) {
+      if (!isHandedOver) await releaseBooking(context, host, terms);
+      throw error;
+    }
+  }
+  throw new OfferRefusedError(refusals);
+}
+
+// Whoever signs may ask a person who does not answer. What is signed after all is dropped.
+async function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return work;
+  let leave: () => void = () => undefined;
+  const aborted = new Promise<never>((_resolve, reject) => {
+    leave = () => reject(signal.reason);
+  });
+  if (signal.aborted) leave();
+  signal.addEventListener("abort", leave);
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    signal.removeEventListener("abort", leave);
+  }
+}

@@ -1,0 +1,21 @@
+import { answerRefusal } from "../answer.ts";
+import { facilitatorFault } from "../refusals.ts";
+import type { Order } from "../sale.ts";
+
+/**
+ * Asks the facilitator something before any money can move.
+ *
+ * @returns `undefined` when it was at fault, and the request has been answered with 5xx.
+ */
+export async function askFacilitator<T>(
+  { settings, response }: Order,
+  ask: () => Promise<T>,
+): Promise<T | undefined> {
+  try {
+    return await ask();
+  } catch (error) {
+    settings.onError(error);
+    answerRefusal(response, facilitatorFault(error));
+    return undefined;
+  }
+}

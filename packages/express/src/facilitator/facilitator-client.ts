@@ -1,0 +1,110 @@
+import {
+  type Facilitator,
+  FacilitatorError,
+  headerName,
+  isSupported,
+  parseSettleResponse,
+  parseVerifyResponse,
+  type ResourceInfo,
+  readFacilitatorArguments,
+  settleResponseSchema,
+  verifyResponseSchema,
+} from "@coinslot/protocol";
+import type { MaybePromise } from "../maybe-promise.ts";
+import { toForeignRequest } from "../response/foreign-request.ts";
+import { exchangeJson, type JsonAnswer } from "./exchange-json.ts";
+
+/** How to reach a hosted facilitator. */
+export interface FacilitatorClientOptions {
+  /** What stands before `/verify`, `/settle` and `/supported`. */
+  url: string;
+  /** Sent with every request, such as `Authorization`. A function is asked before each. */
+  headers?: (Record<string, string> | (() => MaybePromise<Record<string, string>>)) | undefined;
+  /** Where the facilitator is to post lifecycle events of verifications and settlements (`X-Event-Callback`). */
+  eventCallback?: string | undefined;
+  /** For one request, its answer included. Default 30,000. */
+  timeoutMs?: number | undefined;
+  /** Default the global one. */
+  fetch?: typeof fetch | undefined;
+}
+
+/**
+ * A facilitator elsewhere, over HTTP. It fails closed: what is not an answer of the protocol's form
+ * is a thrown `FacilitatorError`, and redirects are not followed.
+ */
+export function createFacilitatorClient(options: FacilitatorClientOptions): Facilitator {
+  const { url, headers = {}, timeoutMs = 30_000, fetch: exchange = fetch } = options;
+  const base = readBase(url);
+  const callback = readCallback(options.eventCallback);
+
+  async function ask(
+    path: "verify" | "settle" | "supported",
+    body?: unknown,
+    extraHeaders: Record<string, string> = {},
+  ): Promise<JsonAnswer> {
+    const own = typeof headers === "function" ? await headers() : headers;
+    return exchangeJson({
+      url: `${base}/${path}`,
+      method: body === undefined ? "GET" : "POST",
+      headers: { ...own, ...(body === undefined ? {} : callback), ...extraHeaders },
+      body,
+      timeoutMs,
+      fetch: exchange,
+    });
+  }
+
+  function write(paymentPayload: unknown, paymentRequirements: unknown, resource?: ResourceInfo) {
+    const read = readFacilitatorArguments(paymentPayload, paymentRequirements);
+    if (!read.ok) return read;
+    const request = toForeignRequest({ request: read.request, resource });
+    const { x402Version } = request.paymentPayload;
+    return { ok: true as const, body: { x402Version, ...request } };
+  }
+
+  return {
+    async verify(paymentPayload, paymentRequirements, { resource } = {}) {
+      const written = write(paymentPayload, paymentRequirements, resource);
+      if (!written.ok) return { isValid: false, invalidReason: written.reason };
+      const { status, json } = await ask("verify", written.body);
+      const verified = verifyResponseSchema.safeParse(json);
+      if (!verified.success || (status !== 200 && verified.data.isValid)) throw unreadable();
+      return parseVerifyResponse(verified.data);
+    },
+
+    async settle(paymentPayload, paymentRequirements, { idempotencyKey, resource } = {}) {
+      const written = write(paymentPayload, paymentRequirements, resource);
+      if (!written.ok) throw new FacilitatorError(written.message, { kind: "bad_response" });
+      const extra = idempotencyKey === undefined ? {} : { "Idempotency-Key": idempotencyKey };
+      const { status, json } = await ask("settle", written.body, extra);
+      const settled = settleResponseSchema.safeParse(json);
+      if (!settled.success || (status !== 200 && settled.data.success)) throw unreadable();
+      return parseSettleResponse(settled.data);
+    },
+
+    async getSupported() {
+      const { status, json } = await ask("supported");
+      if (status !== 200 || !isSupported(json)) throw unreadable();
+      return json;
+    },
+  };
+}
+
+function readBase(url: string): string {
+  const parsed = URL.canParse(url) ? new URL(url) : undefined;
+  if (parsed?.protocol !== "https:" && parsed?.protocol !== "http:") {
+    throw new TypeError("The url of a facilitator begins with https:// or http://");
+  }
+  return url.replace(/\/+$/, "");
+}
+
+function readCallback(eventCallback: string | undefined): Record<string, string> {
+  if (eventCallback === undefined) return {};
+  if (!URL.canParse(eventCallback)) throw new TypeError("The eventCallback is no URL");
+  return { [headerName.eventCallback]: new URL(eventCallback).href };
+}
+
+function unreadable(): FacilitatorError {
+  return new FacilitatorError("The facilitator's answer could not be read", {
+    kind: "bad_response",
+  });
+}

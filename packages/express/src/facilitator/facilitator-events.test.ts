@@ -1,0 +1,251 @@
+import { listen } from "@coinslot/devnet";
+import {
+  FacilitatorError,
+  type PaymentRequirements,
+  plasma,
+  readPayment,
+} from "@coinslot/protocol";
+import { describe, expect, it, onTestFinished } from "vitest";
+import {
+  createFacilitatorClient,
+  type EventOptions,
+  facilitatorRouter,
+  type SettlementNews,
+} from "../index.ts";
+import { createBuyer } from "../testing/buyer.ts";
+import { type EventReceiver, openReceiver } from "../testing/event-receiver.ts";
+import { expressVersions } from "../testing/express-versions.ts";
+import { createPaperFacilitator } from "../testing/paper-facilitator.ts";
+
+/** For conditions, on a machine that has other things to do. */
+const patience = { timeout: 20_000 };
+
+const requirements: PaymentRequirements = {
+  scheme: "exact",
+  network: plasma,
+  amount: "1000",
+  asset: "0xB8CE59FC3717ada4C02eaDF9682A9e934F625ebb",
+  payTo: "0x00000000000000000000000000000000000beef1",
+  maxTimeoutSeconds: 300,
+  extra: { name: "USDT0", version: "1" },
+};
+const hash = `0x${"ab".repeat(32)}`;
+type News = Parameters<Parameters<SettlementNews["onEvent"]>[0]>[0];
+
+describe.each(expressVersions)("lifecycle events on $name", ({ express }) => {
+  async function open(options: { events?: EventOptions; hasNews?: boolean } = {}) {
+    const { events = { unsafeAllowPrivateAddresses: true }, hasNews = false } = options;
+    const facilitator = createPaperFacilitator();
+    const listeners = new Set<(event: News) => void>();
+    const news: SettlementNews = {
+      onEvent(listener) {
+        listeners.add(listener);
+        return () => listeners.delete(listener);
+      },
+    };
+    if (hasNews) Object.assign(facilitator, news);
+    const router = facilitatorRouter(facilitator, { onError: () => undefined, events });
+    const [listening, receiver] = await Promise.all([
+      listen(express().use(router)),
+      openReceiver(),
+    ]);
+    onTestFinished(async () => {
+      await Promise.all([listening.close(), receiver.close()]);
+    });
+    const { url } = listening;
+    const client = createFacilitatorClient({ url, eventCallback: `${receiver.url}/shop-7` });
+    const emit = (event: News) => {
+      for (const listener of listeners) listener(event);
+    };
+    return { facilitator, url, receiver, client, emit, listeners };
+  }
+
+  async function sign() {
+    const { payload, headers } = await createBuyer().sign({
+      x402Version: 2,
+      requirements,
+      accepted: requirements,
+    });
+    const read = readPayment(payload, requirements);
+    if (!read.ok) throw new Error(read.reason);
+    return { payload, headers, authorization: read.payment.id };
+  }
+
+  function received({ types }: EventReceiver, expected: readonly string[]) {
+    return expect.poll(types, { timeout: 10_000, interval: 5 }).toEqual(expected);
+  }
+
+  it("tell of a verification, and of which payment", async () => {
+    const { client, receiver } = await open();
+    const { payload, authorization } = await sign();
+    expect(await client.verify(payload, requirements)).toMatchObject({ isValid: true });
+    await received(receiver, ["verify_started", "verify_completed"]);
+    const [started, completed] = receiver.received;
+    expect(started?.path).toBe("/shop-7");
+    expect(started?.event.details).toEqual({
+      ...authorization,
+      checks: ["recipient", "amount", "validity", "signature", "nonce", "balance"],
+    });
+    expect(completed?.event.details).toEqual({ ...authorization, isValid: true });
+    const { signature } = payload.payload;
+    expect(receiver.received.map(({ body }) => body).join()).not.toContain(signature);
+  });
+
+  it("tell of an invalid payment that the verification is completed", async () => {
+    const { client, receiver, facilitator } = await open();
+    facilitator.onVerify = () => ({ isValid: false, invalidReason: "invalid_network" });
+    const { payload } = await sign();
+    await client.verify(payload, requirements);
+    await received(receiver, ["verify_started", "verify_completed"]);
+    expect(receiver.received[1]?.event.details).toMatchObject({
+      isValid: false,
+      invalidReason: "invalid_network",
+    });
+  });
+
+  it("tell that verifying failed, and not why", async () => {
+    const { client, receiver, facilitator } = await open();
+    facilitator.onVerify = () => {
+      throw new FacilitatorError("http://rpc.example/key", { kind: "unavailable" });
+    };
+    const { payload } = await sign();
+    await expect(client.verify(payload, requirements)).rejects.toThrow(FacilitatorError);
+    await received(receiver, ["verify_started", "verify_failed"]);
+    expect(receiver.received[1]?.event.details).toMatchObject({ error: "unexpected_verify_error" });
+    expect(receiver.received.map(({ body }) => body).join()).not.toContain("rpc");
+  });
+
+  it("tell of a settlement by its answer, where the facilitator tells nothing before", async () => {
+    const { client, receiver } = await open();
+    const { payload, authorization } = await sign();
+    const { transaction } = await client.settle(payload, requirements);
+    await received(receiver, ["settle_started", "settle_completed"]);
+    expect(receiver.received.map(({ event }) => event.details)).toEqual([
+      authorization,
+      { ...authorization, transactionHash: transaction },
+    ]);
+  });
+
+  it("tell of a settlement as it goes: at the broadcast, and in a block, once", async () => {
+    const { client, receiver, facilitator, emit } = await open({ hasNews: true });
+    const { payload, authorization } = await sign();
+    const stranger = { ...authorization, nonce: authorization.payer } as const;
+    let isAnswered = false;
+    facilitator.onSettle = async (settle) => {
+      emit({ type: "relayer_funds_low" });
+      emit({ type: "settle_completed", authorization: stranger, transactionHash: hash });
+      emit({ type: "settle_started", authorization, transactionHash: hash });
+      emit({ type: "settle_started", authorization, transactionHash: hash });
+      await received(receiver, ["settle_started"]);
+      expect(isAnswered).toBe(false);
+      emit({ type: "settle_completed", authorization, transactionHash: hash });
+      return settle();
+    };
+    await client.settle(payload, requirements);
+    isAnswered = true;
+    emit({ type: "settle_completed", authorization, transactionHash: hash });
+    await client.verify(payload, requirements);
+    await received(receiver, [
+      "settle_started",
+      "settle_completed",
+      "verify_started",
+      "verify_completed",
+    ]);
+  });
+
+  it("tell of a settlement that was pending when it was answered", async () => {
+    const { client, receiver, facilitator, emit } = await open({ hasNews: true });
+    const { payload, authorization } = await sign();
+    facilitator.onSettle = async () => ({
+      success: false,
+      errorReason: "settlement_pending",
+      transaction: hash,
+      network: plasma,
+    });
+    expect(await client.settle(payload, requirements)).toMatchObject({ success: false });
+    await received(receiver, ["settle_started"]);
+    emit({ type: "settle_completed", authorization, transactionHash: hash });
+    await received(receiver, ["settle_started", "settle_completed"]);
+  });
+
+  it("tell of a settlement that failed, without a beginning where it was never broadcast", async () => {
+    const { client, receiver, facilitator } = await open({ hasNews: true });
+    const { payload } = await sign();
+    facilitator.onSettle = async () => ({
+      success: false,
+      errorReason: "invalid_exact_evm_insufficient_balance",
+      transaction: "",
+      network: plasma,
+    });
+    await client.settle(payload, requirements);
+    await received(receiver, ["settle_failed"]);
+    expect(receiver.received[0]?.event.details).toMatchObject({
+      error: "invalid_exact_evm_insufficient_balance",
+    });
+  });
+
+  it("tell of a fault that settling failed before the broadcast, and wait for the outcome after it", async () => {
+    const { client, receiver, facilitator, emit } = await open({ hasNews: true });
+    const { payload, authorization } = await sign();
+    facilitator.onSettle = async () => {
+      throw new FacilitatorError("no ledger", { kind: "unavailable" });
+    };
+    await expect(client.settle(payload, requirements)).rejects.toThrow(FacilitatorError);
+    await received(receiver, ["settle_failed"]);
+    facilitator.onSettle = async () => {
+      emit({ type: "settle_started", authorization });
+      throw new FacilitatorError("no ledger", { kind: "unavailable" });
+    };
+    await expect(client.settle(payload, requirements)).rejects.toThrow(FacilitatorError);
+    await received(receiver, ["settle_failed", "settle_started"]);
+    emit({ type: "settle_failed", authorization, reason: "invalid_exact_evm_transaction_failed" });
+    await received(receiver, ["settle_failed", "settle_started", "settle_failed"]);
+    expect(receiver.received[2]?.event.details).toMatchObject({
+      error: "invalid_exact_evm_transaction_failed",
+    });
+  });
+
+  it("are not sent where nobody asks, nor to what is no place for them; payments go on", async () => {
+    const { url, receiver } = await open();
+    const { payload } = await sign();
+    const body = { x402Version: 2, paymentPayload: payload, paymentRequirements: requirements };
+    for (const callback of [undefined, "", "nowhere", "ftp://x/", `${receiver.url}, https://b/`]) {
+      const answer = await fetch(`${url}/verify`, {
+        method: "POST",
+        headers: {
+          "Content-Type": "application/json",
+          ...(callback !== undefined && { "X-Event-Callback": callback }),
+        },
+        body: JSON.stringify(body),
+      });
+      expect(await answer.json()).toMatchObject({ isValid: true });
+    }
+    const silent = await open({ events: {} });
+    expect(await silent.client.settle(payload, requirements)).toMatchObject({ success: true });
+    expect(receiver.requests() + silent.receiver.requests()).toBe(0);
+  });
+
+  it("wait for nobody: a receiver that never answers delays no payment", async () => {
+    const { url } = await open({
+      events: { unsafeAllowPrivateAddresses: true, timeoutMs: 60_000, maxWaiting: 2 },
+    });
+    const deaf = await openReceiver(() => undefined);
+    onTestFinished(() => deaf.close());
+    const client = createFacilitatorClient({ url, eventCallback: deaf.url });
+    for (let count = 0; count < 5; count += 1) {
+      const { payload } = await sign();
+      expect(await client.verify(payload, requirements)).toMatchObject({ isValid: true });
+      expect(await client.settle(payload, requirements)).toMatchObject({ success: true });
+    }
+    // None of what was sent has been answered, and all payments have.
+    await expect.poll(() => deaf.requests(), patience).toBeGreaterThan(0);
+  });
+
+  it("end with the signal: nothing is followed any more", async () => {
+    const ending = new AbortController();
+    const { listeners } = await open({ events: { signal: ending.signal }, hasNews: true });
+    expect(listeners.size).toBe(1);
+    ending.abort();
+    expect(listeners.size).toBe(0);
+  });
+});

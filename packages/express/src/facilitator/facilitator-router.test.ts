@@ -1,0 +1,189 @@
+import { type Listening, listen } from "@coinslot/devnet";
+import { FacilitatorError } from "@coinslot/protocol";
+import { afterEach, describe, expect, it } from "vitest";
+import { createFacilitatorClient, facilitatorRouter } from "../index.ts";
+import { createBuyer, type SignedPayment } from "../testing/buyer.ts";
+import { expressVersions } from "../testing/express-versions.ts";
+import { createPaperFacilitator } from "../testing/paper-facilitator.ts";
+import { option } from "../testing/shop.ts";
+
+const opened: Listening[] = [];
+
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((listening) => listening.close()));
+});
+
+const requirements = {
+  scheme: "exact",
+  network: "eip155:9745",
+  amount: "1000",
+  asset: "0xB8CE59FC3717ada4C02eaDF9682A9e934F625ebb",
+  payTo: "0x00000000000000000000000000000000000beef1",
+  maxTimeoutSeconds: 300,
+  extra: { name: "USDT0", version: "1" },
+} as const;
+
+function signOne(): Promise<SignedPayment> {
+  return createBuyer().sign({ x402Version: 2, requirements, accepted: requirements });
+}
+
+describe.each(expressVersions)("the facilitator's router on $name", ({ express }) => {
+  async function open(parse = false) {
+    const facilitator = createPaperFacilitator();
+    const errors: unknown[] = [];
+    const app = express();
+    if (parse) app.use(express.json());
+    const onError = (error: unknown) => errors.push(error);
+    app.use("/x402", facilitatorRouter(facilitator, { onError, maxRequestBytes: 20_000 }));
+    app.get("/elsewhere", (_request, response) => {
+      response.send("not ours");
+    });
+    const listening = await listen(app);
+    opened.push(listening);
+    const post = (path: string, body: unknown, headers: Record<string, string> = {}) =>
+      fetch(`${listening.url}/x402${path}`, {
+        method: "POST",
+        headers: { "Content-Type": "application/json", ...headers },
+        body: typeof body === "string" ? body : JSON.stringify(body),
+      });
+    return { ...listening, facilitator, errors, post };
+  }
+
+  it.each([false, true])("verifies and settles (application's body parser: %s)", async (parse) => {
+    const { post, url } = await open(parse);
+    const { payload } = await signOne();
+    const body = { x402Version: 2, paymentPayload: payload, paymentRequirements: requirements };
+    const verified = await post("/verify", body);
+    expect(verified.status).toBe(200);
+    expect(await verified.json()).toMatchObject({ isValid: true });
+    const settled = await post("/settle", body);
+    expect(await settled.json()).toMatchObject({ success: true, network: "eip155:9745" });
+    const again = await post("/verify", body);
+    expect(again.status).toBe(200);
+    expect(await again.json()).toMatchObject({
+      isValid: false,
+      invalidReason: "invalid_exact_evm_nonce_already_used",
+    });
+    const supported = await fetch(`${url}/x402/supported`);
+    expect(await supported.json()).toMatchObject({
+      kinds: [{ x402Version: 1 }, { x402Version: 2 }],
+    });
+  });
+
+  it("hands on the caller's key for a settlement", async () => {
+    const { facilitator, post } = await open();
+    const keys: (string | undefined)[] = [];
+    facilitator.onSettle = async (settle, key) => {
+      keys.push(key);
+      return settle();
+    };
+    const { payload } = await signOne();
+    const body = { x402Version: 2, paymentPayload: payload, paymentRequirements: requirements };
+    await post("/settle", body, { "Idempotency-Key": "seller-7" });
+    expect(keys).toEqual(["seller-7"]);
+  });
+
+  it.each([
+    ["malformed JSON", "{", {}],
+    ["another content type", "a=b", { "Content-Type": "application/x-www-form-urlencoded" }],
+    ["no body", "", {}],
+    ["an array", "[]", {}],
+    ["a missing member", { x402Version: 2 }, {}],
+    ["an encoding that nobody knows", "{}", { "Content-Encoding": "rot13" }],
+  ])("answers %s with 400, in the form of the endpoint", async (_what, body, headers) => {
+    const { post } = await open();
+    const verified = await post("/verify", body, headers);
+    expect(verified.status).toBe(400);
+    expect(await verified.json()).toMatchObject({
+      isValid: false,
+      invalidReason: "invalid_payload",
+    });
+    const settled = await post("/settle", body, headers);
+    expect(settled.status).toBe(400);
+    expect(await settled.json()).toMatchObject({
+      success: false,
+      errorReason: "invalid_payload",
+      transaction: "",
+    });
+  });
+
+  it("answers requirements that are none with 400 and their own reason", async () => {
+    const { post } = await open();
+    const { payload } = await signOne();
+    const answer = await post("/verify", {
+      x402Version: 2,
+      paymentPayload: payload,
+      paymentRequirements: { ...requirements, amount: 1000 },
+    });
+    expect(answer.status).toBe(400);
+    expect(await answer.json()).toMatchObject({ invalidReason: "invalid_payment_requirements" });
+  });
+
+  it("answers what is too large with 413", async () => {
+    const { post } = await open();
+    const answer = await post("/verify", { filling: "x".repeat(30_000) });
+    expect(answer.status).toBe(413);
+    expect(await answer.json()).toMatchObject({ isValid: false });
+  });
+
+  it.each([
+    [
+      "that may pass with 503",
+      new FacilitatorError("at http://rpc/key", { kind: "unavailable" }),
+      503,
+    ],
+    ["that will not with 500", new TypeError("at http://rpc/key"), 500],
+  ])("answers faults of ours %s, and says nothing of the payer", async (_what, error, status) => {
+    const { facilitator, post, errors } = await open();
+    const { payload } = await signOne();
+    const body = { x402Version: 2, paymentPayload: payload, paymentRequirements: requirements };
+    facilitator.onVerify = () => {
+      throw error;
+    };
+    facilitator.onSettle = async () => {
+      throw error;
+    };
+    const verified = await post("/verify", body);
+    expect(verified.status).toBe(status);
+    const words = await verified.text();
+    expect(JSON.parse(words)).toMatchObject({ invalidReason: "unexpected_verify_error" });
+    const settled = await post("/settle", body);
+    expect(settled.status).toBe(status);
+    const settledWords = await settled.text();
+    expect(JSON.parse(settledWords)).toMatchObject({ errorReason: "unexpected_settle_error" });
+    expect(words + settledWords).not.toContain("rpc");
+    expect(errors).toEqual([error, error]);
+  });
+
+  it("says when to come again where the facilitator knows it, and its client reads that", async () => {
+    const { facilitator, post, url } = await open();
+    const { payload } = await signOne();
+    const body = { x402Version: 2, paymentPayload: payload, paymentRequirements: requirements };
+    facilitator.onSettle = async () => {
+      throw new FacilitatorError("full", { kind: "unavailable", retryAfterSeconds: 37 });
+    };
+    expect((await post("/settle", body)).headers.get("retry-after")).toBe("37");
+    const client = createFacilitatorClient({ url: `${url}/x402` });
+    await expect(client.settle(payload, requirements)).rejects.toMatchObject({
+      kind: "unavailable",
+      retryAfterSeconds: 37,
+    });
+  });
+
+  it("answers other paths and methods in JSON, and leaves the rest of the application alone", async () => {
+    const { url, post } = await open();
+    const missing = await post("/other", {});
+    expect(missing.status).toBe(404);
+    expect(await missing.json()).toMatchObject({ error: "not_found" });
+    const wrong = await fetch(`${url}/x402/verify`);
+    expect(wrong.status).toBe(405);
+    expect(wrong.headers.get("Allow")).toBe("POST");
+    expect(await wrong.json()).toMatchObject({ error: "method_not_allowed" });
+    expect((await post("/supported", {})).status).toBe(405);
+    expect(await (await fetch(`${url}/elsewhere`)).text()).toBe("not ours");
+  });
+
+  it("takes what the routes of a shop offer", () => {
+    expect(option().network).toBe(requirements.network);
+  });
+});

@@ -1,0 +1,160 @@
+import {
+  type Facilitator,
+  FacilitatorError,
+  type FacilitatorRequest,
+  headerName,
+  parseVerifyResponse,
+  readFacilitatorRequest,
+} from "@coinslot/protocol";
+import express, {
+  type ErrorRequestHandler,
+  type Request,
+  type RequestHandler,
+  type Response,
+  Router,
+} from "express";
+import type { EventOptions } from "../events/event-options.ts";
+import { createEventSender } from "../events/event-sender.ts";
+import { createPaymentEvents, type SettlementNews } from "../events/payment-events.ts";
+import { type ClientKey, limitKeyOf } from "../reservations/limit-key.ts";
+import { writeError } from "../response/write-error.ts";
+
+/** Settings of `facilitatorRouter`. */
+export interface FacilitatorRouterOptions {
+  /** Largest request, in bytes. Default 64 KiB. */
+  maxRequestBytes?: number | undefined;
+  /** Told of faults that the caller sees only as 500 or 503. By default their message goes to standard error. */
+  onError?: ((error: unknown) => void) | undefined;
+  /**
+   * Sends lifecycle events to the URL in a request's `X-Event-Callback`; `{}` takes every default. Without this
+   * option the header is passed over.
+   */
+  events?: EventOptions | undefined;
+  /**
+   * Names the client of a request, such as the owner of its key: forged signatures count against it.
+   * By default a client is known by its address under the application's `trust proxy`.
+   */
+  clientKey?: ClientKey | undefined;
+}
+
+/** Says in the form of an endpoint's answer that there is none. */
+type WriteFault = (reason: string, message: string) => object;
+
+/**
+ * The facilitator's side of HTTP: `POST /verify`, `POST /settle` and `GET /supported`, for sellers
+ * of any implementation. It answers every path below its mount, and always in JSON.
+ *
+ * An invalid payment and a failed settlement are answers with 200. What cannot be read is 400 in the
+ * same form. A fault of ours is 503 if it may pass, else 500, and says nothing about the payer.
+ */
+export function facilitatorRouter(
+  facilitator: Facilitator & Partial<SettlementNews>,
+  options: FacilitatorRouterOptions = {},
+): Router {
+  const { maxRequestBytes = 64 * 2 ** 10, onError = writeError, clientKey } = options;
+  const events =
+    options.events &&
+    createPaymentEvents({
+      sender: createEventSender(options.events),
+      news: facilitator,
+      signal: options.events.signal,
+    });
+  const readBody = express.json({ limit: maxRequestBytes, strict: false });
+  const router = Router();
+
+  post("/verify", verifyFault, "unexpected_verify_error", (call, read) => {
+    // A facilitator in this process may say more than the wire has room for.
+    const verify = async () =>
+      parseVerifyResponse(
+        await facilitator.verify(read.paymentPayload, read.received, {
+          limitKey: limitKeyOf(call, clientKey),
+        }),
+      );
+    return events ? events.aroundVerify(eventsOf(call, read), verify) : verify();
+  });
+  post("/settle", settleFault, "unexpected_settle_error", (call, read) => {
+    const idempotencyKey = call.get(headerName.idempotencyKey);
+    const settle = () =>
+      facilitator.settle(read.paymentPayload, read.received, {
+        idempotencyKey,
+        limitKey: limitKeyOf(call, clientKey),
+      });
+    return events ? events.aroundSettle(eventsOf(call, read), settle) : settle();
+  });
+  router
+    .route("/supported")
+    .get(async (_request, response) => {
+      try {
+        send(response, 200, await facilitator.getSupported());
+      } catch (error) {
+        sendFault(response, error, (reason, message) => ({ error: reason, message }));
+      }
+    })
+    .all(onlyMethod("GET"));
+  router.use((_request, response) => {
+    send(response, 404, { error: "not_found", message: "There is no such endpoint" });
+  });
+  return router;
+
+  function post(
+    path: string,
+    writeFault: WriteFault,
+    faultReason: string,
+    ask: (call: Request, read: FacilitatorRequest) => Promise<object>,
+  ): void {
+    const unreadable: ErrorRequestHandler = (error, _request, response, _next) => {
+      const isTooLarge = statusOf(error) === 413;
+      const message = isTooLarge ? "The request is too large" : "The request is not JSON";
+      send(response, isTooLarge ? 413 : 400, writeFault("invalid_payload", message));
+    };
+    router
+      .route(path)
+      .post(readBody, async (request, response) => {
+        const read = readFacilitatorRequest(request.body);
+        if (!read.ok) return send(response, 400, writeFault(read.reason, read.message));
+        try {
+          send(response, 200, await ask(request, read.request));
+        } catch (error) {
+          sendFault(response, error, (_reason, message) => writeFault(faultReason, message));
+        }
+      })
+      .all(onlyMethod("POST"));
+    router.use(path, unreadable);
+  }
+
+  function sendFault(response: Response, error: unknown, writeFault: WriteFault): void {
+    onError(error);
+    const isPassing = error instanceof FacilitatorError && error.isRetryable;
+    if (isPassing) response.setHeader("Retry-After", error.retryAfterSeconds ?? 2);
+    const message = isPassing ? "Not possible at the moment" : "Not possible";
+    send(response, isPassing ? 503 : 500, writeFault("unexpected_error", message));
+  }
+}
+
+function eventsOf(call: Request, request: FacilitatorRequest) {
+  return { callback: call.get(headerName.eventCallback), request };
+}
+
+function verifyFault(invalidReason: string, invalidMessage: string): object {
+  return { isValid: false, invalidReason, invalidMessage };
+}
+
+function settleFault(errorReason: string, errorMessage: string): object {
+  return { success: false, errorReason, errorMessage, transaction: "", network: "" };
+}
+
+function onlyMethod(method: string): RequestHandler {
+  return (_request, response) => {
+    response.setHeader("Allow", method);
+    const message = `This endpoint is asked with ${method}`;
+    send(response, 405, { error: "method_not_allowed", message });
+  };
+}
+
+function send(response: Response, status: number, body: object): void {
+  response.status(status).set("Cache-Control", "no-store").json(body);
+}
+
+function statusOf(error: unknown): unknown {
+  return typeof error === "object" && error !== null ? Reflect.get(error, "status") : undefined;
+}

@@ -1,0 +1,88 @@
+import {
+  ConfigurationError,
+  FacilitatorError,
+  type ReservingFacilitator,
+  type Supported,
+} from "@coinslot/protocol";
+import { type MakeOffer, prepareOffer } from "../offer/offer.ts";
+import type { Route } from "../routes/read-routes.ts";
+import { supportedVersions } from "../wires/supported-versions.ts";
+
+/** A facilitator that was found well, and what each route offers with it. */
+export interface Prepared {
+  facilitator: ReservingFacilitator;
+  offers: ReadonlyMap<Route, MakeOffer>;
+}
+
+/** Whether paid routes can be sold yet. */
+export interface Readiness {
+  /** `undefined` until everything is well. Asking may start another attempt. */
+  prepared(): Prepared | undefined;
+  /** Resolves when everything is well. @throws what the first attempt failed with. */
+  ready(): Promise<void>;
+}
+
+const retryMs = 2_000;
+
+/**
+ * Prepares the routes: waits for the facilitator and asks what it supports. A facilitator that could
+ * not be reached is asked again when the next request comes, every two seconds at most; a
+ * configuration that cannot work stays so until the process is started again.
+ */
+export function createReadiness(options: {
+  load: () => Promise<ReservingFacilitator>;
+  routes: readonly Route[];
+  legacyNetworkNames: boolean;
+  onError: (error: unknown) => void;
+  now: () => number;
+}): Readiness {
+  const { load, routes, legacyNetworkNames, onError, now } = options;
+  let prepared: Prepared | undefined;
+  let retryAt = Number.POSITIVE_INFINITY;
+  const first = attempt();
+  // Whoever waits for `ready()` gets the error; nobody has to.
+  first.catch(() => undefined);
+
+  async function attempt(): Promise<void> {
+    retryAt = Number.POSITIVE_INFINITY;
+    try {
+      const facilitator = await load();
+      await facilitator.ready();
+      prepared = prepare(facilitator, await facilitator.getSupported());
+    } catch (error) {
+      const isPassing = error instanceof FacilitatorError && error.isRetryable;
+      if (isPassing) retryAt = now() + retryMs;
+      onError(error);
+      throw error;
+    }
+  }
+
+  function prepare(facilitator: ReservingFacilitator, supported: Supported): Prepared {
+    const problems = unservedNetworks(routes, supported);
+    if (problems.length > 0) throw new ConfigurationError("The paid routes", problems);
+    const versionsOf = supportedVersions(supported);
+    const offers = routes.map(
+      (route) => [route, prepareOffer({ route, versionsOf, legacyNetworkNames })] as const,
+    );
+    return { facilitator, offers: new Map(offers) };
+  }
+
+  return {
+    prepared() {
+      if (prepared === undefined && now() >= retryAt) attempt().catch(() => undefined);
+      return prepared;
+    },
+    ready: () => first,
+  };
+}
+
+/** What the routes ask for that the facilitator does not serve. */
+export function unservedNetworks(routes: readonly Route[], supported: Supported): string[] {
+  const versionsOf = supportedVersions(supported);
+  return routes.flatMap(({ key, accepts }) =>
+    accepts.flatMap(({ network }) => {
+      const { v1, v2 } = versionsOf(network);
+      return v1 || v2 ? [] : [`"${key}": the facilitator does not serve ${network}`];
+    }),
+  );
+}

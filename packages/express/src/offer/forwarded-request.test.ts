@@ -1,0 +1,183 @@
+import { once } from "node:events";
+import { createServer, type IncomingMessage, request as startRequest } from "node:http";
+import { type Listening, listen } from "@coinslot/devnet";
+import { headerName } from "@coinslot/protocol";
+import express, { type RequestHandler } from "express";
+import { afterEach, describe, expect, it } from "vitest";
+import { paymentMiddleware } from "../index.ts";
+import { createBuyer } from "../testing/buyer.ts";
+import { expressVersions } from "../testing/express-versions.ts";
+import { createPaperFacilitator } from "../testing/paper-facilitator.ts";
+import { openShop, option } from "../testing/shop.ts";
+
+const opened: Pick<Listening, "close">[] = [];
+
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((listening) => listening.close()));
+});
+
+function keep<T extends Pick<Listening, "close">>(listening: T): T {
+  opened.push(listening);
+  return listening;
+}
+
+/** Passes a request on as proxies do, with the headers that they read. */
+function forwardTo(port: number, headersOf: (request: IncomingMessage) => object): RequestHandler {
+  return (request, response) => {
+    const headers = { ...headersOf(request), host: "upstream" };
+    const { method, url: path } = request;
+    const upstream = startRequest({ port, host: "127.0.0.1", method, path, headers }, (answer) => {
+      response.writeHead(answer.statusCode ?? 502, answer.headers);
+      answer.pipe(response);
+    });
+    request.pipe(upstream);
+  };
+}
+
+function pairs({ rawHeaders }: IncomingMessage): Record<string, string[]> {
+  const headers: Record<string, string[]> = {};
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = (rawHeaders[index] ?? "").toLowerCase();
+    headers[name] = [...(headers[name] ?? []), rawHeaders[index + 1] ?? ""];
+  }
+  return headers;
+}
+
+describe.each(expressVersions)("a proxy behind the gate on $name", ({ express: version }) => {
+  describe.each([
+    ["headers", (request: IncomingMessage) => request.headers],
+    ["headersDistinct", (request: IncomingMessage) => request.headersDistinct],
+    ["rawHeaders", pairs],
+  ] as const)("that passes on request.%s", (_name, headersOf) => {
+    it.each([
+      [1, "authorization"],
+      [2, "authorization"],
+      [1, "upfront"],
+      [2, "upfront"],
+    ] as const)("gives no payment of version %i to the upstream, %s", async (x402, paymentFlow) => {
+      const arrived: IncomingMessage["headers"][] = [];
+      const upstream = keep(
+        await listen((request, response) => {
+          arrived.push(request.headers);
+          response.end("bought");
+        }),
+      );
+      const shop = keep(
+        await openShop({
+          express: version,
+          routes: { "/x": { accepts: option(), paymentFlow } },
+          serve: (app) => void app.use(forwardTo(upstream.port, headersOf)),
+        }),
+      );
+      const { headers } = await createBuyer().payFor(`${shop.url}/x`, { version: x402 });
+      const sent = {
+        ...headers,
+        "Idempotency-Key": "a key of the buyer's own",
+        "X-Other": "stays",
+      };
+      const answer = await fetch(`${shop.url}/x`, { method: "POST", headers: sent, body: "order" });
+      expect(await answer.text()).toBe("bought");
+      expect(arrived).toHaveLength(1);
+      expect(arrived[0]).toMatchObject({
+        "x-other": "stays",
+        "idempotency-key": sent["Idempotency-Key"],
+      });
+      expect(Object.keys(arrived[0] ?? {})).not.toContain(headerName.payment.toLowerCase());
+      expect(Object.keys(arrived[0] ?? {})).not.toContain(
+        headerName.paymentSignature.toLowerCase(),
+      );
+    });
+  });
+});
+
+describe("a request to upgrade a connection", () => {
+  const routes = { "GET /feed": { accepts: option() } };
+
+  /** What a request to upgrade is answered, and whether the application saw it. */
+  async function upgrade(onUpgrade: boolean): Promise<{ status: number; visits: number }> {
+    const app = express();
+    let visits = 0;
+    app.use((_request, _response, next) => {
+      visits += 1;
+      next();
+    });
+    const gate = paymentMiddleware(routes, createPaperFacilitator());
+    app.use(gate);
+    await gate.ready();
+    const server = createServer(app);
+    if (onUpgrade) {
+      server.on("upgrade", (_request, socket) => {
+        socket.end(
+          "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: feed\r\n\r\n",
+        );
+      });
+    }
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    keep({
+      close: async () => {
+        server.closeAllConnections();
+        server.close();
+      },
+    });
+    const address = server.address();
+    const port = typeof address === "object" ? address?.port : undefined;
+    const headers = { Connection: "Upgrade", Upgrade: "feed" };
+    const sent = startRequest({ host: "127.0.0.1", port, path: "/feed", headers }).end();
+    const status = await new Promise<number>((resolve, reject) => {
+      sent.once("response", (answer) => resolve(answer.resume().statusCode ?? 0));
+      sent.once("upgrade", (answer) => resolve(answer.statusCode ?? 0));
+      sent.once("error", reject);
+    });
+    return { status, visits };
+  }
+
+  it("meets the gate where the server listens for none", async () => {
+    expect(await upgrade(false)).toEqual({ status: 402, visits: 1 });
+  });
+
+  it("never reaches the application where the server listens for them", async () => {
+    expect(await upgrade(true)).toEqual({ status: 101, visits: 0 });
+  });
+});
+
+describe.each(expressVersions)(
+  "a framework on $name that serves a page's content at further paths",
+  ({ express: version }) => {
+    /** As Next.js: the page, its data for navigation in the browser, and files through its image optimizer. */
+    const framework: RequestHandler = (request, response) => {
+      const { pathname, searchParams } = new URL(request.url, "http://localhost");
+      const isData = /^\/_next\/data\/[^/]+\/report\.json$/.test(pathname);
+      const isImage = pathname === "/_next/image" && searchParams.get("url") === "/report";
+      response.send(isData || isImage || pathname === "/report" ? "content" : "free");
+    };
+
+    const paths = ["/report", "/_next/data/b1/report.json", "/_next/image?url=%2Freport&w=64&q=75"];
+
+    it("sells them where they are listed, and nothing else", async () => {
+      const accepts = option();
+      const keys = ["/report", "/_next/data/:build/report.json", "/_next/image"];
+      const routes = Object.fromEntries(keys.map((key) => [key, { accepts }]));
+      const shop = keep(
+        await openShop({ express: version, routes, serve: (app) => void app.use(framework) }),
+      );
+      for (const path of paths) {
+        expect((await fetch(shop.url + path)).status).toBe(402);
+        const { headers } = await createBuyer().payFor(shop.url + path);
+        expect(await (await fetch(shop.url + path, { headers })).text()).toBe("content");
+      }
+      expect(await (await fetch(`${shop.url}/_next/static/chunk.js`)).text()).toBe("free");
+    });
+
+    it("gives them away where only the page is listed", async () => {
+      const routes = { "/report": { accepts: option() } };
+      const shop = keep(
+        await openShop({ express: version, routes, serve: (app) => void app.use(framework) }),
+      );
+      const [page, ...others] = paths;
+      expect((await fetch(shop.url + page)).status).toBe(402);
+      for (const path of others)
+        expect(await (await fetch(shop.url + path)).text()).toBe("content");
+    });
+  },
+);

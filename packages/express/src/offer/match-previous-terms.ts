@@ -1,0 +1,30 @@
+import type { PaymentPayload } from "@coinslot/protocol";
+import type { PaymentTerms } from "../routes/read-payment-option.ts";
+import { matchRequirements, type Purchase } from "./match-requirements.ts";
+import type { Offer } from "./offer.ts";
+
+/**
+ * Finds what a payment may have been for when a function of the seller's answered otherwise: what the
+ * function decides is taken from the payment, what is written down must fit. Whether that was ever
+ * asked for, only the ledger knows: it knows the payment, for this request, or it is refused.
+ */
+export function matchEarlierTerms(
+  payload: PaymentPayload,
+  options: { offer: Offer; accepts: readonly PaymentTerms[] },
+): Promise<Purchase | undefined> {
+  const { offer, accepts } = options;
+  const { to, value } = payload.payload.authorization;
+  const earlier = offer.map((way, index) => {
+    const terms = accepts[index];
+    // The token is part of the price. Version 1 does not say which one was paid.
+    const token = payload.x402Version === 2 ? payload.accepted : way.requirements;
+    const { asset, extra } = token;
+    const requirements = {
+      ...way.requirements,
+      ...(typeof terms?.price === "function" ? { amount: value, asset, extra } : {}),
+      ...(typeof terms?.payTo === "function" ? { payTo: to } : {}),
+    };
+    return { ...way, requirements };
+  });
+  return matchRequirements(payload, earlier);
+}

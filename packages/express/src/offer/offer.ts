@@ -1,0 +1,93 @@
+import {
+  ConfigurationError,
+  freezeMessage,
+  legacyNetworkName,
+  type PaymentRequirements,
+} from "@coinslot/protocol";
+import type { Request } from "express";
+import type { MaybePromise } from "../maybe-promise.ts";
+import { readPayTo } from "../routes/read-pay-to.ts";
+import type { AskSeller, PaymentTerms } from "../routes/read-payment-option.ts";
+import { readPrice } from "../routes/read-price.ts";
+import type { Route } from "../routes/read-routes.ts";
+import type { SupportedVersions } from "../wires/supported-versions.ts";
+import { askSeller } from "./seller-function-error.ts";
+
+/** One way to pay for one request: what has to be paid, and in which versions it is offered. */
+export interface OfferedWay {
+  requirements: PaymentRequirements;
+  versions: { v1: boolean; v2: boolean };
+  /** How version 1 calls the network. */
+  networkName: string;
+}
+
+/** All ways to pay for one request. */
+export type Offer = readonly OfferedWay[];
+
+/** What a route asks for a request: always the same object where nothing depends on the request. */
+export type MakeOffer = (request: Request) => MaybePromise<Offer>;
+
+/**
+ * Prepares the offer of a route. Prices and recipients that depend on the request are asked of the
+ * seller, once for each request.
+ *
+ * The function throws a `SellerFunctionError` when the seller's threw, or a `ConfigurationError` when
+ * that returned no price or no recipient.
+ */
+export function prepareOffer(options: {
+  route: Route;
+  versionsOf: SupportedVersions;
+  legacyNetworkNames: boolean;
+}): MakeOffer {
+  const { route, versionsOf, legacyNetworkNames } = options;
+  const isFixed = route.accepts.every(
+    ({ price, payTo }) => typeof price !== "function" && typeof payTo !== "function",
+  );
+  if (isFixed) {
+    const offer = route.accepts.map((terms) => toWay(terms, terms.price, terms.payTo));
+    return () => offer;
+  }
+  return (request) => Promise.all(route.accepts.map((terms) => resolve(terms, request)));
+
+  async function resolve(terms: PaymentTerms, request: Request): Promise<OfferedWay> {
+    const { price, payTo } = terms;
+    return toWay(
+      terms,
+      typeof price === "function" ? await ask("The price", price, request) : price,
+      typeof payTo === "function" ? await ask("The recipient", payTo, request) : payTo,
+    );
+  }
+
+  function ask(what: string, asked: AskSeller, request: Request): Promise<unknown> {
+    return askSeller(what, route.key, () => asked(request));
+  }
+
+  function toWay(terms: PaymentTerms, price: unknown, payTo: unknown): OfferedWay {
+    const { network, maxTimeoutSeconds = route.maxTimeoutSeconds } = terms;
+    const { paymentFlow } = route;
+    const readingOfPrice = readPrice(price, { network, paymentFlow, extra: terms.extra });
+    const readingOfPayTo = readPayTo(payTo);
+    if (!readingOfPrice.ok) {
+      throw unusable(readingOfPrice.problems.map((problem) => `price ${problem}`));
+    }
+    if (!readingOfPayTo.ok) throw unusable([`payTo ${readingOfPayTo.problem}`]);
+    const { amount, asset, extra } = readingOfPrice.price;
+    return {
+      requirements: freezeMessage({
+        scheme: "exact" as const,
+        network,
+        amount,
+        asset,
+        payTo: readingOfPayTo.payTo,
+        maxTimeoutSeconds,
+        extra: paymentFlow === "upfront" ? { ...extra, paymentFlow } : { ...extra },
+      }),
+      versions: versionsOf(network),
+      networkName: (legacyNetworkNames ? legacyNetworkName(network) : undefined) ?? network,
+    };
+  }
+
+  function unusable(problems: readonly string[]): ConfigurationError {
+    return new ConfigurationError(`The offer of "${route.key}"`, problems);
+  }
+}

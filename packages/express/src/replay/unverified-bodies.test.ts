@@ -1,0 +1,138 @@
+import { connect, type Socket } from "node:net";
+import { encodePaymentPayload, headerName } from "@coinslot/protocol";
+import { afterEach, describe, expect, it } from "vitest";
+import type { PaymentMiddlewareOptions } from "../index.ts";
+import { createBuyer } from "../testing/buyer.ts";
+import { createPaperFacilitator } from "../testing/paper-facilitator.ts";
+import { openShop, option, type Shop } from "../testing/shop.ts";
+
+const opened: Shop[] = [];
+const sockets: Socket[] = [];
+
+afterEach(async () => {
+  for (const socket of sockets.splice(0)) socket.destroy();
+  await Promise.all(opened.splice(0).map((shop) => shop.close()));
+});
+
+const bodyBytes = 65_536;
+const sentBytes = 60_000;
+
+async function open(
+  options: PaymentMiddlewareOptions,
+  facilitator = createPaperFacilitator(),
+): Promise<Shop> {
+  const shop = await openShop({
+    routes: { "POST /upload": { accepts: option() } },
+    serve: (app) => app.post("/upload", (_request, response) => void response.send("done")),
+    options,
+    facilitator,
+  });
+  opened.push(shop);
+  return shop;
+}
+
+const init = { method: "POST" };
+
+/** Sends a request that withholds the end of its body. `answer` is what has come back. */
+function withhold(shop: Shop, headers: Record<string, string>, sent = sentBytes) {
+  const socket = connect(shop.port);
+  sockets.push(socket);
+  const connection = { answer: "", isClosed: false };
+  socket.on("data", (chunk) => {
+    connection.answer += chunk.toString("latin1");
+  });
+  socket.on("error", () => undefined);
+  socket.on("close", () => {
+    connection.isClosed = true;
+  });
+  const all = Object.entries({ Host: "shop", "Content-Length": `${bodyBytes}`, ...headers });
+  const head = all.map(([name, value]) => `${name}: ${value}\r\n`).join("");
+  socket.write(`POST /upload HTTP/1.1\r\n${head}\r\n`);
+  socket.write(Buffer.alloc(sent, "x"));
+  return connection;
+}
+
+/** A payment whose signature is another's. */
+async function forge(shop: Shop): Promise<Record<string, string>> {
+  const url = `${shop.url}/upload`;
+  const [{ payload }, other] = await Promise.all([
+    createBuyer().payFor(url, { init }),
+    createBuyer().payFor(url, { init }),
+  ]);
+  if (payload.x402Version !== 2) throw new Error("It pays in version 1");
+  const { signature } = other.payload.payload;
+  const forged = { ...payload, payload: { ...payload.payload, signature } };
+  return { [headerName.paymentSignature]: encodePaymentPayload(forged) };
+}
+
+describe("bodies of payments that are not verified", () => {
+  it("are not waited for when the signature is forged", async () => {
+    const shop = await open({});
+    const connection = withhold(shop, await forge(shop));
+    await expect
+      .poll(() => connection.answer, { interval: 5, timeout: 20_000 })
+      .toMatch(/^HTTP\/1.1 402 /);
+    expect(connection.answer).toContain("invalid_exact_evm_signature");
+  });
+
+  it("are read where the payer's code may take the signature", async () => {
+    const paper = createPaperFacilitator();
+    const facilitator = { ...paper, verify: async () => ({ isValid: true }) };
+    const shop = await open({}, facilitator);
+    const headers = await forge(shop);
+    const answer = await fetch(`${shop.url}/upload`, { ...init, headers, body: "a body" });
+    expect([answer.status, await answer.text()]).toEqual([200, "done"]);
+  });
+
+  it("are bounded for all clients together: the slowest is dropped, and a buyer is served", async () => {
+    const maxUnverifiedBytes = 16 * bodyBytes;
+    const shop = await open({
+      maxRequestBytes: bodyBytes,
+      maxUnverifiedBytes,
+      clientKey: (request) => request.get("X-Client"),
+    });
+    const buyer = createBuyer();
+    const payments = await Promise.all(
+      Array.from({ length: 100 }, () => buyer.payFor(`${shop.url}/upload`, { init })),
+    );
+    const connections = payments.map(({ headers }, index) =>
+      withhold(shop, { ...headers, "X-Client": `client ${index}` }),
+    );
+    const held = () => connections.filter(({ isClosed }) => !isClosed).length * sentBytes;
+    await expect
+      .poll(held, { interval: 10, timeout: 20_000 })
+      .toBeLessThanOrEqual(maxUnverifiedBytes);
+    const dropped = connections.filter(({ isClosed }) => isClosed);
+    for (const { answer } of dropped) {
+      expect(answer).toMatch(
+        /^HTTP\/1.1 503 [\s\S]*Retry-After: 1[\s\S]*"error":"request_dropped"/,
+      );
+    }
+    const { headers } = await createBuyer().payFor(`${shop.url}/upload`, { init });
+    const body = Buffer.alloc(bodyBytes, "y");
+    const answer = await fetch(`${shop.url}/upload`, { ...init, headers, body });
+    expect(answer.status).toBe(200);
+    expect(held()).toBeLessThanOrEqual(maxUnverifiedBytes);
+  });
+
+  it("of one client have an eighth of the room, and take none of another's", async () => {
+    const shop = await open({
+      maxRequestBytes: bodyBytes,
+      maxUnverifiedBytes: 32 * bodyBytes,
+      clientKey: (request) => request.get("X-Client"),
+    });
+    const buyer = createBuyer();
+    const payments = await Promise.all(
+      Array.from({ length: 31 }, () => buyer.payFor(`${shop.url}/upload`, { init })),
+    );
+    const [first, ...others] = payments;
+    const another = withhold(shop, { ...first?.headers, "X-Client": "another" });
+    const connections = others.map(({ headers }) =>
+      withhold(shop, { ...headers, "X-Client": "greedy" }),
+    );
+    const held = () => connections.filter(({ isClosed }) => !isClosed).length;
+    await expect.poll(held, { interval: 10, timeout: 20_000 }).toBeLessThanOrEqual(4);
+    expect(held()).toBeGreaterThan(0);
+    expect([another.isClosed, another.answer]).toEqual([false, ""]);
+  });
+});

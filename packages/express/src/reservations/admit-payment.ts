@@ -1,0 +1,143 @@
+import type { LookUp, ReservationRequest, Reserved } from "@coinslot/protocol";
+import { answerPaymentRequired, answerRefusal } from "../answer.ts";
+import { askFacilitator } from "../facilitator/ask-facilitator.ts";
+import * as refusals from "../refusals.ts";
+import { type AnswerSeal, createAnswerSeal } from "../replay/answer-seal.ts";
+import type { PooledBody } from "../replay/body-pool.ts";
+import { fingerprintOf } from "../replay/fingerprint.ts";
+import { idempotencyKeyOf } from "../replay/idempotency-key.ts";
+import { isBodyUnread, readRequestBody } from "../replay/request-body.ts";
+import { isGone } from "../response/when-gone.ts";
+import type { Order } from "../sale.ts";
+import { whenEnded } from "./end-reservation.ts";
+
+/** What became of a payment before its handler: admitted, or why it is not. */
+type Admission = Reserved | { state: "refused"; reason: string };
+
+/** A payment that was decided upon, and the request that it is for. */
+export interface Admitted {
+  admission: Exclude<LookUp, { state: "free" } | { state: "resumable" }> | Admission;
+  /** Under the buyer's idempotency key, if there is one. */
+  seal: AnswerSeal | undefined;
+  fingerprint: string;
+}
+
+/**
+ * Decides on a payment whose form is good: its signature, the body that it is for, then ledger, chain
+ * and reservation. Whatever is cheap comes first, and nothing of a body is held for a forgery.
+ *
+ * @param checked what the checks said that ask nobody
+ * @param refusalIfNew why the payment is refused unless it is under way
+ * @returns `undefined` when the request has been answered, or its buyer has left
+ */
+export async function admitPayment(
+  order: Order,
+  checked: { isSignatureKnown?: () => boolean | Promise<boolean> },
+  refusalIfNew: string | undefined,
+): Promise<Admitted | undefined> {
+  const { request, response, settings, payload, payment, route } = order;
+  if (isBodyUnread(request) && (await checked.isSignatureKnown?.()) !== true) {
+    const verified = await askFacilitator(order, () => verify(order));
+    if (verified === undefined) return undefined;
+    if (verified.invalidReason === forged) return refuse(order, refusalIfNew ?? forged);
+  }
+  let pooled: PooledBody | undefined;
+  try {
+    const body = await readRequestBody(request, {
+      maxBytes: settings.maxRequestBytes,
+      open(onDrop) {
+        pooled = openBody(order, onDrop);
+        return pooled;
+      },
+    });
+    if (body.state === "aborted") return undefined;
+    if (body.state === "dropped") return answer(refusals.bodyDropped);
+    if (body.state === "too_large") {
+      return answer(refusals.requestTooLarge(settings.maxRequestBytes));
+    }
+    const key = idempotencyKeyOf(request, payload);
+    const seal = key === undefined ? undefined : createAnswerSeal({ key, id: payment.id });
+    const { authorization } = payment;
+    const { varyHeaders } = route;
+    const fingerprint = fingerprintOf({ request, body, varyHeaders, authorization });
+    const wanted = { id: payment.id, fingerprint, keyHash: seal?.keyHash };
+    const admission = await askFacilitator(order, () =>
+      admit(order, { request: wanted, refusalIfNew, holdsBody: pooled !== undefined }),
+    );
+    return admission && { admission, seal, fingerprint };
+  } finally {
+    pooled?.close();
+  }
+
+  function answer(refusal: refusals.Refusal): undefined {
+    answerRefusal(response, refusal);
+  }
+}
+
+const forged = "invalid_exact_evm_signature";
+/** Of all bytes that are held for unverified payments, one client may have this share. */
+const shareOfOneClient = 1 / 8;
+
+function openBody({ bodies, limitKey, settings }: Order, onDrop: () => void): PooledBody {
+  const { maxUnverifiedBytes, maxRequestBytes } = settings;
+  return bodies.open({
+    key: limitKey,
+    maxBytes: maxUnverifiedBytes,
+    // One body, at least.
+    maxBytesPerKey: Math.max(maxUnverifiedBytes * shareOfOneClient, maxRequestBytes),
+    onDrop,
+  });
+}
+
+function refuse(order: Order, error: string): undefined {
+  answerPaymentRequired(order, { offer: order.offer, error });
+}
+
+/** Ledger, chain, reservation. A payment that is resumed was checked before it went to the chain. */
+async function admit(
+  order: Order,
+  options: {
+    request: ReservationRequest;
+    refusalIfNew: string | undefined;
+    /** Whether bytes are held for it in the pool. */
+    holdsBody: boolean;
+  },
+): Promise<Admission> {
+  const { facilitator, payment, turns, response, bodies, settings } = order;
+  const { request, refusalIfNew, holdsBody } = options;
+  // Bodies that wait must not take the room of others'.
+  const mayWait = () => !holdsBody || 2 * bodies.heldBytes() <= settings.maxUnverifiedBytes;
+  await whenEnded(order.endings, request.id);
+  const found = await facilitator.lookUp(request);
+  if (found.state !== "free" && found.state !== "resumable") return found;
+  const isNew = found.state === "free";
+  if (isNew && refusalIfNew !== undefined) return { state: "refused", reason: refusalIfNew };
+  const verified = isNew ? await verify(order) : undefined;
+  if (verified?.isValid === false) {
+    return { state: "refused", reason: verified.invalidReason ?? "unexpected_verify_error" };
+  }
+  const { value, validBefore, to: payTo } = payment.authorization;
+  const balance = verified?.balance;
+  const reserved = await turns.take<Reserved>({
+    payer: request.id.payer,
+    attempt: () => facilitator.reserve({ value, validBefore, payTo, balance, ...request }),
+    mustWait: (result) => result.state === "payer_limited" && result.isRunning && mayWait(),
+    isGone: () => isGone(response),
+  });
+  if (reserved.state !== "reserved" || isNew) return reserved;
+  // What was to be resumed has come to nothing meanwhile, and of a new one nobody asked the chain.
+  await facilitator.release(reserved.reservation, "unused", { hasRun: false });
+  return { state: "in_use" };
+}
+
+function verify(order: Order) {
+  const { facilitator, payload, requirements } = order;
+  return facilitator.verify(payload, requirements, verifyOptions(order));
+}
+
+/** What accompanies each verification of an order. */
+export function verifyOptions({ route, resource, limitKey }: Order) {
+  const { paymentFlow, handlerTimeoutSeconds } = route;
+  const options = { resource, limitKey };
+  return paymentFlow === "upfront" ? options : { handlerTimeoutSeconds, ...options };
+}

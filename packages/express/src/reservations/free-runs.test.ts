@@ -1,0 +1,150 @@
+import { get } from "node:http";
+import { type Listening, listen } from "@coinslot/devnet";
+import express from "express";
+import { afterEach, describe, expect, it } from "vitest";
+import {
+  createFacilitatorClient,
+  createReservationStore,
+  facilitatorRouter,
+  paymentMiddleware,
+} from "../index.ts";
+import { createBuyer } from "../testing/buyer.ts";
+import { createPaperFacilitator } from "../testing/paper-facilitator.ts";
+import { openShop, option, type Shop } from "../testing/shop.ts";
+
+const opened: Shop[] = [];
+const hostedOnes: Listening[] = [];
+let time = Date.now();
+
+afterEach(async () => {
+  time = Date.now();
+  await Promise.all([...opened.splice(0), ...hostedOnes.splice(0)].map((each) => each.close()));
+});
+
+/** A shop whose handler does as the request says: waits, is not found, answers. */
+async function open(maxReleasesPerMinute = 20) {
+  let runs = 0;
+  const shop = await openShop({
+    routes: { "GET /:what": { accepts: option(), maxTimeoutSeconds: 600 } },
+    serve(app) {
+      app.get("/:what", (request, response) => {
+        runs += 1;
+        if (request.params.what === "wait") return;
+        response.sendStatus(request.params.what === "missing" ? 404 : 200);
+      });
+    },
+    options: {
+      now: () => time,
+      reservations: createReservationStore({ maxReleasesPerMinute, now: () => time }),
+    },
+  });
+  opened.push(shop);
+  return { ...shop, runs: () => runs };
+}
+
+describe("a payer whose requests end without a payment", () => {
+  it("lets no more handlers run in a burst than in a row, when it abandons every one", async () => {
+    const shop = await open(5);
+    const buyer = createBuyer();
+    const payments = await Promise.all(
+      Array.from({ length: 30 }, () => buyer.payFor(`${shop.url}/wait`)),
+    );
+    const requests = payments.map(({ headers }) =>
+      get(`${shop.url}/wait`, { headers }).on("error", () => undefined),
+    );
+    await expect.poll(() => shop.runs(), { interval: 2, timeout: 20_000 }).toBe(5);
+    for (const request of requests) request.destroy();
+    const { headers } = await buyer.payFor(`${shop.url}/answer`);
+    const limited = await fetch(`${shop.url}/answer`, { headers });
+    expect(limited.status).toBe(429);
+    expect(shop.runs()).toBe(5);
+  });
+
+  it("is told so, with the time that is left of its minute, and that nothing was charged", async () => {
+    const shop = await open(2);
+    const buyer = createBuyer();
+    const start = Math.ceil(time / 60_000) * 60_000;
+    for (const afterMs of [0, 20_000]) {
+      time = start + afterMs;
+      const { headers } = await buyer.payFor(`${shop.url}/missing`);
+      expect((await fetch(`${shop.url}/missing`, { headers })).status).toBe(404);
+    }
+    const { headers } = await buyer.payFor(`${shop.url}/answer`);
+    const limited = await fetch(`${shop.url}/answer`, { headers });
+    expect(limited.status).toBe(429);
+    expect(limited.headers.get("Retry-After")).toBe("40");
+    expect(await limited.json()).toMatchObject({
+      error: "payer_limited",
+      message: expect.stringContaining("Nothing was charged"),
+    });
+    time = start + 60_000;
+    expect((await fetch(`${shop.url}/answer`, { headers })).status).toBe(200);
+  });
+
+  it("is not locked out by 20 answers of 404 among 60 purchases", async () => {
+    const shop = await open();
+    const buyer = createBuyer();
+    const statuses = new Map<number, number>();
+    for (let count = 0; count < 84; count += 1) {
+      const url = `${shop.url}/${count % 4 === 0 ? "missing" : "answer"}`;
+      const { headers } = await buyer.payFor(url);
+      const { status } = await fetch(url, { headers });
+      statuses.set(status, (statuses.get(status) ?? 0) + 1);
+    }
+    expect(Object.fromEntries(statuses)).toEqual({ 200: 63, 404: 21 });
+  });
+
+  it("waits for its own requests when they are many, and none is refused that is paid for", async () => {
+    const shop = await open(3);
+    const buyer = createBuyer();
+    const url = `${shop.url}/answer`;
+    const payments = await Promise.all(Array.from({ length: 25 }, () => buyer.payFor(url)));
+    const answers = await Promise.all(payments.map(({ headers }) => fetch(url, { headers })));
+    expect(answers.map(({ status }) => status)).toEqual(Array(25).fill(200));
+  });
+
+  it("is limited by the seller of a facilitator elsewhere too, which is not asked for that", async () => {
+    const paper = createPaperFacilitator();
+    const hosted = await listen(express().use(facilitatorRouter(paper)));
+    hostedOnes.push(hosted);
+    const gate = paymentMiddleware(
+      { "GET /missing": { accepts: option() } },
+      createFacilitatorClient({ url: hosted.url }),
+    );
+    await gate.ready();
+    const shop = await listen(express().use(gate));
+    hostedOnes.push(shop);
+    const buyer = createBuyer();
+    const statuses: number[] = [];
+    for (let count = 0; count < 22; count += 1) {
+      const { headers } = await buyer.payFor(`${shop.url}/missing`);
+      statuses.push((await fetch(`${shop.url}/missing`, { headers })).status);
+    }
+    // The minute may turn meanwhile, once.
+    expect(statuses.filter((status) => status === 429).length).toBeLessThanOrEqual(2);
+    expect(statuses.slice(0, 20)).toEqual(Array(20).fill(404));
+    expect(paper.settled).toEqual([]);
+  });
+
+  it("is told when a facilitator elsewhere wants to be asked again", async () => {
+    let isLimited = false;
+    const app = express();
+    app.use((_request, response, next) => {
+      if (isLimited) response.set("Retry-After", "40").sendStatus(429);
+      else next();
+    });
+    const hosted = await listen(app.use(facilitatorRouter(createPaperFacilitator())));
+    hostedOnes.push(hosted);
+    const facilitator = createFacilitatorClient({ url: hosted.url });
+    const gate = paymentMiddleware({ "GET /a": { accepts: option() } }, facilitator, {
+      onError: () => undefined,
+    });
+    await gate.ready();
+    const shop = await listen(express().use(gate));
+    hostedOnes.push(shop);
+    const { headers } = await createBuyer().payFor(`${shop.url}/a`);
+    isLimited = true;
+    const answer = await fetch(`${shop.url}/a`, { headers });
+    expect([answer.status, answer.headers.get("Retry-After")]).toEqual([503, "40"]);
+  });
+});

@@ -1,0 +1,179 @@
+import { get } from "node:http";
+import { headerName } from "@coinslot/protocol";
+import type { RequestHandler } from "express";
+import { afterEach, describe, expect, it } from "vitest";
+import type { PaymentMiddlewareOptions } from "../index.ts";
+import { createBuyer } from "../testing/buyer.ts";
+import { openShop, option, type Shop } from "../testing/shop.ts";
+
+const opened: Shop[] = [];
+
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((shop) => shop.close()));
+});
+
+/** A shop that counts the runs of its handlers. */
+async function open(
+  handler: RequestHandler,
+  options: PaymentMiddlewareOptions = {},
+  onDisconnect?: "release" | "settle",
+) {
+  let runs = 0;
+  let left = 0;
+  const routes = {
+    "GET /answer": { accepts: option(), ...(onDisconnect && { onDisconnect }) },
+    "GET /stream": { accepts: option(), paymentFlow: "upfront" },
+  } as const;
+  const shop = await openShop({
+    routes,
+    serve(app) {
+      app.get(["/answer", "/stream"], (request, response, next) => {
+        runs += 1;
+        response.once("close", () => {
+          left += 1;
+        });
+        handler(request, response, next);
+      });
+    },
+    options,
+  });
+  opened.push(shop);
+  return { ...shop, runs: () => runs, left: () => left };
+}
+
+/** Sends a payment, and hangs up in this run of the handler; returns when the seller has noticed. */
+async function payAndLeave(
+  shop: { runs: () => number; left: () => number },
+  options: { url: string; headers: Record<string, string>; run: number },
+): Promise<void> {
+  const { url, headers, run } = options;
+  const request = get(url, { headers });
+  request.on("error", () => undefined);
+  await expect.poll(() => shop.runs(), { interval: 2, timeout: 20_000 }).toBe(run);
+  const left = shop.left();
+  request.destroy();
+  await expect.poll(() => shop.left(), { interval: 2, timeout: 20_000 }).toBe(left + 1);
+}
+
+/** Sends the same payment until it is no longer in use by the request before. */
+async function payAgain(url: string, headers: Record<string, string>): Promise<Response> {
+  for (;;) {
+    const answer = await fetch(url, { headers });
+    if (answer.status !== 409) return answer;
+    await answer.text();
+  }
+}
+
+describe("a payment that was settled and whose buyer leaves each time", () => {
+  it("runs a handler that answers upfront twice, and no more", async () => {
+    const shop = await open((_request, response) => void response.write("half"));
+    const url = `${shop.url}/stream`;
+    const { headers } = await createBuyer().payFor(url);
+    await payAndLeave(shop, { url, headers, run: 1 });
+    await expect
+      .poll(
+        async () => {
+          const leaving = new AbortController();
+          const answer = await fetch(url, { headers, signal: leaving.signal });
+          leaving.abort();
+          return answer.status;
+        },
+        { interval: 5, timeout: 20_000 },
+      )
+      .toBe(402);
+    expect(shop.runs()).toBe(2);
+    expect(shop.facilitator.settled).toHaveLength(1);
+  });
+
+  it("finds the answer of its first run in memory: nothing runs again, and it is delivered once", async () => {
+    const answers: (() => void)[] = [];
+    const shop = await open(
+      (_request, response) => void answers.push(() => response.send(`run ${answers.length}`)),
+      {},
+      "settle",
+    );
+    const url = `${shop.url}/answer`;
+    const { headers } = await createBuyer().payFor(url);
+    await payAndLeave(shop, { url, headers, run: 1 });
+    answers[0]?.();
+    const delivered = await payAgain(url, headers);
+    expect([delivered.status, await delivered.text()]).toEqual([200, "run 1"]);
+    expect(delivered.headers.get(headerName.paymentResponse)).not.toBeNull();
+    expect((await fetch(url, { headers })).status).toBe(402);
+    expect(shop.runs()).toBe(1);
+  });
+
+  it("finds it there for 60 seconds; then its handler runs once more", async () => {
+    let now = Date.now();
+    const shop = await open((_request, response) => void response.send(`run ${shop.runs()}`), {
+      now: () => now,
+    });
+    const url = `${shop.url}/answer`;
+    const { headers } = await createBuyer().payFor(url);
+    shop.facilitator.onSettle = async (settle) => {
+      settle();
+      throw new Error("The connection was lost");
+    };
+    expect((await fetch(url, { headers })).status).toBe(503);
+    shop.facilitator.onSettle = undefined;
+    now += 61_000;
+    expect(await (await fetch(url, { headers })).text()).toBe("run 2");
+  });
+
+  it("keeps it from another request, and from who lacks the key that the buyer sent", async () => {
+    const shop = await open((_request, response) => void response.send(`run ${shop.runs()}`));
+    const url = `${shop.url}/answer`;
+    const { headers } = await createBuyer().payFor(url);
+    const withKey = { ...headers, [headerName.idempotencyKey]: "0123456789abcdef" };
+    shop.facilitator.onSettle = async (settle) => {
+      settle();
+      throw new Error("The connection was lost");
+    };
+    expect((await fetch(url, { headers: withKey })).status).toBe(503);
+    shop.facilitator.onSettle = undefined;
+    expect((await fetch(url, { headers })).status).toBe(409);
+    expect((await fetch(`${url}?other`, { headers: withKey })).status).toBe(409);
+    expect(await (await fetch(url, { headers: withKey })).text()).toBe("run 1");
+  });
+});
+
+it("a payment that is never paid runs its handler twice: then another is asked for", async () => {
+  const shop = await open((_request, response) => void response.status(500).end());
+  const url = `${shop.url}/answer`;
+  const { headers } = await createBuyer().payFor(url);
+  const statuses: number[] = [];
+  for (let time = 0; time < 3; time += 1) statuses.push((await fetch(url, { headers })).status);
+  expect(statuses).toEqual([500, 500, 402]);
+  const refused = await fetch(url, { headers });
+  expect(await refused.json()).toMatchObject({ error: "payment_used_up" });
+  expect(refused.headers.get(headerName.paymentRequired)).not.toBeNull();
+  expect(shop.runs()).toBe(2);
+});
+
+it("a paid run goes on when its buyer leaves, whatever onDisconnect says, until its time is over", async () => {
+  const answers: (() => void)[] = [];
+  let isLost = true;
+  const shop = await open(
+    (_request, response) => void answers.push(() => response.send(`run ${answers.length}`)),
+    { maxKeptAnswerBytes: 0 },
+    "release",
+  );
+  const url = `${shop.url}/answer`;
+  const { headers } = await createBuyer().payFor(url);
+  shop.facilitator.onSettle = async (settle) => {
+    const settled = settle();
+    if (isLost) throw new Error("The connection was lost");
+    return settled;
+  };
+  const first = fetch(url, { headers });
+  await expect.poll(() => answers.length, { interval: 2, timeout: 20_000 }).toBe(1);
+  answers[0]?.();
+  expect((await first).status).toBe(503);
+  isLost = false;
+  await payAndLeave(shop, { url, headers, run: 2 });
+  // Held until the run has ended.
+  expect((await fetch(url, { headers })).status).toBe(409);
+  answers[1]?.();
+  expect((await payAgain(url, headers)).status).toBe(402);
+  expect(shop.runs()).toBe(2);
+});

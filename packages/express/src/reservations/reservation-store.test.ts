@@ -1,0 +1,215 @@
+import { randomBytes } from "node:crypto";
+import {
+  type AuthorizationId,
+  type Hex,
+  plasma,
+  type Reservation,
+  type ReservationStore,
+  type SettleResponse,
+} from "@coinslot/protocol";
+import { describe, expect, it } from "vitest";
+import { createBuyer } from "../testing/buyer.ts";
+import { openShop, option } from "../testing/shop.ts";
+import { createReservationStore } from "./reservation-store.ts";
+
+function identity(nonce: Hex = `0x${randomBytes(32).toString("hex")}`): AuthorizationId {
+  return {
+    network: plasma,
+    asset: "0xb8ce59fc3717ada4c02eadf9682a9e934f625ebb",
+    payer: "0x00000000000000000000000000000000000000a1",
+    nonce,
+  };
+}
+
+const success: SettleResponse = { success: true, transaction: "0x1", network: plasma };
+const failure: SettleResponse = { success: false, transaction: "", network: plasma };
+const request = (id: AuthorizationId, keyHash?: string) => ({
+  id,
+  fingerprint: "one",
+  keyHash,
+  value: 1n,
+  validBefore: 1000n,
+  payTo: id.payer,
+});
+
+async function reserve(
+  store: ReservationStore,
+  id: AuthorizationId,
+  keyHash?: string,
+): Promise<Reservation> {
+  const reserved = await store.reserve(request(id, keyHash));
+  if (reserved.state !== "reserved") throw new Error(`It is ${reserved.state}`);
+  return reserved.reservation;
+}
+
+const statesOf = (store: ReservationStore, id: AuthorizationId, keyHash?: string) =>
+  Promise.all(
+    ["one", "other"].map(
+      async (fingerprint) => (await store.lookUp({ id, fingerprint, keyHash })).state,
+    ),
+  );
+
+describe("reservations in this process", () => {
+  it("give an authorization to one request at a time", async () => {
+    const store = createReservationStore();
+    const id = identity();
+    expect(await statesOf(store, id)).toEqual(["free", "free"]);
+    const reservation = await reserve(store, id);
+    expect(await statesOf(store, id)).toEqual(["in_use", "in_use"]);
+    expect(await store.reserve(request(id))).toEqual({ state: "in_use" });
+    await store.release(reservation, "handler_failed");
+    expect(await statesOf(store, id)).toEqual(["free", "free"]);
+  });
+
+  it("of which the settlement has begun are resumed by the same request only", async () => {
+    const store = createReservationStore();
+    const id = identity();
+    const reservation = await reserve(store, id);
+    const begun = await store.beginSettlement(reservation);
+    await store.release(reservation, "outcome_unknown");
+    expect(await statesOf(store, id)).toEqual(["resumable", "in_use"]);
+    const resumed = await store.reserve(request(id));
+    if (resumed.state !== "resumed") throw new Error(resumed.state);
+    expect(await store.beginSettlement(resumed.reservation)).toEqual({
+      ...begun,
+      state: "repeated",
+    });
+    await store.endSettlement(resumed.reservation, success);
+    await store.release(resumed.reservation, "disconnected");
+    expect(await statesOf(store, id)).toEqual(["resumable", "in_use"]);
+  });
+
+  it("that are settled tell so, and are used up when delivered", async () => {
+    const store = createReservationStore();
+    const id = identity();
+    const reservation = await reserve(store, id);
+    await store.beginSettlement(reservation);
+    await store.endSettlement(reservation, success);
+    expect(await store.beginSettlement(reservation)).toEqual({
+      state: "settled",
+      settlement: success,
+    });
+    await store.deliver(reservation);
+    expect(await statesOf(store, id)).toEqual(["delivered", "delivered"]);
+    await store.release(reservation, "handler_failed");
+    expect(await statesOf(store, id)).toEqual(["delivered", "delivered"]);
+  });
+
+  it("whose settlement was refused are free again", async () => {
+    const store = createReservationStore();
+    const id = identity();
+    const reservation = await reserve(store, id);
+    await store.beginSettlement(reservation);
+    await store.endSettlement(reservation, failure);
+    expect(await statesOf(store, id)).toEqual(["free", "free"]);
+  });
+
+  it("give a kept answer to whoever brings the key, and to nobody else", async () => {
+    const store = createReservationStore();
+    const id = identity();
+    const answer = { keyHash: "key", sealed: new Uint8Array([1]) };
+    const reservation = await reserve(store, id, "key");
+    await store.beginSettlement(reservation, answer);
+    await store.release(reservation, "outcome_unknown");
+    expect(await statesOf(store, id)).toEqual(["in_use", "in_use"]);
+    expect(await statesOf(store, id, "key")).toEqual(["resumable", "key_conflict"]);
+    const resumed = await store.reserve(request(id, "key"));
+    expect(resumed).toMatchObject({ state: "resumed", answer });
+    if (resumed.state !== "resumed") throw new Error(resumed.state);
+    await store.endSettlement(resumed.reservation, success);
+    await store.deliver(resumed.reservation);
+    expect(await store.lookUp(request(id, "key"))).toMatchObject({ state: "delivered", answer });
+    expect(await store.lookUp(request(id))).toEqual({ state: "delivered", settlement: success });
+    expect(await store.lookUp(request(identity(), "key"))).toEqual({ state: "key_conflict" });
+  });
+
+  it("cannot be ended by somebody without their token", async () => {
+    const store = createReservationStore();
+    const id = identity();
+    await reserve(store, id);
+    const forged = { id, token: "guessed" };
+    await store.release(forged, "refused");
+    await store.deliver(forged);
+    await expect(store.beginSettlement(forged)).rejects.toThrow("not held");
+    expect(await statesOf(store, id)).toEqual(["in_use", "in_use"]);
+  });
+
+  it("are refused to a payer who lets too many requests run for nothing, for a while", async () => {
+    let now = 0;
+    const store = createReservationStore({ maxReleasesPerMinute: 2, now: () => now });
+    for (const cause of ["waived", "handler_failed", "disconnected"] as const) {
+      await store.release(await reserve(store, identity()), cause);
+    }
+    expect(await store.reserve(request(identity()))).toEqual({
+      state: "payer_limited",
+      retryAfterSeconds: 60,
+      isRunning: false,
+    });
+    now = 60_000;
+    expect(await store.reserve(request(identity()))).toMatchObject({ state: "reserved" });
+  });
+
+  it("are bounded: what is used up or over makes room, and what may be needed does not", async () => {
+    let now = 0;
+    const store = createReservationStore({ maxPayments: 2, now: () => now });
+    const delivered = await reserve(store, identity());
+    await store.beginSettlement(delivered);
+    await store.endSettlement(delivered, success);
+    await store.deliver(delivered);
+    const unclear = await reserve(store, identity());
+    await store.beginSettlement(unclear);
+    await store.release(unclear, "outcome_unknown");
+    const running = await reserve(store, identity());
+    expect(await statesOf(store, delivered.id)).toEqual(["free", "free"]);
+    await expect(store.reserve(request(identity()))).rejects.toThrow("Too many payments");
+    now = 1_000_000;
+    await reserve(store, identity());
+    expect(await statesOf(store, unclear.id)).toEqual(["free", "free"]);
+    expect(await statesOf(store, running.id)).toEqual(["in_use", "in_use"]);
+  });
+
+  it("keep so many bytes of answers of a payer, and forget its oldest first, never another's", async () => {
+    const store = createReservationStore({ maxAnswerBytes: 100 });
+    const another = { ...identity(), payer: `0x${"b2".repeat(20)}` } as const;
+    const ids = [another, identity(), identity(), identity()];
+    for (const [index, id] of ids.entries()) {
+      const reservation = await reserve(store, id, `key ${index}`);
+      const answer = { keyHash: `key ${index}`, sealed: new Uint8Array(10) };
+      await store.beginSettlement(reservation, answer);
+      await store.endSettlement(reservation, success);
+      await store.deliver(reservation);
+    }
+    const kept = await Promise.all(
+      ids.map(async (id, index) => {
+        const found = await store.lookUp(request(id, `key ${index}`));
+        return found.state === "delivered" && found.answer !== undefined;
+      }),
+    );
+    expect(kept).toEqual([true, false, true, true]);
+  });
+});
+
+describe("a store of the seller's own", () => {
+  it("that throws at once when an attempt ends leaves nobody without an answer", async () => {
+    const broken = new Error("broken");
+    const reservations: ReservationStore = {
+      ...createReservationStore(),
+      release() {
+        throw broken;
+      },
+    };
+    const shop = await openShop({
+      options: { maxResponseBytes: 10, reservations },
+      routes: { "GET /paid": { accepts: option() } },
+      serve: (app) => app.get("/paid", (_request, response) => void response.send("x".repeat(11))),
+    });
+    try {
+      const { headers } = await createBuyer().payFor(`${shop.url}/paid`);
+      const answer = await fetch(`${shop.url}/paid`, { headers });
+      expect(await answer.json()).toMatchObject({ error: "response_too_large" });
+      expect(shop.errors).toEqual([broken]);
+    } finally {
+      await shop.close();
+    }
+  });
+});

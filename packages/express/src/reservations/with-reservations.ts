@@ -1,0 +1,148 @@
+import {
+  checkPayment,
+  type Facilitator,
+  FacilitatorError,
+  type FacilitatorRequest,
+  parseNetwork,
+  parseSettleResponse,
+  parseVerifyResponse,
+  type ReservationStore,
+  type ReservingFacilitator,
+  type ResourceInfo,
+  readFacilitatorArguments,
+  readPayment,
+  recoverPayer,
+  settleResponseSchema,
+  supportedSchema,
+  type VerifyResponse,
+  verifyResponseSchema,
+} from "@coinslot/protocol";
+import { toForeignRequest } from "../response/foreign-request.ts";
+
+/**
+ * Lets a facilitator that keeps no reservations (a remote one, or another implementation's) work
+ * with reservations of the seller's. It is trusted to verify and to settle; that what it says has
+ * the right form is checked, and a settlement whose outcome it does not say stays open. Its reasons
+ * go on to the buyer, its words do not: nobody knows what they hold.
+ */
+export function withReservations(
+  facilitator: Facilitator,
+  store: ReservationStore,
+  options: {
+    /** Unix milliseconds. */
+    now?: () => number;
+  } = {},
+): ReservingFacilitator {
+  const { now = Date.now } = options;
+  /** How the facilitator calls each network in version 1. */
+  const networkNames = new Map<string, Set<string>>();
+
+  async function getSupported() {
+    const listed = await facilitator.getSupported();
+    const supported = supportedSchema.safeParse(listed);
+    if (!supported.success) throw unreadable("what it supports");
+    for (const { x402Version, network } of listed.kinds) {
+      if (x402Version !== 1) continue;
+      const id = parseNetwork(network) ?? network;
+      networkNames.set(id, (networkNames.get(id) ?? new Set()).add(network));
+    }
+    return supported.data;
+  }
+
+  function toForeign(request: FacilitatorRequest, resource: ResourceInfo | undefined) {
+    const { paymentPayload, paymentRequirements } = request;
+    const names = networkNames.get(paymentRequirements.network);
+    const isKnown = paymentPayload.x402Version === 1 && names?.has(paymentPayload.network);
+    const networkName = isKnown ? paymentPayload.network : names?.values().next().value;
+    return toForeignRequest({ request, resource, networkName });
+  }
+
+  return {
+    lookUp: store.lookUp,
+    reserve: store.reserve,
+    release: store.release,
+    deliver: store.deliver,
+    getSupported,
+
+    async ready() {
+      await getSupported();
+    },
+
+    async verifyLocally(paymentPayload, paymentRequirements, { handlerTimeoutSeconds } = {}) {
+      const read = readFacilitatorArguments(paymentPayload, paymentRequirements);
+      if (!read.ok) return invalid(read.reason);
+      const found = readPayment(read.request.paymentPayload, read.request.paymentRequirements);
+      if (!found.ok) return invalid(found.reason, found.payer);
+      const payer = found.payment.authorization.from;
+      const reason = checkPayment(found.payment, { now: now(), handlerTimeoutSeconds });
+      if (reason !== undefined) return invalid(reason, payer);
+      const isSignatureKnown = async () => (await recoverPayer(found.payment)) === payer;
+      return { isValid: true, payer, isSignatureKnown };
+    },
+
+    async verify(paymentPayload, paymentRequirements, { resource } = {}) {
+      const read = readFacilitatorArguments(paymentPayload, paymentRequirements);
+      if (!read.ok) return invalid(read.reason);
+      const foreign = toForeign(read.request, resource);
+      const verified = verifyResponseSchema.safeParse(
+        await facilitator.verify(foreign.paymentPayload, foreign.paymentRequirements),
+      );
+      if (!verified.success) throw unreadable("a verification");
+      const { isValid, invalidReason, payer } = parseVerifyResponse(verified.data);
+      const reason = codeOf(invalidReason, "unexpected_verify_error");
+      return isValid ? { isValid, ...(payer && { payer }) } : invalid(reason, payer);
+    },
+
+    async settle(paymentPayload, paymentRequirements, { reservation, answer, resource } = {}) {
+      const read = readFacilitatorArguments(paymentPayload, paymentRequirements);
+      if (!read.ok || reservation === undefined) {
+        throw new FacilitatorError("A settlement needs a reservation", { kind: "unavailable" });
+      }
+      const begun = await store.beginSettlement(reservation, answer);
+      if (begun.state === "settled") return begun.settlement;
+      const { idempotencyKey } = begun;
+      const foreign = toForeign(read.request, resource);
+      const settled = settleResponseSchema.safeParse(
+        await facilitator.settle(foreign.paymentPayload, foreign.paymentRequirements, {
+          idempotencyKey,
+        }),
+      );
+      if (!settled.success) throw unreadable("a settlement");
+      const { errorMessage: _, ...settlement } = parseSettleResponse(settled.data);
+      if (settlement.success) {
+        await store.endSettlement(reservation, settlement);
+        return settlement;
+      }
+      const errorReason = codeOf(settlement.errorReason, "unexpected_settle_error");
+      if (isUnknown(errorReason, begun.state === "repeated")) {
+        return { ...settlement, errorReason: "settlement_pending" };
+      }
+      await store.endSettlement(reservation, settlement);
+      return { ...settlement, errorReason };
+    },
+  };
+}
+
+/**
+ * Whether a refusal leaves open what became of the money. Every one does, if we asked before and
+ * never heard: the first settlement may have been executed, and be the very reason why this one
+ * cannot (a duplicate, a nonce that was used, a balance that is gone).
+ */
+function isUnknown(errorReason: string, isRepeated: boolean): boolean {
+  return isRepeated || errorReason === "settlement_pending";
+}
+
+function invalid(invalidReason: string, payer?: string): VerifyResponse {
+  return { isValid: false, invalidReason, ...(payer === undefined ? {} : { payer }) };
+}
+
+/** A reason, if it is a code for programs and not somebody's words. */
+function codeOf(reason: string | undefined, otherwise: string): string {
+  return reason !== undefined && /^[A-Za-z0-9_.:-]{1,128}$/.test(reason) ? reason : otherwise;
+}
+
+function unreadable(what: string): FacilitatorError {
+  return new FacilitatorError(`The facilitator did not say ${what} in a form that can be read`, {
+    kind: "bad_response",
+  });
+}

@@ -1,0 +1,346 @@
+import { Agent, get, STATUS_CODES } from "node:http";
+import { Readable } from "node:stream";
+import { text } from "node:stream/consumers";
+import { pipeline } from "node:stream/promises";
+import { setImmediate } from "node:timers/promises";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import type { Listening } from "@coinslot/devnet";
+import { headerName } from "@coinslot/protocol";
+import compression from "compression";
+import type { ErrorRequestHandler, Express, RequestHandler } from "express";
+import { afterEach, describe, expect, it } from "vitest";
+import { createBuyer } from "../testing/buyer.ts";
+import { expressVersions } from "../testing/express-versions.ts";
+import { openShop, option, type Shop } from "../testing/shop.ts";
+import { longText } from "../testing/ways-to-answer.ts";
+
+const opened: Listening[] = [];
+
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((listening) => listening.close()));
+});
+
+setFlagsFromString("--expose-gc");
+const collectGarbage: () => void = runInNewContext("gc");
+
+function bytesOfBuffers(): number {
+  collectGarbage();
+  return process.memoryUsage().arrayBuffers;
+}
+
+describe.each(expressVersions)("a handler on $name that does not answer well", ({ express }) => {
+  async function open(
+    handler: RequestHandler,
+    config: { timeout?: number; after?: (app: Express) => void } = {},
+  ) {
+    const shop = await openShop({
+      express,
+      routes: {
+        "GET /answer": { accepts: option(), handlerTimeoutSeconds: config.timeout ?? 10 },
+      },
+      options: { maxResponseBytes: 100_000 },
+      serve(app) {
+        // The words of an error are the application's, not its stack.
+        app.set("env", "test");
+        app.get("/answer", handler);
+        config.after?.(app);
+      },
+    });
+    opened.push(shop);
+    return shop;
+  }
+
+  async function payTwice(shop: Shop): Promise<[Response, Response]> {
+    const { headers } = await createBuyer().payFor(`${shop.url}/answer`);
+    const first = await fetch(`${shop.url}/answer`, { headers });
+    return [first, await fetch(`${shop.url}/answer`, { headers })];
+  }
+
+  it.each([400, 404, 500, 503])(
+    "with status %i is not charged, and the same payment may try again",
+    async (status) => {
+      let tries = 0;
+      const shop = await open((_request, response) => {
+        tries += 1;
+        if (tries === 1) response.status(status).json({ sorry: true });
+        else response.json({ tries });
+      });
+      const [first, second] = await payTwice(shop);
+      expect(first.status).toBe(status);
+      expect(await first.json()).toEqual({ sorry: true });
+      expect(first.headers.has(headerName.paymentResponse)).toBe(false);
+      expect(await second.json()).toEqual({ tries: 2 });
+      expect(shop.facilitator.settled).toHaveLength(1);
+    },
+  );
+
+  const failures: [string, RequestHandler][] = [
+    [
+      "throws",
+      () => {
+        throw new Error("broken");
+      },
+    ],
+    ["hands on an error", (_request, _response, next) => next(new Error("broken"))],
+    [
+      "throws after it has begun to write",
+      (_request, response) => {
+        response.writeHead(200, { "Content-Type": "text/plain" });
+        response.write("half of a sec");
+        throw new Error("broken");
+      },
+    ],
+    ["finds no route", (_request, _response, next) => next("route")],
+  ];
+
+  it.each(failures)("because it %s is not charged", async (what, handler) => {
+    const shop = await open(handler);
+    const [first] = await payTwice(shop);
+    expect(first.status).toBe(what === "finds no route" ? 404 : 500);
+    expect(await first.text()).not.toContain("half");
+    expect(shop.facilitator.settled).toHaveLength(0);
+  });
+
+  it("because it throws is answered for by the application's own error handler", async () => {
+    const shop = await open(
+      (_request, response) => {
+        response.write("half of a sec");
+        throw new Error("broken");
+      },
+      {
+        after(app) {
+          const handleError: ErrorRequestHandler = (_error, _request, response, next) => {
+            if (response.headersSent) next(_error);
+            else response.status(418).json({ error: "ours" });
+          };
+          app.use(handleError);
+        },
+      },
+    );
+    const [first] = await payTwice(shop);
+    expect(first.status).toBe(418);
+    expect(await first.json()).toEqual({ error: "ours" });
+    expect(shop.facilitator.settled).toHaveLength(0);
+  });
+
+  it.each([1, 20_000])(
+    "after half an answer (%i times a few words) that was compressed after the gate is answered for as a whole",
+    async (times) => {
+      const shop = await open((_request, response, next) => {
+        compression({ threshold: 0 })(_request, response, () => {
+          response.type("text").write("half of a secret ".repeat(times));
+          next(new Error("broken"));
+        });
+      });
+      const [first, second] = await payTwice(shop);
+      for (const answer of [first, second]) {
+        expect(answer.status).toBe(500);
+        expect(answer.headers.has("Content-Encoding")).toBe(false);
+        expect(await answer.json()).toMatchObject({ error: "internal_error" });
+      }
+      expect(shop.facilitator.settled).toHaveLength(0);
+      expect(shop.errors).toEqual([]);
+    },
+  );
+
+  it("after half an answer is answered for without what was said of that half's body", async () => {
+    const shop = await open(
+      (_request, response, next) => {
+        response.set({ "Content-Length": "1000", "Content-Encoding": "gzip", "X-Own": "kept" });
+        response.write("half of a secret");
+        next(new Error("broken"));
+      },
+      {
+        after(app) {
+          const handleError: ErrorRequestHandler = (_error, _request, response, _next) => {
+            response.status(500).end("sorry");
+          };
+          app.use(handleError);
+        },
+      },
+    );
+    const [first] = await payTwice(shop);
+    expect(first.headers.get("Content-Length")).not.toBe("1000");
+    expect(first.headers.has("Content-Encoding")).toBe(false);
+    expect(first.headers.get("X-Own")).toBe("kept");
+    expect(await first.text()).toBe("sorry");
+  });
+
+  it("in time is answered for with 504 and not charged; what it does later reaches nobody", async () => {
+    let late: () => void = () => undefined;
+    const isOver = new Promise<void>((resolve) => {
+      late = resolve;
+    });
+    let lateFault: unknown;
+    const shop = await open(
+      async (_request, response) => {
+        await isOver;
+        try {
+          response.setHeader("X-Late", "1");
+          response.status(200).json({ secret: true });
+        } catch (error) {
+          lateFault = error;
+        }
+      },
+      { timeout: 0.05 },
+    );
+    const { headers } = await createBuyer().payFor(`${shop.url}/answer`);
+    const answer = await fetch(`${shop.url}/answer`, { headers });
+    expect(answer.status).toBe(504);
+    expect(await answer.json()).toMatchObject({ error: "handler_timeout", charged: false });
+    late();
+    await isOver;
+    const again = fetch(`${shop.url}/answer`, { headers });
+    expect((await again).status).toBe(200);
+    expect(lateFault).toBeUndefined();
+    expect(shop.facilitator.settled).toHaveLength(1);
+  });
+
+  it.each([
+    ["too late", { timeout: 0.05 }, "handler_timeout"],
+    ["with more than is held", {}, "response_too_large"],
+  ])(
+    "%s, and fails afterwards, harms no other request of the connection",
+    async (_what, config, error) => {
+      let fail: () => void = () => undefined;
+      const shop = await open(
+        (_request, response, next) => {
+          fail = () => next(new Error("broken"));
+          if (error === "response_too_large") response.write("x".repeat(100_001));
+        },
+        {
+          ...config,
+          after(app) {
+            app.get("/other", (_request, response) => {
+              fail();
+              process.nextTick(() => response.send("whole"));
+            });
+          },
+        },
+      );
+      const { headers } = await createBuyer().payFor(`${shop.url}/answer`);
+      const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+      const receive = (path: string, headers = {}) =>
+        new Promise<string>((resolve, reject) => {
+          get(`${shop.url}${path}`, { agent, headers }, (response) => {
+            text(response).then(resolve, reject);
+          }).on("error", reject);
+        });
+      expect(await receive("/answer", headers)).toContain(error);
+      expect(await receive("/other")).toBe("whole");
+      agent.destroy();
+    },
+  );
+
+  it("in time leaves nothing of its half answer in memory, though it keeps the response", async () => {
+    const kept: unknown[] = [];
+    const shop = await open(
+      (_request, response) => {
+        kept.push(response);
+        response.write(Buffer.alloc(100_000));
+      },
+      { timeout: 0.05 },
+    );
+    for (let count = 0; count < 20; count += 1) {
+      const { headers } = await createBuyer().payFor(`${shop.url}/answer`);
+      expect(await (await fetch(`${shop.url}/answer`, { headers })).json()).toMatchObject({
+        error: "handler_timeout",
+      });
+    }
+    expect(kept).toHaveLength(20);
+    // What the requests themselves leave goes a moment later; the half answers would stay.
+    await expect.poll(bytesOfBuffers, { timeout: 5_000 }).toBeLessThan(1_000_000);
+  });
+
+  it("within the bound is not charged, and told so", async () => {
+    const shop = await open((_request, response) => {
+      Readable.from(Array.from({ length: 100 }, () => longText)).pipe(response);
+    });
+    const [first] = await payTwice(shop);
+    expect(first.status).toBe(500);
+    expect(await first.json()).toMatchObject({ error: "response_too_large" });
+    expect(shop.facilitator.settled).toHaveLength(0);
+  });
+
+  it("because its source fails is not charged", async () => {
+    const shop = await open(async (_request, response) => {
+      const source = new Readable({
+        read() {
+          this.push("half");
+          this.destroy(new Error("broken"));
+        },
+      });
+      await pipeline(source, response).catch(() => undefined);
+    });
+    const { headers } = await createBuyer().payFor(`${shop.url}/answer`);
+    await expect(fetch(`${shop.url}/answer`, { headers })).rejects.toThrow();
+    expect(shop.facilitator.settled).toHaveLength(0);
+  });
+
+  it("once but twice is charged for the first answer", async () => {
+    const shop = await open((_request, response) => {
+      response.json({ first: true });
+      try {
+        response.status(500).json({ second: true });
+      } catch {
+        // As without the gate, where the second answer throws.
+      }
+    });
+    const [first] = await payTwice(shop);
+    expect(first.status).toBe(200);
+    expect(await first.json()).toEqual({ first: true });
+    expect(shop.facilitator.settled).toHaveLength(1);
+  });
+
+  it.each([200, 404])(
+    "after it has answered with %i, and then fails, harms neither its answer nor the process",
+    async (status) => {
+      let late: () => unknown = () => undefined;
+      const shop = await open((_request, response, next) => {
+        late = () => response.removeHeader("Content-Encoding");
+        response.status(status).json({ first: true });
+        next(new Error("broken"));
+      });
+      shop.facilitator.onSettle = async (settle) => {
+        // Until Express has written its own answer for the error.
+        await setImmediate();
+        return settle();
+      };
+      const [first] = await payTwice(shop);
+      expect(first.status).toBe(status);
+      expect(first.statusText).toBe(STATUS_CODES[status]);
+      expect(await first.json()).toEqual({ first: true });
+      expect(shop.facilitator.settled).toHaveLength(status === 200 ? 1 : 0);
+      // What Express does if the answer was quicker, where nobody would catch it.
+      expect(late).not.toThrow();
+    },
+  );
+
+  it("for a status that does not exist is not charged", async () => {
+    const shop = await open((_request, response) => {
+      response.writeHead(42).end("x");
+    });
+    const [first] = await payTwice(shop);
+    expect(first.status).toBe(500);
+    expect(shop.facilitator.settled).toHaveLength(0);
+  });
+});
+
+describe("a handler on Express 5 that rejects", () => {
+  it("is not charged", async () => {
+    const shop = await openShop({
+      routes: { "GET /answer": { accepts: option() } },
+      serve(app) {
+        app.set("env", "test");
+        app.get("/answer", async () => {
+          throw new Error("broken");
+        });
+      },
+    });
+    opened.push(shop);
+    const { headers } = await createBuyer().payFor(`${shop.url}/answer`);
+    expect((await fetch(`${shop.url}/answer`, { headers })).status).toBe(500);
+    expect(shop.facilitator.settled).toHaveLength(0);
+  });
+});

@@ -1,0 +1,79 @@
+import type { SettleResponse } from "@coinslot/protocol";
+import { answerRefusal } from "../answer.ts";
+import { internalError } from "../refusals.ts";
+import { keepAnswer } from "../replay/kept-answer.ts";
+import { deliverSale, releaseSale } from "../reservations/end-reservation.ts";
+import type { Order, PaidSale } from "../sale.ts";
+import { type HeldAnswer, sendAnswer } from "./held-answer.ts";
+import type { HeldResponse } from "./hold-response.ts";
+import { exposePaymentHeaders, makePrivate, setReceipt } from "./response-headers.ts";
+import { decorateHead, whenStreamed } from "./stream-response.ts";
+
+/** Sends the handler's answer with its receipt. The payment is used up once it has gone out. */
+export async function handOver(
+  sale: PaidSale,
+  held: HeldResponse,
+  answer: HeldAnswer,
+): Promise<void> {
+  const { response, settings, settlement } = sale;
+  const sent = whenStreamed(response);
+  try {
+    held.release(answer, () => decorate(sale, settlement));
+  } catch (error) {
+    // Not to be told as an error of ours: it has been paid for, and the same payment may try again.
+    settings.onError(error);
+    response.destroy();
+  }
+  if ((await sent) !== "disconnected") return deliverSale(sale);
+  keepAnswer(sale, answer);
+  await releaseSale(sale, "disconnected");
+}
+
+/** Lets the handler of a settled sale answer as it likes, with the receipt in its headers. */
+export async function handOverStream(sale: PaidSale): Promise<void> {
+  const { request, response, next, payment, settlement, settings, progress } = sale;
+  request.payment = {
+    paymentFlow: "upfront",
+    payer: payment.id.payer,
+    amount: payment.authorization.value.toString(),
+    asset: payment.asset,
+    network: payment.network,
+    settlement,
+  };
+  progress.hasRun = true;
+  const sent = whenStreamed(response);
+  decorateHead(response, () => decorate(sale, settlement));
+  try {
+    next();
+  } catch (error) {
+    settings.onError(error);
+    if (response.headersSent) response.destroy();
+    else answerRefusal(response, internalError);
+  }
+  const outcome = await sent;
+  if (outcome === "answered") await deliverSale(sale);
+  else await releaseSale(sale, outcome === "failed" ? "handler_failed" : "disconnected");
+}
+
+/** Sends an answer that was kept, to the buyer whose it is. */
+export async function handOverKept(
+  order: Order | PaidSale,
+  kept: HeldAnswer,
+  settlement: SettleResponse,
+): Promise<void> {
+  const { response } = order;
+  const sent = whenStreamed(response);
+  for (const [name, value] of kept.headers) response.setHeader(name, value);
+  decorate(order, settlement);
+  sendAnswer(response, kept);
+  const outcome = await sent;
+  if (!("reservation" in order)) return;
+  if (outcome === "disconnected") await releaseSale(order, "disconnected");
+  else await deliverSale(order);
+}
+
+function decorate({ response, payload }: Order, settlement: SettleResponse): void {
+  setReceipt(response, settlement, payload.x402Version);
+  makePrivate(response);
+  exposePaymentHeaders(response);
+}

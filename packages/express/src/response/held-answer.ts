@@ -1,0 +1,127 @@
+import { isAscii } from "node:buffer";
+import type { ServerResponse } from "node:http";
+import { type HeadForm, hasBody, isChunked } from "../routes/head-form.ts";
+
+/** A header as Node holds it. */
+type HeaderValue = number | string | string[];
+
+/** A complete answer that has not been sent. */
+export interface HeldAnswer {
+  status: number;
+  /** Only where it is not the usual one. */
+  statusMessage?: string | undefined;
+  /** Names in lower case. */
+  headers: [name: string, value: HeaderValue][];
+  trailers: [name: string, value: string][];
+  /** Where a letter of the head is beyond ASCII, the form in which Node would have sent it. */
+  headForm?: HeadForm | undefined;
+  body: Buffer;
+}
+
+/** Whether a head has the same bytes in every form. */
+export function isAsciiHead({ statusMessage, headers }: Omit<HeldAnswer, "body">): boolean {
+  return (
+    !beyondAscii.test(statusMessage ?? "") && !headers.some(([, value]) => isBeyondAscii(value))
+  );
+}
+
+function isBeyondAscii(value: HeaderValue): boolean {
+  return Array.isArray(value) ? value.some(isBeyondAscii) : beyondAscii.test(String(value));
+}
+
+const beyondAscii = /[\x80-\xff]/;
+
+/** The headers that are set on a response. */
+export function headersOf(response: ServerResponse): HeldAnswer["headers"] {
+  return Object.entries(response.getHeaders()).flatMap(([name, value]): HeldAnswer["headers"] =>
+    value === undefined ? [] : [[name, value]],
+  );
+}
+
+/** Makes these headers the only ones that are set on a response; what is right stays as it is written. */
+export function replaceHeaders(response: ServerResponse, headers: HeldAnswer["headers"]): void {
+  const wanted = new Map(headers);
+  for (const name of response.getHeaderNames()) {
+    if (!wanted.has(name)) response.removeHeader(name);
+  }
+  for (const [name, value] of headers) {
+    if (response.getHeader(name) !== value) response.setHeader(name, value);
+  }
+}
+
+/** Writes an answer as bytes: the length of its head in 4 bytes, its head as JSON, its body. */
+export function encodeAnswer({ body, ...head }: HeldAnswer): Buffer {
+  const json = Buffer.from(JSON.stringify(head));
+  const length = Buffer.alloc(4);
+  length.writeUInt32BE(json.length);
+  return Buffer.concat([length, json, body]);
+}
+
+/** Reads an answer from its bytes. They are ours: somebody has authenticated them before. */
+export function decodeAnswer(bytes: Buffer): HeldAnswer {
+  const bodyStart = 4 + bytes.readUInt32BE(0);
+  const head: Omit<HeldAnswer, "body"> = JSON.parse(bytes.toString("utf8", 4, bodyStart));
+  return { ...head, body: bytes.subarray(bodyStart) };
+}
+
+/** Sends status and body of an answer. Its headers are set on the response already. */
+export function sendAnswer(response: ServerResponse, answer: HeldAnswer): void {
+  const { status, statusMessage, trailers, body, headForm } = answer;
+  response.statusCode = status;
+  // Somebody may have written another since, such as Express for an error after the answer.
+  response.statusMessage = statusMessage ?? "";
+  const hasTrailers = isChunked(response) && trailers.length > 0;
+  // Node refuses to announce trailers where there can be none.
+  if (!isChunked(response)) response.removeHeader("Trailer");
+  if (headForm !== undefined && !hasTrailers) {
+    endInForm(response, body, headForm);
+    return;
+  }
+  if (!hasTrailers) {
+    endWith(response, body);
+    return;
+  }
+  // Trailers need a body in chunks, which one complete write would not be.
+  response.write(body);
+  response.addTrailers(trailers);
+  response.end();
+}
+
+/** Ends a response with a body, or with what stands for it where there is none: a server may refuse more. */
+export function endWith(response: ServerResponse, body: Buffer): void {
+  const { req, statusCode } = response;
+  if (statusCode === 204 || statusCode === 304) {
+    response.end();
+  } else if (req.method === "HEAD") {
+    if (body.length > 0 && !response.hasHeader("Content-Length")) {
+      response.setHeader("Content-Length", body.length);
+    }
+    response.end();
+  } else if (body.length <= longestText && isAscii(body)) {
+    // Node writes a text together with the head, and bytes after it.
+    response.end(body.toString("latin1"), "latin1");
+  } else {
+    response.end(body);
+  }
+}
+
+const longestText = 16_384;
+
+/** Ends a response whose head has other bytes by the way in which it is sent. */
+function endInForm(response: ServerResponse, body: Buffer, form: HeadForm): void {
+  if (form.knowsLength && hasBody(response)) {
+    // A body of one text, whose bytes are UTF-8.
+    if (form.encoding === "utf8") response.end(body.toString("utf8"), "utf8");
+    else response.end(body);
+    return;
+  }
+  const { statusCode } = response;
+  const mayHaveLength = statusCode !== 204 && statusCode !== 304;
+  if (mayHaveLength && body.length > 0 && !response.hasHeader("Content-Length")) {
+    response.setHeader("Content-Length", body.length);
+  }
+  response.writeHead(statusCode);
+  if (form.encoding === "utf8") response.flushHeaders();
+  if (hasBody(response)) response.end(body);
+  else response.end();
+}

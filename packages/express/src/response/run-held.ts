@@ -1,0 +1,95 @@
+import { ConfigurationError } from "@coinslot/protocol";
+import { answerRefusal } from "../answer.ts";
+import { handlerTimeout, internalError, type Refusal, responseTooLarge } from "../refusals.ts";
+import { releaseSale } from "../reservations/end-reservation.ts";
+import type { PaidSale, Sale } from "../sale.ts";
+import type { HeldAnswer } from "./held-answer.ts";
+import { type HeldResponse, holdResponse } from "./hold-response.ts";
+import { runHandler } from "./run-handler.ts";
+import { isGone } from "./when-gone.ts";
+
+/** A handler's complete answer, held. */
+export interface HeldRun {
+  held: HeldResponse;
+  answer: HeldAnswer;
+  /** The handler wants nothing for it. */
+  isWaived: boolean;
+}
+
+function wentPast(key: string): string {
+  return `"${key}" is answered by a method of ServerResponse.prototype, past the gate: nothing of it was sent`;
+}
+
+const safeMethods = new Set(["GET", "HEAD", "OPTIONS", "TRACE"]);
+
+/**
+ * Runs the handler of a sale and holds its answer.
+ *
+ * @returns `undefined` when there is none: the sale is released, and the buyer answered.
+ */
+export async function runHeld(sale: Sale | PaidSale): Promise<HeldRun | undefined> {
+  const { settings, route, request, response, next, payment, progress } = sale;
+  const isPaid = "settlement" in sale;
+  const { maxResponseBytes } = settings;
+  const held = holdResponse(response, { maxBytes: maxResponseBytes });
+  let isWaived = false;
+  request.payment = {
+    paymentFlow: "authorization",
+    payer: payment.id.payer,
+    amount: payment.authorization.value.toString(),
+    asset: payment.asset,
+    network: payment.network,
+    waive: () => {
+      isWaived = true;
+    },
+  };
+  const onDisconnect =
+    route.onDisconnect ?? (safeMethods.has(request.method) ? "release" : "settle");
+  // What has been paid for runs to its end: its answer is kept for a while, and runs are counted.
+  const endsOnDisconnect = onDisconnect === "release" && !isPaid;
+  progress.hasRun = true;
+  const outcome = await runHandler({
+    response,
+    held,
+    next,
+    timeoutSeconds: route.handlerTimeoutSeconds,
+    endsOnDisconnect,
+  });
+  switch (outcome.kind) {
+    case "answered":
+      // Before a settlement begins, and with it what can no longer be undone.
+      if (endsOnDisconnect && isGone(response)) return leave();
+      return { held, answer: outcome.answer, isWaived };
+    case "too_large":
+      return giveUp(responseTooLarge({ maxBytes: maxResponseBytes, isPaid }));
+    case "timed_out":
+      return giveUp(handlerTimeout({ isPaid }));
+    case "mixed":
+      return giveUp(internalError);
+    case "bypassed":
+      settings.onError(new ConfigurationError("A handler", [wentPast(route.key)]));
+      return giveUp(internalError);
+    case "thrown":
+      settings.onError(outcome.error);
+      return giveUp(internalError);
+    case "destroyed":
+      await releaseSale(sale, "handler_failed");
+      return undefined;
+    case "disconnected":
+      return leave();
+  }
+
+  async function leave(): Promise<undefined> {
+    await releaseSale(sale, "disconnected");
+    held.replace(() => response.end());
+  }
+
+  async function giveUp(refusal: Refusal): Promise<undefined> {
+    await releaseSale(sale, "handler_failed");
+    held.replace(() => {
+      // The handler may run on, and fail: Express then destroys the connection, on which others would wait by now.
+      response.setHeader("Connection", "close");
+      answerRefusal(response, refusal);
+    });
+  }
+}

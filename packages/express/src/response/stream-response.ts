@@ -1,0 +1,35 @@
+import type { ServerResponse } from "node:http";
+import { shadowMethods } from "./override-methods.ts";
+import { isGone, whenGone } from "./when-gone.ts";
+import { applyHead } from "./write-head.ts";
+
+/** Adds headers of ours to whatever head the handler writes, just before it is sent. */
+export function decorateHead(response: ServerResponse, decorate: () => void): void {
+  // One method, under both of its names.
+  const restore = shadowMethods(response, { writeHead, writeHeader: writeHead });
+
+  function writeHead(...head: unknown[]): ServerResponse {
+    applyHead(response, head);
+    decorate();
+    restore();
+    return response.writeHead(response.statusCode);
+  }
+}
+
+/** How an answer that was streamed came to its end. */
+export type StreamedOutcome = "answered" | "failed" | "disconnected";
+
+/** Resolves when the handler's answer has gone out, or when the connection is gone. */
+export function whenStreamed(response: ServerResponse): Promise<StreamedOutcome> {
+  return new Promise((resolve) => {
+    if (isGone(response)) {
+      resolve("disconnected");
+      return;
+    }
+    const stopWaiting = whenGone(response, () => resolve("disconnected"));
+    response.once("finish", () => {
+      stopWaiting();
+      resolve(response.statusCode < 400 ? "answered" : "failed");
+    });
+  });
+}

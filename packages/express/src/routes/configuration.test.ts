@@ -1,0 +1,171 @@
+import { ConfigurationError } from "@coinslot/protocol";
+import { afterEach, describe, expect, it } from "vitest";
+import { paymentMiddleware } from "../index.ts";
+import { createPaperFacilitator } from "../testing/paper-facilitator.ts";
+import { option } from "../testing/shop.ts";
+
+/** What a seller in plain JavaScript may write. */
+function problemsOf(routes: object, options: object = {}): readonly string[] {
+  try {
+    Reflect.apply(paymentMiddleware, undefined, [routes, createPaperFacilitator(), options]);
+  } catch (error) {
+    if (error instanceof ConfigurationError) return error.problems;
+    throw error;
+  }
+  return [];
+}
+
+describe("the configuration", () => {
+  it("tells all of its faults in one error", () => {
+    const problems = problemsOf({
+      "FETCH /a": { accepts: option() },
+      "GET,POST /b": { accepts: option() },
+      "GET c": { accepts: option() },
+      "GET /d?x=1": { accepts: option() },
+      "GET /e": { accepts: [option({ price: "$0.0000001" }), option({ price: "$0" })] },
+      "GET /f": { accepts: [option({ network: "eip155:1" })], maxTimeoutSecs: 3 },
+    });
+    expect(problems).toEqual([
+      expect.stringContaining('"FETCH /a" has the unknown verb "FETCH"'),
+      expect.stringContaining('"GET,POST /b" has the unknown verb "GET,POST"'),
+      expect.stringContaining('"GET c" has a path that does not begin with "/"'),
+      expect.stringContaining('"GET /d?x=1" names a query'),
+      expect.stringContaining('"GET /e": accepts[0].price "$0.0000001" is no exact amount'),
+      expect.stringContaining('"GET /e": accepts[1].price "$0" is zero'),
+      expect.stringContaining('"GET /f": has an unknown member: maxTimeoutSecs'),
+    ]);
+  });
+
+  it.each([
+    ["GET /items/rare", "GET /items/:id"],
+    ["HEAD /items/rare", "GET /items/:id"],
+    ["POST /items/rare", "/items/:id"],
+    ["* /items/:id", "/items/:id"],
+    ["GET /files/a%20b/c.txt", "GET /files/*rest"],
+  ])("tells that %s can never match after %s", (later, earlier) => {
+    const accepts = option();
+    const others = { "POST /other": { accepts }, "GET /other": { accepts } };
+    expect(problemsOf({ [earlier]: { accepts }, ...others, [later]: { accepts } })).toEqual([
+      `"${later}" can never match: "${earlier}" comes before it and takes all of its requests`,
+    ]);
+    expect(problemsOf({ [later]: { accepts }, ...others, [earlier]: { accepts } })).toHaveLength(
+      later === "* /items/:id" ? 1 : 0,
+    );
+  });
+
+  it.each([
+    ["* /items/rare", "GET /items/:id"],
+    ["GET /items/rare", "HEAD /items/:id"],
+    ["GET /items/:id", "GET /items/rare"],
+    ["GET /ITEMS", "GET /items"],
+    ["GET /items/", "GET /items"],
+    ["GET /items/:id", "GET /items/:name/more"],
+  ])("lets %s stand after %s", (later, earlier) => {
+    const accepts = option();
+    expect(problemsOf({ [earlier]: { accepts }, [later]: { accepts } })).toEqual([]);
+  });
+
+  it("names a network that the facilitator does not serve", () => {
+    expect(problemsOf({ "GET /a": { accepts: option({ network: "eip155:1" }) } })).toEqual([
+      '"GET /a": the facilitator does not serve eip155:1',
+    ]);
+  });
+
+  it.each([
+    ["no way to pay", { accepts: [] }],
+    ["a scheme that is not exact", { accepts: { ...option(), scheme: "upto" } }],
+    ["a network by its old name", { accepts: { ...option(), network: "base" } }],
+    [
+      "a recipient with a typing error",
+      { accepts: { ...option(), payTo: "0xb8CE59FC3717ada4C02eaDF9682A9e934F625ebb" } },
+    ],
+    ["the zero address as recipient", { accepts: { ...option(), payTo: `0x${"0".repeat(40)}` } }],
+    [
+      "an asset without a domain",
+      { accepts: { ...option(), price: { amount: "1", asset: option().payTo } } },
+    ],
+    [
+      "an amount that is a number",
+      {
+        accepts: {
+          ...option(),
+          price: { amount: 1, asset: option().payTo, extra: { name: "USDT0", version: "1" } },
+        },
+      },
+    ],
+    ["one header that counts, not in a list", { accepts: option(), varyHeaders: "X-Size" }],
+    ["a header that counts without a name", { accepts: option(), varyHeaders: ["X-Size", ""] }],
+    ["an amount with an exponent", { accepts: { ...option(), price: "1e3" } }],
+    [
+      "a dollar price on a network without a known token",
+      { accepts: option({ network: "eip155:1", price: "$1" }) },
+    ],
+    [
+      "a handler that may take longer than the payment stays good",
+      { accepts: option(), maxTimeoutSeconds: 60 },
+    ],
+    ["a time that is not positive", { accepts: option(), handlerTimeoutSeconds: 0 }],
+    ["an unknown flow", { accepts: option(), paymentFlow: "later" }],
+    ["an unknown rule for disconnects", { accepts: option(), onDisconnect: "ignore" }],
+    ["a description that no header can hold", { accepts: option(), description: "x".repeat(2000) }],
+    [
+      "an offer that no header can hold",
+      { accepts: Array.from({ length: 16 }, () => option({ extra: { more: "x".repeat(900) } })) },
+    ],
+    ["nothing", undefined],
+  ])("refuses %s", (_what, payment) => {
+    expect(problemsOf({ "GET /a": payment })).toHaveLength(1);
+  });
+
+  it("takes sixteen ways to pay of the usual length", () => {
+    const accepts = Array.from({ length: 16 }, () => option());
+    expect(problemsOf({ "GET /a": { accepts } })).toEqual([]);
+  });
+
+  it.each(["GET /a/../b", "GET //a", "GET /a#b", "", "GET /a/:", "GET /(("])(
+    "refuses the key %j, which can never match",
+    (key) => {
+      expect(problemsOf({ [key]: { accepts: option() } })).toHaveLength(1);
+    },
+  );
+
+  it.each(["GET /a", "get /a", "* /a", "/a", "GET  /a/:id", "QUERY /a", "GET /a/*rest"])(
+    "takes the key %j",
+    (key) => {
+      expect(problemsOf({ [key]: { accepts: option() } })).toEqual([]);
+    },
+  );
+
+  it("refuses options that it does not know, and hooks that are none", () => {
+    expect(problemsOf({}, { grantAcces: () => true, onError: "log", maxRequestBytes: -1 })).toEqual(
+      [
+        "options.grantAcces is unknown",
+        "options.onError must be a function",
+        "options.maxRequestBytes must be a whole number of bytes",
+      ],
+    );
+  });
+
+  it("is told of a route that stands beside its handler, too", () => {
+    expect(() =>
+      paymentMiddleware.route({ accepts: [option({ price: "$0" })] }, createPaperFacilitator()),
+    ).toThrow(/price "\$0" is zero/);
+  });
+});
+
+describe("the environment", () => {
+  const saved = { ...process.env };
+
+  afterEach(() => {
+    process.env = { ...saved };
+  });
+
+  it("is asked for when no facilitator is passed, and what is missing is told at once", () => {
+    for (const name of Object.keys(process.env)) {
+      if (/^(COINSLOT|FACILITATOR)_/.test(name)) delete process.env[name];
+    }
+    expect(() => paymentMiddleware({ "GET /a": { accepts: option() } })).toThrow(
+      /COINSLOT_NETWORK[\s\S]*COINSLOT_RPC_URL[\s\S]*FACILITATOR_SEED_PHRASE/,
+    );
+  });
+});

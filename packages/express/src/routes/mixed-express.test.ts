@@ -1,0 +1,202 @@
+import { createRequire } from "node:module";
+import { type Listening, listen } from "@coinslot/devnet";
+import { ConfigurationError } from "@coinslot/protocol";
+import express, { type Express } from "express";
+import { afterEach, describe, expect, it } from "vitest";
+import { type PaymentRoutes, paymentMiddleware } from "../index.ts";
+import { type ExpressModule, expressVersions } from "../testing/express-versions.ts";
+import { createPaperFacilitator } from "../testing/paper-facilitator.ts";
+import { openShop, option, type Shop } from "../testing/shop.ts";
+
+// Express 5 stands beside the middleware here; the application runs on Express 4.
+const express4: ExpressModule = createRequire(import.meta.url)("express4");
+
+const opened: Listening[] = [];
+
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((listening) => listening.close()));
+});
+
+const content = "the content that is sold";
+const accepts = option();
+
+async function open(config: Parameters<typeof openShop>[0]): Promise<Shop> {
+  const shop = await openShop(config);
+  opened.push(shop);
+  return shop;
+}
+
+function serveFiles(app: Express): void {
+  app.get("/files/*", (_request, response) => void response.send(content));
+  app.get("/free", (_request, response) => void response.send("free"));
+}
+
+async function ask(shop: Listening, path: string) {
+  const response = await fetch(`${shop.url}${path}`);
+  return { status: response.status, text: await response.text() };
+}
+
+describe("an application on Express 4 with Express 5 beside the middleware", () => {
+  it("serves nothing of a key that Express 5 would read otherwise, and reports it once", async () => {
+    const routes: PaymentRoutes = { "GET /files/*rest": { accepts } };
+    const shop = await open({ express: express4, routes, serve: serveFiles });
+    for (const path of ["/files/report.pdf", "/files/a/b", "/files/the-rest"]) {
+      const { status, text } = await ask(shop, path);
+      expect(status).toBe(503);
+      expect(text).not.toContain(content);
+    }
+    expect(await ask(shop, "/free")).toEqual({ status: 200, text: "free" });
+    expect(shop.errors).toEqual([expect.any(ConfigurationError)]);
+    expect(String(shop.errors[0])).toMatch(
+      /"GET \/files\/\*rest" was read by Express 5, and the application runs on Express 4.*options\.app/s,
+    );
+  });
+
+  it("reports such a key at the first request, whatever that asks for", async () => {
+    const routes: PaymentRoutes = { "GET /files/*rest": { accepts } };
+    const shop = await open({ express: express4, routes, serve: serveFiles });
+    expect(shop.errors).toEqual([]);
+    await ask(shop, "/free");
+    expect(shop.errors).toHaveLength(1);
+  });
+
+  it("sells the other keys, which both read alike", async () => {
+    const routes: PaymentRoutes = {
+      "GET /files/*rest": { accepts },
+      "GET /reports/:id": { accepts },
+    };
+    const shop = await open({ express: express4, routes, serve: serveFiles });
+    expect((await ask(shop, "/reports/7")).status).toBe(402);
+  });
+
+  it("sells a wildcard of Express 4 when the application is passed", async () => {
+    const app = express4();
+    const routes: PaymentRoutes = { "GET /files/*": { accepts } };
+    const errors: unknown[] = [];
+    const gate = paymentMiddleware(routes, createPaperFacilitator(), {
+      app,
+      onError: (error) => errors.push(error),
+    });
+    serveFiles(app.use(gate));
+    await gate.ready();
+    const shop = await listen(app);
+    opened.push(shop);
+    expect((await ask(shop, "/files/report.pdf")).status).toBe(402);
+    expect(await ask(shop, "/free")).toEqual({ status: 200, text: "free" });
+    expect(errors).toEqual([]);
+  });
+
+  it("refuses a key at start that the Express which reads it does not understand, and names the option", () => {
+    const make = (key: string, app?: Express) => () =>
+      Reflect.apply(paymentMiddleware, undefined, [
+        { [key]: { accepts } },
+        createPaperFacilitator(),
+        app ? { app } : {},
+      ]);
+    expect(make("GET /files/*")).toThrow(/Express 5 does not understand.*options\.app/s);
+    expect(make("GET /((", express4())).toThrow(/Express 4 does not understand/);
+    expect(make("GET /files/*", express4())).not.toThrow();
+  });
+
+  it("refuses something else in place of the application", () => {
+    const make = (app: unknown) => () =>
+      Reflect.apply(paymentMiddleware, undefined, [
+        { "GET /a": { accepts } },
+        createPaperFacilitator(),
+        { app },
+      ]);
+    expect(make({})).toThrow(/options\.app must be an Express application/);
+    expect(make(express4())).not.toThrow();
+  });
+});
+
+describe.each(expressVersions)("an application on $name that is passed", ({ express }) => {
+  it("keeps its settings open, and its listeners to itself", async () => {
+    const app = express();
+    const routes: PaymentRoutes = { "GET /paid": { accepts } };
+    const listeners = app.listenerCount("mount");
+    const gate = paymentMiddleware(routes, createPaperFacilitator(), { app });
+    expect(app.listenerCount("mount")).toBe(listeners);
+    app.enable("case sensitive routing");
+    app.use(gate);
+    app.get("/paid", (_request, response) => void response.send(content));
+    app.get("/PAID", (_request, response) => void response.send("free"));
+    await gate.ready();
+    const shop = await listen(app);
+    opened.push(shop);
+    expect((await ask(shop, "/paid")).status).toBe(402);
+    expect(await ask(shop, "/PAID")).toEqual({ status: 200, text: "free" });
+  });
+});
+
+describe("an application with routers of both Expresses", () => {
+  it("on Express 5 sells what a router of Express 4 serves under a wildcard of Express 5", async () => {
+    const shop = await open({
+      express,
+      routes: { "GET /files/*rest": { accepts } },
+      serve: (app) => {
+        const router = express4.Router();
+        router.get("/files/*", (_request, response) => void response.send(content));
+        app.use(router);
+      },
+    });
+    expect((await ask(shop, "/files/report.pdf")).status).toBe(402);
+    expect((await ask(shop, "/other")).status).toBe(404);
+    expect(shop.errors).toEqual([]);
+  });
+
+  it.each(["before", "after"] as const)(
+    "closes what a router of Express 5, mounted %s the first request, reads of a key of Express 4",
+    async (time) => {
+      const mount = (app: Express) => {
+        const router = express.Router();
+        router.get("/files/*rest", (_request, response) => void response.send(content));
+        app.use("/", express4.Router().use(router));
+      };
+      let app: Express | undefined;
+      const routes: PaymentRoutes = { "GET /files/*rest": { accepts } };
+      const shop = await open({
+        express: express4,
+        routes,
+        before: (made) => {
+          app = made;
+        },
+        options: { app: express4() },
+        serve: (made) => {
+          if (time === "before") mount(made);
+        },
+      });
+      expect((await ask(shop, "/other")).status).toBe(404);
+      expect(shop.errors).toEqual([]);
+      if (time === "after" && app !== undefined) mount(app);
+      for (const path of ["/files/report.pdf", "/files/b"]) {
+        expect((await ask(shop, path)).status).toBe(503);
+      }
+      expect(shop.errors).toEqual([expect.any(ConfigurationError)]);
+      expect(String(shop.errors[0])).toMatch(/"GET \/files\/\*rest" .*Express 5/);
+    },
+  );
+
+  it.each(expressVersions)(
+    "with $name at its root sells plain keys of every router",
+    async (root) => {
+      for (const { express: other } of expressVersions) {
+        const shop = await open({
+          express: root.express,
+          routes: { "GET /a/:id": { accepts }, "GET /sub/b": { accepts } },
+          serve: (app) => {
+            const router = other.Router();
+            router.get("/a/:id", (_request, response) => void response.send(content));
+            const inner = other();
+            inner.get("/b", (_request, response) => void response.send(content));
+            app.use(router).use("/sub", inner);
+          },
+        });
+        for (const path of ["/a/1", "/A/1/", "//a//1", "/sub/b", "/sub/B/"]) {
+          expect((await ask(shop, path)).status).toBe(402);
+        }
+        expect(shop.errors).toEqual([]);
+      }
+    },
+  );
+});

@@ -1,0 +1,101 @@
+import { type Address, type Network, networkSchema, type PaymentFlow } from "@coinslot/protocol";
+import type { Request } from "express";
+import { isRecord } from "../is-record.ts";
+import type { MaybePromise } from "../maybe-promise.ts";
+import type { TokenPrice } from "./payment-routes.ts";
+import { readExtra } from "./read-extra.ts";
+import { readPayTo } from "./read-pay-to.ts";
+import { onExtra, type PriceContext, readPrice } from "./read-price.ts";
+
+/** A function of the seller's, asked once for each request; what it returns is read then. */
+export type AskSeller = (request: Request) => MaybePromise<unknown>;
+
+/** A way to pay, read. */
+export interface PaymentTerms {
+  network: Network;
+  price: TokenPrice | AskSeller;
+  payTo: Address | AskSeller;
+  /** Of this way alone; else that of the route. */
+  maxTimeoutSeconds: number | undefined;
+  /** What goes to the buyer beside the token's domain. */
+  extra: Record<string, unknown>;
+}
+
+const members = new Set(["scheme", "network", "price", "payTo", "maxTimeoutSeconds", "extra"]);
+
+/**
+ * Reads a way to pay, and tells every problem.
+ *
+ * @returns `undefined` when there is a problem.
+ */
+export function readPaymentOption(
+  option: unknown,
+  options: {
+    paymentFlow: PaymentFlow;
+    /** Why a time is too short for the route's handler. */
+    problemOfTime: (maxTimeoutSeconds: number) => string | undefined;
+    tell: (problem: string) => void;
+  },
+): PaymentTerms | undefined {
+  const { paymentFlow, tell } = options;
+  if (!isRecord(option)) {
+    tell(" must be an object");
+    return undefined;
+  }
+  for (const name of Object.keys(option)) {
+    if (!members.has(name)) tell(` has an unknown member: ${name}`);
+  }
+  if (option.scheme !== "exact") tell('.scheme must be "exact"');
+  const network = networkSchema.safeParse(option.network);
+  if (!network.success) {
+    tell('.network must be an EVM chain in CAIP-2 form, such as "eip155:9745"');
+    return undefined;
+  }
+  const { maxTimeoutSeconds } = option;
+  if (maxTimeoutSeconds !== undefined && !isWholeSeconds(maxTimeoutSeconds)) {
+    tell(".maxTimeoutSeconds must be a positive whole number");
+    return undefined;
+  }
+  const tooShort = maxTimeoutSeconds && options.problemOfTime(maxTimeoutSeconds);
+  if (tooShort) tell(`.${tooShort}`);
+  const read = readExtra(option.extra, paymentFlow);
+  if (!read.ok) for (const problem of read.problems) tell(`.${onExtra(problem)}`);
+  const extra = read.ok ? read.extra : {};
+  const context = { network: network.data, paymentFlow, extra };
+  const price = readPriceOption(option.price, context, tell);
+  const payTo = readPayToOption(option.payTo, tell);
+  if (price === undefined || payTo === undefined) return undefined;
+  return { network: network.data, price, payTo, maxTimeoutSeconds, extra };
+}
+
+/** Whether a value is a time as an offer says it: positive, in whole seconds. */
+export function isWholeSeconds(value: unknown): value is number {
+  return typeof value === "number" && Number.isSafeInteger(value) && value > 0;
+}
+
+function readPriceOption(
+  price: unknown,
+  context: PriceContext,
+  tell: (problem: string) => void,
+): TokenPrice | AskSeller | undefined {
+  if (isFunction(price)) return price;
+  const read = readPrice(price, context);
+  if (read.ok) return read.price;
+  for (const problem of read.problems) tell(`.price ${problem}`);
+  return undefined;
+}
+
+function readPayToOption(
+  payTo: unknown,
+  tell: (problem: string) => void,
+): Address | AskSeller | undefined {
+  if (isFunction(payTo)) return payTo;
+  const read = readPayTo(payTo);
+  if (read.ok) return read.payTo;
+  tell(`.payTo ${read.problem}`);
+  return undefined;
+}
+
+function isFunction(value: unknown): value is AskSeller {
+  return typeof value === "function";
+}

@@ -1,0 +1,177 @@
+import { minimumSettlementSeconds, type PaymentFlow } from "@coinslot/protocol";
+import { isRecord } from "../is-record.ts";
+import { problemOfOfferSize } from "../offer/offer-size.ts";
+import type { UnpaidResponseBody } from "../offer/unpaid-context.ts";
+import { isWholeSeconds, type PaymentTerms, readPaymentOption } from "./read-payment-option.ts";
+
+/** How a route is paid for, read, with every default in its place. */
+export interface RouteTerms {
+  accepts: readonly PaymentTerms[];
+  description: string | undefined;
+  mimeType: string | undefined;
+  /** Instead of the URL of the request. */
+  resource: string | undefined;
+  unpaidResponseBody: UnpaidResponseBody | undefined;
+  paymentFlow: PaymentFlow;
+  maxTimeoutSeconds: number;
+  handlerTimeoutSeconds: number;
+  /** `undefined`: as the method of the request suggests. */
+  onDisconnect: "release" | "settle" | undefined;
+  varyHeaders: readonly string[];
+}
+
+const defaultMaxTimeoutSeconds = 300;
+const defaultHandlerTimeoutSeconds = 60;
+const longestWords = 1024;
+const longestUrl = 2048;
+
+const members = new Set([
+  "accepts",
+  "description",
+  "mimeType",
+  "resource",
+  "unpaidResponseBody",
+  "paymentFlow",
+  "maxTimeoutSeconds",
+  "handlerTimeoutSeconds",
+  "onDisconnect",
+  "varyHeaders",
+]);
+
+/**
+ * Reads how a route is paid for, and tells every problem. It trusts no types: a seller may write
+ * plain JavaScript, and a misspelt member would silently change what is charged.
+ *
+ * @returns `undefined` when there is a problem.
+ */
+export function readRoutePayment(
+  config: unknown,
+  tell: (problem: string) => void,
+): RouteTerms | undefined {
+  let isSound = true;
+  const fault = (problem: string): void => {
+    isSound = false;
+    tell(problem);
+  };
+  if (!isRecord(config)) {
+    fault("must be an object with `accepts`");
+    return undefined;
+  }
+  for (const name of Object.keys(config)) {
+    if (!members.has(name)) fault(`has an unknown member: ${name}`);
+  }
+  const paymentFlow = config.paymentFlow ?? "authorization";
+  if (paymentFlow !== "authorization" && paymentFlow !== "upfront") {
+    fault('paymentFlow must be "authorization" or "upfront"');
+    return undefined;
+  }
+  const { onDisconnect } = config;
+  if (onDisconnect !== undefined && onDisconnect !== "release" && onDisconnect !== "settle") {
+    fault('onDisconnect must be "release" or "settle"');
+    return undefined;
+  }
+  const { maxTimeoutSeconds = defaultMaxTimeoutSeconds } = config;
+  const { handlerTimeoutSeconds = defaultHandlerTimeoutSeconds } = config;
+  if (!isWholeSeconds(maxTimeoutSeconds)) {
+    fault("maxTimeoutSeconds must be a positive whole number");
+    return undefined;
+  }
+  if (!isPositive(handlerTimeoutSeconds) || handlerTimeoutSeconds > longestTimerSeconds) {
+    fault(`handlerTimeoutSeconds must be a positive number up to ${longestTimerSeconds}`);
+    return undefined;
+  }
+  const problemOfTime = (time: number): string | undefined => {
+    const needed = handlerTimeoutSeconds + minimumSettlementSeconds;
+    if (paymentFlow === "upfront" || time > needed) return undefined;
+    return `maxTimeoutSeconds is ${time}, and must exceed ${needed}: the handler's ${handlerTimeoutSeconds} seconds and ${minimumSettlementSeconds} for settling`;
+  };
+  const tooShort = problemOfTime(maxTimeoutSeconds);
+  if (tooShort !== undefined) fault(tooShort);
+  const accepts = readAccepts(config.accepts, { paymentFlow, problemOfTime, tell: fault });
+  const description = readWords(config.description, "description", fault);
+  const mimeType = readWords(config.mimeType, "mimeType", fault);
+  const resource = readResource(config.resource, fault);
+  const { unpaidResponseBody } = config;
+  if (unpaidResponseBody !== undefined && !isUnpaidResponseBody(unpaidResponseBody)) {
+    fault("unpaidResponseBody must be a function");
+    return undefined;
+  }
+  const tooLong = problemOfOfferSize({ accepts, description, mimeType, resource });
+  if (tooLong !== undefined) fault(tooLong);
+  const varyHeaders = readHeaderNames(config.varyHeaders, fault);
+  if (!isSound) return undefined;
+  return {
+    accepts,
+    description,
+    mimeType,
+    resource,
+    unpaidResponseBody,
+    paymentFlow,
+    maxTimeoutSeconds,
+    handlerTimeoutSeconds,
+    onDisconnect,
+    varyHeaders,
+  };
+}
+
+// Node's timers count milliseconds in 31 bits.
+const longestTimerSeconds = 2_147_483;
+
+function readAccepts(
+  value: unknown,
+  options: Parameters<typeof readPaymentOption>[1],
+): PaymentTerms[] {
+  const { tell } = options;
+  const entries: readonly unknown[] = Array.isArray(value) ? value : [value];
+  if (value === undefined || entries.length === 0)
+    tell("accepts must name at least one way to pay");
+  if (entries.length > 16) tell("accepts names more than 16 ways to pay, which no header can hold");
+  return entries.flatMap((entry, index) => {
+    const at = Array.isArray(value) ? `accepts[${index}]` : "accepts";
+    if (entry === undefined) return [];
+    const tellAt = (problem: string) => tell(`${at}${problem}`);
+    return readPaymentOption(entry, { ...options, tell: tellAt }) ?? [];
+  });
+}
+
+function readWords(
+  value: unknown,
+  name: string,
+  tell: (problem: string) => void,
+): string | undefined {
+  if (value === undefined) return undefined;
+  if (typeof value === "string" && value.length <= longestWords) return value;
+  tell(`${name} must be a string of at most ${longestWords} characters`);
+  return undefined;
+}
+
+function readResource(value: unknown, tell: (problem: string) => void): string | undefined {
+  if (value === undefined) return undefined;
+  if (typeof value === "string" && value.length <= longestUrl && /^https?:\/\/\S+$/.test(value)) {
+    if (URL.canParse(value)) return value;
+  }
+  tell(`resource must be an absolute URL of http or https, of at most ${longestUrl} characters`);
+  return undefined;
+}
+
+function isUnpaidResponseBody(value: unknown): value is UnpaidResponseBody {
+  return typeof value === "function";
+}
+
+function readHeaderNames(value: unknown, tell: (problem: string) => void): string[] {
+  const names: readonly unknown[] = Array.isArray(value) ? value : [value];
+  if (value === undefined) return [];
+  const read = names.flatMap((name) => (isHeaderName(name) ? name.toLowerCase() : []));
+  if (read.length !== names.length || !Array.isArray(value)) {
+    tell("varyHeaders must be a list of header names");
+  }
+  return read;
+}
+
+function isHeaderName(value: unknown): value is string {
+  return typeof value === "string" && /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(value);
+}
+
+function isPositive(value: unknown): value is number {
+  return typeof value === "number" && Number.isFinite(value) && value > 0;
+}

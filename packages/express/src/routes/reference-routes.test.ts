@@ -1,0 +1,251 @@
+import { createReadStream } from "node:fs";
+import { ConfigurationError, decodePaymentRequired, plasmaUsdt0 } from "@coinslot/protocol";
+import { afterEach, describe, expect, it } from "vitest";
+import { type PaymentRoutes, paymentMiddleware, type RoutePayment } from "../index.ts";
+import { SellerFunctionError } from "../offer/seller-function-error.ts";
+import { createBuyer, fetchOffer } from "../testing/buyer.ts";
+import { createPaperFacilitator } from "../testing/paper-facilitator.ts";
+import { openShop, option, type Shop } from "../testing/shop.ts";
+
+const opened: Shop[] = [];
+
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((shop) => shop.close()));
+});
+
+/** What a seller in plain JavaScript may write. */
+function problemsOf(...parameters: unknown[]): readonly string[] {
+  const [routes, facilitator = createPaperFacilitator(), ...rest] = parameters;
+  try {
+    Reflect.apply(paymentMiddleware, undefined, [routes, facilitator, ...rest]);
+  } catch (error) {
+    if (error instanceof ConfigurationError) return error.problems;
+    throw error;
+  }
+  return [];
+}
+
+async function sell(payment: RoutePayment): Promise<Shop> {
+  const routes: PaymentRoutes = { "GET /paid": payment };
+  const shop = await openShop({
+    routes,
+    serve: (app) => app.get("/paid", (_request, response) => void response.send("content")),
+  });
+  opened.push(shop);
+  return shop;
+}
+
+const { address: asset, name, version } = plasmaUsdt0;
+const price = { amount: "1000", asset, extra: { name, version } } as const;
+
+describe("a route that was written for the reference", () => {
+  it("is refused by the name of each member that has no counterpart, all at once", () => {
+    const accepts = {
+      ...option(),
+      scheme: "exact",
+      discount: 3,
+      price: { ...price, decimals: 6, extra: { name, version, paymentFlow: "upfront" } },
+      extra: { assetTransferMethod: "permit2" },
+      maxTimeoutSeconds: 66,
+    };
+    const route = {
+      accepts,
+      serviceName: "Weather",
+      tags: ["weather"],
+      iconUrl: "https://shop.example/icon.png",
+      customPaywallHtml: "<p>Pay</p>",
+      settlementFailedResponseBody: () => ({ contentType: "text/plain", body: "no" }),
+      extensions: { bazaar: {} },
+      resource: "/weather",
+      unpaidResponseBody: "Pay first",
+    };
+    expect(problemsOf({ "GET /a": route })).toEqual([
+      '"GET /a": has an unknown member: serviceName',
+      '"GET /a": has an unknown member: tags',
+      '"GET /a": has an unknown member: iconUrl',
+      '"GET /a": has an unknown member: customPaywallHtml',
+      '"GET /a": has an unknown member: settlementFailedResponseBody',
+      '"GET /a": has an unknown member: extensions',
+      '"GET /a": accepts has an unknown member: discount',
+      '"GET /a": accepts.maxTimeoutSeconds is 66, and must exceed 66: the handler\'s 60 seconds and 6 for settling',
+      '"GET /a": accepts.extra.assetTransferMethod must be "eip3009": no other is settled',
+      '"GET /a": accepts.price has an unknown member: decimals',
+      '"GET /a": accepts.price extra.paymentFlow is "upfront", and the route\'s is "authorization": write paymentFlow beside accepts',
+      '"GET /a": resource must be an absolute URL of http or https, of at most 2048 characters',
+      '"GET /a": unpaidResponseBody must be a function',
+    ]);
+  });
+
+  it("is refused without a key, with its pages, and with the server of the reference", () => {
+    expect(problemsOf({ accepts: option() })).toEqual([
+      "The routes are one payment without a key: paymentMiddleware.route sells whatever reaches it",
+    ]);
+    const routes = { "GET /a": { accepts: option() } };
+    expect(problemsOf(routes, undefined, { appName: "Shop", testnet: true })).toEqual([
+      "options.appName is unknown",
+      "options.testnet is unknown",
+    ]);
+    expect(problemsOf(routes, { register: () => undefined })).toEqual([
+      "the facilitator must have verify, settle and getSupported",
+    ]);
+  });
+
+  it.each(["GET /users/[id]", "GET /users/[id]/posts", "/[slug]"])(
+    "is refused with the parameter of %s, which Express 4 would read as a set of letters",
+    (key) => {
+      expect(problemsOf({ [key]: { accepts: option() } })).toEqual([
+        expect.stringMatching(/has a parameter in brackets: write ":(id|slug)"/),
+      ]);
+    },
+  );
+
+  it("offers the time of each way to pay, and that of the route for the others", async () => {
+    const accepts = [option({ maxTimeoutSeconds: 120 }), option()];
+    const shop = await sell({ accepts, maxTimeoutSeconds: 200 });
+    for (const version of [1, 2] as const) {
+      const offer = await fetchOffer(`${shop.url}/paid`, version);
+      expect(offer.accepts.map(({ requirements }) => requirements.maxTimeoutSeconds)).toEqual([
+        120, 200,
+      ]);
+    }
+  });
+
+  it("offers what it adds to extra, and sells for it", async () => {
+    const token = { amount: "1000", asset, extra: { name: "other", version, decimals: 6 } };
+    const accepts = option({
+      price: token,
+      extra: { name, paymentFlow: "authorization", note: { of: ["ours"] } },
+    });
+    const shop = await sell({ accepts });
+    const extra = { name, version, decimals: 6, note: { of: ["ours"] } };
+    for (const version of [1, 2] as const) {
+      const offer = await fetchOffer(`${shop.url}/paid`, version);
+      expect(offer.accepts[0]?.requirements.extra).toEqual(extra);
+      const { headers } = await createBuyer().payFor(`${shop.url}/paid`, { version });
+      expect((await fetch(`${shop.url}/paid`, { headers })).status).toBe(200);
+    }
+  });
+
+  it("says upfront in extra where the route is sold so", async () => {
+    const accepts = option({ extra: { paymentFlow: "upfront" } });
+    const shop = await sell({ accepts, paymentFlow: "upfront" });
+    const offer = await fetchOffer(`${shop.url}/paid`, 2);
+    expect(offer.accepts[0]?.requirements.extra).toMatchObject({ paymentFlow: "upfront" });
+  });
+
+  it.each([
+    [0.001, "1000"],
+    [2, "2000000"],
+    [0.1, "100000"],
+  ])("takes the number %d as a price in dollars", async (number, amount) => {
+    const shop = await sell({ accepts: option({ price: number }) });
+    const offer = await fetchOffer(`${shop.url}/paid`, 2);
+    expect(offer.accepts[0]?.requirements.amount).toBe(amount);
+  });
+
+  it.each([0.1 + 0.2, 1e-7, 0, -1, Number.NaN, Number.POSITIVE_INFINITY])(
+    "refuses the number %d as a price",
+    (number) => {
+      expect(problemsOf({ "GET /a": { accepts: option({ price: number }) } })).toHaveLength(1);
+    },
+  );
+
+  it("refuses extra that is no JSON, or too much of it", () => {
+    for (const extra of [
+      { note: () => 1 },
+      { note: 1n },
+      { note: "x".repeat(2000) },
+      "text",
+      { note: Number.NaN },
+    ]) {
+      expect(problemsOf({ "GET /a": { accepts: { ...option(), extra } } })).toEqual([
+        '"GET /a": accepts.extra must be JSON of at most 1024 characters',
+      ]);
+    }
+  });
+
+  it("names the resource that it says", async () => {
+    const resource = "https://api.example/weather";
+    const shop = await sell({ accepts: option(), resource });
+    const response = await fetch(`${shop.url}/paid?q=1`);
+    const header = response.headers.get("PAYMENT-REQUIRED") ?? "";
+    expect(decodePaymentRequired(header).resource?.url).toBe(resource);
+    expect(await response.json()).toMatchObject({ accepts: [{ resource }] });
+  });
+
+  it("answers unpaid requests with its own body, and asks with the reference's context", async () => {
+    const seen: unknown[] = [];
+    const shop = await sell({
+      accepts: option(),
+      unpaidResponseBody: ({ adapter, path, method }) => {
+        seen.push(path, method, adapter.getHeader("X-Any"), adapter.getQueryParam?.("q"));
+        seen.push(adapter.getMethod(), adapter.getPath(), adapter.getUrl(), adapter.getUserAgent());
+        seen.push(adapter.getQueryParams?.(), adapter.getAcceptHeader());
+        return { contentType: "application/json", body: { preview: "s…" } };
+      },
+    });
+    const response = await fetch(`${shop.url}/paid?q=1`, {
+      headers: { "X-Any": "any", "User-Agent": "test", Accept: "application/json" },
+    });
+    expect(response.status).toBe(402);
+    expect(response.headers.get("Content-Type")).toBe("application/json");
+    expect(await response.json()).toEqual({ preview: "s…" });
+    const header = response.headers.get("PAYMENT-REQUIRED") ?? "";
+    expect(decodePaymentRequired(header).accepts).toHaveLength(1);
+    expect(seen).toEqual([
+      ...["/paid", "GET", "any", "1"],
+      ...["GET", "/paid", `${shop.url}/paid?q=1`, "test"],
+      ...[{ q: "1" }, "application/json"],
+    ]);
+  });
+
+  it.each([
+    ["a string", () => "pay first"],
+    ["no type", () => ({ body: "pay first" })],
+    ["a type that no header can hold", () => ({ contentType: "a\r\nb: c", body: "x" })],
+    ["no body", () => ({ contentType: "text/html" })],
+    ["a stream", () => ({ contentType: "text/plain", body: createReadStream(process.execPath) })],
+    ["a promise as its body", () => ({ contentType: "text/html", body: Promise.resolve("x") })],
+    ["a number that JSON does not have", () => ({ contentType: "text/html", body: { a: 1n } })],
+  ])("serves nothing when its function returns %s, and reports which", async (_what, answer) => {
+    const unpaidResponseBody = () => Reflect.apply(answer, undefined, []);
+    const shop = await sell({ accepts: option(), unpaidResponseBody });
+    const response = await fetch(`${shop.url}/paid`);
+    expect(response.status).toBe(500);
+    expect(await response.json()).toMatchObject({ error: "internal_error" });
+    expect(shop.errors).toEqual([expect.any(SellerFunctionError)]);
+    expect(String(shop.errors[0])).toContain('unpaidResponseBody of "GET /paid" returned');
+  });
+
+  it("answers unpaid requests with bytes as they are, and by itself where the function is silent", async () => {
+    const shop = await sell({
+      accepts: option(),
+      unpaidResponseBody: ({ adapter }) =>
+        adapter.getQueryParam?.("silent") === "yes"
+          ? undefined
+          : { contentType: "image/png", body: Buffer.from([0, 255]) },
+    });
+    const bytes = await (await fetch(`${shop.url}/paid`)).arrayBuffer();
+    expect(Buffer.from(bytes)).toEqual(Buffer.from([0, 255]));
+    const offer = await fetch(`${shop.url}/paid?silent=yes`);
+    expect(await offer.json()).toMatchObject({ x402Version: 1 });
+  });
+
+  it("answers unpaid requests with its own text, before what the options answer", async () => {
+    const routes: PaymentRoutes = {
+      "GET /paid": {
+        accepts: option(),
+        unpaidResponseBody: async () => ({ contentType: "text/plain", body: "pay first" }),
+      },
+      "GET /other": { accepts: option() },
+    };
+    const shop = await openShop({
+      routes,
+      serve: () => undefined,
+      options: { unpaidAnswer: () => ({ contentType: "text/html", body: "<p>Pay</p>" }) },
+    });
+    opened.push(shop);
+    expect(await (await fetch(`${shop.url}/paid`)).text()).toBe("pay first");
+    expect(await (await fetch(`${shop.url}/other`)).text()).toBe("<p>Pay</p>");
+  });
+});

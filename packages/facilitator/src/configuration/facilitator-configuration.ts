@@ -1,0 +1,271 @@
+import { type Clock, getChainPreset, systemClock } from "@coinslot/chain";
+import {
+  type Address,
+  type Asset,
+  ConfigurationError,
+  chainIdOf,
+  isNetwork,
+  isSameAddress,
+  isWellFormedAddress,
+  knownAsset,
+  type Network,
+  toLowerHex,
+} from "@coinslot/protocol";
+import type { HookSet } from "../hooks.ts";
+import { type Logger, silentLogger } from "../logger.ts";
+import type { RelayerSigner } from "../settle/relay/relayer-signer.ts";
+import { defaultCallGas } from "../simulation/simulator.ts";
+import type {
+  Depth,
+  FacilitatorNetworkOptions,
+  FacilitatorOptions,
+  FeeOptions,
+} from "./facilitator-options.ts";
+import { readRelayer } from "./relayer-account.ts";
+
+/** A network as configured, with every default filled in. */
+export interface NetworkConfiguration {
+  network: Network;
+  chainId: number;
+  rpcUrls: readonly string[];
+  relayers: readonly [RelayerSigner, ...RelayerSigner[]];
+  /** In lower case; `undefined`: every token. */
+  assets: readonly Address[] | undefined;
+  /** Tokens whose EIP-712 domain is known beforehand: those configured with one, and the usual one. */
+  domains: readonly Asset[];
+  serveAfter: (amount: bigint) => number;
+  finalAfter: number;
+  fees: FeeOptions & { maxFeePerGas: bigint };
+  blockTimeSeconds: number | undefined;
+  callGas: bigint;
+  minimumBalance: bigint;
+  warningBalance: bigint;
+}
+
+/** What a facilitator runs with: options without static faults. */
+export interface FacilitatorConfiguration {
+  networks: readonly [NetworkConfiguration, ...NetworkConfiguration[]];
+  ledger: string;
+  startTimeoutMs: number;
+  /** `undefined`: for ever. */
+  keepPaymentsMs: number | undefined;
+  logger: Logger;
+  hooks: Partial<HookSet>;
+  clock: Clock;
+  now: () => number;
+}
+
+const callGasRange = { least: 50_000n, most: 5_000_000n };
+const defaultMinimumBalance = 10n ** 15n;
+const ledgerUrl = /^(?:sqlite:.+|postgres(?:ql)?:\/\/.+)$/;
+
+/**
+ * Checks options for everything that can be known without a chain or a database.
+ *
+ * @throws ConfigurationError with all problems. None repeats a URL or a secret.
+ */
+export function readFacilitatorOptions(options: FacilitatorOptions): FacilitatorConfiguration {
+  const { ledger = "", logger = silentLogger, hooks = {} } = options;
+  const { clock = systemClock, now = Date.now, startTimeoutSeconds = 5 } = options;
+  const { networks: entries = [] } = options;
+  const problems: string[] = [];
+  const networks = entries.flatMap((entry, index) => {
+    const read = readNetwork(entry, `networks[${index}]`);
+    problems.push(...read.problems);
+    return read.configuration ?? [];
+  });
+  problems.push(...findRepeatedNetworks(entries));
+  if (!ledgerUrl.test(ledger)) {
+    problems.push(
+      "ledger is not set, or is no URL that we know: sqlite:./coinslot.db, or postgres://… where several processes share it",
+    );
+  }
+  if (!(startTimeoutSeconds >= 0 && startTimeoutSeconds <= 3_600)) {
+    problems.push("startTimeoutSeconds must be from 0 to 3600");
+  }
+  const { keepPaymentsDays } = options;
+  if (keepPaymentsDays !== undefined && !(keepPaymentsDays >= 1)) {
+    problems.push("keepPaymentsDays must be at least 1; leave it out to keep every payment");
+  }
+  const keepPaymentsMs = keepPaymentsDays === undefined ? undefined : keepPaymentsDays * 86_400_000;
+  const [first, ...others] = networks;
+  if (entries.length === 0) problems.push("networks is empty: name at least one");
+  if (problems.length > 0 || first === undefined) {
+    throw new ConfigurationError("The facilitator", problems);
+  }
+  const startTimeoutMs = startTimeoutSeconds * 1000;
+  return {
+    networks: [first, ...others],
+    ledger,
+    startTimeoutMs,
+    keepPaymentsMs,
+    logger,
+    hooks,
+    clock,
+    now,
+  };
+}
+
+function readNetwork(
+  options: FacilitatorNetworkOptions,
+  place: string,
+): { configuration?: NetworkConfiguration; problems: string[] } {
+  const problems: string[] = [];
+  const { network, callGas = defaultCallGas, blockTimeSeconds } = options;
+  const isNamed = isNetwork(network);
+  if (!isNamed) problems.push("network must be an EVM chain in CAIP-2 form, such as eip155:9745");
+  const preset = isNamed ? getChainPreset(chainIdOf(network)) : undefined;
+
+  const { rpcUrls, problems: urlProblems } = readRpcUrls(options);
+  const relayer = readRelayer(options.relayer);
+  const { assets, domains, problems: assetProblems } = readAssets(options);
+  problems.push(...urlProblems, ...(relayer.ok ? [] : relayer.problems), ...assetProblems);
+
+  const { serveAfter = 0, finalAfter = preset?.finality.depth ?? 0 } = options;
+  if (typeof serveAfter === "number" && !isDepth(serveAfter)) {
+    problems.push("serveAfter must be a whole number of blocks, 0 for as soon as it is included");
+  }
+  if (!isDepth(finalAfter)) problems.push("finalAfter must be a whole number of blocks");
+  else if (typeof serveAfter === "number" && serveAfter > finalAfter) {
+    problems.push("finalAfter is less than serveAfter: what is served would not be watched");
+  }
+  if (callGas < callGasRange.least || callGas > callGasRange.most) {
+    problems.push(`callGas must be from ${callGasRange.least} to ${callGasRange.most}`);
+  }
+  if (blockTimeSeconds !== undefined && !(blockTimeSeconds > 0 && blockTimeSeconds <= 3_600)) {
+    problems.push("blockTimeSeconds must be more than 0, and an hour at most");
+  }
+  const { maxFeePerGas = preset?.maxFeePerGas ?? 0n, maxPriorityFeePerGas } = options.fees ?? {};
+  const fees = { maxFeePerGas, maxPriorityFeePerGas };
+  problems.push(...findFeeProblems(fees));
+  const { minimumBalance = defaultMinimumBalance } = options;
+  const { warningBalance = minimumBalance * 10n } = options;
+  if (minimumBalance < 0n) problems.push("minimumBalance is negative");
+  if (warningBalance < minimumBalance) {
+    problems.push("warningBalance is less than minimumBalance: the warning would come too late");
+  }
+
+  const named = problems.map((problem) => `${place}: ${problem}`);
+  if (problems.length > 0 || !relayer.ok || !isNamed) return { problems: named };
+  return {
+    problems: [],
+    configuration: {
+      network,
+      chainId: chainIdOf(network),
+      rpcUrls,
+      relayers: relayer.accounts,
+      assets,
+      domains,
+      serveAfter: depthOf(serveAfter, finalAfter),
+      finalAfter,
+      fees,
+      blockTimeSeconds: blockTimeSeconds ?? secondsOf(preset?.blockTimeMs),
+      callGas,
+      minimumBalance,
+      warningBalance,
+    },
+  };
+}
+
+function findFeeProblems(fees: NetworkConfiguration["fees"]): string[] {
+  const negative = Object.entries(fees).flatMap(([name, fee]) =>
+    fee !== undefined && fee < 0n ? [`fees.${name} is negative`] : [],
+  );
+  if (negative.length > 0) return negative;
+  const { maxFeePerGas, maxPriorityFeePerGas = 0n } = fees;
+  if (maxPriorityFeePerGas <= maxFeePerGas) return [];
+  return [
+    `fees.maxPriorityFeePerGas is more than fees.maxFeePerGas (${maxFeePerGas}), which includes it`,
+  ];
+}
+
+function readRpcUrls(options: FacilitatorNetworkOptions): {
+  rpcUrls: string[];
+  problems: string[];
+} {
+  const { rpcUrl, rpcUrls = [] } = options;
+  const given = rpcUrl === undefined ? rpcUrls : [rpcUrl, ...rpcUrls];
+  const isSet = (url: string | undefined): url is string => url !== undefined && url !== "";
+  if (given.length === 0) return { rpcUrls: [], problems: ["rpcUrls is empty: name at least one"] };
+  const problems = given.flatMap((url, index) => {
+    const place = `RPC URL ${index + 1} of ${given.length}`;
+    if (!isSet(url)) return [`${place} is not set`];
+    if (isHttp(url) || isWebSocket(url)) return [];
+    return [`${place} must be a URL that begins with http:// or https://, or wss://`];
+  });
+  if (problems.length === 0 && !given.some(isHttp)) {
+    problems.push("rpcUrls names WebSockets only: they tell of new blocks, and requests need HTTP");
+  }
+  return { rpcUrls: given.filter(isSet), problems };
+}
+
+function isHttp(url: string | undefined): boolean {
+  return /^https?:$/.test(protocolOf(url));
+}
+
+function isWebSocket(url: string | undefined): boolean {
+  return /^wss?:$/.test(protocolOf(url));
+}
+
+function protocolOf(url: string | undefined): string {
+  return url !== undefined && URL.canParse(url) ? new URL(url).protocol : "";
+}
+
+function readAssets({ network, assets }: FacilitatorNetworkOptions): {
+  assets: Address[] | undefined;
+  domains: Asset[];
+  problems: string[];
+} {
+  const usual = isNetwork(network) ? knownAsset(network) : undefined;
+  if (assets === undefined)
+    return { assets: undefined, domains: usual ? [usual] : [], problems: [] };
+  if (assets.length === 0) {
+    return {
+      assets: [],
+      domains: [],
+      problems: ["assets is empty: leave it out to serve every token"],
+    };
+  }
+  const problems: string[] = [];
+  const addresses: Address[] = [];
+  const domains: Asset[] = [];
+  for (const [index, asset] of assets.entries()) {
+    const address = typeof asset === "string" ? asset : asset.address;
+    if (!isWellFormedAddress(address)) {
+      problems.push(`assets[${index}] is no address, or has a typing error: its checksum is wrong`);
+      continue;
+    }
+    if (addresses.some((other) => isSameAddress(other, address))) {
+      problems.push(`assets[${index}] is named twice: ${address}`);
+    }
+    addresses.push(toLowerHex(address));
+    if (typeof asset !== "string") domains.push(asset);
+    else if (usual !== undefined && isSameAddress(usual.address, asset)) domains.push(usual);
+  }
+  return { assets: addresses, domains, problems };
+}
+
+function findRepeatedNetworks(networks: readonly FacilitatorNetworkOptions[]): string[] {
+  return networks.flatMap(({ network }, index) => {
+    const first = networks.findIndex((other) => other.network === network);
+    if (first === index) return [];
+    return [`networks[${index}]: ${network} is named before, by networks[${first}]`];
+  });
+}
+
+function isDepth(value: number): boolean {
+  return Number.isSafeInteger(value) && value >= 0;
+}
+
+/** A depth by amount is the seller's own function: what it says that is no depth counts as the most careful one. */
+function depthOf(depth: Depth, mostCareful: number): (amount: bigint) => number {
+  if (typeof depth === "number") return () => depth;
+  return function depthByAmount(amount) {
+    const chosen = depth(amount);
+    return isDepth(chosen) ? Math.min(chosen, mostCareful) : mostCareful;
+  };
+}
+
+function secondsOf(milliseconds: number | undefined): number | undefined {
+  return milliseconds === undefined ? undefined : milliseconds / 1000;
+}

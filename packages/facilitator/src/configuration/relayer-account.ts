@@ -1,0 +1,114 @@
+import type { Hex } from "@coinslot/protocol";
+import type { LocalAccount } from "viem";
+import { mnemonicToAccount, privateKeyToAccount } from "viem/accounts";
+import { createRelayerSigner, type RelayerSigner } from "../settle/relay/relayer-signer.ts";
+import { findSeedPhraseProblem } from "./seed-phrase.ts";
+
+/**
+ * Whose gas pays for settlements: a BIP-39 seed phrase, a private key, either of them as a plain
+ * string, or a viem account. Members may be `undefined` so that `process.env` can be passed; that
+ * is a problem which is told when the facilitator is created.
+ *
+ * A seed phrase gives the addresses at `m/44'/60'/0'/0/<index>`, as wallets number their accounts.
+ */
+export type RelayerOptions =
+  | string
+  | {
+      /** 12 to 24 English words. */
+      seedPhrase: string | undefined;
+      /** Which account of the seed phrase. Default 0. */
+      accountIndex?: number | undefined;
+      /** How many addresses, from that account on, each of which must be funded. Default 1. */
+      addressCount?: number | undefined;
+    }
+  | {
+      /** 32 bytes in hex. */
+      privateKey: string | undefined;
+    }
+  | LocalAccount;
+
+/** Either the accounts that send transactions, or what is wrong. No problem repeats the secret. */
+export type ReadRelayer =
+  | { ok: true; accounts: readonly [RelayerSigner, ...RelayerSigner[]] }
+  | { ok: false; problems: string[] };
+
+const mostAddresses = 64;
+const largestIndex = 2 ** 31 - 1 - mostAddresses;
+const privateKeyForm = /^(?:0x)?([0-9a-fA-F]{64})$/;
+const neither =
+  "relayer is neither a seed phrase of 12 to 24 words nor a private key: 64 digits, with or without 0x";
+
+/** Derives the accounts of a relayer. Never throws. */
+export function readRelayer(options: RelayerOptions | undefined): ReadRelayer {
+  if (options === undefined || options === "") {
+    return fail(
+      "relayer is not set: give a seed phrase or a private key, e.g. from the environment",
+    );
+  }
+  if (typeof options === "string") {
+    if (privateKeyForm.test(options.trim())) return readPrivateKey(options);
+    // One word is no phrase: most likely it is a key with a digit too few.
+    return /\S\s+\S/.test(options) ? readSeedPhrase({ seedPhrase: options }) : fail(neither);
+  }
+  if (typeof options !== "object" || options === null) {
+    return fail("relayer must be a seed phrase, a private key or a viem account");
+  }
+  if ("seedPhrase" in options) return readSeedPhrase(options);
+  if ("privateKey" in options) return readPrivateKey(options.privateKey);
+  if (typeof options.signTransaction === "function") return { ok: true, accounts: [options] };
+  return fail("relayer is a viem account that cannot sign transactions by itself");
+}
+
+function readSeedPhrase(options: {
+  seedPhrase: string | undefined;
+  accountIndex?: number | undefined;
+  addressCount?: number | undefined;
+}): ReadRelayer {
+  const { seedPhrase, accountIndex = 0, addressCount = 1 } = options;
+  const phrase = seedPhrase?.normalize("NFKD").trim().split(/\s+/).join(" ").toLowerCase();
+  const problems: string[] = [];
+  if (phrase === undefined || phrase === "") problems.push("relayer.seedPhrase is not set");
+  else {
+    const problem = findSeedPhraseProblem(phrase);
+    if (problem !== undefined) problems.push(`relayer.seedPhrase ${problem}`);
+  }
+  if (!isIntegerBetween(accountIndex, 0, largestIndex)) {
+    problems.push("relayer.accountIndex must be a whole number, 0 for the first account");
+  }
+  if (!isIntegerBetween(addressCount, 1, mostAddresses)) {
+    problems.push(`relayer.addressCount must be a whole number from 1 to ${mostAddresses}`);
+  }
+  if (problems.length > 0 || phrase === undefined) return { ok: false, problems };
+  const derive = (addressIndex: number) => {
+    const account = mnemonicToAccount(phrase, { addressIndex });
+    const { privateKey } = account.getHdKey();
+    return privateKey === null ? account : createRelayerSigner({ account, privateKey });
+  };
+  const others = Array.from({ length: addressCount - 1 }, (_, i) => derive(accountIndex + 1 + i));
+  return { ok: true, accounts: [derive(accountIndex), ...others] };
+}
+
+function readPrivateKey(text: string | undefined): ReadRelayer {
+  if (text === undefined || text.trim() === "") return fail("relayer.privateKey is not set");
+  const digits = privateKeyForm.exec(text.trim())?.[1];
+  if (digits === undefined) {
+    return fail("relayer.privateKey must be 32 bytes in hex: 64 digits, with or without 0x");
+  }
+  const key: Hex = `0x${digits}`;
+  try {
+    const account = privateKeyToAccount(key);
+    const privateKey = Buffer.from(digits, "hex");
+    return { ok: true, accounts: [createRelayerSigner({ account, privateKey })] };
+  } catch {
+    // The cause would repeat the key.
+    return fail("relayer.privateKey is no key of the curve: it is zero, or too large");
+  }
+}
+
+function fail(problem: string): ReadRelayer {
+  return { ok: false, problems: [problem] };
+}
+
+function isIntegerBetween(value: number, least: number, most: number): boolean {
+  return Number.isInteger(value) && value >= least && value <= most;
+}

@@ -1,0 +1,118 @@
+import { ConfigurationError } from "@coinslot/protocol";
+import { type CodePayerLimits, defaultCodePayerLimits } from "../ledger/payments/admit-code.ts";
+import type { AnswerLimits } from "../ledger/payments/answer-quotas.ts";
+import type { FreeRunLimit } from "../ledger/payments/free-runs.ts";
+import type { CheckpointName, SettlementTimes } from "../settle/context.ts";
+
+/** What may be said of the way in which payments are settled. Every member has a default that fits payments. */
+export interface SettlementOptions {
+  /** How long `settle` waits for an outcome until it answers that it is pending. Default 30 s. */
+  settleTimeoutSeconds?: number | undefined;
+  /** How long a kept answer can be had again with its key. Default one hour. */
+  keepAnswersSeconds?: number | undefined;
+  /** Answers larger than this are not kept. Default 1 MiB. */
+  mostAnswerBytes?: number | undefined;
+  /**
+   * Most bytes of kept answers: of a payer (default 16 MiB), kept by a process (256 MiB), and in the
+   * ledger (1 GiB). Beyond them the payer's own oldest goes, never another's.
+   */
+  answerLimits?: Partial<AnswerLimits> | undefined;
+  /**
+   * How often a payer may let a handler run for nothing: so many in any case, default 20 in a minute,
+   * or, if that is more, a share of what it has paid for in as much time, default 0.5. What runs
+   * counts until it is paid for.
+   */
+  releaseLimit?:
+    | { count: number; windowSeconds: number; shareOfPaid?: number | undefined }
+    | undefined;
+  /**
+   * Payers with code: contracts, and accounts that delegate to one (EIP-7702). Their code runs on the relayer's
+   * gas. `false` refuses them.
+   */
+  payersWithCode?: false | PayersWithCodeOptions | undefined;
+  /** A process that has been silent for so long is taken for dead. Default 10 s. */
+  heartbeatLeaseSeconds?: number | undefined;
+  /** Payments in one transaction, at most. Default 64, as many as one trial takes: more would save half a percent of their gas, and all would wait longer. */
+  mostPaymentsPerTransaction?: number | undefined;
+  /** Transactions of one relayer that no block holds yet, at most. Default 16. */
+  mostTransactionsInFlight?: number | undefined;
+  /** Times of the engine, in milliseconds. */
+  times?: Partial<SettlementTimes> | undefined;
+  /** Stops the process at a named place, in fault tests. */
+  checkpoint?: ((name: CheckpointName) => void | Promise<void>) | undefined;
+}
+
+/** How much is risked on payers with code. */
+export interface PayersWithCodeOptions {
+  /**
+   * Gas that those without a record may have at risk within a minute, on each network; more of them are
+   * answered 503 until some is given back. Default 4,000,000, enough for some twelve at a time. Payments that a
+   * record vouches for may have four times as much.
+   */
+  gasPerMinute?: bigint | undefined;
+  /** How long one that has burnt gas is refused. Default 24. */
+  refusalHours?: number | undefined;
+}
+
+/** Settlement options with every default filled in; times in milliseconds. */
+export interface SettlementSettings {
+  settleTimeoutMs: number;
+  keepAnswersMs: number;
+  mostAnswerBytes: number;
+  answerLimits: Partial<AnswerLimits>;
+  releaseLimit: FreeRunLimit;
+  acceptsPayersWithCode: boolean;
+  codePayers: CodePayerLimits;
+  heartbeatLeaseMs: number;
+  mostPaymentsPerTransaction: number;
+  mostTransactionsInFlight: number;
+  times: SettlementTimes;
+  checkpoint: (name: CheckpointName) => void | Promise<void>;
+}
+
+function readPayersWithCode(options: PayersWithCodeOptions): CodePayerLimits {
+  const { gasPerMinute = defaultCodePayerLimits.gasPerMinute, refusalHours } = options;
+  const problems: string[] = [];
+  if (gasPerMinute < 0n) problems.push("payersWithCode.gasPerMinute is negative");
+  if (refusalHours !== undefined && !(refusalHours >= 0 && refusalHours <= 87_600)) {
+    problems.push("payersWithCode.refusalHours must be from 0 to 87600, ten years");
+  }
+  if (problems.length > 0) throw new ConfigurationError("The facilitator", problems);
+  const refusalMs =
+    refusalHours === undefined
+      ? defaultCodePayerLimits.refusalMs
+      : Math.round(refusalHours * 3_600_000);
+  return { gasPerMinute, refusalMs };
+}
+
+/**
+ * Fills in the defaults.
+ *
+ * @throws ConfigurationError
+ */
+export function readSettlementOptions(options: SettlementOptions): SettlementSettings {
+  const { windowSeconds = 60, ...freeRuns } = options.releaseLimit ?? { count: 20 };
+  const codePayers = readPayersWithCode(options.payersWithCode || {});
+  return {
+    settleTimeoutMs: (options.settleTimeoutSeconds ?? 30) * 1000,
+    keepAnswersMs: (options.keepAnswersSeconds ?? 3_600) * 1000,
+    mostAnswerBytes: options.mostAnswerBytes ?? 1024 * 1024,
+    answerLimits: options.answerLimits ?? {},
+    releaseLimit: { ...freeRuns, windowMs: windowSeconds * 1000 },
+    acceptsPayersWithCode: options.payersWithCode !== false,
+    codePayers,
+    heartbeatLeaseMs: (options.heartbeatLeaseSeconds ?? 10) * 1000,
+    mostPaymentsPerTransaction: options.mostPaymentsPerTransaction ?? 64,
+    mostTransactionsInFlight: options.mostTransactionsInFlight ?? 16,
+    times: {
+      leaseMs: 5_000,
+      sweepMs: 1_000,
+      resendMs: 2_000,
+      replaceMs: 8_000,
+      loseMs: 15_000,
+      leadMs: 1_000,
+      ...options.times,
+    },
+    checkpoint: options.checkpoint ?? (() => undefined),
+  };
+}

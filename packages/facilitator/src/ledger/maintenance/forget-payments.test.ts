@@ -1,0 +1,181 @@
+import type { Hex } from "@coinslot/protocol";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createTestLedger, engines, type TestLedger } from "../../testing/settling-devnet.ts";
+import { createLedger } from "../create-ledger.ts";
+import type { Ledger, ReserveWish } from "../ledger.ts";
+import { type LedgerDatabase, openLedger } from "../open-ledger.ts";
+import type { ForgetProgress } from "./forget-payments.ts";
+
+const network = "eip155:9745";
+const payer = `0x${"bb".repeat(20)}` satisfies Hex;
+const payTo = `0x${"dd".repeat(20)}` satisfies Hex;
+const relayer = `0x${"cc".repeat(20)}` satisfies Hex;
+const order = { payTo, validAfter: 0n, signature: `0x${"11".repeat(65)}` } as const;
+const start: ForgetProgress = { afterPayment: "", afterTransaction: "" };
+const day = 86_400_000;
+
+describe.each(engines)("a ledger on %s that forgets", (engine) => {
+  let place: TestLedger;
+  let opened: LedgerDatabase;
+  let ledger: Ledger;
+  let now: number;
+  let nonces = 0;
+
+  beforeEach(async () => {
+    now = 1_000 * day;
+    place = await createTestLedger(engine);
+    opened = await openLedger({ url: place.url, processId: "one" });
+    ledger = createLedger({
+      database: opened.database,
+      processId: "one",
+      now: () => now,
+      heartbeatLeaseMs: 10_000,
+      keepAnswersMs: 60_000,
+      releaseLimit: { count: 1_000, windowMs: 1_000 },
+    });
+    await ledger.beatHeart();
+  });
+
+  afterEach(async () => {
+    await opened.close();
+    await place.drop();
+  });
+
+  const hash = (number: number): Hex => `0x${number.toString(16).padStart(64, "0")}`;
+  const seconds = () => BigInt(Math.floor(now / 1000));
+
+  async function reserve(change: Partial<ReserveWish> = {}) {
+    nonces += 1;
+    const id = { network, asset: payTo, payer, nonce: hash(nonces) } as const;
+    const wish = { id, fingerprint: "GET /a", value: 1n, validBefore: seconds() + 300n, payTo };
+    const reserved = await ledger.reserve({ ...wish, ...change });
+    if (reserved.outcome !== "reserved") throw new Error(reserved.outcome);
+    return reserved;
+  }
+
+  /** Settled, in a block of its own that is final. */
+  async function settle(change: Partial<ReserveWish> = {}) {
+    const { paymentId, token } = await reserve({ order, ...change });
+    const lease = await ledger.leases.acquire({ name: "relayer", owner: "one", ttlMs: 60_000 });
+    if (lease === undefined) throw new Error("The lease is taken");
+    const raw = "0x02" as const;
+    const forms = { content: "payments", maxFeePerGas: 7n, maxPriorityFeePerGas: 1n } as const;
+    const transaction = {
+      id: `${paymentId.slice(0, 12)} of nonce ${nonces}`,
+      network,
+      relayer,
+      nonce: nonces,
+      gasLimit: 100_000n,
+      broadcast: { hash: hash(1_000 + nonces), raw, ...forms },
+      payments: [{ id: paymentId, fingerprint: "GET /a" }],
+    } as const;
+    expect(await ledger.storeTransaction(lease, transaction)).toBe("stored");
+    await ledger.leases.release(lease);
+    const blockHash = hash(2_000 + nonces);
+    const inclusion = { transactionHash: hash(1_000 + nonces), blockNumber: nonces, blockHash };
+    await ledger.recordOutcomes([{ confirmed: { ids: [paymentId], inclusion } }], {
+      id: transaction.id,
+      inclusion,
+      gasUsed: 1n,
+    });
+    await ledger.finaliseBlocks({ network, blockHashes: [blockHash] });
+    return { id: paymentId, token, transactionId: transaction.id };
+  }
+
+  const forget = (limit = 100, progress = start) =>
+    ledger.forgetPayments({ progress, before: now - day, limit });
+  const known = async () => (await ledger.list({ limit: 1000 })).payments.map(({ id }) => id);
+
+  it("forgets what has ended for so long, and the signed forms of its transaction", async () => {
+    const { id, token, transactionId } = await settle();
+    await ledger.deliver(token);
+    const { token: given, paymentId } = await reserve();
+    await ledger.release({ token: given, payer, countsAgainstPayer: false });
+    now += day;
+    expect(await forget()).toMatchObject({ payments: 0 });
+    expect(await known()).toHaveLength(2);
+    now += 1;
+    expect(await forget()).toMatchObject({ payments: 2, progress: start });
+    expect(await ledger.get([id, paymentId])).toEqual([]);
+    expect(await ledger.findHashes(transactionId)).toEqual([]);
+    expect(await ledger.findHighestNonce({ network, relayer })).toBe(nonces - 1);
+    expect(await opened.database.kysely.selectFrom("orders").selectAll().execute()).toEqual([]);
+  });
+
+  it("keeps what may still be executed, resumed or delivered again", async () => {
+    const lasting = { validBefore: seconds() + 10n * 86_400n };
+    const undelivered = await settle();
+    const valid = await settle(lasting);
+    await ledger.deliver(valid.token);
+    const answered = await settle({ keyHash: "key" });
+    await ledger.deliver(answered.token);
+    await opened.database.kysely
+      .insertInto("answers")
+      .values({
+        payer,
+        key_hash: "key",
+        payment_id: answered.id,
+        sealed: Uint8Array.of(1),
+        expires_at: now + 6 * day,
+      })
+      .execute();
+    const failed = await reserve({ order });
+    const reason = "invalid_exact_evm_transaction_failed";
+    await ledger.recordOutcomes([{ failed: [{ ids: [failed.paymentId], reason }] }]);
+    const queued = await reserve({ order });
+    const released = await reserve(lasting);
+    await ledger.release({ token: released.token, payer, countsAgainstPayer: false });
+    now += 5 * day;
+    expect(await forget()).toMatchObject({ payments: 0 });
+    const kept = [
+      undelivered.id,
+      valid.id,
+      answered.id,
+      failed.paymentId,
+      queued.paymentId,
+      released.paymentId,
+    ];
+    expect(await known()).toEqual(expect.arrayContaining(kept));
+
+    await ledger.closePayments([failed.paymentId]);
+    await ledger.deliver(undelivered.token);
+    now += 2 * day;
+    await ledger.dropExpiredAnswers();
+    await forget();
+    expect(await known()).not.toContain(failed.paymentId);
+    expect(await known()).not.toContain(answered.id);
+    expect(await known()).not.toContain(undelivered.id);
+    expect(await known()).toContain(valid.id);
+  });
+
+  it("goes on where it stopped, a few rows at a time", async () => {
+    const stays = await settle();
+    for (let index = 0; index < 5; index += 1) {
+      now += 1;
+      const { token } = await reserve();
+      await ledger.release({ token, payer, countsAgainstPayer: false });
+    }
+    now += 2 * day;
+    const first = await forget(3);
+    expect(first.payments).toBe(2);
+    const second = await forget(3, first.progress);
+    expect(second).toMatchObject({ payments: 3 });
+    expect(await known()).toEqual([stays.id]);
+    expect((await forget(3, second.progress)).progress).toEqual(start);
+  });
+
+  it("looks at no more rows than it was told to, though none of them is old enough", async () => {
+    const { paymentId: young } = await reserve();
+    now += 1;
+    const { token } = await reserve();
+    await ledger.release({ token, payer, countsAgainstPayer: false });
+    now += 2 * day;
+    await opened.database.kysely
+      .updateTable("payments")
+      .set({ created_at: now })
+      .where("id", "=", young)
+      .execute();
+    expect(await forget(1)).toEqual({ payments: 0, progress: start });
+    expect(await known()).toHaveLength(2);
+  });
+});

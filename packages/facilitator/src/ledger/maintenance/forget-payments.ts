@@ -1,0 +1,117 @@
+import type { Dialect } from "@coinslot/storage";
+import type { Transaction } from "kysely";
+import type { LedgerSchema } from "../schema.ts";
+import { is } from "../states.ts";
+
+/** How far a walk over the oldest rows has come. */
+export interface ForgetProgress {
+  /** The ids after which it goes on; empty: from the beginning. */
+  afterPayment: string;
+  afterTransaction: string;
+}
+
+/** What one step of the walk came to. */
+export interface ForgetResult {
+  payments: number;
+  progress: ForgetProgress;
+}
+
+/**
+ * Forgets the oldest payments that have ended, and the signed forms of final transactions: one step of
+ * a walk in the order of their creation, of a few rows, so that nobody waits for it.
+ *
+ * A payment has ended when the chain can do nothing for it any more (final, closed, or past its
+ * `validBefore`) and nobody can be served for it: delivered, and its kept answer gone. One that was
+ * settled and never delivered stays, for its buyer may still come. Transactions keep their rows, for
+ * a nonce must not be used again. The racer is whoever reserves a released payment once more: one of
+ * the two statements finds the row.
+ */
+export async function forgetPayments(options: {
+  transaction: Transaction<LedgerSchema>;
+  dialect: Dialect;
+  progress: ForgetProgress;
+  /** Unix milliseconds: what was created, or ended, later than this is kept. */
+  before: number;
+  /** Unix seconds. */
+  nowSeconds: bigint;
+  /** Rows looked at. */
+  limit: number;
+}): Promise<ForgetResult> {
+  const { transaction, dialect, progress, before, nowSeconds, limit } = options;
+  const { afterPayment, afterTransaction } = progress;
+  // The first rows, old or not: asked for old ones alone, a database goes through all others to find none.
+  const firstPayments = await transaction
+    .selectFrom("payments")
+    .select(["id", "created_at"])
+    .where("id", ">", afterPayment)
+    .orderBy("id")
+    .limit(limit)
+    .execute();
+  const oldest = firstPayments.filter(isOld);
+  const firstTransactions = await transaction
+    .selectFrom("transactions")
+    .select(["id", "created_at", "state"])
+    .where("id", ">", afterTransaction)
+    .orderBy("id")
+    .limit(limit)
+    .execute();
+  const transactions = firstTransactions.filter(isOld);
+  const gone = await deleteEnded();
+  await deleteOf("orders", "payment_id", gone);
+  // What is final stays so: no guard is needed.
+  const final = transactions.filter(({ state }) => state === "final").map(({ id }) => id);
+  await deleteOf("broadcasts", "transaction_id", final);
+  return {
+    payments: gone.length,
+    progress: {
+      afterPayment: lastOf(oldest, limit),
+      afterTransaction: lastOf(transactions, limit),
+    },
+  };
+
+  function isOld({ created_at }: { created_at: number }): boolean {
+    return created_at < before;
+  }
+
+  async function deleteEnded(): Promise<string[]> {
+    if (oldest.length === 0) return [];
+    const rows = await transaction
+      .deleteFrom("payments")
+      .where("id", "in", dialect.among(oldest.map(({ id }) => id)))
+      .where("valid_before", "<=", dialect.amount.encode(nowSeconds))
+      .where((where) =>
+        where.or([
+          where.and([
+            where("state", "=", is("confirmed")),
+            where("final_at", "<", before),
+            where("delivered_at", "<", before),
+          ]),
+          where.and([where("state", "=", is("failed")), where("closed_at", "<", before)]),
+          where("state", "in", [is("expired"), is("released")]),
+        ]),
+      )
+      .where(({ not, exists, selectFrom }) =>
+        not(
+          exists(
+            selectFrom("answers")
+              .select("answers.payment_id")
+              .whereRef("answers.payment_id", "=", "payments.id"),
+          ),
+        ),
+      )
+      .returning("id")
+      .execute();
+    return rows.map(({ id }) => id);
+  }
+
+  async function deleteOf(table: "orders" | "broadcasts", column: string, ids: string[]) {
+    if (ids.length === 0) return;
+    const { ref } = transaction.dynamic;
+    await transaction.deleteFrom(table).where(ref(column), "in", dialect.among(ids)).execute();
+  }
+}
+
+/** The last id of a full step; what is not full came to the end, or to what is young, and the next step begins anew. */
+function lastOf(rows: readonly { id: string }[], limit: number): string {
+  return rows.length < limit ? "" : (rows.at(-1)?.id ?? "");
+}

@@ -1,0 +1,61 @@
+import { describe, expect, it } from "vitest";
+import { ledgerForEachTest } from "../../testing/ledger-for-each-test.ts";
+import {
+  authorization,
+  order,
+  payer,
+  queue,
+  stateOf,
+  submit,
+  wish,
+} from "../../testing/ledger-payments.ts";
+import { engines } from "../../testing/settling-devnet.ts";
+
+describe.each(engines)("dead processes on %s", (engine) => {
+  const { join, silence } = ledgerForEachTest(engine);
+
+  it("frees what a dead process had reserved, and its token is worth nothing afterwards", async () => {
+    const [one, two] = [await join("one"), await join("two")];
+    const wanted = wish();
+    const first = await one.reserve(wanted);
+    if (first.outcome !== "reserved") throw new Error(first.outcome);
+    expect(await two.reserve(wanted)).toMatchObject({ outcome: "in_use" });
+    await silence("one");
+    const second = await two.reserve(wanted);
+    expect(second).toMatchObject({ outcome: "reserved", paymentId: first.paymentId });
+    expect(await one.enqueue({ token: first.token, payer, order })).toBeUndefined();
+    await one.release({ token: first.token, payer, countsAgainstPayer: true });
+    expect(await stateOf(two, first.paymentId)).toBe("reserved");
+  });
+
+  it("lets a process that was frozen reserve as one that lives, before its heart has beaten again", async () => {
+    const one = await join("one");
+    const two = await join("two");
+    for (const { isForgotten } of [{ isForgotten: false }, { isForgotten: true }]) {
+      await silence("one");
+      if (isForgotten) await two.releaseDead();
+      const id = authorization();
+      expect(await one.reserve(wish({ id }))).toMatchObject({ outcome: "reserved" });
+      expect(await two.reserve(wish({ id }))).toMatchObject({ outcome: "in_use" });
+      expect(await two.releaseDead()).toEqual({ reserved: 0, queued: [] });
+    }
+  });
+
+  it("releases what a dead process had queued, unless its answer is kept or somebody carries it", async () => {
+    const [one, two] = [await join("one"), await join("two")];
+    const queued = await queue(one);
+    const carried = await submit(one);
+    const reserved = await one.reserve(wish({ keyHash: "key" }));
+    if (reserved.outcome !== "reserved") throw new Error(reserved.outcome);
+    const answer = { keyHash: "key", sealed: Uint8Array.of(1, 2, 3) };
+    await one.enqueue({ token: reserved.token, payer, order, answer });
+    await silence("one");
+    expect(await two.releaseDead()).toMatchObject({
+      reserved: 0,
+      queued: [{ id: queued, state: "released" }],
+    });
+    expect(await stateOf(two, queued)).toBe("released");
+    expect(await stateOf(two, carried)).toBe("submitted");
+    expect(await stateOf(two, reserved.paymentId)).toBe("queued");
+  });
+});

@@ -1,0 +1,231 @@
+import type { Address, AuthorizationId, Network } from "@coinslot/protocol";
+import type { Dialect } from "@coinslot/storage";
+import { type Insertable, type Kysely, sql, type Transaction } from "kysely";
+import { type CodeGasTable, type LedgerSchema, openStates } from "../schema.ts";
+import { is } from "../states.ts";
+import { type CodeBudget, openRetryMs, readCodeBudget } from "./code-budget.ts";
+import type { LedgerPayment } from "./ledger-payment.ts";
+import type { CodeLimit, ReserveRequest, ReserveResult } from "./reserve-request.ts";
+
+/** How much is risked on payers with code: contracts, and accounts that delegate to one (EIP-7702). */
+export interface CodePayerLimits {
+  /** Gas that those without a record may have at risk in a minute, on each network; four times as much with one. */
+  gasPerMinute: bigint;
+  /** How long one that has burnt gas is refused, everywhere. */
+  refusalMs: number;
+}
+
+export const defaultCodePayerLimits: CodePayerLimits = {
+  gasPerMinute: 4_000_000n,
+  refusalMs: 24 * 3_600_000,
+};
+
+/** Gas that a transaction for a payer with code has used, and that moved no money. */
+export interface GasBurn {
+  payer: Address;
+  gas: bigint;
+  /** Whether it is the doing of the payer's code: then the payer is refused for a time. */
+  isBlamed: boolean;
+}
+
+/** Gas that payments may have at risk which a record vouches for: so many times what is granted without one. */
+const vouchedShare = 4n;
+/** Places of one payer with code, at most; more confirmed payments than this are not counted. */
+const mostPlaces = 16;
+
+/** Decides for payments of payers with code, in the order in which they are asked about. */
+export interface CodeAdmission {
+  /** `undefined` admits the payment. `known`: as it stands in the ledger, if it does. */
+  refuse(request: ReserveRequest, known: LedgerPayment | undefined): ReserveResult | undefined;
+  /** To be called with what was admitted, once its row has an identity. */
+  admitted(request: ReserveRequest, paymentId: string, known: LedgerPayment | undefined): void;
+  /** Writes what was spent. */
+  store(): Promise<void>;
+}
+
+/**
+ * Reads what is to be known of the payers with code among these requests; no statement where there are none.
+ *
+ * A payer has one place, and one more for each payment that was confirmed. An open payment takes a place, and so
+ * does one that came to nothing without a transaction, until a minute after it was reserved: places cannot be held
+ * by giving up. Confirmed payments vouch for as many places. What nothing vouches for is spent from the network's
+ * budget, the rest from one that is four times as large: the gas of payments that are open, and of those that a
+ * transaction carried for nothing, a minute long. A confirmed payment gives back what it took, and so does one that
+ * no transaction ever carried. A record is one network's, and begins anew with every transaction that moved nothing.
+ *
+ * The racers are reservations of other processes. A payer's own are decided under the lock on its row, which
+ * the caller holds; the budget under the lock on the network's row, which is taken after those of payers.
+ */
+export async function readCodeAdmission(options: {
+  transaction: Transaction<LedgerSchema>;
+  dialect: Dialect;
+  requests: readonly ReserveRequest[];
+  limits: CodePayerLimits;
+}): Promise<CodeAdmission> {
+  const { transaction, dialect, limits } = options;
+  const requests = options.requests.filter(({ gasAtRisk }) => gasAtRisk !== undefined);
+  const records = new Map<string, PayerRecord>();
+  for (const { id } of requests) {
+    if (records.has(recordKey(id))) continue;
+    records.set(recordKey(id), await readRecord({ transaction, dialect, id }));
+  }
+  const networks = [...new Set(requests.map(({ id }) => id.network))].sort();
+  const budgets = new Map<Network, CodeBudget>();
+  for (const network of networks) {
+    budgets.set(network, await readCodeBudget({ transaction, dialect, network }));
+  }
+  const spent: Insertable<CodeGasTable>[] = [];
+
+  /** What stands for and against a payment, itself apart. */
+  function standingOf({ id, gasAtRisk }: ReserveRequest, known: LedgerPayment | undefined) {
+    const record = records.get(recordKey(id));
+    const budget = budgets.get(id.network);
+    if (gasAtRisk === undefined || record === undefined || budget === undefined) return undefined;
+    // A dead process's reservation of this very payment is open already.
+    const isCounted = known?.state === "reserved" && known.isAlone;
+    const open = isCounted ? record.open - 1 : record.open;
+    const givenUpForMs = budget.givenUpForMs.get(id.payer) ?? [];
+    const isVouched = open + givenUpForMs.length < record.confirmed;
+    return { record, budget, gasAtRisk, open, givenUpForMs, isVouched };
+  }
+
+  return {
+    refuse(request, known) {
+      const standing = standingOf(request, known);
+      if (standing === undefined) return undefined;
+      const { record, budget, gasAtRisk, open, givenUpForMs, isVouched } = standing;
+      if (record.refusedForMs > 0) return { outcome: "burnt_gas", forMs: record.refusedForMs };
+      const places = Math.min(mostPlaces, record.confirmed + 1);
+      if (open >= places) return limited("too_many_open", openRetryMs);
+      if (open + givenUpForMs.length >= places) {
+        return limited("given_up", Math.min(...givenUpForMs));
+      }
+      // Its row in the budget is that of its last time, and is not to be had for a second one.
+      const ended = known && budget.ended.get(known.id);
+      if (ended) return limited(ended.why, ended.forMs);
+      const { used, nextMs } = isVouched ? budget.vouched : budget.unvouched;
+      const most = isVouched ? vouchedShare * limits.gasPerMinute : limits.gasPerMinute;
+      return used + gasAtRisk <= most ? undefined : limited("no_gas_left", nextMs);
+    },
+    admitted(request, paymentId, known) {
+      const standing = standingOf(request, known);
+      if (standing === undefined) return;
+      const { record, budget, gasAtRisk, open, isVouched } = standing;
+      record.open = open + 1;
+      (isVouched ? budget.vouched : budget.unvouched).used += gasAtRisk;
+      spent.push({
+        payment_id: paymentId,
+        network: request.id.network,
+        gas: Number(gasAtRisk),
+        spent_at: budget.nowMs,
+        is_vouched: isVouched ? 1 : 0,
+      });
+    },
+    async store() {
+      await dialect.insertMany<LedgerSchema, "code_gas">(transaction, "code_gas", spent, {
+        keys: ["payment_id"],
+        replace: ["network", "gas", "spent_at", "is_vouched"],
+      });
+    },
+  };
+}
+
+function limited(why: CodeLimit["why"], retryAfterMs: number): ReserveResult {
+  return { outcome: "code_limited", why, retryAfterMs };
+}
+
+interface PayerRecord {
+  /** 0 where it is not refused. */
+  refusedForMs: number;
+  /** Its open payments that may burn gas. */
+  open: number;
+  /** Its payments that were confirmed since a transaction for it moved nothing, if one did. */
+  confirmed: number;
+}
+
+/** What a payer has paid on one network says nothing of another, where its tokens may be worth nothing. */
+function recordKey({ network, payer }: AuthorizationId): string {
+  return `${network}/${payer}`;
+}
+
+async function readRecord(options: {
+  transaction: Transaction<LedgerSchema>;
+  dialect: Dialect;
+  id: AuthorizationId;
+}): Promise<PayerRecord> {
+  const { transaction, dialect } = options;
+  const { network, payer } = options.id;
+  const burner = await transaction
+    .selectFrom("code_payers")
+    .select(["refused_until", dialect.nowMs().as("now_ms")])
+    .where("payer", "=", payer)
+    .executeTakeFirst();
+  const open = await transaction
+    .selectFrom("payments")
+    .select(({ fn }) => fn.countAll().as("count"))
+    .where("payer", "=", payer)
+    .where("network", "=", network)
+    .where("state", "in", openStates)
+    .where("is_alone", "=", 1)
+    .executeTakeFirst();
+  const newest = await transaction
+    .selectFrom("payments")
+    .select("confirmed_at")
+    .where("payer", "=", payer)
+    .where("network", "=", network)
+    .where("state", "=", is("confirmed"))
+    .orderBy("block_number", "desc")
+    .limit(mostPlaces)
+    .execute();
+  const since = burner?.refused_until ?? 0;
+  return {
+    refusedForMs: burner === undefined ? 0 : Math.max(0, burner.refused_until - burner.now_ms),
+    open: Number(open?.count ?? 0),
+    confirmed: newest.filter(({ confirmed_at }) => (confirmed_at ?? 0) >= since).length,
+  };
+}
+
+/** The milliseconds for which a payer is still refused; `undefined` where it is not. */
+export async function findRefusal(options: {
+  db: Kysely<LedgerSchema>;
+  dialect: Dialect;
+  payer: Address;
+}): Promise<number | undefined> {
+  const { db, dialect, payer } = options;
+  const row = await db
+    .selectFrom("code_payers")
+    .select(["refused_until", dialect.nowMs().as("now_ms")])
+    .where("payer", "=", payer)
+    .executeTakeFirst();
+  const leftMs = row === undefined ? 0 : row.refused_until - row.now_ms;
+  return leftMs > 0 ? leftMs : undefined;
+}
+
+/**
+ * Lets a payer's record begin anew, and refuses it where it is to blame, for a time that begins anew with each burn.
+ */
+export async function recordBurn(options: {
+  transaction: Transaction<LedgerSchema>;
+  dialect: Dialect;
+  burn: GasBurn;
+  refusalMs: number;
+}): Promise<void> {
+  const { transaction, dialect, burn, refusalMs } = options;
+  const until = sql<number>`${dialect.nowMs()} + ${sql.lit(burn.isBlamed ? refusalMs : 0)}`;
+  const gas = Number(burn.gas);
+  await transaction
+    .insertInto("code_payers")
+    .values({ payer: burn.payer, refused_until: until, gas_burnt: gas })
+    .onConflict((conflict) =>
+      conflict.column("payer").doUpdateSet((set) => ({
+        refused_until: set
+          .case()
+          .when("code_payers.refused_until", ">", until)
+          .then(set.ref("code_payers.refused_until"))
+          .else(until)
+          .end(),
+        gas_burnt: set("code_payers.gas_burnt", "+", gas),
+      })),
+    )
+    .execute();
+}

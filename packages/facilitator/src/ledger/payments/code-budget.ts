@@ -1,0 +1,87 @@
+import type { Address, Network } from "@coinslot/protocol";
+import type { Dialect } from "@coinslot/storage";
+import type { Transaction } from "kysely";
+import type { LedgerSchema } from "../schema.ts";
+
+const windowMs = 60_000;
+/** An open payment gives its gas back when it is confirmed, which takes a few blocks. */
+export const openRetryMs = 2_000;
+
+/** Gas at risk of a part of the payments of one network. */
+export interface SpentGas {
+  used: bigint;
+  /** Until something is given back, as far as is known. */
+  nextMs: number;
+}
+
+/** What payments of payers with code have spent on one network. Times are milliseconds that are left. */
+export interface CodeBudget {
+  nowMs: number;
+  /** Of payments that no record vouches for. */
+  unvouched: SpentGas;
+  vouched: SpentGas;
+  /** The payments that came to nothing, by identity, while they count. */
+  ended: Map<string, { why: "no_gas_left" | "given_up"; forMs: number }>;
+  /** Those of them that no transaction carried, by payer: each keeps a place of its payer. */
+  givenUpForMs: Map<Address, number[]>;
+}
+
+/** Locks the network's row until the transaction ends, reads what is spent, and deletes what counts no more. */
+export async function readCodeBudget(options: {
+  transaction: Transaction<LedgerSchema>;
+  dialect: Dialect;
+  network: Network;
+}): Promise<CodeBudget> {
+  const { transaction, dialect, network } = options;
+  await dialect.insertMany<LedgerSchema, "code_budgets">(
+    transaction,
+    "code_budgets",
+    [{ network }],
+    "ignore",
+  );
+  const { now_ms: nowMs } = await transaction
+    .selectFrom("code_budgets")
+    .select(dialect.nowMs().as("now_ms"))
+    .where("network", "=", network)
+    .$call(dialect.forUpdate)
+    .executeTakeFirstOrThrow();
+  const rows = await transaction
+    .selectFrom("code_gas")
+    .leftJoin("payments", "payments.id", "code_gas.payment_id")
+    .select(["payment_id", "gas", "spent_at", "is_vouched", "payer", "state", "submitted_at"])
+    .where("code_gas.network", "=", network)
+    .execute();
+  const budget: CodeBudget = {
+    nowMs,
+    unvouched: { used: 0n, nextMs: windowMs },
+    vouched: { used: 0n, nextMs: windowMs },
+    ended: new Map(),
+    givenUpForMs: new Map(),
+  };
+  const over: string[] = [];
+  for (const { payment_id, gas, spent_at, is_vouched, payer, state, submitted_at } of rows) {
+    const spent = is_vouched === 1 ? budget.vouched : budget.unvouched;
+    // A handler may have run for long: the gas is burnt once a transaction carries the payment.
+    const leftMs = Math.max(spent_at, submitted_at ?? 0) + windowMs - nowMs;
+    if (state === "reserved" || state === "queued" || state === "submitted") {
+      spent.used += BigInt(gas);
+      spent.nextMs = Math.min(spent.nextMs, openRetryMs);
+    } else if (payer === null || state === "confirmed" || leftMs <= 0) {
+      over.push(payment_id);
+    } else if (submitted_at !== null) {
+      spent.used += BigInt(gas);
+      spent.nextMs = Math.min(spent.nextMs, leftMs);
+      budget.ended.set(payment_id, { why: "no_gas_left", forMs: leftMs });
+    } else {
+      budget.ended.set(payment_id, { why: "given_up", forMs: leftMs });
+      budget.givenUpForMs.set(payer, [...(budget.givenUpForMs.get(payer) ?? []), leftMs]);
+    }
+  }
+  if (over.length > 0) {
+    await transaction
+      .deleteFrom("code_gas")
+      .where("payment_id", "in", dialect.among(over))
+      .execute();
+  }
+  return budget;
+}

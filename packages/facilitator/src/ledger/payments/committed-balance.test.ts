@@ -1,0 +1,85 @@
+import { CompiledQuery } from "kysely";
+import { describe, expect, it } from "vitest";
+import { ledgerForEachTest } from "../../testing/ledger-for-each-test.ts";
+import {
+  asset,
+  inclusion,
+  network,
+  payer,
+  queue,
+  submit,
+  wish,
+} from "../../testing/ledger-payments.ts";
+import { createTestLedger, engines } from "../../testing/settling-devnet.ts";
+import { openLedger } from "../open-ledger.ts";
+import { selectPromises } from "./committed-balance.ts";
+
+describe.each(engines)("promised balances on %s", (engine) => {
+  const { join, silence } = ledgerForEachTest(engine);
+
+  it("refuses to promise a balance twice, under racing reservations of one payer", async () => {
+    const [one, two] = [await join("one"), await join("two")];
+    const balance = { amount: 25n, blockNumber: 4n };
+    const results = await Promise.all(
+      Array.from({ length: 8 }, (_, index) => (index % 2 ? one : two).reserve(wish({ balance }))),
+    );
+    expect(results.filter(({ outcome }) => outcome === "reserved")).toHaveLength(2);
+    expect(results.filter(({ outcome }) => outcome === "over_promised")).toHaveLength(6);
+  });
+
+  it("counts a confirmed payment against a balance that was read before its block, and not after", async () => {
+    const ledger = await join("one");
+    const id = await submit(ledger, { balance: { amount: 10n, blockNumber: 4n } });
+    await ledger.recordOutcomes([{ confirmed: { ids: [id], inclusion } }]);
+    const before = await ledger.reserve(wish({ balance: { amount: 19n, blockNumber: 4n } }));
+    expect(before).toMatchObject({ outcome: "over_promised" });
+    const after = await ledger.reserve(wish({ balance: { amount: 19n, blockNumber: 5n } }));
+    expect(after).toMatchObject({ outcome: "reserved" });
+  });
+
+  it("does not count what is missing in the balance already, though no block was read yet", async () => {
+    const ledger = await join("one");
+    const mined = await submit(ledger);
+    await queue(ledger);
+    const promised = await ledger.findPromised({ network, asset, payer, limit: 10 });
+    expect(promised.map(({ state }) => state).sort()).toEqual(["queued", "submitted"]);
+    const exact = wish({ balance: { amount: 20n, blockNumber: 5n } });
+    expect(await ledger.reserve(exact)).toMatchObject({ outcome: "over_promised" });
+    expect(await ledger.reserve(exact, [mined])).toMatchObject({ outcome: "reserved" });
+    const beyond = wish({ balance: { amount: 20n, blockNumber: 5n } });
+    expect(await ledger.reserve(beyond, [mined])).toMatchObject({ outcome: "over_promised" });
+  });
+
+  it("counts once what a dead process had reserved, for who is decided together with its payment", async () => {
+    const [one, two] = [await join("one"), await join("two")];
+    const balance = { amount: 20n, blockNumber: 4n };
+    const wanted = wish({ balance });
+    expect(await one.reserve(wanted)).toMatchObject({ outcome: "reserved" });
+    await silence("one");
+    const wishes = [wanted, wish({ balance }), wish({ balance })];
+    const results = await Promise.all(wishes.map((each) => two.reserve(each)));
+    expect(results.map(({ outcome }) => outcome)).toEqual([
+      "reserved",
+      "reserved",
+      "over_promised",
+    ]);
+  });
+});
+
+it("finds what a payer has promised without going through all that it has ever paid", async () => {
+  const { url, drop } = await createTestLedger("sqlite");
+  const { database, close } = await openLedger({ url, processId: "one" });
+  const { kysely: db, dialect } = database;
+  const oldest = new Map([[network, 4]] as const);
+  const query = selectPromises({ db, dialect, payers: [payer], oldest, spent: [] });
+  const { sql, parameters } = query.compile();
+  const { rows } = await db.executeQuery<{ detail: string }>(
+    CompiledQuery.raw(`explain query plan ${sql}`, [...parameters]),
+  );
+  expect(rows.map(({ detail }) => detail).filter((detail) => detail.includes("payments"))).toEqual([
+    "SEARCH payments USING INDEX payments_payer (payer=? AND state=?)",
+    "SEARCH payments USING INDEX payments_payer (payer=? AND state=? AND block_number>?)",
+  ]);
+  await close();
+  await drop();
+});

@@ -1,0 +1,144 @@
+import type { Address, AuthorizationId, Network } from "@coinslot/protocol";
+import type { Dialect } from "@coinslot/storage";
+import type { Kysely, Transaction } from "kysely";
+import { type LedgerSchema, openStates } from "../schema.ts";
+import { is } from "../states.ts";
+import { type LedgerPayment, paymentColumns, toLedgerPayment } from "./ledger-payment.ts";
+import type { ReserveRequest } from "./reserve-request.ts";
+
+/** What payers have promised to others already. */
+export interface Promises {
+  /**
+   * Whether the payer's balance covers this wish besides everything promised to others; `counted` is
+   * what the wish's own row already adds to that.
+   */
+  fits(request: ReserveRequest, counted: bigint): boolean;
+  /** How many of the payer's reservations may be running a handler, on any network. */
+  running(payer: Address): number;
+  /** Counts one more promise, made in this transaction, in place of what its row adds already. */
+  add(request: ReserveRequest, counted: bigint): void;
+}
+
+/** One payer's holdings of one asset on one network. */
+export type Purse = Omit<AuthorizationId, "nonce">;
+
+/**
+ * Sums what the payers of these requests have promised: all that is open, and what was executed in
+ * a block after the one at whose end a balance was read, for that balance still contains it.
+ *
+ * A dead process's reservation counts until somebody releases it: it may have been settled meanwhile
+ * by whoever took it over. `spent` are payments of which it is known that they are missing in the
+ * balances already.
+ */
+export async function findPromises(options: {
+  transaction: Transaction<LedgerSchema>;
+  dialect: Dialect;
+  requests: readonly ReserveRequest[];
+  spent: readonly string[];
+}): Promise<Promises> {
+  const { transaction, dialect, requests, spent } = options;
+  /** Each purse's promises, by the block that executed them; `undefined` for those that are open. */
+  const sums = new Map<string, Map<number | undefined, bigint>>();
+  const running = new Map<Address, number>();
+  // Who brings an order runs nothing first, and without a balance promises nothing.
+  const deciding = requests.filter(({ order, balance }) => !order || balance);
+  const payers = [...new Set(deciding.map(({ id }) => id.payer))];
+  if (payers.length > 0) {
+    const oldest = oldestReadings(requests);
+    const rows = await selectPromises({
+      db: transaction,
+      dialect,
+      payers,
+      oldest,
+      spent,
+    }).execute();
+    for (const row of rows) {
+      count(purse(row), dialect.amount.decode(row.value), row.block_number ?? undefined);
+      if (row.state === "reserved") running.set(row.payer, (running.get(row.payer) ?? 0) + 1);
+    }
+  }
+
+  function count(key: string, value: bigint, blockNumber: number | undefined): void {
+    const known = sums.get(key) ?? new Map<number | undefined, bigint>();
+    known.set(blockNumber, (known.get(blockNumber) ?? 0n) + value);
+    sums.set(key, known);
+  }
+
+  return {
+    fits({ id, value, balance }, counted) {
+      if (balance === undefined) return true;
+      let promised = value - counted;
+      for (const [blockNumber, sum] of sums.get(purse(id)) ?? []) {
+        if (blockNumber === undefined || blockNumber > balance.blockNumber) promised += sum;
+      }
+      return promised <= balance.amount;
+    },
+    running: (payer) => running.get(payer) ?? 0,
+    add({ id, value, order }, counted) {
+      count(purse(id), value - counted, undefined);
+      // What its row adds already was reserved before, and is among those that run.
+      if (!order && counted === 0n) running.set(id.payer, (running.get(id.payer) ?? 0) + 1);
+    },
+  };
+}
+
+/** For each network the oldest block at whose end one of the balances was read. */
+function oldestReadings(requests: readonly ReserveRequest[]): Map<Network, number> {
+  const oldest = new Map<Network, number>();
+  for (const { id, balance } of requests) {
+    if (balance === undefined) continue;
+    const block = Number(balance.blockNumber);
+    oldest.set(id.network, Math.min(block, oldest.get(id.network) ?? block));
+  }
+  return oldest;
+}
+
+/** What is open of these payers, and what was executed after a block of its network. */
+export function selectPromises(options: {
+  db: Kysely<LedgerSchema>;
+  dialect: Dialect;
+  payers: readonly Address[];
+  oldest: ReadonlyMap<Network, number>;
+  spent: readonly string[];
+}) {
+  const { db, dialect, payers, oldest, spent } = options;
+  let ofPayers = db
+    .selectFrom("payments")
+    .select(["network", "asset", "payer", "value", "block_number", "state"])
+    .where("payer", "in", dialect.among(payers));
+  if (spent.length > 0) ofPayers = ofPayers.where("id", "not in", spent);
+  let promises = ofPayers.where("state", "in", openStates);
+  // A select for each: for an `or`, SQLite goes through all that a payer has ever paid.
+  for (const [network, block] of oldest) {
+    promises = promises.unionAll(
+      ofPayers
+        .where("network", "=", network)
+        .where("state", "=", is("confirmed"))
+        .where("block_number", ">", block),
+    );
+  }
+  return promises;
+}
+
+/** The open payments of a payer, oldest first. */
+export async function findPromised(
+  options: Purse & { db: Kysely<LedgerSchema>; dialect: Dialect; limit: number },
+): Promise<LedgerPayment[]> {
+  const { db, dialect, network, asset, payer, limit } = options;
+  const rows = await db
+    .selectFrom("payments")
+    .select(paymentColumns)
+    .where("payer", "=", payer)
+    .where("state", "in", openStates)
+    .where("network", "=", network)
+    .where("asset", "=", asset)
+    // Not by the id: PostgreSQL goes through all payments in that order if it expects to find enough soon.
+    .orderBy("created_at")
+    .limit(limit)
+    .execute();
+  return rows.map((row) => toLedgerPayment(row, dialect));
+}
+
+function purse({ network, asset, payer }: Purse): string {
+  return `${network}/${asset}/${payer}`;
+}

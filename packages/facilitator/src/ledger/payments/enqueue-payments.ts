@@ -1,0 +1,105 @@
+import type { Address, SealedAnswer } from "@coinslot/protocol";
+import type { Dialect } from "@coinslot/storage";
+import type { Transaction } from "kysely";
+import type { LedgerSchema } from "../schema.ts";
+import { is } from "../states.ts";
+import type { AnswerName, AnswerQuotas } from "./answer-quotas.ts";
+import { evictAnswers, keepAnswers } from "./keep-answers.ts";
+import { type LedgerPayment, paymentColumns, toLedgerPayment } from "./ledger-payment.ts";
+import { insertOrders, type Order, orderRow } from "./transfer-order.ts";
+
+/** A wish to have a reserved payment settled. */
+export interface EnqueueRequest {
+  /** Of the reservation. */
+  token: string;
+  payer: Address;
+  order: Order;
+  answer?: SealedAnswer | undefined;
+}
+
+/** A payment that has just been queued: what its row says of it, whatever its caller thinks. */
+export type QueuedPayment = Pick<
+  LedgerPayment,
+  "id" | "value" | "validBefore" | "fingerprint" | "unusedAtBlock" | "carried" | "isAlone"
+>;
+
+/**
+ * What this call queued; the payment as it stands, if it was queued before, or is further.
+ * `undefined`: the token holds nothing.
+ */
+export type EnqueueResult = QueuedPayment | LedgerPayment | undefined;
+
+/**
+ * `reserved` → `queued`, for many at once, together with what is to be executed and the answers to
+ * keep. The racer is whoever released a reservation because its owner's heart stopped: then the
+ * token is gone, the statement changes nothing for it, and the caller hears `undefined`.
+ */
+export async function enqueuePayments(options: {
+  transaction: Transaction<LedgerSchema>;
+  dialect: Dialect;
+  requests: readonly EnqueueRequest[];
+  /** Unix milliseconds. */
+  now: number;
+  keepAnswersMs: number;
+  quotas: AnswerQuotas;
+}): Promise<EnqueueResult[]> {
+  const { transaction, dialect, requests, now, keepAnswersMs, quotas } = options;
+  const tokens = requests.map(({ token }) => token);
+  const moved = await transaction
+    .updateTable("payments")
+    .set({ state: "queued", queued_at: now })
+    .where("token", "in", dialect.among(tokens))
+    .where("state", "=", is("reserved"))
+    .returning([
+      "token",
+      "id",
+      "value",
+      "valid_before",
+      "fingerprint",
+      "unused_at_block",
+      "carried",
+      "is_alone",
+    ])
+    .execute();
+  const results = new Map<string | null, EnqueueResult>(
+    moved.map((row) => [
+      row.token,
+      {
+        id: row.id,
+        value: dialect.amount.decode(row.value),
+        validBefore: dialect.amount.decode(row.valid_before),
+        fingerprint: row.fingerprint,
+        unusedAtBlock: row.unused_at_block ?? undefined,
+        carried: row.carried,
+        isAlone: row.is_alone === 1,
+      },
+    ]),
+  );
+  const queued = requests.flatMap((request) => {
+    const result = results.get(request.token);
+    return result === undefined ? [] : [{ id: result.id, ...request }];
+  });
+  const orders = queued.map(({ id, order }) => orderRow(id, order, dialect));
+  await insertOrders({ transaction, dialect, orders });
+  const expiresAt = now + keepAnswersMs;
+  const evicted: AnswerName[] = [];
+  const answers = queued.flatMap(({ id, payer, answer }) => {
+    if (answer === undefined) return [];
+    const room = quotas.makeRoom(payer, answer, expiresAt);
+    evicted.push(...room.evicted);
+    return room.isKept ? [{ paymentId: id, payer, answer }] : [];
+  });
+  // First what is older: a key of this very run may be among it.
+  await evictAnswers({ transaction, answers: evicted });
+  await keepAnswers({ transaction, dialect, expiresAt, answers });
+  const others = tokens.filter((token) => !results.has(token));
+  if (others.length > 0) {
+    const rows = await transaction
+      .selectFrom("payments")
+      .select([...paymentColumns, "token"])
+      .where("token", "in", dialect.among(others))
+      .execute();
+    for (const row of rows) results.set(row.token, toLedgerPayment(row, dialect));
+  }
+  return requests.map(({ token }) => results.get(token));
+}

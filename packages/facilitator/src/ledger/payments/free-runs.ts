@@ -1,0 +1,101 @@
+import type { Address } from "@coinslot/protocol";
+import type { Dialect } from "@coinslot/storage";
+import type { Selectable, Transaction } from "kysely";
+import type { LedgerSchema, PayersTable } from "../schema.ts";
+import { is } from "../states.ts";
+import type { Promises } from "./committed-balance.ts";
+import type { ReserveRequest } from "./reserve-request.ts";
+
+/** How often a payer may let handlers run without paying for it, in a window of time. */
+export interface FreeRunLimit {
+  /** So many in any case. */
+  count: number;
+  windowMs: number;
+  /** Or, if that is more, this share of what it has paid for in as much time. Default 0.5. */
+  shareOfPaid?: number | undefined;
+}
+
+/** Why a payer must wait, and for how long. */
+export interface PayerLimit {
+  retryAfterMs: number;
+  /** Its own requests stand in the way, which may be paid for at any moment. */
+  isRunning: boolean;
+}
+
+/** The free runs of some payers, decided under the locks of their rows. */
+export interface FreeRuns {
+  /**
+   * Says whether a payer must wait. What runs counts as free until it is paid for: otherwise a burst
+   * would have run before the first of it is counted. `isCounted`: the wish's own row is among those
+   * that run.
+   */
+  limitOf(request: ReserveRequest, own: { isCounted: boolean }): Promise<PayerLimit | undefined>;
+}
+
+/** What runs of a payer stand in the way may end in as little as this. */
+const runningMs = 1_000;
+const defaultShareOfPaid = 0.5;
+/** Newest payments that are looked through for those that count, at most. */
+const mostLookedAt = 2_000;
+
+/** Creates what decides on free runs within one database transaction. */
+export function createFreeRuns(options: {
+  transaction: Transaction<LedgerSchema>;
+  dialect: Dialect;
+  releases: ReadonlyMap<Address, Selectable<PayersTable>>;
+  promises: Promises;
+  /** Unix milliseconds. */
+  now: number;
+  limit: FreeRunLimit;
+}): FreeRuns {
+  const { transaction, dialect, releases, promises, now, limit } = options;
+  const { count, windowMs, shareOfPaid = defaultShareOfPaid } = limit;
+
+  /** A burst asks the same again and again. */
+  const counted = new Map<string, Promise<number>>();
+
+  function paidRuns(request: ReserveRequest, wanted: number): Promise<number> {
+    const { network, asset, payer } = request.id;
+    const key = `${network}/${asset}/${payer}/${request.value}/${wanted}`;
+    const known = counted.get(key) ?? countPaid(request, wanted);
+    counted.set(key, known);
+    return known;
+  }
+
+  /** Payments of the last window for as much as this one, or more: cheap runs earn no dear ones. */
+  async function countPaid({ id, value }: ReserveRequest, wanted: number): Promise<number> {
+    const rows = await transaction
+      .selectFrom("payments")
+      .select(["network", "asset", "value", "confirmed_at"])
+      .where("payer", "=", id.payer)
+      .where("state", "=", is("confirmed"))
+      .orderBy("block_number", "desc")
+      .limit(Math.min(2 * wanted, mostLookedAt))
+      .execute();
+    return rows.filter(
+      (row) =>
+        row.network === id.network &&
+        row.asset === id.asset &&
+        dialect.amount.decode(row.value) >= value &&
+        (row.confirmed_at ?? 0) > now - windowMs,
+    ).length;
+  }
+
+  return {
+    async limitOf(request, { isCounted }) {
+      const { payer } = request.id;
+      const row = releases.get(payer);
+      const windowEndsAt = (row?.window_started_at ?? now) + windowMs;
+      const released = row !== undefined && now < windowEndsAt ? row.releases : 0;
+      const used = released + promises.running(payer) - (isCounted ? 1 : 0);
+      if (used < count) return undefined;
+      const wanted = shareOfPaid > 0 ? Math.ceil((used + 1) / shareOfPaid) : 0;
+      const paid = wanted > 0 ? await paidRuns(request, wanted) : 0;
+      const allowed = Math.max(count, Math.floor(paid * shareOfPaid));
+      if (used < allowed) return undefined;
+      return released < allowed
+        ? { retryAfterMs: runningMs, isRunning: true }
+        : { retryAfterMs: windowEndsAt - now, isRunning: false };
+    },
+  };
+}

@@ -1,0 +1,65 @@
+import type { Address, SealedAnswer } from "@coinslot/protocol";
+import type { Dialect } from "@coinslot/storage";
+import { type Kysely, sql, type Transaction } from "kysely";
+import type { LedgerSchema } from "../schema.ts";
+import type { AnswerName } from "./answer-quotas.ts";
+
+/**
+ * Keeps sealed answers until `expiresAt`. A key that was used before for a payment which came to
+ * nothing is given to the new one.
+ */
+export async function keepAnswers(options: {
+  transaction: Transaction<LedgerSchema>;
+  dialect: Dialect;
+  answers: readonly { paymentId: string; payer: Address; answer: SealedAnswer }[];
+  /** Unix milliseconds. */
+  expiresAt: number;
+}): Promise<void> {
+  const { transaction, dialect, answers, expiresAt } = options;
+  await dialect.insertMany<LedgerSchema, "answers">(
+    transaction,
+    "answers",
+    answers.map(({ paymentId, payer, answer }) => ({
+      payer,
+      key_hash: answer.keyHash,
+      payment_id: paymentId,
+      sealed: answer.sealed,
+      expires_at: expiresAt,
+    })),
+    { keys: ["key_hash", "payer"], replace: ["payment_id", "sealed", "expires_at"] },
+  );
+}
+
+/** Gives up answers of a payer for newer ones. */
+export async function evictAnswers(options: {
+  transaction: Transaction<LedgerSchema>;
+  answers: readonly AnswerName[];
+}): Promise<void> {
+  const { transaction, answers } = options;
+  for (const payer of new Set(answers.map((answer) => answer.payer))) {
+    const keyHashes = answers.flatMap((answer) => (answer.payer === payer ? answer.keyHash : []));
+    await transaction
+      .deleteFrom("answers")
+      .where("key_hash", "in", keyHashes)
+      .where("payer", "=", payer)
+      .execute();
+  }
+}
+
+/** The bytes of all kept answers. Goes through all of them. */
+export async function measureAnswers(db: Kysely<LedgerSchema>): Promise<number> {
+  const { bytes } = await db
+    .selectFrom("answers")
+    .select(sql<number | string | null>`sum(length(sealed))`.as("bytes"))
+    .executeTakeFirstOrThrow();
+  return Number(bytes ?? 0);
+}
+
+/** Forgets the answers whose time is over. */
+export async function dropExpiredAnswers(options: {
+  transaction: Transaction<LedgerSchema>;
+  /** Unix milliseconds. */
+  now: number;
+}): Promise<void> {
+  await options.transaction.deleteFrom("answers").where("expires_at", "<=", options.now).execute();
+}

@@ -1,0 +1,135 @@
+import type { AuthorizationId, Hex, SettleErrorReason } from "@coinslot/protocol";
+import type { Dialect } from "@coinslot/storage";
+import type { Selectable } from "kysely";
+import type { PaymentState, PaymentsTable } from "../schema.ts";
+
+/** Where and by what a payment was executed. */
+export interface Inclusion {
+  transactionHash: Hex;
+  blockNumber: number;
+  blockHash: Hex;
+}
+
+/** A payment as the ledger knows it. Without token and signature: it may be shown. */
+export interface LedgerPayment {
+  /** Sorts by time of creation. */
+  id: string;
+  authorization: AuthorizationId;
+  /** In the token's smallest unit. */
+  value: bigint;
+  /** Unix seconds. */
+  validBefore: bigint;
+  state: PaymentState;
+  fingerprint: string;
+  keyHash: string | undefined;
+  unusedAtBlock: number | undefined;
+  transactionId: string | undefined;
+  /** How many transactions have carried it. */
+  carried: number;
+  /** How often its handler has run, up to requests that have ended. */
+  runs: number;
+  isAlone: boolean;
+  /** The transaction that executed it, or, of a failed one, that did not. */
+  inclusion: Inclusion | undefined;
+  /** Why it failed or expired; kept while one that failed is tried again. */
+  reason: SettleErrorReason | undefined;
+  /** Unix milliseconds, like all that follow. */
+  createdAt: number;
+  queuedAt: number | undefined;
+  submittedAt: number | undefined;
+  confirmedAt: number | undefined;
+  finalAt: number | undefined;
+  deliveredAt: number | undefined;
+  closedAt: number | undefined;
+}
+
+/** What whoever waits for a payment is told of it. */
+export type SettledPayment = Pick<
+  LedgerPayment,
+  "id" | "authorization" | "value" | "state" | "transactionId" | "inclusion" | "reason"
+>;
+
+/** The columns of a `SettledPayment`: half of them all, and reading them is much of what an outcome costs. */
+export const settledColumns = [
+  "id",
+  "network",
+  "asset",
+  "payer",
+  "nonce",
+  "value",
+  "state",
+  "transaction_id",
+  "transaction_hash",
+  "block_number",
+  "block_hash",
+  "reason",
+] as const satisfies readonly (keyof PaymentsTable)[];
+
+export type SettledRow = Pick<Selectable<PaymentsTable>, (typeof settledColumns)[number]>;
+
+/** Reads a row of `settledColumns`. */
+export function toSettledPayment(row: SettledRow, dialect: Dialect): SettledPayment {
+  const { transaction_hash, block_number, block_hash } = row;
+  return {
+    id: row.id,
+    authorization: {
+      network: row.network,
+      asset: row.asset,
+      payer: row.payer,
+      nonce: row.nonce,
+    },
+    value: dialect.amount.decode(row.value),
+    state: row.state,
+    transactionId: row.transaction_id ?? undefined,
+    inclusion:
+      transaction_hash === null || block_number === null || block_hash === null
+        ? undefined
+        : { transactionHash: transaction_hash, blockNumber: block_number, blockHash: block_hash },
+    reason: row.reason ?? undefined,
+  };
+}
+
+/**
+ * The columns of a `LedgerPayment`. Frequent statements name them: SQLite reads `*` in twice the time, since the names
+ * behind it follow the schema.
+ */
+export const paymentColumns = [
+  ...settledColumns,
+  "valid_before",
+  "fingerprint",
+  "key_hash",
+  "unused_at_block",
+  "carried",
+  "runs",
+  "is_alone",
+  "created_at",
+  "queued_at",
+  "submitted_at",
+  "confirmed_at",
+  "final_at",
+  "delivered_at",
+  "closed_at",
+] as const satisfies readonly (keyof PaymentsTable)[];
+
+export type PaymentRow = Pick<Selectable<PaymentsTable>, (typeof paymentColumns)[number]>;
+
+/** Reads a row of `paymentColumns`. */
+export function toLedgerPayment(row: PaymentRow, dialect: Dialect): LedgerPayment {
+  return {
+    ...toSettledPayment(row, dialect),
+    validBefore: dialect.amount.decode(row.valid_before),
+    fingerprint: row.fingerprint,
+    keyHash: row.key_hash ?? undefined,
+    unusedAtBlock: row.unused_at_block ?? undefined,
+    carried: row.carried,
+    runs: row.runs,
+    isAlone: row.is_alone === 1,
+    createdAt: row.created_at,
+    queuedAt: row.queued_at ?? undefined,
+    submittedAt: row.submitted_at ?? undefined,
+    confirmedAt: row.confirmed_at ?? undefined,
+    finalAt: row.final_at ?? undefined,
+    deliveredAt: row.delivered_at ?? undefined,
+    closedAt: row.closed_at ?? undefined,
+  };
+}

@@ -1,0 +1,103 @@
+import { describe, expect, it } from "vitest";
+import { ledgerForEachTest } from "../../testing/ledger-for-each-test.ts";
+import {
+  authorization,
+  hash,
+  inclusion,
+  network,
+  queue,
+  relayer,
+  stateOf,
+  submit,
+  takeLease,
+  transaction,
+} from "../../testing/ledger-payments.ts";
+import { engines } from "../../testing/settling-devnet.ts";
+
+describe.each(engines)("outcomes on %s", (engine) => {
+  const { join, silence } = ledgerForEachTest(engine);
+
+  it("confirms a failed payment that was executed after all, and never fails a confirmed one", async () => {
+    const ledger = await join("one");
+    const id = await submit(ledger);
+    const reason = "invalid_exact_evm_transaction_failed";
+    await ledger.recordOutcomes([{ failed: [{ ids: [id], reason, inclusion }] }]);
+    expect(await ledger.get([id])).toMatchObject([{ state: "failed", reason }]);
+    expect(await ledger.recordOutcomes([{ confirmed: { ids: [id], inclusion } }])).toMatchObject([
+      { id, state: "confirmed", inclusion },
+    ]);
+    expect(await ledger.recordOutcomes([{ failed: [{ ids: [id], reason }] }])).toEqual([]);
+    expect(await ledger.get([id])).toMatchObject([
+      { state: "confirmed", reason: undefined, inclusion },
+    ]);
+  });
+
+  it("records nothing that was decided of the queue for what a transaction carries by now, or what was signed anew", async () => {
+    const [one, two] = [await join("one"), await join("two")];
+    const carried = await submit(one);
+    const id = authorization();
+    const anew = await queue(one, { id, fingerprint: "GET /a for 10", value: 10n });
+    await silence("one");
+    await two.releaseDead();
+    await queue(two, { id, fingerprint: "GET /a for 1", value: 1n });
+    const untouched = await queue(two);
+    const ids = [carried, anew];
+    const reason = "invalid_exact_evm_insufficient_balance";
+    const queuedUnder = ["GET /a", "GET /a for 10"];
+    expect(await two.recordOutcomes([{ failed: [{ ids, reason }], queuedUnder }])).toEqual([]);
+    expect(await two.recordOutcomes([{ confirmed: { ids, inclusion }, queuedUnder }])).toEqual([]);
+    expect(await stateOf(two, carried)).toBe("submitted");
+    expect(await stateOf(two, anew)).toBe("queued");
+    expect(
+      await two.recordOutcomes([{ failed: [{ ids: [untouched], reason }], queuedUnder }]),
+    ).toMatchObject([{ id: untouched, state: "failed" }]);
+  });
+
+  it("takes back what stood in a block that left the chain, until it is final", async () => {
+    const ledger = await join("one");
+    const id = await submit(ledger);
+    const settled = { id: transaction(0, [id]).id, inclusion, gasUsed: 50_000n };
+    await ledger.recordOutcomes([{ confirmed: { ids: [id], inclusion } }], settled);
+    expect(await ledger.findOpenTransactions({ network, relayer })).toEqual([]);
+    expect(await ledger.findBlocks({ network })).toEqual([{ number: 5, hash: hash(5) }]);
+    expect(await ledger.undoBlocks({ network, blockHashes: [hash(5)] })).toMatchObject([
+      { id, wasDelivered: false },
+    ]);
+    expect(await stateOf(ledger, id)).toBe("submitted");
+    expect(await ledger.findOpenTransactions({ network, relayer })).toHaveLength(1);
+    await ledger.recordOutcomes([{ confirmed: { ids: [id], inclusion } }], settled);
+    expect(await ledger.finaliseBlocks({ network, blockHashes: [hash(5)] })).toEqual([id]);
+    expect(await ledger.undoBlocks({ network, blockHashes: [hash(5)] })).toEqual([]);
+  });
+
+  it("expires what is queued too long, once nobody can have executed it any more", async () => {
+    const ledger = await join("one");
+    const fresh = await queue(ledger, { validBefore: 100n });
+    const carried = await submit(ledger, { validBefore: 100n });
+    await ledger.recordOutcomes([
+      { requeued: { ids: [carried], transactionId: transaction(0, [carried]).id } },
+    ]);
+    const later = await queue(ledger, { validBefore: 101n });
+    const ended = await ledger.expire({ network, before: 100n });
+    expect(ended.map(({ id }) => id).sort()).toEqual([fresh, carried].sort());
+    const stateOfAll = () => Promise.all([fresh, carried, later].map((id) => stateOf(ledger, id)));
+    expect(await stateOfAll()).toEqual(["failed", "failed", "queued"]);
+    const watched = await ledger.findFailed({ network, limit: 10 });
+    expect(watched.map(({ payment }) => payment.id).sort()).toEqual([fresh, carried].sort());
+    await ledger.closePayments([fresh, carried]);
+    expect(await stateOfAll()).toEqual(["expired", "failed", "queued"]);
+    expect(await ledger.findFailed({ network, limit: 10 })).toEqual([]);
+  });
+
+  it("takes a payment back from the transaction that came to nothing, and not from the next one", async () => {
+    const ledger = await join("one");
+    const id = await submit(ledger);
+    const requeued = { ids: [id], transactionId: transaction(0, [id]).id };
+    await ledger.recordOutcomes([{ requeued }]);
+    expect(await stateOf(ledger, id)).toBe("queued");
+    const lease = await takeLease(ledger);
+    expect(await ledger.storeTransaction(lease, transaction(1, [id]))).toBe("stored");
+    await ledger.recordOutcomes([{ requeued }]);
+    expect(await stateOf(ledger, id)).toBe("submitted");
+  });
+});

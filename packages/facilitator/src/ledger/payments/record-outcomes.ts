@@ -1,0 +1,121 @@
+import type { SettleErrorReason } from "@coinslot/protocol";
+import type { Dialect } from "@coinslot/storage";
+import type { ExpressionBuilder, Transaction } from "kysely";
+import type { LedgerSchema, PaymentState } from "../schema.ts";
+import { is } from "../states.ts";
+import { type GasBurn, recordBurn } from "./admit-code.ts";
+import {
+  type Inclusion,
+  type SettledPayment,
+  type SettledRow,
+  settledColumns,
+  toSettledPayment,
+} from "./ledger-payment.ts";
+
+/** What a block, or the chain's refusal beforehand, decided for payments. */
+export interface PaymentOutcomes {
+  /** `queued`, `submitted`, `failed` → `confirmed`: the exact Transfer stands in this block. */
+  confirmed?: { ids: readonly string[]; inclusion: Inclusion } | undefined;
+  /** `queued`, `submitted` → `failed`. With the block of the transaction that did not move the money, if there was one. */
+  failed?:
+    | {
+        ids: readonly string[];
+        reason: SettleErrorReason;
+        inclusion?: Inclusion | undefined;
+        /** Its payer's record begins anew; one that is to blame is refused from now on. */
+        burn?: GasBurn | undefined;
+      }[]
+    | undefined;
+  /** `submitted` → `queued`: this transaction, which carried it, was included without having tried it fairly. */
+  requeued?: { ids: readonly string[]; transactionId: string } | undefined;
+  /**
+   * Fingerprints: only payments that are still queued under one of them are confirmed, or fail. What was decided of the
+   * queue says nothing of a payment that a transaction carries by now, or that was signed anew.
+   */
+  queuedUnder?: readonly string[] | undefined;
+}
+
+/**
+ * Records outcomes; a payment that is in none of the states named is left alone.
+ *
+ * The racers are two processes that read the same block, the old and the new holder of a lease: they
+ * write the same, and the second changes nothing.
+ *
+ * @returns the payments that changed, as they stand now.
+ */
+export async function recordOutcomes(options: {
+  transaction: Transaction<LedgerSchema>;
+  dialect: Dialect;
+  outcomes: PaymentOutcomes;
+  /** Unix milliseconds. */
+  now: number;
+  /** How long a payer is refused that has burnt gas. */
+  refusalMs: number;
+}): Promise<SettledPayment[]> {
+  const { transaction, dialect, outcomes, now, refusalMs } = options;
+  const changed: SettledRow[] = [];
+  const { confirmed, failed = [], requeued, queuedUnder } = outcomes;
+  if (confirmed && confirmed.ids.length > 0) {
+    const { transactionHash, blockNumber, blockHash } = confirmed.inclusion;
+    const rows = await transaction
+      .updateTable("payments")
+      .set({
+        state: "confirmed",
+        transaction_hash: transactionHash,
+        block_number: blockNumber,
+        block_hash: blockHash,
+        reason: null,
+        confirmed_at: now,
+        closed_at: null,
+      })
+      .where("id", "in", dialect.among(confirmed.ids))
+      .where(standsAt(["queued", "submitted", "failed"], { queuedUnder, dialect }))
+      .returning(settledColumns)
+      .execute();
+    changed.push(...rows);
+  }
+  for (const { ids, reason, inclusion, burn } of failed) {
+    if (ids.length === 0) continue;
+    const rows = await transaction
+      .updateTable("payments")
+      .set({
+        state: "failed",
+        reason,
+        transaction_hash: inclusion?.transactionHash ?? null,
+        block_number: inclusion?.blockNumber ?? null,
+        block_hash: inclusion?.blockHash ?? null,
+      })
+      .where("id", "in", dialect.among(ids))
+      .where(standsAt(["queued", "submitted"], { queuedUnder, dialect }))
+      .returning(settledColumns)
+      .execute();
+    changed.push(...rows);
+    // Of two processes that read the same block, the second finds nothing to change.
+    if (burn && rows.length > 0) await recordBurn({ transaction, dialect, burn, refusalMs });
+  }
+  if (requeued && requeued.ids.length > 0) {
+    await transaction
+      .updateTable("payments")
+      .set({ state: "queued", transaction_id: null })
+      .where("id", "in", dialect.among(requeued.ids))
+      // Read twice, it must not be taken from the transaction that carries it since.
+      .where("transaction_id", "=", requeued.transactionId)
+      .where("state", "=", is("submitted"))
+      .execute();
+  }
+  return changed.map((row) => toSettledPayment(row, dialect));
+}
+
+/** The guard of an outcome: one of these states; or, of what was decided of the queue, only there. */
+function standsAt(
+  states: readonly PaymentState[],
+  { queuedUnder, dialect }: Pick<PaymentOutcomes, "queuedUnder"> & { dialect: Dialect },
+) {
+  return (where: ExpressionBuilder<LedgerSchema, "payments">) =>
+    queuedUnder === undefined
+      ? where("state", "in", states)
+      : where.and([
+          where("state", "=", is("queued")),
+          where("fingerprint", "in", dialect.among(queuedUnder)),
+        ]);
+}

@@ -1,0 +1,162 @@
+import { describe, expect, it } from "vitest";
+import { ledgerForEachTest } from "../../testing/ledger-for-each-test.ts";
+import {
+  authorization,
+  hash,
+  inclusion,
+  network,
+  order,
+  payer,
+  queue,
+  takeLease,
+  transaction,
+  wish,
+} from "../../testing/ledger-payments.ts";
+import { engines } from "../../testing/settling-devnet.ts";
+
+describe.each(engines)("runs for nothing on %s", (engine) => {
+  const { join, silence, wait } = ledgerForEachTest(engine);
+
+  it("limits how often a payer may let handlers run for nothing, and forgets it after a while", async () => {
+    const ledger = await join("one");
+    const wanted = wish();
+    const again = async () => {
+      const reserved = await ledger.reserve(wanted);
+      if (reserved.outcome === "reserved") {
+        await ledger.release({ token: reserved.token, payer, countsAgainstPayer: true });
+      }
+      return reserved.outcome;
+    };
+    expect([await again(), await again(), await again()]).toEqual(Array(3).fill("reserved"));
+    expect(await again()).toBe("payer_limited");
+    expect(
+      await ledger.reserve(wish({ id: authorization({ payer: `0x${"ee".repeat(20)}` }) })),
+    ).toMatchObject({
+      outcome: "reserved",
+    });
+    wait(1_001);
+    expect(await again()).toBe("reserved");
+  });
+
+  it("counts a run as free whose payment failed on the chain, and not one that is pending", async () => {
+    const ledger = await join("one");
+    for (const [run, fails] of [false, true, true, true].entries()) {
+      const nonce = hash(100 + run);
+      const request = wish({ order, id: { ...wish().id, nonce } });
+      const reserved = await ledger.reserve(request);
+      if (reserved.outcome !== "reserved") throw new Error(reserved.outcome);
+      const { paymentId, token } = reserved;
+      const reason = "invalid_exact_evm_transaction_failed";
+      if (fails) await ledger.recordOutcomes([{ failed: [{ ids: [paymentId], reason }] }]);
+      const { payer } = request.id;
+      await ledger.release({ token, payer, countsAgainstPayer: "if_failed" });
+      // Once only: its token is gone.
+      await ledger.release({ token, payer, countsAgainstPayer: "if_failed" });
+    }
+    const other = wish({ id: { ...wish().id, nonce: hash(200) } });
+    expect(await ledger.reserve(other)).toEqual({
+      outcome: "payer_limited",
+      retryAfterMs: 1_000,
+      isRunning: false,
+    });
+  });
+
+  it("counts what runs, in every process, until it is paid for: a burst is limited as a row is", async () => {
+    const [one, two] = [await join("one"), await join("two")];
+    const results = await Promise.all(
+      Array.from({ length: 20 }, (_, index) => (index % 2 ? one : two).reserve(wish())),
+    );
+    const tokens = results.flatMap((each) => (each.outcome === "reserved" ? [each.token] : []));
+    expect(tokens).toHaveLength(3);
+    expect(results.filter(({ outcome }) => outcome === "payer_limited")).toHaveLength(17);
+    expect(await one.reserve(wish())).toEqual({
+      outcome: "payer_limited",
+      retryAfterMs: 1_000,
+      isRunning: true,
+    });
+    const [answered = "", left = "", third = ""] = tokens;
+    await two.enqueue({ token: answered, payer, order });
+    expect(await two.reserve(wish())).toMatchObject({ outcome: "reserved" });
+    for (const token of [left, third]) {
+      await one.release({ token, payer, countsAgainstPayer: true });
+    }
+    expect(await one.reserve(wish())).toMatchObject({ isRunning: true });
+  });
+
+  it("limits nobody who brings an order, for no handler runs first", async () => {
+    const ledger = await join("one");
+    for (let count = 0; count < 5; count += 1) await queue(ledger);
+    expect(await ledger.reserve(wish({ order }))).toMatchObject({ outcome: "reserved" });
+  });
+
+  it("allows half as many free runs as were paid for with as much, or more, in the same time", async () => {
+    const ledger = await join("one");
+    const ids: string[] = [];
+    for (let count = 0; count < 8; count += 1) ids.push(await queue(ledger));
+    const lease = await takeLease(ledger);
+    expect(await ledger.storeTransaction(lease, transaction(0, ids))).toBe("stored");
+    await ledger.recordOutcomes([{ confirmed: { ids, inclusion } }]);
+    const runFree = async (changes = {}) => {
+      const reserved = await ledger.reserve(wish(changes));
+      if (reserved.outcome !== "reserved") return reserved.outcome;
+      await ledger.release({ token: reserved.token, payer, countsAgainstPayer: true });
+      return "free";
+    };
+    const outcomes: string[] = [];
+    for (let count = 0; count < 3; count += 1) outcomes.push(await runFree());
+    expect(await runFree({ value: 11n })).toBe("payer_limited");
+    expect(await runFree({ id: authorization({ asset: `0x${"ab".repeat(20)}` }) })).toBe(
+      "payer_limited",
+    );
+    for (let count = 0; count < 2; count += 1) outcomes.push(await runFree());
+    expect(outcomes).toEqual(["free", "free", "free", "free", "payer_limited"]);
+  });
+
+  it("count twice for one payment, at whatever process, and a third time only where a process died", async () => {
+    const [one, two] = [await join("one"), await join("two")];
+    const wanted = wish();
+    const first = await one.reserve(wanted);
+    if (first.outcome !== "reserved") throw new Error(first.outcome);
+    await silence("one");
+    // Its run ended with its process, and is not counted.
+    const second = await two.reserve(wanted);
+    if (second.outcome !== "reserved") throw new Error(second.outcome);
+    const counted = { payer, countsAgainstPayer: false, hasRun: true };
+    await one.release({ token: first.token, ...counted });
+    await two.release({ token: second.token, ...counted });
+    const third = await two.reserve(wanted);
+    if (third.outcome !== "reserved") throw new Error(third.outcome);
+    await two.enqueue({ token: third.token, payer, order });
+    expect(await two.get([third.paymentId])).toMatchObject([{ state: "queued", runs: 1 }]);
+    await two.release({ token: third.token, ...counted });
+    await two.release({ token: third.token, ...counted });
+    const resumed = await two.reserve(wanted);
+    expect(resumed).toMatchObject({ outcome: "resumed", payment: { runs: 2 } });
+  });
+
+  it("end the use of a payment that was never paid", async () => {
+    const ledger = await join("one");
+    const wanted = wish();
+    for (const run of [1, 2]) {
+      const reserved = await ledger.reserve(wanted);
+      if (reserved.outcome !== "reserved") throw new Error(`${run}: ${reserved.outcome}`);
+      const { token } = reserved;
+      await ledger.release({ token, payer, countsAgainstPayer: false, hasRun: true });
+    }
+    expect(await ledger.reserve(wanted)).toEqual({ outcome: "used_up" });
+    expect(await ledger.reserve({ ...wanted, order })).toMatchObject({ outcome: "reserved" });
+  });
+
+  it("does not count a run as free whose payment was not sent in time", async () => {
+    const ledger = await join("one");
+    for (const run of [1, 2, 3]) {
+      const id = { ...wish().id, nonce: hash(300 + run) };
+      const reserved = await ledger.reserve(wish({ order, id, validBefore: 100n }));
+      if (reserved.outcome !== "reserved") throw new Error(reserved.outcome);
+      expect(await ledger.expire({ network, before: 100n })).toMatchObject([{ state: "failed" }]);
+      const { token } = reserved;
+      await ledger.release({ token, payer, countsAgainstPayer: "if_failed" });
+    }
+    expect(await ledger.reserve(wish())).toMatchObject({ outcome: "reserved" });
+  });
+});

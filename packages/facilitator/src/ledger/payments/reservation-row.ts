@@ -1,0 +1,78 @@
+import type { Dialect } from "@coinslot/storage";
+import type { Insertable } from "kysely";
+import type { PaymentsTable } from "../schema.ts";
+import type { LedgerPayment } from "./ledger-payment.ts";
+import type { ReserveRequest } from "./reserve-request.ts";
+
+/** The row of a payment that is reserved, or queued at once. */
+export type ReservationRow = Insertable<PaymentsTable> & {
+  carried: number;
+  unused_at_block: number | null;
+};
+
+/** The row that a wish becomes, as if its payment had never been seen. */
+export function reservationRow(options: {
+  request: ReserveRequest;
+  dialect: Dialect;
+  /** The process that asks. */
+  owner: string;
+  /** Unix milliseconds. */
+  now: number;
+}): ReservationRow {
+  const { request, dialect, owner, now } = options;
+  const { id, order, balance } = request;
+  return {
+    id: request.paymentId,
+    network: id.network,
+    asset: id.asset,
+    payer: id.payer,
+    nonce: id.nonce,
+    value: dialect.amount.encode(request.value),
+    valid_before: dialect.amount.encode(request.validBefore),
+    state: order ? "queued" : "reserved",
+    fingerprint: request.fingerprint,
+    key_hash: request.keyHash ?? null,
+    token: request.token,
+    owner,
+    unused_at_block: balance ? Number(balance.blockNumber) : null,
+    carried: 0,
+    is_alone: request.gasAtRisk === undefined ? 0 : 1,
+    created_at: now,
+    queued_at: order ? now : null,
+  };
+}
+
+/** The payment as it stands once its row is written, for who comes next in the same database transaction. */
+export function reservedPayment(options: {
+  request: ReserveRequest;
+  /** The same payment, as it stood. */
+  before: LedgerPayment | undefined;
+  paymentId: string;
+  /** Unix milliseconds. */
+  now: number;
+}): LedgerPayment {
+  const { request, before, paymentId, now } = options;
+  return {
+    id: paymentId,
+    authorization: request.id,
+    value: request.value,
+    validBefore: request.validBefore,
+    state: request.order ? "queued" : "reserved",
+    fingerprint: request.fingerprint,
+    keyHash: request.keyHash,
+    unusedAtBlock: request.balance && Number(request.balance.blockNumber),
+    transactionId: undefined,
+    carried: 0,
+    runs: before?.runs ?? 0,
+    isAlone: request.gasAtRisk !== undefined,
+    inclusion: undefined,
+    reason: undefined,
+    createdAt: now,
+    queuedAt: request.order && now,
+    submittedAt: undefined,
+    confirmedAt: undefined,
+    finalAt: undefined,
+    deliveredAt: undefined,
+    closedAt: undefined,
+  };
+}

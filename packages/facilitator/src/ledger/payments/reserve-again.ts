@@ -1,0 +1,99 @@
+import type { Address } from "@coinslot/protocol";
+import type { Transaction, Updateable } from "kysely";
+import type { LedgerSchema, PaymentsTable } from "../schema.ts";
+import type { LedgerPayment } from "./ledger-payment.ts";
+import type { ReservationRow } from "./reservation-row.ts";
+import type { ReserveRequest } from "./reserve-request.ts";
+
+/** The order of a payment that is watched because it has failed; `undefined` for any other. */
+export async function findWatchedOrder(
+  transaction: Transaction<LedgerSchema>,
+  payment: LedgerPayment,
+): Promise<{ pay_to: Address } | undefined> {
+  if (!isWatched(payment)) return undefined;
+  return transaction
+    .selectFrom("orders")
+    .select("pay_to")
+    .where("payment_id", "=", payment.id)
+    .executeTakeFirst();
+}
+
+/**
+ * Whether it has failed before, and may still be executed by anybody. A reservation of it keeps the
+ * reason of that failure until a block or a refusal says something else.
+ */
+function isWatched({ state, reason, closedAt }: LedgerPayment): boolean {
+  return (
+    (state === "failed" || state === "reserved") && reason !== undefined && closedAt === undefined
+  );
+}
+
+/**
+ * A payer may sign two authorizations with one nonce. While the first is watched, the second would
+ * take its place in the row, and what the chain then does could be taken for the other's payment.
+ */
+export function isSameAuthorization(options: {
+  request: ReserveRequest;
+  payment: LedgerPayment;
+  order: { pay_to: Address };
+}): boolean {
+  const { request, payment, order } = options;
+  return (
+    request.value === payment.value &&
+    request.validBefore === payment.validBefore &&
+    request.payTo === order.pay_to
+  );
+}
+
+export interface ReserveAgainOptions {
+  transaction: Transaction<LedgerSchema>;
+  /** The payment as it stood. */
+  payment: LedgerPayment;
+  row: ReservationRow;
+}
+
+/** As if it had never been seen. */
+export async function reserveAnew({
+  transaction,
+  payment,
+  row,
+}: ReserveAgainOptions): Promise<void> {
+  await overwrite(transaction, payment, { ...row, reason: null });
+  await transaction.deleteFrom("orders").where("payment_id", "=", payment.id).execute();
+}
+
+/** Its order, its reason and how often it was carried stay: given up, it is `failed` and watched again. */
+export async function reserveWatched({
+  transaction,
+  payment,
+  row,
+}: ReserveAgainOptions): Promise<void> {
+  const { carried: _, unused_at_block, ...fresh } = row;
+  await overwrite(transaction, payment, {
+    ...fresh,
+    unused_at_block: unused_at_block ?? payment.unusedAtBlock ?? null,
+  });
+}
+
+async function overwrite(
+  transaction: Transaction<LedgerSchema>,
+  payment: LedgerPayment,
+  row: Updateable<PaymentsTable>,
+): Promise<void> {
+  const { id: _, created_at: __, ...fresh } = row;
+  await transaction
+    .updateTable("payments")
+    .set({
+      ...fresh,
+      transaction_id: null,
+      block_number: null,
+      block_hash: null,
+      transaction_hash: null,
+      submitted_at: null,
+      delivered_at: null,
+      closed_at: null,
+    })
+    .where("id", "=", payment.id)
+    .execute();
+  await transaction.deleteFrom("answers").where("payment_id", "=", payment.id).execute();
+}

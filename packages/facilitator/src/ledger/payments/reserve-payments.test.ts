@@ -1,0 +1,45 @@
+import type { AuthorizationId } from "@coinslot/protocol";
+import { describe, expect, it } from "vitest";
+import { ledgerForEachTest } from "../../testing/ledger-for-each-test.ts";
+import { payer, wish } from "../../testing/ledger-payments.ts";
+import { engines } from "../../testing/settling-devnet.ts";
+
+describe.each(engines)("reservations on %s", (engine) => {
+  const { join } = ledgerForEachTest(engine);
+
+  it("lets one of many racers have an authorization, across processes", async () => {
+    const [one, two] = [await join("one"), await join("two")];
+    const wanted = wish();
+    const results = await Promise.all(
+      Array.from({ length: 10 }, (_, index) => (index % 2 ? one : two).reserve(wanted)),
+    );
+    expect(results.filter(({ outcome }) => outcome === "reserved")).toHaveLength(1);
+    expect(results.filter(({ outcome }) => outcome === "in_use")).toHaveLength(9);
+  });
+
+  it("keeps a nonce of another payer, asset or network apart", async () => {
+    const ledger = await join("one");
+    const { id } = wish();
+    const others: Partial<AuthorizationId>[] = [
+      {},
+      { payer: `0x${"be".repeat(20)}` },
+      { asset: `0x${"ab".repeat(20)}` },
+      { network: "eip155:988" },
+    ];
+    const results = await Promise.all(
+      others.map((other) => ledger.reserve(wish({ id: { ...id, ...other } }))),
+    );
+    expect(results.map(({ outcome }) => outcome)).toEqual(others.map(() => "reserved"));
+  });
+
+  it("gives a released authorization to whoever comes next", async () => {
+    const ledger = await join("one");
+    const wanted = wish();
+    const first = await ledger.reserve(wanted);
+    if (first.outcome !== "reserved") throw new Error(first.outcome);
+    await ledger.release({ token: first.token, payer, countsAgainstPayer: false });
+    expect(await ledger.lookUp(wanted)).toMatchObject({ standing: "free" });
+    const other = { ...wanted, fingerprint: "GET /b" };
+    expect(await ledger.reserve(other)).toMatchObject({ outcome: "reserved" });
+  });
+});

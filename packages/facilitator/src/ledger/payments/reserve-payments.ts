@@ -1,0 +1,150 @@
+import { authorizationKey, mostHandlerRuns } from "@coinslot/protocol";
+import type { Dialect } from "@coinslot/storage";
+import type { Insertable, Transaction } from "kysely";
+import { beatHeart } from "../maintenance/processes.ts";
+import { findAnswers } from "../queries/find-answers.ts";
+import { findPayments } from "../queries/find-payments.ts";
+import type { LedgerSchema, OrdersTable, PaymentsTable } from "../schema.ts";
+import { standingOf } from "../transactions/canonical-blocks.ts";
+import { type CodePayerLimits, readCodeAdmission } from "./admit-code.ts";
+import { findPromises } from "./committed-balance.ts";
+import { createFreeRuns, type FreeRunLimit } from "./free-runs.ts";
+import { findKeyOwners } from "./key-owners.ts";
+import type { LedgerPayment } from "./ledger-payment.ts";
+import { lockPayers } from "./lock-payers.ts";
+import { reservationRow, reservedPayment } from "./reservation-row.ts";
+import {
+  findWatchedOrder,
+  isSameAuthorization,
+  reserveAnew,
+  reserveWatched,
+} from "./reserve-again.ts";
+import type { ReserveRequest, ReserveResult } from "./reserve-request.ts";
+import { insertOrders, orderRow } from "./transfer-order.ts";
+
+export interface ReserveOptions {
+  transaction: Transaction<LedgerSchema>;
+  dialect: Dialect;
+  requests: readonly ReserveRequest[];
+  /** Open payments that were executed, or cancelled, before the balances of all requests were read. */
+  spent?: readonly string[] | undefined;
+  /** The process that asks. */
+  owner: string;
+  /** Unix milliseconds. */
+  now: number;
+  /** How long after its last heartbeat a process counts as alive. */
+  heartbeatLeaseMs: number;
+  /** How long a key belongs to one payment. */
+  keepAnswersMs: number;
+  releaseLimit: FreeRunLimit;
+  codePayers: CodePayerLimits;
+}
+
+/**
+ * Decides many reservations in one database transaction: `released`, `failed`, `expired`, a dead
+ * process's `reserved`, or no row → `reserved` (or `queued`, if the order comes with the wish).
+ *
+ * Racers are two requests with one authorization, or two payments of one payer that together exceed
+ * its balance, here or in another process. The payers' rows are locked first, in one order for
+ * everybody; whatever changes a payer's promises upwards passes here, so what is read under the
+ * lock stays true until the commit. (Others only lower them.)
+ */
+export async function reservePayments(options: ReserveOptions): Promise<ReserveResult[]> {
+  const { transaction, dialect, requests, now, heartbeatLeaseMs, keepAnswersMs } = options;
+  const { spent = [] } = options;
+  // Awake again after a freeze, it would count as dead until its heart beats, and whoever comes meanwhile
+  // would be given the same authorization: two handlers would run for one payment.
+  await beatHeart({
+    db: transaction,
+    dialect,
+    processId: options.owner,
+    freshMs: heartbeatLeaseMs / 2,
+  });
+  const payers = [...new Set(requests.map(({ id }) => id.payer))];
+  const releases = await lockPayers({ transaction, dialect, payers, now });
+  const known = await findPayments({
+    db: transaction,
+    dialect,
+    ids: requests.map(({ id }) => id),
+    heartbeatLeaseMs,
+  });
+  const keyOwners = await findKeyOwners({ db: transaction, requests, now, keepAnswersMs });
+  const answers = await findAnswers({ db: transaction, requests, now });
+  const promises = await findPromises({ transaction, dialect, requests, spent });
+  const limits = options.codePayers;
+  const code = await readCodeAdmission({ transaction, dialect, requests, limits });
+
+  const { releaseLimit: limit } = options;
+  const freeRuns = createFreeRuns({ transaction, dialect, releases, promises, now, limit });
+
+  const inserts: Insertable<PaymentsTable>[] = [];
+  const orders: Insertable<OrdersTable>[] = [];
+  const results: ReserveResult[] = [];
+  for (const request of requests) {
+    results.push(await decide(request));
+  }
+  await dialect.insertMany<LedgerSchema, "payments">(transaction, "payments", inserts);
+  await insertOrders({ transaction, dialect, orders });
+  await code.store();
+  return results;
+
+  async function decide(request: ReserveRequest): Promise<ReserveResult> {
+    const key = authorizationKey(request.id);
+    const found = known.get(key);
+    const payment = found?.payment;
+    const answer = answers.get(request);
+    const keyOwner = request.keyHash && keyOwners.get(`${request.id.payer}/${request.keyHash}`);
+    if (keyOwner && keyOwner !== key) return { outcome: "key_conflict" };
+    const standing = standingOf(payment, found?.isHeld ?? false, request);
+    if (standing === "key_conflict") return { outcome: "key_conflict" };
+    if (payment !== undefined && standing !== "free") {
+      if (standing === "in_use") return { outcome: "in_use", payment };
+      if (standing === "delivered") return { outcome: "delivered", payment, answer };
+      await takeUp(payment, request);
+      known.set(key, { payment, isHeld: true });
+      return { outcome: "resumed", payment, token: request.token, answer };
+    }
+    const watched = payment && (await findWatchedOrder(transaction, payment));
+    if (payment && watched && !isSameAuthorization({ request, payment, order: watched })) {
+      return { outcome: "in_use", payment };
+    }
+    // A dead process's reservation of this very payment is among what was summed.
+    const counted = payment?.state === "reserved" ? payment.value : 0n;
+    if (!request.order) {
+      if (payment && payment.runs >= mostHandlerRuns) return { outcome: "used_up" };
+      const limit = await freeRuns.limitOf(request, { isCounted: counted > 0n });
+      if (limit !== undefined) return { outcome: "payer_limited", ...limit };
+    }
+    if (!promises.fits(request, counted)) return { outcome: "over_promised" };
+    const limited = code.refuse(request, payment);
+    if (limited) return limited;
+    promises.add(request, counted);
+    const row = reservationRow({ request, dialect, owner: options.owner, now });
+    const paymentId = payment?.id ?? row.id;
+    code.admitted(request, paymentId, payment);
+    if (payment === undefined) inserts.push(row);
+    else if (watched === undefined) await reserveAnew({ transaction, payment, row });
+    else await reserveWatched({ transaction, payment, row });
+    if (request.order) orders.push(orderRow(paymentId, request.order, dialect));
+    if (request.keyHash) keyOwners.set(`${request.id.payer}/${request.keyHash}`, key);
+    known.set(key, {
+      payment: reservedPayment({ request, before: payment, paymentId, now }),
+      isHeld: true,
+    });
+    return {
+      outcome: "reserved",
+      paymentId,
+      token: request.token,
+      carried: watched ? payment.carried : row.carried,
+      unusedAtBlock: row.unused_at_block ?? (watched && payment.unusedAtBlock),
+    };
+  }
+
+  async function takeUp(payment: LedgerPayment, request: ReserveRequest): Promise<void> {
+    await transaction
+      .updateTable("payments")
+      .set({ token: request.token, owner: options.owner })
+      .where("id", "=", payment.id)
+      .execute();
+  }
+}

@@ -1,0 +1,55 @@
+import type { Address, BalanceReading, ReservationRequest, SealedAnswer } from "@coinslot/protocol";
+import type { PayerLimit } from "./free-runs.ts";
+import type { LedgerPayment } from "./ledger-payment.ts";
+import type { Order } from "./transfer-order.ts";
+
+/** A wish to reserve, with what the ledger writes for it. */
+export interface ReserveRequest extends ReservationRequest {
+  value: bigint;
+  validBefore: bigint;
+  payTo: Address;
+  balance?: BalanceReading | undefined;
+  /** Identity of the row, if a new one is written. */
+  paymentId: string;
+  /** Becomes the secret of the reservation. */
+  token: string;
+  /** With an order the payment is queued at once: nobody runs a handler for it first. */
+  order?: Order | undefined;
+  /**
+   * The most gas that its transaction may use, where the payer has code: it must not share a transaction
+   * with others, and is admitted only as far as the payer's record and the gas budget allow.
+   */
+  gasAtRisk?: bigint | undefined;
+}
+
+/**
+ * Why a payer with code must wait: for its own open payments; for a minute since it reserved what was given up; or for
+ * gas, which others have at risk or which its own payment took.
+ */
+export interface CodeLimit {
+  why: "too_many_open" | "given_up" | "no_gas_left";
+  retryAfterMs: number;
+}
+
+/** What became of the wish. */
+export type ReserveResult =
+  | {
+      outcome: "reserved";
+      paymentId: string;
+      token: string;
+      /** How many transactions have carried it, if it has failed before. */
+      carried: number;
+      unusedAtBlock: number | undefined;
+    }
+  | { outcome: "resumed"; payment: LedgerPayment; token: string; answer?: SealedAnswer | undefined }
+  | { outcome: "in_use"; payment: LedgerPayment }
+  | { outcome: "key_conflict" }
+  | { outcome: "delivered"; payment: LedgerPayment; answer?: SealedAnswer | undefined }
+  | { outcome: "over_promised" }
+  /** The payer's code has burnt gas; it is refused for this long. */
+  | { outcome: "burnt_gas"; forMs: number }
+  /** The payer has code, and there is no room for it now. */
+  | ({ outcome: "code_limited" } & CodeLimit)
+  /** Its handler has run as often as it may for one payment. */
+  | { outcome: "used_up" }
+  | ({ outcome: "payer_limited" } & PayerLimit);

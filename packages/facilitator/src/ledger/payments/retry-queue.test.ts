@@ -1,0 +1,36 @@
+import { type Database, DatabaseError } from "@coinslot/storage";
+import { expect, it } from "vitest";
+import { wish } from "../../testing/ledger-payments.ts";
+import { createTestLedger } from "../../testing/settling-devnet.ts";
+import { createLedger } from "../create-ledger.ts";
+import { openLedger } from "../open-ledger.ts";
+import type { LedgerSchema } from "../schema.ts";
+
+it("gives up a reservation of which nobody heard that it was written", async () => {
+  const place = await createTestLedger("postgres");
+  const { database, close } = await openLedger({ url: place.url, processId: "one" });
+  let isLost = true;
+  const transaction: Database<LedgerSchema>["transaction"] = async (work, options) => {
+    const result = await database.transaction(work, options);
+    if (isLost) throw new DatabaseError("connection-lost", "The answer to the commit was lost");
+    return result;
+  };
+  const ledger = createLedger({
+    database: { ...database, transaction },
+    processId: "one",
+    now: Date.now,
+    heartbeatLeaseMs: 10_000,
+    keepAnswersMs: 60_000,
+    releaseLimit: { count: 3, windowMs: 1_000 },
+  });
+  const wanted = wish();
+  await expect(ledger.reserve(wanted)).rejects.toThrow(DatabaseError);
+  expect(await ledger.lookUp(wanted)).toMatchObject({ standing: "in_use" });
+  await expect(ledger.endOwed()).rejects.toThrow(DatabaseError);
+  isLost = false;
+  await ledger.endOwed();
+  expect(await ledger.lookUp(wanted)).toMatchObject({ standing: "free" });
+  expect(await ledger.reserve(wanted)).toMatchObject({ outcome: "reserved" });
+  await close();
+  await place.drop();
+});

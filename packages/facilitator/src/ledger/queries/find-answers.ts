@@ -1,0 +1,33 @@
+import type { ReservationRequest, SealedAnswer } from "@coinslot/protocol";
+import type { Kysely } from "kysely";
+import type { LedgerSchema } from "../schema.ts";
+
+/** The kept answers that these requests bring the key to, in their payer's scope. */
+export async function findAnswers<
+  Request extends Pick<ReservationRequest, "id" | "keyHash">,
+>(options: {
+  db: Kysely<LedgerSchema>;
+  requests: readonly Request[];
+  /** Unix milliseconds. */
+  now: number;
+}): Promise<Map<Request, SealedAnswer>> {
+  const { db, requests, now } = options;
+  const keyHashes = requests.flatMap(({ keyHash }) => keyHash ?? []);
+  if (keyHashes.length === 0) return new Map();
+  const rows = await db
+    .selectFrom("answers")
+    .innerJoin("payments", "payments.id", "answers.payment_id")
+    .select(["answers.payer", "answers.key_hash", "answers.sealed", "payments.nonce"])
+    .where("answers.key_hash", "in", keyHashes)
+    .where("expires_at", ">", now)
+    .execute();
+  const found = new Map<Request, SealedAnswer>();
+  for (const request of requests) {
+    const row = rows.find(
+      ({ payer, key_hash, nonce }) =>
+        payer === request.id.payer && key_hash === request.keyHash && nonce === request.id.nonce,
+    );
+    if (row) found.set(request, { keyHash: row.key_hash, sealed: row.sealed });
+  }
+  return found;
+}

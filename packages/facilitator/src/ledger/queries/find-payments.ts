@@ -1,0 +1,49 @@
+import { type AuthorizationId, authorizationKey } from "@coinslot/protocol";
+import type { Dialect } from "@coinslot/storage";
+import { type Kysely, sql } from "kysely";
+import {
+  type LedgerPayment,
+  type PaymentRow,
+  paymentColumns,
+  toLedgerPayment,
+} from "../payments/ledger-payment.ts";
+import type { LedgerSchema } from "../schema.ts";
+
+/** A payment, and whether a request in a living process holds it. */
+export interface HeldPayment {
+  payment: LedgerPayment;
+  isHeld: boolean;
+}
+
+/** The payments of these authorizations, by `authorizationKey`. */
+export async function findPayments(options: {
+  db: Kysely<LedgerSchema>;
+  dialect: Dialect;
+  ids: readonly AuthorizationId[];
+  heartbeatLeaseMs: number;
+}): Promise<Map<string, HeldPayment>> {
+  const { db, dialect, ids, heartbeatLeaseMs } = options;
+  const rows = await db
+    .selectFrom("payments")
+    .leftJoin("processes", "processes.id", "payments.owner")
+    .select(columns)
+    .select(isHeld(dialect, heartbeatLeaseMs))
+    // A nonce is random: alone it finds the payment, and who copied one is told apart below.
+    .where("nonce", "in", dialect.among([...new Set(ids.map(({ nonce }) => nonce))]))
+    .execute();
+  return new Map(rows.map((row) => [authorizationKey(row), toHeldPayment(row, dialect)]));
+}
+
+const columns = paymentColumns.map((column) => `payments.${column}` as const);
+
+/** Whether a token is held by a process whose heart beats, as 1 or 0. */
+function isHeld(dialect: Dialect, heartbeatLeaseMs: number) {
+  return sql<number>`case when payments.token is not null and processes.heartbeat_at > ${dialect.nowMs()} - ${sql.lit(heartbeatLeaseMs)} then 1 else 0 end`.as(
+    "is_held",
+  );
+}
+
+/** Reads a row that was selected with `isHeld`. */
+function toHeldPayment(row: PaymentRow & { is_held: number }, dialect: Dialect): HeldPayment {
+  return { payment: toLedgerPayment(row, dialect), isHeld: Number(row.is_held) === 1 };
+}

@@ -1,0 +1,27 @@
+import { describe, expect, it } from "vitest";
+import { ledgerForEachTest } from "../../testing/ledger-for-each-test.ts";
+import { network, queue } from "../../testing/ledger-payments.ts";
+import { engines } from "../../testing/settling-devnet.ts";
+
+describe.each(engines)("failed payments on %s", (engine) => {
+  const { join, wait } = ledgerForEachTest(engine);
+
+  it("are found page by page, each of them once, though some were made at the same moment", async () => {
+    const ledger = await join("one");
+    const ids: string[] = [];
+    for (let index = 0; index < 6; index += 1) {
+      if (index % 3 === 0) wait(1);
+      ids.push(await queue(ledger));
+    }
+    const reason = "invalid_exact_evm_transaction_failed";
+    await ledger.recordOutcomes([{ failed: [{ ids, reason }] }]);
+    const found: string[] = [];
+    let afterId: string | undefined;
+    do {
+      const page = await ledger.findFailed({ network, limit: 2, afterId });
+      afterId = page.at(-1)?.payment.id;
+      found.push(...page.map(({ payment }) => payment.id));
+    } while (afterId !== undefined);
+    expect(found).toEqual([...ids].sort());
+  });
+});

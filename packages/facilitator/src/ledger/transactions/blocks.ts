@@ -1,0 +1,127 @@
+import type { AuthorizationId, Hex, Network } from "@coinslot/protocol";
+import type { Kysely, Transaction } from "kysely";
+import type { LedgerSchema } from "../schema.ts";
+import { is } from "../states.ts";
+
+/** A block in which something of ours stands that is not final yet. */
+export interface KnownBlock {
+  number: number;
+  hash: Hex;
+}
+
+/** The blocks that hold payments or transactions which are not final. */
+export async function findBlocks(options: {
+  db: Kysely<LedgerSchema>;
+  network: Network;
+}): Promise<KnownBlock[]> {
+  const { db, network } = options;
+  const rows = await db
+    .selectFrom("payments")
+    .select(["block_number", "block_hash"])
+    .where("network", "=", network)
+    .where("state", "=", is("confirmed"))
+    .where("final_at", "is", null)
+    .union(
+      db
+        .selectFrom("transactions")
+        .select(["block_number", "block_hash"])
+        .where("network", "=", network)
+        .where("state", "=", is("settled")),
+    )
+    .execute();
+  return rows.flatMap(({ block_number, block_hash }) =>
+    block_number === null || block_hash === null
+      ? []
+      : [{ number: block_number, hash: block_hash }],
+  );
+}
+
+/** A payment whose block has left the chain. */
+export interface UndonePayment {
+  id: string;
+  authorization: AuthorizationId;
+  /** Its answer had gone out already. */
+  wasDelivered: boolean;
+}
+
+/**
+ * Takes back what blocks said that have left the chain: their transactions are `open` again, their
+ * payments `confirmed` → `submitted`, or → `queued` where no open transaction of ours carries them.
+ * A `failed` payment stays so: if its transaction is included again and succeeds, it is `confirmed`.
+ */
+export async function undoBlocks(options: {
+  transaction: Transaction<LedgerSchema>;
+  network: Network;
+  blockHashes: readonly Hex[];
+}): Promise<UndonePayment[]> {
+  const { transaction, network, blockHashes } = options;
+  if (blockHashes.length === 0) return [];
+  await transaction
+    .updateTable("transactions")
+    .set({ state: "open", hash: null, block_number: null, block_hash: null, gas_used: null })
+    .where("network", "=", network)
+    .where("state", "=", is("settled"))
+    .where("block_hash", "in", [...blockHashes])
+    .execute();
+  const rows = await transaction
+    .updateTable("payments")
+    .set(({ selectFrom, exists, ...set }) => ({
+      state: set
+        .case()
+        .when(
+          exists(
+            selectFrom("transactions")
+              .select("transactions.id")
+              .whereRef("transactions.id", "=", "payments.transaction_id")
+              .where("transactions.state", "=", is("open")),
+          ),
+        )
+        .then("submitted" as const)
+        .else("queued" as const)
+        .end(),
+      block_number: null,
+      block_hash: null,
+      transaction_hash: null,
+      confirmed_at: null,
+    }))
+    .where("network", "=", network)
+    .where("state", "=", is("confirmed"))
+    .where("final_at", "is", null)
+    .where("block_hash", "in", [...blockHashes])
+    .returning(["id", "network", "asset", "payer", "nonce", "delivered_at"])
+    .execute();
+  return rows.map(({ id, delivered_at, ...authorization }) => ({
+    id,
+    authorization,
+    wasDelivered: delivered_at !== null,
+  }));
+}
+
+/** Marks what stands in these blocks as final. They have been found on the chain, deep enough. */
+export async function finaliseBlocks(options: {
+  transaction: Transaction<LedgerSchema>;
+  network: Network;
+  blockHashes: readonly Hex[];
+  /** Unix milliseconds. */
+  now: number;
+}): Promise<string[]> {
+  const { transaction, network, blockHashes, now } = options;
+  if (blockHashes.length === 0) return [];
+  await transaction
+    .updateTable("transactions")
+    .set({ state: "final" })
+    .where("network", "=", network)
+    .where("state", "=", is("settled"))
+    .where("block_hash", "in", [...blockHashes])
+    .execute();
+  const rows = await transaction
+    .updateTable("payments")
+    .set({ final_at: now })
+    .where("network", "=", network)
+    .where("state", "=", is("confirmed"))
+    .where("final_at", "is", null)
+    .where("block_hash", "in", [...blockHashes])
+    .returning("id")
+    .execute();
+  return rows.map(({ id }) => id);
+}

@@ -1,0 +1,41 @@
+import type { ReservationRequest } from "@coinslot/protocol";
+import type { LedgerPayment } from "../payments/ledger-payment.ts";
+
+/** What a request that brings an authorization may do with its payment. */
+export type Standing = "free" | "in_use" | "key_conflict" | "resumable" | "delivered";
+
+/**
+ * Where an authorization stands for a request. `isHeld`: another request runs for it now, in a
+ * process that lives.
+ *
+ * A payload is public once it was broadcast. So a payment whose buyer sent a key is resumed with
+ * that key only, and one without a key by the same request only, and once.
+ */
+export function standingOf(
+  payment: LedgerPayment | undefined,
+  isHeld: boolean,
+  request: Pick<ReservationRequest, "fingerprint" | "keyHash">,
+): Standing {
+  if (payment === undefined) return "free";
+  const isSameRequest = payment.fingerprint === request.fingerprint;
+  const isSameKey = payment.keyHash !== undefined && payment.keyHash === request.keyHash;
+  switch (payment.state) {
+    case "released":
+    case "failed":
+    case "expired":
+      // The chain check that follows says whether the authorization still has a life.
+      return "free";
+    case "reserved":
+      if (isHeld) return isSameKey && !isSameRequest ? "key_conflict" : "in_use";
+      return "free";
+    case "queued":
+    case "submitted":
+    case "confirmed":
+      if (payment.deliveredAt !== undefined) {
+        return isSameKey && !isSameRequest ? "key_conflict" : "delivered";
+      }
+      if (isSameKey && !isSameRequest) return "key_conflict";
+      if (isHeld || !isSameRequest) return "in_use";
+      return payment.keyHash === undefined || isSameKey ? "resumable" : "in_use";
+  }
+}

@@ -1,0 +1,20 @@
+import { CompiledQuery } from "kysely";
+import { expect, it } from "vitest";
+import { network, relayer } from "../../testing/ledger-payments.ts";
+import { createTestLedger } from "../../testing/settling-devnet.ts";
+import { openLedger } from "../open-ledger.ts";
+import { selectOpen } from "./find-transactions.ts";
+
+it("finds the open transactions of a relayer without going through all that it has ever sent", async () => {
+  const { url, drop } = await createTestLedger("sqlite");
+  const { database, close } = await openLedger({ url, processId: "one" });
+  const { sql, parameters } = selectOpen({ db: database.kysely, network, relayer }).compile();
+  const { rows } = await database.kysely.executeQuery<{ detail: string }>(
+    CompiledQuery.raw(`explain query plan ${sql}`, [...parameters]),
+  );
+  expect(rows.map(({ detail }) => detail)).toEqual([
+    "SEARCH transactions USING INDEX transactions_open (network=? AND relayer=?)",
+  ]);
+  await close();
+  await drop();
+});

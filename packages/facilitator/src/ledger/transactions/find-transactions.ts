@@ -1,0 +1,133 @@
+import type { Address, Hex, Network } from "@coinslot/protocol";
+import type { Dialect } from "@coinslot/storage";
+import type { Kysely } from "kysely";
+import { findOrders, type OrderedPayment } from "../queries/find-orders.ts";
+import type { LedgerSchema } from "../schema.ts";
+import { is } from "../states.ts";
+import type { Broadcast } from "./store-transaction.ts";
+
+/** A transaction whose nonce is not known to be used, with everything that may happen to it. */
+export interface OpenTransaction {
+  id: string;
+  network: Network;
+  relayer: Address;
+  nonce: number;
+  gasLimit: bigint;
+  /** Unix milliseconds. */
+  createdAt: number;
+  /** Every signed form, oldest first. The last one was sent last. */
+  broadcasts: (Broadcast & { createdAt: number })[];
+  /** What it carries and has no outcome yet. */
+  payments: OrderedPayment[];
+}
+
+/** The open transactions of a relayer, by nonce. */
+export async function findOpenTransactions(options: {
+  db: Kysely<LedgerSchema>;
+  dialect: Dialect;
+  network: Network;
+  relayer: Address;
+}): Promise<OpenTransaction[]> {
+  const { db, dialect, network, relayer } = options;
+  const rows = await selectOpen({ db, network, relayer }).execute();
+  if (rows.length === 0) return [];
+  const ids = rows.map(({ id }) => id);
+  const broadcasts = await db
+    .selectFrom("broadcasts")
+    .selectAll()
+    .where("transaction_id", "in", ids)
+    .orderBy("created_at")
+    .orderBy("max_fee_per_gas")
+    .execute();
+  const payments = await findOrders({
+    db,
+    dialect,
+    where: (query) => query.where("transaction_id", "in", ids),
+  });
+  return rows.map((row) => ({
+    id: row.id,
+    network: row.network,
+    relayer: row.relayer,
+    nonce: row.nonce,
+    gasLimit: BigInt(row.gas_limit),
+    createdAt: row.created_at,
+    broadcasts: broadcasts
+      .filter(({ transaction_id }) => transaction_id === row.id)
+      .map((broadcast) => ({
+        hash: broadcast.hash,
+        raw: broadcast.raw,
+        content: broadcast.content,
+        maxFeePerGas: dialect.amount.decode(broadcast.max_fee_per_gas),
+        maxPriorityFeePerGas:
+          broadcast.max_priority_fee_per_gas === null
+            ? undefined
+            : dialect.amount.decode(broadcast.max_priority_fee_per_gas),
+        createdAt: broadcast.created_at,
+      })),
+    payments: payments.filter(({ payment }) => payment.transactionId === row.id),
+  }));
+}
+
+/** The rows of the open transactions of a relayer, by nonce. */
+export function selectOpen(options: {
+  db: Kysely<LedgerSchema>;
+  network: Network;
+  relayer: Address;
+}) {
+  const { db, network, relayer } = options;
+  return db
+    .selectFrom("transactions")
+    .selectAll()
+    .where("network", "=", network)
+    .where("relayer", "=", relayer)
+    .where("state", "=", is("open"))
+    .orderBy("nonce");
+}
+
+/** Which transactions of a relayer are open. */
+export async function findOpenIds(options: {
+  db: Kysely<LedgerSchema>;
+  network: Network;
+  relayer: Address;
+}): Promise<string[]> {
+  const { db, network, relayer } = options;
+  const rows = await db
+    .selectFrom("transactions")
+    .select("id")
+    .where("network", "=", network)
+    .where("relayer", "=", relayer)
+    .where("state", "=", is("open"))
+    .execute();
+  return rows.map(({ id }) => id);
+}
+
+/** The highest nonce of a relayer that the ledger has stored. */
+export async function findHighestNonce(options: {
+  db: Kysely<LedgerSchema>;
+  network: Network;
+  relayer: Address;
+}): Promise<number | undefined> {
+  const { db, network, relayer } = options;
+  const row = await db
+    .selectFrom("transactions")
+    .select((select) => select.fn.max("nonce").as("nonce"))
+    .where("network", "=", network)
+    .where("relayer", "=", relayer)
+    .executeTakeFirst();
+  return row?.nonce === null || row?.nonce === undefined ? undefined : Number(row.nonce);
+}
+
+/** Every hash under which a payment's last transaction was signed, the newest first. */
+export async function findHashes(options: {
+  db: Kysely<LedgerSchema>;
+  transactionId: string;
+}): Promise<Hex[]> {
+  const rows = await options.db
+    .selectFrom("broadcasts")
+    .select("hash")
+    .where("transaction_id", "=", options.transactionId)
+    .orderBy("created_at", "desc")
+    .orderBy("max_fee_per_gas", "desc")
+    .execute();
+  return rows.map(({ hash }) => hash);
+}

@@ -1,0 +1,72 @@
+import type { Address, Network } from "@coinslot/protocol";
+import type { Transaction } from "kysely";
+import type { Inclusion } from "../payments/ledger-payment.ts";
+import type { LedgerSchema } from "../schema.ts";
+import { is } from "../states.ts";
+
+/** `open` → `settled`: a block holds the transaction, and every payment in it has its outcome. */
+export async function settleTransaction(options: {
+  transaction: Transaction<LedgerSchema>;
+  id: string;
+  inclusion: Inclusion;
+  gasUsed: bigint;
+}): Promise<void> {
+  const { transaction, id, inclusion, gasUsed } = options;
+  await transaction
+    .updateTable("transactions")
+    .set({
+      state: "settled",
+      hash: inclusion.transactionHash,
+      block_number: inclusion.blockNumber,
+      block_hash: inclusion.blockHash,
+      gas_used: Number(gasUsed),
+    })
+    .where("id", "=", id)
+    .where("state", "=", is("open"))
+    .execute();
+}
+
+/**
+ * `lost` → `open`: the chain waits for the nonce after all, so nothing else has used it. It carries
+ * nobody any more; a token executes an authorization once, whichever transaction comes first.
+ */
+export async function reopenTransaction(options: {
+  transaction: Transaction<LedgerSchema>;
+  network: Network;
+  relayer: Address;
+  nonce: number;
+}): Promise<boolean> {
+  const { transaction, network, relayer, nonce } = options;
+  const { numUpdatedRows } = await transaction
+    .updateTable("transactions")
+    .set({ state: "open" })
+    .where("network", "=", network)
+    .where("relayer", "=", relayer)
+    .where("nonce", "=", nonce)
+    .where("state", "=", is("lost"))
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
+}
+
+/**
+ * `open` → `lost`: its nonce was used, at depth, by a transaction that is not ours. Its payments go
+ * back to the queue: the token executes an authorization once, whatever happens to the lost one.
+ */
+export async function loseTransaction(options: {
+  transaction: Transaction<LedgerSchema>;
+  id: string;
+}): Promise<void> {
+  const { transaction, id } = options;
+  await transaction
+    .updateTable("transactions")
+    .set({ state: "lost" })
+    .where("id", "=", id)
+    .where("state", "=", is("open"))
+    .execute();
+  await transaction
+    .updateTable("payments")
+    .set({ state: "queued", transaction_id: null })
+    .where("transaction_id", "=", id)
+    .where("state", "=", is("submitted"))
+    .execute();
+}

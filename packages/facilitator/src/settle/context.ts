@@ -1,0 +1,77 @@
+import type { BlockWatcher, Clock, RpcPool } from "@coinslot/chain";
+import type { Address, Network } from "@coinslot/protocol";
+import type { Ledger } from "../ledger/ledger.ts";
+import type { LedgerPayment } from "../ledger/payments/ledger-payment.ts";
+import type { Logger } from "../logger.ts";
+import type { ReadingCache } from "../simulation/simulation-cache.ts";
+import type { Simulator } from "../simulation/simulator.ts";
+import type { SettlementMetrics } from "./metrics.ts";
+import type { OutcomeBoard } from "./outcome-notifier.ts";
+import type { BatchLimits } from "./plan/choose-batch.ts";
+import type { FeeQuoter } from "./relay/fee-quote.ts";
+import type { SettlementEvent } from "./settlement-event.ts";
+
+/** Times of the settlement engine, in milliseconds. They fit payments, which somebody waits for. */
+export interface SettlementTimes {
+  /** How long a lease lasts when its owner is silent. */
+  leaseMs: number;
+  /** How often to look at the queue, the open transactions and the failed payments by oneself. */
+  sweepMs: number;
+  /** A transaction that no block holds after this is sent again. */
+  resendMs: number;
+  /** A transaction that no block holds after this is replaced by one that pays more. */
+  replaceMs: number;
+  /** A nonce that a foreign transaction has used for this long makes ours lost. */
+  loseMs: number;
+  /** A queued payment must be valid for this much longer, or it expires. */
+  leadMs: number;
+}
+
+/** One network as the settlement engine sees it. */
+export interface SettlementNetwork {
+  network: Network;
+  chainId: number;
+  rpc: RpcPool;
+  watcher: BlockWatcher;
+  simulator: Simulator;
+  fees: FeeQuoter;
+  /** Where several payments share a transaction; without it each has its own. */
+  multicall3: Address | undefined;
+  limits: BatchLimits;
+  /** Transactions of one relayer that no block holds yet, at most. */
+  mostInFlight: number;
+  /** Gas of a token call whose payer has code. */
+  callGasCap: bigint;
+  /** How often to ask for a receipt at most, once the first quick questions have passed. */
+  pollMs: number;
+  /** How many blocks must stand on top of a payment's own before it counts. */
+  serveAfter: (payment: Pick<LedgerPayment, "value">) => number;
+  /** With how many blocks on top nothing is taken back. */
+  finalAfter: number;
+}
+
+/** A place where a fault test may stop the process. */
+export type CheckpointName =
+  | "reserved"
+  | "queued"
+  | "signed"
+  | "stored"
+  | "broadcast"
+  | "included"
+  | "recorded";
+
+/** What the parts of the settlement engine share. */
+export interface SettlementContext {
+  ledger: Ledger;
+  board: OutcomeBoard;
+  readings: ReadingCache;
+  metrics: SettlementMetrics;
+  times: SettlementTimes;
+  clock: Clock;
+  /** Unix milliseconds. */
+  now: () => number;
+  logger: Logger;
+  emit: (event: SettlementEvent) => void;
+  /** Does nothing, except in fault tests. */
+  checkpoint: (name: CheckpointName) => void | Promise<void>;
+}

@@ -1,0 +1,63 @@
+import { RpcError } from "@coinslot/chain";
+import { parseTransaction } from "viem";
+import * as z from "zod";
+import { hexWord } from "../../evm/word.ts";
+import type { GasBurn } from "../../ledger/payments/admit-code.ts";
+import type { OrderedPayment } from "../../ledger/queries/find-orders.ts";
+import type { Broadcast } from "../../ledger/transactions/store-transaction.ts";
+import type { SettlementNetwork } from "../context.ts";
+import { gasBeforeCall } from "../relay/gas.ts";
+import { readAuthorizationStates } from "./authorization-states.ts";
+import type { TransactionReceipt } from "./transaction-receipt.ts";
+
+/** More than a token uses that refuses an honest wallet's payment: proxy, signature check, cold storage. */
+const ordinaryFailureGas = 100_000n;
+const balanceOfSelector = "0x70a08231";
+const word = z
+  .string()
+  .regex(/^0x[0-9a-f]{64}$/i)
+  .transform(BigInt);
+
+/**
+ * What a transaction for one payer with code has used that moved no money. The payer is not to blame where little
+ * was used; where its authorization was used or cancelled by then, which an observer of the mempool may have executed
+ * first; or where its balance did not suffice, which makes a token revert early. Nor where no node tells both.
+ */
+export async function findBurn(options: {
+  network: SettlementNetwork;
+  payment: OrderedPayment;
+  sent: Broadcast;
+  receipt: TransactionReceipt;
+}): Promise<GasBurn> {
+  const { payment, sent, receipt } = options;
+  const { payer } = payment.payment.authorization;
+  const gas = receipt.gasUsed;
+  const before = gasBeforeCall(parseTransaction(sent.raw).data ?? "0x");
+  const isBlamed = gas - before > ordinaryFailureGas && (await couldHavePaid(options));
+  return { payer, gas, isBlamed };
+}
+
+/** Whether the authorization was unused, and its payer had the money, at the end of the receipt's block. */
+async function couldHavePaid(options: {
+  network: SettlementNetwork;
+  payment: OrderedPayment;
+  receipt: TransactionReceipt;
+}): Promise<boolean> {
+  const { network, payment, receipt } = options;
+  const { authorization, value } = payment.payment;
+  const minBlock = BigInt(receipt.blockNumber);
+  const { rpc } = network;
+  const { asset, payer } = authorization;
+  const balanceOf = { to: asset, data: `${balanceOfSelector}${hexWord(payer)}` };
+  const params = [balanceOf, `0x${minBlock.toString(16)}`];
+  try {
+    const [states, balance] = await Promise.all([
+      readAuthorizationStates({ rpc, authorizations: [authorization], blockNumber: minBlock }),
+      rpc.request({ method: "eth_call", params }, { minBlock }),
+    ]);
+    return states[0] === false && word.parse(balance) >= value;
+  } catch (error) {
+    if (error instanceof RpcError || error instanceof z.ZodError) return false;
+    throw error;
+  }
+}

@@ -1,0 +1,157 @@
+import { parseTransaction } from "viem";
+import type { Inclusion } from "../../ledger/payments/ledger-payment.ts";
+import type { PaymentOutcomes } from "../../ledger/payments/record-outcomes.ts";
+import type { OrderedPayment } from "../../ledger/queries/find-orders.ts";
+import type { OpenTransaction } from "../../ledger/transactions/find-transactions.ts";
+import type { Broadcast } from "../../ledger/transactions/store-transaction.ts";
+import type { SettlementNetwork } from "../context.ts";
+import { findBurn } from "./find-burn.ts";
+import { type Execution, expectedTransfer, tryToFindExecutions } from "./find-executions.ts";
+import { readOutcomes } from "./read-outcomes.ts";
+import type { TransactionReceipt } from "./transaction-receipt.ts";
+
+/** After so many transactions that tried it unfairly, a payment has failed. */
+const mostCarried = 8;
+
+/** What an included transaction means for the payments that it carries. */
+export interface Resolution {
+  outcomes: PaymentOutcomes[];
+  /** What has no outcome yet: not deep enough, or to be asked of the chain again. */
+  left: OrderedPayment[];
+}
+
+/**
+ * Reads from a receipt what became of a transaction's payments, of those that are deep enough.
+ *
+ * A transaction that reverted as a whole, or that only used its nonce up, tried nobody: its payments
+ * are queued again, in smaller company, until that has come to nothing too often. So are those that
+ * found no gas left. What was tried and is not in the logs may have been executed by somebody else
+ * before; if not, it has failed.
+ */
+export async function resolveTransaction(options: {
+  network: SettlementNetwork;
+  transaction: OpenTransaction;
+  receipt: TransactionReceipt;
+  /** Blocks on top of the receipt's own. */
+  depth: number;
+}): Promise<Resolution> {
+  const { network, transaction, receipt, depth } = options;
+  const [due, young] = partition(
+    transaction.payments,
+    ({ payment }) => network.serveAfter(payment) <= depth,
+  );
+  const sent = transaction.broadcasts.find(({ hash }) => hash === receipt.transactionHash);
+  const isAlone = transaction.payments.length === 1 && callsToken(sent, transaction.payments);
+  const inclusion: Inclusion = {
+    transactionHash: receipt.transactionHash,
+    blockNumber: receipt.blockNumber,
+    blockHash: receipt.blockHash,
+  };
+  const hasTried = sent?.content !== "filler" && (receipt.isSuccess || isAlone);
+  if (!hasTried) {
+    const [tryAgain, tooOften] = partition(due, ({ payment }) => payment.carried < mostCarried);
+    const { outcomes, unexplained } = await explainAbsent(network, tooOften, inclusion);
+    return {
+      outcomes: [requeue(transaction, tryAgain), ...outcomes],
+      left: [...young, ...unexplained],
+    };
+  }
+  const expected = due.map((each) => ({ each, ...expectedTransfer(each) }));
+  const executed: OrderedPayment[] = [];
+  const mismatched: OrderedPayment[] = [];
+  const absent: OrderedPayment[] = [];
+  for (const [{ each }, outcome] of readOutcomes(receipt.logs, expected)) {
+    if (outcome === "executed") executed.push(each);
+    else if (outcome === "mismatch") mismatched.push(each);
+    else absent.push(each);
+  }
+  const ranOut = !isAlone && isExhausted(transaction, receipt);
+  const [unfair, tried] = partition(
+    absent,
+    ({ payment }) => ranOut && payment.carried < mostCarried,
+  );
+  const { outcomes, unexplained } = await explainAbsent(network, tried, inclusion);
+  const [only] = transaction.payments;
+  if (isAlone && only?.payment.isAlone && sent) {
+    for (const failed of outcomes.flatMap((each) => each.failed ?? [])) {
+      failed.burn = await findBurn({ network, payment: only, sent, receipt });
+    }
+  }
+  return {
+    left: [...young, ...unexplained],
+    outcomes: [
+      {
+        confirmed: { ids: idsOf(executed), inclusion },
+        failed: [
+          {
+            ids: idsOf(mismatched),
+            reason: "invalid_exact_evm_transfer_event_mismatch",
+            inclusion,
+          },
+        ],
+      },
+      requeue(transaction, unfair),
+      ...outcomes,
+    ],
+  };
+}
+
+async function explainAbsent(
+  { rpc }: SettlementNetwork,
+  absent: readonly OrderedPayment[],
+  inclusion: Inclusion,
+): Promise<{ outcomes: PaymentOutcomes[]; unexplained: OrderedPayment[] }> {
+  const starts = absent.flatMap(({ payment }) => payment.unusedAtBlock ?? []);
+  const executions =
+    starts.length === 0
+      ? new Map<OrderedPayment, Execution>()
+      : await tryToFindExecutions({
+          rpc,
+          payments: absent.filter(({ payment }) => payment.unusedAtBlock !== undefined),
+          fromBlock: BigInt(Math.min(...starts)) + 1n,
+          toBlock: BigInt(inclusion.blockNumber),
+        });
+  if (executions === undefined) return { outcomes: [], unexplained: [...absent] };
+  const [unexplained, explained] = partition(
+    absent,
+    (each) => executions.get(each)?.outcome === "unknown",
+  );
+  const outcomes = explained.map((each): PaymentOutcomes => {
+    const execution = executions.get(each);
+    if (execution?.outcome === "executed") {
+      return { confirmed: { ids: [each.payment.id], inclusion: execution.inclusion } };
+    }
+    const reason = "invalid_exact_evm_transaction_failed";
+    return { failed: [{ ids: [each.payment.id], reason, inclusion }] };
+  });
+  return { outcomes, unexplained };
+}
+
+/** What goes to a token directly carries one payment; all else is a batch, also with one payment left. */
+function callsToken(sent: Broadcast | undefined, payments: readonly OrderedPayment[]): boolean {
+  const to = sent && parseTransaction(sent.raw).to?.toLowerCase();
+  return payments.some(({ payment }) => payment.authorization.asset === to);
+}
+
+/** Calls that run out of gas take 63 of 64 parts of what there is, so next to nothing is left. */
+function isExhausted({ gasLimit }: OpenTransaction, { gasUsed }: TransactionReceipt): boolean {
+  return gasUsed * 32n >= gasLimit * 31n;
+}
+
+function requeue(
+  { id: transactionId }: OpenTransaction,
+  payments: readonly OrderedPayment[],
+): PaymentOutcomes {
+  return { requeued: { ids: idsOf(payments), transactionId } };
+}
+
+function idsOf(payments: readonly OrderedPayment[]): string[] {
+  return payments.map(({ payment }) => payment.id);
+}
+
+function partition<Item>(
+  items: readonly Item[],
+  belongs: (item: Item) => boolean,
+): [yes: Item[], no: Item[]] {
+  return [items.filter(belongs), items.filter((item) => !belongs(item))];
+}

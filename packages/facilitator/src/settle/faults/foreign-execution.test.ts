@@ -1,0 +1,170 @@
+import { systemClock } from "@coinslot/chain";
+import { describe, expect, it, vi } from "vitest";
+import { startNodeProxy, startNodeWithoutLogs } from "../../testing/node-proxy.ts";
+import {
+  drain,
+  listen,
+  reserve,
+  settle,
+  submitAsStranger,
+  useSettlingDevnet,
+} from "../../testing/settling-actions.ts";
+
+const begin = useSettlingDevnet();
+
+describe("settling what somebody else may have executed", () => {
+  it("honours an authorization that a stranger submitted first", async () => {
+    const here = await begin();
+    const { devnet, start, pay, balanceOf } = here;
+    const facilitator = await start();
+    const paid = await pay();
+    const reservation = await reserve(facilitator, paid);
+    const transaction = await submitAsStranger(here, paid);
+    expect(await settle(facilitator, paid, reservation)).toMatchObject({
+      success: true,
+      transaction,
+    });
+    expect(await balanceOf(devnet.accounts.seller.address)).toBe(1_000n);
+  });
+
+  it.each([
+    ["before it is sent", 0n],
+    ["after it had failed", 1_000n],
+  ])(
+    "waits for as many blocks on top of a stranger's transaction as on top of its own, %s",
+    async (_, missing) => {
+      const here = await begin();
+      const { devnet, start, pay } = here;
+      const { buyer } = devnet.accounts;
+      let searches = 0;
+      let passedMs = 0;
+      const proxy = await startNodeProxy(devnet.rpcUrl, async ({ method }, ask) => {
+        const answer = await ask();
+        if (method === "eth_getLogs" && JSON.stringify(answer).includes("blockNumber"))
+          searches += 1;
+        return answer;
+      });
+      try {
+        const facilitator = await start({
+          network: { rpcUrls: [proxy.url], blockTimeSeconds: 1, serveAfter: 3 },
+          times: { sweepMs: 100 },
+          clock: { ...systemClock, now: () => systemClock.now() + passedMs },
+        });
+        const events = listen(facilitator);
+        const paid = await pay();
+        const reservation = await reserve(facilitator, paid);
+        // It is tried again before it is sent.
+        passedMs += 2_000;
+        let settled: ReturnType<typeof settle> | undefined;
+        if (missing > 0n) {
+          await drain(here);
+          expect(await settle(facilitator, paid, reservation)).toMatchObject({ success: false });
+          await devnet.mint({ to: buyer.address, amount: missing });
+          await submitAsStranger(here, paid);
+        } else {
+          await submitAsStranger(here, paid);
+          settled = settle(facilitator, paid, reservation);
+        }
+        await vi.waitFor(() => expect(searches).toBeGreaterThan(2), 10_000);
+        expect(events).not.toContain("settle_completed");
+        await devnet.mine(3);
+        await vi.waitFor(() => expect(events).toContain("settle_completed"), 10_000);
+        if (settled) expect(await settled).toMatchObject({ success: true });
+        await facilitator.close();
+      } finally {
+        await proxy.close();
+      }
+    },
+  );
+
+  it("waits with one that a stranger may have submitted while no node tells logs, and not with its neighbours", async () => {
+    const here = await begin();
+    const { devnet, start, pay, balanceOf } = here;
+    let passedMs = 0;
+    const proxy = await startNodeWithoutLogs(devnet.rpcUrl);
+    try {
+      const facilitator = await start({
+        network: { rpcUrls: [proxy.url], blockTimeSeconds: 1 },
+        times: { sweepMs: 100 },
+        clock: { ...systemClock, now: () => systemClock.now() + passedMs },
+      });
+      const payments = [await pay(), await pay()] as const;
+      const held = [
+        await reserve(facilitator, payments[0]),
+        await reserve(facilitator, payments[1]),
+      ] as const;
+      const transaction = await submitAsStranger(here, payments[0]);
+      // Both are tried again before they are sent.
+      passedMs += 2_000;
+      const first = settle(facilitator, payments[0], held[0]);
+      expect(await settle(facilitator, payments[1], held[1])).toMatchObject({ success: true });
+      proxy.tellLogs();
+      expect(await first).toMatchObject({ success: true, transaction });
+      expect(await balanceOf(devnet.accounts.seller.address)).toBe(2_000n);
+      await facilitator.close();
+    } finally {
+      await proxy.close();
+    }
+  });
+
+  it("tells what became of a transaction's other payments while no node tells logs", async () => {
+    const here = await begin();
+    const { devnet, start, pay } = here;
+    const proxy = await startNodeWithoutLogs(devnet.rpcUrl);
+    try {
+      const facilitator = await start({
+        network: { rpcUrls: [proxy.url], blockTimeSeconds: 1 },
+        // Nothing is tried again: what a stranger does before the transaction is mined comes to light in it.
+        clock: { ...systemClock, now: () => 0 },
+      });
+      const payments = [await pay(), await pay()] as const;
+      const held = [
+        await reserve(facilitator, payments[0]),
+        await reserve(facilitator, payments[1]),
+      ] as const;
+      const transaction = await submitAsStranger(here, payments[0]);
+      const first = settle(facilitator, payments[0], held[0]);
+      const second = settle(facilitator, payments[1], held[1]);
+      expect(await second).toMatchObject({ success: true });
+      proxy.tellLogs();
+      expect(await first).toMatchObject({ success: true, transaction });
+      await facilitator.close();
+    } finally {
+      await proxy.close();
+    }
+  });
+
+  it("finds out that one was executed which no node told of until its time was over", async () => {
+    const here = await begin();
+    const { devnet, start, pay } = here;
+    let passedMs = 0;
+    const proxy = await startNodeWithoutLogs(devnet.rpcUrl);
+    try {
+      const facilitator = await start({
+        network: { rpcUrls: [proxy.url], blockTimeSeconds: 1 },
+        times: { sweepMs: 100 },
+        clock: { ...systemClock, now: () => systemClock.now() + passedMs },
+        now: () => Date.now() + passedMs,
+      });
+      const events = listen(facilitator);
+      const paid = await pay();
+      const reservation = await reserve(facilitator, paid);
+      await submitAsStranger(here, paid);
+      passedMs += 2_000;
+      const settled = settle(facilitator, paid, reservation);
+      await vi.waitFor(async () => {
+        expect((await facilitator.payments.list({ state: "queued" })).payments).toHaveLength(1);
+      });
+      passedMs += 300_000;
+      expect(await settled).toMatchObject({
+        success: false,
+        errorReason: "invalid_exact_evm_payload_authorization_valid_before",
+      });
+      proxy.tellLogs();
+      await vi.waitFor(() => expect(events).toContain("settle_completed"), 10_000);
+      await facilitator.close();
+    } finally {
+      await proxy.close();
+    }
+  });
+});

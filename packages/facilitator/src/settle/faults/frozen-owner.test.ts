@@ -1,0 +1,122 @@
+import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { type Hex, isHex } from "viem";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { callsByNonce, type NodeProxy, startNodeProxy } from "../../testing/node-proxy.ts";
+import { spawnSettling } from "../../testing/settling-child.ts";
+import {
+  type Engine,
+  type SettlingDevnet,
+  startSettlingDevnet,
+} from "../../testing/settling-devnet.ts";
+import type { CheckpointName } from "../context.ts";
+
+type Paid = Awaited<ReturnType<SettlingDevnet["pay"]>>;
+
+let settling: SettlingDevnet | undefined;
+let proxy: NodeProxy | undefined;
+let child: ChildProcess | undefined;
+
+afterEach(async () => {
+  child?.kill("SIGKILL");
+  await settling?.stop();
+  await proxy?.close();
+  child = undefined;
+  settling = undefined;
+  proxy = undefined;
+});
+
+const soon = { heartbeatLeaseSeconds: 1.5, times: { leaseMs: 1_500, sweepMs: 200, resendMs: 300 } };
+
+/** A devnet whose every broadcast is written down. */
+async function begin(engine: Engine) {
+  const here = await startSettlingDevnet(engine);
+  settling = here;
+  const broadcasts = new Set<Hex>();
+  proxy = await startNodeProxy(here.devnet.rpcUrl, async ({ method, params: [raw] }, ask) => {
+    if (method === "eth_sendRawTransaction" && isHex(raw)) broadcasts.add(raw);
+    return ask();
+  });
+  return { ...here, broadcasts, rpcUrl: proxy.url };
+}
+
+/** Starts a process that takes the relayer, settles, and stops by itself at a place. */
+async function freezeInChild(
+  here: Awaited<ReturnType<typeof begin>>,
+  payments: readonly Paid[],
+  freezeAt: CheckpointName,
+) {
+  const frozen = spawnSettling(here, payments, { freezeAt, rpcUrl: here.rpcUrl });
+  child = frozen;
+  const ended = once(frozen, "close");
+  const lines: string[] = [];
+  createInterface({ input: frozen.stdout }).on("line", (line) => lines.push(line));
+  await vi.waitFor(() => expect(lines).toEqual(["frozen"]), 40_000);
+  return {
+    /** Lets it go on; resolves to its exit code and to what it was told of its payments. */
+    async wake() {
+      frozen.kill("SIGCONT");
+      const [code] = await ended;
+      return { code, told: lines[1] };
+    },
+  };
+}
+
+describe("a process that is frozen while it holds the relayer, on PostgreSQL", () => {
+  it.each(["signed", "stored"] as const)(
+    "after %s: another one takes over; the woken one uses no nonce again, and learns the outcome",
+    async (place) => {
+      const here = await begin("postgres");
+      const { devnet, start, pay, balanceOf, broadcasts, rpcUrl } = here;
+      const { relayer, seller } = devnet.accounts;
+      const payments = await Promise.all([pay(), pay(), pay()]);
+      const frozen = await freezeInChild(here, payments, place);
+
+      // The other one settles: it holds the relayer, so the lease of the frozen one is over.
+      const next = await start({ ...soon, network: { rpcUrls: [rpcUrl] } });
+      const own = await pay();
+      expect(await next.settle(own.paymentPayload, own.paymentRequirements)).toMatchObject({
+        success: true,
+      });
+
+      const { code, told } = await frozen.wake();
+      expect(code).toBe(0);
+      // What was not stored yet may have been released with the owner that seemed dead.
+      const outcomes =
+        place === "signed" ? /^\[((true|"settlement_pending"),?){3}]$/ : /^\[true,true,true]$/;
+      expect(told).toMatch(outcomes);
+
+      for (const { paymentPayload, paymentRequirements } of payments) {
+        await vi.waitFor(
+          async () => {
+            const { success, errorReason } = await next.settle(paymentPayload, paymentRequirements);
+            expect(success || errorReason === "duplicate_settlement").toBe(true);
+          },
+          { timeout: 10_000, interval: 100 },
+        );
+      }
+      expect(await balanceOf(seller.address)).toBe(4_000n);
+      const calls = callsByNonce(broadcasts);
+      expect([...calls.values()].every(({ size }) => size === 1)).toBe(true);
+      expect(await devnet.client.getTransactionCount({ address: relayer.address })).toBe(
+        calls.size,
+      );
+    },
+    60_000,
+  );
+});
+
+describe("a process that is frozen for longer than its lease, on SQLite", () => {
+  it("is not replaced, and goes on when it wakes", async () => {
+    const here = await begin("sqlite");
+    const { devnet, start, pay, balanceOf, broadcasts } = here;
+    const { seller } = devnet.accounts;
+    const frozen = await freezeInChild(here, [await pay(), await pay()], "stored");
+    await expect(start(soon)).rejects.toThrow(/Another process works on/);
+    const { code, told } = await frozen.wake();
+    expect({ code, told }).toEqual({ code: 0, told: "[true,true]" });
+    expect(await balanceOf(seller.address)).toBe(2_000n);
+    expect([...callsByNonce(broadcasts).values()].every(({ size }) => size === 1)).toBe(true);
+  }, 60_000);
+});

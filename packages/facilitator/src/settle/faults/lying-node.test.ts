@@ -1,0 +1,172 @@
+import { type Hex, isHex, parseTransaction } from "viem";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { callsByNonce, type NodeProxy, startNodeProxy } from "../../testing/node-proxy.ts";
+import { settle } from "../../testing/settling-actions.ts";
+import {
+  engines,
+  type SettlingDevnet,
+  startSettlingDevnet,
+} from "../../testing/settling-devnet.ts";
+
+/** What becomes of one broadcast. */
+interface Lie {
+  /** Whether the node gets the transaction. */
+  isForwarded: boolean;
+  /** The error that is told; the connection breaks without one. */
+  says?: string;
+}
+
+let settling: SettlingDevnet | undefined;
+let proxy: NodeProxy | undefined;
+
+afterEach(async () => {
+  await settling?.stop();
+  await proxy?.close();
+  settling = undefined;
+  proxy = undefined;
+});
+
+/** A devnet behind a node that lies about the next broadcasts, and is honest about everything else. */
+async function begin(options: {
+  engine?: "sqlite" | "postgres";
+  lies: Lie[];
+  /** What it says to a transaction that it never takes. */
+  refuse?: (raw: Hex) => string | undefined;
+}) {
+  const here = await startSettlingDevnet(options.engine ?? "sqlite");
+  settling = here;
+  const lies = [...options.lies];
+  const broadcasts = new Set<Hex>();
+  proxy = await startNodeProxy(here.devnet.rpcUrl, async ({ method, params: [raw] }, ask) => {
+    if (method !== "eth_sendRawTransaction" || !isHex(raw)) return ask();
+    broadcasts.add(raw);
+    const refusal = options.refuse?.(raw);
+    const lie = refusal === undefined ? lies.shift() : { isForwarded: false, says: refusal };
+    if (lie === undefined) return ask();
+    if (lie.isForwarded) await ask();
+    return lie.says === undefined ? undefined : { error: { code: -32000, message: lie.says } };
+  });
+  const network = { rpcUrls: [proxy.url], blockTimeSeconds: 1 };
+  return { ...here, network, lies, broadcasts };
+}
+
+const soon = { resendMs: 100, replaceMs: 60_000, loseMs: 1_000 };
+
+describe.each(engines)("a broadcast whose answer is lost, on %s", (engine) => {
+  it("leaves the payment pending with its hash; it resumes, and is paid once", async () => {
+    const lies = [{ isForwarded: true }];
+    const { devnet, start, network, pay, balanceOf } = await begin({ engine, lies });
+    const { relayer, seller } = devnet.accounts;
+    const facilitator = await start({ network, times: soon, settleTimeoutSeconds: 0.5 });
+    await devnet.setAutomine(false);
+    const paid = await pay();
+    const pending = await settle(facilitator, paid);
+    expect(pending).toMatchObject({ success: false, errorReason: "settlement_pending" });
+    expect(pending.transaction).toMatch(/^0x[0-9a-f]{64}$/);
+    await devnet.mine();
+    await vi.waitFor(
+      async () =>
+        expect(await settle(facilitator, paid)).toMatchObject({
+          success: true,
+          transaction: pending.transaction,
+        }),
+      5_000,
+    );
+    expect(await settle(facilitator, paid)).toMatchObject({ errorReason: "duplicate_settlement" });
+    expect(await devnet.client.getTransactionCount({ address: relayer.address })).toBe(1);
+    expect(await balanceOf(seller.address)).toBe(1_000n);
+  });
+});
+
+describe("a node that lies about a broadcast", () => {
+  it.each([
+    ["says that it knows it", "already known"],
+    ["says that its nonce is used", "nonce too low: next nonce 1, tx nonce 0"],
+    ["says that it pays too little for a replacement", "replacement transaction underpriced"],
+    ["says that it can never be valid", "invalid sender"],
+    ["says what nobody understands", "the moon is full"],
+    ["says nothing", undefined],
+  ])("and %s changes nothing, whether it has it or not: it is paid once", async (_, says) => {
+    const told = says === undefined ? {} : { says };
+    const { devnet, start, network, pay, balanceOf, broadcasts, lies } = await begin({
+      lies: [
+        { isForwarded: true, ...told },
+        { isForwarded: false, ...told },
+      ],
+    });
+    const { relayer, seller } = devnet.accounts;
+    const facilitator = await start({ network, times: soon });
+    expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+    expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+    expect(lies).toEqual([]);
+    expect(await devnet.client.getTransactionCount({ address: relayer.address })).toBe(2);
+    expect([...callsByNonce(broadcasts).values()].map(({ size }) => size)).toEqual([1, 1]);
+    expect(await balanceOf(seller.address)).toBe(2_000n);
+  });
+
+  it("and will never take it gets another transaction for its nonce: the payment goes with the next", async () => {
+    const refusal = { isForwarded: false, says: "invalid transaction: not for us" };
+    const { devnet, start, network, pay, balanceOf, broadcasts } = await begin({
+      lies: [refusal, refusal, refusal],
+    });
+    const { relayer, seller } = devnet.accounts;
+    const facilitator = await start({ network, times: soon });
+    expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+    expect(await devnet.client.getTransactionCount({ address: relayer.address })).toBe(2);
+    expect([...callsByNonce(broadcasts).values()].map(({ size }) => size)).toEqual([2, 1]);
+    expect(await balanceOf(seller.address)).toBe(1_000n);
+  });
+
+  it("and takes nothing that carries it lets a payment fail in the end, instead of using up nonces", async () => {
+    const { devnet, start, network, pay } = await begin({
+      lies: [],
+      refuse: (raw) => (parseTransaction(raw).data ? "invalid transaction: not for us" : undefined),
+    });
+    const facilitator = await start({ network, times: { ...soon, resendMs: 20 } });
+    expect(await settle(facilitator, await pay())).toMatchObject({
+      success: false,
+      errorReason: "invalid_exact_evm_transaction_failed",
+    });
+    const { relayer } = devnet.accounts;
+    expect(await devnet.client.getTransactionCount({ address: relayer.address })).toBe(8);
+  });
+
+  it("and says that the relayer cannot pay is offered no more for that", async () => {
+    const refusal = { isForwarded: false, says: "insufficient funds for gas * price + value" };
+    const { start, network, pay, broadcasts, lies } = await begin({
+      lies: Array.from({ length: 6 }, () => refusal),
+    });
+    const facilitator = await start({
+      network,
+      times: { ...soon, resendMs: 50, replaceMs: 200 },
+    });
+    const settled = settle(facilitator, await pay());
+    await vi.waitFor(() => expect(lies.length).toBe(0), 10_000);
+    expect(broadcasts.size).toBe(1);
+    expect(await settled).toMatchObject({ success: true });
+  });
+
+  it("and finds every price too low does not run the fee up", async () => {
+    const refusal = { isForwarded: false, says: "transaction underpriced" };
+    const { devnet, start, network, pay, broadcasts, lies } = await begin({
+      lies: Array.from({ length: 200 }, () => refusal),
+    });
+    const facilitator = await start({
+      network,
+      times: { ...soon, resendMs: 200, replaceMs: 800 },
+      settleTimeoutSeconds: 4,
+    });
+    const paid = await pay();
+    expect(await settle(facilitator, paid)).toMatchObject({ errorReason: "settlement_pending" });
+    const fees = [...broadcasts].map((raw) => parseTransaction(raw).maxFeePerGas ?? 0n);
+    expect(fees.length).toBeGreaterThan(2);
+    expect(Math.max(...fees.map(Number))).toBeLessThan(4 * Math.min(...fees.map(Number)));
+    lies.length = 0;
+    await vi.waitFor(
+      async () => expect(await settle(facilitator, paid)).toMatchObject({ success: true }),
+      10_000,
+    );
+    const { relayer } = devnet.accounts;
+    expect(await devnet.client.getTransactionCount({ address: relayer.address })).toBe(1);
+  });
+});

@@ -1,0 +1,40 @@
+import { afterEach, describe, expect, it } from "vitest";
+import {
+  engines,
+  type SettlingDevnet,
+  startSettlingDevnet,
+} from "../../testing/settling-devnet.ts";
+
+let settling: SettlingDevnet | undefined;
+
+afterEach(async () => {
+  await settling?.stop();
+  settling = undefined;
+});
+
+describe.each(engines)("a hundred settlements at once, on %s", (engine) => {
+  it.each([
+    ["each in a transaction of its own", 1],
+    ["in batches", 50],
+  ])("%s: all are paid, and no nonce collides", async (_how, mostPaymentsPerTransaction) => {
+    settling = await startSettlingDevnet(engine);
+    const { devnet, start, pay, balanceOf } = settling;
+    const facilitator = await start({ mostPaymentsPerTransaction });
+    const { address: relayer } = devnet.accounts.relayer;
+    const sentBefore = await devnet.client.getTransactionCount({ address: relayer });
+    const payments = await Promise.all(Array.from({ length: 100 }, () => pay()));
+
+    const settled = await Promise.all(
+      payments.map(({ paymentPayload, paymentRequirements }) =>
+        facilitator.settle(paymentPayload, paymentRequirements),
+      ),
+    );
+
+    expect(settled.filter(({ success }) => success)).toHaveLength(100);
+    expect(await balanceOf(devnet.accounts.seller.address)).toBe(100_000n);
+    const transactions = new Set(settled.map(({ transaction }) => transaction));
+    const sent = (await devnet.client.getTransactionCount({ address: relayer })) - sentBefore;
+    expect(sent).toBe(transactions.size);
+    if (mostPaymentsPerTransaction === 1) expect(transactions.size).toBe(100);
+  });
+});

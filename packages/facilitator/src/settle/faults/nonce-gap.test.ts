@@ -1,0 +1,130 @@
+import type { SettleResponse } from "@coinslot/protocol";
+import { isHex, keccak256 } from "viem";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import type { CoinslotFacilitator } from "../../create-facilitator.ts";
+import type { Logger } from "../../logger.ts";
+import { type NodeProxy, startNodeProxy } from "../../testing/node-proxy.ts";
+import { type SettlingDevnet, startSettlingDevnet } from "../../testing/settling-devnet.ts";
+
+let settling: SettlingDevnet | undefined;
+let proxy: NodeProxy | undefined;
+
+afterEach(async () => {
+  await settling?.stop();
+  await proxy?.close();
+  settling = undefined;
+  proxy = undefined;
+});
+
+/** A devnet behind a node that adds five to the next counts that it tells, or loses what it is sent. */
+async function begin(lies: number) {
+  const here = await startSettlingDevnet("sqlite");
+  settling = here;
+  const lying = { lies, isSwallowing: false };
+  proxy = await startNodeProxy(here.devnet.rpcUrl, async ({ method, params: [raw] }, ask) => {
+    if (method === "eth_sendRawTransaction" && lying.isSwallowing && isHex(raw)) {
+      return { result: keccak256(raw) };
+    }
+    const answer = await ask();
+    if (method !== "eth_getTransactionCount" || lying.lies === 0) return answer;
+    lying.lies -= 1;
+    if (!("result" in answer)) return answer;
+    return { result: `0x${(Number(answer.result) + 5).toString(16)}` };
+  });
+  const warnings: string[] = [];
+  const note = (_fields: object, text?: string) => void warnings.push(text ?? "");
+  const logger: Logger = { debug: () => {}, info: () => {}, warn: note, error: note };
+  const network = { rpcUrls: [proxy.url], blockTimeSeconds: 1 };
+  const times = { sweepMs: 100, resendMs: 200, replaceMs: 60_000, loseMs: 600 };
+  const countUsed = () =>
+    here.devnet.client.getTransactionCount({ address: here.devnet.accounts.relayer.address });
+  return { ...here, lying, warnings, options: { network, times, logger }, countUsed };
+}
+
+type Paid = Awaited<ReturnType<SettlingDevnet["pay"]>>;
+
+function settle(facilitator: CoinslotFacilitator, paid: Paid): Promise<SettleResponse> {
+  return facilitator.settle(paid.paymentPayload, paid.paymentRequirements);
+}
+
+describe("a node that says a nonce which is too high", () => {
+  it("once is not believed", async () => {
+    const { start, pay, options, countUsed, warnings } = await begin(1);
+    const facilitator = await start(options);
+    expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+    expect(await countUsed()).toBe(1);
+    expect(warnings).toContain("a node was wrong about the nonce");
+  });
+
+  it("twice leaves a gap, which is filled: the payment is settled, and so is the next", async () => {
+    const { devnet, start, pay, options, countUsed, warnings, balanceOf } = await begin(2);
+    const facilitator = await start(options);
+    expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+    expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+    expect(await countUsed()).toBe(7);
+    expect(await balanceOf(devnet.accounts.seller.address)).toBe(2_000n);
+    expect(warnings.filter((text) => text.startsWith("the chain waits for a nonce"))).toHaveLength(
+      5,
+    );
+  });
+
+  it("until a transaction is given up gets it back: it is mined, and pays once", async () => {
+    const { devnet, start, pay, options, countUsed, lying, balanceOf } = await begin(0);
+    const facilitator = await start(options);
+    await devnet.setAutomine(false);
+    const settled = settle(facilitator, await pay());
+    await vi.waitFor(
+      async () => expect((await devnet.client.getTxpoolStatus()).pending).toBe(1),
+      5_000,
+    );
+    lying.lies = Number.POSITIVE_INFINITY;
+    await vi.waitFor(
+      async () =>
+        expect(
+          await facilitator.metrics.getSingleMetricAsString("coinslot_transactions_total"),
+        ).toMatch(/event="lost"} 1$/m),
+      5_000,
+    );
+    const content = await devnet.client.getTxpoolContent();
+    for (const byNonce of Object.values(content.pending)) {
+      for (const { hash } of Object.values(byNonce)) {
+        await devnet.client.dropTransaction({ hash });
+      }
+    }
+    lying.lies = 0;
+    await devnet.setAutomine(true);
+    expect(await settled).toMatchObject({ success: true });
+    await vi.waitFor(async () => expect(await countUsed()).toBeGreaterThan(5), 10_000);
+    expect(await balanceOf(devnet.accounts.seller.address)).toBe(1_000n);
+    expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+  });
+});
+
+describe("a submitted payment that no block ever holds", () => {
+  it("is ended once it is expired at depth, and its promise with it", async () => {
+    const { devnet, start, pay, options, lying } = await begin(0);
+    lying.isSwallowing = true;
+    let aheadMs = 0;
+    const facilitator = await start({
+      ...options,
+      network: { ...options.network, finalAfter: 2 },
+      settleTimeoutSeconds: 0.5,
+      now: () => Date.now() + aheadMs,
+    });
+    const paid = await pay();
+    expect(await settle(facilitator, paid)).toMatchObject({ errorReason: "settlement_pending" });
+    aheadMs = 400_000;
+    await devnet.client.increaseTime({ seconds: 400 });
+    await devnet.client.mine({ blocks: 3 });
+    await vi.waitFor(
+      async () =>
+        expect((await facilitator.payments.list()).payments).toMatchObject([
+          {
+            state: "failed",
+            reason: "invalid_exact_evm_payload_authorization_valid_before",
+          },
+        ]),
+      10_000,
+    );
+  });
+});

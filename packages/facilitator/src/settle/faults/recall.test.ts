@@ -1,0 +1,130 @@
+import { systemClock } from "@coinslot/chain";
+import { toLowerHex } from "@coinslot/protocol";
+import pino from "pino";
+import { privateKeyToAccount } from "viem/accounts";
+import { expect, it } from "vitest";
+import type { Ledger } from "../../ledger/ledger.ts";
+import { createReadingCache } from "../../simulation/simulation-cache.ts";
+import { ledgerForEachTest } from "../../testing/ledger-for-each-test.ts";
+import { asset, hash, inclusion, network, order } from "../../testing/ledger-payments.ts";
+import { signPayment } from "../../testing/payments.ts";
+import { createMetrics } from "../metrics.ts";
+import { createOutcomeBoard } from "../outcome-notifier.ts";
+import { createPaymentSettler } from "../settle-payment.ts";
+import { paymentOf, settleFingerprint } from "../settle-request.ts";
+
+const buyer = privateKeyToAccount(hash(1));
+const { join } = ledgerForEachTest("sqlite");
+
+/** What settles a network whose chain says of every payment that its nonce is used. */
+async function settlerOf(ledger: Ledger) {
+  const logger = pino({ level: "silent" });
+  const metrics = createMetrics();
+  const emit = () => undefined;
+  const clock = systemClock;
+  const board = await createOutcomeBoard({ ledger, clock, logger, metrics, emit, pollMs: 10 });
+  const settler = createPaymentSettler({
+    context: {
+      ledger,
+      board,
+      readings: createReadingCache({
+        freshMs: 1,
+        keepMs: 1,
+        callGasOf: () => 300_000n,
+        now: Date.now,
+      }),
+      metrics,
+      times: { leaseMs: 1, sweepMs: 1, resendMs: 1, replaceMs: 1, loseMs: 1, leadMs: 1 },
+      clock,
+      now: Date.now,
+      logger,
+      emit,
+      checkpoint: () => undefined,
+    },
+    verifier: {
+      verify: async () => ({
+        isValid: false,
+        invalidReason: "invalid_exact_evm_nonce_already_used",
+        invalidMessage: "The nonce is used.",
+        payer: toLowerHex(buyer.address),
+      }),
+    },
+    reserve: (wish) => ledger.reserve(wish),
+    wake: () => undefined,
+    canPay: () => true,
+    timeoutMs: 100,
+    mostAnswerBytes: 0,
+  });
+  return { settler, board };
+}
+
+/** A new payment of the buyer that is queued, and that no request holds. */
+async function queuePayment(ledger: Ledger) {
+  const { paymentPayload, paymentRequirements } = await signPayment({
+    network,
+    asset,
+    signer: buyer,
+    payTo: order.payTo,
+  });
+  const payment = paymentOf(paymentPayload, paymentRequirements);
+  if (payment === undefined) throw new Error("The payment cannot be read");
+  const { value, validBefore } = payment.authorization;
+  const reserved = await ledger.reserve({
+    id: payment.id,
+    fingerprint: settleFingerprint(payment),
+    value,
+    validBefore,
+    payTo: payment.payTo,
+    order,
+  });
+  if (reserved.outcome !== "reserved") throw new Error(reserved.outcome);
+  const { paymentId, token } = reserved;
+  await ledger.release({ token, payer: payment.id.payer, countsAgainstPayer: false });
+  return { payment, paymentId, paymentPayload, paymentRequirements };
+}
+
+it("leaves a payment to the watch that has failed while it was being looked up again", async () => {
+  const ledger = await join("one");
+  const { payment, paymentId, paymentPayload, paymentRequirements } = await queuePayment(ledger);
+  const { settler, board } = await settlerOf({
+    ...ledger,
+    async lookUp(request) {
+      const standing = await ledger.lookUp(request);
+      const reason = "invalid_exact_evm_transaction_failed";
+      await ledger.recordOutcomes([{ failed: [{ ids: [paymentId], reason }] }]);
+      return standing;
+    },
+  });
+
+  const settled = await settler.settle(paymentPayload, paymentRequirements, {});
+
+  expect(await ledger.get([paymentId])).toMatchObject([{ state: "failed" }]);
+  expect(await ledger.lookUp({ id: payment.id, fingerprint: "GET /b" })).toMatchObject({
+    standing: "free",
+  });
+  expect(settled).toMatchObject({
+    success: false,
+    errorReason: "invalid_exact_evm_nonce_already_used",
+  });
+  await board.stop();
+});
+
+it("does not tell as settled what a reorganisation took back while it was being looked up", async () => {
+  const ledger = await join("one");
+  const { paymentId, paymentPayload, paymentRequirements } = await queuePayment(ledger);
+  await ledger.recordOutcomes([{ confirmed: { ids: [paymentId], inclusion } }]);
+  const { settler, board } = await settlerOf({
+    ...ledger,
+    async lookUp(request) {
+      const standing = await ledger.lookUp(request);
+      await ledger.undoBlocks({ network, blockHashes: [inclusion.blockHash] });
+      return standing;
+    },
+  });
+
+  const settled = await settler.settle(paymentPayload, paymentRequirements, {});
+
+  expect(settled).toMatchObject({ success: false, errorReason: "settlement_pending" });
+  expect(await ledger.get([paymentId])).toMatchObject([{ deliveredAt: undefined }]);
+  await board.stop();
+});

@@ -1,0 +1,134 @@
+import { smartAccountAnswers } from "@coinslot/devnet";
+import type { SettleResponse } from "@coinslot/protocol";
+import { toHex } from "viem";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import type { CoinslotFacilitator } from "../../create-facilitator.ts";
+import {
+  engines,
+  type SettlingDevnet,
+  startSettlingDevnet,
+} from "../../testing/settling-devnet.ts";
+
+type Paid = Awaited<ReturnType<SettlingDevnet["pay"]>>;
+
+let settling: SettlingDevnet | undefined;
+
+afterEach(async () => {
+  await settling?.stop();
+  settling = undefined;
+});
+
+function settle(facilitator: CoinslotFacilitator, paid: Paid): Promise<SettleResponse> {
+  return facilitator.settle(paid.paymentPayload, paid.paymentRequirements);
+}
+
+describe.each(engines)("a batch that reverts as a whole, on %s", (engine) => {
+  it("is split until each goes through by itself", async () => {
+    settling = await startSettlingDevnet(engine);
+    const { devnet, start, pay, balanceOf } = settling;
+    const facilitator = await start({ mostPaymentsPerTransaction: 16 });
+    // Whatever is put through Multicall3 fails from here on: no batch of any size can succeed.
+    await devnet.client.setCode({ address: devnet.multicall3, bytecode: "0x5f5ffd" });
+    const payments = await Promise.all(Array.from({ length: 16 }, () => pay()));
+    const settled = await Promise.all(payments.map((paid) => settle(facilitator, paid)));
+    expect(settled.filter(({ success }) => success)).toHaveLength(16);
+    expect(new Set(settled.map(({ transaction }) => transaction)).size).toBe(16);
+    const { relayer, seller } = devnet.accounts;
+    // At least one batch was tried, and no more than one of sixteen, four of four, and those alone.
+    const used = await devnet.client.getTransactionCount({ address: relayer.address });
+    expect(used).toBeGreaterThan(16);
+    expect(used).toBeLessThanOrEqual(21);
+    expect(await balanceOf(seller.address)).toBe(16_000n);
+  });
+});
+
+describe("a batch that reverts as a whole, of payments that wait for different depths", () => {
+  it("is split for the last of them as for the first", async () => {
+    settling = await startSettlingDevnet("sqlite");
+    const { devnet, start, pay, balanceOf } = settling;
+    const serveAfter = (amount: bigint) => (amount > 500n ? 2 : 0);
+    const facilitator = await start({ network: { serveAfter } });
+    await devnet.client.setCode({ address: devnet.multicall3, bytecode: "0x5f5ffd" });
+    const payments = await Promise.all([pay({ amount: 500n }), pay({ amount: 501n })]);
+    const [small, large] = payments.map((paid) => settle(facilitator, paid));
+    expect(await small).toMatchObject({ success: true });
+    await devnet.mine(2);
+    const { address } = devnet.accounts.seller;
+    await vi.waitFor(async () => expect(await balanceOf(address)).toBe(1_001n), 10_000);
+    await devnet.mine(3);
+    expect(await large).toMatchObject({ success: true });
+  });
+
+  it("is split also after a start that finds no Multicall3 any more", async () => {
+    settling = await startSettlingDevnet("sqlite");
+    const { devnet, start, pay, balanceOf } = settling;
+    const { address } = devnet.accounts.seller;
+    const serveAfter = (amount: bigint) => (amount > 500n ? 2 : 0);
+    const before = await start({ network: { serveAfter }, settleTimeoutSeconds: 3 });
+    await devnet.client.setCode({ address: devnet.multicall3, bytecode: "0x5f5ffd" });
+    const [small, large] = await Promise.all([pay({ amount: 500n }), pay({ amount: 501n })]);
+    const pending = settle(before, large);
+    expect(await settle(before, small)).toMatchObject({ success: true });
+    expect(await pending).toMatchObject({ errorReason: "settlement_pending" });
+    await before.close();
+    await devnet.client.setCode({ address: devnet.multicall3, bytecode: "0x" });
+    const after = await start({ network: { serveAfter } });
+    const settled = settle(after, large);
+    await devnet.mine(2);
+    await vi.waitFor(async () => expect(await balanceOf(address)).toBe(1_001n), 10_000);
+    await devnet.mine(2);
+    expect(await settled).toMatchObject({ success: true });
+  });
+});
+
+describe("a payer that burns all gas of a batch", () => {
+  it.each([0, 4, 7])(
+    "at place %i costs its neighbours one attempt, and not their money",
+    async (place) => {
+      settling = await startSettlingDevnet("sqlite");
+      const { devnet, start, pay, balanceOf } = settling;
+      const { relayer, seller } = devnet.accounts;
+      const [burner] = devnet.accounts.others;
+      if (burner === undefined) throw new Error("No account");
+      await devnet.mint({ to: burner.address, amount: 1_000n });
+      const delegate = await devnet.client.getCode({ address: await devnet.deploySmartAccount() });
+      if (delegate === undefined) throw new Error("No code");
+      const facilitator = await start({ mostPaymentsPerTransaction: 8 });
+      await devnet.setAutomine(false);
+      const plug = settle(facilitator, await pay());
+      await vi.waitFor(
+        async () => expect((await devnet.client.getTxpoolStatus()).pending).toBe(1),
+        5_000,
+      );
+      const settled: Promise<SettleResponse>[] = [];
+      for (let index = 0; index < 8; index += 1) {
+        settled.push(settle(facilitator, await pay(index === place ? { signer: burner } : {})));
+        await vi.waitFor(async () =>
+          expect((await facilitator.payments.list()).payments).toHaveLength(index + 2),
+        );
+      }
+      await vi.waitFor(
+        async () => expect((await devnet.client.getTxpoolStatus()).pending).toBe(2),
+        5_000,
+      );
+      // The batch is out: only now the payer's account gets code (EIP-7702), which takes all gas there is.
+      await devnet.client.setCode({ address: burner.address, bytecode: delegate });
+      await devnet.client.setStorageAt({
+        address: burner.address,
+        index: toHex(0, { size: 32 }),
+        value: toHex(BigInt(smartAccountAnswers.burnsGas) << 160n, { size: 32 }),
+      });
+      await devnet.setAutomine(true);
+      await devnet.mine();
+      expect(await plug).toMatchObject({ success: true });
+      const outcomes = await Promise.all(settled);
+      expect(outcomes.map(({ success }) => success)).toEqual(
+        outcomes.map((_, index) => index !== place),
+      );
+      expect(await balanceOf(seller.address)).toBe(8_000n);
+      // The plug, the spoilt batch, and the neighbours again in smaller company.
+      const used = await devnet.client.getTransactionCount({ address: relayer.address });
+      expect(used).toBeLessThanOrEqual(6);
+    },
+  );
+});

@@ -1,0 +1,166 @@
+import { once } from "node:events";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { openLedger } from "../../ledger/open-ledger.ts";
+import { undoBlocks } from "../../ledger/transactions/blocks.ts";
+import { spawnSettling } from "../../testing/settling-child.ts";
+import {
+  engines,
+  type SettlingDevnet,
+  startSettlingDevnet,
+} from "../../testing/settling-devnet.ts";
+import type { CheckpointName } from "../context.ts";
+
+type Paid = Awaited<ReturnType<SettlingDevnet["pay"]>>;
+
+let settling: SettlingDevnet | undefined;
+
+afterEach(async () => {
+  await settling?.stop();
+  settling = undefined;
+});
+
+const soon = { heartbeatLeaseSeconds: 1.5, times: { leaseMs: 1_500, sweepMs: 200, resendMs: 300 } };
+
+/** Settles in a process of its own; resolves to how that ended. */
+async function settleInChild(
+  here: SettlingDevnet,
+  payments: readonly Paid[],
+  dieAt?: CheckpointName,
+): Promise<{ signal: string | null; output: string }> {
+  const child = spawnSettling(here, payments, { dieAt });
+  let output = "";
+  child.stdout.on("data", (chunk) => {
+    output += String(chunk);
+  });
+  const ended: unknown[] = await once(child, "close");
+  return { signal: typeof ended[1] === "string" ? ended[1] : null, output };
+}
+
+/**
+ * Where a process dies, and what may have become of its payments when nothing is asked again. What
+ * was queued may have been settled by the next holder of the relayer before the death was noticed.
+ */
+const places: readonly [CheckpointName, readonly string[]][] = [
+  ["queued", ["released", "confirmed"]],
+  ["signed", ["released", "confirmed"]],
+  ["stored", ["confirmed"]],
+  ["broadcast", ["confirmed"]],
+  ["included", ["confirmed"]],
+  ["recorded", ["confirmed"]],
+];
+
+describe.each(engines)("a process that is killed, on %s", (engine) => {
+  it.each(places)("after %s: its payments end, and are paid once", async (place, ends) => {
+    settling = await startSettlingDevnet(engine);
+    const { devnet, start, pay, balanceOf } = settling;
+    const payments = await Promise.all([pay(), pay(), pay()]);
+    const { signal } = await settleInChild(settling, payments, place);
+    expect(signal).toBe("SIGKILL");
+
+    const next = await start(soon);
+    await vi.waitFor(
+      async () => {
+        const { payments: known } = await next.payments.list();
+        expect(known.filter(({ state }) => ends.includes(state))).toHaveLength(3);
+      },
+      { timeout: 15_000, interval: 100 },
+    );
+    // Whoever asks again, once the dead process's hold is over, is served, and pays nothing more.
+    await Promise.all(
+      payments.map(({ paymentPayload, paymentRequirements }) =>
+        vi.waitFor(
+          async () => {
+            const settled = await next.settle(paymentPayload, paymentRequirements);
+            expect(settled).toMatchObject({ success: true });
+          },
+          { timeout: 10_000, interval: 200 },
+        ),
+      ),
+    );
+    expect(await balanceOf(devnet.accounts.seller.address)).toBe(3_000n);
+  });
+});
+
+describe("processes on one PostgreSQL", () => {
+  it("settle together with one relayer, without a collision", async () => {
+    settling = await startSettlingDevnet("postgres");
+    const { devnet, start, pay, balanceOf } = settling;
+    const facilitators = await Promise.all([start(), start(), start(), start()]);
+    const payments = await Promise.all(Array.from({ length: 80 }, () => pay()));
+    const settled = await Promise.all(
+      payments.map(({ paymentPayload, paymentRequirements }, index) =>
+        facilitators[index % 4]?.settle(paymentPayload, paymentRequirements),
+      ),
+    );
+    expect(settled.filter((response) => response?.success)).toHaveLength(80);
+    expect(await balanceOf(devnet.accounts.seller.address)).toBe(80_000n);
+  });
+
+  it("serve one authorization once, whichever of them it is brought to", async () => {
+    settling = await startSettlingDevnet("postgres");
+    const { devnet, start, pay, balanceOf } = settling;
+    const facilitators = await Promise.all([start(), start(), start(), start()]);
+    const { paymentPayload, paymentRequirements } = await pay();
+    const settled = await Promise.all(
+      facilitators.map((facilitator) => facilitator.settle(paymentPayload, paymentRequirements)),
+    );
+    expect(settled.filter(({ success }) => success)).toHaveLength(1);
+    const others = settled.filter(({ success }) => !success);
+    expect(others.map(({ errorReason }) => errorReason)).toEqual(
+      Array(3).fill("duplicate_settlement"),
+    );
+    expect(await balanceOf(devnet.accounts.seller.address)).toBe(1_000n);
+  });
+
+  it("notice what one took back that died before it could tell them", async () => {
+    settling = await startSettlingDevnet("postgres");
+    const { devnet, ledger, start, pay } = settling;
+    const facilitator = await start();
+    const { paymentPayload, paymentRequirements } = await pay();
+    expect(await facilitator.settle(paymentPayload, paymentRequirements)).toMatchObject({
+      success: true,
+    });
+    const stateOf = async () => (await facilitator.payments.list()).payments[0];
+    const blockHash = (await stateOf())?.inclusion?.blockHash;
+    const { database, close } = await openLedger({ url: ledger.url, processId: "the dead" });
+    const undone = await database.transaction((transaction) =>
+      undoBlocks({
+        transaction,
+        network: devnet.network,
+        blockHashes: blockHash ? [blockHash] : [],
+      }),
+    );
+    await close();
+    expect(undone).toHaveLength(1);
+    await vi.waitFor(async () => expect(await stateOf()).toMatchObject({ state: "confirmed" }), {
+      timeout: 10_000,
+    });
+  });
+
+  it("survive the death of the one that held the relayer", async () => {
+    settling = await startSettlingDevnet("postgres");
+    const { devnet, start, pay, balanceOf } = settling;
+    const dying = settleInChild(settling, [await pay()], "stored");
+    expect((await dying).signal).toBe("SIGKILL");
+    const [one, two] = await Promise.all([start(soon), start(soon)]);
+    const payments = await Promise.all(Array.from({ length: 20 }, () => pay()));
+    const settled = await Promise.all(
+      payments.map(({ paymentPayload, paymentRequirements }, index) =>
+        (index % 2 ? one : two).settle(paymentPayload, paymentRequirements),
+      ),
+    );
+    expect(settled.filter(({ success }) => success)).toHaveLength(20);
+    await vi.waitFor(
+      async () => expect(await balanceOf(devnet.accounts.seller.address)).toBe(21_000n),
+      { timeout: 10_000, interval: 100 },
+    );
+  });
+});
+
+describe("a second process on one SQLite file", () => {
+  it("is refused in words that say what to do", async () => {
+    settling = await startSettlingDevnet("sqlite");
+    await settling.start();
+    await expect(settling.start()).rejects.toThrow(/Another process works on .*PostgreSQL/s);
+  });
+});

@@ -1,0 +1,280 @@
+import { FacilitatorError } from "@coinslot/protocol";
+import { parseEther, parseGwei } from "viem";
+import { describe, expect, it, vi } from "vitest";
+import { startNodeProxy } from "../../testing/node-proxy.ts";
+import { listen, reserve, settle, useSettlingDevnet } from "../../testing/settling-actions.ts";
+
+const begin = useSettlingDevnet();
+
+describe("a transaction on its way", () => {
+  it("replaces a transaction that is stuck, with the same nonce and a higher fee", async () => {
+    const { devnet, start, pay, balanceOf } = await begin();
+    const facilitator = await start({ times: { resendMs: 100, replaceMs: 200 } });
+    await devnet.setAutomine(false);
+    const settled = settle(facilitator, await pay());
+    const replaced = async () =>
+      (await facilitator.metrics.getSingleMetricAsString("coinslot_transactions_total")).match(
+        /event="replaced"} (\d+)/,
+      );
+    await vi.waitFor(
+      async () => expect(Number((await replaced())?.[1])).toBeGreaterThan(1),
+      10_000,
+    );
+    await devnet.mine();
+    expect(await settled).toMatchObject({ success: true });
+    const { relayer, seller } = devnet.accounts;
+    expect(await devnet.client.getTransactionCount({ address: relayer.address })).toBe(1);
+    expect(await balanceOf(seller.address)).toBe(1_000n);
+  });
+
+  it("sends a transaction again that the pools have forgotten", async () => {
+    const { devnet, start, pay } = await begin();
+    const facilitator = await start({ times: { resendMs: 100, replaceMs: 60_000 } });
+    await devnet.setAutomine(false);
+    const settled = settle(facilitator, await pay());
+    await vi.waitFor(
+      async () => expect((await devnet.client.getTxpoolStatus()).pending).toBe(1),
+      5_000,
+    );
+    const { transactions } = await devnet.client.getBlock({ blockTag: "pending" });
+    await Promise.all(transactions.map((hash) => devnet.client.dropTransaction({ hash })));
+    await vi.waitFor(
+      async () => expect((await devnet.client.getTxpoolStatus()).pending).toBe(1),
+      5_000,
+    );
+    await devnet.setAutomine(true);
+    await devnet.mine();
+    expect(await settled).toMatchObject({ success: true });
+  });
+
+  it("is taken up at a start, though its receipt could not be read at first", async () => {
+    const { devnet, start, pay } = await begin();
+    const paid = await pay();
+    const before = await start({ settleTimeoutSeconds: 0.3 });
+    await devnet.setAutomine(false);
+    expect(await settle(before, paid)).toMatchObject({ errorReason: "settlement_pending" });
+    await before.close();
+
+    let isRefused = false;
+    const proxy = await startNodeProxy(devnet.rpcUrl, async ({ method }, ask) => {
+      if (isRefused || method !== "eth_getTransactionReceipt") return ask();
+      isRefused = true;
+      return { error: { code: -32603, message: "internal error" } };
+    });
+    try {
+      const after = await start({ network: { rpcUrls: [proxy.url] } });
+      expect(isRefused).toBe(true);
+      const settled = settle(after, paid);
+      await devnet.mine();
+      expect(await settled).toMatchObject({ success: true });
+      await after.close();
+    } finally {
+      await proxy.close();
+    }
+  });
+
+  it("follows a payment whose block left the chain until it stands in another", async () => {
+    const { devnet, start, pay, balanceOf } = await begin();
+    const facilitator = await start({ times: { resendMs: 200 } });
+    const events = listen(facilitator);
+    await devnet.mine(2);
+    const paid = await pay();
+    const reservation = await reserve(facilitator, paid);
+    expect(await settle(facilitator, paid, reservation)).toMatchObject({ success: true });
+    await facilitator.deliver(reservation);
+    await devnet.reorg({ depth: 1 });
+    await devnet.mine();
+    await vi.waitFor(
+      () =>
+        expect(events).toEqual([
+          "settle_started",
+          "settle_completed",
+          "settle_reorganised",
+          "settle_completed",
+        ]),
+      15_000,
+    );
+    expect(await balanceOf(devnet.accounts.seller.address)).toBe(1_000n);
+    expect(
+      await facilitator.metrics.getSingleMetricAsString("coinslot_reorganised_payments_total"),
+    ).toContain('delivered="true"} 1');
+  });
+
+  it("follows it also when the node did not answer right after the reorganisation", async () => {
+    const { devnet, start, pay, balanceOf } = await begin();
+    let refusals = 0;
+    const proxy = await startNodeProxy(devnet.rpcUrl, async ({ method }, ask) => {
+      if (refusals === 0 || method !== "eth_getTransactionCount") return ask();
+      refusals -= 1;
+      return { error: { code: -32603, message: "internal error" } };
+    });
+    try {
+      const facilitator = await start({
+        network: { rpcUrls: [proxy.url], blockTimeSeconds: 1 },
+        times: { resendMs: 200 },
+      });
+      const events = listen(facilitator);
+      await devnet.mine(2);
+      expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+      refusals = 3;
+      await devnet.reorg({ depth: 1 });
+      await devnet.mine();
+      await vi.waitFor(() => expect(events).toContain("settle_reorganised"), 10_000);
+      await vi.waitFor(() => expect(events.at(-1)).toBe("settle_completed"), 10_000);
+      expect(refusals).toBe(0);
+      expect(await balanceOf(devnet.accounts.seller.address)).toBe(1_000n);
+      await facilitator.close();
+    } finally {
+      await proxy.close();
+    }
+  });
+
+  it("follows a payment whose block left the chain while another of its transaction waited for depth", async () => {
+    const { devnet, start, pay, balanceOf } = await begin();
+    const serveAfter = (amount: bigint) => (amount > 500n ? 3 : 0);
+    const facilitator = await start({ network: { serveAfter }, times: { resendMs: 200 } });
+    const events = listen(facilitator);
+    const payments = await Promise.all([pay({ amount: 500n }), pay({ amount: 501n })]);
+    const [small, large] = payments.map((paid) => settle(facilitator, paid));
+    expect(await small).toMatchObject({ success: true });
+    const known = (await facilitator.payments.list()).payments;
+    expect(new Set(known.map(({ transactionId }) => transactionId)).size).toBe(1);
+    await devnet.reorg({ depth: 1 });
+    await devnet.mine();
+    await vi.waitFor(() => expect(events).toContain("settle_reorganised"), 10_000);
+    const { address } = devnet.accounts.seller;
+    await vi.waitFor(async () => expect(await balanceOf(address)).toBe(1_001n), 10_000);
+    await devnet.mine(3);
+    expect(await large).toMatchObject({ success: true });
+    await vi.waitFor(async () => {
+      const { payments } = await facilitator.payments.list();
+      expect(payments.map(({ state }) => state)).toEqual(["confirmed", "confirmed"]);
+    }, 5_000);
+  });
+
+  it("marks payments as final at depth", async () => {
+    const { devnet, start, pay } = await begin();
+    const facilitator = await start({ network: { finalAfter: 3 } });
+    await settle(facilitator, await pay());
+    await devnet.mine(4);
+    await vi.waitFor(async () => {
+      const { payments } = await facilitator.payments.list();
+      expect(payments[0]?.finalAt).toBeDefined();
+    }, 10_000);
+  });
+
+  it("waits for as many blocks as the amount asks for", async () => {
+    const { devnet, start, pay, balanceOf } = await begin();
+    const serveAfter = (amount: bigint) => (amount > 500n ? 2 : 0);
+    const facilitator = await start({ network: { serveAfter } });
+    const small = settle(facilitator, await pay({ amount: 500n }));
+    expect(await small).toMatchObject({ success: true });
+    let isSettled = false;
+    const large = settle(facilitator, await pay({ amount: 501n })).finally(() => {
+      isSettled = true;
+    });
+    // In a block: those that follow stand on top of it.
+    const { address } = devnet.accounts.seller;
+    await vi.waitFor(async () => expect(await balanceOf(address)).toBe(1_001n), 10_000);
+    await devnet.mine();
+    expect(isSettled).toBe(false);
+    await devnet.mine(2);
+    expect(await large).toMatchObject({ success: true });
+  });
+
+  it("expires what waits too long, and never sends it", async () => {
+    const { devnet, start, pay } = await begin();
+    let offsetMs = 0;
+    const facilitator = await start({
+      now: () => Date.now() + offsetMs,
+      network: { fees: { maxFeePerGas: 1n } },
+    });
+    const settled = settle(facilitator, await pay());
+    await vi.waitFor(async () => {
+      expect((await facilitator.payments.list({ state: "queued" })).payments).toHaveLength(1);
+    });
+    offsetMs = 300_000;
+    expect(await settled).toMatchObject({
+      success: false,
+      errorReason: "invalid_exact_evm_payload_authorization_valid_before",
+      transaction: "",
+    });
+    const { relayer } = devnet.accounts;
+    expect(await devnet.client.getTransactionCount({ address: relayer.address })).toBe(0);
+  });
+
+  it("refuses new payments while the relayer has no gas money, and goes on when it gets some", async () => {
+    const { devnet, start, pay } = await begin();
+    const facilitator = await start();
+    const events = listen(facilitator);
+    const { relayer } = devnet.accounts;
+    const paid = await pay();
+    await devnet.client.setBalance({ address: relayer.address, value: 0n });
+    const waiting = settle(facilitator, await pay());
+    await vi.waitFor(() => expect(events).toContain("relayer_funds_exhausted"), 20_000);
+    await expect(reserve(facilitator, paid)).rejects.toThrow(FacilitatorError);
+    await devnet.client.setBalance({ address: relayer.address, value: parseEther("10") });
+    await vi.waitFor(() => expect(events).toContain("relayer_funds_restored"), 10_000);
+    expect(await waiting).toMatchObject({ success: true });
+    const reservation = await reserve(facilitator, paid);
+    expect(await settle(facilitator, paid, reservation)).toMatchObject({ success: true });
+  });
+
+  it("puts no more into a transaction than the relayer can pay for", async () => {
+    const { devnet, start, pay, balanceOf } = await begin();
+    const { relayer, seller } = devnet.accounts;
+    await devnet.client.setBalance({ address: relayer.address, value: parseEther("0.015") });
+    const facilitator = await start({
+      network: { fees: { maxFeePerGas: parseGwei("100"), maxPriorityFeePerGas: parseGwei("10") } },
+    });
+    const payments = await Promise.all(Array.from({ length: 20 }, () => pay()));
+    const settled = await Promise.all(payments.map((paid) => settle(facilitator, paid)));
+    expect(settled.filter(({ success }) => success)).toHaveLength(20);
+    expect(await balanceOf(seller.address)).toBe(20_000n);
+  });
+
+  it("does not wait for the money to send what nobody can be paid by any more", async () => {
+    const { devnet, start, pay, balanceOf } = await begin();
+    const { relayer, seller } = devnet.accounts;
+    let passedMs = 0;
+    const facilitator = await start({
+      network: {
+        fees: { maxFeePerGas: parseGwei("100"), maxPriorityFeePerGas: parseGwei("10") },
+        finalAfter: 0,
+      },
+      times: { resendMs: 100 },
+      now: () => Date.now() + passedMs,
+    });
+    // It is plenty as far as is known, and too little for so many.
+    await devnet.client.setBalance({ address: relayer.address, value: parseEther("0.004") });
+    const payments = await Promise.all(Array.from({ length: 20 }, () => pay()));
+    const settled = Promise.all(payments.map((paid) => settle(facilitator, paid)));
+    await vi.waitFor(async () => {
+      expect((await facilitator.payments.list({ state: "submitted" })).payments).toHaveLength(20);
+    }, 5_000);
+    passedMs = 301_000;
+    await devnet.client.increaseTime({ seconds: 301 });
+    await devnet.mine();
+    expect((await settled).every(({ success }) => !success)).toBe(true);
+    const validBefore = BigInt(Math.floor(Date.now() / 1000) + 900);
+    const next = await pay({ authorization: { validBefore } });
+    expect(await settle(facilitator, next)).toMatchObject({ success: true });
+    expect(await balanceOf(seller.address)).toBe(1_000n);
+  });
+
+  it("sends from the addresses that have gas money, as long as one has", async () => {
+    const { devnet, start, pay, balanceOf } = await begin();
+    const { relayer, seller } = devnet.accounts;
+    await devnet.client.setBalance({ address: relayer.address, value: 0n });
+    const seedPhrase = "test test test test test test test test test test test junk";
+    const facilitator = await start({
+      network: { relayer: { seedPhrase, accountIndex: 1, addressCount: 2 } },
+      mostPaymentsPerTransaction: 1,
+    });
+    const payments = await Promise.all([pay(), pay(), pay()]);
+    const settled = await Promise.all(payments.map((paid) => settle(facilitator, paid)));
+    expect(settled.map(({ success }) => success)).toEqual([true, true, true]);
+    expect(await balanceOf(seller.address)).toBe(3_000n);
+    expect(await devnet.client.getTransactionCount({ address: relayer.address })).toBe(0);
+  });
+});

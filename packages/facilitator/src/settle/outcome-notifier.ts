@@ -1,0 +1,177 @@
+import type { Clock } from "@coinslot/chain";
+import type { Hex } from "@coinslot/protocol";
+import type { Ledger } from "../ledger/ledger.ts";
+import type { SettledPayment } from "../ledger/payments/ledger-payment.ts";
+import type { Logger } from "../logger.ts";
+import type { SettlementMetrics } from "./metrics.ts";
+import type { SettlementEvent } from "./settlement-event.ts";
+import { createSingleFlight } from "./single-flight.ts";
+
+export interface OutcomeBoardOptions {
+  ledger: Ledger;
+  clock: Clock;
+  logger: Logger;
+  metrics: SettlementMetrics;
+  emit: (event: SettlementEvent) => void;
+  /** How often to look for outcomes that nobody told; messages between processes may get lost. */
+  pollMs: number;
+}
+
+/** Where outcomes are awaited, and made known here and in the other processes. */
+export interface OutcomeBoard {
+  /**
+   * The payment once it has an outcome; as it stands then, if it has none in time.
+   * `undefined`: there is no such payment.
+   */
+  wait(paymentId: string, options: { timeoutMs: number }): Promise<SettledPayment | undefined>;
+  /** Follows a payment for its events, also when nobody waits for it any more. */
+  follow(paymentId: string): void;
+  /** To be called with the payments whose outcome this process has recorded, as they stand now. */
+  publish(payments: readonly SettledPayment[]): void;
+  /** To be called with payments that are being broadcast. */
+  started(payments: readonly Pick<SettledPayment, "authorization">[], transactionHash: Hex): void;
+  /** Ends; whoever still waits gets the payment as it stands. */
+  stop(): Promise<void>;
+}
+
+const channel = "coinslot_outcomes";
+/** Ids in one message: PostgreSQL takes 8,000 bytes. */
+const idsPerMessage = 200;
+
+/** Creates the board of one process. */
+export async function createOutcomeBoard(options: OutcomeBoardOptions): Promise<OutcomeBoard> {
+  const { ledger, clock, logger, metrics, emit, pollMs } = options;
+  const waiters = new Map<string, Set<(payment: SettledPayment) => void>>();
+  const followed = new Set<string>();
+  let changed = new Set<string>();
+  let cancelPoll: (() => void) | undefined;
+
+  const reading = createSingleFlight(async () => {
+    const ids = changed;
+    changed = new Set();
+    try {
+      for (const payment of await ledger.get([...ids])) tell(payment, { isOwn: false });
+    } catch (error) {
+      logger.warn({ err: error }, "outcomes could not be read");
+      for (const id of ids) changed.add(id);
+    }
+  });
+
+  const stopListening = await ledger.listen(channel, (payload) => {
+    // Without a payload the connection was lost for a while: anything may have happened.
+    const ids = payload === undefined ? [...waiters.keys(), ...followed] : payload.split(",");
+    look(ids.filter((id) => waiters.has(id) || followed.has(id)));
+  });
+  poll();
+
+  function poll(): void {
+    cancelPoll = clock.setTimer(() => {
+      look([...waiters.keys(), ...followed]);
+      poll();
+    }, pollMs);
+  }
+
+  function look(ids: readonly string[]): void {
+    if (ids.length === 0) return;
+    for (const id of ids) changed.add(id);
+    reading.trigger();
+  }
+
+  function tell(payment: SettledPayment, { isOwn }: { isOwn: boolean }): void {
+    if (!hasOutcome(payment)) return;
+    const wasFollowed = followed.delete(payment.id);
+    if (isOwn || wasFollowed) announce(payment);
+    const waiting = waiters.get(payment.id) ?? [];
+    waiters.delete(payment.id);
+    for (const resolve of waiting) resolve(payment);
+  }
+
+  function announce(payment: SettledPayment): void {
+    const { authorization, inclusion, reason, state } = payment;
+    const { network } = authorization;
+    metrics.outcomes.inc({ network, outcome: state });
+    logger.info(
+      {
+        payment: payment.id,
+        state,
+        reason,
+        transaction: inclusion?.transactionHash,
+        ...authorization,
+      },
+      "payment outcome",
+    );
+    if (payment.state === "confirmed" && inclusion) {
+      const { transactionHash } = inclusion;
+      emit({ type: "settle_completed", authorization, transactionHash });
+    } else {
+      emit({ type: "settle_failed", authorization, reason: reason ?? "unexpected_settle_error" });
+    }
+  }
+
+  return {
+    wait(paymentId, { timeoutMs }) {
+      return new Promise((resolve, reject) => {
+        const cancel = clock.setTimer(() => {
+          forget();
+          ledger.get([paymentId]).then(([payment]) => resolve(payment), reject);
+        }, timeoutMs);
+        function done(payment: SettledPayment): void {
+          cancel();
+          resolve(payment);
+        }
+        function forget(): void {
+          const waiting = waiters.get(paymentId);
+          waiting?.delete(done);
+          if (waiting?.size === 0) waiters.delete(paymentId);
+        }
+        const waiting = waiters.get(paymentId);
+        if (waiting) waiting.add(done);
+        else waiters.set(paymentId, new Set([done]));
+      });
+    },
+    follow(paymentId) {
+      followed.add(paymentId);
+    },
+    publish(payments) {
+      for (const payment of payments) tell(payment, { isOwn: true });
+      const paymentIds = payments.map(({ id }) => id);
+      for (let start = 0; start < paymentIds.length; start += idsPerMessage) {
+        const ids = paymentIds.slice(start, start + idsPerMessage).join(",");
+        // Hints only: who misses one looks for itself.
+        ledger.notify(channel, ids).catch((error: unknown) => {
+          logger.warn({ err: error }, "other processes could not be told of outcomes");
+        });
+      }
+    },
+    started(payments, transactionHash) {
+      for (const { authorization } of payments) {
+        emit({ type: "settle_started", authorization, transactionHash });
+      }
+    },
+    async stop() {
+      cancelPoll?.();
+      await reading.stop();
+      // Who still waits is told how things stand: another process, or the next start, goes on.
+      for (const payment of await ledger.get([...waiters.keys()])) {
+        for (const resolve of waiters.get(payment.id) ?? []) resolve(payment);
+      }
+      waiters.clear();
+      await stopListening();
+    },
+  };
+}
+
+/** Whether nothing that is under way changes the payment any more. */
+export function hasOutcome({ state }: SettledPayment): boolean {
+  switch (state) {
+    case "confirmed":
+    case "failed":
+    case "expired":
+    case "released":
+      return true;
+    case "reserved":
+    case "queued":
+    case "submitted":
+      return false;
+  }
+}

@@ -1,0 +1,58 @@
+import type { OrderedPayment } from "../../ledger/queries/find-orders.ts";
+
+/** A payment that may go into a transaction now. */
+export interface Candidate extends OrderedPayment {
+  /** What it takes of a batch. */
+  gas: bigint;
+}
+
+export interface BatchLimits {
+  mostPayments: number;
+  /** Of all calls together. */
+  mostGas: bigint;
+}
+
+/** What goes into the next transaction, and whether nothing more would fit. */
+export interface ChosenBatch<Chosen extends Candidate> {
+  chosen: Chosen[];
+  isFull: boolean;
+}
+
+/**
+ * Takes from the front of the queue what goes into the next transaction. The payment of a payer with
+ * code goes alone. A payment that was in a transaction which came to nothing goes into a smaller one each
+ * time, so that whatever spoils its company is alone in the end.
+ */
+export function chooseBatch<Chosen extends Candidate>(
+  queue: readonly Chosen[],
+  limits: BatchLimits,
+): ChosenBatch<Chosen> {
+  const [first] = queue;
+  if (first === undefined) return { chosen: [], isFull: false };
+  if (first.payment.isAlone) return { chosen: [first], isFull: true };
+  const chosen: Chosen[] = [];
+  let gas = 0n;
+  let most = limits.mostPayments;
+  for (const candidate of queue) {
+    if (candidate.payment.isAlone) continue;
+    const mostWith = Math.min(most, companyOf(candidate, limits.mostPayments));
+    if (chosen.length >= mostWith) {
+      if (chosen.length >= most) return { chosen, isFull: true };
+      continue;
+    }
+    if (chosen.length > 0 && gas + candidate.gas > limits.mostGas) return { chosen, isFull: true };
+    most = mostWith;
+    chosen.push(candidate);
+    gas += candidate.gas;
+  }
+  return { chosen, isFull: chosen.length >= most || gas + gasOfLast(chosen) > limits.mostGas };
+}
+
+/** With how many it may be in one transaction. */
+function companyOf({ payment }: Candidate, mostPayments: number): number {
+  return Math.max(1, Math.floor(mostPayments / 4 ** payment.carried));
+}
+
+function gasOfLast(chosen: readonly Candidate[]): bigint {
+  return chosen.at(-1)?.gas ?? 0n;
+}

@@ -1,0 +1,31 @@
+import type { Address, Hex } from "@coinslot/protocol";
+import { gasLimitForCode, gasLimitOf } from "../relay/gas.ts";
+import { encodeBatch } from "./batch-calldata.ts";
+import type { PreparedCandidate } from "./prepare-candidates.ts";
+
+/** What a transaction does, and the gas that it may use. */
+export interface ComposedCall {
+  to: Address;
+  data: Hex;
+  gasLimit: bigint;
+}
+
+/** One payment goes to its token directly, several go through Multicall3. */
+export function composeCall(options: {
+  chosen: readonly [PreparedCandidate, ...PreparedCandidate[]];
+  multicall3: Address | undefined;
+  callGasCap: bigint;
+}): ComposedCall {
+  const { chosen, multicall3, callGasCap } = options;
+  const [first] = chosen;
+  if (chosen.length === 1 || multicall3 === undefined) {
+    const { payment, callData: data, payerHasCode, gas } = first;
+    const gasLimit = payerHasCode ? gasLimitForCode(data, callGasCap) : gasLimitOf(data, gas);
+    return { to: payment.authorization.asset, data, gasLimit };
+  }
+  const data = encodeBatch(
+    chosen.map(({ payment, callData }) => ({ target: payment.authorization.asset, callData })),
+  );
+  const gas = chosen.reduce((total, candidate) => total + candidate.gas, 0n);
+  return { to: multicall3, data, gasLimit: gasLimitOf(data, gas) };
+}

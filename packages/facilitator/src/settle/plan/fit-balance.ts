@@ -1,0 +1,38 @@
+import type { SettlementNetwork } from "../context.ts";
+import { type Fees, priceOf } from "../relay/fee-quote.ts";
+import type { Relayer } from "../relay/relayer.ts";
+import type { RelayerFunds } from "../relay/relayer-funds.ts";
+import { costInFlight } from "../relay/relayer-state.ts";
+import { type ComposedCall, composeCall } from "./compose-call.ts";
+import type { PreparedCandidate } from "./prepare-candidates.ts";
+
+/**
+ * As much of a batch as the relayer can pay for, besides what it has in flight. Nodes refuse what it cannot
+ * pay, and whatever has a later nonce would wait until somebody sends it money.
+ *
+ * @returns `undefined` when it cannot pay for one payment.
+ */
+export async function fitBalance(options: {
+  network: SettlementNetwork;
+  relayer: Relayer;
+  funds: RelayerFunds;
+  chosen: readonly PreparedCandidate[];
+  fees: Fees;
+}): Promise<{ chosen: readonly PreparedCandidate[]; call: ComposedCall } | undefined> {
+  const { relayer, funds, fees } = options;
+  const { multicall3, callGasCap } = options.network;
+  const spoken = costInFlight(relayer.state);
+  let balance: bigint | undefined;
+  for (let { chosen } = options; ; chosen = firstHalf(chosen)) {
+    const [first, ...others] = chosen;
+    if (first === undefined) return undefined;
+    const call = composeCall({ chosen: [first, ...others], multicall3, callGasCap });
+    const cost = call.gasLimit * priceOf(fees) + spoken;
+    balance ??= await funds.balanceFor(relayer.signer.address, cost);
+    if (cost <= balance) return { chosen, call };
+  }
+}
+
+function firstHalf(chosen: readonly PreparedCandidate[]): readonly PreparedCandidate[] {
+  return chosen.slice(0, Math.floor(chosen.length / 2));
+}

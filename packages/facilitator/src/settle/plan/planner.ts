@@ -1,0 +1,255 @@
+import type { PaymentOutcomes } from "../../ledger/payments/record-outcomes.ts";
+import type { OrderedPayment } from "../../ledger/queries/find-orders.ts";
+import type { Lane } from "../../ledger/queries/find-queued.ts";
+import type { SettlementContext, SettlementNetwork } from "../context.ts";
+import type { Fees } from "../relay/fee-quote.ts";
+import type { Relayer } from "../relay/relayer.ts";
+import type { RelayerFunds } from "../relay/relayer-funds.ts";
+import { countAlone, countInFlight } from "../relay/relayer-state.ts";
+import { signedTransferOf } from "../relay/signed-transfer.ts";
+import { type BatchLimits, chooseBatch } from "./choose-batch.ts";
+import { fitBalance } from "./fit-balance.ts";
+import type { KnownQueue } from "./known-queue.ts";
+import {
+  failedOutcome,
+  guessCandidate,
+  type PreparedCandidate,
+  prepareCandidates,
+} from "./prepare-candidates.ts";
+import { storeBatch } from "./store-batch.ts";
+import { tryAsSent } from "./try-as-sent.ts";
+
+/** Consecutive lost races, or stale views of the queue, after which a plan ends. */
+const maxCollisions = 10;
+/** Of a relayer's transactions in flight, the part that payments may take which go alone. */
+const aloneShare = 4;
+
+export interface PlanOptions {
+  context: SettlementContext;
+  network: SettlementNetwork;
+  queues: Readonly<Record<Lane, KnownQueue>>;
+  relayers: readonly Relayer[];
+  funds: RelayerFunds;
+  /** Whether to look at the queue even if it is likely better to gather: for what becomes urgent. */
+  isSweep: boolean;
+}
+
+interface Plan extends PlanOptions {
+  /** Payments that wait for the next plan. */
+  passedOver: Set<string>;
+  /** Payments whose transaction was refused once, when it was tried as it would be sent. */
+  doubted: Set<string>;
+  /** Relayers that cannot pay for a single payment of a lane. */
+  poor: Readonly<Record<Lane, Set<Relayer>>>;
+}
+
+/**
+ * `stored`: a transaction is on its way. `again`: the queue has changed, or a payment was passed over.
+ * `collided`: the queue or the relayer was not what it seemed. `idle`: this lane has to wait.
+ */
+type Step = "stored" | "again" | "collided" | "idle";
+
+/**
+ * Turns the queue of a network into transactions of the relayers whose lease this process holds,
+ * until the queue is empty, every relayer has enough in flight, or it is better to gather: while a
+ * transaction is not yet included, only a full one follows it. Must not run beside itself.
+ *
+ * The lanes take turns, and payments that go alone have few of the places in flight: however many of them
+ * wait, they delay the next batch by one transaction. A fault of one payment ends or delays that payment;
+ * what is thrown is a fault of a node, of the ledger, or of ours.
+ */
+export async function planTransactions(options: PlanOptions): Promise<void> {
+  const poor = { shared: new Set<Relayer>(), alone: new Set<Relayer>() };
+  const plan: Plan = { ...options, passedOver: new Set(), doubted: new Set(), poor };
+  let turn: readonly Lane[] = ["shared", "alone"];
+  for (let collisions = 0; collisions < maxCollisions; ) {
+    const step = await planTurn(plan, turn);
+    if (step === "idle") return;
+    collisions = step === "collided" ? collisions + 1 : 0;
+    turn = turn.toReversed();
+  }
+}
+
+async function planTurn(plan: Plan, turn: readonly Lane[]): Promise<Step> {
+  for (const lane of turn) {
+    const step = await planNext(plan, lane);
+    if (step !== "idle") return step;
+  }
+  return "idle";
+}
+
+async function planNext(plan: Plan, lane: Lane): Promise<Step> {
+  const { context, network, queues, isSweep } = plan;
+  const queue = queues[lane];
+  const relayer = chooseRelayer(plan, lane);
+  if (relayer === undefined) return "idle";
+  const limits = limitsOf(network);
+  const isIdle = lane === "alone" || !plan.relayers.some(({ state }) => hasShared(state));
+  if (!isIdle && !isSweep && !(await isLikelyFull(plan, limits))) return "idle";
+  const ready = await readLane(plan, lane);
+  if (ready.length === 0) return "idle";
+
+  const deadline = BigInt(Math.ceil((context.now() + context.times.leadMs) / 1000));
+  if (ready.some(({ payment }) => payment.validBefore <= deadline)) {
+    await expire(plan, deadline);
+    return "again";
+  }
+  const guess = chooseBatch(
+    ready.map((queued) => guessCandidate(queued, context.readings)),
+    limits,
+  );
+  const isUrgent = guess.chosen.some(({ payment }) => payment.validBefore <= deadline + 2n);
+  if (!isIdle && !guess.isFull && !isUrgent) return "idle";
+
+  const { readings } = context;
+  const prepared = await prepareCandidates({ network, readings, queue: guess.chosen });
+  for (const { queued, why } of prepared.waiting) passOver(plan, queued, why);
+  await recordOutcomes(plan, queue, prepared.outcomes);
+  const { chosen } = chooseBatch(prepared.candidates, limits);
+  if (chosen.length === 0) return "again";
+  return send(plan, { lane, relayer, chosen });
+}
+
+/** From payments that were tried to a transaction that is on its way. */
+async function send(
+  plan: Plan,
+  options: { lane: Lane; relayer: Relayer; chosen: readonly PreparedCandidate[] },
+): Promise<Step> {
+  const { context, network, funds } = plan;
+  const { lane, relayer } = options;
+  const queue = plan.queues[lane];
+  const fees = await network.fees.quote();
+  if (fees === undefined) {
+    context.logger.warn(
+      { network: network.network },
+      "gas costs more than the cap on fees; payments wait",
+    );
+    return "idle";
+  }
+  const fitting = await fitBalance({ network, relayer, funds, chosen: options.chosen, fees });
+  if (fitting === undefined) {
+    plan.poor[lane].add(relayer);
+    // What is in flight gives back what it does not use.
+    if (countInFlight(relayer.state) === 0) {
+      context.logger.warn(
+        { network: network.network, relayer: relayer.signer.address },
+        "the relayer cannot pay for a single payment: send it some gas money; payments wait",
+      );
+    }
+    return "again";
+  }
+  const [first] = fitting.chosen;
+  if (first?.payerHasCode && !(await maySend(plan, { queue, relayer, fees, first, ...fitting }))) {
+    return "again";
+  }
+  if (await storeBatch({ context, network, relayer, fees, ...fitting })) {
+    queue.remove(fitting.chosen);
+    return "stored";
+  }
+  queue.doubt();
+  return "collided";
+}
+
+/** The last look at a payer with code: its standing by now, and its transaction as it would be sent. */
+async function maySend(
+  plan: Plan,
+  options: {
+    queue: KnownQueue;
+    relayer: Relayer;
+    first: PreparedCandidate;
+    call: Parameters<typeof tryAsSent>[0]["call"];
+    fees: Fees;
+  },
+): Promise<boolean> {
+  const { context, network, doubted } = plan;
+  const { queue, relayer, first, call, fees } = options;
+  const { payer } = first.payment.authorization;
+  const failed = failedOutcome(first, "invalid_exact_evm_transaction_simulation_failed");
+  if ((await context.ledger.findRefusal(payer)) !== undefined) {
+    await recordOutcomes(plan, queue, [failed]);
+    return false;
+  }
+  const from = relayer.signer.address;
+  const trial = await tryAsSent({ network, from, call, fees });
+  if (trial === "passes") return true;
+  context.readings.forget(signedTransferOf(first));
+  if (trial === "unknown") {
+    passOver(plan, first, "no node says what its transaction would come to");
+  } else if (doubted.has(first.payment.id)) {
+    await recordOutcomes(plan, queue, [failed]);
+  } else {
+    // Somebody may have executed it since its trial, or a node is wrong: it is looked at from the beginning.
+    doubted.add(first.payment.id);
+  }
+  return false;
+}
+
+/** The relayer with the least in flight that has room for this lane. */
+function chooseRelayer({ relayers, network, poor }: Plan, lane: Lane): Relayer | undefined {
+  const { mostInFlight } = network;
+  const mostAlone = Math.max(1, Math.floor(mostInFlight / aloneShare));
+  return relayers
+    .filter(
+      (relayer) =>
+        !poor[lane].has(relayer) &&
+        relayer.isReady() &&
+        countInFlight(relayer.state) < mostInFlight &&
+        (lane === "shared" || countAlone(relayer.state) < mostAlone),
+    )
+    .sort((a, b) => countInFlight(a.state) - countInFlight(b.state))[0];
+}
+
+function hasShared(state: Relayer["state"]): boolean {
+  return countInFlight(state) > countAlone(state);
+}
+
+function limitsOf({ multicall3, limits }: SettlementNetwork): BatchLimits {
+  return multicall3 ? limits : { ...limits, mostPayments: 1 };
+}
+
+async function isLikelyFull(
+  { queues, context }: Plan,
+  { mostPayments, mostGas }: BatchLimits,
+): Promise<boolean> {
+  const count = await queues.shared.count(mostPayments);
+  return count >= mostPayments || BigInt(count) * context.readings.typicalGas() >= mostGas;
+}
+
+/** The first payments of a lane that are not passed over. */
+async function readLane(plan: Plan, lane: Lane): Promise<OrderedPayment[]> {
+  const { queues, network, context, passedOver } = plan;
+  const { mostPayments } = limitsOf(network);
+  const waiting = await queues[lane].first(mostPayments + passedOver.size);
+  context.metrics.queueDepth.set({ network: network.network, lane }, waiting.length);
+  return waiting.filter(({ payment }) => !passedOver.has(payment.id));
+}
+
+async function expire({ queues, context, network }: Plan, deadline: bigint): Promise<void> {
+  const expired = await context.ledger.expire({ network: network.network, before: deadline });
+  queues.shared.doubt();
+  queues.alone.doubt();
+  context.board.publish(expired);
+}
+
+async function recordOutcomes(
+  { context, network }: Plan,
+  queue: KnownQueue,
+  outcomes: readonly PaymentOutcomes[],
+): Promise<void> {
+  if (outcomes.length === 0) return;
+  queue.doubt();
+  const changed = await context.ledger.recordOutcomes(outcomes);
+  context.board.publish(changed);
+  for (const { id, state, reason } of changed) {
+    context.logger.info(
+      { network: network.network, payment: id, state, reason },
+      "a queued payment ended without a transaction of ours",
+    );
+  }
+}
+
+function passOver({ passedOver, context, network }: Plan, queued: OrderedPayment, why: string) {
+  const { id } = queued.payment;
+  passedOver.add(id);
+  context.logger.warn({ network: network.network, payment: id }, `a payment waits: ${why}`);
+}

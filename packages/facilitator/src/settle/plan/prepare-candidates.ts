@@ -1,0 +1,172 @@
+import { RpcResponseError } from "@coinslot/chain";
+import { FacilitatorError, type Hex, type SettleErrorReason } from "@coinslot/protocol";
+import { encodeTransfer } from "../../evm/encode-transfer.ts";
+import type { PaymentOutcomes } from "../../ledger/payments/record-outcomes.ts";
+import type { OrderedPayment } from "../../ledger/queries/find-orders.ts";
+import type { CallFacts, ReadingCache } from "../../simulation/simulation-cache.ts";
+import { goesThrough, type Reading } from "../../simulation/simulation-result.ts";
+import type { SettlementNetwork } from "../context.ts";
+import { tryToFindExecutions } from "../evidence/find-executions.ts";
+import { gasOfCall } from "../relay/gas.ts";
+import { signedTransferOf } from "../relay/signed-transfer.ts";
+import type { Candidate } from "./choose-batch.ts";
+
+/** A payment that was tried, with the call that executes it. */
+export interface PreparedCandidate extends Candidate {
+  /** Contracts have code, and accounts that delegate to one (EIP-7702). */
+  payerHasCode: boolean;
+  callData: Hex;
+}
+
+/** Queued payments after their trial: each is in one of the three lists, or waits for another trial. */
+export interface Prepared {
+  candidates: PreparedCandidate[];
+  outcomes: PaymentOutcomes[];
+  /** Nothing can be said of them now, and why. */
+  waiting: { queued: OrderedPayment; why: string }[];
+}
+
+/** An estimate of what a queued payment takes, without asking: enough to see whether a batch is full. */
+export function guessCandidate(queued: OrderedPayment, readings: ReadingCache): Candidate {
+  const facts = readings.recall(signedTransferOf(queued));
+  return { payment: queued.payment, order: queued.order, gas: gasOfCall(facts?.gasUsed) };
+}
+
+/**
+ * Tries queued payments once more, each by itself, unless that was done a moment ago, so that what
+ * has been poisoned meanwhile costs no gas and no neighbour. Whatever one of them is or does, the others
+ * have their result.
+ *
+ * @throws FacilitatorError when there is no node to ask.
+ */
+export async function prepareCandidates(options: {
+  network: SettlementNetwork;
+  readings: ReadingCache;
+  queue: readonly OrderedPayment[];
+}): Promise<Prepared> {
+  const { network, readings, queue } = options;
+  const prepared: Prepared = { candidates: [], outcomes: [], waiting: [] };
+  const facts = new Map<OrderedPayment, CallFacts>();
+  const stale: OrderedPayment[] = [];
+  for (const queued of queue) {
+    const transfer = signedTransferOf(queued);
+    // One whose transaction came to nothing may be what spoilt it, however lately it was tried.
+    const isFresh = queued.payment.carried === 0 && readings.isFresh(transfer);
+    const known = isFresh ? readings.recall(transfer) : undefined;
+    if (known) facts.set(queued, known);
+    else stale.push(queued);
+  }
+  const refused = await tryAll(stale);
+  // Nothing that the chain shows explains some of them: a node may be wrong once.
+  const unexplained = [...refused].filter(([queued, reading]) => isUnexplained(queued, reading));
+  const still = await tryAll(unexplained.map(([queued]) => queued));
+  for (const [queued] of unexplained) {
+    const reading = still.get(queued);
+    if (reading === undefined) refused.delete(queued);
+    else refused.set(queued, reading);
+  }
+  for (const queued of queue) {
+    const known = facts.get(queued);
+    if (known) prepare(queued, known, prepared);
+  }
+  await explainRefusals({ network, refused, prepared });
+  return prepared;
+
+  /** Tries payments, keeps the facts about those that go through, and returns those that are refused. */
+  async function tryAll(
+    payments: readonly OrderedPayment[],
+  ): Promise<Map<OrderedPayment, Reading>> {
+    const refusals = new Map<OrderedPayment, Reading>();
+    const transfers = payments.map(signedTransferOf);
+    const trials = await Promise.allSettled(transfers.map(network.simulator.simulate));
+    for (const [index, queued] of payments.entries()) {
+      const trial = trials[index];
+      if (trial?.status === "fulfilled" && goesThrough(trial.value)) {
+        const { payerHasCode, gasUsed } = trial.value;
+        facts.set(queued, { payerHasCode, gasUsed });
+        readings.remember(signedTransferOf(queued), { payerHasCode, gasUsed });
+      } else if (trial?.status === "fulfilled") {
+        refusals.set(queued, trial.value);
+      } else if (isAboutOne(trial?.reason)) {
+        prepared.waiting.push({ queued, why: "no node says what its trial comes to" });
+      } else throw trial?.reason;
+    }
+    return refusals;
+  }
+}
+
+/** A node that was asked about one transfer has refused to answer. Other faults concern all of them. */
+function isAboutOne(reason: unknown): boolean {
+  return reason instanceof FacilitatorError && reason.cause instanceof RpcResponseError;
+}
+
+function prepare(queued: OrderedPayment, facts: CallFacts, { candidates, outcomes }: Prepared) {
+  const { payerHasCode, gasUsed } = facts;
+  const { authorization, signature } = signedTransferOf(queued);
+  const callData = encodeTransfer({ authorization, signature, payerHasCode });
+  // Its payer has code since it was reserved: it was given no gas to burn, and must spoil no company.
+  const hasChanged = payerHasCode && !queued.payment.isAlone;
+  if (callData === undefined || hasChanged) {
+    outcomes.push(failedOutcome(queued, "invalid_exact_evm_transaction_simulation_failed"));
+    return;
+  }
+  const { payment, order } = queued;
+  candidates.push({ payment, order, payerHasCode, callData, gas: gasOfCall(gasUsed) });
+}
+
+/** The end of a queued payment that no transaction will carry. */
+export function failedOutcome(
+  { payment }: OrderedPayment,
+  reason: SettleErrorReason,
+): PaymentOutcomes {
+  return { failed: [{ ids: [payment.id], reason }], queuedUnder: [payment.fingerprint] };
+}
+
+/** A used authorization may have been used for what it says, by somebody else: then it has paid. */
+async function explainRefusals(options: {
+  network: SettlementNetwork;
+  refused: ReadonlyMap<OrderedPayment, Reading>;
+  prepared: Prepared;
+}): Promise<void> {
+  const { network, refused, prepared } = options;
+  const { rpc, serveAfter } = network;
+  const { outcomes, waiting } = prepared;
+  const why = "it was used by another sender, and whether that paid it is not certain yet";
+  for (const [queued, reading] of refused) {
+    const { id, fingerprint, unusedAtBlock } = queued.payment;
+    if (reading.isUsed && unusedAtBlock !== undefined) {
+      const found = await tryToFindExecutions({
+        rpc,
+        payments: [queued],
+        fromBlock: BigInt(unusedAtBlock) + 1n,
+        toBlock: reading.blockNumber,
+      });
+      const execution = found?.get(queued);
+      if (found === undefined || execution?.outcome === "unknown") {
+        waiting.push({ queued, why });
+        continue;
+      }
+      if (execution?.outcome === "executed") {
+        const { inclusion } = execution;
+        const depth = Number(reading.blockNumber) - inclusion.blockNumber;
+        if (depth < serveAfter(queued.payment)) waiting.push({ queued, why });
+        else outcomes.push({ confirmed: { ids: [id], inclusion }, queuedUnder: [fingerprint] });
+        continue;
+      }
+    }
+    outcomes.push(failedOutcome(queued, reasonFor(queued, reading)));
+  }
+}
+
+function isUnexplained(queued: OrderedPayment, reading: Reading): boolean {
+  return reasonFor(queued, reading) === "invalid_exact_evm_transaction_simulation_failed";
+}
+
+function reasonFor({ payment }: OrderedPayment, reading: Reading): SettleErrorReason {
+  if (reading.isUsed) return "invalid_exact_evm_nonce_already_used";
+  if (reading.balance < payment.value) return "invalid_exact_evm_insufficient_balance";
+  if (payment.validBefore <= reading.blockTimestamp) {
+    return "invalid_exact_evm_payload_authorization_valid_before";
+  }
+  return "invalid_exact_evm_transaction_simulation_failed";
+}

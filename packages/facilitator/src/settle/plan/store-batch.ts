@@ -1,0 +1,100 @@
+import type { Address } from "@coinslot/protocol";
+import { createSortableId } from "../../ledger/sortable-id.ts";
+import type { StoreOutcome } from "../../ledger/transactions/store-transaction.ts";
+import type { SettlementContext, SettlementNetwork } from "../context.ts";
+import type { Fees } from "../relay/fee-quote.ts";
+import type { Relayer } from "../relay/relayer.ts";
+import { trackedFrom } from "../relay/relayer-state.ts";
+import { signBroadcast } from "../relay/sign-broadcast.ts";
+import { signedTransferOf } from "../relay/signed-transfer.ts";
+import type { Candidate } from "./choose-batch.ts";
+import type { ComposedCall } from "./compose-call.ts";
+
+/**
+ * Signs a transaction, stores it together with the move of its payments, and only then sends it.
+ *
+ * @returns whether it was stored; if not, the queue or the relayer is not what it was.
+ */
+export async function storeBatch(options: {
+  context: SettlementContext;
+  network: SettlementNetwork;
+  relayer: Relayer;
+  chosen: readonly Candidate[];
+  call: ComposedCall;
+  fees: Fees;
+}): Promise<boolean> {
+  const { context, network, relayer, chosen, call, fees } = options;
+  const { ledger, board, readings, metrics, checkpoint, clock } = context;
+  const { signer, state } = relayer;
+  const { lease, nextNonce: nonce } = state;
+  if (lease === undefined || nonce === undefined) return false;
+  const { to, data, gasLimit } = call;
+  const broadcast = await signBroadcast({
+    signer,
+    chainId: network.chainId,
+    nonce,
+    to,
+    data,
+    gasLimit,
+    fees,
+    content: "payments",
+  });
+  await checkpoint("signed");
+  const id = createSortableId(context.now());
+  const relayerAddress: Address = `0x${signer.address.slice(2).toLowerCase()}`;
+  const record = {
+    id,
+    network: network.network,
+    relayer: relayerAddress,
+    nonce,
+    gasLimit,
+    broadcast,
+  };
+  let outcome: StoreOutcome;
+  try {
+    outcome = await ledger.storeTransaction(lease, {
+      payments: chosen.map(({ payment }) => payment),
+      ...record,
+    });
+    if (outcome === "stored") await checkpoint("stored");
+  } catch (error) {
+    // The commit may have happened though nobody heard of it: the ledger is asked what it holds.
+    state.nextNonce = undefined;
+    relayer.reload();
+    throw error;
+  }
+  switch (outcome) {
+    case "stored":
+      break;
+    case "lease_lost":
+      relayer.leaseLost();
+      return false;
+    case "nonce_taken":
+      state.nextNonce = undefined;
+      relayer.reload();
+      return false;
+    case "payments_changed":
+      return false;
+  }
+  state.nextNonce = nonce + 1;
+  for (const each of chosen) readings.forget(signedTransferOf(each));
+  metrics.batchSize.observe({ network: network.network }, chosen.length);
+  metrics.transactions.inc({ network: network.network, event: "stored" });
+  const createdAt = context.now();
+  const payments = chosen.map(({ payment, order }) => ({
+    order,
+    payment: {
+      ...payment,
+      transactionId: id,
+      carried: payment.carried + 1,
+    },
+  }));
+  const broadcasts = [{ createdAt, ...broadcast }];
+  const transaction = { createdAt, broadcasts, payments, ...record };
+  relayer.launch(trackedFrom(transaction, clock.now()));
+  board.started(
+    payments.map(({ payment }) => payment),
+    broadcast.hash,
+  );
+  return true;
+}

@@ -1,0 +1,86 @@
+import type { Broadcast } from "../../ledger/transactions/store-transaction.ts";
+import type { RelayerContext } from "./relayer-context.ts";
+import { newestForm, type TrackedTransaction } from "./relayer-state.ts";
+import { sendTransaction } from "./send-transaction.ts";
+import { signReplacement } from "./sign-replacement.ts";
+
+/** So often may a node say "never" until its word is taken. */
+const mostRefusals = 3;
+
+/** Sends the newest form of an open transaction, and does what a node's refusal asks for. */
+export async function dispatchTransaction(
+  relayer: RelayerContext,
+  transaction: TrackedTransaction,
+): Promise<void> {
+  const { context, network, state } = relayer;
+  const { ledger, clock, times, checkpoint } = context;
+  const { lease } = state;
+  if (lease === undefined) return;
+  // A process that slept since it stored this may have been replaced by another meanwhile.
+  if (!(await ledger.leases.isHeld(lease))) return relayer.leaseLost(lease);
+  const form = newestForm(transaction);
+  transaction.sentAt = clock.now();
+  transaction.isTooDear = false;
+  const result = await sendTransaction({ context, network, broadcast: form });
+  await checkpoint("broadcast");
+  if (result.outcome !== "refused") return;
+  switch (result.error) {
+    case "already_known":
+    case "busy":
+    case "unknown":
+      return;
+    case "nonce_too_low":
+      return relayer.look();
+    case "nonce_too_high": {
+      for (const other of state.open.values()) {
+        if (other.nonce < transaction.nonce) other.sentAt = clock.now() - times.resendMs;
+      }
+      return;
+    }
+    case "underpriced":
+    case "fee_too_low":
+      // The next look replaces it, once: where that does not help, it takes its time like any other,
+      // or a node that finds every price too low would run the fee up.
+      if (transaction.broadcasts.length > 1) return;
+      transaction.formedAt = Math.min(transaction.formedAt, clock.now() - times.replaceMs);
+      transaction.sentAt = clock.now() - times.resendMs;
+      return;
+    case "insufficient_funds":
+      transaction.isTooDear = true;
+      transaction.formedAt = clock.now();
+      return relayer.onPoor();
+    case "too_large":
+    case "invalid": {
+      transaction.refusals += result.error === "too_large" ? mostRefusals : 1;
+      if (transaction.refusals < mostRefusals || form.content === "filler") return;
+      return replaceTransaction(relayer, transaction, "filler");
+    }
+  }
+}
+
+/** Sends another form of an open transaction, which pays more or only uses its nonce up. */
+export async function replaceTransaction(
+  relayer: RelayerContext,
+  transaction: TrackedTransaction,
+  content: Broadcast["content"],
+): Promise<void> {
+  const { context, network, signer, state, labels } = relayer;
+  const { ledger, clock, logger, metrics } = context;
+  const { lease } = state;
+  if (lease === undefined) return;
+  const form = await signReplacement({ network, signer, transaction, content });
+  transaction.formedAt = clock.now();
+  if (form === undefined) {
+    logger.warn(
+      { ...labels, nonce: transaction.nonce },
+      "the chain asks for more than the cap on fees; the transaction waits",
+    );
+    return dispatchTransaction(relayer, transaction);
+  }
+  const stored = await ledger.storeReplacement(lease, { id: transaction.id, broadcast: form });
+  if (stored === "lease_lost") return relayer.leaseLost(lease);
+  if (stored !== "stored") return relayer.reload();
+  transaction.broadcasts.push({ createdAt: context.now(), ...form });
+  metrics.transactions.inc({ network: network.network, event: "replaced" });
+  await dispatchTransaction(relayer, transaction);
+}

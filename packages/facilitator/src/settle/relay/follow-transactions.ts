@@ -1,0 +1,51 @@
+import {
+  parseReceipt,
+  receiptCall,
+  type TransactionReceipt,
+} from "../evidence/transaction-receipt.ts";
+import { recordReceipt } from "./record-receipt.ts";
+import type { RelayerContext } from "./relayer-context.ts";
+import type { TrackedTransaction } from "./relayer-state.ts";
+import { chaseTransactions } from "./resend-stuck.ts";
+
+/** Reads receipts, records outcomes, and sends again or replaces what takes too long. */
+export async function followTransactions(relayer: RelayerContext): Promise<void> {
+  const open = [...relayer.state.open.values()].sort((a, b) => a.nonce - b.nonce);
+  const receipts = await readReceipts(relayer, open);
+  const missing: TrackedTransaction[] = [];
+  for (const transaction of open) {
+    const receipt = receipts.get(transaction.id);
+    notice(relayer, transaction, receipt !== undefined);
+    if (receipt) await recordReceipt(relayer, transaction, receipt);
+    else missing.push(transaction);
+  }
+  if (missing.length < open.length) relayer.onRoom();
+  await chaseTransactions(relayer, missing);
+}
+
+async function readReceipts(
+  { network }: RelayerContext,
+  open: readonly TrackedTransaction[],
+): Promise<Map<string, TransactionReceipt>> {
+  const asked = open.flatMap(({ id, broadcasts }) => broadcasts.map(({ hash }) => ({ id, hash })));
+  const outcomes = await network.rpc.requestMany(asked.map(({ hash }) => receiptCall(hash)));
+  const receipts = new Map<string, TransactionReceipt>();
+  for (const [index, { id }] of asked.entries()) {
+    const outcome = outcomes[index];
+    if (outcome && !outcome.ok) throw outcome.error;
+    const receipt = parseReceipt(outcome?.result);
+    if (receipt) receipts.set(id, receipt);
+  }
+  return receipts;
+}
+
+function notice(
+  { context, pace }: RelayerContext,
+  transaction: TrackedTransaction,
+  isIncluded: boolean,
+): void {
+  if (isIncluded && !transaction.isIncluded && transaction.sentAt !== undefined) {
+    pace.found(context.clock.now() - transaction.sentAt);
+  }
+  transaction.isIncluded = isIncluded;
+}

@@ -1,0 +1,179 @@
+import type { SettleResponse } from "@coinslot/protocol";
+import { parseGwei } from "viem";
+import { toAccount } from "viem/accounts";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import type { CoinslotFacilitator } from "../../create-facilitator.ts";
+import { type NodeProxy, startNodeProxy } from "../../testing/node-proxy.ts";
+import {
+  type Engine,
+  engines,
+  type SettlingDevnet,
+  startSettlingDevnet,
+} from "../../testing/settling-devnet.ts";
+
+type Paid = Awaited<ReturnType<SettlingDevnet["pay"]>>;
+
+let settling: SettlingDevnet | undefined;
+let proxy: NodeProxy | undefined;
+
+async function begin(engine: Engine): Promise<SettlingDevnet> {
+  settling = await startSettlingDevnet(engine);
+  return settling;
+}
+
+afterEach(async () => {
+  await settling?.stop();
+  await proxy?.close();
+  settling = undefined;
+  proxy = undefined;
+});
+
+function settle(facilitator: CoinslotFacilitator, paid: Paid): Promise<SettleResponse> {
+  return facilitator.settle(paid.paymentPayload, paid.paymentRequirements);
+}
+
+/** How many transactions of the relayer stand in blocks. */
+function countUsed({ devnet }: SettlingDevnet): Promise<number> {
+  return devnet.client.getTransactionCount({ address: devnet.accounts.relayer.address });
+}
+
+/** Sends from the relayer's address, as another program does that has its key. */
+function useKeyElsewhere({ devnet }: SettlingDevnet, options: { nonce?: number } = {}) {
+  const { relayer } = devnet.accounts;
+  return devnet.client.sendTransaction({
+    account: relayer,
+    to: relayer.address,
+    maxFeePerGas: parseGwei("100"),
+    maxPriorityFeePerGas: parseGwei("50"),
+    ...options,
+  });
+}
+
+async function pendingTransactions({ devnet }: SettlingDevnet): Promise<number> {
+  return (await devnet.client.getTxpoolStatus()).pending;
+}
+
+describe.each(engines)("a relayer's nonce, on %s", (engine) => {
+  it("is used though nobody heard that its transaction was stored", async () => {
+    const here = await begin(engine);
+    const { devnet, start, pay, balanceOf } = here;
+    let isLost = false;
+    const facilitator = await start({
+      checkpoint(name) {
+        if (name !== "stored" || isLost) return;
+        isLost = true;
+        throw new Error("the connection broke after the commit");
+      },
+    });
+    expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+    expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+    expect(isLost).toBe(true);
+    expect(await countUsed(here)).toBe(2);
+    expect(await balanceOf(devnet.accounts.seller.address)).toBe(2_000n);
+  });
+
+  it("is given up when somebody else used it before ours was mined: the payment goes with the next", async () => {
+    const here = await begin(engine);
+    const { devnet, start, pay, balanceOf } = here;
+    const facilitator = await start({ times: { resendMs: 50, loseMs: 200, replaceMs: 60_000 } });
+    await devnet.setAutomine(false);
+    const settled = settle(facilitator, await pay());
+    await vi.waitFor(async () => expect(await pendingTransactions(here)).toBe(1), 5_000);
+    await useKeyElsewhere(here, { nonce: 0 });
+    await devnet.mine();
+    await devnet.setAutomine(true);
+    expect(await settled).toMatchObject({ success: true });
+    expect(await countUsed(here)).toBe(2);
+    expect(await balanceOf(devnet.accounts.seller.address)).toBe(1_000n);
+  });
+
+  it("is learnt from the chain when somebody else used several: one attempt is lost, not one for each", async () => {
+    const here = await begin(engine);
+    const { devnet, start, pay, balanceOf } = here;
+    const facilitator = await start({ times: { resendMs: 50, loseMs: 500 } });
+    expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+    for (let count = 0; count < 4; count += 1) {
+      await devnet.client.waitForTransactionReceipt({ hash: await useKeyElsewhere(here) });
+    }
+    expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+    const transactions = await facilitator.metrics.getSingleMetricAsString(
+      "coinslot_transactions_total",
+    );
+    expect(transactions).toMatch(/event="lost"} 1$/m);
+    expect(await countUsed(here)).toBe(6);
+    expect(await balanceOf(devnet.accounts.seller.address)).toBe(2_000n);
+  });
+});
+
+describe("a relayer's nonce", () => {
+  it("is used by the next attempt when signing fails", async () => {
+    const here = await begin("sqlite");
+    const { devnet, start, pay, balanceOf } = here;
+    const { relayer, seller } = devnet.accounts;
+    let failures = 0;
+    const moody = toAccount({
+      ...relayer,
+      async signTransaction(transaction, options) {
+        failures += 1;
+        if (failures <= 2) throw new Error("the key store is busy");
+        return relayer.signTransaction(transaction, options);
+      },
+    });
+    const facilitator = await start({ network: { relayer: moody }, times: { sweepMs: 50 } });
+    expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+    expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+    expect(failures).toBe(4);
+    expect(await countUsed(here)).toBe(2);
+    expect(await balanceOf(seller.address)).toBe(2_000n);
+  });
+
+  it("is used by the next attempt when the node tells no price of gas", async () => {
+    const here = await begin("sqlite");
+    const { devnet, start, pay, balanceOf } = here;
+    let isMute = false;
+    let unanswered = 0;
+    proxy = await startNodeProxy(devnet.rpcUrl, async ({ method }, ask) => {
+      if (!isMute || method !== "eth_maxPriorityFeePerGas") return ask();
+      unanswered += 1;
+      return { error: { code: -32000, message: "no history of fees" } };
+    });
+    const facilitator = await start({
+      network: { rpcUrls: [proxy.url], blockTimeSeconds: 1 },
+      times: { sweepMs: 50 },
+    });
+    isMute = true;
+    const settled = settle(facilitator, await pay());
+    await vi.waitFor(() => expect(unanswered).toBeGreaterThan(1), 5_000);
+    isMute = false;
+    expect(await settled).toMatchObject({ success: true });
+    expect(await countUsed(here)).toBe(1);
+    expect(await balanceOf(devnet.accounts.seller.address)).toBe(1_000n);
+  });
+
+  it("is filled again when its transaction was dropped, and those behind it are mined too", async () => {
+    const here = await begin("sqlite");
+    const { devnet, start, pay, balanceOf } = here;
+    const facilitator = await start({
+      mostPaymentsPerTransaction: 1,
+      times: { resendMs: 100, replaceMs: 60_000 },
+    });
+    await devnet.setAutomine(false);
+    const payments = await Promise.all([pay(), pay(), pay()]);
+    const settled = Promise.all(payments.map((paid) => settle(facilitator, paid)));
+    await vi.waitFor(async () => expect(await pendingTransactions(here)).toBe(3), 5_000);
+    const { transactions } = await devnet.client.getBlock({
+      blockTag: "pending",
+      includeTransactions: true,
+    });
+    const middle = transactions.find(({ nonce }) => nonce === 1);
+    if (middle === undefined) throw new Error("No transaction has nonce 1");
+    await devnet.client.dropTransaction({ hash: middle.hash });
+    await devnet.mine();
+    await vi.waitFor(async () => {
+      await devnet.mine();
+      expect(await countUsed(here)).toBe(3);
+    }, 5_000);
+    expect((await settled).map(({ success }) => success)).toEqual([true, true, true]);
+    expect(await balanceOf(devnet.accounts.seller.address)).toBe(3_000n);
+  });
+});

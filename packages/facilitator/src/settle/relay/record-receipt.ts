@@ -1,0 +1,43 @@
+import { resolveTransaction } from "../evidence/resolve-transaction.ts";
+import type { TransactionReceipt } from "../evidence/transaction-receipt.ts";
+import type { RelayerContext } from "./relayer-context.ts";
+import type { TrackedTransaction } from "./relayer-state.ts";
+
+/** Records what an included transaction means for its payments, as far as they are deep enough, and tells it. */
+export async function recordReceipt(
+  relayer: RelayerContext,
+  transaction: TrackedTransaction,
+  receipt: TransactionReceipt,
+): Promise<void> {
+  const { network, state, labels } = relayer;
+  const { ledger, board, logger, metrics, checkpoint } = relayer.context;
+  await checkpoint("included");
+  const { transactionHash, blockNumber, blockHash, gasUsed } = receipt;
+  logger.debug({ transaction: transactionHash, blockNumber, ...labels }, "transaction included");
+  const head = network.watcher.latest()?.number ?? 0n;
+  const depth = Math.max(0, Number(head) - blockNumber);
+  const { outcomes, left } = await resolveTransaction({
+    network,
+    transaction,
+    receipt,
+    depth,
+  });
+  const isNews = outcomes.some(({ confirmed, failed, requeued }) =>
+    [confirmed, requeued, ...(failed ?? [])].some((part) => part && part.ids.length > 0),
+  );
+  const isComplete = left.length === 0;
+  if (!isNews && !isComplete) return;
+  const inclusion = { transactionHash, blockNumber, blockHash };
+  const changed = await ledger.recordOutcomes(
+    outcomes,
+    isComplete ? { id: transaction.id, inclusion, gasUsed } : undefined,
+  );
+  await checkpoint("recorded");
+  transaction.payments = left;
+  if (isComplete) {
+    state.open.delete(transaction.id);
+    metrics.transactions.inc({ network: network.network, event: "settled" });
+  }
+  if (outcomes.some(({ requeued }) => requeued && requeued.ids.length > 0)) relayer.onRequeued();
+  board.publish(changed);
+}

@@ -1,0 +1,150 @@
+import { type Clock, type RpcCall, RpcClosedError, type RpcRequester } from "@coinslot/chain";
+import type { Address, Network } from "@coinslot/protocol";
+import * as z from "zod";
+import type { Logger } from "../../logger.ts";
+import type { SettlementMetrics } from "../metrics.ts";
+import type { SettlementEvent } from "../settlement-event.ts";
+import { createSingleFlight } from "../single-flight.ts";
+
+export interface RelayerFundsOptions {
+  network: Network;
+  rpc: RpcRequester;
+  addresses: readonly Address[];
+  /** In wei: below this a relayer is not trusted to pay for another transaction. */
+  minimumBalance: bigint;
+  /** In wei: below this operators are told. */
+  warningBalance: bigint;
+  /** Called with each balance that was read, in wei. */
+  onBalance?: ((relayer: Address, balance: bigint) => void) | undefined;
+  clock: Clock;
+  logger: Logger;
+  metrics: SettlementMetrics;
+  emit: (event: SettlementEvent) => void;
+}
+
+/** Watches what the relayers of a network hold to pay for gas. */
+export interface RelayerFunds {
+  /** Whether new payments may be accepted; as long as nothing is known, they may. */
+  suffice(): boolean;
+  /** Whether this relayer has gas money, as far as is known. */
+  sufficeFor(relayer: Address): boolean;
+  /** What a relayer holds: as seen lately where that is plenty for this cost, else asked now. In wei. */
+  balanceFor(relayer: Address, cost: bigint): Promise<bigint>;
+  /** Resolves when the balances have been looked at once, or could not be. */
+  looked: Promise<void>;
+  /** Looks now. */
+  look(): void;
+  stop(): Promise<void>;
+}
+
+type Level = "well" | "low" | "exhausted";
+
+const balanceSchema = z
+  .string()
+  .regex(/^0x[0-9a-f]{1,64}$/i)
+  .transform(BigInt);
+const lookMs = 15_000;
+/** So many times a cost is more than can be spent between two looks. */
+const plenty = 100n;
+/** While money is missing: it should go on soon after somebody sends some. */
+const lookMsWhenExhausted = 1_000;
+
+/** Starts to watch relayers' balances. */
+export function watchRelayerFunds(options: RelayerFundsOptions): RelayerFunds {
+  const { network, rpc, addresses, minimumBalance, warningBalance } = options;
+  const { clock, logger, metrics, emit } = options;
+  const levels = new Map<Address, Level>();
+  const balances = new Map<Address, bigint>();
+  let cancelTimer: (() => void) | undefined;
+  let isStopped = false;
+  let tellLooked: () => void = () => undefined;
+  const looked = new Promise<void>((resolve) => {
+    tellLooked = resolve;
+  });
+
+  const looking = createSingleFlight(async () => {
+    cancelTimer?.();
+    try {
+      const outcomes = await rpc.requestMany(addresses.map(balanceCall));
+      for (const [index, relayer] of addresses.entries()) {
+        const outcome = outcomes[index];
+        if (outcome?.ok) record(relayer, balanceSchema.parse(outcome.result));
+      }
+    } catch (error) {
+      if (!(error instanceof RpcClosedError)) {
+        logger.warn({ err: error, network }, "relayer balances could not be read");
+      }
+    }
+    tellLooked();
+    const delayMs = suffice() ? lookMs : lookMsWhenExhausted;
+    if (!isStopped) cancelTimer = clock.setTimer(looking.trigger, delayMs);
+  });
+  looking.trigger();
+
+  function record(relayer: Address, balance: bigint): void {
+    const before = levels.get(relayer) ?? "well";
+    const level = levelOf(balance);
+    levels.set(relayer, level);
+    balances.set(relayer, balance);
+    options.onBalance?.(relayer, balance);
+    metrics.relayerBalance.set({ network, relayer }, Number(balance));
+    if (level === before) return;
+    const fields = { network, relayer, balance: balance.toString() };
+    switch (level) {
+      case "well":
+        logger.info(fields, "the relayer has gas money again");
+        emit({ type: "relayer_funds_restored", network, relayer, balance });
+        break;
+      case "low":
+        logger.warn(fields, "the relayer's gas money runs out: send it some");
+        emit({ type: "relayer_funds_low", network, relayer, balance });
+        break;
+      case "exhausted":
+        logger.error(
+          fields,
+          "the relayer has no gas money: new payments are refused until it gets some",
+        );
+        emit({ type: "relayer_funds_exhausted", network, relayer, balance });
+        break;
+    }
+  }
+
+  function levelOf(balance: bigint): Level {
+    if (balance < minimumBalance) return "exhausted";
+    return balance < warningBalance ? "low" : "well";
+  }
+
+  function sufficeFor(relayer: Address): boolean {
+    return levels.get(relayer) !== "exhausted";
+  }
+
+  function suffice(): boolean {
+    return addresses.some(sufficeFor);
+  }
+
+  async function balanceFor(relayer: Address, cost: bigint): Promise<bigint> {
+    const known = balances.get(relayer);
+    if (known !== undefined && known >= plenty * cost) return known;
+    const balance = balanceSchema.parse(await rpc.request(balanceCall(relayer)));
+    record(relayer, balance);
+    if (!suffice()) looking.trigger();
+    return balance;
+  }
+
+  return {
+    suffice,
+    sufficeFor,
+    balanceFor,
+    looked,
+    look: looking.trigger,
+    async stop() {
+      isStopped = true;
+      cancelTimer?.();
+      await looking.stop();
+    },
+  };
+}
+
+function balanceCall(address: Address): RpcCall {
+  return { method: "eth_getBalance", params: [address, "latest"] };
+}

@@ -1,0 +1,85 @@
+import type { Lease } from "@coinslot/storage";
+import type { OpenTransaction } from "../../ledger/transactions/find-transactions.ts";
+
+/** An open transaction, with what this process has seen of it. Times by the clock of this process. */
+export interface TrackedTransaction extends OpenTransaction {
+  /** When its newest form was signed here, or taken over. */
+  formedAt: number;
+  /** When its newest form was sent last; `undefined`: not by this process. */
+  sentAt: number | undefined;
+  /** Since when its nonce has been seen as used, without a receipt of ours. */
+  nonceUsedSince: number | undefined;
+  /** How often a node has said that it would never take it. */
+  refusals: number;
+  /** A node has said that the relayer cannot pay the form that was sent last. */
+  isTooDear: boolean;
+  /** A block holds it; some of its payments wait for depth. */
+  isIncluded: boolean;
+}
+
+/** What a process knows of a relayer for which it plans. The ledger knows it too, except times. */
+export interface RelayerState {
+  lease: Lease | undefined;
+  /** The next nonce to use; `undefined` until ledger and chain have been reconciled under this lease. */
+  nextNonce: number | undefined;
+  open: Map<string, TrackedTransaction>;
+}
+
+/** Begins to track an open transaction. */
+export function trackedFrom(transaction: OpenTransaction, now: number): TrackedTransaction {
+  return {
+    formedAt: now,
+    sentAt: undefined,
+    nonceUsedSince: undefined,
+    refusals: 0,
+    isTooDear: false,
+    isIncluded: false,
+    ...transaction,
+  };
+}
+
+/** The form that was signed last. */
+export function newestForm({ broadcasts, id }: OpenTransaction) {
+  const newest = broadcasts.at(-1);
+  if (newest === undefined) throw new TypeError(`Transaction ${id} has no signed form`);
+  return newest;
+}
+
+/**
+ * Takes over what the ledger knows and this process does not: forms that were stored though it did not
+ * hear so, and payments whose outcome a reorganisation has taken back.
+ */
+export function learnFromLedger(
+  tracked: TrackedTransaction,
+  { broadcasts, payments }: OpenTransaction,
+): void {
+  const known = new Set(tracked.broadcasts.map(({ hash }) => hash));
+  tracked.broadcasts.push(...broadcasts.filter(({ hash }) => !known.has(hash)));
+  tracked.payments = payments;
+}
+
+/** How many transactions no block holds yet. */
+export function countInFlight({ open }: RelayerState): number {
+  let count = 0;
+  for (const { isIncluded } of open.values()) if (!isIncluded) count += 1;
+  return count;
+}
+
+/** How many of these carry a payment that goes alone: one of a payer with code. */
+export function countAlone({ open }: RelayerState): number {
+  let count = 0;
+  for (const { isIncluded, payments } of open.values()) {
+    if (!isIncluded && payments.some(({ payment }) => payment.isAlone)) count += 1;
+  }
+  return count;
+}
+
+/** What the transactions may cost that no block holds yet, in wei. */
+export function costInFlight({ open }: RelayerState): bigint {
+  let cost = 0n;
+  for (const transaction of open.values()) {
+    if (transaction.isIncluded) continue;
+    cost += transaction.gasLimit * newestForm(transaction).maxFeePerGas;
+  }
+  return cost;
+}

@@ -1,0 +1,99 @@
+import { blockByNumber, parseBlockHeader } from "@coinslot/chain";
+import type { PaymentOutcomes } from "../../ledger/payments/record-outcomes.ts";
+import type { OrderedPayment } from "../../ledger/queries/find-orders.ts";
+import type { SettlementContext, SettlementNetwork } from "../context.ts";
+import { readAuthorizationStates } from "../evidence/authorization-states.ts";
+import { findExecutions } from "../evidence/find-executions.ts";
+
+/** Payments looked at in one round. */
+const mostAtOnce = 500;
+
+/**
+ * Ends what no transaction of ours will: `queued` past its time → `failed`, and `submitted` → `failed`
+ * once a final block's time is past `validBefore` and the authorization is unused, so that no block
+ * can ever execute it. One that somebody else has executed is confirmed. Without this a transaction
+ * that is never mined would hold its payers' promises for ever.
+ *
+ * @throws RpcError when the chain cannot be asked, ZodError when it answers rubbish.
+ */
+export async function endOverdue(options: {
+  context: SettlementContext;
+  network: SettlementNetwork;
+  head: bigint;
+}): Promise<void> {
+  const { context, network, head } = options;
+  const { ledger, board, logger, now } = context;
+  const { rpc, finalAfter } = network;
+  const before = BigInt(Math.floor(now() / 1000));
+  if ((await ledger.countQueued({ network: network.network, upTo: 1 })) > 0) {
+    board.publish(await ledger.expire({ network: network.network, before }));
+  }
+  const overdue = await ledger.findOverdue({ network: network.network, before, limit: mostAtOnce });
+  const height = head - BigInt(finalAfter);
+  if (overdue.length === 0 || height < 0n) return;
+  const header = parseBlockHeader(await rpc.request(blockByNumber(height)));
+  if (header === undefined) return;
+  const over = overdue.filter(({ payment }) => payment.validBefore <= header.timestamp);
+  if (over.length === 0) return;
+
+  const { unused, used } = await readStates(network, over, head);
+  const outcomes: PaymentOutcomes[] = await explainUsed(network, used, head);
+  outcomes.push({
+    failed: [
+      {
+        ids: unused.map(({ payment }) => payment.id),
+        reason: "invalid_exact_evm_payload_authorization_valid_before",
+      },
+    ],
+  });
+  const ended = await ledger.recordOutcomes(outcomes);
+  board.publish(ended);
+  if (ended.length > 0) {
+    logger.warn(
+      { network: network.network, payments: ended.length },
+      "payments whose transaction was not mined have expired on the chain; they are ended",
+    );
+  }
+}
+
+async function readStates(
+  { rpc }: SettlementNetwork,
+  payments: readonly OrderedPayment[],
+  head: bigint,
+): Promise<{ unused: OrderedPayment[]; used: OrderedPayment[] }> {
+  const states = await readAuthorizationStates({
+    rpc,
+    authorizations: payments.map(({ payment }) => payment.authorization),
+    blockNumber: head,
+  });
+  const unused: OrderedPayment[] = [];
+  const used: OrderedPayment[] = [];
+  for (const [index, payment] of payments.entries()) {
+    const isUsed = states[index];
+    // A token that does not answer is asked again at the next round.
+    if (isUsed !== undefined) (isUsed ? used : unused).push(payment);
+  }
+  return { unused, used };
+}
+
+async function explainUsed(
+  { rpc }: SettlementNetwork,
+  used: readonly OrderedPayment[],
+  head: bigint,
+): Promise<PaymentOutcomes[]> {
+  const starts = used.flatMap(({ payment }) => payment.unusedAtBlock ?? []);
+  if (starts.length === 0) return [];
+  const fromBlock = BigInt(Math.min(...starts)) + 1n;
+  const payments = used.filter(({ payment }) => payment.unusedAtBlock !== undefined);
+  const executions = await findExecutions({ rpc, payments, fromBlock, toBlock: head });
+  const outcomes: PaymentOutcomes[] = [];
+  for (const [{ payment }, execution] of executions) {
+    const ids = [payment.id];
+    if (execution.outcome === "executed") {
+      outcomes.push({ confirmed: { ids, inclusion: execution.inclusion } });
+    } else if (execution.outcome === "spent") {
+      outcomes.push({ failed: [{ ids, reason: "invalid_exact_evm_nonce_already_used" }] });
+    }
+  }
+  return outcomes;
+}

@@ -1,0 +1,94 @@
+import { expect, test } from "vitest";
+import { createReadingCache, type NetworkTransfer } from "./simulation-cache.ts";
+
+const times = { freshMs: 1_000, keepMs: 60_000, callGasOf: () => 300_000n };
+const first = transferOf(1);
+const second = transferOf(2);
+const facts = { payerHasCode: false, gasUsed: 50_000n };
+
+test("a simulation is fresh for a while, and known until its payment is queued", () => {
+  let now = 0;
+  const readings = createReadingCache({ ...times, now: () => now });
+  readings.remember(first, facts);
+  expect(readings.isFresh(first)).toBe(true);
+  now = 1_000;
+  expect(readings.isFresh(first)).toBe(false);
+  expect(readings.recall(first)).toMatchObject(facts);
+});
+
+test("what is older than the longest handler is dropped when another comes", () => {
+  let now = 0;
+  const readings = createReadingCache({ ...times, now: () => now });
+  readings.remember(first, facts);
+  now = 30_000;
+  readings.remember(second, facts);
+  now = 60_000;
+  readings.remember(transferOf(3), facts);
+  expect(readings.recall(first)).toBeUndefined();
+  expect(readings.recall(second)).toMatchObject(facts);
+});
+
+test("what a transaction carries is forgotten, and what it took is not", () => {
+  const readings = createReadingCache({ ...times, now: () => 0 });
+  const typicalGas = readings.typicalGas();
+  readings.remember(first, facts);
+  expect(readings.typicalGas()).not.toBe(typicalGas);
+  readings.forget(first);
+  expect(readings.isFresh(first)).toBe(false);
+  expect(readings.recall(first)).toBeUndefined();
+  expect(readings.typicalGas()).not.toBe(typicalGas);
+});
+
+test("a simulation says nothing of what else the payer has signed under the same nonce", () => {
+  const readings = createReadingCache({ ...times, now: () => 0 });
+  readings.remember(first, facts);
+  const { authorization } = first;
+  const others: NetworkTransfer[] = [
+    { ...first, authorization: { ...authorization, value: 2n } },
+    { ...first, authorization: { ...authorization, to: second.asset } },
+    { ...first, authorization: { ...authorization, validBefore: 3n } },
+    { ...first, signature: `0x${"22".repeat(100)}` },
+    { ...first, network: "eip155:988" },
+  ];
+  for (const other of others) {
+    expect(readings.isFresh(other)).toBe(false);
+    expect(readings.recall(other)).toBeUndefined();
+  }
+});
+
+test("a payer seen with code puts gas at risk for a while, whatever is simulated of its nonce then", () => {
+  let now = 0;
+  const readings = createReadingCache({ ...times, now: () => now });
+  const id = { network: first.network, asset: first.asset, payer: first.authorization.from };
+  const identity = { ...id, nonce: first.authorization.nonce };
+  expect(readings.gasAtRisk(identity)).toBeUndefined();
+  readings.remember({ ...first, signature: "0x1234" }, { payerHasCode: true, gasUsed: undefined });
+  readings.remember(first, facts);
+  readings.forget(first);
+  expect(readings.gasAtRisk(identity)).toBeGreaterThan(320_000n);
+  now = 60_000;
+  readings.remember(second, { payerHasCode: true, gasUsed: undefined });
+  expect(readings.gasAtRisk(identity)).toBeUndefined();
+});
+
+test("gas that no call can have used is not believed", () => {
+  const readings = createReadingCache({ ...times, now: () => 0 });
+  readings.remember(first, { payerHasCode: false, gasUsed: 2n ** 200n });
+  expect(readings.recall(first)?.gasUsed).toBe(300_000n);
+});
+
+function transferOf(number: number): NetworkTransfer {
+  return {
+    network: "eip155:9745",
+    asset: "0x00000000000000000000000000000000000000aa",
+    authorization: {
+      from: "0x00000000000000000000000000000000000000bb",
+      to: "0x00000000000000000000000000000000000000cc",
+      value: 1n,
+      validAfter: 0n,
+      validBefore: 2n,
+      nonce: `0x${number.toString(16).padStart(64, "0")}`,
+    },
+    signature: `0x${"11".repeat(65)}`,
+  };
+}

@@ -1,0 +1,103 @@
+import { createHash } from "node:crypto";
+import { type AuthorizationId, authorizationKey, type Network } from "@coinslot/protocol";
+import { gasAtRisk, gasOfCall } from "../settle/relay/gas.ts";
+import type { SignedTransfer } from "./simulation-result.ts";
+
+/** What a simulation has told of a payment that matters for its transaction. */
+export interface CallFacts {
+  payerHasCode: boolean;
+  /** Of the token call by itself; `undefined` where the node shows none. */
+  gasUsed: bigint | undefined;
+}
+
+/** A signed transfer and its network. A `Payment` is one. */
+export type NetworkTransfer = SignedTransfer & { network: Network };
+
+/**
+ * Simulations of a moment ago, by the whole authorization and its signature: one nonce may be signed for
+ * many things, and what is known of one of them says nothing of another.
+ */
+export interface ReadingCache {
+  remember(transfer: NetworkTransfer, facts: CallFacts): void;
+  /** The facts about a payment that no transaction carries yet. */
+  recall(transfer: NetworkTransfer): CallFacts | undefined;
+  /** Whether the transfer has been simulated so recently that it need not be tried again. */
+  isFresh(transfer: NetworkTransfer): boolean;
+  /** For a payment that a transaction carries, or that was refused: it has to be tried again. */
+  forget(transfer: NetworkTransfer): void;
+  /**
+   * Gas that a transaction for this authorization may burn, where any simulation of it has seen code at its
+   * payer; `undefined` where none has. It only ever errs against a payer that has had code.
+   */
+  gasAtRisk(id: AuthorizationId): bigint | undefined;
+  /** What a payment takes of a batch, as far as seen lately. */
+  typicalGas(): bigint;
+}
+
+const maxEntries = 20_000;
+/** Signatures of keys are compared as they are; a longer one is hashed, to bound the memory. */
+const maxPlainSignature = 2 + 130;
+
+/**
+ * Remembers simulations, so that a payment which was verified a moment ago is not tried once more
+ * when its transaction is planned. Milliseconds: for `freshMs` it need not be tried again, for
+ * `keepMs` a handler may work until its payment is queued. What is forgotten is tried again.
+ */
+export function createReadingCache(options: {
+  freshMs: number;
+  keepMs: number;
+  /** Gas that one token call may use. */
+  callGasOf: (network: Network) => bigint;
+  now: () => number;
+}): ReadingCache {
+  const { freshMs, keepMs, callGasOf, now } = options;
+  let lastGas: bigint | undefined;
+  const entries = new Map<string, CallFacts & { at: number }>();
+  const atRisk = new Map<string, { gas: bigint; at: number }>();
+
+  function put<Entry extends { at: number }>(map: Map<string, Entry>, key: string, entry: Entry) {
+    map.delete(key);
+    map.set(key, entry);
+    // The order of insertion is that of age.
+    for (const [oldest, { at }] of map) {
+      if (map.size <= maxEntries && now() - at < keepMs) return;
+      map.delete(oldest);
+    }
+  }
+
+  return {
+    remember(transfer, { payerHasCode, gasUsed: told }) {
+      const callGas = callGasOf(transfer.network);
+      // No call was granted more; a node that tells more would only spoil a transaction's gas limit.
+      const gasUsed = told !== undefined && told > callGas ? callGas : told;
+      lastGas = gasUsed ?? lastGas;
+      put(entries, keyOf(transfer), { payerHasCode, gasUsed, at: now() });
+      if (!payerHasCode) return;
+      const gas = gasAtRisk(transfer.signature, callGas);
+      put(atRisk, authorizationKey(idOf(transfer)), { gas, at: now() });
+    },
+    recall: (transfer) => entries.get(keyOf(transfer)),
+    isFresh(transfer) {
+      const entry = entries.get(keyOf(transfer));
+      return entry !== undefined && now() - entry.at < freshMs;
+    },
+    forget(transfer) {
+      entries.delete(keyOf(transfer));
+    },
+    gasAtRisk: (id) => (atRisk.size === 0 ? undefined : atRisk.get(authorizationKey(id))?.gas),
+    typicalGas: () => gasOfCall(lastGas),
+  };
+}
+
+function idOf({ network, asset, authorization }: NetworkTransfer): AuthorizationId {
+  return { network, asset, payer: authorization.from, nonce: authorization.nonce };
+}
+
+function keyOf({ network, asset, authorization, signature }: NetworkTransfer): string {
+  const { from, to, value, validAfter, validBefore, nonce } = authorization;
+  const signed =
+    signature.length <= maxPlainSignature
+      ? signature
+      : createHash("sha256").update(signature).digest("base64");
+  return `${nonce}/${from}/${to}/${value}/${validAfter}/${validBefore}/${asset}/${network}/${signed}`;
+}

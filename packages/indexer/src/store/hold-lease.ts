@@ -1,0 +1,116 @@
+import { type Clock, sleep } from "@coinslot/chain";
+import {
+  createLeases,
+  type Database,
+  type DatabaseFileLock,
+  isDatabaseError,
+  type Leases,
+  lockDatabaseFile,
+} from "@coinslot/storage";
+import type { IndexerLogger } from "../logger.ts";
+import type { IndexerSchema } from "./schema.ts";
+import { createPen, type Pen, PenLostError } from "./writer-lease.ts";
+
+const LEASE_NAME = "coinslot_indexer";
+
+export interface HoldPenOptions {
+  database: Database<IndexerSchema>;
+  /** The database's URL: the lock of a SQLite file goes by it. */
+  url: string;
+  /** Unique for each process that runs. */
+  owner: string;
+  leaseMs: number;
+  clock: Clock;
+  logger: IndexerLogger;
+  signal: AbortSignal;
+  /** Told when this process becomes the writer, and when it is no longer. */
+  onRole: (role: "writer" | "standby") => void;
+}
+
+/**
+ * Stands by until this process may write, and then lets `work` write, until the signal is aborted or the pen is lost;
+ * then stands by again. On SQLite the lock of the file says at once that the writer before is dead; on PostgreSQL
+ * its lease has to run out.
+ */
+export async function holdPen(
+  options: HoldPenOptions,
+  work: (pen: Pen, signal: AbortSignal) => Promise<void>,
+): Promise<void> {
+  const { database, leaseMs, clock, logger, signal } = options;
+  const leases = createLeases({ database });
+  while (!signal.aborted) {
+    try {
+      await takeTurn(options, leases, work);
+    } catch (error) {
+      if (signal.aborted) return;
+      if (error instanceof PenLostError) logger.warn({}, "Another process writes now: standing by");
+      else if (isDatabaseError(error)) logger.warn({ error }, "The database does not answer");
+      else throw error;
+    }
+    // Three times as often as a lease may run out.
+    await sleep(clock, leaseMs / 3, signal).catch(() => undefined);
+  }
+}
+
+/** Writes as long as it may, if it may; returns if another process does. */
+async function takeTurn(
+  { database, url, owner, leaseMs, clock, logger, signal, onRole }: HoldPenOptions,
+  leases: Leases,
+  work: (pen: Pen, signal: AbortSignal) => Promise<void>,
+): Promise<void> {
+  const lock = await tryLock(url);
+  if (lock === "taken") return;
+  try {
+    if (lock !== undefined) await leases.endAll();
+    const lease = await leases.acquire({ name: LEASE_NAME, owner, ttlMs: leaseMs });
+    if (lease === undefined) return;
+    const pen = createPen(database, { leases, lease });
+    const turn = new AbortController();
+    const end = () => turn.abort(signal.reason);
+    signal.addEventListener("abort", end, { once: true });
+    // Aborted while the pen was taken: nobody would say so again.
+    if (signal.aborted) end();
+    onRole("writer");
+    logger.info({ owner }, "This process writes");
+    try {
+      const renewing = renewAgainAndAgain(pen, turn.signal);
+      // Whichever ends first ends the other, and nothing is let go before both have ended.
+      const parts = [renewing, work(pen, turn.signal)].map(endingTheTurn);
+      for (const part of await Promise.allSettled(parts))
+        if (part.status === "rejected") throw part.reason;
+    } finally {
+      onRole("standby");
+      signal.removeEventListener("abort", end);
+      await pen.release();
+    }
+
+    function endingTheTurn(part: Promise<void>) {
+      return part.finally(() => turn.abort(new PenLostError()));
+    }
+  } finally {
+    lock?.release();
+  }
+
+  async function renewAgainAndAgain(pen: Pen, until: AbortSignal): Promise<void> {
+    while (!until.aborted) {
+      await sleep(clock, leaseMs / 3, until).catch(() => undefined);
+      if (until.aborted) return;
+      try {
+        await pen.renew(leaseMs);
+      } catch (error) {
+        // While the database is away the lease may survive; every transaction checks it.
+        if (!isDatabaseError(error)) throw error;
+        logger.warn({ error }, "The lease could not be renewed");
+      }
+    }
+  }
+}
+
+async function tryLock(url: string): Promise<DatabaseFileLock | undefined | "taken"> {
+  try {
+    return await lockDatabaseFile(url);
+  } catch (error) {
+    if (isDatabaseError(error, "file-locked")) return "taken";
+    throw error;
+  }
+}

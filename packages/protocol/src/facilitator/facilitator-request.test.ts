@@ -1,0 +1,134 @@
+import { describe, expect, test } from "vitest";
+import {
+  samplePayloadV1,
+  samplePayloadV2,
+  sampleRequirements,
+} from "../testing/sample-messages.ts";
+import { toPaymentRequirementsV1 } from "../x402/payment-requirements.ts";
+import { readFacilitatorArguments, readFacilitatorRequest } from "./facilitator-request.ts";
+
+const requirementsV1 = toPaymentRequirementsV1({
+  requirements: sampleRequirements,
+  resource: samplePayloadV2.resource,
+});
+const bodyV1 = {
+  x402Version: 1,
+  paymentPayload: samplePayloadV1,
+  paymentRequirements: requirementsV1,
+};
+const bodyV2 = {
+  x402Version: 2,
+  paymentPayload: samplePayloadV2,
+  paymentRequirements: sampleRequirements,
+};
+
+function reasonOf(body: unknown) {
+  const read = readFacilitatorRequest(body);
+  return read.ok ? undefined : read.reason;
+}
+
+describe("a request to a facilitator is read", () => {
+  test("in version 1, into the form that we compute with, and kept as it came", () => {
+    expect(readFacilitatorRequest(bodyV1)).toEqual({
+      ok: true,
+      request: {
+        paymentPayload: samplePayloadV1,
+        paymentRequirements: sampleRequirements,
+        received: requirementsV1,
+      },
+    });
+  });
+
+  test("in version 2", () => {
+    expect(readFacilitatorRequest(bodyV2)).toEqual({
+      ok: true,
+      request: {
+        paymentPayload: samplePayloadV2,
+        paymentRequirements: sampleRequirements,
+        received: sampleRequirements,
+      },
+    });
+  });
+
+  test("with the version said once, outside or inside", () => {
+    const { x402Version: _, ...bare } = bodyV2;
+    const { x402Version: __, ...payload } = samplePayloadV2;
+    expect(reasonOf(bare)).toBeUndefined();
+    expect(reasonOf({ ...bodyV2, paymentPayload: payload })).toBeUndefined();
+  });
+
+  test("with what other languages write for absent members", () => {
+    const accepted = { ...sampleRequirements, extra: null };
+    const paymentPayload = { ...samplePayloadV2, accepted, resource: null, extensions: null };
+    expect(reasonOf({ ...bodyV2, paymentPayload })).toBeUndefined();
+    const paymentRequirements = {
+      ...requirementsV1,
+      outputSchema: null,
+      description: null,
+      mimeType: null,
+    };
+    expect(reasonOf({ ...bodyV1, paymentRequirements })).toBeUndefined();
+  });
+});
+
+describe("a request to a facilitator is refused", () => {
+  test.each([undefined, null, "", 1, [], {}, [bodyV2], { x402Version: 2 }, { paymentPayload: 1 }])(
+    "for its payload: %j",
+    (body) => {
+      expect(reasonOf(body)).toBe("invalid_payload");
+    },
+  );
+
+  test.each([0, 3, -1, 1.5, "1", null, {}])("for its version: %j", (x402Version) => {
+    const { x402Version: _, ...payload } = samplePayloadV2;
+    expect(reasonOf({ ...bodyV2, x402Version, paymentPayload: payload })).toBe(
+      "invalid_x402_version",
+    );
+    expect(reasonOf({ ...bodyV2, x402Version })).toBe("invalid_x402_version");
+  });
+
+  test("for two versions in one request", () => {
+    expect(reasonOf({ ...bodyV2, x402Version: 1 })).toBe("invalid_x402_version");
+    expect(reasonOf({ ...bodyV1, x402Version: 2 })).toBe("invalid_x402_version");
+  });
+
+  test("for a payload of the other version's shape", () => {
+    const paymentPayload = { ...samplePayloadV1, x402Version: 2 };
+    expect(reasonOf({ ...bodyV2, paymentPayload })).toBe("invalid_payload");
+  });
+
+  test.each([
+    undefined,
+    null,
+    {},
+    { ...sampleRequirements, amount: 10_000 },
+    { ...sampleRequirements, amount: "1e4" },
+    { ...sampleRequirements, network: "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp" },
+    { ...sampleRequirements, payTo: "0xb8CE59FC3717ada4C02eaDF9682A9e934F625ebb" },
+    { ...sampleRequirements, maxTimeoutSeconds: 0 },
+    { ...requirementsV1, network: "unheard-of" },
+  ])("for its requirements: %j", (paymentRequirements) => {
+    expect(reasonOf({ ...bodyV2, paymentRequirements })).toBe("invalid_payment_requirements");
+  });
+
+  test("for a key that could pollute whoever copies it", () => {
+    const paymentPayload: unknown = JSON.parse(
+      JSON.stringify(samplePayloadV2).replace("{", '{"__proto__":{"x402Version":1},'),
+    );
+    expect(reasonOf({ ...bodyV2, paymentPayload })).toBe("invalid_payload");
+  });
+
+  test("for requirements that are not there", () => {
+    const { paymentRequirements: _, ...body } = bodyV2;
+    expect(reasonOf(body)).toBe("invalid_payment_requirements");
+  });
+
+  test("in words that say where, and do not repeat what came", () => {
+    const paymentRequirements = { ...sampleRequirements, payTo: "<script>" };
+    expect(readFacilitatorArguments(samplePayloadV2, paymentRequirements)).toEqual({
+      ok: false,
+      reason: "invalid_payment_requirements",
+      message: "The member paymentRequirements does not have the right shape at payTo",
+    });
+  });
+});

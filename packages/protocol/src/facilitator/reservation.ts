@@ -1,0 +1,161 @@
+import type { Address } from "../money/address.ts";
+import type { AuthorizationId } from "../x402/authorization.ts";
+import type { InvalidReason } from "../x402/reason.ts";
+import type { SettleResponse } from "../x402/settle-response.ts";
+
+/** The right to run a handler for an authorization, and to settle it. Its token is secret. */
+export interface Reservation {
+  id: AuthorizationId;
+  token: string;
+}
+
+/** A payer's balance, and the block at whose end it was read. */
+export interface BalanceReading {
+  amount: bigint;
+  blockNumber: bigint;
+}
+
+/**
+ * An answer that only its buyer can open: encrypted under a key derived from the buyer's
+ * `Idempotency-Key`, found by a hash derived from the same key.
+ */
+export interface SealedAnswer {
+  keyHash: string;
+  sealed: Uint8Array;
+}
+
+/** What a request asks for when it wants to use an authorization. */
+export interface ReservationRequest {
+  id: AuthorizationId;
+  /**
+   * Which request this is: a hash over method, URL, body, and what the payment says (amount, recipient,
+   * times). While an authorization is open it serves this request and no other, and one that says
+   * something else under the same nonce must be another request.
+   */
+  fingerprint: string;
+  /** Finds a kept answer, if the buyer sent an `Idempotency-Key`. */
+  keyHash?: string | undefined;
+}
+
+/** Where an authorization stands, for a request that brings it. */
+export type LookUp =
+  /** Never seen, or released before: go on. */
+  | { state: "free" }
+  /** Open for another request, or for the same one which still runs. */
+  | { state: "in_use" }
+  /** The buyer's idempotency key already belongs to another payment or another request. */
+  | { state: "key_conflict" }
+  /** Under way on the chain, or settled and not delivered: this request may resume it. */
+  | { state: "resumable" }
+  /** Settled and delivered. The kept answer, when this request brought the key to it. */
+  | { state: "delivered"; settlement: SettleResponse; answer?: SealedAnswer | undefined };
+
+/**
+ * How often the handler runs for one payment, over all processes. A run that ends with its process,
+ * killed or crashed, is not among them: it is the seller's, and no buyer can bring it about.
+ */
+export const mostHandlerRuns = 2;
+
+/** What became of the attempt to reserve. */
+export type Reserved =
+  | { state: "reserved"; reservation: Reservation }
+  /**
+   * Taken up again by the same request. Calling `settle` with the reservation waits for the outcome
+   * or returns the one there is, and never pays twice. Then `answer` goes out, or, if none was
+   * kept and it `mayRun`, the handler runs once more.
+   */
+  | {
+      state: "resumed";
+      reservation: Reservation;
+      answer?: SealedAnswer | undefined;
+      /** False once the handler has run `mostHandlerRuns` times for it. */
+      mayRun: boolean;
+    }
+  /** Never paid, and its handler has run `mostHandlerRuns` times: another authorization is needed. */
+  | { state: "used_up" }
+  /** The payer has let too many handlers run without paying. Nothing was reserved, no money moves. */
+  | {
+      state: "payer_limited";
+      /** When this payer may try again. */
+      retryAfterSeconds: number;
+      /** Its own requests that run now stand in the way: once they are paid for, it need not wait. */
+      isRunning: boolean;
+    }
+  | Exclude<LookUp, { state: "free" } | { state: "resumable" }>
+  /** What the payer holds is promised to other payments. */
+  | { state: "refused"; reason: InvalidReason; message?: string | undefined };
+
+/** Why a reservation ends without a delivered answer. */
+export type ReleaseCause =
+  /** Given up before the handler was called. */
+  | "unused"
+  | "handler_failed"
+  | "waived"
+  | "disconnected"
+  | "refused"
+  /** `settle` threw, or said that the outcome is still pending. */
+  | "outcome_unknown";
+
+/**
+ * Who may run a handler for an authorization, decided once for all processes that share the record.
+ * Every reservation ends with one `deliver` or one `release`. Every method throws on faults of the
+ * record itself, and a throw reserves nothing.
+ */
+export interface Reservations {
+  /** Where an authorization stands. Changes nothing. */
+  lookUp(request: ReservationRequest): Promise<LookUp>;
+  /** Takes the authorization for one request, or says who has it. One of two racers wins. */
+  reserve(
+    request: ReservationRequest & {
+      /** What the authorization transfers, in the token's smallest unit. */
+      value: bigint;
+      /** Unix seconds: from then on nobody can settle it. */
+      validBefore: bigint;
+      /** Whom it pays, in lower case: tells the authorization from another one with its nonce. */
+      payTo: Address;
+      /** The payer's balance, where the record can hold promises against it. */
+      balance?: BalanceReading | undefined;
+    },
+  ): Promise<Reserved>;
+  /**
+   * Gives up a reservation that has not been given to `settle`; afterwards the same payment may try
+   * again. For one that has, and for a resumed one, it only ends this attempt: the payment stays as
+   * it is on the chain, and the same request may resume it. `hasRun`, by default true: the handler
+   * has run under it, and that is counted against `mostHandlerRuns`.
+   */
+  release(
+    reservation: Reservation,
+    cause: ReleaseCause,
+    options?: { hasRun?: boolean },
+  ): Promise<void>;
+  /** Records that the answer has gone out: the authorization has nothing more to give. */
+  deliver(reservation: Reservation): Promise<void>;
+}
+
+/** What a store knows when a settlement begins. */
+export type BegunSettlement =
+  /** It was settled before: nobody is to be asked. */
+  | { state: "settled"; settlement: SettleResponse }
+  | {
+      /** `repeated`: it was begun before, and its outcome never became known. */
+      state: "begun" | "repeated";
+      /** For the facilitator: the same each time for one authorization, and nobody else's. */
+      idempotencyKey: string;
+    };
+
+/**
+ * Reservations kept on behalf of a facilitator that keeps none: they live on the seller's side, and
+ * so does the record of what that facilitator answered.
+ */
+export interface ReservationStore extends Reservations {
+  /** Records that settling begins, and keeps the answer: from here on `release` gives nothing up. */
+  beginSettlement(
+    reservation: Reservation,
+    answer?: SealedAnswer | undefined,
+  ): Promise<BegunSettlement>;
+  /**
+   * Records the outcome: settled, or refused, after which the same payment may try again. It is not
+   * called while the outcome is unknown.
+   */
+  endSettlement(reservation: Reservation, settlement: SettleResponse): Promise<void>;
+}

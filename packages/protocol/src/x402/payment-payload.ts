@@ -1,0 +1,75 @@
+import * as z from "zod";
+import { networkNameSchema } from "../money/network.ts";
+import { exactEvmPayloadSchema } from "./authorization.ts";
+import { decodeBase64Json, encodeBase64Json } from "./base64-json.ts";
+import { freezeMessage, isFrozenMessage } from "./frozen-message.ts";
+import { optionalOrNull } from "./optional-or-null.ts";
+import { paymentRequirementsSchema } from "./payment-requirements.ts";
+import { resourceInfoSchema } from "./resource-info.ts";
+
+/** A payment in version 1: the `X-PAYMENT` header. It names no asset. */
+const paymentPayloadV1Schema = z.object({
+  x402Version: z.literal(1),
+  scheme: z.string().min(1).max(64),
+  network: networkNameSchema,
+  payload: exactEvmPayloadSchema,
+});
+
+/** A payment in version 2: the `PAYMENT-SIGNATURE` header. It repeats the offer that it accepts. */
+const paymentPayloadV2Schema = z.object({
+  x402Version: z.literal(2),
+  payload: exactEvmPayloadSchema,
+  accepted: paymentRequirementsSchema,
+  resource: optionalOrNull(resourceInfoSchema),
+  extensions: optionalOrNull(z.record(z.string().max(128), z.unknown())),
+});
+
+/** A payment in either version. */
+export const paymentPayloadSchema = z.discriminatedUnion("x402Version", [
+  paymentPayloadV1Schema,
+  paymentPayloadV2Schema,
+]);
+
+/** A payment in version 1. */
+export type PaymentPayloadV1 = z.infer<typeof paymentPayloadV1Schema>;
+/** A payment in version 2. */
+export type PaymentPayloadV2 = z.infer<typeof paymentPayloadV2Schema>;
+/** A payment in either version. */
+export type PaymentPayload = z.infer<typeof paymentPayloadSchema>;
+
+/** Encodes a payment for its request header. */
+export function encodePaymentPayload(payload: PaymentPayload): string {
+  return encodeBase64Json(payload);
+}
+
+/**
+ * Decodes the `X-PAYMENT` header. The payment cannot be changed.
+ *
+ * @throws DecodeError
+ */
+export function decodePaymentV1(header: string): PaymentPayloadV1 {
+  const noun = "The X-PAYMENT header";
+  return mark(decodeBase64Json({ noun, value: header, schema: paymentPayloadV1Schema }));
+}
+
+/**
+ * Decodes the `PAYMENT-SIGNATURE` header. The payment cannot be changed.
+ *
+ * @throws DecodeError
+ */
+export function decodePaymentV2(header: string): PaymentPayloadV2 {
+  const noun = "The PAYMENT-SIGNATURE header";
+  return mark(decodeBase64Json({ noun, value: header, schema: paymentPayloadV2Schema }));
+}
+
+const decoded = new WeakSet<object>();
+
+/** Whether a value is a payment that was decoded here: it has its shape, and keeps it. */
+export function isDecodedPayment(value: unknown): value is PaymentPayload {
+  return isFrozenMessage(value) && decoded.has(value);
+}
+
+function mark<Payload extends PaymentPayload>(payload: Payload): Payload {
+  decoded.add(payload);
+  return freezeMessage(payload);
+}

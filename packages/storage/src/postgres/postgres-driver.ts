@@ -1,0 +1,143 @@
+import type { CompiledQuery, DatabaseConnection, Driver, QueryResult } from "kysely";
+import type { Pool, PoolClient, QueryConfig } from "pg";
+import { DatabaseError, isDatabaseError } from "../database-error.ts";
+import { POSTGRES_LIFT_TIMEOUTS } from "../dialect.ts";
+import { type CopyQuery, isCopyQuery, runCopy } from "./copy-query.ts";
+import { postgresError } from "./postgres-error.ts";
+
+interface Session extends DatabaseConnection {
+  /** Missing after a connection that died at the beginning of a transaction could not be replaced. */
+  client?: PoolClient | undefined;
+  /** After a lost connection or an unanswered query the client is in an unknown state, and leaves the pool. */
+  broken: boolean;
+  /** Its transaction has lifted the time limits. */
+  unlimited: boolean;
+}
+
+export interface PostgresDriverOptions {
+  pool: Pool;
+  label: string;
+  /** The server's limit for a statement; an answer that takes much longer means that the connection is dead. */
+  statementTimeoutMs: number;
+}
+
+const answerAllowanceMs = 5_000;
+
+/** Kysely's driver over a pool of `pg`, with our errors, and without a chance for a broken client to be used again. */
+export function createPostgresDriver(options: PostgresDriverOptions): Driver {
+  const { pool, label } = options;
+  const answerTimeoutMs = options.statementTimeoutMs + answerAllowanceMs;
+
+  function createSession(client: PoolClient): Session {
+    const session: Session = {
+      client,
+      broken: false,
+      unlimited: false,
+      async executeQuery<Row>(compiled: CompiledQuery): Promise<QueryResult<Row>> {
+        if (isCopyQuery(compiled)) {
+          return { rows: [], numAffectedRows: BigInt(await copy(session, compiled)) };
+        }
+        const { sql, parameters } = compiled;
+        if (sql === POSTGRES_LIFT_TIMEOUTS) session.unlimited = true;
+        const { rows, rowCount } = await run(session, sql, parameters);
+        return { rows, numAffectedRows: BigInt(rowCount ?? 0) };
+      },
+      // biome-ignore lint/correctness/useYield: Kysely asks for this method; neither engine has it.
+      async *streamQuery() {
+        throw new Error("Streaming is not supported: read page after page by a key.");
+      },
+    };
+    return session;
+  }
+
+  async function connect(): Promise<PoolClient> {
+    try {
+      return await pool.connect();
+    } catch (cause) {
+      const error = postgresError(label, cause);
+      // Lost before any statement of ours: nothing was written.
+      if (!isDatabaseError(error, "connection-lost")) throw error;
+      throw new DatabaseError("unreachable", error.message, { cause });
+    }
+  }
+
+  function run(session: Session, text: string, values: readonly unknown[] = []) {
+    return ask(session, (client, query_timeout) => {
+      const query: QueryConfig & { query_timeout: number } = {
+        text,
+        values: [...values],
+        query_timeout,
+      };
+      return client.query(query);
+    });
+  }
+
+  function copy(session: Session, { sql, copied }: CopyQuery): Promise<number> {
+    return ask(session, (client, query_timeout) =>
+      runCopy(client, { text: sql, query_timeout, copied }),
+    );
+  }
+
+  async function ask<Answer>(
+    session: Session,
+    query: (client: PoolClient, timeoutMs: number) => Promise<Answer>,
+  ): Promise<Answer> {
+    try {
+      if (session.client === undefined) throw new Error("Client is not queryable");
+      return await query(session.client, session.unlimited ? 0 : answerTimeoutMs);
+    } catch (cause) {
+      const error = postgresError(label, cause);
+      session.broken ||= error.kind === "connection-lost" || error.kind === "unreachable";
+      throw error;
+    }
+  }
+
+  return {
+    async init() {},
+    async acquireConnection() {
+      return createSession(await connect());
+    },
+    async releaseConnection(session: Session) {
+      session.client?.release(session.broken);
+    },
+    async beginTransaction(session: Session) {
+      // After a restart of the server the pool is full of connections that nobody has noticed to be dead. What they
+      // swallow here is no more than a begin, so another one may be tried. A connection that says nothing at all takes
+      // long to be known as dead, and is seldom the only one.
+      const start = performance.now();
+      for (let attempt = 0; ; attempt++) {
+        try {
+          await run(session, "begin");
+          return;
+        } catch (error) {
+          const hasWaited = performance.now() - start > answerAllowanceMs;
+          if (!session.broken || hasWaited || attempt === pool.options.max) throw error;
+        }
+        // Given back first, or sixteen of them would wait for a seventeenth.
+        session.client?.release(true);
+        session.client = undefined;
+        session.client = await connect();
+        session.broken = false;
+      }
+    },
+    async commitTransaction(session: Session) {
+      // PostgreSQL answers ROLLBACK to the commit of a transaction in which a statement failed.
+      const { command } = await run(session, "commit");
+      if (command === "ROLLBACK") {
+        throw new DatabaseError("statement", `${label}: a statement failed, so all was undone`);
+      }
+    },
+    async rollbackTransaction(session: Session) {
+      if (session.broken) return;
+      try {
+        await run(session, "rollback");
+      } catch {
+        // Its connection is closed instead, which undoes the same; the error that led here is the one to tell.
+        session.broken = true;
+      }
+    },
+    async destroy() {
+      await pool.end();
+    },
+  };
+}

@@ -1,0 +1,122 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Client, escapeIdentifier, type Pool, type QueryConfig } from "pg";
+import { coalesce } from "../coalesce.ts";
+import { DatabaseError } from "../database-error.ts";
+import { createHandlerRegistry, type Notifications } from "../notifications.ts";
+import { postgresError } from "./postgres-error.ts";
+
+export interface PostgresNotificationsOptions {
+  pool: Pool;
+  label: string;
+  /** How long a NOTIFY may take; an answer that takes longer means that the connection is dead. */
+  answerTimeoutMs: number;
+  /** Makes a client that is not connected yet, and gives up on a query that is not answered in time. */
+  createClient: () => Client;
+  /** How often to ask whether the connection still lives: one that died without a word gives no answer. */
+  heartbeatMs: number;
+  onBackgroundError: (error: unknown) => void;
+}
+
+// Short, since a notification saves whole polling intervals; a server that restarts is back in a second.
+const reconnectPauseMs = 250;
+
+/**
+ * LISTEN on one connection of its own, opened at first use and again whenever it is lost; then every handler is
+ * called with `undefined`. NOTIFY goes through the pool: each is a commit that PostgreSQL takes one at a time, so
+ * while one is under way equal ones wait together, and go as one.
+ */
+export function createPostgresNotifications(options: PostgresNotificationsOptions): Notifications {
+  const { pool, label, answerTimeoutMs, createClient, heartbeatMs, onBackgroundError } = options;
+  const registry = createHandlerRegistry(onBackgroundError);
+  let connection: Promise<Client> | undefined;
+  let reconnecting = false;
+  let closed = false;
+
+  async function connect(): Promise<Client> {
+    const client = createClient();
+    client.on("error", (error) => onBackgroundError(postgresError(label, error)));
+    client.on("notification", ({ channel, payload }) => registry.call(channel, payload ?? ""));
+    await client.connect();
+    const heartbeat = setInterval(() => {
+      client.query("select 1").catch(() => client.end());
+    }, heartbeatMs);
+    heartbeat.unref();
+    client.once("end", () => {
+      clearInterval(heartbeat);
+      connection = undefined;
+      if (!closed && registry.channels().length > 0) void reconnect();
+    });
+    return client;
+  }
+
+  /** Whoever needs the connection first opens it; the others wait for the same one. */
+  function connected(): Promise<Client> {
+    if (closed) return Promise.reject(new DatabaseError("unreachable", `${label} is closed`));
+    connection ??= connect().catch((cause) => {
+      connection = undefined;
+      throw postgresError(label, cause);
+    });
+    return connection;
+  }
+
+  async function reconnect(): Promise<void> {
+    if (reconnecting) return;
+    reconnecting = true;
+    while (!closed) {
+      try {
+        const client = await connected();
+        for (const channel of registry.channels()) await client.query(listenTo(channel));
+        break;
+      } catch (error) {
+        onBackgroundError(error);
+      }
+      await sleep(reconnectPauseMs, undefined, { ref: false });
+    }
+    reconnecting = false;
+    for (const channel of registry.channels()) registry.call(channel, undefined);
+  }
+
+  const send = coalesce(async (key) => {
+    const [channel, payload]: [string, string] = JSON.parse(key);
+    try {
+      const query: QueryConfig & { query_timeout: number } = {
+        text: "select pg_notify($1, $2)",
+        values: [channel, payload],
+        query_timeout: answerTimeoutMs,
+      };
+      await pool.query(query);
+    } catch (cause) {
+      throw postgresError(label, cause);
+    }
+  });
+
+  return {
+    notify: (channel, payload) => send(JSON.stringify([channel, payload])),
+    async listen(channel, handler) {
+      registry.add(channel, handler);
+      try {
+        const client = await connected();
+        await client.query(listenTo(channel));
+      } catch (cause) {
+        registry.remove(channel, handler);
+        throw cause instanceof DatabaseError ? cause : postgresError(label, cause);
+      }
+      return async () => {
+        if (!registry.remove(channel, handler)) return;
+        const client = await connection?.catch(() => undefined);
+        await client?.query(`un${listenTo(channel)}`).catch(() => {});
+      };
+    },
+    async close() {
+      closed = true;
+      const client = await connection?.catch(() => undefined);
+      // A client that waits for an answer in vain ends without waiting for the server's goodbye.
+      await client?.query("unlisten *").catch(() => {});
+      await client?.end();
+    },
+  };
+}
+
+function listenTo(channel: string): string {
+  return `listen ${escapeIdentifier(channel)}`;
+}

@@ -1,0 +1,71 @@
+import { symlink } from "node:fs/promises";
+import { describe, expect, it } from "vitest";
+import { migrate } from "../migrate.ts";
+import { createSqliteUrl, openForTest } from "../testing/engines.ts";
+import { killTestProcess, nextMessage, startTestProcess } from "../testing/process.ts";
+import { type CounterSchema, counterMigrations } from "../testing/schema.ts";
+import { lockDatabaseFile } from "./lock-file.ts";
+
+describe("the lock of a database file", () => {
+  it("is held by one process, which the next one is told, until it is killed", async () => {
+    const url = await createSqliteUrl();
+    const owner = startTestProcess("lock", url);
+    expect(await nextMessage(owner)).toBe("done");
+
+    const second = startTestProcess("lock", url);
+    expect(await nextMessage(second)).toMatch(
+      /^file-locked: Another process works on .*test\.db .*test\.db\.lock/,
+    );
+    await killTestProcess(owner);
+
+    const lock = await lockDatabaseFile(url);
+    lock?.release();
+    expect(lock).toBeDefined();
+  });
+
+  it("is held once within a process too, by whatever name the file goes", async () => {
+    const url = await createSqliteUrl();
+    const path = url.slice("sqlite:".length);
+    await openForTest({ url });
+    await symlink(path, `${path}.link`);
+    const lock = await lockDatabaseFile(url);
+    await expect(lockDatabaseFile(`${url}.link`)).rejects.toMatchObject({ kind: "file-locked" });
+    lock?.release();
+    (await lockDatabaseFile(`${url}.link`))?.release();
+  });
+
+  it("is the same for a link to a file that is yet to be made", async () => {
+    const url = await createSqliteUrl();
+    const path = url.slice("sqlite:".length);
+    await symlink("test.db", `${path}.link`);
+    await symlink("test.db.link", `${path}.far`);
+    const lock = await lockDatabaseFile(`${url}.far`);
+    await openForTest({ url: `${url}.far` });
+    await expect(lockDatabaseFile(url)).rejects.toMatchObject({ kind: "file-locked" });
+    lock?.release();
+  });
+
+  it("says which folder is missing", async () => {
+    const url = `${await createSqliteUrl()}.d/ledger.db`;
+    await expect(lockDatabaseFile(url)).rejects.toMatchObject({
+      kind: "configuration",
+      message: expect.stringMatching(/there is no folder .*test\.db\.d$/),
+    });
+  });
+
+  it("disturbs neither readers nor writers of the database", async () => {
+    const url = await createSqliteUrl();
+    const lock = await lockDatabaseFile(url);
+    const database = await openForTest<CounterSchema>({ url });
+    await migrate(database, { name: "counters", migrations: counterMigrations });
+    await database.kysely.insertInto("counters").values({ id: 1, value: 1 }).execute();
+    const reader = await openForTest<CounterSchema>({ url, readOnly: true });
+    expect(await reader.kysely.selectFrom("counters").selectAll().execute()).toHaveLength(1);
+    lock?.release();
+  });
+
+  it("is nothing where there is no file", async () => {
+    expect(await lockDatabaseFile("sqlite::memory:")).toBeUndefined();
+    expect(await lockDatabaseFile("postgres://localhost/coinslot")).toBeUndefined();
+  });
+});

@@ -1,0 +1,59 @@
+import { existsSync, lstatSync, readlinkSync, realpathSync } from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
+import { DatabaseError, isDatabaseError } from "../database-error.ts";
+import { MEMORY_PATH, parseDatabaseUrl } from "../database-url.ts";
+import { openSqliteConnection } from "./sqlite-connection.ts";
+import { loadSqlite } from "./sqlite-library.ts";
+
+/** A held lock on a database file. */
+export interface DatabaseFileLock {
+  release(): void;
+}
+
+/**
+ * Makes this process the only owner of a SQLite file: holds a write transaction on `<file>.lock` beside it, which the
+ * operating system ends with the process, however that dies. Readers and the database file itself are not touched.
+ * Rejects with a `DatabaseError` of kind `file-locked` if another holds it. `undefined` where there is nothing to
+ * lock: a database in memory, and PostgreSQL, where processes share.
+ */
+export async function lockDatabaseFile(url: string): Promise<DatabaseFileLock | undefined> {
+  const location = parseDatabaseUrl(url);
+  if (location.engine !== "sqlite" || location.path === MEMORY_PATH) return undefined;
+  const path = `${canonicalPath(location.path)}.lock`;
+  const connection = openSqliteConnection({
+    library: await loadSqlite(),
+    path,
+    label: `Lock file ${path}`,
+    readOnly: false,
+  });
+  try {
+    connection.exec("pragma busy_timeout = 0; begin immediate");
+  } catch (error) {
+    connection.close();
+    if (!isDatabaseError(error, "busy")) throw error;
+    throw new DatabaseError(
+      "file-locked",
+      `Another process works on ${location.path} (it holds ${path}). Stop it, or use a file of its own for each; several processes need PostgreSQL.`,
+      { cause: error },
+    );
+  }
+  return { release: connection.close };
+}
+
+/** As many as Linux follows. */
+const mostLinks = 40;
+
+/** One name for a file, by whatever links and relative paths it is reached, also before it is made. */
+function canonicalPath(path: string): string {
+  let absolute = resolve(path);
+  for (let links = 0; links < mostLinks; links++) {
+    if (existsSync(absolute)) return realpathSync(absolute);
+    const directory = dirname(absolute);
+    if (!existsSync(directory)) break;
+    absolute = join(realpathSync(directory), basename(absolute));
+    const isLink = lstatSync(absolute, { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
+    if (!isLink) break;
+    absolute = resolve(dirname(absolute), readlinkSync(absolute));
+  }
+  return absolute;
+}

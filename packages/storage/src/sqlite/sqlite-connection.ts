@@ -1,0 +1,139 @@
+import { existsSync } from "node:fs";
+import { dirname } from "node:path";
+import type { CompiledQuery, QueryResult } from "kysely";
+import { DatabaseError } from "../database-error.ts";
+import { MEMORY_PATH } from "../database-url.ts";
+import { sqliteDialect } from "../dialect.ts";
+import { selectsAll } from "./selects-all.ts";
+import {
+  addSqliteAmounts,
+  decodeSqliteAmount,
+  encodeSqliteAmount,
+  SQLITE_ADD,
+  SQLITE_SUM,
+} from "./sqlite-amount.ts";
+import type {
+  SqliteHandle,
+  SqliteLibrary,
+  SqliteRow,
+  SqliteStatement,
+  SqliteValue,
+} from "./sqlite-library.ts";
+
+/** One open connection. Everything in it is synchronous; errors are `DatabaseError`s. */
+export interface SqliteConnection {
+  readonly isTransaction: boolean;
+  exec(sql: string): void;
+  query<Row>(query: CompiledQuery): QueryResult<Row>;
+  close(): void;
+}
+
+export interface SqliteConnectionOptions {
+  library: SqliteLibrary;
+  path: string;
+  label: string;
+  readOnly: boolean;
+}
+
+interface PreparedStatement {
+  statement: SqliteStatement;
+  /** Names of the columns, where the statement names them; none of one that returns no rows. */
+  columns: readonly string[];
+}
+
+// A service has some hundred texts; those that vary in length (`in (…)`) must not pile up.
+const preparedStatements = 500;
+
+/** Opens the file, creating it unless `readOnly`. Throws a `DatabaseError`. */
+export function openSqliteConnection(options: SqliteConnectionOptions): SqliteConnection {
+  const { label } = options;
+  const handle = openFile(options);
+  registerAmounts(handle);
+  // Insertion order is order of last use: the first key is the one to forget.
+  const prepared = new Map<string, PreparedStatement>();
+
+  function prepare(query: CompiledQuery): PreparedStatement {
+    const known = prepared.get(query.sql);
+    if (known !== undefined) {
+      prepared.delete(query.sql);
+      prepared.set(query.sql, known);
+      return known;
+    }
+    const statement = handle.prepare(query.sql);
+    const columns = statement.columns().map(({ name }) => name);
+    // Arrays take half the time of objects, with the names read once. The names behind a `*` follow the schema, which
+    // another program may change, and only objects are made with those of the moment.
+    const namesAreFixed = !selectsAll(query);
+    statement.setReturnArrays(namesAreFixed);
+    const entry = { statement, columns };
+    prepared.set(query.sql, entry);
+    for (const oldest of prepared.keys()) {
+      if (prepared.size <= preparedStatements) break;
+      prepared.delete(oldest);
+    }
+    return entry;
+  }
+
+  return {
+    get isTransaction() {
+      return handle.isTransaction;
+    },
+    exec: (sql) => typed(label, () => handle.exec(sql)),
+    query<Row>(query: CompiledQuery): QueryResult<Row> {
+      const { parameters } = query;
+      return typed(label, () => {
+        const { statement, columns } = prepare(query);
+        if (columns.length > 0) {
+          const rows = statement.all(...parameters).map((values) => toRow(columns, values) as Row);
+          return { rows };
+        }
+        const { changes, lastInsertRowid } = statement.run(...parameters);
+        return { rows: [], numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid) };
+      });
+    },
+    close() {
+      prepared.clear();
+      handle.close();
+    },
+  };
+}
+
+function toRow(
+  columns: readonly string[],
+  values: SqliteRow,
+): Record<string, SqliteValue | undefined> {
+  if (!Array.isArray(values)) return values;
+  const row: Record<string, SqliteValue | undefined> = {};
+  for (const [index, column] of columns.entries()) row[column] = values[index];
+  return row;
+}
+
+/** SQLite has the same words for a folder that is not there as for one that is closed to us. */
+function openFile({ library, path, label, readOnly }: SqliteConnectionOptions): SqliteHandle {
+  const folder = dirname(path);
+  if (path !== MEMORY_PATH && !existsSync(folder))
+    throw new DatabaseError("configuration", `${label}: there is no folder ${folder}`);
+  return typed(label, () => new library.DatabaseSync(path, { readOnly }));
+}
+
+/** The running total is text, since @photostructure/sqlite cuts a bigint down to 64 bits. */
+function registerAmounts(handle: SqliteHandle): void {
+  handle.function(SQLITE_ADD, { deterministic: true }, addSqliteAmounts);
+  handle.aggregate(SQLITE_SUM, {
+    start: encodeSqliteAmount(0n),
+    step: (total, value) =>
+      typeof value === "string"
+        ? encodeSqliteAmount(decodeSqliteAmount(total) + decodeSqliteAmount(value))
+        : total,
+    deterministic: true,
+  });
+}
+
+function typed<Result>(label: string, action: () => Result): Result {
+  try {
+    return action();
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new DatabaseError(sqliteDialect.classify(cause), `${label}: ${reason}`, { cause });
+  }
+}

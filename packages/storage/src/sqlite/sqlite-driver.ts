@@ -1,0 +1,131 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import {
+  type CompiledQuery,
+  type DatabaseConnection,
+  type Driver,
+  type QueryResult,
+  SelectQueryNode,
+} from "kysely";
+import { isDatabaseError } from "../database-error.ts";
+import { createLock, type Release } from "../lock.ts";
+import type { SqliteConnection } from "./sqlite-connection.ts";
+
+export interface SqliteDriverOptions {
+  writer: SqliteConnection;
+  /** Serves selects outside of transactions. Without it (a database in memory) they wait for the writer. */
+  reader?: SqliteConnection | undefined;
+  /** How a transaction starts: `begin immediate` where it may write. */
+  begin: "begin" | "begin immediate";
+  lockTimeoutMs: number;
+  /** Waits for the disk after a statement that stands by itself; transactions are waited for by whoever began them. */
+  sync: () => Promise<void>;
+  /** Called at the end. */
+  close: () => Promise<void>;
+}
+
+/** What Kysely calls a connection: here only a note whether it is inside a transaction. */
+interface Session extends DatabaseConnection {
+  release?: Release | undefined;
+}
+
+/**
+ * Kysely's driver over two connections. The writer is held from the beginning of a transaction to its end, so nobody
+ * sees or joins what is not committed; selects outside go to the reader, where a write-ahead log never makes them
+ * wait, not even inside somebody's transaction function.
+ */
+export function createSqliteDriver(options: SqliteDriverOptions): Driver {
+  const { writer, reader, begin, lockTimeoutMs, sync, close } = options;
+  const lock = createLock({ timeoutMs: lockTimeoutMs });
+
+  /**
+   * Another process may hold the file's write lock. SQLite's own busy handler would put the whole process to sleep
+   * meanwhile, so it is off, and we come back.
+   */
+  async function untilFree<Result>(action: () => Result): Promise<Result> {
+    const deadline = performance.now() + lockTimeoutMs;
+    for (let pauseMs = 1; ; pauseMs = Math.min(2 * pauseMs, 50)) {
+      try {
+        return action();
+      } catch (error) {
+        if (!isDatabaseError(error, "busy") || performance.now() > deadline) throw error;
+      }
+      await sleep(pauseMs);
+    }
+  }
+
+  async function alone<Result>(action: () => Result): Promise<Result> {
+    const release = await lock.acquire();
+    try {
+      return await untilFree(action);
+    } finally {
+      release();
+    }
+  }
+
+  function createSession(): Session {
+    const session: Session = {
+      async executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
+        if (session.release !== undefined) return writer.query<Row>(query);
+        if (reader !== undefined && SelectQueryNode.is(query.query))
+          return reader.query<Row>(query);
+        const result = await alone(() => writer.query<Row>(query));
+        if (!isSelect(query)) await sync();
+        return result;
+      },
+      // biome-ignore lint/correctness/useYield: Kysely asks for this method; neither engine has it.
+      async *streamQuery() {
+        throw new Error("Streaming is not supported: read page after page by a key.");
+      },
+    };
+    return session;
+  }
+
+  function end(session: Session): void {
+    const release = session.release;
+    session.release = undefined;
+    release?.();
+  }
+
+  return {
+    async init() {},
+    async acquireConnection() {
+      return createSession();
+    },
+    async releaseConnection() {},
+    async beginTransaction(session: Session) {
+      const release = await lock.acquire();
+      try {
+        await untilFree(() => writer.exec(begin));
+        session.release = release;
+      } catch (error) {
+        release();
+        throw error;
+      }
+    },
+    async commitTransaction(session: Session) {
+      // A commit that fails leaves the lock to the rollback that Kysely sends after it.
+      writer.exec("commit");
+      end(session);
+    },
+    async rollbackTransaction(session: Session) {
+      try {
+        // A full disk or a failed write has rolled back already.
+        if (writer.isTransaction) writer.exec("rollback");
+      } finally {
+        end(session);
+      }
+    },
+    async destroy() {
+      const release = await lock.acquire();
+      await close();
+      reader?.close();
+      writer.close();
+      release();
+    },
+  };
+}
+
+/** Also one that was written as text, which Kysely knows nothing of. */
+function isSelect({ query, sql }: CompiledQuery): boolean {
+  return SelectQueryNode.is(query) || /^\s*select\b/i.test(sql);
+}

@@ -1,0 +1,114 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { CompiledQuery, SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler } from "kysely";
+import { isDatabaseError } from "../database-error.ts";
+import { MEMORY_PATH } from "../database-url.ts";
+import { sqliteDialect } from "../dialect.ts";
+import type { Engine } from "../engine.ts";
+import { createLocalNotifications } from "../notifications.ts";
+import { createLogSync, type LogSync } from "./log-sync.ts";
+import { openSqliteConnection, type SqliteConnection } from "./sqlite-connection.ts";
+import { createSqliteDriver } from "./sqlite-driver.ts";
+import { loadSqlite } from "./sqlite-library.ts";
+
+export interface SqliteEngineOptions {
+  path: string;
+  label: string;
+  readOnly: boolean;
+  durable: boolean;
+  lockTimeoutMs: number;
+  cacheMebibytes: number;
+  onBackgroundError: (error: unknown) => void;
+}
+
+/** Opens the file, or a database in memory. Rejects with a `DatabaseError` when it cannot be opened or is none. */
+export async function openSqliteEngine(options: SqliteEngineOptions): Promise<Engine> {
+  const { path, label, readOnly, durable, lockTimeoutMs } = options;
+  const library = await loadSqlite();
+  const open = (openReadOnly: boolean) =>
+    openSqliteConnection({ library, path, label, readOnly: openReadOnly });
+
+  const writer = open(readOnly);
+  let reader: SqliteConnection | undefined;
+  let log: LogSync | undefined;
+  try {
+    const journal = await configure(writer, options);
+    if (journal === "wal" && !readOnly) log = createLogSync({ path, label });
+    if (!readOnly && path !== MEMORY_PATH) {
+      reader = open(true);
+      reader.exec(
+        `pragma busy_timeout = ${readerBusyMs}; pragma cache_size = ${cacheSize(options)}`,
+      );
+    }
+  } catch (error) {
+    writer.close();
+    throw error;
+  }
+  const begin = readOnly ? "begin" : "begin immediate";
+  return {
+    dialect: sqliteDialect,
+    kyselyDialect: {
+      createAdapter: () => new SqliteAdapter(),
+      createDriver: () =>
+        createSqliteDriver({
+          writer,
+          reader,
+          begin,
+          lockTimeoutMs,
+          sync: async () => (durable ? log?.sync() : undefined),
+          close: async () => log?.close(),
+        }),
+      createIntrospector: (kysely) => new SqliteIntrospector(kysely),
+      createQueryCompiler: () => new SqliteQueryCompiler(),
+    },
+    setDurability: async () => {},
+    sync: async () => log?.sync(),
+    notifications: createLocalNotifications(options.onBackgroundError),
+  };
+}
+
+// A write-ahead log makes readers wait only while it is created, recovered or removed.
+const readerBusyMs = 1_000;
+const logLimitBytes = 64 * 1024 * 1024;
+// Moving the log into the file waits for the disk, and writes a page once however often it was changed.
+const pagesPerCheckpoint = 8_000;
+
+/**
+ * Settings of the writing connection; returns the kind of its journal. Changing that needs the file for itself for a
+ * moment. With a write-ahead log a commit does not wait for the disk, which would hold up the event loop: whoever
+ * needs that waits by `LogSync`.
+ */
+async function configure(writer: SqliteConnection, options: SqliteEngineOptions): Promise<unknown> {
+  const { readOnly, durable, lockTimeoutMs } = options;
+  const settings = [
+    `pragma busy_timeout = ${readOnly ? readerBusyMs : 0}`,
+    "pragma foreign_keys = on",
+    // What undoes a statement or a savepoint would go to a file for every transaction. Sorts of this connection are in
+    // memory too, as a whole, so indexes are made with their tables: one over a table that is large already would take
+    // 100 bytes for each of its rows.
+    "pragma temp_store = memory",
+    `pragma cache_size = ${cacheSize(options)}`,
+    `pragma journal_size_limit = ${logLimitBytes}`,
+    `pragma wal_autocheckpoint = ${pagesPerCheckpoint}`,
+  ].join("; ");
+  // The first statement that reads the file: it finds out whether this is a database.
+  const setJournal = CompiledQuery.raw(`pragma journal_mode${readOnly ? "" : " = wal"}`);
+  const deadline = performance.now() + lockTimeoutMs;
+  for (;;) {
+    try {
+      writer.exec(settings);
+      const [row] = writer.query<{ journal_mode: string }>(setJournal).rows;
+      const journal = row?.journal_mode;
+      const isSynced = durable && journal !== "wal";
+      writer.exec(`pragma synchronous = ${isSynced ? "full" : "normal"}`);
+      return journal;
+    } catch (error) {
+      if (!isDatabaseError(error, "busy") || performance.now() > deadline) throw error;
+    }
+    await sleep(10);
+  }
+}
+
+/** As SQLite wants it: negative for KiB instead of pages. */
+function cacheSize({ cacheMebibytes }: SqliteEngineOptions): number {
+  return -1024 * cacheMebibytes;
+}
