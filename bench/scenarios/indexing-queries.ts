@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { startPostgres } from "@coinslot/devnet";
 import { createIndexer, devnetChain, type IndexedTransfer, type Indexer } from "@coinslot/indexer";
 import type { Figure } from "../support/figure.ts";
-import { addressOf, generateTransfers, HEAVY } from "../support/generate-transfers.ts";
+import { addressOf, generateTransfers, heavy } from "../support/generate-transfers.ts";
 import { percentile } from "../support/measure.ts";
 
 /** Fewer are faster to make, and say less. */
@@ -70,7 +70,7 @@ async function timePages(indexer: Indexer, { accounts }: { accounts: number }) {
   const walked: number[] = [];
   let last: IndexedTransfer | undefined;
   for (let page = 1; page < farPage; page++) {
-    const read = await readPage(addressOf(HEAVY), last);
+    const read = await readPage(addressOf(heavy), last);
     walked.push(read.ms);
     last = read.last;
   }
@@ -78,8 +78,8 @@ async function timePages(indexer: Indexer, { accounts }: { accounts: number }) {
   const near: number[] = [];
   const far: number[] = [];
   for (let index = 0; index < repeats; index++) {
-    near.push((await readPage(addressOf(HEAVY))).ms);
-    far.push((await readPage(addressOf(HEAVY), last)).ms);
+    near.push((await readPage(addressOf(heavy))).ms);
+    far.push((await readPage(addressOf(heavy), last)).ms);
   }
   return { any, walked, near, far };
 }

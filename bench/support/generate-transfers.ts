@@ -2,9 +2,9 @@ import { type Database, openDatabase } from "@coinslot/storage";
 import { type Expression, sql } from "kysely";
 
 /** The account that takes part in far more transfers than any other. */
-export const HEAVY = 0;
+export const heavy = 0;
 
-const LOGS_PER_BLOCK = 2 ** 21;
+const logsPerBlock = 2 ** 21;
 const perBlock = 10;
 const rowsPerAccount = 100;
 /** So much is written at a time: more would grow the databases' logs, and gain nothing. */
@@ -91,9 +91,9 @@ async function insertTransfers(
   { from, next, accounts }: { from: number; next: number; accounts: number },
 ): Promise<void> {
   const number = sql`(n * 7919 % ${sql.lit(accounts)})`;
-  const sender = sql`case when n % 10 = 0 then ${sql.lit(HEAVY)} else n % ${sql.lit(accounts)} end`;
+  const sender = sql`case when n % 10 = 0 then ${sql.lit(heavy)} else n % ${sql.lit(accounts)} end`;
   const recipient = sql`${number} * ${number} / ${sql.lit(accounts)}`;
-  const position = sql`(n / ${sql.lit(perBlock)} + 1) * ${sql.lit(LOGS_PER_BLOCK)} + n % ${sql.lit(perBlock)}`;
+  const position = sql`(n / ${sql.lit(perBlock)} + 1) * ${sql.lit(logsPerBlock)} + n % ${sql.lit(perBlock)}`;
   const { address, hash, amount } = valuesOf(engine);
   await sql`
     insert into indexer_transfers (token_id, position, transaction_index, transfer_index, transaction_hash, from_address, to_address, amount)
@@ -137,7 +137,7 @@ function valuesOf(engine: AnyDatabase["engine"]) {
 }
 
 async function countHeavyTransfers({ kysely }: AnyDatabase): Promise<number> {
-  const address = Buffer.from(addressOf(HEAVY).slice(2), "hex");
+  const address = Buffer.from(addressOf(heavy).slice(2), "hex");
   const { rows } = await sql<{ count: number }>`
     select count(*) as count from indexer_transfers where from_address = ${address} or to_address = ${address}
   `.execute(kysely);

@@ -25,7 +25,7 @@ export interface Rates {
 
 export const turns = 4;
 const atOnce = 128;
-const longestTurnMs = 120_000;
+const maxTurnMs = 120_000;
 
 /**
  * How many jobs each side does in a second, 128 at once. They take turns, since the machine has faster and slower
@@ -69,8 +69,8 @@ async function timeTurn<Job>(name: string, side: Side<Job>, count: number): Prom
   const { jobs, run, beside } = side;
   const end = beside?.();
   const ended = new AbortController();
-  const tooLate = sleep(longestTurnMs, undefined, { signal: ended.signal }).then(() => {
-    throw new Error(`The turn of ${name} has not ended after ${longestTurnMs / 1000} s.`);
+  const tooLate = sleep(maxTurnMs, undefined, { signal: ended.signal }).then(() => {
+    throw new Error(`The turn of ${name} has not ended after ${maxTurnMs / 1000} s.`);
   });
   try {
     return await Promise.race([timeConcurrently(jobs.splice(0, count), atOnce, run), tooLate]);

@@ -91,7 +91,7 @@ function createFetch(
   const topUp = createTopUp({
     bridge: createTestBridge(),
     token: usdt,
-    leastAmount: 1_000_000n,
+    minAmount: 1_000_000n,
     ask({ quote }) {
       states.push(`asked for ${quote.amountSent}`);
       return agrees;

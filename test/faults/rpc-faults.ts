@@ -12,7 +12,7 @@ export async function answerHonestly(exchange: RpcExchange): Promise<void> {
 }
 
 /** Most blocks by which a node lags. */
-const mostLag = 3;
+const maxLag = 3;
 const html = "<html><head><title>Bad gateway</title></head><body>nginx</body></html>";
 
 /**
@@ -66,7 +66,7 @@ export const rpcFaults = {
   },
   /** The node is some blocks behind, and does not say so. */
   async lagging(exchange, random) {
-    exchange.reply(exchange.format(await answerLagging(exchange, random.between(1, mostLag))));
+    exchange.reply(exchange.format(await answerLagging(exchange, random.between(1, maxLag))));
   },
   /** Receipts that exist are not found. */
   async receiptsMissing(exchange) {

@@ -20,7 +20,7 @@ export interface SellerFleet {
 }
 
 /** A start may come to nothing because of a faulty answer; so often in a row it is the seller's own fault. */
-const mostFailedStarts = 20;
+const maxFailedStarts = 20;
 const lookMs = 20;
 
 /** Starts so many sellers, and resolves when all of them take payments. */
@@ -51,7 +51,7 @@ export async function startSellerFleet(options: {
         failedStarts = 0;
       } catch (error) {
         failedStarts += 1;
-        if (failedStarts === mostFailedStarts) throw error;
+        if (failedStarts === maxFailedStarts) throw error;
         continue;
       }
       alive.add(started);

@@ -47,7 +47,7 @@ const facilitator = createFacilitator({
   settleTimeoutSeconds: 10,
   heartbeatLeaseSeconds: 3,
   times: { leaseMs: 2_000, sweepMs: 500, resendMs: 1_000, replaceMs: 4_000 },
-  checkpoint: pass,
+  faultPoint: pass,
 }).onAfterSettle(({ result }) => {
   if (result.success) pass("settled");
 });

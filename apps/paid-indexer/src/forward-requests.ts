@@ -1,6 +1,6 @@
 import { ApiError } from "@coinslot/indexer";
 import type { Request, RequestHandler } from "express";
-import { longestAnswerBytes } from "./sold-routes.ts";
+import { maxAnswerBytes as defaultMaxAnswerBytes } from "./sold-routes.ts";
 
 /** An API elsewhere, and our way in. */
 export interface RemoteApi {
@@ -29,7 +29,7 @@ const passedHeaders = ["cache-control", "content-type", "link", "retry-after"];
  * answers is not the API, or no longer knows our key.
  */
 export function forwardTo(options: ForwardOptions): RequestHandler {
-  const { url, apiKey, timeoutMs = 20_000, maxAnswerBytes = longestAnswerBytes } = options;
+  const { url, apiKey, timeoutMs = 20_000, maxAnswerBytes = defaultMaxAnswerBytes } = options;
 
   return async function forward(request, response): Promise<void> {
     const left = new AbortController();

@@ -44,8 +44,8 @@ it("takes what has to be set, and defaults for the rest", () => {
 });
 
 it("takes the address under which buyers reach it, without a slash at its end", () => {
-  const COINSLOT_PUBLIC_URL = "https://shop.example/index/";
-  const { publicUrl } = readConfiguration({ ...good, COINSLOT_PUBLIC_URL });
+  const coinslotPublicUrl = "https://shop.example/index/";
+  const { publicUrl } = readConfiguration({ ...good, COINSLOT_PUBLIC_URL: coinslotPublicUrl });
   expect(publicUrl).toBe("https://shop.example/index");
 });
 
@@ -109,8 +109,8 @@ it("tells all that is wrong at once, and repeats no secret", () => {
 });
 
 it("says of the account that pays for gas which of the two settings is wrong", () => {
-  const FACILITATOR_SEED_PHRASE = "secret words";
-  expect(problemsOf({ ...good, FACILITATOR_SEED_PHRASE })).toEqual([
+  const facilitatorSeedPhrase = "secret words";
+  expect(problemsOf({ ...good, FACILITATOR_SEED_PHRASE: facilitatorSeedPhrase })).toEqual([
     expect.stringMatching(/^FACILITATOR_SEED_PHRASE: has 2 words/),
   ]);
   const key = { FACILITATOR_SEED_PHRASE: "", FACILITATOR_PRIVATE_KEY: "0xsecret" };
@@ -120,8 +120,10 @@ it("says of the account that pays for gas which of the two settings is wrong", (
 });
 
 it("says of an address with a typing error that its checksum is wrong", () => {
-  const PAY_TO = good.PAY_TO.replace("C8", "c8");
-  expect(problemsOf({ ...good, PAY_TO })).toEqual([expect.stringMatching(/^PAY_TO: .*checksum/)]);
+  const payTo = good.PAY_TO.replace("C8", "c8");
+  expect(problemsOf({ ...good, PAY_TO: payTo })).toEqual([
+    expect.stringMatching(/^PAY_TO: .*checksum/),
+  ]);
 });
 
 it("takes no URL with a password, even without a user", () => {

@@ -11,7 +11,7 @@ export interface Terms {
 }
 
 /** The longest answer that is sold: ten histories of a thousand transfers have less than 7 MB. */
-export const longestAnswerBytes = 8 * 2 ** 20;
+export const maxAnswerBytes = 8 * 2 ** 20;
 
 /** What is sold, in the form of the payment middleware. Whatever is not listed here is not to be had at all. */
 export function soldRoutes(terms: Terms): PaymentRoutes {

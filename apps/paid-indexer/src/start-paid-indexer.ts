@@ -9,7 +9,7 @@ import { inOurWords } from "./facilitator-problems.ts";
 import { probeRoutes } from "./probe-routes.ts";
 import type { PaidIndexerConfiguration } from "./read-configuration.ts";
 import { createRemoteUpstream } from "./remote-upstream.ts";
-import { longestAnswerBytes, soldRoutes } from "./sold-routes.ts";
+import { maxAnswerBytes, soldRoutes } from "./sold-routes.ts";
 
 /** The seller, at work. */
 export interface PaidIndexer {
@@ -42,7 +42,7 @@ export async function startPaidIndexer(
   const routes = soldRoutes(terms);
   const gate = paymentMiddleware(routes, facilitator, {
     publicUrl,
-    maxResponseBytes: longestAnswerBytes,
+    maxResponseBytes: maxAnswerBytes,
     onError(error) {
       // What stands in the way of a start is told by it, below.
       if (error instanceof ConfigurationError) return;

@@ -70,7 +70,7 @@ describe("a top-up", () => {
 
   it("brings more at once on demand", async () => {
     const { plasma, buyer, balanceOf } = world();
-    expect(await create({ leastAmount: 20_000_000n }).ask(needOf())).toBe(true);
+    expect(await create({ minAmount: 20_000_000n }).ask(needOf())).toBe(true);
     expect(await balanceOf(plasma, usdt0, buyer)).toBe(20_000_000n);
   });
 
@@ -149,7 +149,7 @@ describe("a top-up", () => {
     { confirmations: 1.5 },
     { timeoutMs: Number.NaN },
     { pollIntervalMs: 0 },
-    { leastAmount: -1n },
+    { minAmount: -1n },
   ])("refuses %o when it is made", (change) => {
     expect(() => create(change)).toThrow(
       expect.objectContaining({ code: "invalid_configuration" }),

@@ -57,7 +57,7 @@ export interface TopUpOptions {
    */
   file?: string | undefined;
   /** Bridges at least so much, however little is needed, in the token's smallest unit. Default: what is needed. */
-  leastAmount?: bigint | undefined;
+  minAmount?: bigint | undefined;
   /** How deep on the target chain before it is spent. Default 1. */
   confirmations?: number | undefined;
   /** How long to wait for the tokens to arrive. Default 600 000. */
@@ -81,7 +81,7 @@ export interface TopUpOptions {
  * @throws BridgeError `invalid_configuration`
  */
 export function createTopUp(options: TopUpOptions): (request: FundsRequest) => Promise<boolean> {
-  const { bridge, token, ask, leastAmount = 0n, confirmations = 1, onProgress } = options;
+  const { bridge, token, ask, minAmount = 0n, confirmations = 1, onProgress } = options;
   const { timeoutMs = 600_000, pollIntervalMs = 2_000, clock = systemClock } = options;
   checkOptions(options);
   const memory = createTransferMemory(options.file);
@@ -124,7 +124,7 @@ export function createTopUp(options: TopUpOptions): (request: FundsRequest) => P
     if (balance >= needed) return true;
     const need = { ...options.need, balance };
 
-    const request = { ...route, token, amount: larger(coverLoss(needed - balance), leastAmount) };
+    const request = { ...route, token, amount: larger(coverLoss(needed - balance), minAmount) };
     for (let asked = 1; ; asked += 1) {
       const quote = await quoteIfPossible(bridge, request);
       if (quote === undefined) return undefined;
@@ -229,9 +229,9 @@ export function createTopUp(options: TopUpOptions): (request: FundsRequest) => P
   }
 }
 
-function checkOptions({ leastAmount, ...options }: TopUpOptions): void {
+function checkOptions({ minAmount, ...options }: TopUpOptions): void {
   checkWait("createTopUp", options);
-  if (leastAmount === undefined || (typeof leastAmount === "bigint" && leastAmount >= 0n)) return;
+  if (minAmount === undefined || (typeof minAmount === "bigint" && minAmount >= 0n)) return;
   const text = "createTopUp: leastAmount is no bigint of zero or more";
   throw new BridgeError("invalid_configuration", text);
 }

@@ -38,7 +38,7 @@ export interface ChainPreset {
 const gwei = 10n ** 9n;
 
 /** Where Multicall3 is on every chain that has it by the usual pre-signed deployment. */
-export const MULTICALL3_ADDRESS: Address = "0xcA11bde05977b3631167028862bE2a173976CA11";
+export const multicall3Address: Address = "0xcA11bde05977b3631167028862bE2a173976CA11";
 
 /**
  * Plasma mainnet. Chain id, currency, block time and Multicall3 as in viem's chain list. Blocks are
@@ -54,7 +54,7 @@ const plasma: ChainPreset = {
   blockTimeMs: 1_000,
   pollIntervalMs: 500,
   finality: { finalizedTag: false, depth: 10 },
-  multicall3: MULTICALL3_ADDRESS,
+  multicall3: multicall3Address,
   feeModel: "eip1559",
   maxFeePerGas: 100n * gwei,
 };
@@ -73,7 +73,7 @@ const stable: ChainPreset = {
   blockTimeMs: 700,
   pollIntervalMs: 350,
   finality: { finalizedTag: false, depth: 5 },
-  multicall3: MULTICALL3_ADDRESS,
+  multicall3: multicall3Address,
   feeModel: "eip1559-without-tip",
   maxFeePerGas: 100n * gwei,
 };

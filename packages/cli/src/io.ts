@@ -2,7 +2,7 @@ import { cwd, stderr, stdin, stdout } from "node:process";
 import { buffer } from "node:stream/consumers";
 
 /** What a command has around it besides the words it exchanges with a person. */
-export interface Surroundings {
+export interface Io {
   /** The folder in which files without a path are. */
   folder: string;
   /** Whether the standard output is a terminal, which reads some characters as commands. */
@@ -24,7 +24,7 @@ const frameMs = 80;
 const clearLine = "\r\u001b[2K";
 
 /** Those of this process. */
-export const processSurroundings: Surroundings = {
+export const processIo: Io = {
   folder: cwd(),
   isTerminal: stdout.isTTY === true,
 

@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
 import { exitCode, InterruptedError, UnclearError, UsageError } from "./exit-code.ts";
-import { processSurroundings, type Surroundings } from "./io.ts";
+import { type Io, processIo } from "./io.ts";
 import { paint, type Terminal } from "./terminal.ts";
 
-type CreateCommand = (terminal: Terminal, surroundings: Surroundings) => Command;
+type CreateCommand = (terminal: Terminal, io: Io) => Command;
 
 interface Entry {
   /** What it is for. */
@@ -83,9 +83,9 @@ export function movesTokens([name = ""]: readonly string[]): boolean {
 export async function runCli(
   args: readonly string[],
   terminal: Terminal,
-  surroundings: Surroundings = processSurroundings,
+  io: Io = processIo,
 ): Promise<number> {
-  const program = await createProgram(args, terminal, surroundings);
+  const program = await createProgram(args, terminal, io);
   try {
     await program.parseAsync(args, { from: "user" });
     return exitCode.done;
@@ -109,7 +109,7 @@ export async function runCli(
 async function createProgram(
   args: readonly string[],
   terminal: Terminal,
-  surroundings: Surroundings,
+  io: Io,
 ): Promise<Command> {
   const program = new Command("coinslot")
     .description("sell and buy requests for stablecoins")
@@ -121,7 +121,7 @@ async function createProgram(
   for (const [name, { summary, load }] of Object.entries(commands)) {
     // A script that completes all commands holds all of their options.
     const isNeeded = name === named || wanted === "completion";
-    const command = isNeeded ? (await load())(terminal, surroundings) : new Command(name);
+    const command = isNeeded ? (await load())(terminal, io) : new Command(name);
     program.addCommand(command.description(summary));
   }
   prepare(program, terminal);

@@ -88,8 +88,8 @@ export function readOptions(options: PayingFetchOptions): PayingFetchContext {
   const positive = (key: NumericOption, byDefault: number): number => {
     const value = options[key] ?? byDefault;
     if (!Number.isSafeInteger(value) || value <= 0) problems.push(`${key} is no positive integer`);
-    else if (key.endsWith("Ms") && value > longestTimerMs) {
-      problems.push(`${key} is longer than ${longestTimerMs}`);
+    else if (key.endsWith("Ms") && value > maxTimerMs) {
+      problems.push(`${key} is longer than ${maxTimerMs}`);
     }
     return value;
   };
@@ -131,7 +131,7 @@ export function readOptions(options: PayingFetchOptions): PayingFetchContext {
 }
 
 /** A timer that is to wait longer fires at once. */
-const longestTimerMs = 2 ** 31 - 1;
+const maxTimerMs = 2 ** 31 - 1;
 
 type NumericOption =
   | "maxBodyBytes"

@@ -58,7 +58,7 @@ export function createDevnetClient(options: {
     }));
 }
 
-const longestWaitMs = 20_000;
+const maxWaitMs = 20_000;
 
 /**
  * Asks for a receipt until there is one. viem's own asks again only when another block comes: one that comes while it
@@ -68,7 +68,7 @@ async function waitForReceipt(
   client: Pick<PublicActions, "getTransactionReceipt"> & { pollingInterval: number },
   hash: Hash,
 ): Promise<TransactionReceipt> {
-  const deadline = performance.now() + longestWaitMs;
+  const deadline = performance.now() + maxWaitMs;
   for (;;) {
     try {
       return await client.getTransactionReceipt({ hash });

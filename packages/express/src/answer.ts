@@ -8,7 +8,7 @@ import { type Refusal, settlementPending } from "./refusals.ts";
 import { endWith } from "./response/held-answer.ts";
 import { exposePaymentHeaders, makeUncacheable, setReceipt } from "./response/response-headers.ts";
 import { readUnpaidBody, type UnpaidBytes } from "./routes/read-unpaid-body.ts";
-import type { Order, Visit } from "./sale.ts";
+import type { MatchedPayment, Visit } from "./sale.ts";
 import { unpaidError } from "./wires/payment-required-answer.ts";
 
 const json = "application/json; charset=utf-8";
@@ -60,7 +60,7 @@ export function answerPaymentRequired(
  * Answers a payment that was given to be settled and is not: 402 if it was rejected, 503 while
  * nobody knows. The receipt says so too, in the header of the version that paid.
  */
-export function answerUnsettled(order: Order, settlement: SettleResponse): void {
+export function answerUnsettled(order: MatchedPayment, settlement: SettleResponse): void {
   const { response, payload, offer } = order;
   const { errorReason = "unexpected_settle_error", transaction } = settlement;
   setReceipt(response, settlement, payload.x402Version);

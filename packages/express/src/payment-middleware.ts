@@ -3,7 +3,7 @@ import type { NextFunction, Request, Response } from "express";
 import { answerPaymentRequired, answerRefusal, answerUnpaid } from "./answer.ts";
 import { askFacilitator } from "./facilitator/ask-facilitator.ts";
 import { createGate, type Gate } from "./gate.ts";
-import { matchEarlierTerms } from "./offer/match-previous-terms.ts";
+import { matchPreviousTerms } from "./offer/match-previous-terms.ts";
 import { matchRequirements } from "./offer/match-requirements.ts";
 import { resourceOf } from "./offer/resource.ts";
 import { askSeller } from "./offer/seller-function-error.ts";
@@ -21,7 +21,7 @@ import type { PaymentRoutes, RoutePayment } from "./routes/payment-routes.ts";
 import { readRoutePayment } from "./routes/read-route-payment.ts";
 import { type Route, readRoutes } from "./routes/read-routes.ts";
 import { watchFreeVerbs } from "./routes/warn-unsold-methods.ts";
-import type { Order, Sale, Visit } from "./sale.ts";
+import type { MatchedPayment, Sale, Visit } from "./sale.ts";
 import { resumeSale, sellOnAnswer, sellUpfront } from "./sell.ts";
 import { readPaymentHeader } from "./wires/read-payment-header.ts";
 import { withholdPayment } from "./wires/withhold-payment.ts";
@@ -147,12 +147,20 @@ async function serve(visit: Visit): Promise<void> {
   }
   const asked = await matchRequirements(header.payload, offer);
   const { accepts } = route;
-  const purchase = asked ?? (await matchEarlierTerms(header.payload, { offer, accepts }));
+  const purchase = asked ?? (await matchPreviousTerms(header.payload, { offer, accepts }));
   if (purchase === undefined) return refuse(noMatch);
   const { payload, requirements, payment } = purchase;
   const resource = resourceOf(visit);
   const limitKey = await askSeller("clientKey", route.key, () => limitKeyOf(request, clientKey));
-  const order: Order = { payload, requirements, payment, offer, resource, limitKey, ...visit };
+  const order: MatchedPayment = {
+    payload,
+    requirements,
+    payment,
+    offer,
+    resource,
+    limitKey,
+    ...visit,
+  };
   const { payer } = payment.id;
   const turnedAway =
     refusePayer &&

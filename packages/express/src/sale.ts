@@ -38,7 +38,7 @@ export interface Visit {
 }
 
 /** A visit that brings a payment for something that is offered. */
-export interface Order extends Visit, Purchase {
+export interface MatchedPayment extends Visit, Purchase {
   offer: Offer;
   resource: ResourceInfo;
   /** Whose limits the request counts against. */
@@ -46,7 +46,7 @@ export interface Order extends Visit, Purchase {
 }
 
 /** An order that may run its handler. */
-export interface Sale extends Order {
+export interface Sale extends MatchedPayment {
   reservation: Reservation;
   /** Under the buyer's idempotency key, if there is one. */
   seal: AnswerSeal | undefined;

@@ -267,7 +267,7 @@ export function createFacilitator(
     const startedAt = performance.now();
     const result = await running.reserve({ gasAtRisk: running.gasAtRisk(id), ...request });
     metrics.reserveSeconds(startedAt);
-    await settings.checkpoint("reserved");
+    await settings.faultPoint("reserved");
     return toReserved(id, result);
   }
 

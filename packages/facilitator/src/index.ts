@@ -32,5 +32,5 @@ export type { Logger } from "./logger.ts";
 export { checkRelayers } from "./ready/check-relayers.ts";
 export { checkTokens } from "./ready/check-tokens.ts";
 export type { Findings } from "./ready/findings.ts";
-export type { CheckpointName, SettlementTimes } from "./settle/context.ts";
+export type { FaultPointName as CheckpointName, SettlementTimes } from "./settle/context.ts";
 export type { SettlementEvent, SettlementListener } from "./settle/settlement-event.ts";

@@ -79,7 +79,7 @@ describe("an operator", () => {
     let lead = 0;
     const facilitator = await settling.start({
       keepAnswersSeconds: 60,
-      mostAnswerBytes: 4,
+      maxAnswerBytes: 4,
       now: () => Date.now() + lead,
     });
     const small = { keyHash: "small", sealed: Uint8Array.of(1, 2, 3, 4) };

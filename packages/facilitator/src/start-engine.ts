@@ -18,13 +18,13 @@ import { createPaymentReserver, type ReservePayment } from "./settle/admit-payme
 import type { SettlementContext, SettlementNetwork } from "./settle/context.ts";
 import { startNetworkSettlement } from "./settle/engine.ts";
 import type { SettlementMetrics } from "./settle/metrics.ts";
-import { createOutcomeBoard } from "./settle/outcome-notifier.ts";
+import { createOutcomeNotifier } from "./settle/outcome-notifier.ts";
 import { createFeeQuoter } from "./settle/relay/fee-quote.ts";
 import { createPaymentSettler, type PaymentSettler } from "./settle/settle-payment.ts";
 import type { SettlementEvent } from "./settle/settlement-event.ts";
-import { createReadingCache, type NetworkTransfer } from "./simulation/simulation-cache.ts";
+import { createSimulationCache, type NetworkTransfer } from "./simulation/simulation-cache.ts";
 import { defaultCallGas } from "./simulation/simulator.ts";
-import { keepHouse } from "./start-maintenance.ts";
+import { startMaintenance } from "./start-maintenance.ts";
 import type { Verifier } from "./verify/verifier.ts";
 
 export interface EngineOptions {
@@ -125,18 +125,18 @@ async function startParts(
     answerLimits: settings.answerLimits,
   });
   begun(() => ledger.leave());
-  await ledger.beatHeart();
-  const { times, checkpoint } = settings;
+  await ledger.sendHeartbeat();
+  const { times, faultPoint } = settings;
   const callGas = new Map(
     chains.map(({ configuration }) => [configuration.network, configuration.callGas]),
   );
-  const readings = createReadingCache({
+  const readings = createSimulationCache({
     freshMs: 1_000,
     keepMs: 60_000,
     callGasOf: (network) => callGas.get(network) ?? defaultCallGas,
     now: () => clock.now(),
   });
-  const board = await createOutcomeBoard({
+  const board = await createOutcomeNotifier({
     ledger,
     clock,
     logger,
@@ -155,7 +155,7 @@ async function startParts(
     now,
     logger,
     emit,
-    checkpoint,
+    faultPoint,
   };
   const started = await Promise.allSettled(
     chains.map(async (chain) => {
@@ -192,11 +192,11 @@ async function startParts(
     verifier,
     reserve,
     canPay,
-    wake: (network, queued) => settlements.get(network)?.wake(queued),
+    notify: (network, queued) => settlements.get(network)?.notify(queued),
     timeoutMs: settings.settleTimeoutMs,
-    mostAnswerBytes: settings.mostAnswerBytes,
+    maxAnswerBytes: settings.maxAnswerBytes,
   });
-  const housekeeping = keepHouse({
+  const housekeeping = startMaintenance({
     context,
     heartbeatLeaseMs: settings.heartbeatLeaseMs,
     keepPaymentsMs: options.keepPaymentsMs,
@@ -219,7 +219,7 @@ async function startParts(
 }
 
 /** EIP-7825 lets no transaction use more than 2^24 gas. */
-const mostTransactionGas = 15_000_000n;
+const maxTransactionGas = 15_000_000n;
 
 function describeNetwork(
   { configuration, pool, watcher, simulator }: Chain,
@@ -246,10 +246,10 @@ function describeNetwork(
     }),
     multicall3: report.hasMulticall3 ? toLowerHex(MULTICALL3_ADDRESS) : undefined,
     limits: {
-      mostPayments: settings.mostPaymentsPerTransaction,
-      mostGas: share < mostTransactionGas ? share : mostTransactionGas,
+      maxPayments: settings.maxPaymentsPerTransaction,
+      maxGas: share < maxTransactionGas ? share : maxTransactionGas,
     },
-    mostInFlight: settings.mostTransactionsInFlight,
+    maxInFlight: settings.maxTransactionsInFlight,
     callGasCap: callGas,
     pollMs: preset.pollIntervalMs,
     serveAfter: ({ value }) => serveAfter(value),

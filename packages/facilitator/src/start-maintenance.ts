@@ -6,7 +6,7 @@ import { createSingleFlight } from "./settle/single-flight.ts";
 const forgottenAtOnce = 500;
 
 /** Says that this process lives, ends what it owes and what those left that do not, and forgets what is over. */
-export function keepHouse(options: {
+export function startMaintenance(options: {
   context: SettlementContext;
   heartbeatLeaseMs: number;
   /** How long payments are kept that have ended; `undefined`: for ever. */
@@ -19,8 +19,8 @@ export function keepHouse(options: {
   let isStopped = false;
   const working = createSingleFlight(async () => {
     try {
-      await ledger.beatHeart();
-      const { reserved, queued } = await ledger.releaseDead();
+      await ledger.sendHeartbeat();
+      const { reserved, queued } = await ledger.releaseAbandoned();
       if (reserved + queued.length > 0) {
         logger.warn(
           { reserved, queued: queued.length },
@@ -34,7 +34,7 @@ export function keepHouse(options: {
         const step = await ledger.forgetPayments({ progress, before, limit: forgottenAtOnce });
         progress = step.progress;
       }
-      await ledger.endOwed();
+      await ledger.retryPending();
     } catch (err) {
       logger.warn({ err }, "the heartbeat could not be written; it is tried again");
     }

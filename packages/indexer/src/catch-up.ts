@@ -15,7 +15,7 @@ import { extendWindow } from "./store/window.ts";
  * are does not keep us in history for ever.
  */
 export async function catchUp(context: ChainContext, signal: AbortSignal): Promise<void> {
-  const { chain, database, pen, pool, clock } = context;
+  const { chain, database, lease, pool, clock } = context;
   const { chainId } = chain;
   const { dialect } = database;
   const { announced_from } = await readChain(database, chainId);
@@ -33,7 +33,7 @@ export async function catchUp(context: ChainContext, signal: AbortSignal): Promi
     head: { number: latest.number, timestampMs: latest.timestampMs, finalized },
     isProgress: false,
   } as const;
-  await pen.write((transaction) => updateChain(transaction, dialect, { chainId, news }));
+  await lease.write((transaction) => updateChain(transaction, dialect, { chainId, news }));
 
   const { leading, furthest } = await findLeadingTokens(context);
   await indexHistory(context, {
@@ -49,7 +49,7 @@ export async function catchUp(context: ChainContext, signal: AbortSignal): Promi
     signal,
   });
   if (base === undefined) return;
-  await pen.write(async (transaction) => {
+  await lease.write(async (transaction) => {
     await extendWindow(transaction, chainId, [base]);
     await addMark(transaction, dialect, { chainId, block: base, keep: chain.maxRewindBlocks });
     const announcedFrom = announced_from ?? finalized + 1;

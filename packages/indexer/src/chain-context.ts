@@ -7,7 +7,7 @@ import type { ChainEvidence } from "./proof/chain-evidence.ts";
 import type { Tolerance } from "./rpc/tolerance.ts";
 import type { KnownToken } from "./store/known-token.ts";
 import type { IndexerSchema } from "./store/schema.ts";
-import type { Pen } from "./store/writer-lease.ts";
+import type { WriterLease } from "./store/writer-lease.ts";
 import type { Repair } from "./verify/repair.ts";
 
 /** All that following one chain needs. */
@@ -16,12 +16,12 @@ export interface ChainContext {
   tokens: readonly KnownToken[];
   pool: RpcPool;
   database: Database<IndexerSchema>;
-  pen: Pen;
+  lease: WriterLease;
   logger: IndexerLogger;
   clock: Clock;
   progress: Progress;
   /** The most logs that each endpoint has given for one block; see `readBlocks`. */
-  mostLogs: Map<number, number>;
+  maxLogs: Map<number, number>;
   evidence: ChainEvidence;
   /** Counts what takes back final blocks: a second reading that began before must not be written. */
   rewrites: { count: number };

@@ -13,7 +13,7 @@ import {
   type IndexerConfigurationInput,
   readConfiguration,
 } from "./configuration.ts";
-import { createEventBell } from "./event-signal.ts";
+import { createEventSignal } from "./event-signal.ts";
 import { followChains } from "./follow-chains.ts";
 import { createProgress, type Progress, type ProgressTerminal } from "./history/progress.ts";
 import type { Indexer } from "./indexer.ts";
@@ -24,9 +24,9 @@ import { healthOf, readIndexerStatus } from "./query/read-indexer-status.ts";
 import { createToleranceOfLast } from "./rpc/tolerance.ts";
 import type { BalanceDifference } from "./spot-check.ts";
 import type { IndexerStatus } from "./status.ts";
-import { holdPen } from "./store/hold-lease.ts";
+import { holdLease } from "./store/hold-lease.ts";
 import { createLazyStore } from "./store/open-store.ts";
-import type { Pen } from "./store/writer-lease.ts";
+import type { WriterLease } from "./store/writer-lease.ts";
 import type { Repair } from "./verify/repair.ts";
 
 export type IndexerOptions = IndexerConfigurationInput & {
@@ -48,7 +48,7 @@ export type IndexerOptions = IndexerConfigurationInput & {
 };
 
 /** One chain of this process. */
-interface Line {
+interface ChainRuntime {
   chain: ChainConfiguration;
   pool: RpcPool;
   progress: Progress;
@@ -69,7 +69,7 @@ export function createIndexer(options: IndexerOptions): Indexer {
   } = options;
   const configuration = readConfiguration(input);
   const lines = configuration.chains.map(
-    (chain): Line => ({
+    (chain): ChainRuntime => ({
       chain,
       pool: createRpcPool({
         chainId: chain.chainId,
@@ -83,7 +83,7 @@ export function createIndexer(options: IndexerOptions): Indexer {
       progress: createProgress({ chain: chain.name, logger, clock, terminal }),
     }),
   );
-  const bell = createEventBell();
+  const bell = createEventSignal();
   const pools = new Map(lines.map(({ chain, pool }) => [chain.name, pool]));
   const { opened, close } = createLazyStore({
     url: configuration.database,
@@ -95,16 +95,16 @@ export function createIndexer(options: IndexerOptions): Indexer {
   let role: IndexerStatus["role"] = "standby";
   let following: Promise<void> | undefined;
 
-  async function follow(pen: Pen, signal: AbortSignal): Promise<void> {
+  async function follow(lease: WriterLease, signal: AbortSignal): Promise<void> {
     const { database, tokens } = await opened();
     const contexts = lines.map((line) => ({
       ...line,
       tokens: tokens.filter(({ chainId }) => chainId === line.chain.chainId),
       database,
-      pen,
+      lease,
       logger,
       clock,
-      mostLogs: new Map<number, number>(),
+      maxLogs: new Map<number, number>(),
       evidence: createChainEvidence(),
       rewrites: { count: 0 },
       random,
@@ -125,7 +125,7 @@ export function createIndexer(options: IndexerOptions): Indexer {
     async start() {
       const { database } = await opened();
       await Promise.all(lines.map(({ pool }) => refuseWrongChain(pool)));
-      following ??= holdPen(
+      following ??= holdLease(
         {
           database,
           url: configuration.database,

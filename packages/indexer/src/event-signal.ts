@@ -1,14 +1,14 @@
 /** Tells listeners that there may be new events. */
-export interface EventBell {
+export interface EventSignal {
   ring(): void;
   /** Returns what ends the listening. */
   listen(listener: () => void): () => void;
 }
 
 /** On SQLite a writer in another process cannot notify; on PostgreSQL a notification may be lost. */
-const RING_ANYWAY_MS = 1_000;
+const ringAnywayMs = 1_000;
 
-export function createEventBell(): EventBell {
+export function createEventSignal(): EventSignal {
   const listeners = new Set<() => void>();
   return {
     ring() {
@@ -16,7 +16,7 @@ export function createEventBell(): EventBell {
     },
     listen(listener) {
       listeners.add(listener);
-      const timer = setInterval(listener, RING_ANYWAY_MS);
+      const timer = setInterval(listener, ringAnywayMs);
       timer.unref();
       return () => {
         clearInterval(timer);

@@ -9,10 +9,10 @@ import type { KnownToken } from "./store/known-token.ts";
  * before the start are asked for one by one, as if there were any.
  */
 export async function findOpenings(context: ChainContext, signal: AbortSignal): Promise<void> {
-  const { tokens, pen } = context;
+  const { tokens, lease } = context;
   for (const token of tokens) {
     const opensAtZero = await hadNoCodeBefore(context, token, signal);
-    await pen.write((transaction) =>
+    await lease.write((transaction) =>
       transaction
         .updateTable("indexer_tokens")
         .set({ opens_at_zero: opensAtZero ? 1 : 0 })

@@ -16,16 +16,16 @@ import { updateChain } from "./store/chain-row.ts";
 import { findKnownBlock } from "./store/marks.ts";
 import { readNextRequest } from "./store/requests.ts";
 import { readWindow } from "./store/window.ts";
-import { PenLostError } from "./store/writer-lease.ts";
+import { LeaseLostError } from "./store/writer-lease.ts";
 
-const FIRST_PAUSE_MS = 100;
-const LONGEST_PAUSE_MS = 10_000;
+const firstPauseMs = 100;
+const maxPauseMs = 10_000;
 /** How often others are told that a chain without new blocks is being looked at. */
-const TELL_EVERY_MS = 1_000;
+const tellEveryMs = 1_000;
 
 /**
  * Follows a chain until the signal is aborted. Every step begins with what the database holds, and leaves it whole, so
- * any failure is survived by beginning the next step. Rejects when the pen is lost.
+ * any failure is survived by beginning the next step. Rejects when the writer lease is lost.
  */
 export async function followChain(context: ChainContext, signal: AbortSignal): Promise<void> {
   const { chain, logger, clock } = context;
@@ -33,7 +33,7 @@ export async function followChain(context: ChainContext, signal: AbortSignal): P
   const doubt = createDoubt(context, signal);
   let headEndpoint: number | undefined;
   let toldAt = Number.NEGATIVE_INFINITY;
-  let pauseMs = FIRST_PAUSE_MS;
+  let pauseMs = firstPauseMs;
   let areOpeningsKnown = false;
   try {
     while (!signal.aborted) {
@@ -41,14 +41,14 @@ export async function followChain(context: ChainContext, signal: AbortSignal): P
         if (!areOpeningsKnown) await findOpenings(context, signal);
         areOpeningsKnown = true;
         await step();
-        pauseMs = FIRST_PAUSE_MS;
+        pauseMs = firstPauseMs;
       } catch (error) {
         if (signal.aborted || error instanceof RpcClosedError) return;
-        if (error instanceof PenLostError) throw error;
+        if (error instanceof LeaseLostError) throw error;
         logger.warn({ chain: chain.name, error }, "Following the chain failed, and is tried again");
         await tellProblem(context, error);
         await sleep(clock, pauseMs, signal).catch(() => undefined);
-        pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
+        pauseMs = Math.min(2 * pauseMs, maxPauseMs);
       }
     }
   } finally {
@@ -74,7 +74,7 @@ export async function followChain(context: ChainContext, signal: AbortSignal): P
     // Before a rollback there is nothing to join: the blocks of the window may be nowhere any more.
     const isSound = event.type === "unchanged" || event.type === "advanced";
     const live = isSound ? await joinTokens(context, { window, signal, filling }) : [];
-    if (event.type === "unchanged" && clock.now() - toldAt < TELL_EVERY_MS)
+    if (event.type === "unchanged" && clock.now() - toldAt < tellEveryMs)
       return sleep(clock, chain.pollIntervalMs, signal);
     await applySyncEvent(context, event, { window, tokens: live, signal });
     toldAt = clock.now();
@@ -118,13 +118,15 @@ export async function followChain(context: ChainContext, signal: AbortSignal): P
 
 /** Best effort: what is wrong may be the database. */
 async function tellProblem(
-  { chain: { chainId }, database, pen }: ChainContext,
+  { chain: { chainId }, database, lease }: ChainContext,
   error: unknown,
 ): Promise<void> {
   const problem = error instanceof Error ? error.message : String(error);
   const news = { problem, isProgress: false };
   try {
-    await pen.write((transaction) => updateChain(transaction, database.dialect, { chainId, news }));
+    await lease.write((transaction) =>
+      updateChain(transaction, database.dialect, { chainId, news }),
+    );
   } catch (failure) {
     if (!isDatabaseError(failure)) throw failure;
   }

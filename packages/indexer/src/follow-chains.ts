@@ -22,7 +22,7 @@ export async function followChains(
       return work;
     }),
   );
-  // A chain that has stopped leaves the pen to the others, and to nobody else.
+  // A chain that has stopped leaves the writer lease to the others, and to nobody else.
   if (!signal.aborted) await aborted(signal);
 }
 

@@ -7,7 +7,7 @@ import { readTokenBalance } from "./rpc/read-token-balance.ts";
 import { hexOfBytes } from "./store/bytes.ts";
 import { wrapUint256 } from "./store/wrap-uint256.ts";
 
-const CONFIRM_AFTER_MS = 1_000;
+const confirmAfterMs = 1_000;
 
 /** A balance that is not what the token itself says: it changed without a `Transfer`, or the index is wrong. */
 export interface BalanceDifference {
@@ -74,7 +74,7 @@ async function findDifferences(
       const ask = () => readTokenBalance(pool, { token: token.address, address, block });
       if (indexed === (await ask())) continue;
       // A node that is adding a block may answer from the state after it: what is told is what it still says later.
-      await sleep(clock, Math.min(everyMs, CONFIRM_AFTER_MS), signal);
+      await sleep(clock, Math.min(everyMs, confirmAfterMs), signal);
       const onChain = await ask();
       if (indexed === onChain) continue;
       const { number } = block;

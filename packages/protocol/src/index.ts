@@ -18,7 +18,7 @@ export {
   type BalanceReading,
   type BegunSettlement,
   type LookUp,
-  mostHandlerRuns,
+  maxHandlerRuns as mostHandlerRuns,
   type ReleaseCause,
   type Reservation,
   type ReservationRequest,

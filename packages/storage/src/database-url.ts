@@ -6,7 +6,7 @@ export type DatabaseLocation =
   | { engine: "postgres"; connectionString: string; label: string };
 
 /** The path that SQLite understands as a database that lives in memory. */
-export const MEMORY_PATH = ":memory:";
+export const memoryPath = ":memory:";
 
 const expectation =
   "Expected sqlite:./file.db, sqlite::memory: or postgres://user:password@host:5432/database.";

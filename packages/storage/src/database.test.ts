@@ -91,7 +91,7 @@ describe.each(engines)("a database on $engine", ({ engine, createUrl }) => {
 
   it("lets one transaction at a time hold a key", async () => {
     const database = await openCounters(await createUrl());
-    const largestBelow = async (limit: number) =>
+    const maxBelow = async (limit: number) =>
       database.transaction(async (tx) => {
         await database.dialect.lockKey(tx, "payer 0x12");
         const { count } = await tx
@@ -102,7 +102,7 @@ describe.each(engines)("a database on $engine", ({ engine, createUrl }) => {
         await tx.insertInto("counters").values({ id: count, value: count }).execute();
         return true;
       });
-    const outcomes = await Promise.all(Array.from({ length: 12 }, () => largestBelow(5)));
+    const outcomes = await Promise.all(Array.from({ length: 12 }, () => maxBelow(5)));
     expect(outcomes.filter(Boolean)).toHaveLength(5);
   });
 

@@ -8,7 +8,7 @@ import {
 } from "kysely";
 import type { DatabaseErrorKind } from "./database-error.ts";
 import { type InsertMany, insertWithCopyOrUnnest, insertWithValues } from "./insert-many.ts";
-import { decodeSqliteAmount, encodeSqliteAmount, SQLITE_SUM } from "./sqlite/sqlite-amount.ts";
+import { decodeSqliteAmount, encodeSqliteAmount, sqliteSum } from "./sqlite/sqlite-amount.ts";
 
 declare const storedAmount: unique symbol;
 
@@ -97,7 +97,7 @@ export const sqliteDialect: Dialect = {
     encode: (amount) => encodeSqliteAmount(uint256(amount)) as StoredAmount,
     decode: decodeSqliteAmount,
     sum: (column) =>
-      sql<StoredAmount>`coalesce(${sql.raw(SQLITE_SUM)}(${column}), ${encodeSqliteAmount(0n)})`,
+      sql<StoredAmount>`coalesce(${sql.raw(sqliteSum)}(${column}), ${encodeSqliteAmount(0n)})`,
   },
   nowMs: () => sql<number>`cast(round(unixepoch('subsec') * 1000) as integer)`,
   among: (texts) => sql`(select value from json_each(${JSON.stringify(texts)}))`,
@@ -115,7 +115,7 @@ export const sqliteDialect: Dialect = {
 };
 
 /** The driver knows it too, and then waits for answers as long as the server does. */
-export const POSTGRES_LIFT_TIMEOUTS =
+export const postgresLiftTimeouts =
   "select set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true)";
 
 export const postgresDialect: Dialect = {
@@ -143,7 +143,7 @@ export const postgresDialect: Dialect = {
   },
   insertMany: insertWithCopyOrUnnest,
   liftTimeouts: async (transaction) => {
-    await sql.raw(POSTGRES_LIFT_TIMEOUTS).execute(transaction);
+    await sql.raw(postgresLiftTimeouts).execute(transaction);
   },
   hasTable: async (transaction, table) => {
     const found = sql`select 1 where to_regclass(${table}) is not null`;

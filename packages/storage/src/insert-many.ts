@@ -1,7 +1,7 @@
 import { CompiledQuery, type Insertable, type Kysely, type Transaction } from "kysely";
 import { copyQuery } from "./postgres/copy-query.ts";
 import { encodeCopyRows } from "./postgres/encode-copy-rows.ts";
-import { SQLITE_ADD } from "./sqlite/sqlite-amount.ts";
+import { sqliteAdd } from "./sqlite/sqlite-amount.ts";
 
 /**
  * What to do with a row whose key is taken: skip it, write these columns of it over those of the row that is there,
@@ -39,7 +39,7 @@ export const insertWithValues: InsertMany = async (executor, table, rows, onConf
   const insert = `insert into ${quoted([table])} (${quoted(columns)}) values `;
   const conflict = conflictClause(
     onConflict,
-    (column) => `${SQLITE_ADD}(${column}, excluded.${column})`,
+    (column) => `${sqliteAdd}(${column}, excluded.${column})`,
   );
 
   const write = async (part: readonly object[]) => {
@@ -61,7 +61,7 @@ export const insertWithValues: InsertMany = async (executor, table, rows, onConf
 
 const postgresRowsPerStatement = 5_000;
 /** Fewer are faster written by a statement, which takes one round trip less. */
-const leastRowsToCopy = 200;
+const minRowsToCopy = 200;
 
 /**
  * PostgreSQL: many rows by COPY, which takes two thirds of the server's time for them but knows no conflicts; few
@@ -70,7 +70,7 @@ const leastRowsToCopy = 200;
 export const insertWithCopyOrUnnest: InsertMany = async (executor, table, rows, onConflict) => {
   const [first] = rows;
   if (first === undefined) return 0;
-  const isCopied = onConflict === undefined && rows.length >= leastRowsToCopy;
+  const isCopied = onConflict === undefined && rows.length >= minRowsToCopy;
   const names = Object.keys(first);
   const known = isCopied ? undefined : typesOf(executor).get(table);
   const types =
@@ -86,7 +86,7 @@ export const insertWithCopyOrUnnest: InsertMany = async (executor, table, rows, 
   );
 
   const write = async (part: readonly object[]) => {
-    if (isCopied && part.length >= leastRowsToCopy) {
+    if (isCopied && part.length >= minRowsToCopy) {
       const text = `copy ${into} from stdin (format binary)`;
       return executor.executeQuery(copyQuery(text, encodeCopyRows(part, columns)));
     }

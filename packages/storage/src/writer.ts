@@ -41,7 +41,7 @@ interface Piece<Schema> {
 }
 
 // Bounds the time for which readers of uncommitted work, the callers, have to wait.
-const largestGroup = 256;
+const maxGroup = 256;
 
 function createGroupWriter<Schema>({ transaction }: Database<Schema>): Writer<Schema> {
   let waiting: Piece<Schema>[] = [];
@@ -53,8 +53,8 @@ function createGroupWriter<Schema>({ transaction }: Database<Schema>): Writer<Sc
       // Everything here is synchronous underneath: without this turn, no socket would be read between two groups,
       // and whoever is about to write in this turn of the event loop joins the group.
       await nextTurn();
-      const group = waiting.slice(0, largestGroup);
-      waiting = waiting.slice(largestGroup);
+      const group = waiting.slice(0, maxGroup);
+      waiting = waiting.slice(maxGroup);
       await runGroup(group);
     }
     running = false;

@@ -2,7 +2,7 @@ import type { Address, PublicClient } from "viem";
 import { BridgeError } from "../bridge-error.ts";
 import { askChain } from "../chains/ask-chain.ts";
 import { oftAbi } from "../chains/oft-abi.ts";
-import { leastAcceptable, toSendParam } from "./send-param.ts";
+import { minAcceptable, toSendParam } from "./send-param.ts";
 
 /** What an OFT says of an amount before it is sent, in the token's smallest unit. */
 export interface AmountQuote {
@@ -50,7 +50,7 @@ export async function quoteAmounts(
     const text = `${amount} is too much: the contract takes ${limits.max} at once`;
     throw new BridgeError("amount_too_large", text);
   }
-  if (amountReceived < leastAcceptable(amount)) {
+  if (amountReceived < minAcceptable(amount)) {
     const text = `Of ${amount}, only ${amountReceived} would arrive: less than 999 of 1000`;
     throw new BridgeError("loss_too_large", text);
   }

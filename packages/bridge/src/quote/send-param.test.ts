@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { parseRecipient } from "../addresses/parse-recipient.ts";
 import { usdt0Chains } from "../chains/usdt0-chains.ts";
-import { encodeSend, leastAcceptable, toSendParam } from "./send-param.ts";
+import { encodeSend, minAcceptable, toSendParam } from "./send-param.ts";
 
 /**
  * What must be sent to each kind of chain, written down word by word from the ABI specification: 5 USDT0, of which at
@@ -82,6 +82,6 @@ describe("the least that may arrive", () => {
     [5_000_000n, 4_995_000n],
     [2n ** 64n - 1n, 18_428_297_329_635_842_063n],
   ])("of %s is %s", (amount, least) => {
-    expect(leastAcceptable(amount)).toBe(least);
+    expect(minAcceptable(amount)).toBe(least);
   });
 });

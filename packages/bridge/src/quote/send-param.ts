@@ -15,11 +15,11 @@ export interface SendParam {
 /** LayerZero options of type 3 that ask for nothing: the contracts add what they need on arrival. */
 const noOptions: Hex = "0x0003";
 
-const leastOfThousand = 999n;
+const minOfThousand = 999n;
 
 /** The least that may arrive of an amount: 999 of 1000, rounded down. */
-export function leastAcceptable(amount: bigint): bigint {
-  return (amount * leastOfThousand) / 1000n;
+export function minAcceptable(amount: bigint): bigint {
+  return (amount * minOfThousand) / 1000n;
 }
 
 /** A plain transfer, without a message to a contract. */

@@ -36,7 +36,7 @@ export interface DeliveryFinder {
 const oftReceived = getAbiItem({ abi: oftAbi, name: "OFTReceived" });
 
 /** Most blocks in one question. Where a node takes fewer, it is halved until the node answers. */
-const mostBlocks = 2_000n;
+const maxBlocks = 2_000n;
 
 /**
  * Creates a finder.
@@ -56,7 +56,7 @@ export function createDeliveryFinder(options: {
   const { client, contract, guid, fromBlock, rescan, isWanted } = options;
   let next = fromBlock;
   let head: bigint | undefined;
-  let span = mostBlocks;
+  let span = maxBlocks;
 
   async function readLogs(from: bigint, to: bigint) {
     const filter = { address: contract, event: oftReceived, args: { guid }, strict: true } as const;

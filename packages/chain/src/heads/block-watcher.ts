@@ -186,7 +186,7 @@ export function createBlockWatcher(options: BlockWatcherOptions): BlockWatcher {
    */
   function nextDelayMs(before: BlockHeader | undefined): number {
     const isTold = clock.now() - hintedAt < silenceMs && window.head() !== before;
-    return isTold ? Math.max(silenceMs, shortestIntervalMs()) : shortestIntervalMs();
+    return isTold ? Math.max(silenceMs, minIntervalMs()) : minIntervalMs();
   }
 
   function onNewHead(): void {
@@ -199,7 +199,7 @@ export function createBlockWatcher(options: BlockWatcherOptions): BlockWatcher {
     void Promise.resolve(read).then(() => subscriptions.size > 0 && schedule(0));
   }
 
-  function shortestIntervalMs() {
+  function minIntervalMs() {
     return Math.min(...[...subscriptions].map((subscription) => subscription.pollIntervalMs));
   }
 
@@ -215,7 +215,7 @@ export function createBlockWatcher(options: BlockWatcherOptions): BlockWatcher {
       newsAt = clock.now();
       stopListening = pool.onNewHead(onNewHead);
     }
-    schedule(isFirst ? 0 : shortestIntervalMs());
+    schedule(isFirst ? 0 : minIntervalMs());
     return () => {
       if (subscriptions.delete(subscription) && subscriptions.size === 0) unschedule();
     };

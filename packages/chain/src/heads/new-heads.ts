@@ -73,8 +73,8 @@ interface SubscriptionOptions {
   onWrongChain: (chainId: number) => void;
 }
 
-const shortestPauseMs = 1_000;
-const longestPauseMs = 30_000;
+const minPauseMs = 1_000;
+const maxPauseMs = 30_000;
 const answerMs = 10_000;
 
 const answerSchema = z.object({ id: z.number(), result: z.unknown() });
@@ -88,7 +88,7 @@ const subscriptionSchema = z.string().min(1);
 function subscribeNewHeads(options: SubscriptionOptions): () => void {
   const { chainId, href, clock, onHead, onLost, onWrongChain } = options;
   let isStopped = false;
-  let pauseMs = shortestPauseMs;
+  let pauseMs = minPauseMs;
   let cancelTimer: (() => void) | undefined;
   let hangUp: (() => void) | undefined;
   void connect();
@@ -106,7 +106,7 @@ function subscribeNewHeads(options: SubscriptionOptions): () => void {
         return onWrongChain(actual);
       }
       subscriptionSchema.parse(await connection.ask("eth_subscribe", ["newHeads"], onHead));
-      pauseMs = shortestPauseMs;
+      pauseMs = minPauseMs;
       // There may have been blocks that nobody told of.
       onHead();
     } catch {
@@ -124,7 +124,7 @@ function subscribeNewHeads(options: SubscriptionOptions): () => void {
       cancelTimer = undefined;
       void connect();
     }, pauseMs);
-    pauseMs = Math.min(2 * pauseMs, longestPauseMs);
+    pauseMs = Math.min(2 * pauseMs, maxPauseMs);
   }
 
   return () => {

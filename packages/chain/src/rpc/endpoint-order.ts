@@ -26,7 +26,7 @@ export interface EndpointOrder {
   soonestMs(): number;
 }
 
-const RETRY_PAUSE_MS = 100;
+const retryPauseMs = 100;
 
 /** Decides which endpoint is asked next. */
 export function createEndpointOrder(options: {
@@ -86,7 +86,7 @@ export function createEndpointOrder(options: {
       const inOrder = [...well.filter((each) => !lagging.has(each)), ...well.filter(isLagging)];
       yield* usable([...inOrder, ...onTrial], wish, passOver);
 
-      const pauseMs = Math.max(RETRY_PAUSE_MS, soonestMs());
+      const pauseMs = Math.max(retryPauseMs, soonestMs());
       if (clock.now() + pauseMs > deadline) return;
       await withLinkedAbort(sources, ({ signal }) => sleep(clock, pauseMs, signal));
     }

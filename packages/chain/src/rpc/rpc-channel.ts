@@ -55,7 +55,7 @@ export interface RpcChannel {
 }
 
 /** HTTP statuses of a server that understood us and did not like the request. */
-const REFUSALS: ReadonlySet<number> = new Set([400, 405, 413, 415, 422]);
+const refusals: ReadonlySet<number> = new Set([400, 405, 413, 415, 422]);
 
 /** JSON-RPC over HTTP with one server, within its limits. It takes no decisions about its health. */
 export function createRpcChannel(options: RpcChannelOptions): RpcChannel {
@@ -165,7 +165,7 @@ export function createRpcChannel(options: RpcChannelOptions): RpcChannel {
     if (status === 401 || status === 403) return all(notTaken("unauthorized", `HTTP ${status}`));
     const isOk = status >= 200 && status < 300;
     // Some servers send their JSON-RPC errors, or refuse a batch, with 4xx; there the text decides.
-    if (!isOk && !REFUSALS.has(status)) return all(sent("http", `HTTP ${status}`, retryAfterMs));
+    if (!isOk && !refusals.has(status)) return all(sent("http", `HTTP ${status}`, retryAfterMs));
 
     const reply = decodeReply(response.text, calls.length, firstId);
     if (reply.kind === "answers")

@@ -64,9 +64,9 @@ export interface RpcEndpointOptions extends Omit<RpcChannelOptions, "onExchange"
 }
 
 /** A trial must not keep callers waiting as long as a heavy read may. */
-const CHECK_TIMEOUT_MS = 3_000;
+const checkTimeoutMs = 3_000;
 /** A server that asks for more than this is asked again all the same. */
-const LONGEST_RETRY_AFTER_MS = 3_600_000;
+const maxRetryAfterMs = 3_600_000;
 
 /** One RPC server and what is known about it: its health, chain id, head and speed. */
 export function createRpcEndpoint(options: RpcEndpointOptions): RpcEndpoint {
@@ -118,7 +118,7 @@ export function createRpcEndpoint(options: RpcEndpointOptions): RpcEndpoint {
       failure.retryAfterMs !== undefined ||
       failure.kind === "rate-limited" ||
       failure.kind === "unauthorized";
-    const askedMs = Math.min(failure.retryAfterMs ?? 0, LONGEST_RETRY_AFTER_MS);
+    const askedMs = Math.min(failure.retryAfterMs ?? 0, maxRetryAfterMs);
     breaker.failed(startedAt, atOnce ? askedMs : undefined);
   }
 
@@ -133,7 +133,7 @@ export function createRpcEndpoint(options: RpcEndpointOptions): RpcEndpoint {
   }
 
   async function findOutChain(): Promise<void> {
-    const timeoutMs = Math.min(options.timeoutMs, CHECK_TIMEOUT_MS);
+    const timeoutMs = Math.min(options.timeoutMs, checkTimeoutMs);
     const outcomes = await channel
       .send([{ method: "eth_chainId" }], { timeoutMs, signal: undefined, mayStart: () => true })
       // It rejects only when the pool closes, and then nobody asks for the state any more.

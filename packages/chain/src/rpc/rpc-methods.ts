@@ -1,7 +1,7 @@
 import * as z from "zod";
 import type { JsonRpcError, RpcCall } from "./rpc-envelope.ts";
 
-const READS =
+const reads =
   /^(eth_(get(?!Filter|Work)\w+|call|callMany|simulateV1|chainId|blockNumber|blobBaseFee|estimateGas|feeHistory|gasPrice|maxPriorityFeePerGas|createAccessList|syncing)|net_\w+|web3_\w+|debug_trace\w+|trace_\w+)$/;
 
 /**
@@ -10,10 +10,10 @@ const READS =
  * once however often it hears of them. Whatever else there is may not.
  */
 export function isRepeatable(method: string): boolean {
-  return READS.test(method) || method === "eth_sendRawTransaction";
+  return reads.test(method) || method === "eth_sendRawTransaction";
 }
 
-const RATE_LIMIT_TEXT =
+const rateLimitText =
   /rate.?limit|too many requests|request count|(requests?|calls?) ?(per|\/) ?sec|compute units|throughput|capacity exceeded/i;
 
 /**
@@ -24,7 +24,7 @@ const RATE_LIMIT_TEXT =
 export function isRateLimit(method: string, error: JsonRpcError): boolean {
   if (error.code === 429 || error.code === -32007) return true;
   if (error.code !== -32005) return false;
-  return method !== "eth_getLogs" || RATE_LIMIT_TEXT.test(error.message);
+  return method !== "eth_getLogs" || rateLimitText.test(error.message);
 }
 
 const quantity = z.string().regex(/^0x[0-9a-f]{1,16}$/i);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { RpcResponseError } from "../index.ts";
-import { SECRET } from "../testing/fault-server.ts";
+import { secret } from "../testing/fault-server.ts";
 import { answerError, answerStatus, loseAnswer } from "../testing/faults.ts";
 import { readHead, rejectionOf, stateOf, usePoolScene } from "../testing/pool-scene.ts";
 
@@ -24,7 +24,7 @@ describe("an error from the node", () => {
   it("does not show the URL that the node echoes", async () => {
     const { first, pool } = open();
     await pool.ready();
-    const echo = `POST ${first.url} failed for key ${SECRET}`;
+    const echo = `POST ${first.url} failed for key ${secret}`;
     first.set(answerError(-32000, echo, { request: [echo] }));
 
     const error = await rejectionOf(pool.request({ method: "eth_call", params: [{}, "latest"] }));

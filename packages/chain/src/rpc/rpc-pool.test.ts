@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createRpcPool, RpcClosedError } from "../index.ts";
-import { honest, SECRET } from "../testing/fault-server.ts";
+import { honest, secret } from "../testing/fault-server.ts";
 import { answerStatus } from "../testing/faults.ts";
 import { chainId, readHead, stateOf, usePoolScene } from "../testing/pool-scene.ts";
 
@@ -56,7 +56,7 @@ describe("limits", () => {
 describe("configuration", () => {
   it("errors are told all at once, by place and not by URL", () => {
     const { first } = open();
-    const rpcUrls = [first.url, `ftp://${SECRET}/`, "nonsense"];
+    const rpcUrls = [first.url, `ftp://${secret}/`, "nonsense"];
     expect(() => createRpcPool({ chainId, rpcUrls })).toThrow(
       "rpcUrls[1] must begin with http:// or https://, or wss://; rpcUrls[2] is not a URL",
     );

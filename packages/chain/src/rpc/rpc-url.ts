@@ -19,7 +19,7 @@ export interface RpcUrls {
 }
 
 /** Shorter parts ("v2", "rpc") are no keys, and hiding them would garble every text. */
-const SHORTEST_SECRET = 8;
+const minSecret = 8;
 
 /** Parses RPC URLs. Throws one `TypeError` for all faulty ones, which names them by place only. */
 export function parseRpcUrls(rpcUrls: readonly string[]): RpcUrls {
@@ -52,7 +52,7 @@ function secretsOf(url: URL): string[] {
     decodeURIComponent(url.password),
     ...url.pathname.split("/"),
     ...url.searchParams.values(),
-  ].filter((part) => part.length >= SHORTEST_SECRET);
+  ].filter((part) => part.length >= minSecret);
 }
 
 function takeApart(url: URL): RpcUrl {
@@ -71,16 +71,16 @@ function takeApart(url: URL): RpcUrl {
   };
 }
 
-const ANY_URL = /\b[a-z][a-z0-9+.-]*:\/\/[^\s"'<>]+/gi;
+const anyUrl = /\b[a-z][a-z0-9+.-]*:\/\/[^\s"'<>]+/gi;
 
-const LONG_BYTES = /0x[0-9a-f]{65,}/gi;
+const longBytes = /0x[0-9a-f]{65,}/gi;
 
 /**
  * Leaves hashes and addresses in words of a node, and no longer bytes: a node that refuses a
  * transaction may echo it, and the authorizations in it are still good.
  */
 export function shortenBytes(text: string): string {
-  return text.replace(LONG_BYTES, (bytes) => `${bytes.slice(0, 10)}…`);
+  return text.replace(longBytes, (bytes) => `${bytes.slice(0, 10)}…`);
 }
 
 /**
@@ -93,7 +93,7 @@ export function createRedactor({ http, sockets }: RpcUrls): (value: unknown) => 
     .sort((a, b) => b.length - a.length);
   return function redact(value: unknown): unknown {
     if (typeof value === "string") {
-      const withoutUrls = value.replace(ANY_URL, "[url]");
+      const withoutUrls = value.replace(anyUrl, "[url]");
       return secrets.reduce((text, secret) => text.replaceAll(secret, "[url]"), withoutUrls);
     }
     if (Array.isArray(value)) return value.map(redact);

@@ -2,7 +2,7 @@ import { type Devnet, startDevnet } from "@coinslot/devnet";
 import { BaseError, ContractFunctionRevertedError, erc20Abi } from "viem";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createChainClient, createRpcPool, RpcUnavailableError } from "../index.ts";
-import { SECRET, startFaultServer } from "../testing/fault-server.ts";
+import { secret, startFaultServer } from "../testing/fault-server.ts";
 import { answerStatus } from "../testing/faults.ts";
 
 let devnet: Devnet;
@@ -57,7 +57,7 @@ describe("a viem client over a pool", () => {
     expect(error).toBeInstanceOf(BaseError);
     if (!(error instanceof BaseError)) return;
     expect(error.walk((each) => each instanceof ContractFunctionRevertedError)).not.toBeNull();
-    expect(error.message).not.toContain(SECRET);
+    expect(error.message).not.toContain(secret);
     await tearDown();
   });
 
@@ -75,7 +75,7 @@ describe("a viem client over a pool", () => {
     expect(error).toBeInstanceOf(BaseError);
     if (!(error instanceof BaseError)) return;
     expect(error.walk((each) => each instanceof RpcUnavailableError)).not.toBeNull();
-    expect(error.message).not.toContain(SECRET);
+    expect(error.message).not.toContain(secret);
     expect(error.message).not.toContain("127.0.0.1");
     await tearDown();
   });

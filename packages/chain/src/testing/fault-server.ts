@@ -33,7 +33,7 @@ export interface FaultServer {
 }
 
 /** What must never be seen outside of the pool. */
-export const SECRET = "s3cr3t-key-0123456789";
+export const secret = "s3cr3t-key-0123456789";
 
 /** A real HTTP server between a pool and a real node, which misbehaves on command. */
 export async function startFaultServer(upstream: string): Promise<FaultServer> {
@@ -69,7 +69,7 @@ export async function startFaultServer(upstream: string): Promise<FaultServer> {
     .object({ port: z.number() })
     .parse(server.address() satisfies AddressInfo | string | null);
   return {
-    url: `http://127.0.0.1:${port}/v2/${SECRET}?token=${SECRET}`,
+    url: `http://127.0.0.1:${port}/v2/${secret}?token=${secret}`,
     set(next) {
       fault = next;
     },

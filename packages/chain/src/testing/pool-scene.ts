@@ -2,7 +2,7 @@ import { inspect } from "node:util";
 import { type Devnet, startDevnet } from "@coinslot/devnet";
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
 import { createRpcPool, type RpcPool, type RpcPoolEvent, type RpcPoolOptions } from "../index.ts";
-import { type FaultServer, SECRET, startFaultServer } from "./fault-server.ts";
+import { type FaultServer, secret, startFaultServer } from "./fault-server.ts";
 
 export const chainId = 9745;
 export const readHead = { method: "eth_blockNumber" };
@@ -69,7 +69,7 @@ export function usePoolScene(): (change?: Change) => PoolScene {
 /** Nothing that leaves the pool may show an endpoint's URL or any part of it. */
 function expectNoSecret(...things: unknown[]): void {
   const text = inspect(things, { depth: Number.POSITIVE_INFINITY, showHidden: true });
-  expect(text).not.toContain(SECRET);
+  expect(text).not.toContain(secret);
   expect(text).not.toContain("127.0.0.1");
   expect(text).not.toMatch(/https?:\/\//);
 }

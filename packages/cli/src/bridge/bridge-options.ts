@@ -8,7 +8,7 @@ import type { Terminal } from "../terminal.ts";
 /** Decimals of USDT0 and XAUT0, on every chain of the table. */
 const tableDecimals = 6;
 /** More decimals than a token has that anybody bridges. */
-const mostDecimals = 36;
+const maxDecimals = 36;
 /** Decimals of every native coin, in JSON-RPC. */
 export const nativeDecimals = 18;
 
@@ -129,8 +129,8 @@ async function findDecimals(bridge: Bridge, options: RequestOptions): Promise<nu
 
 function readDecimals(text: string): number {
   const decimals = /^[0-9]{1,2}$/.test(text) ? Number(text) : Number.NaN;
-  if (decimals <= mostDecimals) return decimals;
-  throw new InvalidArgumentError(`expected a number from 0 to ${mostDecimals}`);
+  if (decimals <= maxDecimals) return decimals;
+  throw new InvalidArgumentError(`expected a number from 0 to ${maxDecimals}`);
 }
 
 /**
@@ -164,7 +164,7 @@ function amountParser(decimals: number): (text: string) => bigint {
 
 /** Whether it is a number. How many decimals it may have is a question of the token. */
 function checkAmount(text: string): string {
-  if (readAmount(text, mostDecimals) !== undefined) return text;
+  if (readAmount(text, maxDecimals) !== undefined) return text;
   throw new InvalidArgumentError("expected a number, such as 12.5");
 }
 

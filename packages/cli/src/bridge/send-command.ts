@@ -20,7 +20,7 @@ import {
   requestOptions,
   targetRpcUrlOption,
 } from "./bridge-options.ts";
-import { tellProgress } from "./print-progress.ts";
+import { printProgress } from "./print-progress.ts";
 import { factsOf } from "./quote-command.ts";
 import { useBridge } from "./use-bridge.ts";
 
@@ -71,7 +71,7 @@ Example:
       const { request, decimals } = await readRequest(bridge, options, account.address);
       const sent = await agreeAndSend({ bridge, terminal, request, decimals, options });
       const { signal } = terminal;
-      const onProgress = tellProgress(terminal);
+      const onProgress = printProgress(terminal);
       const show = (text: string, delivered?: Delivered) =>
         terminal.out(options.json ? formatJson({ ...sent, delivered }) : text);
       if (targetRpcUrls === undefined) {
@@ -102,7 +102,7 @@ async function agreeAndSend(parts: {
 }): Promise<BridgeResult> {
   const { bridge, terminal, request, decimals, options } = parts;
   const { signal } = terminal;
-  const onProgress = tellProgress(terminal);
+  const onProgress = printProgress(terminal);
   while (true) {
     const agreed = await bridge.quoteBridge(request);
     const facts = factsOf(agreed, { targetChain: options.to, decimals });

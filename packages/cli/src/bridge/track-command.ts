@@ -4,7 +4,7 @@ import { isHash, zeroAddress } from "viem";
 import { UnclearError, UsageError } from "../exit-code.ts";
 import { formatJson, type Terminal } from "../terminal.ts";
 import { rpcUrlOption, targetRpcUrlOption } from "./bridge-options.ts";
-import { tellProgress } from "./print-progress.ts";
+import { printProgress } from "./print-progress.ts";
 import { useBridge } from "./use-bridge.ts";
 
 interface TrackOptions {
@@ -44,7 +44,7 @@ Example:
       const targetRpcUrls = { [to]: targetRpcUrl };
       const create = () => createBridge({ account, rpcUrl, bridgeMaxFee: 0n, targetRpcUrls });
       await useBridge(create, async (bridge) => {
-        const onProgress = tellProgress(terminal);
+        const onProgress = printProgress(terminal);
         const { signal } = terminal;
         const timeoutMs = timeout * 1000;
         const how = { oftContractAddress, onProgress, signal, timeoutMs };

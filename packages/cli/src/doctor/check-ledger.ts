@@ -3,7 +3,7 @@ import { dirname } from "node:path";
 import { openLedgerReader } from "@coinslot/facilitator";
 import { type DatabaseError, isDatabaseError, lockDatabaseFile } from "@coinslot/storage";
 import { UsageError } from "../exit-code.ts";
-import type { Surroundings } from "../io.ts";
+import type { Io } from "../io.ts";
 import { isLedgerAbsent, ledgerFile, readLedgerUrl } from "../ledger-url.ts";
 import type { Terminal } from "../terminal.ts";
 import type { Check } from "./check.ts";
@@ -13,7 +13,7 @@ const topic = "ledger";
 /** Whether the ledger can be used, what is in it, and who holds it. */
 export async function checkLedger(
   env: Terminal["env"],
-  { folder }: Pick<Surroundings, "folder">,
+  { folder }: Pick<Io, "folder">,
 ): Promise<Check[]> {
   let url: string;
   try {

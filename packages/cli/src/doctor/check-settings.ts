@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { isSameAddress } from "@coinslot/protocol";
 import type { LocalAccount } from "viem";
 import { UsageError } from "../exit-code.ts";
-import type { Surroundings } from "../io.ts";
+import type { Io } from "../io.ts";
 import { type ConfiguredNetwork, readNetworks } from "../networks.ts";
 import { readAccount } from "../read-secret.ts";
 import type { Terminal } from "../terminal.ts";
@@ -22,7 +22,7 @@ const topic = "settings";
 /** Reads the environment, and says all that is wrong with it. */
 export function checkSettings(
   env: Terminal["env"],
-  { folder }: Pick<Surroundings, "folder">,
+  { folder }: Pick<Io, "folder">,
 ): CheckedSettings {
   const checks: Check[] = [];
   function read<T>(reading: () => T, otherwise: T): T {

@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import type { Surroundings } from "../io.ts";
+import type { Io } from "../io.ts";
 import { formatJson, formatTable, paint, type Terminal } from "../terminal.ts";
 import type { Check } from "./check.ts";
 import { checkLedger } from "./check-ledger.ts";
@@ -7,7 +7,7 @@ import { checkNetwork } from "./check-network.ts";
 import { checkSettings } from "./check-settings.ts";
 
 /** `coinslot doctor`: looks at all that has to work, and says what to do. */
-export function doctorCommand(terminal: Terminal, surroundings: Surroundings): Command {
+export function doctorCommand(terminal: Terminal, io: Io): Command {
   return new Command("doctor")
     .option("--json", "print JSON")
     .addHelpText(
@@ -22,11 +22,11 @@ Examples:
   coinslot doctor --json`,
     )
     .action(async ({ json }: { json?: true }): Promise<void> => {
-      const { checks: settings, networks, relayer } = checkSettings(terminal.env, surroundings);
-      const stopWaiting = surroundings.showWaiting("looking");
+      const { checks: settings, networks, relayer } = checkSettings(terminal.env, io);
+      const stopWaiting = io.showWaiting("looking");
       const others = await Promise.all([
         ...networks.map((network) => checkNetwork({ network, relayer, now: Date.now })),
-        checkLedger(terminal.env, surroundings),
+        checkLedger(terminal.env, io),
       ]).finally(stopWaiting);
       const checks = [...settings, ...others.flat()];
       const broken = checks.filter(({ status }) => status === "broken").length;

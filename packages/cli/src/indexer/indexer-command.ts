@@ -1,10 +1,10 @@
 import { Command } from "commander";
-import type { Surroundings } from "../io.ts";
+import type { Io } from "../io.ts";
 import type { Terminal } from "../terminal.ts";
 import { maintenanceCommand } from "./maintenance-command.ts";
 
 /** `coinslot indexer`: the indexing service, until Ctrl-C. */
-export function indexerCommand(terminal: Terminal, { progress }: Surroundings): Command {
+export function indexerCommand(terminal: Terminal, { progress }: Io): Command {
   return new Command("indexer")
     .option("--config <file>", "a YAML or JSON file with settings; INDEXER_CONFIG unless said")
     .addHelpText(

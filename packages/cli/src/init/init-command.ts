@@ -1,7 +1,7 @@
 import { join, relative } from "node:path";
 import { isNetwork } from "@coinslot/protocol";
 import { Command, InvalidArgumentError } from "commander";
-import type { Surroundings } from "../io.ts";
+import type { Io } from "../io.ts";
 import { formatFacts, formatJson, paint, type Terminal } from "../terminal.ts";
 import { createEnvironment } from "./create-environment.ts";
 import { ignoreByGit } from "./ignore-by-git.ts";
@@ -14,7 +14,7 @@ interface InitOptions {
 }
 
 /** `coinslot init`: an .env file with fresh seeds, and what to do next. */
-export function initCommand(terminal: Terminal, { folder }: Surroundings): Command {
+export function initCommand(terminal: Terminal, { folder }: Io): Command {
   return new Command("init")
     .option("--network <network>", "sell on this network", readNetwork, "eip155:9745")
     .option("--force", "replace an .env file that is there; it is kept as a backup")

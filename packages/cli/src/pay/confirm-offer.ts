@@ -14,7 +14,7 @@ import type { SpendableToken } from "./spendable-tokens.ts";
  *
  * @throws UsageError when the answer is no, or there is nobody to ask
  */
-export async function agreeToOffer(
+export async function confirmOffer(
   { terminal, isSilent }: PayContext,
   shown: {
     request: BuyerRequest;

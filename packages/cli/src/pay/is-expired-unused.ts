@@ -24,7 +24,7 @@ const marginSeconds = 60;
 export type NeverTaken = "yes" | "one node" | "unknown";
 
 /** Asks every node of the network; one that contradicts or does not answer leaves it unknown. */
-export async function isNeverTaken(
+export async function isExpiredUnused(
   env: Terminal["env"],
   terms: PaymentTerms,
   { now }: { now: () => number },

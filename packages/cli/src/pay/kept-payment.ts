@@ -36,10 +36,10 @@ interface PaymentToKeep {
 
 /** Keeps a payment, whole, in a file that only its owner can read; always in the same one. Returns the file. */
 export async function keepPayment(
-  { surroundings }: PayContext,
+  { io }: PayContext,
   { request, payment, receipt }: PaymentToKeep,
 ): Promise<string> {
-  const { folder } = surroundings;
+  const { folder } = io;
   const { body, ...rest } = request;
   const bodyBase64 = body && Buffer.from(body).toString("base64");
   const text = `${JSON.stringify({ request: { ...rest, bodyBase64 }, payment, receipt }, undefined, 2)}\n`;
@@ -49,7 +49,7 @@ export async function keepPayment(
 
 /** Keeps a payment, and says how to go on with it. Never throws: what became of the payment is to be told in any case. */
 export async function keepForResume(context: PayContext, kept: PaymentToKeep): Promise<string> {
-  const { folder } = context.surroundings;
+  const { folder } = context.io;
   const warning = "Do not request it anew, which could pay twice.";
   try {
     const file = await keepPayment(context, kept);

@@ -2,7 +2,7 @@ import { parseMoney } from "@coinslot/protocol";
 import { Command, InvalidArgumentError } from "commander";
 import { requireAllowed } from "../allow/require-allowed.ts";
 import { UsageError } from "../exit-code.ts";
-import type { Surroundings } from "../io.ts";
+import type { Io } from "../io.ts";
 import type { Terminal } from "../terminal.ts";
 import { readKeptPayment } from "./kept-payment.ts";
 import { payFor } from "./pay-for.ts";
@@ -21,7 +21,7 @@ interface PayOptions {
 }
 
 /** `coinslot pay`: requests a URL, shows what it costs, asks, pays, and prints what was bought. */
-export function payCommand(terminal: Terminal, surroundings: Surroundings): Command {
+export function payCommand(terminal: Terminal, io: Io): Command {
   return new Command("pay")
     .argument("[url]", "what to buy")
     .option("-X, --method <method>", "GET unless said; POST with --data")
@@ -65,18 +65,18 @@ Examples:
       const isSilent = options.yes === true;
       const context = {
         terminal: await requireAllowed(terminal, { mayAsk: !isSilent }),
-        surroundings,
+        io,
         isJson: options.json === true,
         isSilent,
         allowInsecureHttp: options.allowInsecureHttp === true,
       };
       if (resume !== undefined) {
         if (url !== undefined) throw new UsageError("--resume knows its URL: leave it out.");
-        const kept = await readKeptPayment(resume, surroundings.folder);
+        const kept = await readKeptPayment(resume, io.folder);
         return resumePayment(context, kept);
       }
       if (url === undefined) throw new UsageError("What is to be bought? Give a URL.");
-      const request = await readRequest({ ...options, url, surroundings });
+      const request = await readRequest({ ...options, url, io });
       return payFor(context, { request, maxPrice });
     });
 }

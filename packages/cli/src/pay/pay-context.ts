@@ -1,10 +1,10 @@
-import type { Surroundings } from "../io.ts";
+import type { Io } from "../io.ts";
 import type { Terminal } from "../terminal.ts";
 
 /** How the command was asked to pay. */
 export interface PayContext {
   terminal: Terminal;
-  surroundings: Surroundings;
+  io: Io;
   isJson: boolean;
   /** Pays without asking. */
   isSilent: boolean;

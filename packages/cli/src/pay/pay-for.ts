@@ -9,7 +9,7 @@ import { InterruptedError, UnclearError, UsageError } from "../exit-code.ts";
 import { readNetworks } from "../networks.ts";
 import { readWallet } from "../read-secret.ts";
 import { concludePayment } from "./conclude-payment.ts";
-import { agreeToOffer } from "./confirm-offer.ts";
+import { confirmOffer } from "./confirm-offer.ts";
 import { explainFailure } from "./explain-failure.ts";
 import { forgetPayment, keepPayment } from "./kept-payment.ts";
 import type { PayContext } from "./pay-context.ts";
@@ -28,7 +28,7 @@ export async function payFor(
   context: PayContext,
   { request, maxPrice }: { request: BuyerRequest; maxPrice: string },
 ): Promise<void> {
-  const { terminal, surroundings, allowInsecureHttp } = context;
+  const { terminal, io, allowInsecureHttp } = context;
   const wallet = readWallet(terminal.env);
   if (wallet === undefined) {
     throw new UsageError("Set WALLET_SEED_PHRASE or WALLET_PRIVATE_KEY, or run coinslot init.");
@@ -42,7 +42,7 @@ export async function payFor(
   let kept: string | undefined;
   let signed: SignedPayment | undefined;
   let sent: SignedPayment | undefined;
-  let stopWaiting = surroundings.showWaiting(`asking ${host}`);
+  let stopWaiting = io.showWaiting(`asking ${host}`);
   const payingFetch = createPayingFetch({
     account: {
       address: wallet.address,
@@ -50,8 +50,8 @@ export async function payFor(
         stopWaiting();
         if (terms === undefined) throw new Error("Nothing was offered");
         await refuseSecondPayment(context, { request, terms });
-        await agreeToOffer(context, { request, offer: await offer, terms, tokens, networks });
-        stopWaiting = surroundings.showWaiting(`paying ${host}`);
+        await confirmOffer(context, { request, offer: await offer, terms, tokens, networks });
+        stopWaiting = io.showWaiting(`paying ${host}`);
         return wallet.signTypedData(message);
       },
     },

@@ -15,10 +15,10 @@ export async function printAnswer(
   context: PayContext,
   { response, outcome }: { response: Response; outcome: PaymentOutcome | undefined },
 ): Promise<void> {
-  const { isJson, surroundings } = context;
+  const { isJson, io } = context;
   const chunks = readBody(response);
   if (isJson) return printJson(context, { response, outcome, chunks });
-  if (!surroundings.isTerminal) return printBody(context, chunks);
+  if (!io.isTerminal) return printBody(context, chunks);
   const name = `coinslot-answer-${outcome?.payment.terms.nonce.slice(2, 18) ?? Date.now()}.bin`;
   await printOnTerminal(context, { chunks, name });
 }
@@ -30,7 +30,7 @@ async function* readBody({ status, body }: Response): AsyncGenerator<Uint8Array>
 }
 
 async function printJson(
-  { surroundings }: PayContext,
+  { io }: PayContext,
   answer: {
     response: Response;
     outcome: PaymentOutcome | undefined;
@@ -54,7 +54,7 @@ async function printJson(
         }
       : null,
   });
-  await writing(() => surroundings.write(`${text}\n`));
+  await writing(() => io.write(`${text}\n`));
 }
 
 /** JSON holds text; what is none goes into it as base64. */

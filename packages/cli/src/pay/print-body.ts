@@ -9,12 +9,12 @@ const lineFeed = 0x0a;
  * @throws OutputError when it cannot be written; else what reading the body throws
  */
 export async function printBody(
-  { terminal, surroundings }: PayContext,
+  { terminal, io }: PayContext,
   chunks: AsyncIterable<Uint8Array | string>,
 ): Promise<void> {
   let last: number | string | undefined;
   for await (const chunk of chunks) {
-    await writing(() => surroundings.write(chunk));
+    await writing(() => io.write(chunk));
     last = chunk.at(-1) ?? last;
   }
   if (last !== undefined && last !== lineFeed && last !== "\n") terminal.err("");

@@ -15,13 +15,13 @@ export async function printOnTerminal(
   context: PayContext,
   { chunks, name }: { chunks: AsyncIterable<Uint8Array>; name: string },
 ): Promise<void> {
-  const { terminal, surroundings } = context;
+  const { terminal, io } = context;
   const iterator = chunks[Symbol.asyncIterator]();
   const rest = { [Symbol.asyncIterator]: () => iterator };
   const first = await iterator.next();
   if (first.done) return;
   if (!isText(first.value)) {
-    await save(join(surroundings.folder, name), first.value, rest);
+    await save(join(io.folder, name), first.value, rest);
     terminal.err(`The answer is no text. It is in the file ${name}.`);
     return;
   }

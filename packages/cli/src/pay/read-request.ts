@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { UsageError } from "../exit-code.ts";
-import type { Surroundings } from "../io.ts";
+import type { Io } from "../io.ts";
 
 /** A request that can be sent again, as it is. */
 export interface BuyerRequest {
@@ -21,17 +21,17 @@ export async function readRequest(options: {
   method?: string;
   data?: string;
   header?: readonly string[];
-  surroundings: Surroundings;
+  io: Io;
 }): Promise<BuyerRequest> {
-  const { data, header = [], surroundings, method = data === undefined ? "GET" : "POST" } = options;
+  const { data, header = [], io, method = data === undefined ? "GET" : "POST" } = options;
   const url = URL.canParse(options.url) ? new URL(options.url) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol)) {
     throw new UsageError("<url> is no URL that begins with http:// or https://.");
   }
   if (!/^[A-Za-z]{1,20}$/.test(method)) throw new UsageError("--method is no HTTP method.");
-  const lines = await Promise.all(header.map((text) => headerLines(text, surroundings)));
+  const lines = await Promise.all(header.map((text) => headerLines(text, io)));
   const headers = lines.flat().map(readHeader);
-  const body = data === undefined ? undefined : await readBody(data, surroundings);
+  const body = data === undefined ? undefined : await readBody(data, io);
   if (body === undefined) return { method: method.toUpperCase(), url: url.href, headers, body };
   if (/^(?:GET|HEAD)$/i.test(method)) throw new UsageError(`${method} takes no --data.`);
   const isTold = headers.some(([name]) => name.toLowerCase() === "content-type");
@@ -45,19 +45,19 @@ export async function readRequest(options: {
   };
 }
 
-async function readBody(data: string, surroundings: Surroundings): Promise<Uint8Array> {
+async function readBody(data: string, io: Io): Promise<Uint8Array> {
   if (!data.startsWith("@")) return new TextEncoder().encode(data);
   const name = data.slice(1);
-  return name === "-" ? surroundings.readInput() : readNamed(name, surroundings);
+  return name === "-" ? io.readInput() : readNamed(name, io);
 }
 
-async function headerLines(text: string, surroundings: Surroundings): Promise<string[]> {
+async function headerLines(text: string, io: Io): Promise<string[]> {
   if (!text.startsWith("@")) return [text];
-  const content = new TextDecoder().decode(await readNamed(text.slice(1), surroundings));
+  const content = new TextDecoder().decode(await readNamed(text.slice(1), io));
   return content.split(/\r?\n/).filter((line) => line.trim() !== "");
 }
 
-async function readNamed(name: string, { folder }: Surroundings): Promise<Uint8Array> {
+async function readNamed(name: string, { folder }: Io): Promise<Uint8Array> {
   try {
     return await readFile(resolve(folder, name));
   } catch (cause) {

@@ -4,7 +4,7 @@ import { join, relative } from "node:path";
 import type { PaymentTerms } from "@coinslot/client";
 import { isSameAddress } from "@coinslot/protocol";
 import { UnclearError, UsageError } from "../exit-code.ts";
-import { isNeverTaken } from "./is-expired-unused.ts";
+import { isExpiredUnused } from "./is-expired-unused.ts";
 import { forgetPayment, type KeptPayment, readKeptPayment } from "./kept-payment.ts";
 import type { PayContext } from "./pay-context.ts";
 import type { BuyerRequest } from "./read-request.ts";
@@ -19,15 +19,15 @@ export async function refuseSecondPayment(
   context: PayContext,
   { request, terms }: { request: BuyerRequest; terms: PaymentTerms },
 ): Promise<void> {
-  const { terminal, surroundings, isSilent } = context;
+  const { terminal, io, isSilent } = context;
   for (const kept of await findKept(context, request, terms)) {
     const { file, payment } = kept;
-    const verdict = await isNeverTaken(terminal.env, payment.terms, surroundings);
+    const verdict = await isExpiredUnused(terminal.env, payment.terms, io);
     if (verdict === "yes") {
       await forgetPayment(file);
       continue;
     }
-    const shown = file.startsWith(surroundings.folder) ? relative(surroundings.folder, file) : file;
+    const shown = file.startsWith(io.folder) ? relative(io.folder, file) : file;
     const state = `The same request was paid before, and ${doubtOf(payment.terms, verdict)}.`;
     const how = `Go on with: coinslot pay --resume ${shown}`;
     if (isSilent || terminal.confirm === undefined) {
@@ -47,14 +47,14 @@ function doubtOf({ validBefore }: PaymentTerms, verdict: "one node" | "unknown")
 }
 
 async function findKept(
-  { surroundings }: PayContext,
+  { io }: PayContext,
   request: BuyerRequest,
   { payer }: PaymentTerms,
 ): Promise<KeptPayment[]> {
-  const folders = [...new Set([surroundings.folder, tmpdir()])];
+  const folders = [...new Set([io.folder, tmpdir()])];
   const files = await Promise.all(folders.map(findFiles));
   const kept = await Promise.all(
-    files.flat().map((file) => readKeptPayment(file, surroundings.folder).catch(() => undefined)),
+    files.flat().map((file) => readKeptPayment(file, io.folder).catch(() => undefined)),
   );
   return kept
     .filter((each) => each !== undefined)

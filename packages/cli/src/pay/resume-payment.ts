@@ -3,7 +3,7 @@ import { isSameAddress, knownAsset } from "@coinslot/protocol";
 import { UnclearError } from "../exit-code.ts";
 import { concludePayment } from "./conclude-payment.ts";
 import { explainFailure } from "./explain-failure.ts";
-import { isNeverTaken } from "./is-expired-unused.ts";
+import { isExpiredUnused } from "./is-expired-unused.ts";
 import { forgetPayment, type KeptPayment } from "./kept-payment.ts";
 import type { PayContext } from "./pay-context.ts";
 
@@ -12,7 +12,7 @@ import type { PayContext } from "./pay-context.ts";
  * answer is given up when it was never taken and cannot be any more, as `isNeverTaken` finds out.
  */
 export async function resumePayment(context: PayContext, kept: KeptPayment): Promise<void> {
-  const { terminal, surroundings, allowInsecureHttp } = context;
+  const { terminal, io, allowInsecureHttp } = context;
   const { request, payment } = kept;
   const { network, payer } = payment.terms;
   const known = knownAsset(network);
@@ -31,7 +31,7 @@ export async function resumePayment(context: PayContext, kept: KeptPayment): Pro
   const { method, url, headers, body } = request;
   const init: RequestInit = { method, headers, signal: terminal.signal };
   if (body) init.body = new Blob([body]);
-  const stopWaiting = surroundings.showWaiting(`asking ${new URL(url).host}`);
+  const stopWaiting = io.showWaiting(`asking ${new URL(url).host}`);
   try {
     const response = await payingFetch.resume(payment, url, init);
     stopWaiting();
@@ -52,8 +52,8 @@ export async function resumePayment(context: PayContext, kept: KeptPayment): Pro
 
 /** One node alone never ends a payment: its word and a person's do. */
 async function isGivenUp(context: PayContext, terms: PaymentTerms): Promise<boolean> {
-  const { terminal, surroundings, isSilent } = context;
-  const verdict = await isNeverTaken(terminal.env, terms, surroundings);
+  const { terminal, io, isSilent } = context;
+  const verdict = await isExpiredUnused(terminal.env, terms, io);
   if (verdict !== "one node") return verdict === "yes";
   const text =
     "By the RPC endpoints of one host alone, the payment was never taken, and its time is over.";

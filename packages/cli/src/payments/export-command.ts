@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import type { Surroundings } from "../io.ts";
+import type { Io } from "../io.ts";
 import type { Terminal } from "../terminal.ts";
 import { formatCsvRow } from "./csv.ts";
 import { addFilterOptions, type FilterOptions, toFilter } from "./filter-options.ts";
@@ -9,7 +9,7 @@ import { readLedger } from "./read-ledger.ts";
 const pageSize = 1_000;
 
 /** `coinslot payments export`: every payment as CSV, page by page, so that no ledger is too large. */
-export function exportCommand(terminal: Terminal, surroundings: Surroundings): Command {
+export function exportCommand(terminal: Terminal, io: Io): Command {
   return addFilterOptions(new Command("export"))
     .description("write all payments as CSV to the standard output, the newest first")
     .addHelpText(
@@ -21,8 +21,8 @@ Examples:
     )
     .action(async (options: FilterOptions): Promise<void> => {
       const { ledger } = options;
-      await readLedger({ terminal, surroundings, ledger }, async (payments) => {
-        await surroundings.write(formatCsvRow(recordColumns));
+      await readLedger({ terminal, io, ledger }, async (payments) => {
+        await io.write(formatCsvRow(recordColumns));
         let cursor: string | undefined;
         do {
           terminal.signal.throwIfAborted();
@@ -31,7 +31,7 @@ Examples:
             const record = toRecord(payment);
             return formatCsvRow(recordColumns.map((name) => record[name]));
           });
-          await surroundings.write(rows.join(""));
+          await io.write(rows.join(""));
           cursor = page.nextCursor;
         } while (cursor !== undefined);
       });

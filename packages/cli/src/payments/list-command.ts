@@ -1,5 +1,5 @@
 import { Command, InvalidArgumentError } from "commander";
-import type { Surroundings } from "../io.ts";
+import type { Io } from "../io.ts";
 import { formatJson, formatTable, paint, type Terminal } from "../terminal.ts";
 import { addFilterOptions, type FilterOptions, toFilter } from "./filter-options.ts";
 import { type PaymentRecord, toRecord } from "./payment-record.ts";
@@ -12,7 +12,7 @@ interface ListOptions extends FilterOptions {
 }
 
 /** `coinslot payments list`: a page of payments, the newest first. */
-export function listCommand(terminal: Terminal, surroundings: Surroundings): Command {
+export function listCommand(terminal: Terminal, io: Io): Command {
   return addFilterOptions(new Command("list"))
     .description("list payments, the newest first")
     .option("--limit <number>", "how many, at most 1000", readLimit, 50)
@@ -28,7 +28,7 @@ Examples:
     )
     .action(async (options: ListOptions): Promise<void> => {
       const { limit, cursor, json, ledger } = options;
-      const page = await readLedger({ terminal, surroundings, ledger }, (payments) =>
+      const page = await readLedger({ terminal, io, ledger }, (payments) =>
         payments.list({ ...toFilter(options), limit, cursor }),
       );
       const { nextCursor = null } = page;

@@ -1,14 +1,14 @@
 import { Command } from "commander";
-import type { Surroundings } from "../io.ts";
+import type { Io } from "../io.ts";
 import type { Terminal } from "../terminal.ts";
 import { exportCommand } from "./export-command.ts";
 import { listCommand } from "./list-command.ts";
 import { showCommand } from "./show-command.ts";
 
 /** `coinslot payments`: looks into the ledger, also while a seller works with it. */
-export function paymentsCommand(terminal: Terminal, surroundings: Surroundings): Command {
+export function paymentsCommand(terminal: Terminal, io: Io): Command {
   return new Command("payments")
-    .addCommand(listCommand(terminal, surroundings))
-    .addCommand(showCommand(terminal, surroundings))
-    .addCommand(exportCommand(terminal, surroundings));
+    .addCommand(listCommand(terminal, io))
+    .addCommand(showCommand(terminal, io))
+    .addCommand(exportCommand(terminal, io));
 }

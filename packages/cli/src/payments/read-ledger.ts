@@ -1,6 +1,6 @@
 import { type LedgerReader, openLedgerReader } from "@coinslot/facilitator";
 import { UsageError } from "../exit-code.ts";
-import type { Surroundings } from "../io.ts";
+import type { Io } from "../io.ts";
 import { isLedgerAbsent, readLedgerUrl } from "../ledger-url.ts";
 import type { Terminal } from "../terminal.ts";
 
@@ -10,12 +10,12 @@ import type { Terminal } from "../terminal.ts";
  * @throws UsageError where there is no ledger; DatabaseError when it cannot be read
  */
 export async function readLedger<Result>(
-  options: { terminal: Terminal; surroundings: Surroundings; ledger: string | undefined },
+  options: { terminal: Terminal; io: Io; ledger: string | undefined },
   look: (payments: LedgerReader["payments"]) => Promise<Result>,
 ): Promise<Result> {
-  const { terminal, surroundings, ledger } = options;
+  const { terminal, io, ledger } = options;
   const url = readLedgerUrl(terminal.env, ledger);
-  if (isLedgerAbsent(url, surroundings.folder)) {
+  if (isLedgerAbsent(url, io.folder)) {
     throw new UsageError(
       "There is no ledger yet: a seller makes it when it starts. Is COINSLOT_LEDGER, or --ledger, the one of your seller?",
     );

@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import type { Surroundings } from "../io.ts";
+import type { Io } from "../io.ts";
 import { ledgerOption } from "../ledger-url.ts";
 import { formatFacts, formatJson, type Terminal } from "../terminal.ts";
 import { recordColumns, toRecord } from "./payment-record.ts";
@@ -11,7 +11,7 @@ interface ShowOptions {
 }
 
 /** `coinslot payments show`: all that may be shown of a payment. */
-export function showCommand(terminal: Terminal, surroundings: Surroundings): Command {
+export function showCommand(terminal: Terminal, io: Io): Command {
   return new Command("show")
     .description("show a payment")
     .argument("<id>", "as payments list shows it")
@@ -19,9 +19,7 @@ export function showCommand(terminal: Terminal, surroundings: Surroundings): Com
     .option("--json", "print JSON, values in the smallest unit")
     .addHelpText("after", "\nExample:\n  coinslot payments show 019aa2b5c1d0a1b2c3d4e5f6a7b8c9d0")
     .action(async (id: string, { ledger, json }: ShowOptions): Promise<void> => {
-      const payment = await readLedger({ terminal, surroundings, ledger }, (payments) =>
-        payments.get(id),
-      );
+      const payment = await readLedger({ terminal, io, ledger }, (payments) => payments.get(id));
       if (payment === undefined) throw new Error(`The ledger has no payment ${id}`);
       const record = toRecord(payment);
       if (json) return terminal.out(formatJson(record));

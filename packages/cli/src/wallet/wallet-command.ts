@@ -1,14 +1,14 @@
 import { formatMoney } from "@coinslot/protocol";
 import { Command } from "commander";
 import { UsageError } from "../exit-code.ts";
-import type { Surroundings } from "../io.ts";
+import type { Io } from "../io.ts";
 import { findNetworks } from "../networks.ts";
 import { formatJson, formatTable, paint, type Terminal } from "../terminal.ts";
 import { readBalances, type WalletBalance } from "./read-balances.ts";
 import { type Holder, readHolders } from "./read-holders.ts";
 
 /** `coinslot wallet`: who the accounts of the environment are, and what they hold. */
-export function walletCommand(terminal: Terminal, { showWaiting }: Surroundings): Command {
+export function walletCommand(terminal: Terminal, { showWaiting }: Io): Command {
   return new Command("wallet")
     .option("--json", "print JSON, amounts in the smallest unit")
     .addHelpText(

@@ -5,12 +5,12 @@ import { bookedIn, emptyBudget } from "./budget-state.ts";
 import type { BudgetStore } from "./budget-store.ts";
 import { createMemoryStore } from "./budget-store.ts";
 import { createSpendingBudget } from "./spending-budget.ts";
-import { inPot, type Pot, type SpendableAsset } from "./spending-policy.ts";
+import { type BudgetBucket, inBucket, type SpendableAsset } from "./spending-policy.ts";
 
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 
-function assetIn(pot: Pot, decimals: number): SpendableAsset {
+function assetIn(pot: BudgetBucket, decimals: number): SpendableAsset {
   const address = `0x${"11".repeat(20)}` as const;
   return { network: "eip155:9745", address, name: "T", version: "1", decimals, pot };
 }
@@ -45,7 +45,7 @@ describe("a budget", () => {
   it("never lets the bookings of any day exceed a limit, whatever is booked and ended", async () => {
     await fc.assert(
       fc.asyncProperty(limits, fc.array(step, { maxLength: 40 }), async (limits, steps) => {
-        const pot: Pot = { name: "p", decimals: 2, limits };
+        const pot: BudgetBucket = { name: "p", decimals: 2, limits };
         const asset = assetIn(pot, 2);
         const { store } = createOpenStore();
         let now = 1_700_000_000_000;
@@ -82,7 +82,7 @@ describe("a budget", () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 20 }), async (steps) => {
         const most = 10_000n;
-        const pot: Pot = {
+        const pot: BudgetBucket = {
           name: "p",
           decimals: 2,
           limits: { perPayment: most, perHost: most, perDay: most },
@@ -129,14 +129,16 @@ describe("an amount in its pot", () => {
         fc.integer({ min: 0, max: 77 }),
         (a, b, decimals) => {
           const asset = assetIn({ name: "usd", decimals: 18, limits }, decimals);
-          const inUnits = inPot(asset, a);
+          const inUnits = inBucket(asset, a);
           // Compared as fractions: inUnits / 10^18 against a / 10^decimals.
           const left = inUnits * 10n ** BigInt(decimals);
           const right = a * 10n ** 18n;
           expect(left).toBeGreaterThanOrEqual(right);
           expect(left - right).toBeLessThan(10n ** BigInt(decimals));
           if (decimals <= 18) expect(left).toBe(right);
-          expect(inPot(asset, a) + inPot(asset, b)).toBeGreaterThanOrEqual(inPot(asset, a + b));
+          expect(inBucket(asset, a) + inBucket(asset, b)).toBeGreaterThanOrEqual(
+            inBucket(asset, a + b),
+          );
         },
       ),
     );

@@ -4,7 +4,7 @@ import type { Shortfall } from "../chain/find-funds.ts";
 import { refuse } from "../offer/choose-requirements.ts";
 import type { Refusal } from "../offer/offer-refused-error.ts";
 import type { PayingFetchContext } from "../paying-fetch-options.ts";
-import { inPot, type Pot } from "./spending-policy.ts";
+import { type BudgetBucket, inBucket } from "./spending-policy.ts";
 
 /** Room in a budget that is kept for a payment until there are funds for it. */
 export interface BudgetHold {
@@ -34,7 +34,7 @@ export async function holdBudget(
   { account, budget, now, randomBytes }: PayingFetchContext,
   { shortfalls, host }: { shortfalls: readonly Shortfall[]; host: string },
 ): Promise<BudgetHold> {
-  const held = new Map<Pot, Hex>();
+  const held = new Map<BudgetBucket, Hex>();
   const affordable = new Set<Shortfall>();
   const refusals: Refusal[] = [];
   const payer = toLowerHex(account.address);
@@ -80,5 +80,5 @@ export async function holdBudget(
 }
 
 function dearestFirst({ candidate: a }: Shortfall, { candidate: b }: Shortfall): number {
-  return inPot(b.asset, b.amount) > inPot(a.asset, a.amount) ? 1 : -1;
+  return inBucket(b.asset, b.amount) > inBucket(a.asset, a.amount) ? 1 : -1;
 }

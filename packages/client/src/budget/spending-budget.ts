@@ -14,7 +14,12 @@ import {
 } from "./budget-state.ts";
 import type { BudgetStore } from "./budget-store.ts";
 import { checkClock } from "./check-clock.ts";
-import { inPot, type Pot, type SpendableAsset, showInPot } from "./spending-policy.ts";
+import {
+  type BudgetBucket,
+  inBucket,
+  type SpendableAsset,
+  showInBucket,
+} from "./spending-policy.ts";
 
 /** What a payment wants to book. */
 export interface BookingRequest {
@@ -81,7 +86,7 @@ export function createSpendingBudget(options: {
       const bookedAt = Math.max(at, state.bookedAt);
       const pot = asset.pot.name;
       const hour = hourOf(bookedAt);
-      const booking = { id, validBefore, hour, pot, host, amount: inPot(asset, amount) };
+      const booking = { id, validBefore, hour, pot, host, amount: inBucket(asset, amount) };
       const without = insteadOf.reduce(releaseBooking, state);
       const message = findExceededLimit(without, booking, asset.pot);
       if (message !== undefined) return { state, result: { ok: false, message } };
@@ -136,10 +141,14 @@ function endBooking(
   return used ? settleBooking(state, nonce) : releaseBooking(state, nonce);
 }
 
-function findExceededLimit(state: BudgetState, booking: Booking, pot: Pot): string | undefined {
+function findExceededLimit(
+  state: BudgetState,
+  booking: Booking,
+  pot: BudgetBucket,
+): string | undefined {
   const { limits } = pot;
   const exceeds = (limit: bigint, booked: bigint) => booked + booking.amount > limit;
-  const show = (amount: bigint) => showInPot(pot, amount);
+  const show = (amount: bigint) => showInBucket(pot, amount);
   const wanted = show(booking.amount);
   if (exceeds(limits.perPayment, 0n)) {
     return `${wanted} is more than the budget allows for one payment: ${show(limits.perPayment)}`;

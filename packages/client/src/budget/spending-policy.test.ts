@@ -1,6 +1,12 @@
 import { plasma, plasmaUsdt0, stable, stableUsdt0 } from "@coinslot/protocol";
 import { describe, expect, it } from "vitest";
-import { type Budget, type BudgetAsset, findAsset, inPot, readBudget } from "./spending-policy.ts";
+import {
+  type Budget,
+  type BudgetAsset,
+  findAsset,
+  inBucket,
+  readBudget,
+} from "./spending-policy.ts";
 
 const cent = 10n ** 16n;
 
@@ -60,7 +66,7 @@ describe("a budget", () => {
     });
     const [first, second] = assets;
     if (!first || !second) throw new Error("Two assets were given");
-    expect(inPot(first, 1_000_000n)).toBe(100n * cent);
+    expect(inBucket(first, 1_000_000n)).toBe(100n * cent);
     expect(findAsset(assets, plasma, `0x${plasmaUsdt0.address.slice(2).toLowerCase()}`)).toBe(
       first,
     );

@@ -51,7 +51,7 @@ export interface SpendingLimits {
 }
 
 /** What is counted together. */
-export interface Pot {
+export interface BudgetBucket {
   /** `"usd"`, or `<network>/<asset>` for a token with limits of its own. */
   name: string;
   decimals: number;
@@ -61,7 +61,7 @@ export interface Pot {
 /** A token that may be spent, and the pot in which it counts. */
 export interface SpendableAsset extends Asset {
   network: Network;
-  pot: Pot;
+  pot: BudgetBucket;
 }
 
 const dollarDecimals = 18;
@@ -72,17 +72,17 @@ const defaultAssets: readonly BudgetAsset[] = [
 
 /** Reads a budget; tells `problems` what is wrong with it. The assets come in order of preference. */
 export function readBudget(budget: Budget, problems: string[]): SpendableAsset[] {
-  const dollarPot: Pot = {
+  const dollarBucket: BudgetBucket = {
     name: "usd",
     decimals: dollarDecimals,
     limits: readDollarLimits(budget, problems),
   };
-  checkLimits("budget", dollarPot, problems);
+  checkLimits("budget", dollarBucket, problems);
   return (budget.assets ?? defaultAssets).map((asset, index) => {
     const at = `budget.assets[${index}]`;
     checkAsset(at, asset, problems);
-    const pot = asset.limits === undefined ? dollarPot : ownPot(asset, asset.limits);
-    if (pot !== dollarPot) checkLimits(`${at}.limits`, pot, problems);
+    const pot = asset.limits === undefined ? dollarBucket : ownBucket(asset, asset.limits);
+    if (pot !== dollarBucket) checkLimits(`${at}.limits`, pot, problems);
     const { network, address, name, version, decimals } = asset;
     return { network, address, name, version, decimals, pot };
   });
@@ -98,7 +98,7 @@ export function findAsset(
 }
 
 /** An amount of an asset in the unit of its pot, rounded up. */
-export function inPot(asset: SpendableAsset, amount: bigint): bigint {
+export function inBucket(asset: SpendableAsset, amount: bigint): bigint {
   const shift = asset.pot.decimals - asset.decimals;
   if (shift >= 0) return amount * 10n ** BigInt(shift);
   const divisor = 10n ** BigInt(-shift);
@@ -106,7 +106,7 @@ export function inPot(asset: SpendableAsset, amount: bigint): bigint {
 }
 
 /** An amount in the unit of a pot, for people: `"$0.10"`, or a plain number of tokens. */
-export function showInPot(pot: Pot, amount: bigint): string {
+export function showInBucket(pot: BudgetBucket, amount: bigint): string {
   return `${pot.name === "usd" ? "$" : ""}${formatMoney(amount, pot.decimals)}`;
 }
 
@@ -138,15 +138,15 @@ function least(a: bigint, b: bigint): bigint {
   return a < b ? a : b;
 }
 
-function ownPot(asset: BudgetAsset, limits: SpendingLimits): Pot {
+function ownBucket(asset: BudgetAsset, limits: SpendingLimits): BudgetBucket {
   const name = `${asset.network}/${asset.address.toLowerCase()}`;
   return { name, decimals: asset.decimals, limits };
 }
 
-function checkLimits(at: string, pot: Pot, problems: string[]): void {
+function checkLimits(at: string, pot: BudgetBucket, problems: string[]): void {
   const { perPayment, perHost, perDay } = pot.limits;
   if (perPayment < 0n) problems.push(`${at}.perPayment is negative`);
-  const show = (amount: bigint) => showInPot(pot, amount);
+  const show = (amount: bigint) => showInBucket(pot, amount);
   // A limit that another one makes unreachable is a mistake in one of the two.
   if (perPayment > perHost) {
     problems.push(`${at}.perPayment ${show(perPayment)} is above perHost ${show(perHost)}`);

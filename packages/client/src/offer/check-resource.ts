@@ -22,14 +22,14 @@ export function checkResource(offer: Offer, offered: OfferedRequirements, url: U
   if (nameOf(named) === nameOf(url) || isPrivateHost(nameOf(named))) return;
   throw new PaymentError(
     "resource_mismatch",
-    `${url.host} offers a resource of ${named.host.slice(0, longestHost)}; nothing was signed. ` +
+    `${url.host} offers a resource of ${named.host.slice(0, maxHost)}; nothing was signed. ` +
       `A seller behind a proxy sets publicUrl (COINSLOT_PUBLIC_URL) to ${url.origin}, ` +
       "or lets its proxy pass on the Host header",
   );
 }
 
 /** No DNS name is longer, with its port. */
-const longestHost = 259;
+const maxHost = 259;
 
 function isHttp({ protocol }: URL): boolean {
   return protocol === "http:" || protocol === "https:";

@@ -4,7 +4,12 @@ import {
   type OfferedRequirements,
   paymentFlowSchema,
 } from "@coinslot/protocol";
-import { findAsset, inPot, type SpendableAsset, showInPot } from "../budget/spending-policy.ts";
+import {
+  findAsset,
+  inBucket,
+  type SpendableAsset,
+  showInBucket,
+} from "../budget/spending-policy.ts";
 import type { Refusal, RefusalCode } from "./offer-refused-error.ts";
 
 /** An entry of an offer that this payer may pay, if it has the funds and room in its budget. */
@@ -41,7 +46,7 @@ export function chooseRequirements(options: {
   candidates.sort(
     (a, b) =>
       rankOfPot(a) - rankOfPot(b) ||
-      compare(inPot(a.asset, a.amount), inPot(b.asset, b.amount)) ||
+      compare(inBucket(a.asset, a.amount), inBucket(b.asset, b.amount)) ||
       rankOfAsset(a) - rankOfAsset(b),
   );
   return { candidates, refusals };
@@ -85,9 +90,9 @@ function examine(
   }
   const amount = BigInt(offered.requirements.amount);
   const { limits } = asset.pot;
-  if (inPot(asset, amount) > limits.perPayment) {
-    const price = showInPot(asset.pot, inPot(asset, amount));
-    const limit = showInPot(asset.pot, limits.perPayment);
+  if (inBucket(asset, amount) > limits.perPayment) {
+    const price = showInBucket(asset.pot, inBucket(asset, amount));
+    const limit = showInBucket(asset.pot, limits.perPayment);
     const message = `${price} is more than the budget allows for one payment: ${limit}`;
     return no("over_budget", message);
   }

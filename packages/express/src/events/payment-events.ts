@@ -47,7 +47,7 @@ interface Follower {
 /** What `/verify` looks at, in the words of `verify_started`. */
 const checks = ["recipient", "amount", "validity", "signature", "nonce", "balance"] as const;
 /** Settlements whose outcome is awaited after they were answered; the oldest give way. */
-const mostFollowed = 10_000;
+const maxFollowed = 10_000;
 
 /** Creates what tells of a facilitator's work. Of settlements it hears from `news`, or else from the answer alone. */
 export function createPaymentEvents(options: {
@@ -98,7 +98,7 @@ export function createPaymentEvents(options: {
       if (others) others.add(follower);
       else followed.set(key, new Set([follower]));
       const [oldest] = followed.keys();
-      if (followed.size > mostFollowed && oldest !== undefined) followed.delete(oldest);
+      if (followed.size > maxFollowed && oldest !== undefined) followed.delete(oldest);
     }
     return follower;
   }

@@ -10,8 +10,8 @@ export type PostEvent = (letter: {
   body: string;
 }) => Promise<number>;
 
-const mostAnswerBytes = 16 * 2 ** 10;
-const mostIdleSocketsPerHost = 8;
+const maxAnswerBytes = 16 * 2 ** 10;
+const maxIdleSocketsPerHost = 8;
 /** Below the five seconds after which most servers close an idle connection. */
 const idleMs = 4_000;
 
@@ -28,7 +28,7 @@ export function createPoster(options: {
   const shared = {
     keepAlive: true,
     timeout: idleMs,
-    maxFreeSockets: mostIdleSocketsPerHost,
+    maxFreeSockets: maxIdleSocketsPerHost,
     ...(lookup && { lookup }),
   };
   const agents = { http: new HttpAgent(shared), https: new HttpsAgent(shared) };
@@ -71,7 +71,7 @@ function readAway(response: IncomingMessage): void {
   let size = 0;
   response.on("data", (chunk: Buffer) => {
     size += chunk.length;
-    if (size > mostAnswerBytes) response.destroy();
+    if (size > maxAnswerBytes) response.destroy();
   });
 }
 

@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
 import { isPublicAddress } from "./public-address.ts";
 
-const mostCharacters = 2_048;
+const maxCharacters = 2_048;
 
 /**
  * Reads the URL of `X-Event-Callback`: https, without credentials, and, where it names an address, a public one.
@@ -14,7 +14,7 @@ export function readCallbackUrl(
   { allowPrivate }: { allowPrivate: boolean },
 ): URL | undefined {
   // A header that came twice has a space between its values.
-  if (header === undefined || header.length > mostCharacters || /\s/.test(header)) return undefined;
+  if (header === undefined || header.length > maxCharacters || /\s/.test(header)) return undefined;
   if (!URL.canParse(header)) return undefined;
   const url = new URL(header);
   if (url.username !== "" || url.password !== "") return undefined;

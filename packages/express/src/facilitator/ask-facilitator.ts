@@ -1,6 +1,6 @@
 import { answerRefusal } from "../answer.ts";
 import { facilitatorFault } from "../refusals.ts";
-import type { Order } from "../sale.ts";
+import type { MatchedPayment } from "../sale.ts";
 
 /**
  * Asks the facilitator something before any money can move.
@@ -8,7 +8,7 @@ import type { Order } from "../sale.ts";
  * @returns `undefined` when it was at fault, and the request has been answered with 5xx.
  */
 export async function askFacilitator<T>(
-  { settings, response }: Order,
+  { settings, response }: MatchedPayment,
   ask: () => Promise<T>,
 ): Promise<T | undefined> {
   try {

@@ -48,13 +48,13 @@ export async function exchangeJson(options: {
   throw new FacilitatorError(`The facilitator answered ${status}`, { kind: "bad_response" });
 }
 
-const mostRetryAfterSeconds = 3_600;
+const maxRetryAfterSeconds = 3_600;
 
 /** In seconds alone: a date would be read by a clock that is not the facilitator's. */
 function readRetryAfter({ headers }: Response): { retryAfterSeconds?: number } {
   const header = headers.get("retry-after") ?? "";
   if (!/^\d{1,9}$/.test(header)) return {};
-  return { retryAfterSeconds: Math.min(Number(header), mostRetryAfterSeconds) };
+  return { retryAfterSeconds: Math.min(Number(header), maxRetryAfterSeconds) };
 }
 
 async function reach<T>(attempt: () => Promise<T>): Promise<T> {

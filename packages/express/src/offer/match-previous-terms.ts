@@ -8,7 +8,7 @@ import type { Offer } from "./offer.ts";
  * function decides is taken from the payment, what is written down must fit. Whether that was ever
  * asked for, only the ledger knows: it knows the payment, for this request, or it is refused.
  */
-export function matchEarlierTerms(
+export function matchPreviousTerms(
   payload: PaymentPayload,
   options: { offer: Offer; accepts: readonly PaymentTerms[] },
 ): Promise<Purchase | undefined> {

@@ -4,7 +4,7 @@ import type { PaymentTerms } from "../routes/read-payment-option.ts";
  * In bytes, without the URL of the request. An offer is a header in base64, and clients of Node read
  * 16 KB of headers in all: this leaves room for a URL of 2,048 characters and 2 KB of other headers.
  */
-const longestOffer = 8_000;
+const maxOffer = 8_000;
 
 /** Why no client could read the offer of a route; what functions will return is not counted. */
 export function problemOfOfferSize(route: {
@@ -18,6 +18,6 @@ export function problemOfOfferSize(route: {
     typeof price === "function" ? { extra, ...way } : { ...price, ...way },
   );
   const size = Buffer.byteLength(JSON.stringify({ ...route, accepts }));
-  if (size <= longestOffer) return undefined;
-  return `its offer has ${size} bytes, and travels in a header: no client reads more than ${longestOffer}. Shorten extra or description, or name fewer ways to pay`;
+  if (size <= maxOffer) return undefined;
+  return `its offer has ${size} bytes, and travels in a header: no client reads more than ${maxOffer}. Shorten extra or description, or name fewer ways to pay`;
 }

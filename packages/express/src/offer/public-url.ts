@@ -1,5 +1,5 @@
 /** Longer ones would swell every offer, which travels in a header. */
-const longestPublicUrl = 1024;
+const maxPublicUrl = 1024;
 
 /**
  * Reads the address under which buyers reach an application: scheme, host, and the path that a proxy
@@ -13,7 +13,7 @@ export function readPublicUrl(
   { name, tell }: { name: string; tell: (problem: string) => void },
 ): string | undefined {
   if (value === undefined) return undefined;
-  if (typeof value !== "string" || value.length > longestPublicUrl || !isPlainHttp(value)) {
+  if (typeof value !== "string" || value.length > maxPublicUrl || !isPlainHttp(value)) {
     tell(
       `${name} must be an address such as https://api.example.com, without user, query or fragment`,
     );

@@ -3,7 +3,7 @@ import type { Request } from "express";
 import type { Visit } from "../sale.ts";
 
 /** Longer ones would swell the offer, which travels in a header. */
-const longestUrl = 2048;
+const maxUrl = 2048;
 const plainHost = /^[A-Za-z0-9._-]+(?::[0-9]{1,5})?$|^\[[0-9A-Fa-f:.]+\](?::[0-9]{1,5})?$/;
 
 /** What is sold to this request. */
@@ -28,8 +28,8 @@ function resourceUrl(request: Request, publicUrl: string | undefined): string {
     ? target
     : target.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/]*/i, "");
   const url = origin + path;
-  if (url.length <= longestUrl) return url;
-  return (url.split("?", 1)[0] ?? origin).slice(0, longestUrl);
+  if (url.length <= maxUrl) return url;
+  return (url.split("?", 1)[0] ?? origin).slice(0, maxUrl);
 }
 
 function originOf(request: Request): string {

@@ -8,7 +8,7 @@ import { fingerprintOf } from "../replay/fingerprint.ts";
 import { idempotencyKeyOf } from "../replay/idempotency-key.ts";
 import { isBodyUnread, readRequestBody } from "../replay/request-body.ts";
 import { isGone } from "../response/when-gone.ts";
-import type { Order } from "../sale.ts";
+import type { MatchedPayment } from "../sale.ts";
 import { whenEnded } from "./end-reservation.ts";
 
 /** What became of a payment before its handler: admitted, or why it is not. */
@@ -31,7 +31,7 @@ export interface Admitted {
  * @returns `undefined` when the request has been answered, or its buyer has left
  */
 export async function admitPayment(
-  order: Order,
+  order: MatchedPayment,
   checked: { isSignatureKnown?: () => boolean | Promise<boolean> },
   refusalIfNew: string | undefined,
 ): Promise<Admitted | undefined> {
@@ -78,7 +78,7 @@ const forged = "invalid_exact_evm_signature";
 /** Of all bytes that are held for unverified payments, one client may have this share. */
 const shareOfOneClient = 1 / 8;
 
-function openBody({ bodies, limitKey, settings }: Order, onDrop: () => void): PooledBody {
+function openBody({ bodies, limitKey, settings }: MatchedPayment, onDrop: () => void): PooledBody {
   const { maxUnverifiedBytes, maxRequestBytes } = settings;
   return bodies.open({
     key: limitKey,
@@ -89,13 +89,13 @@ function openBody({ bodies, limitKey, settings }: Order, onDrop: () => void): Po
   });
 }
 
-function refuse(order: Order, error: string): undefined {
+function refuse(order: MatchedPayment, error: string): undefined {
   answerPaymentRequired(order, { offer: order.offer, error });
 }
 
 /** Ledger, chain, reservation. A payment that is resumed was checked before it went to the chain. */
 async function admit(
-  order: Order,
+  order: MatchedPayment,
   options: {
     request: ReservationRequest;
     refusalIfNew: string | undefined;
@@ -130,13 +130,13 @@ async function admit(
   return { state: "in_use" };
 }
 
-function verify(order: Order) {
+function verify(order: MatchedPayment) {
   const { facilitator, payload, requirements } = order;
   return facilitator.verify(payload, requirements, verifyOptions(order));
 }
 
 /** What accompanies each verification of an order. */
-export function verifyOptions({ route, resource, limitKey }: Order) {
+export function verifyOptions({ route, resource, limitKey }: MatchedPayment) {
   const { paymentFlow, handlerTimeoutSeconds } = route;
   const options = { resource, limitKey };
   return paymentFlow === "upfront" ? options : { handlerTimeoutSeconds, ...options };

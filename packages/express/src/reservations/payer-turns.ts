@@ -24,9 +24,9 @@ interface Line {
  * a line of their own: who is served is decided by the record that both ask.
  */
 export function createPayerTurns(
-  options: { patienceMs?: number; pauseMs?: number; mostWaiting?: number } = {},
+  options: { patienceMs?: number; pauseMs?: number; maxWaiting?: number } = {},
 ): PayerTurns {
-  const { patienceMs = 10_000, pauseMs = 50, mostWaiting = 1_000 } = options;
+  const { patienceMs = 10_000, pauseMs = 50, maxWaiting = 1_000 } = options;
   const lines = new Map<string, Line>();
 
   return {
@@ -36,7 +36,7 @@ export function createPayerTurns(
         if (!mustWait(result)) return result;
       }
       const line = lines.get(payer) ?? { last: Promise.resolve(), length: 0 };
-      if (line.length >= mostWaiting) return attempt();
+      if (line.length >= maxWaiting) return attempt();
       const deadline = performance.now() + patienceMs;
       const before = line.last;
       let leave: () => void = () => undefined;

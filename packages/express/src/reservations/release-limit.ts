@@ -27,7 +27,7 @@ interface PaidRun {
 
 const minuteMs = 60_000;
 /** So many paid runs of a payer are remembered, the newest: they allow half as many free ones. */
-const mostPaidRuns = 1_000;
+const maxPaidRuns = 1_000;
 
 /** A limit on free runs per payer and minute. It remembers no more than the payers of two minutes. */
 export function createReleaseLimit(options: {
@@ -78,7 +78,7 @@ export function createReleaseLimit(options: {
       turnMinute();
       const runs = paid.get(id.payer) ?? [];
       runs.push({ at: now(), purse: purseOf(id), value });
-      if (runs.length > mostPaidRuns) runs.shift();
+      if (runs.length > maxPaidRuns) runs.shift();
       paid.set(id.payer, runs);
     },
   };

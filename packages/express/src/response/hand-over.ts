@@ -3,7 +3,7 @@ import { answerRefusal } from "../answer.ts";
 import { internalError } from "../refusals.ts";
 import { keepAnswer } from "../replay/kept-answer.ts";
 import { deliverSale, releaseSale } from "../reservations/end-reservation.ts";
-import type { Order, PaidSale } from "../sale.ts";
+import type { MatchedPayment, PaidSale } from "../sale.ts";
 import { type HeldAnswer, sendAnswer } from "./held-answer.ts";
 import type { HeldResponse } from "./hold-response.ts";
 import { exposePaymentHeaders, makePrivate, setReceipt } from "./response-headers.ts";
@@ -57,7 +57,7 @@ export async function handOverStream(sale: PaidSale): Promise<void> {
 
 /** Sends an answer that was kept, to the buyer whose it is. */
 export async function handOverKept(
-  order: Order | PaidSale,
+  order: MatchedPayment | PaidSale,
   kept: HeldAnswer,
   settlement: SettleResponse,
 ): Promise<void> {
@@ -72,7 +72,7 @@ export async function handOverKept(
   else await deliverSale(order);
 }
 
-function decorate({ response, payload }: Order, settlement: SettleResponse): void {
+function decorate({ response, payload }: MatchedPayment, settlement: SettleResponse): void {
   setReceipt(response, settlement, payload.x402Version);
   makePrivate(response);
   exposePaymentHeaders(response);

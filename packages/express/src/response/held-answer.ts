@@ -97,7 +97,7 @@ export function endWith(response: ServerResponse, body: Buffer): void {
       response.setHeader("Content-Length", body.length);
     }
     response.end();
-  } else if (body.length <= longestText && isAscii(body)) {
+  } else if (body.length <= maxText && isAscii(body)) {
     // Node writes a text together with the head, and bytes after it.
     response.end(body.toString("latin1"), "latin1");
   } else {
@@ -105,7 +105,7 @@ export function endWith(response: ServerResponse, body: Buffer): void {
   }
 }
 
-const longestText = 16_384;
+const maxText = 16_384;
 
 /** Ends a response whose head has other bytes by the way in which it is sent. */
 function endInForm(response: ServerResponse, body: Buffer, form: HeadForm): void {

@@ -8,8 +8,8 @@ import {
   replaceHeaders,
   sendAnswer,
 } from "./held-answer.ts";
-import { deafen, refuse } from "./ignore-late-writes.ts";
-import { shadowMethods } from "./override-methods.ts";
+import { ignoreLateWrites, refuse } from "./ignore-late-writes.ts";
+import { overrideMethods } from "./override-methods.ts";
 import { readArguments, toBytes } from "./write-arguments.ts";
 import { applyHead } from "./write-head.ts";
 
@@ -114,7 +114,7 @@ export function holdResponse(
     },
     ...guardConnection(response, () => finish({ kind: "bypassed" })),
   };
-  const uncover = shadowMethods(response, methods);
+  const uncover = overrideMethods(response, methods);
   // Not by `finished`: Node's server closes the connection of a finished response when it stops.
   Object.defineProperty(response, "writableEnded", { get: () => hasEnded, configurable: true });
 
@@ -133,7 +133,7 @@ export function holdResponse(
       replaceHeaders(response, answer.headers);
       decorate?.();
       sendAnswer(response, answer);
-      deafen(response);
+      ignoreLateWrites(response);
     },
     replace(answer) {
       stop();

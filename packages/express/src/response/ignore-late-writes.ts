@@ -1,13 +1,13 @@
 import type { ServerResponse } from "node:http";
 import { headersOf, replaceHeaders } from "./held-answer.ts";
-import { shadowMethods } from "./override-methods.ts";
+import { overrideMethods } from "./override-methods.ts";
 
 /**
  * Lets nothing that a late handler does reach a response which has been answered, and throws nothing at
  * it: while the answer was held it has seen none, and neither has Express, which answers for an error
  * once the request is read, and would throw where nobody catches.
  */
-export function deafen(response: ServerResponse): void {
+export function ignoreLateWrites(response: ServerResponse): void {
   // Not before the head has left: middleware outside may still be waiting to write it.
   if (response.headersSent) Object.assign(response, deaf);
   else response.once("finish", () => Object.assign(response, deaf));
@@ -21,7 +21,7 @@ export function deafen(response: ServerResponse): void {
 export function refuse(response: ServerResponse, answer: () => void): void {
   const endOutside = response.end;
   let ending: unknown[] = [];
-  const stopListening = shadowMethods(response, {
+  const stopListening = overrideMethods(response, {
     end(...written: unknown[]) {
       ending = written;
       return Reflect.apply(endOutside, response, written);
@@ -30,13 +30,13 @@ export function refuse(response: ServerResponse, answer: () => void): void {
   answer();
   stopListening();
   if (response.headersSent) {
-    deafen(response);
+    ignoreLateWrites(response);
     return;
   }
   const { statusCode, statusMessage } = response;
   const headers = headersOf(response);
   const end = () => Reflect.apply(endOutside, response, ending);
-  const uncover = shadowMethods(response, { ...deaf, end, writeHead, writeHeader: writeHead });
+  const uncover = overrideMethods(response, { ...deaf, end, writeHead, writeHeader: writeHead });
 
   // Node calls it before the first byte, whoever ends the response.
   function writeHead(): ServerResponse {

@@ -3,11 +3,11 @@
  *
  * @returns puts back what was there, dropping whatever was put in front meanwhile.
  */
-export function shadowMethods(target: object, methods: Record<string, unknown>): () => void {
+export function overrideMethods(target: object, methods: Record<string, unknown>): () => void {
   const covered = Object.keys(methods).map(
     (name) => [name, Object.getOwnPropertyDescriptor(target, name)] as const,
   );
-  loosen(target);
+  forceDictionaryMode(target);
   for (const [name, value] of Object.entries(methods)) {
     put(target, name, value);
   }
@@ -25,7 +25,7 @@ export function shadowMethods(target: object, methods: Record<string, unknown>):
  * replaced, as Express does: 13 kB for a response, which outlive it. An object that has lost a member
  * is a table from then on, and takes others as they come.
  */
-function loosen(target: object): void {
+function forceDictionaryMode(target: object): void {
   const [first] = Object.keys(target);
   if (first === undefined) return;
   const descriptor = Object.getOwnPropertyDescriptor(target, first);

@@ -1,12 +1,12 @@
 import type { ServerResponse } from "node:http";
-import { shadowMethods } from "./override-methods.ts";
+import { overrideMethods } from "./override-methods.ts";
 import { isGone, whenGone } from "./when-gone.ts";
 import { applyHead } from "./write-head.ts";
 
 /** Adds headers of ours to whatever head the handler writes, just before it is sent. */
 export function decorateHead(response: ServerResponse, decorate: () => void): void {
   // One method, under both of its names.
-  const restore = shadowMethods(response, { writeHead, writeHeader: writeHead });
+  const restore = overrideMethods(response, { writeHead, writeHeader: writeHead });
 
   function writeHead(...head: unknown[]): ServerResponse {
     applyHead(response, head);

@@ -7,7 +7,7 @@ export type ReadExtra =
   | { ok: true; extra: Record<string, unknown> }
   | { ok: false; problems: readonly string[] };
 
-const longestExtra = 1024;
+const maxExtra = 1024;
 
 /**
  * Reads `extra`: JSON for the buyer. Its reserved members belong to the route, and may only repeat
@@ -16,7 +16,7 @@ const longestExtra = 1024;
 export function readExtra(value: unknown, paymentFlow: PaymentFlow): ReadExtra {
   const members = readMembers(value);
   if (members === undefined) {
-    return { ok: false, problems: [`must be JSON of at most ${longestExtra} characters`] };
+    return { ok: false, problems: [`must be JSON of at most ${maxExtra} characters`] };
   }
   const { assetTransferMethod = "eip3009", paymentFlow: flow = paymentFlow, ...extra } = members;
   const { decimals } = extra;
@@ -43,7 +43,7 @@ function readMembers(value: unknown): Record<string, unknown> | undefined {
   try {
     const text = JSON.stringify(said);
     const arrived: unknown = JSON.parse(text);
-    const isWhole = text.length <= longestExtra && isDeepStrictEqual(arrived, said);
+    const isWhole = text.length <= maxExtra && isDeepStrictEqual(arrived, said);
     return isWhole ? said : undefined;
   } catch {
     return undefined;

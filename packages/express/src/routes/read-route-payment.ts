@@ -22,8 +22,8 @@ export interface RouteTerms {
 
 const defaultMaxTimeoutSeconds = 300;
 const defaultHandlerTimeoutSeconds = 60;
-const longestWords = 1024;
-const longestUrl = 2048;
+const maxWords = 1024;
+const maxUrl = 2048;
 
 const members = new Set([
   "accepts",
@@ -76,8 +76,8 @@ export function readRoutePayment(
     fault("maxTimeoutSeconds must be a positive whole number");
     return undefined;
   }
-  if (!isPositive(handlerTimeoutSeconds) || handlerTimeoutSeconds > longestTimerSeconds) {
-    fault(`handlerTimeoutSeconds must be a positive number up to ${longestTimerSeconds}`);
+  if (!isPositive(handlerTimeoutSeconds) || handlerTimeoutSeconds > maxTimerSeconds) {
+    fault(`handlerTimeoutSeconds must be a positive number up to ${maxTimerSeconds}`);
     return undefined;
   }
   const problemOfTime = (time: number): string | undefined => {
@@ -115,7 +115,7 @@ export function readRoutePayment(
 }
 
 // Node's timers count milliseconds in 31 bits.
-const longestTimerSeconds = 2_147_483;
+const maxTimerSeconds = 2_147_483;
 
 function readAccepts(
   value: unknown,
@@ -140,17 +140,17 @@ function readWords(
   tell: (problem: string) => void,
 ): string | undefined {
   if (value === undefined) return undefined;
-  if (typeof value === "string" && value.length <= longestWords) return value;
-  tell(`${name} must be a string of at most ${longestWords} characters`);
+  if (typeof value === "string" && value.length <= maxWords) return value;
+  tell(`${name} must be a string of at most ${maxWords} characters`);
   return undefined;
 }
 
 function readResource(value: unknown, tell: (problem: string) => void): string | undefined {
   if (value === undefined) return undefined;
-  if (typeof value === "string" && value.length <= longestUrl && /^https?:\/\/\S+$/.test(value)) {
+  if (typeof value === "string" && value.length <= maxUrl && /^https?:\/\/\S+$/.test(value)) {
     if (URL.canParse(value)) return value;
   }
-  tell(`resource must be an absolute URL of http or https, of at most ${longestUrl} characters`);
+  tell(`resource must be an absolute URL of http or https, of at most ${maxUrl} characters`);
   return undefined;
 }
 

@@ -11,8 +11,8 @@ export type RouteFinder = (
 ) => Route | "malformed" | undefined;
 
 /** Paths whose route is remembered, for each verb; they are of targets that are no longer than this. */
-const mostPaths = 500;
-const longestTarget = 1_000;
+const maxPaths = 500;
+const maxTarget = 1_000;
 
 /**
  * Finds routes with a router of the same kind as another one, in which each route only says its number. What a path leads
@@ -79,7 +79,7 @@ export function createRouteFinder(options: {
       });
       if (key === undefined) return found;
       // Paths come from outside: whoever makes them up must not fill the memory.
-      if (known.size >= mostPaths) known.clear();
+      if (known.size >= maxPaths) known.clear();
       known.set(key, found);
       return found;
     };
@@ -91,7 +91,7 @@ export function createRouteFinder(options: {
  * target is none either: a part of a text keeps the whole of it in memory.
  */
 function keyOf(target: string): string | undefined {
-  if (!target.startsWith("/") || target.length > longestTarget) return undefined;
+  if (!target.startsWith("/") || target.length > maxTarget) return undefined;
   const end = target.indexOf("?");
   return end === -1 ? target : target.slice(0, end);
 }

@@ -258,11 +258,11 @@ function isDepth(value: number): boolean {
 }
 
 /** A depth by amount is the seller's own function: what it says that is no depth counts as the most careful one. */
-function depthOf(depth: Depth, mostCareful: number): (amount: bigint) => number {
+function depthOf(depth: Depth, maxCareful: number): (amount: bigint) => number {
   if (typeof depth === "number") return () => depth;
   return function depthByAmount(amount) {
     const chosen = depth(amount);
-    return isDepth(chosen) ? Math.min(chosen, mostCareful) : mostCareful;
+    return isDepth(chosen) ? Math.min(chosen, maxCareful) : maxCareful;
   };
 }
 

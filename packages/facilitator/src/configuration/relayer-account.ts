@@ -32,8 +32,8 @@ export type ReadRelayer =
   | { ok: true; accounts: readonly [RelayerSigner, ...RelayerSigner[]] }
   | { ok: false; problems: string[] };
 
-const mostAddresses = 64;
-const largestIndex = 2 ** 31 - 1 - mostAddresses;
+const maxAddresses = 64;
+const maxIndex = 2 ** 31 - 1 - maxAddresses;
 const privateKeyForm = /^(?:0x)?([0-9a-fA-F]{64})$/;
 const neither =
   "relayer is neither a seed phrase of 12 to 24 words nor a private key: 64 digits, with or without 0x";
@@ -72,11 +72,11 @@ function readSeedPhrase(options: {
     const problem = findSeedPhraseProblem(phrase);
     if (problem !== undefined) problems.push(`relayer.seedPhrase ${problem}`);
   }
-  if (!isIntegerBetween(accountIndex, 0, largestIndex)) {
+  if (!isIntegerBetween(accountIndex, 0, maxIndex)) {
     problems.push("relayer.accountIndex must be a whole number, 0 for the first account");
   }
-  if (!isIntegerBetween(addressCount, 1, mostAddresses)) {
-    problems.push(`relayer.addressCount must be a whole number from 1 to ${mostAddresses}`);
+  if (!isIntegerBetween(addressCount, 1, maxAddresses)) {
+    problems.push(`relayer.addressCount must be a whole number from 1 to ${maxAddresses}`);
   }
   if (problems.length > 0 || phrase === undefined) return { ok: false, problems };
   const derive = (addressIndex: number) => {

@@ -2,7 +2,7 @@ import { ConfigurationError } from "@coinslot/protocol";
 import { type CodePayerLimits, defaultCodePayerLimits } from "../ledger/payments/admit-code.ts";
 import type { AnswerLimits } from "../ledger/payments/answer-quotas.ts";
 import type { FreeRunLimit } from "../ledger/payments/free-runs.ts";
-import type { CheckpointName, SettlementTimes } from "../settle/context.ts";
+import type { FaultPointName, SettlementTimes } from "../settle/context.ts";
 
 /** What may be said of the way in which payments are settled. Every member has a default that fits payments. */
 export interface SettlementOptions {
@@ -11,7 +11,7 @@ export interface SettlementOptions {
   /** How long a kept answer can be had again with its key. Default one hour. */
   keepAnswersSeconds?: number | undefined;
   /** Answers larger than this are not kept. Default 1 MiB. */
-  mostAnswerBytes?: number | undefined;
+  maxAnswerBytes?: number | undefined;
   /**
    * Most bytes of kept answers: of a payer (default 16 MiB), kept by a process (256 MiB), and in the
    * ledger (1 GiB). Beyond them the payer's own oldest goes, never another's.
@@ -33,13 +33,13 @@ export interface SettlementOptions {
   /** A process that has been silent for so long is taken for dead. Default 10 s. */
   heartbeatLeaseSeconds?: number | undefined;
   /** Payments in one transaction, at most. Default 64, as many as one trial takes: more would save half a percent of their gas, and all would wait longer. */
-  mostPaymentsPerTransaction?: number | undefined;
+  maxPaymentsPerTransaction?: number | undefined;
   /** Transactions of one relayer that no block holds yet, at most. Default 16. */
-  mostTransactionsInFlight?: number | undefined;
+  maxTransactionsInFlight?: number | undefined;
   /** Times of the engine, in milliseconds. */
   times?: Partial<SettlementTimes> | undefined;
   /** Stops the process at a named place, in fault tests. */
-  checkpoint?: ((name: CheckpointName) => void | Promise<void>) | undefined;
+  faultPoint?: ((name: FaultPointName) => void | Promise<void>) | undefined;
 }
 
 /** How much is risked on payers with code. */
@@ -58,16 +58,16 @@ export interface PayersWithCodeOptions {
 export interface SettlementSettings {
   settleTimeoutMs: number;
   keepAnswersMs: number;
-  mostAnswerBytes: number;
+  maxAnswerBytes: number;
   answerLimits: Partial<AnswerLimits>;
   releaseLimit: FreeRunLimit;
   acceptsPayersWithCode: boolean;
   codePayers: CodePayerLimits;
   heartbeatLeaseMs: number;
-  mostPaymentsPerTransaction: number;
-  mostTransactionsInFlight: number;
+  maxPaymentsPerTransaction: number;
+  maxTransactionsInFlight: number;
   times: SettlementTimes;
-  checkpoint: (name: CheckpointName) => void | Promise<void>;
+  faultPoint: (name: FaultPointName) => void | Promise<void>;
 }
 
 function readPayersWithCode(options: PayersWithCodeOptions): CodePayerLimits {
@@ -96,14 +96,14 @@ export function readSettlementOptions(options: SettlementOptions): SettlementSet
   return {
     settleTimeoutMs: (options.settleTimeoutSeconds ?? 30) * 1000,
     keepAnswersMs: (options.keepAnswersSeconds ?? 3_600) * 1000,
-    mostAnswerBytes: options.mostAnswerBytes ?? 1024 * 1024,
+    maxAnswerBytes: options.maxAnswerBytes ?? 1024 * 1024,
     answerLimits: options.answerLimits ?? {},
     releaseLimit: { ...freeRuns, windowMs: windowSeconds * 1000 },
     acceptsPayersWithCode: options.payersWithCode !== false,
     codePayers,
     heartbeatLeaseMs: (options.heartbeatLeaseSeconds ?? 10) * 1000,
-    mostPaymentsPerTransaction: options.mostPaymentsPerTransaction ?? 64,
-    mostTransactionsInFlight: options.mostTransactionsInFlight ?? 16,
+    maxPaymentsPerTransaction: options.maxPaymentsPerTransaction ?? 64,
+    maxTransactionsInFlight: options.maxTransactionsInFlight ?? 16,
     times: {
       leaseMs: 5_000,
       sweepMs: 1_000,
@@ -113,6 +113,6 @@ export function readSettlementOptions(options: SettlementOptions): SettlementSet
       leadMs: 1_000,
       ...options.times,
     },
-    checkpoint: options.checkpoint ?? (() => undefined),
+    faultPoint: options.faultPoint ?? (() => undefined),
   };
 }

@@ -31,7 +31,7 @@ export function domainSeparator({ network, asset, domain }: DomainOfToken): Hex 
   return keccak256(`0x${words.join("")}`);
 }
 
-const largestCache = 1_000;
+const maxCache = 1_000;
 
 /** `domainSeparator` with a memory: a facilitator sees few tokens, and each of them often. */
 export function createDomainSeparatorCache(): (token: DomainOfToken) => Hex {
@@ -42,7 +42,7 @@ export function createDomainSeparatorCache(): (token: DomainOfToken) => Hex {
     const cached = known.get(key);
     if (cached !== undefined) return cached;
     // Names come from outside: whoever makes them up must not fill the memory.
-    if (known.size >= largestCache) known.clear();
+    if (known.size >= maxCache) known.clear();
     const separator = domainSeparator(token);
     known.set(key, separator);
     return separator;

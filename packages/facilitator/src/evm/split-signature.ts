@@ -10,7 +10,7 @@ export interface KeySignature {
 }
 
 const curveOrder = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
-const largestS = curveOrder / 2n;
+const maxS = curveOrder / 2n;
 
 /**
  * Takes apart a signature of one key: 65 bytes with v as 27 and 28 or as 0 and 1, or 64 bytes in the
@@ -39,6 +39,6 @@ function splitCompact(signature: Hex): KeySignature | undefined {
 function keySignature(v: 27 | 28, r: string, s: string): KeySignature | undefined {
   const rNumber = BigInt(`0x${r}`);
   const sNumber = BigInt(`0x${s}`);
-  const isInRange = rNumber > 0n && rNumber < curveOrder && sNumber > 0n && sNumber <= largestS;
+  const isInRange = rNumber > 0n && rNumber < curveOrder && sNumber > 0n && sNumber <= maxS;
   return isInRange ? { v, r: `0x${r}`, s: `0x${s}` } : undefined;
 }

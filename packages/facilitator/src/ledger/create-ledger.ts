@@ -6,7 +6,7 @@ import type { Ledger } from "./ledger.ts";
 import { createLedgerWriter } from "./ledger-writer.ts";
 import { closePayments, expirePayments } from "./maintenance/expire-payments.ts";
 import { forgetPayments } from "./maintenance/forget-payments.ts";
-import { beatHeart, forgetProcesses, releaseDead } from "./maintenance/processes.ts";
+import { forgetProcesses, releaseAbandoned, sendHeartbeat } from "./maintenance/processes.ts";
 import {
   type CodePayerLimits,
   defaultCodePayerLimits,
@@ -22,7 +22,7 @@ import {
 } from "./payments/enqueue-payments.ts";
 import type { FreeRunLimit } from "./payments/free-runs.ts";
 import { dropExpiredAnswers, measureAnswers } from "./payments/keep-answers.ts";
-import type { SettledPayment } from "./payments/ledger-payment.ts";
+import type { ConcludedPayment } from "./payments/ledger-payment.ts";
 import { recordOutcomes } from "./payments/record-outcomes.ts";
 import { releasePayment } from "./payments/release-payment.ts";
 import { reservePayments } from "./payments/reserve-payments.ts";
@@ -67,7 +67,7 @@ export interface LedgerOptions {
 }
 
 /** Bounds one statement's parameters, and the time for which it holds its locks. */
-const mostAtOnce = 250;
+const maxAtOnce = 250;
 
 const defaultAnswerLimits: AnswerLimits = {
   bytesPerPayer: 16 * 2 ** 20,
@@ -92,7 +92,7 @@ export function createLedger(options: LedgerOptions): Ledger {
   const lookUpOne = gather<ReservationRequest, PaymentStanding>(
     (requests) =>
       lookUpPayments({ db, dialect, requests, now: now(), heartbeatLeaseMs, keepAnswersMs }),
-    { mostItems: mostAtOnce },
+    { maxItems: maxAtOnce },
   );
   const reserveAll = (requests: readonly ReserveRequest[], spent: readonly string[] = []) =>
     writeForProcess((transaction) =>
@@ -110,14 +110,14 @@ export function createLedger(options: LedgerOptions): Ledger {
       }),
     );
   const reserveOne = gather<ReserveRequest, ReserveResult>((requests) => reserveAll(requests), {
-    mostItems: mostAtOnce,
+    maxItems: maxAtOnce,
   });
   const enqueueOne = gather<EnqueueRequest, EnqueueResult>(
     (requests) =>
       writeForProcess((transaction) =>
         enqueuePayments({ transaction, dialect, requests, now: now(), keepAnswersMs, quotas }),
       ),
-    { mostItems: mostAtOnce },
+    { maxItems: maxAtOnce },
   );
   const deliverOne = gather<string, undefined>(
     async (tokens) => {
@@ -126,7 +126,7 @@ export function createLedger(options: LedgerOptions): Ledger {
       );
       return tokens.map(() => undefined);
     },
-    { mostItems: mostAtOnce },
+    { maxItems: maxAtOnce },
   );
 
   let measuresAt = 0;
@@ -175,7 +175,7 @@ export function createLedger(options: LedgerOptions): Ledger {
     enqueue: enqueueOne,
     release: (which) => ends.write(which.token, () => release(which)),
     deliver: (token) => ends.write(token, () => deliverOne(token)),
-    endOwed: ends.settle,
+    retryPending: ends.settle,
 
     findQueued: (which) => findQueued({ db, dialect, ...which }),
     countQueued: (which) => countQueued({ db, ...which }),
@@ -190,7 +190,7 @@ export function createLedger(options: LedgerOptions): Ledger {
 
     recordOutcomes: (outcomes, settled) =>
       write(async (transaction) => {
-        const changed: SettledPayment[] = [];
+        const changed: ConcludedPayment[] = [];
         for (const each of outcomes) {
           changed.push(
             ...(await recordOutcomes({
@@ -219,9 +219,10 @@ export function createLedger(options: LedgerOptions): Ledger {
     finaliseBlocks: (which) =>
       write((transaction) => finaliseBlocks({ transaction, now: now(), ...which })),
 
-    beatHeart: () => write((transaction) => beatHeart({ db: transaction, dialect, processId })),
-    releaseDead: () =>
-      write((transaction) => releaseDead({ transaction, dialect, heartbeatLeaseMs })),
+    sendHeartbeat: () =>
+      write((transaction) => sendHeartbeat({ db: transaction, dialect, processId })),
+    releaseAbandoned: () =>
+      write((transaction) => releaseAbandoned({ transaction, dialect, heartbeatLeaseMs })),
     leave: () => write((transaction) => forgetProcesses({ transaction, which: { id: processId } })),
     async dropExpiredAnswers() {
       await write((transaction) => dropExpiredAnswers({ transaction, now: now() }));

@@ -4,7 +4,7 @@
  */
 export function gather<Item, Result>(
   run: (items: readonly Item[]) => Promise<readonly Result[]>,
-  options: { mostItems: number },
+  options: { maxItems: number },
 ): (item: Item) => Promise<Result> {
   let waiting: {
     item: Item;
@@ -20,8 +20,8 @@ export function gather<Item, Result>(
   }
 
   function flush(): void {
-    const chunk = waiting.slice(0, options.mostItems);
-    waiting = waiting.slice(options.mostItems);
+    const chunk = waiting.slice(0, options.maxItems);
+    waiting = waiting.slice(options.maxItems);
     run(chunk.map(({ item }) => item))
       .then(
         (results) => {

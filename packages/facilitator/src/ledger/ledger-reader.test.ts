@@ -34,7 +34,7 @@ describe.each(engines)("a reader of the ledger on %s", (engine) => {
       keepAnswersMs: 60_000,
       releaseLimit: { count: 3, windowMs: 1_000 },
     });
-    await ledger.beatHeart();
+    await ledger.sendHeartbeat();
     return ledger;
   }
 

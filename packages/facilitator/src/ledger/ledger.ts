@@ -1,9 +1,9 @@
 import type { Address, Hex, Network, ReservationRequest } from "@coinslot/protocol";
 import type { Database, Lease, Leases } from "@coinslot/storage";
 import type { ForgetProgress, ForgetResult } from "./maintenance/forget-payments.ts";
-import type { Purse } from "./payments/committed-balance.ts";
+import type { BalanceKey } from "./payments/committed-balance.ts";
 import type { EnqueueRequest, EnqueueResult } from "./payments/enqueue-payments.ts";
-import type { Inclusion, LedgerPayment, SettledPayment } from "./payments/ledger-payment.ts";
+import type { ConcludedPayment, Inclusion, LedgerPayment } from "./payments/ledger-payment.ts";
 import type { PaymentOutcomes } from "./payments/record-outcomes.ts";
 import type { ReserveRequest, ReserveResult } from "./payments/reserve-request.ts";
 import type { OrderedPayment } from "./queries/find-orders.ts";
@@ -34,7 +34,7 @@ export interface Ledger {
   /** The milliseconds for which a payer is still refused that has burnt gas; `undefined` where it is not. */
   findRefusal(payer: Address): Promise<number | undefined>;
   /** Open payments of a payer: what it has promised of an asset. */
-  findPromised(which: Purse & { limit: number }): Promise<LedgerPayment[]>;
+  findPromised(which: BalanceKey & { limit: number }): Promise<LedgerPayment[]>;
   lookUp(request: ReservationRequest): Promise<PaymentStanding>;
   enqueue(request: EnqueueRequest): Promise<EnqueueResult>;
   release(options: {
@@ -46,7 +46,7 @@ export interface Ledger {
   }): Promise<void>;
   deliver(token: string): Promise<void>;
   /** Writes the ends of requests, `release` and `deliver`, that the database refused when they came. */
-  endOwed(): Promise<void>;
+  retryPending(): Promise<void>;
 
   /** The oldest queued payments of one lane of a network. */
   findQueued(options: { network: Network; lane: Lane; limit: number }): Promise<OrderedPayment[]>;
@@ -71,7 +71,7 @@ export interface Ledger {
   recordOutcomes(
     outcomes: readonly PaymentOutcomes[],
     settled?: { id: string; inclusion: Inclusion; gasUsed: bigint } | undefined,
-  ): Promise<SettledPayment[]>;
+  ): Promise<ConcludedPayment[]>;
   loseTransaction(id: string): Promise<void>;
   /** Returns whether it had been given up as lost. */
   reopenTransaction(which: { network: Network; relayer: Address; nonce: number }): Promise<boolean>;
@@ -94,9 +94,9 @@ export interface Ledger {
   undoBlocks(options: { network: Network; blockHashes: readonly Hex[] }): Promise<UndonePayment[]>;
   finaliseBlocks(options: { network: Network; blockHashes: readonly Hex[] }): Promise<string[]>;
 
-  beatHeart(): Promise<void>;
+  sendHeartbeat(): Promise<void>;
   /** Ends what dead processes held. Returns what was queued. */
-  releaseDead(): Promise<{ reserved: number; queued: LedgerPayment[] }>;
+  releaseAbandoned(): Promise<{ reserved: number; queued: LedgerPayment[] }>;
   /** Says that this process ends, so that nobody waits for its heart to stop. */
   leave(): Promise<void>;
   dropExpiredAnswers(): Promise<void>;

@@ -8,7 +8,7 @@ import { readAuthorizationStates } from "./evidence/authorization-states.ts";
 export type ReservePayment = (wish: ReserveWish) => Promise<ReserveResult>;
 
 /** More open payments of one payer than this are not looked at: they count as promised. */
-const mostLookedAt = 100;
+const maxLookedAt = 100;
 
 /**
  * Creates what reserves payments, and looks twice before it says that a payer has promised too much:
@@ -25,7 +25,7 @@ export function createPaymentReserver(options: {
   async function findSpent({ id, balance }: ReserveWish): Promise<string[]> {
     const rpc = rpcOf(id.network);
     if (balance === undefined || rpc === undefined) return [];
-    const open = await ledger.findPromised({ limit: mostLookedAt, ...id });
+    const open = await ledger.findPromised({ limit: maxLookedAt, ...id });
     if (open.length === 0) return [];
     const states = await readAuthorizationStates({
       rpc,

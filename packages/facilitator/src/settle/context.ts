@@ -3,10 +3,10 @@ import type { Address, Network } from "@coinslot/protocol";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { LedgerPayment } from "../ledger/payments/ledger-payment.ts";
 import type { Logger } from "../logger.ts";
-import type { ReadingCache } from "../simulation/simulation-cache.ts";
+import type { SimulationCache } from "../simulation/simulation-cache.ts";
 import type { Simulator } from "../simulation/simulator.ts";
 import type { SettlementMetrics } from "./metrics.ts";
-import type { OutcomeBoard } from "./outcome-notifier.ts";
+import type { OutcomeNotifier } from "./outcome-notifier.ts";
 import type { BatchLimits } from "./plan/choose-batch.ts";
 import type { FeeQuoter } from "./relay/fee-quote.ts";
 import type { SettlementEvent } from "./settlement-event.ts";
@@ -39,7 +39,7 @@ export interface SettlementNetwork {
   multicall3: Address | undefined;
   limits: BatchLimits;
   /** Transactions of one relayer that no block holds yet, at most. */
-  mostInFlight: number;
+  maxInFlight: number;
   /** Gas of a token call whose payer has code. */
   callGasCap: bigint;
   /** How often to ask for a receipt at most, once the first quick questions have passed. */
@@ -51,7 +51,7 @@ export interface SettlementNetwork {
 }
 
 /** A place where a fault test may stop the process. */
-export type CheckpointName =
+export type FaultPointName =
   | "reserved"
   | "queued"
   | "signed"
@@ -63,8 +63,8 @@ export type CheckpointName =
 /** What the parts of the settlement engine share. */
 export interface SettlementContext {
   ledger: Ledger;
-  board: OutcomeBoard;
-  readings: ReadingCache;
+  board: OutcomeNotifier;
+  readings: SimulationCache;
   metrics: SettlementMetrics;
   times: SettlementTimes;
   clock: Clock;
@@ -73,5 +73,5 @@ export interface SettlementContext {
   logger: Logger;
   emit: (event: SettlementEvent) => void;
   /** Does nothing, except in fault tests. */
-  checkpoint: (name: CheckpointName) => void | Promise<void>;
+  faultPoint: (name: FaultPointName) => void | Promise<void>;
 }

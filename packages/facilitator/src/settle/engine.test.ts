@@ -162,8 +162,8 @@ describe("settling", () => {
     const seedPhrase = "test test test test test test test test test test test junk";
     const facilitator = await start({
       network: { relayer: { seedPhrase, accountIndex: 1, addressCount: 3 } },
-      mostPaymentsPerTransaction: 5,
-      mostTransactionsInFlight: 1,
+      maxPaymentsPerTransaction: 5,
+      maxTransactionsInFlight: 1,
     });
     const payments = await Promise.all(Array.from({ length: 60 }, () => pay()));
     const settled = await Promise.all(payments.map((paid) => settle(facilitator, paid)));

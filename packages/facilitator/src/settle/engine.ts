@@ -26,7 +26,7 @@ export interface NetworkSettlement {
   readonly funds: RelayerFunds;
   readonly relayers: readonly Relayer[];
   /** To be called with a payment that has been queued here, or without one if the queue may have changed otherwise. */
-  wake(queued?: OrderedPayment): void;
+  notify(queued?: OrderedPayment): void;
   /** Resolves when what was not final before has been reconciled, here or by who holds the lease. */
   ready(): Promise<void>;
   stop(): Promise<void>;
@@ -62,7 +62,7 @@ export async function startNetworkSettlement(
       ledger,
       network: network.network,
       lane,
-      mostKnown: transactionsKnown * network.limits.mostPayments,
+      maxKnown: transactionsKnown * network.limits.maxPayments,
     });
   const queues = { shared: queueOf("shared"), alone: queueOf("alone") };
   const planning = createSingleFlight(async () => {
@@ -92,9 +92,9 @@ export async function startNetworkSettlement(
       context,
       network,
       signer,
-      onRequeued: doubtQueues,
-      onRoom: planning.trigger,
-      onPoor: funds.look,
+      onQueueChanged: doubtQueues,
+      onCapacity: planning.trigger,
+      onInsufficientFunds: funds.look,
     }),
   );
   const reload = () => {
@@ -103,7 +103,7 @@ export async function startNetworkSettlement(
   const watch = startBlockWatch({
     context,
     network,
-    onUndone() {
+    onReorg() {
       reload();
       planAnew();
       tell(undoneChannel);
@@ -125,8 +125,8 @@ export async function startNetworkSettlement(
   sweep();
 
   function doubtQueues(): void {
-    queues.shared.doubt();
-    queues.alone.doubt();
+    queues.shared.invalidate();
+    queues.alone.invalidate();
   }
 
   /** The queue may not be what is known of it. */
@@ -175,7 +175,7 @@ export async function startNetworkSettlement(
   return {
     funds,
     relayers,
-    wake(queued) {
+    notify(queued) {
       if (queued) queues[queued.payment.isAlone ? "alone" : "shared"].add(queued);
       else doubtQueues();
       planning.trigger();

@@ -1,13 +1,13 @@
 import type { Clock } from "@coinslot/chain";
 import type { Hex } from "@coinslot/protocol";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { SettledPayment } from "../ledger/payments/ledger-payment.ts";
+import type { ConcludedPayment } from "../ledger/payments/ledger-payment.ts";
 import type { Logger } from "../logger.ts";
 import type { SettlementMetrics } from "./metrics.ts";
 import type { SettlementEvent } from "./settlement-event.ts";
 import { createSingleFlight } from "./single-flight.ts";
 
-export interface OutcomeBoardOptions {
+export interface OutcomeNotifierOptions {
   ledger: Ledger;
   clock: Clock;
   logger: Logger;
@@ -18,18 +18,18 @@ export interface OutcomeBoardOptions {
 }
 
 /** Where outcomes are awaited, and made known here and in the other processes. */
-export interface OutcomeBoard {
+export interface OutcomeNotifier {
   /**
    * The payment once it has an outcome; as it stands then, if it has none in time.
    * `undefined`: there is no such payment.
    */
-  wait(paymentId: string, options: { timeoutMs: number }): Promise<SettledPayment | undefined>;
+  wait(paymentId: string, options: { timeoutMs: number }): Promise<ConcludedPayment | undefined>;
   /** Follows a payment for its events, also when nobody waits for it any more. */
   follow(paymentId: string): void;
   /** To be called with the payments whose outcome this process has recorded, as they stand now. */
-  publish(payments: readonly SettledPayment[]): void;
+  publish(payments: readonly ConcludedPayment[]): void;
   /** To be called with payments that are being broadcast. */
-  started(payments: readonly Pick<SettledPayment, "authorization">[], transactionHash: Hex): void;
+  started(payments: readonly Pick<ConcludedPayment, "authorization">[], transactionHash: Hex): void;
   /** Ends; whoever still waits gets the payment as it stands. */
   stop(): Promise<void>;
 }
@@ -39,9 +39,11 @@ const channel = "coinslot_outcomes";
 const idsPerMessage = 200;
 
 /** Creates the board of one process. */
-export async function createOutcomeBoard(options: OutcomeBoardOptions): Promise<OutcomeBoard> {
+export async function createOutcomeNotifier(
+  options: OutcomeNotifierOptions,
+): Promise<OutcomeNotifier> {
   const { ledger, clock, logger, metrics, emit, pollMs } = options;
-  const waiters = new Map<string, Set<(payment: SettledPayment) => void>>();
+  const waiters = new Map<string, Set<(payment: ConcludedPayment) => void>>();
   const followed = new Set<string>();
   let changed = new Set<string>();
   let cancelPoll: (() => void) | undefined;
@@ -77,7 +79,7 @@ export async function createOutcomeBoard(options: OutcomeBoardOptions): Promise<
     reading.trigger();
   }
 
-  function tell(payment: SettledPayment, { isOwn }: { isOwn: boolean }): void {
+  function tell(payment: ConcludedPayment, { isOwn }: { isOwn: boolean }): void {
     if (!hasOutcome(payment)) return;
     const wasFollowed = followed.delete(payment.id);
     if (isOwn || wasFollowed) announce(payment);
@@ -86,7 +88,7 @@ export async function createOutcomeBoard(options: OutcomeBoardOptions): Promise<
     for (const resolve of waiting) resolve(payment);
   }
 
-  function announce(payment: SettledPayment): void {
+  function announce(payment: ConcludedPayment): void {
     const { authorization, inclusion, reason, state } = payment;
     const { network } = authorization;
     metrics.outcomes.inc({ network, outcome: state });
@@ -115,7 +117,7 @@ export async function createOutcomeBoard(options: OutcomeBoardOptions): Promise<
           forget();
           ledger.get([paymentId]).then(([payment]) => resolve(payment), reject);
         }, timeoutMs);
-        function done(payment: SettledPayment): void {
+        function done(payment: ConcludedPayment): void {
           cancel();
           resolve(payment);
         }
@@ -162,7 +164,7 @@ export async function createOutcomeBoard(options: OutcomeBoardOptions): Promise<
 }
 
 /** Whether nothing that is under way changes the payment any more. */
-export function hasOutcome({ state }: SettledPayment): boolean {
+export function hasOutcome({ state }: ConcludedPayment): boolean {
   switch (state) {
     case "confirmed":
     case "failed":

@@ -11,7 +11,7 @@ import {
   type SettleResponse,
 } from "@coinslot/protocol";
 import type { QueuedPayment } from "../ledger/payments/enqueue-payments.ts";
-import type { LedgerPayment, SettledPayment } from "../ledger/payments/ledger-payment.ts";
+import type { ConcludedPayment, LedgerPayment } from "../ledger/payments/ledger-payment.ts";
 import type { OrderedPayment } from "../ledger/queries/find-orders.ts";
 import type { Verdict } from "../verify/verdict.ts";
 import type { Verifier } from "../verify/verifier.ts";
@@ -28,13 +28,13 @@ export interface SettlePaymentOptions {
   verifier: Pick<Verifier, "verify">;
   reserve: ReservePayment;
   /** Says that this process has queued a payment, or, without one, that the queue of a network may have changed. */
-  wake: (network: Network, queued?: OrderedPayment) => void;
+  notify: (network: Network, queued?: OrderedPayment) => void;
   /** Whether a relayer of the network has gas money. */
   canPay: (network: Network) => boolean;
   /** How long to wait for an outcome until the answer is "pending". */
   timeoutMs: number;
   /** A larger answer is not kept: the payment settles, and can be resumed without it. */
-  mostAnswerBytes: number;
+  maxAnswerBytes: number;
 }
 
 /** Settles payments, and answers what came of them. */
@@ -51,8 +51,8 @@ export interface PaymentSettler {
 
 /** Creates what settles payments by way of the ledger's queue. */
 export function createPaymentSettler(options: SettlePaymentOptions): PaymentSettler {
-  const { context, verifier, reserve, wake, canPay, timeoutMs, mostAnswerBytes } = options;
-  const { ledger, board, readings, checkpoint, metrics, logger } = context;
+  const { context, verifier, reserve, notify, canPay, timeoutMs, maxAnswerBytes } = options;
+  const { ledger, board, readings, faultPoint, metrics, logger } = context;
 
   /** The caller holds a reservation since before its handler ran, or took one up again. */
   async function settleReserved(
@@ -64,7 +64,7 @@ export function createPaymentSettler(options: SettlePaymentOptions): PaymentSett
       token: reservation.token,
       payer: payment.id.payer,
       order: orderOf(payment),
-      answer: answer && answer.sealed.length <= mostAnswerBytes ? answer : undefined,
+      answer: answer && answer.sealed.length <= maxAnswerBytes ? answer : undefined,
     });
     if (queued === undefined) {
       // Its owner was silent for too long, and the payment was taken away.
@@ -75,7 +75,7 @@ export function createPaymentSettler(options: SettlePaymentOptions): PaymentSett
       }
       return duplicateResponse(standing.payment, await hashOf(standing.payment));
     }
-    await checkpoint("queued");
+    await faultPoint("queued");
     return settleResponseOf(...(await outcomeOf(queued, payment)));
   }
 
@@ -121,7 +121,7 @@ export function createPaymentSettler(options: SettlePaymentOptions): PaymentSett
       order: orderOf(payment),
       gasAtRisk: payerHasCode ? readings.gasAtRisk(payment.id) : undefined,
     });
-    await checkpoint("queued");
+    await faultPoint("queued");
     switch (reserved.outcome) {
       case "reserved":
         return conclude(
@@ -154,7 +154,7 @@ export function createPaymentSettler(options: SettlePaymentOptions): PaymentSett
     token: string,
   ): Promise<SettleResponse> {
     const { payer } = payment.id;
-    let settled: SettledPayment | undefined;
+    let settled: ConcludedPayment | undefined;
     try {
       const [standing, hash] = await outcomeOf(known, payment);
       settled = standing;
@@ -220,20 +220,20 @@ export function createPaymentSettler(options: SettlePaymentOptions): PaymentSett
   async function outcomeOf(
     known: QueuedPayment | LedgerPayment,
     payment: Payment | undefined,
-  ): Promise<[SettledPayment, Hex | undefined]> {
+  ): Promise<[ConcludedPayment, Hex | undefined]> {
     const isNew = !("authorization" in known);
     if (!isNew && hasOutcome(known)) return [known, undefined];
     const startedAt = performance.now();
     board.follow(known.id);
     const waiting = board.wait(known.id, { timeoutMs });
-    if (payment) wake(payment.network, isNew ? orderedPayment(known, payment) : undefined);
+    if (payment) notify(payment.network, isNew ? orderedPayment(known, payment) : undefined);
     const settled = await waiting;
     metrics.settleSeconds(startedAt);
     if (settled === undefined) throw reservationLost();
     return [settled, await hashOf(settled)];
   }
 
-  async function hashOf(payment: SettledPayment): Promise<Hex | undefined> {
+  async function hashOf(payment: ConcludedPayment): Promise<Hex | undefined> {
     const { inclusion, transactionId } = payment;
     if (inclusion || transactionId === undefined) return inclusion?.transactionHash;
     const [newest] = await ledger.findHashes(transactionId);

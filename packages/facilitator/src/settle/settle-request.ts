@@ -7,7 +7,7 @@ import {
   readFacilitatorArguments,
   readPayment,
 } from "@coinslot/protocol";
-import type { Order } from "../ledger/payments/transfer-order.ts";
+import type { TransferOrder } from "../ledger/payments/transfer-order.ts";
 
 /** The payment that the arguments of `settle` bring; `undefined` where they cannot be read. */
 export function paymentOf(
@@ -21,7 +21,7 @@ export function paymentOf(
 }
 
 /** What the ledger is given to execute. */
-export function orderOf({ payTo, authorization, signature }: Payment): Order {
+export function orderOf({ payTo, authorization, signature }: Payment): TransferOrder {
   return { payTo, validAfter: authorization.validAfter, signature };
 }
 

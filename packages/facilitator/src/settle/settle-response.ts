@@ -1,8 +1,8 @@
 import type { Hex, InvalidReason, SettleErrorReason, SettleResponse } from "@coinslot/protocol";
-import type { SettledPayment } from "../ledger/payments/ledger-payment.ts";
+import type { ConcludedPayment } from "../ledger/payments/ledger-payment.ts";
 
 /** What to answer for a payment as it stands. `hash`: its transaction, where no block holds it yet. */
-export function settleResponseOf(payment: SettledPayment, hash: Hex | undefined): SettleResponse {
+export function settleResponseOf(payment: ConcludedPayment, hash: Hex | undefined): SettleResponse {
   const { authorization, inclusion, value } = payment;
   const { network, payer } = authorization;
   const common = { network, payer };
@@ -35,7 +35,10 @@ export function settleResponseOf(payment: SettledPayment, hash: Hex | undefined)
 }
 
 /** The answer to a settlement of what was settled, or is being settled, for somebody else. */
-export function duplicateResponse(payment: SettledPayment, hash: Hex | undefined): SettleResponse {
+export function duplicateResponse(
+  payment: ConcludedPayment,
+  hash: Hex | undefined,
+): SettleResponse {
   const { network, payer } = payment.authorization;
   return {
     success: false,

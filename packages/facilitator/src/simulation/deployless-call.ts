@@ -5,10 +5,10 @@ import { simulator } from "../../contracts/simulator.generated.ts";
 import { splitSignature } from "../evm/split-signature.ts";
 import { bytesWords, hexWord, uintWord } from "../evm/word.ts";
 import { readRevertReason } from "./revert-reason.ts";
-import type { Reading, SignedTransfer } from "./simulation-result.ts";
+import type { SignedTransfer, SimulationResult } from "./simulation-result.ts";
 
 /** EIP-3860: the most that init code may be. */
-const largestInitCode = 49_152;
+const maxInitCode = 49_152;
 const initCodeOverhead = simulator.bytecode.length / 2 + 5 * 32;
 
 /** What a frame needs besides the token call: six readings of 30,000 gas, and its own work. */
@@ -25,15 +25,15 @@ const answerHeadWords = 4;
 const readingWords = 11;
 
 /** The most transfers whose answer fits in 24,576 bytes (EIP-170: what a constructor may return). */
-const mostAnswers = 64;
+const maxAnswers = 64;
 /** What most nodes allow an `eth_call` by default. */
 const usualGasCap = 50_000_000n;
 
 /** How many transfers fit in one call, by the size of the answer and by gas. At least one. */
-export function mostTransfers(callGas: bigint): number {
-  const shared = baseGas + BigInt(largestInitCode) * gasPerByte;
+export function findMaxTransfers(callGas: bigint): number {
+  const shared = baseGas + BigInt(maxInitCode) * gasPerByte;
   const byGas = Number((usualGasCap - shared) / gasOf(callGas));
-  return Math.max(1, Math.min(mostAnswers, byGas));
+  return Math.max(1, Math.min(maxAnswers, byGas));
 }
 
 /** What a frame gets, and with it, what one transfer takes of a call. */
@@ -53,7 +53,7 @@ export function sizeOf(transfer: SignedTransfer): number {
 }
 
 /** What all transfers of one call may take of the init code, in bytes. */
-export const roomForTransfers = largestInitCode - initCodeOverhead;
+export const roomForTransfers = maxInitCode - initCodeOverhead;
 
 /** The call object of an `eth_call` that tries each transfer in a frame of its own. */
 export function encodeDeploylessCall(
@@ -109,7 +109,7 @@ const answerSchema = z.string().regex(/^0x(?:[0-9a-f]{64})+$/i);
  *
  * @throws FacilitatorError when the answer is not one of the simulator.
  */
-export function decodeDeploylessAnswer(answer: unknown, count: number): Reading[] {
+export function decodeDeploylessAnswer(answer: unknown, count: number): SimulationResult[] {
   const parsed = answerSchema.safeParse(answer);
   const words = answerHeadWords + count * readingWords;
   if (!parsed.success || parsed.data.length !== 2 + words * 64) {
@@ -121,7 +121,7 @@ export function decodeDeploylessAnswer(answer: unknown, count: number): Reading[
   const word = (index: number): bigint => BigInt(`0x${hex.slice(2 + index * 64, 66 + index * 64)}`);
   const blockNumber = word(0);
   const blockTimestamp = word(1);
-  const readings: Reading[] = [];
+  const readings: SimulationResult[] = [];
   for (let index = 0; index < count; index++) {
     const first = answerHeadWords + index * readingWords;
     const outcome = outcomes[Number(word(first))];

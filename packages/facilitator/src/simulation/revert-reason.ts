@@ -2,7 +2,7 @@ import type { Hex } from "@coinslot/protocol";
 
 const errorSelector = "08c379a0";
 const panicSelector = "4e487b71";
-const longestReason = 200;
+const maxReason = 200;
 
 /**
  * Says in words what a call reverted with. The data may be cut off at its end and filled with zeros.
@@ -22,7 +22,7 @@ export function readRevertReason(data: Hex): string | undefined {
 /** The string argument of `Error(string)`: an offset, a length, the text. */
 function readText(body: string): string | undefined {
   const length = Number(`0x${body.slice(64, 128) || "0"}`);
-  const shown = Math.min(length, longestReason);
+  const shown = Math.min(length, maxReason);
   const text = Buffer.from(body.slice(128, 128 + shown * 2), "hex").toString("latin1");
   const printable = text.replace(/[^\x20-\x7e]+/g, " ").trim();
   return printable === "" ? undefined : printable;

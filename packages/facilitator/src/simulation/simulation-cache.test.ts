@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createReadingCache, type NetworkTransfer } from "./simulation-cache.ts";
+import { createSimulationCache, type NetworkTransfer } from "./simulation-cache.ts";
 
 const times = { freshMs: 1_000, keepMs: 60_000, callGasOf: () => 300_000n };
 const first = transferOf(1);
@@ -8,7 +8,7 @@ const facts = { payerHasCode: false, gasUsed: 50_000n };
 
 test("a simulation is fresh for a while, and known until its payment is queued", () => {
   let now = 0;
-  const readings = createReadingCache({ ...times, now: () => now });
+  const readings = createSimulationCache({ ...times, now: () => now });
   readings.remember(first, facts);
   expect(readings.isFresh(first)).toBe(true);
   now = 1_000;
@@ -18,7 +18,7 @@ test("a simulation is fresh for a while, and known until its payment is queued",
 
 test("what is older than the longest handler is dropped when another comes", () => {
   let now = 0;
-  const readings = createReadingCache({ ...times, now: () => now });
+  const readings = createSimulationCache({ ...times, now: () => now });
   readings.remember(first, facts);
   now = 30_000;
   readings.remember(second, facts);
@@ -29,7 +29,7 @@ test("what is older than the longest handler is dropped when another comes", () 
 });
 
 test("what a transaction carries is forgotten, and what it took is not", () => {
-  const readings = createReadingCache({ ...times, now: () => 0 });
+  const readings = createSimulationCache({ ...times, now: () => 0 });
   const typicalGas = readings.typicalGas();
   readings.remember(first, facts);
   expect(readings.typicalGas()).not.toBe(typicalGas);
@@ -40,7 +40,7 @@ test("what a transaction carries is forgotten, and what it took is not", () => {
 });
 
 test("a simulation says nothing of what else the payer has signed under the same nonce", () => {
-  const readings = createReadingCache({ ...times, now: () => 0 });
+  const readings = createSimulationCache({ ...times, now: () => 0 });
   readings.remember(first, facts);
   const { authorization } = first;
   const others: NetworkTransfer[] = [
@@ -58,7 +58,7 @@ test("a simulation says nothing of what else the payer has signed under the same
 
 test("a payer seen with code puts gas at risk for a while, whatever is simulated of its nonce then", () => {
   let now = 0;
-  const readings = createReadingCache({ ...times, now: () => now });
+  const readings = createSimulationCache({ ...times, now: () => now });
   const id = { network: first.network, asset: first.asset, payer: first.authorization.from };
   const identity = { ...id, nonce: first.authorization.nonce };
   expect(readings.gasAtRisk(identity)).toBeUndefined();
@@ -72,7 +72,7 @@ test("a payer seen with code puts gas at risk for a while, whatever is simulated
 });
 
 test("gas that no call can have used is not believed", () => {
-  const readings = createReadingCache({ ...times, now: () => 0 });
+  const readings = createSimulationCache({ ...times, now: () => 0 });
   readings.remember(first, { payerHasCode: false, gasUsed: 2n ** 200n });
   expect(readings.recall(first)?.gasUsed).toBe(300_000n);
 });

@@ -17,7 +17,7 @@ export type NetworkTransfer = SignedTransfer & { network: Network };
  * Simulations of a moment ago, by the whole authorization and its signature: one nonce may be signed for
  * many things, and what is known of one of them says nothing of another.
  */
-export interface ReadingCache {
+export interface SimulationCache {
   remember(transfer: NetworkTransfer, facts: CallFacts): void;
   /** The facts about a payment that no transaction carries yet. */
   recall(transfer: NetworkTransfer): CallFacts | undefined;
@@ -43,13 +43,13 @@ const maxPlainSignature = 2 + 130;
  * when its transaction is planned. Milliseconds: for `freshMs` it need not be tried again, for
  * `keepMs` a handler may work until its payment is queued. What is forgotten is tried again.
  */
-export function createReadingCache(options: {
+export function createSimulationCache(options: {
   freshMs: number;
   keepMs: number;
   /** Gas that one token call may use. */
   callGasOf: (network: Network) => bigint;
   now: () => number;
-}): ReadingCache {
+}): SimulationCache {
   const { freshMs, keepMs, callGasOf, now } = options;
   let lastGas: bigint | undefined;
   const entries = new Map<string, CallFacts & { at: number }>();

@@ -8,7 +8,7 @@ export interface SignedTransfer {
 }
 
 /** What a chain says of a signed transfer, all of it at the end of one block. */
-export interface Reading {
+export interface SimulationResult {
   /** What became of the token call when it was tried. */
   outcome: "succeeded" | "reverted";
   /** Why the call reverted, in the token's words, as far as it gave any. */
@@ -37,6 +37,6 @@ export interface Reading {
  * Whether the transfer would be made, exactly as signed. A call that succeeds is not enough: a token may
  * well return from one that did nothing, or something else.
  */
-export function goesThrough({ outcome, isUsed, isExact }: Reading): boolean {
+export function goesThrough({ outcome, isUsed, isExact }: SimulationResult): boolean {
   return outcome === "succeeded" && !isUsed && isExact !== false;
 }

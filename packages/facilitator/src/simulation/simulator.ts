@@ -3,11 +3,11 @@ import { FacilitatorError } from "@coinslot/protocol";
 import {
   decodeDeploylessAnswer,
   encodeDeploylessCall,
-  mostTransfers,
+  findMaxTransfers,
   roomForTransfers,
   sizeOf,
 } from "./deployless-call.ts";
-import type { Reading, SignedTransfer } from "./simulation-result.ts";
+import type { SignedTransfer, SimulationResult } from "./simulation-result.ts";
 import { simulateSingly } from "./single-calls.ts";
 import { senderFields, type TrialSender } from "./trial-sender.ts";
 
@@ -38,14 +38,14 @@ export interface Simulator {
    * @throws FacilitatorError when the chain cannot be asked: that says nothing of the transfer. Its `cause`
    * is an `RpcResponseError` where a node was asked about this transfer alone, and would not say.
    */
-  simulate(transfer: SignedTransfer): Promise<Reading>;
+  simulate(transfer: SignedTransfer): Promise<SimulationResult>;
   /** `simulate` for many, in their order; by default one RPC request for each 64. */
-  simulateAll(transfers: readonly SignedTransfer[]): Promise<Reading[]>;
+  simulateAll(transfers: readonly SignedTransfer[]): Promise<SimulationResult[]>;
 }
 
 interface Waiting {
   transfer: SignedTransfer;
-  resolve: (reading: Reading) => void;
+  resolve: (reading: SimulationResult) => void;
   reject: (error: unknown) => void;
 }
 
@@ -55,7 +55,7 @@ const restrictionMs = 60_000;
 /** Tries signed transfers by way of `eth_call`. Starts nothing by itself, and needs no closing. */
 export function createSimulator(options: SimulatorOptions): Simulator {
   const { rpc, sender, callGas = defaultCallGas, maxConcurrent = 4, now } = options;
-  const maxTransfers = mostTransfers(callGas);
+  const maxTransfers = findMaxTransfers(callGas);
   const queue: Waiting[] = [];
   let onTheirWay = 0;
   let isScheduled = false;
@@ -104,7 +104,9 @@ export function createSimulator(options: SimulatorOptions): Simulator {
     }
   }
 
-  async function ask(transfers: readonly SignedTransfer[]): Promise<(Reading | RpcError)[]> {
+  async function ask(
+    transfers: readonly SignedTransfer[],
+  ): Promise<(SimulationResult | RpcError)[]> {
     if (limit() === 0) return askSingly(transfers);
     const answered = await askDeployless(transfers);
     if (answered.length === transfers.length) return answered;
@@ -124,7 +126,9 @@ export function createSimulator(options: SimulatorOptions): Simulator {
     return readings;
   }
 
-  function askSingly(transfers: readonly SignedTransfer[]): Promise<(Reading | RpcError)[]> {
+  function askSingly(
+    transfers: readonly SignedTransfer[],
+  ): Promise<(SimulationResult | RpcError)[]> {
     return simulateSingly({ rpc, transfers, callGas, from: sender?.().from });
   }
 
@@ -132,7 +136,7 @@ export function createSimulator(options: SimulatorOptions): Simulator {
    * The readings of as many transfers, from the first on, as the node's gas limit left room for; none
    * where the node refuses such a call, or does not know it.
    */
-  async function askDeployless(transfers: readonly SignedTransfer[]): Promise<Reading[]> {
+  async function askDeployless(transfers: readonly SignedTransfer[]): Promise<SimulationResult[]> {
     const call = encodeDeploylessCall(transfers, callGas);
     const { gasPrice, ...free } = senderFields(sender?.(), BigInt(call.gas));
     let answer: unknown;
@@ -161,7 +165,7 @@ export function createSimulator(options: SimulatorOptions): Simulator {
     }
   }
 
-  function simulate(transfer: SignedTransfer): Promise<Reading> {
+  function simulate(transfer: SignedTransfer): Promise<SimulationResult> {
     return new Promise((resolve, reject) => {
       queue.push({ transfer, resolve, reject });
       schedule();

@@ -11,7 +11,7 @@ import { encodeTransfer } from "../evm/encode-transfer.ts";
 import { isRevert } from "../evm/is-revert.ts";
 import { hexWord } from "../evm/word.ts";
 import { readRevertReason } from "./revert-reason.ts";
-import type { Reading, SignedTransfer } from "./simulation-result.ts";
+import type { SignedTransfer, SimulationResult } from "./simulation-result.ts";
 
 const balanceOfSelector = "0x70a08231";
 const authorizationStateSelector = "0xe94a0102";
@@ -30,7 +30,7 @@ export async function simulateSingly(options: {
   callGas: bigint;
   /** The relayer. It offers no gas price: a node's refusal of that could not be told from one of the call. */
   from: Address | undefined;
-}): Promise<(Reading | RpcError)[]> {
+}): Promise<(SimulationResult | RpcError)[]> {
   const { rpc, transfers, callGas, from } = options;
   const block = parseBlockHeader(await rpc.request(blockByNumber("latest")));
   if (block === undefined) throw badResponse();
@@ -53,7 +53,7 @@ export async function simulateSingly(options: {
     at,
   );
   const remaining = outcomes.values();
-  return calls.flatMap((call, index): readonly (Reading | RpcError)[] => {
+  return calls.flatMap((call, index): readonly (SimulationResult | RpcError)[] => {
     const answer = call && remaining.next().value;
     const found = facts[index];
     if (found === undefined) return [];
@@ -90,7 +90,7 @@ function readFacts({ authorization }: SignedTransfer, answers: readonly RpcOutco
   };
 }
 
-type Outcome = Pick<Reading, "outcome" | "revertReason">;
+type Outcome = Pick<SimulationResult, "outcome" | "revertReason">;
 type RpcOutcome = Awaited<ReturnType<RpcRequester["requestMany"]>>[number];
 
 const unsigned: Outcome = {

@@ -53,7 +53,7 @@ export function ledgerForEachTest(
         codePayers: { gasPerMinute: 1_000_000n, refusalMs: 60_000 },
         ...options,
       });
-      await ledger.beatHeart();
+      await ledger.sendHeartbeat();
       return ledger;
     },
     async silence(processId) {

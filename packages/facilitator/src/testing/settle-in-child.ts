@@ -1,7 +1,7 @@
 import { writeSync } from "node:fs";
 import * as z from "zod";
 import { createFacilitator } from "../create-facilitator.ts";
-import type { CheckpointName } from "../settle/context.ts";
+import type { FaultPointName } from "../settle/context.ts";
 
 /** What the program is told: everything as one JSON argument. */
 const taskSchema = z.object({
@@ -33,7 +33,7 @@ async function main(argument: string): Promise<void> {
     ledger: task.ledger,
     heartbeatLeaseSeconds: 1.5,
     times: { leaseMs: 1_500 },
-    async checkpoint(name: CheckpointName) {
+    async faultPoint(name: FaultPointName) {
       if (name === task.freezeAt && !hasFrozen) {
         hasFrozen = true;
         writeSync(process.stdout.fd, "frozen\n");

@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import type { CheckpointName } from "../settle/context.ts";
+import type { FaultPointName } from "../settle/context.ts";
 import type { SignedTestPayment } from "./payments.ts";
 import type { SettlingDevnet } from "./settling-devnet.ts";
 
@@ -11,8 +11,8 @@ export function spawnSettling(
   { devnet, ledger }: Pick<SettlingDevnet, "devnet" | "ledger">,
   payments: readonly SignedTestPayment[],
   options: {
-    dieAt?: CheckpointName | undefined;
-    freezeAt?: CheckpointName | undefined;
+    dieAt?: FaultPointName | undefined;
+    freezeAt?: FaultPointName | undefined;
     /** Where it finds the chain, if not at the devnet itself. */
     rpcUrl?: string | undefined;
   } = {},

@@ -3,7 +3,7 @@ import type { Address } from "@coinslot/protocol";
 import { readTokenFacts, type TokenFacts } from "./token-facts.ts";
 
 const keptMs = 60_000;
-const mostKept = 1_000;
+const maxKept = 1_000;
 
 /**
  * `readTokenFacts` with a memory of a minute, so that many bad payments do not become many questions.
@@ -19,7 +19,7 @@ export function createTokenFactsCache(options: {
   return function cachedTokenFacts(asset) {
     const kept = known.get(asset);
     if (kept !== undefined && now() - kept.askedAtMs < keptMs) return kept.facts;
-    if (known.size >= mostKept) known.clear();
+    if (known.size >= maxKept) known.clear();
     const facts = readTokenFacts(rpc, asset);
     known.set(asset, { facts, askedAtMs: now() });
     facts.catch(() => known.delete(asset));

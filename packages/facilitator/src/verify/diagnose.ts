@@ -7,7 +7,7 @@ import {
 } from "@coinslot/protocol";
 import { isRevert } from "../evm/is-revert.ts";
 import { bytesWords, uintWord } from "../evm/word.ts";
-import type { Reading } from "../simulation/simulation-result.ts";
+import type { SimulationResult } from "../simulation/simulation-result.ts";
 import { compareDomain } from "../token/compare-domain.ts";
 import type { TokenFacts } from "../token/token-facts.ts";
 
@@ -27,7 +27,7 @@ export interface DiagnosisTools {
  */
 export async function diagnose(
   payment: Payment,
-  reading: Reading,
+  reading: SimulationResult,
   tools: DiagnosisTools,
 ): Promise<InvalidReason> {
   const { authorization, asset } = payment;

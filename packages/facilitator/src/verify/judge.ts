@@ -1,5 +1,5 @@
 import type { InvalidReason, Payment } from "@coinslot/protocol";
-import { goesThrough, type Reading } from "../simulation/simulation-result.ts";
+import { goesThrough, type SimulationResult } from "../simulation/simulation-result.ts";
 import { type DiagnosisTools, diagnose } from "./diagnose.ts";
 import { refuse } from "./refuse.ts";
 import type { Verdict } from "./verdict.ts";
@@ -15,7 +15,7 @@ export async function judge(
     reading,
     isSignedByPayer,
     tools,
-  }: { reading: Reading; isSignedByPayer: boolean; tools: DiagnosisTools },
+  }: { reading: SimulationResult; isSignedByPayer: boolean; tools: DiagnosisTools },
 ): Promise<Verdict> {
   const { payerHasCode, gasUsed } = reading;
   const payer = payment.authorization.from;
@@ -29,7 +29,7 @@ export async function judge(
 }
 
 /** More than the reason says, where we know more. */
-function explain(reason: InvalidReason, reading: Reading): string | undefined {
+function explain(reason: InvalidReason, reading: SimulationResult): string | undefined {
   if (reason !== "invalid_exact_evm_transaction_simulation_failed") return undefined;
   if (reading.outcome === "succeeded") {
     return "The token takes the authorization, but does not move exactly the amount to payTo.";

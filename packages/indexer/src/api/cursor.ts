@@ -1,4 +1,4 @@
-import { LOGS_PER_BLOCK, MAX_BLOCK } from "../store/position.ts";
+import { logsPerBlock, maxBlock } from "../store/position.ts";
 import { badRequest } from "./api-error.ts";
 
 /** The place of a transfer in its chain: where a page ended, and the next one goes on. */
@@ -16,6 +16,6 @@ export function encodeCursor({ blockNumber, logIndex }: TransferPlace): string {
 export function decodeCursor(cursor: string): TransferPlace {
   const [, block, log] = /^(0|[1-9][0-9]{0,9})-(0|[1-9][0-9]{0,6})$/.exec(cursor) ?? [];
   const [blockNumber, logIndex] = [Number(block), Number(log)];
-  if (blockNumber <= MAX_BLOCK && logIndex < LOGS_PER_BLOCK) return { blockNumber, logIndex };
+  if (blockNumber <= maxBlock && logIndex < logsPerBlock) return { blockNumber, logIndex };
   throw badRequest('cursor: must be taken from the Link header of another page, rel="next"');
 }

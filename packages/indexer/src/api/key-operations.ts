@@ -2,7 +2,7 @@ import { ApiError, badRequest } from "./api-error.ts";
 import type { KeyStore, StoredKey } from "./keys/key-store.ts";
 import type { KeyCreated, KeyInfo, KeyRequest } from "./wire/key.ts";
 
-const mostKeysOfOwner = 100;
+const maxKeysOfOwner = 100;
 
 /** The keys of the caller's owner. */
 export async function listApiKeys(keys: KeyStore, caller: StoredKey): Promise<{ keys: KeyInfo[] }> {
@@ -24,8 +24,8 @@ export async function createApiKey(
   { caller, wish, now }: { caller: StoredKey; wish: KeyRequest; now: number },
 ): Promise<KeyCreated> {
   const { owner } = caller;
-  if ((await keys.list(owner)).length >= mostKeysOfOwner) {
-    throw badRequest(`keys: ${mostKeysOfOwner} are there already; revoke one first`);
+  if ((await keys.list(owner)).length >= maxKeysOfOwner) {
+    throw badRequest(`keys: ${maxKeysOfOwner} are there already; revoke one first`);
   }
   const ttlMs = boundLifetime(wish.ttl ?? 0, caller, now);
   const { key, stored } = await keys.create({ owner, label: wish.label, ttlMs });

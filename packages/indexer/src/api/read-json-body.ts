@@ -2,7 +2,7 @@ import type { Request, RequestHandler, Response } from "express";
 import { ApiError } from "./api-error.ts";
 
 /** A batch of ten histories with every field is under 2 KiB. */
-export const largestBodyBytes = 65_536;
+export const maxBodyBytes = 65_536;
 
 /**
  * Reads the body of a request as JSON with Express' own parser, unless an app around has read it already.

@@ -11,7 +11,7 @@ import { createStreamRoom } from "./event-stream/stream-room.ts";
 import type { Limit } from "./limits/limit.ts";
 import { onceSuccessful } from "./once-successful.ts";
 import { createHandlers } from "./operation-handlers.ts";
-import { largestBodyBytes } from "./read-json-body.ts";
+import { maxBodyBytes } from "./read-json-body.ts";
 import { createTransferService } from "./transfer-service.ts";
 import type { TransferSource } from "./transfer-source.ts";
 
@@ -83,7 +83,7 @@ export function mountTransferApi(
       heartbeatMs: options.heartbeatMs ?? 15_000,
       signal: options.signal,
       now,
-      parseJson: parser({ limit: largestBodyBytes, type: () => true, strict: false }),
+      parseJson: parser({ limit: maxBodyBytes, type: () => true, strict: false }),
     }),
     access: unsafeOpenAccess ? openAccess : createKeyAccess({ stores, authStatus, failureLimit }),
     authStatus,

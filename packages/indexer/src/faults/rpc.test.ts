@@ -21,7 +21,7 @@ import {
   usdtOf,
 } from "../testing/scene.ts";
 import { effort, type Random, randomOf } from "../testing/seeded-random.ts";
-import { TRANSFER_TOPIC } from "../transfer-log/transfer-topic.ts";
+import { transferTopic } from "../transfer-log/transfer-topic.ts";
 
 /** What providers say to a range that is too wide. `limit` is how many blocks they take. */
 const rangeErrors: Record<
@@ -245,7 +245,7 @@ describe.each(engines)("RPC faults, on $engine", ({ engine, createUrl }) => {
     const odd = changing("eth_getLogs", (answer) => {
       const [log] = logsOf(answer);
       if (log === undefined) return answer;
-      const oddLog = { ...log, topics: [TRANSFER_TOPIC] };
+      const oddLog = { ...log, topics: [transferTopic] };
       const count = Number(log.blockNumber) % 8;
       return { ...answer, result: [...logsOf(answer), ...Array(count).fill(oddLog)] };
     });

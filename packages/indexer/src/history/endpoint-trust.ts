@@ -9,7 +9,7 @@ import type { KnownToken } from "../store/known-token.ts";
 import { blockOfPosition } from "../store/position.ts";
 import type { TransferLog } from "../transfer-log/decode-transfer-log.ts";
 import type { TransferBatch } from "../transfer-log/transfer-batch.ts";
-import { TRANSFER_TOPIC } from "../transfer-log/transfer-topic.ts";
+import { transferTopic } from "../transfer-log/transfer-topic.ts";
 
 /** A log that is known to be on the chain, and the filter that finds nothing else. */
 interface Witness {
@@ -136,7 +136,7 @@ async function cutAfterLogs(
 }
 
 function witnessOf({ address, from, to, position }: TransferLog): Witness {
-  const topics = [TRANSFER_TOPIC, `0x${from.padStart(64, "0")}`, `0x${to.padStart(64, "0")}`];
+  const topics = [transferTopic, `0x${from.padStart(64, "0")}`, `0x${to.padStart(64, "0")}`];
   return { block: blockOfPosition(position), filter: { address, topics } };
 }
 

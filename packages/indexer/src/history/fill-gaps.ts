@@ -1,10 +1,10 @@
 import { sleep } from "@coinslot/chain";
 import type { ChainContext } from "../chain-context.ts";
 import type { KnownToken } from "../store/known-token.ts";
-import { PenLostError } from "../store/writer-lease.ts";
+import { LeaseLostError } from "../store/writer-lease.ts";
 import { indexHistory } from "./index-history.ts";
 
-const PAUSE_MS = 100;
+const pauseMs = 100;
 
 /** History beside live. */
 export interface GapFilling {
@@ -34,9 +34,9 @@ export function createGapFilling(context: ChainContext, signal: AbortSignal): Ga
     } catch (error) {
       if (leaving.signal.aborted) return;
       failure = error;
-      if (error instanceof PenLostError) return;
+      if (error instanceof LeaseLostError) return;
       logger.warn({ chain: chain.name, error }, "Filling a gap failed, and is tried again");
-      await sleep(clock, PAUSE_MS, signal).catch(() => undefined);
+      await sleep(clock, pauseMs, signal).catch(() => undefined);
     } finally {
       signal.removeEventListener("abort", leave);
     }
@@ -44,7 +44,7 @@ export function createGapFilling(context: ChainContext, signal: AbortSignal): Ga
 
   return {
     begin(tokens, next) {
-      if (failure instanceof PenLostError) throw failure;
+      if (failure instanceof LeaseLostError) throw failure;
       running ??= run(tokens, next).finally(() => {
         running = undefined;
       });

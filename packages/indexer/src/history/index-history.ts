@@ -2,7 +2,7 @@ import type { ChainContext } from "../chain-context.ts";
 import { addTransfers } from "../store/add-transfers.ts";
 import { updateChain } from "../store/chain-row.ts";
 import { readCoverage } from "../store/coverage.ts";
-import { EVENTS_CHANNEL } from "../store/events.ts";
+import { eventsChannel } from "../store/events.ts";
 import type { KnownToken } from "../store/known-token.ts";
 import { addMark } from "../store/marks.ts";
 import { createEndpointTrust } from "./endpoint-trust.ts";
@@ -59,17 +59,17 @@ export async function indexHistory(
 }
 
 async function writeRange(
-  { chain: { chainId, maxRewindBlocks: keep }, database, pen }: ChainContext,
+  { chain: { chainId, maxRewindBlocks: keep }, database, lease }: ChainContext,
   options: { segment: Segment; answer: RangeAnswer; isAnnounced: boolean },
 ): Promise<void> {
   const { segment, answer, isAnnounced } = options;
   const { tokens } = segment;
-  await pen.write(async (transaction) => {
+  await lease.write(async (transaction) => {
     await addTransfers(transaction, database.dialect, { chainId, tokens, ...answer, isAnnounced });
     if (answer.end !== undefined)
       await addMark(transaction, database.dialect, { chainId, block: answer.end, keep });
     const news = { problem: null, isProgress: true };
     await updateChain(transaction, database.dialect, { chainId, news });
   });
-  if (isAnnounced) await database.notify(EVENTS_CHANNEL, "");
+  if (isAnnounced) await database.notify(eventsChannel, "");
 }

@@ -15,7 +15,7 @@ export type Judgement =
   | { kind: "give-up" };
 
 /** These say nothing of the question. Whatever else goes wrong may be the range's fault, however it is worded. */
-const NOT_THE_RANGE: ReadonlySet<EndpointFailureKind> = new Set([
+const notTheRange: ReadonlySet<EndpointFailureKind> = new Set([
   "rate-limited",
   "unauthorized",
   "connection",
@@ -30,13 +30,13 @@ export function judgeFailure(error: unknown): Judgement {
     return { kind: "ask-less", suggested: suggestedSpan(error.details) };
   if (!(error instanceof RpcUnavailableError)) return { kind: "give-up" };
   const isTheRange = error.failures.some(
-    (failure) => failure instanceof RpcEndpointError && !NOT_THE_RANGE.has(failure.kind),
+    (failure) => failure instanceof RpcEndpointError && !notTheRange.has(failure.kind),
   );
   return isTheRange ? { kind: "ask-less", suggested: undefined } : { kind: "wait" };
 }
 
-const BLOCKS_FROM_TO = /\[\s*(0x[0-9a-f]+)\s*,\s*(0x[0-9a-f]+)\s*\]/i;
-const BLOCK_LIMIT =
+const blocksFromTo = /\[\s*(0x[0-9a-f]+)\s*,\s*(0x[0-9a-f]+)\s*\]/i;
+const blockLimit =
   /(?:range|blocks?|distance|span)\D{0,40}?(\d[\d,_]*k?)\b|\b(\d[\d,_]*k?)[ -]?blocks?/i;
 
 /**
@@ -45,9 +45,9 @@ const BLOCK_LIMIT =
  * less than what was refused.
  */
 function suggestedSpan(text: string): number | undefined {
-  const [, from, to] = BLOCKS_FROM_TO.exec(text) ?? [];
+  const [, from, to] = blocksFromTo.exec(text) ?? [];
   if (from !== undefined && to !== undefined) return Number(to) - Number(from) + 1;
-  const [, after, before] = BLOCK_LIMIT.exec(text) ?? [];
+  const [, after, before] = blockLimit.exec(text) ?? [];
   const digits = (after ?? before)?.replace(/[,_]/g, "");
   if (digits === undefined) return undefined;
   return /k$/i.test(digits) ? Number(digits.slice(0, -1)) * 1_000 : Number(digits);

@@ -24,8 +24,8 @@ export interface ProgressTerminal {
   write(text: string): unknown;
 }
 
-const LOG_EVERY_MS = 5_000;
-const DRAW_EVERY_MS = 200;
+const logEveryMs = 5_000;
+const drawEveryMs = 200;
 
 /** Tells how far the history of a chain is: a bar on a terminal, a line now and then elsewhere. */
 export function createProgress(options: {
@@ -74,7 +74,7 @@ export function createProgress(options: {
       if (run === undefined) return;
       run.blocks += blocks;
       run.transfers += transfers;
-      if (clock.now() - run.toldAt >= (isBar ? DRAW_EVERY_MS : LOG_EVERY_MS)) tell(false);
+      if (clock.now() - run.toldAt >= (isBar ? drawEveryMs : logEveryMs)) tell(false);
     },
     end() {
       tell(true);

@@ -23,8 +23,8 @@ export interface RangeReaderOptions {
 /** Reads a whole segment, in as many answers as it takes: ascending, without a gap or an overlap. */
 export type RangeReader = (segment: Segment, signal: AbortSignal) => Promise<RangeAnswer[]>;
 
-const FIRST_PAUSE_MS = 100;
-const LONGEST_PAUSE_MS = 10_000;
+const firstPauseMs = 100;
+const maxPauseMs = 10_000;
 
 export function createRangeReader(options: RangeReaderOptions): RangeReader {
   const { pool, size, logger, clock } = options;
@@ -33,7 +33,7 @@ export function createRangeReader(options: RangeReaderOptions): RangeReader {
     const answers: RangeAnswer[] = [];
     let from = segment.from;
     let span = segment.next - segment.from;
-    let pauseMs = FIRST_PAUSE_MS;
+    let pauseMs = firstPauseMs;
     const toleranceOf = createToleranceOfLast();
     while (from < segment.next) {
       const range = { from, next: Math.min(segment.next, from + span) };
@@ -42,7 +42,7 @@ export function createRangeReader(options: RangeReaderOptions): RangeReader {
         const answer = await ask({ ...segment, ...range }, { tolerates, signal });
         answers.push(answer);
         from = answer.range.next;
-        pauseMs = FIRST_PAUSE_MS;
+        pauseMs = firstPauseMs;
         if (from < range.next) span = size.refused(range.next - range.from);
       } catch (error) {
         signal.throwIfAborted();
@@ -55,7 +55,7 @@ export function createRangeReader(options: RangeReaderOptions): RangeReader {
         }
         logger.warn({ chain: options.chain, ...range, error }, "A range of blocks cannot be read");
         await sleep(clock, pauseMs, signal);
-        pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
+        pauseMs = Math.min(2 * pauseMs, maxPauseMs);
       }
     }
     return answers;

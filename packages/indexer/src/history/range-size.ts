@@ -11,9 +11,9 @@ export interface RangeSize {
 }
 
 /** Small enough for the densest chain, large enough to learn from. */
-const FIRST_SPAN = 20;
+const firstSpan = 20;
 /** A range that was refused is not asked for again until so many smaller ones were answered. */
-const ANSWERS_UNTIL_RETRY = 50;
+const answersUntilRetry = 50;
 
 /**
  * Aims at a number of transfers for each request, by the density of the answer before; grows by no more than a fixed
@@ -26,7 +26,7 @@ export function createRangeSize(options: {
 }): RangeSize {
   const { transfersPerRequest, maxBlocksPerRequest } = options;
   const step = Math.max(1, Math.ceil(maxBlocksPerRequest / 20));
-  let span = Math.min(FIRST_SPAN, maxBlocksPerRequest);
+  let span = Math.min(firstSpan, maxBlocksPerRequest);
   let ceiling = maxBlocksPerRequest;
   let answersSinceRefusal = 0;
   let isKnown = false;
@@ -37,7 +37,7 @@ export function createRangeSize(options: {
     answered(range) {
       isKnown = true;
       answersSinceRefusal += 1;
-      if (answersSinceRefusal > ANSWERS_UNTIL_RETRY) ceiling = maxBlocksPerRequest;
+      if (answersSinceRefusal > answersUntilRetry) ceiling = maxBlocksPerRequest;
       const density = range.transfers / range.span;
       const wanted = Math.floor(transfersPerRequest / Math.max(density, 1e-9));
       span = Math.max(1, Math.min(wanted, span + step, ceiling));

@@ -4,7 +4,7 @@ import type { Head } from "../rpc/read-head.ts";
 import { addTransfers } from "../store/add-transfers.ts";
 import type { BlockId } from "../store/block-id.ts";
 import { type ChainHead, updateChain } from "../store/chain-row.ts";
-import { EVENTS_CHANNEL } from "../store/events.ts";
+import { eventsChannel } from "../store/events.ts";
 import type { KnownToken } from "../store/known-token.ts";
 import { rollBack } from "../store/roll-back.ts";
 import { cutWindow, extendWindow, raiseBase } from "../store/window.ts";
@@ -25,7 +25,7 @@ export async function applySyncEvent(
   event: Exclude<SyncEvent, { type: "beyond-finality" }>,
   { window, tokens, signal }: ApplyOptions,
 ): Promise<void> {
-  const { chain, database, pen, logger } = context;
+  const { chain, database, lease, logger } = context;
   const { chainId } = chain;
   const { dialect } = database;
   switch (event.type) {
@@ -33,7 +33,7 @@ export async function applySyncEvent(
       return tellHead(context, event.head, window);
     case "advanced": {
       const batch = joinBatches(await readTransfers(context, event.blocks, { tokens, signal }));
-      await pen.write(async (transaction) => {
+      await lease.write(async (transaction) => {
         const [first] = event.blocks;
         const last = event.blocks.at(-1);
         if (first === undefined || last === undefined) return;
@@ -55,23 +55,23 @@ export async function applySyncEvent(
         const news = { state: "live", problem: null, head, isProgress: true } as const;
         await updateChain(transaction, dialect, { chainId, news });
       });
-      if (batch.rows.length > 0) await database.notify(EVENTS_CHANNEL, "");
+      if (batch.rows.length > 0) await database.notify(eventsChannel, "");
       return;
     }
     case "reorganised": {
       const { ancestor } = event;
-      await pen.write(async (transaction) => {
+      await lease.write(async (transaction) => {
         await rollBack(transaction, dialect, { chainId, block: ancestor.number });
         const head = chainHead(event.head, ancestor.number, window);
         await updateChain(transaction, dialect, { chainId, news: { head, isProgress: true } });
       });
       const depth = (window.at(-1)?.number ?? ancestor.number) - ancestor.number;
       logger.info({ chain: chain.name, block: ancestor.number, depth }, "The chain reorganised");
-      await database.notify(EVENTS_CHANNEL, "");
+      await database.notify(eventsChannel, "");
       return;
     }
     case "fell-behind":
-      await pen.write(async (transaction) => {
+      await lease.write(async (transaction) => {
         await cutWindow(transaction, chainId, { above: -1 });
         const news = { state: "history", isProgress: true } as const;
         await updateChain(transaction, dialect, { chainId, news });
@@ -82,14 +82,14 @@ export async function applySyncEvent(
 
 /** The transfers of blocks by their hashes, from any endpoint that has them. */
 export async function readTransfers(
-  { pool, database, chain, logger, mostLogs, evidence, toleranceOf }: ChainContext,
+  { pool, database, chain, logger, maxLogs, evidence, toleranceOf }: ChainContext,
   blocks: readonly (BlockId | BlockHeader)[],
   { tokens, signal }: { tokens: readonly KnownToken[]; signal: AbortSignal },
 ) {
   if (tokens.length === 0) return [];
   const { dialect } = database;
   const tolerates = toleranceOf(`${blocks[0]?.hash} ${tokens.map(({ id }) => id)}`);
-  const question = { blocks, tokens, dialect, tolerates, mostLogs, evidence };
+  const question = { blocks, tokens, dialect, tolerates, maxLogs, evidence };
   const batches = await pool.onEndpoint((endpoint) => readBlocks(endpoint, question), { signal });
   const oddities = batches.flatMap((batch) => batch.oddities);
   if (oddities.length > 0)
@@ -99,13 +99,13 @@ export async function readTransfers(
 
 /** Others learn that the chain is being looked at, whether or not it moves. */
 async function tellHead(
-  { chain: { chainId, maxRewindBlocks }, database, pen }: ChainContext,
+  { chain: { chainId, maxRewindBlocks }, database, lease }: ChainContext,
   head: Head,
   window: readonly [BlockId, ...BlockId[]],
 ): Promise<void> {
   const tip = window.at(-1)?.number ?? window[0].number;
   const told = chainHead(head, tip, window);
-  await pen.write(async (transaction) => {
+  await lease.write(async (transaction) => {
     await raiseBase(transaction, database.dialect, {
       chainId,
       base: told.finalized,

@@ -19,7 +19,7 @@ export interface Doubt {
 }
 
 export function createDoubt(context: ChainContext, signal: AbortSignal): Doubt {
-  const { chain, database, pen, pool, clock } = context;
+  const { chain, database, lease, pool, clock } = context;
   const { chainId } = chain;
   let since: number | undefined;
   // A process that was here before may have left one.
@@ -43,7 +43,7 @@ export function createDoubt(context: ChainContext, signal: AbortSignal): Doubt {
       since = undefined;
       if (isClear) return;
       const news = { doubted_from: null };
-      await pen.write((transaction) =>
+      await lease.write((transaction) =>
         updateChecks(transaction, database.dialect, { chainId, news }),
       );
       isClear = true;

@@ -8,7 +8,7 @@ import { joinBatches } from "../transfer-log/join-batches.ts";
 import { readTransfers } from "./apply-sync-event.ts";
 
 /** A gap of so few blocks below the window is waited for. */
-const FEW_BLOCKS = 64;
+const fewBlocks = 64;
 
 /**
  * Lets tokens join live. Returns those that are indexed up to the newest block of the window. One whose coverage ends
@@ -26,7 +26,7 @@ export async function joinTokens(
     filling: GapFilling;
   },
 ): Promise<readonly KnownToken[]> {
-  const { chain, database, pen, tokens } = context;
+  const { chain, database, lease, tokens } = context;
   const [base] = window;
   const next = (window.at(-1) ?? base).number + 1;
   let coverage = await readCoverage(database.kysely, tokens);
@@ -38,7 +38,7 @@ export async function joinTokens(
   });
   if (incomplete.length > 0) {
     // The base moves on with the chain: who misses but a few blocks below it would run after it for ever.
-    const isWaitedFor = incomplete.every(({ missing }) => missing <= FEW_BLOCKS);
+    const isWaitedFor = incomplete.every(({ missing }) => missing <= fewBlocks);
     if (isWaitedFor) await filling.ended();
     filling.begin(
       incomplete.map(({ token }) => token),
@@ -57,7 +57,7 @@ export async function joinTokens(
     if (from >= next || from <= base.number) continue;
     const blocks = window.filter(({ number }) => number >= from);
     const batch = joinBatches(await readTransfers(context, blocks, { tokens: [token], signal }));
-    await pen.write((transaction) =>
+    await lease.write((transaction) =>
       addTransfers(transaction, database.dialect, {
         chainId: chain.chainId,
         tokens: [token],

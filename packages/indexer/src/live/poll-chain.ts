@@ -7,9 +7,9 @@ import type { BlockId } from "../store/block-id.ts";
 import type { SyncEvent } from "./sync-event.ts";
 
 /** How many blocks are taken in one event. */
-const BLOCKS_AT_ONCE = 32;
+const blocksAtOnce = 32;
 /** So many final blocks are faster read by ranges. */
-const FAR_BEHIND = 64;
+const farBehind = 64;
 
 export interface LookOptions {
   /** Ascending, without gaps, the first is the base. */
@@ -48,11 +48,11 @@ export async function look(
 
   if (latest.parentHash === tip.hash) return { type: "advanced", head, blocks: [latest] };
   if (latest.number > tip.number) {
-    const last = Math.min(latest.number, tip.number + BLOCKS_AT_ONCE);
+    const last = Math.min(latest.number, tip.number + blocksAtOnce);
     const numbers = Array.from({ length: last - tip.number + 1 }, (_, index) => tip.number + index);
     const [atTip, ...blocks] = await readHeaders(endpoint, numbers);
     if (atTip?.hash === tip.hash) {
-      if (head.finalized > tip.number + FAR_BEHIND) {
+      if (head.finalized > tip.number + farBehind) {
         // What is in the window is given up for good only if that block is there.
         await readHeaders(endpoint, [head.finalized]);
         return { type: "fell-behind", head };

@@ -10,10 +10,10 @@ import type { Tolerance } from "../rpc/tolerance.ts";
 import type { BlockId } from "../store/block-id.ts";
 import type { KnownToken } from "../store/known-token.ts";
 import { createTransferBatch, type TransferBatch } from "../transfer-log/transfer-batch.ts";
-import { TRANSFER_TOPIC } from "../transfer-log/transfer-topic.ts";
+import { transferTopic } from "../transfer-log/transfer-topic.ts";
 
 /** No endpoint cuts lists as short as this. */
-const FEW_LOGS = 10;
+const fewLogs = 10;
 
 export interface BlocksQuestion {
   blocks: readonly BlockId[];
@@ -21,7 +21,7 @@ export interface BlocksQuestion {
   dialect: Dialect;
   tolerates: Tolerance;
   /** The most logs that each endpoint has given for one block, and that were all. Kept by the caller. */
-  mostLogs: Map<number, number>;
+  maxLogs: Map<number, number>;
   evidence: ChainEvidence;
 }
 
@@ -56,13 +56,13 @@ export async function readBlocks(
     if (logs?.ok === false && !isRefused) throw logs.error;
     const count = logs?.ok ? countOf(logs.result) : 0;
     const isSuspect = count === 0 && !isProvenEmpty(header, question);
-    const isBelievable = logs?.ok && !isSuspect && count < mostLogsOf(endpoint, question);
+    const isBelievable = logs?.ok && !isSuspect && count < maxLogsOf(endpoint, question);
     const answer = isBelievable ? logs.result : await readByReceipts(endpoint, question, block);
     const isAll = logs?.ok && countOf(answer) === count;
     if (isAll)
-      question.mostLogs.set(
+      question.maxLogs.set(
         endpoint.endpoint,
-        Math.max(countOf(answer), mostLogsOf(endpoint, question)),
+        Math.max(countOf(answer), maxLogsOf(endpoint, question)),
       );
     const batch = readBlock(question, header, answer);
     const [fault] = batch.faults;
@@ -94,8 +94,8 @@ function isProvenEmpty(header: BlockHeader, { tokens, evidence }: BlocksQuestion
  * Some endpoints cut a long list without a word. So as many logs as ever before, or more, are taken from the receipts;
  * if there are no more, the endpoint is believed up to that number from then on.
  */
-function mostLogsOf({ endpoint }: RpcEndpointHandle, { mostLogs }: BlocksQuestion): number {
-  return mostLogs.get(endpoint) ?? FEW_LOGS;
+function maxLogsOf({ endpoint }: RpcEndpointHandle, { maxLogs }: BlocksQuestion): number {
+  return maxLogs.get(endpoint) ?? fewLogs;
 }
 
 function countOf(answer: unknown): number {
@@ -117,7 +117,7 @@ const bloomTests = new Map<string, (bloom: string) => boolean>();
 
 function mayHoldTransfers(bloom: string, tokens: readonly KnownToken[]): boolean {
   return tokens.some(({ address }) => {
-    const test = bloomTests.get(address) ?? createBloomTest([address, TRANSFER_TOPIC]);
+    const test = bloomTests.get(address) ?? createBloomTest([address, transferTopic]);
     bloomTests.set(address, test);
     return test(bloom);
   });

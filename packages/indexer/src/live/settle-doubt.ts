@@ -23,7 +23,7 @@ export async function settleDoubt(
     unasked,
   }: { endpoint: RpcEndpointHandle; doubtedForMs: number; unasked: number | undefined },
 ): Promise<void> {
-  const { chain, database, pen, logger } = context;
+  const { chain, database, lease, logger } = context;
   const { chainId, maxRewindBlocks, verifyAfterMs } = chain;
   const { base, found, head } = event;
   const below = base.number;
@@ -43,7 +43,7 @@ export async function settleDoubt(
     : unasked === undefined
       ? what
       : `${what} Nothing is decided until endpoint ${unasked} can be asked, too.`;
-  await pen.write(async (transaction) => {
+  await lease.write(async (transaction) => {
     const { latest } = head;
     await updateChain(transaction, database.dialect, {
       chainId,

@@ -40,7 +40,7 @@ export class MaintenanceError extends Error {
   override readonly name = "MaintenanceError";
 }
 
-const POLL_MS = 200;
+const pollMs = 200;
 
 /**
  * Requests maintenance of the writing process, and follows it to its end. Where no process has the writer's lease, this
@@ -87,7 +87,7 @@ export async function runMaintenance(options: {
       const repairedBlocks = (await countRepairs(indexer, chain.name)) - repairedBefore;
       onProgress({ ...progress, repairedBlocks });
       if (progress.phase === "done") return { ...progress, repairedBlocks };
-      await sleep(clock, POLL_MS, signal);
+      await sleep(clock, pollMs, signal);
     }
   } finally {
     await indexer.close();

@@ -2,7 +2,7 @@ import type { ChainContext } from "../chain-context.ts";
 import { readChain, updateChain } from "../store/chain-row.ts";
 import { updateChecks } from "../store/checks.ts";
 import { uncoverRange } from "../store/coverage.ts";
-import { EVENTS_CHANNEL } from "../store/events.ts";
+import { eventsChannel } from "../store/events.ts";
 import { findTokenIds, forgetRange } from "../store/forget-range.ts";
 import { findBlockOfRowBelow } from "../store/read-stored.ts";
 import { endRequest, rangeOfRequest, type WriterRequest } from "../store/requests.ts";
@@ -10,7 +10,7 @@ import { rollBack } from "../store/roll-back.ts";
 import { readWindow } from "../store/window.ts";
 
 /** So many transfers of a token are taken back in one transaction. */
-const ROWS_AT_ONCE = 5_000;
+const rowsAtOnce = 5_000;
 
 /**
  * Does what was requested, in steps of one transaction each. A request stays open until its last step, so a process that
@@ -40,12 +40,12 @@ export async function runRequest(
 
 /** What was read twice counts as read once from now on. */
 async function verifyAgain(
-  { chain, database, pen, rewrites }: ChainContext,
+  { chain, database, lease, rewrites }: ChainContext,
   request: WriterRequest,
 ): Promise<void> {
   const { dialect } = database;
   rewrites.count += 1;
-  await pen.write(async (transaction) => {
+  await lease.write(async (transaction) => {
     const tokenIds = await findTokenIds(transaction, chain.chainId, request.token_id);
     const range = rangeOfRequest(request);
     await uncoverRange(transaction, "indexer_verified_ranges", { tokenIds, range });
@@ -55,7 +55,7 @@ async function verifyAgain(
 
 /** Forgets final blocks, the highest first; history finds that they are missing. */
 async function reindex(
-  { chain, database, pen, rewrites }: ChainContext,
+  { chain, database, lease, rewrites }: ChainContext,
   request: WriterRequest,
   signal: AbortSignal,
 ): Promise<void> {
@@ -71,20 +71,22 @@ async function reindex(
     const from = await findStep(tokenIds, next);
     const step = { from: Math.max(range.from, from), next };
     rewrites.count += 1;
-    await pen.write((transaction) => forgetRange(transaction, dialect, { tokenIds, range: step }));
+    await lease.write((transaction) =>
+      forgetRange(transaction, dialect, { tokenIds, range: step }),
+    );
     next = step.from;
   }
-  await pen.write((transaction) => endRequest(transaction, dialect, request.id));
+  await lease.write((transaction) => endRequest(transaction, dialect, request.id));
 
   async function findStep(ids: readonly number[], below: number): Promise<number> {
-    const block = await findBlockOfRowBelow(kysely, { tokenIds: ids, below, count: ROWS_AT_ONCE });
+    const block = await findBlockOfRowBelow(kysely, { tokenIds: ids, below, count: rowsAtOnce });
     return block === undefined ? 0 : Math.min(block + 1, below - 1);
   }
 }
 
 /** Takes back everything above a block, the newest first, and says so to readers of events. */
 async function rewind(
-  { chain, database, pen, logger, rewrites }: ChainContext,
+  { chain, database, lease, logger, rewrites }: ChainContext,
   request: WriterRequest,
   signal: AbortSignal,
 ): Promise<void> {
@@ -95,14 +97,14 @@ async function rewind(
   let top = Number.MAX_SAFE_INTEGER;
   while (top > target) {
     signal.throwIfAborted();
-    const block = await findBlockOfRowBelow(kysely, { tokenIds, below: top, count: ROWS_AT_ONCE });
+    const block = await findBlockOfRowBelow(kysely, { tokenIds, below: top, count: rowsAtOnce });
     const step = Math.max(target, Math.min(block ?? target, top - 1));
     rewrites.count += 1;
-    await pen.write(async (transaction) => {
+    await lease.write(async (transaction) => {
       await rollBack(transaction, dialect, { chainId, block: step });
       if (step === target) await endRewind(transaction);
     });
-    await database.notify(EVENTS_CHANNEL, "");
+    await database.notify(eventsChannel, "");
     logger.info({ chain: chain.name, block: step, target }, "Rewinding");
     top = step;
   }

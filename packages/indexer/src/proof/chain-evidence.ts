@@ -24,10 +24,10 @@ export interface ChainEvidence {
 }
 
 /** One node may be wrong; so many blocks are how the chain is. */
-const ROOTS_UNTIL_UNPROVABLE = 3;
+const rootsUntilUnprovable = 3;
 /** A chain may leave transactions of its own out of the root of some blocks: there the same receipts keep coming. */
-const TIMES_UNTIL_ODD = 4;
-const MOST_ODD_BLOCKS = 64;
+const timesUntilOdd = 4;
+const maxOddBlocks = 64;
 
 export function createChainEvidence(): ChainEvidence {
   return {
@@ -60,7 +60,7 @@ export function noteVerdict(
   if (evidence.receipts !== "unknown") return;
   if (verdict.kind === "different") evidence.differentRoots.add(blockHash);
   const isHopeless =
-    verdict.kind === "unknown-form" || evidence.differentRoots.size >= ROOTS_UNTIL_UNPROVABLE;
+    verdict.kind === "unknown-form" || evidence.differentRoots.size >= rootsUntilUnprovable;
   if (isHopeless) evidence.receipts = "unprovable";
 }
 
@@ -76,9 +76,9 @@ export function isOddBlock(
   differentReceipts.delete(blockHash);
   differentReceipts.set(blockHash, { digest, times });
   const [oldest] = differentReceipts.keys();
-  if (oldest !== undefined && differentReceipts.size > MOST_ODD_BLOCKS)
+  if (oldest !== undefined && differentReceipts.size > maxOddBlocks)
     differentReceipts.delete(oldest);
-  return times >= TIMES_UNTIL_ODD;
+  return times >= timesUntilOdd;
 }
 
 function isHex(text: string): text is `0x${string}` {

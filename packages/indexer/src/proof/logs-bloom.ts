@@ -1,6 +1,6 @@
 import { type Hex, keccak256 } from "viem";
 
-const BLOOM_BYTES = 256;
+const bloomBytes = 256;
 
 /**
  * The bits that an address or topic sets in the bloom filter of a block's header: three of 2048, taken from its hash
@@ -24,10 +24,10 @@ export function createBloomTest(values: readonly Hex[]): (bloom: string) => bool
 
 /** The bloom filter of logs, as in a receipt. */
 export function computeLogsBloom(logs: readonly { address: Hex; topics: readonly Hex[] }[]): Hex {
-  const bytes = new Uint8Array(BLOOM_BYTES);
+  const bytes = new Uint8Array(bloomBytes);
   for (const value of new Set(logs.flatMap(({ address, topics }) => [address, ...topics]))) {
     for (const index of bitsOf(value)) {
-      const place = BLOOM_BYTES - 1 - (index >> 3);
+      const place = bloomBytes - 1 - (index >> 3);
       bytes[place] = (bytes[place] ?? 0) | (1 << (index & 7));
     }
   }

@@ -1,7 +1,7 @@
 import { type Hex, keccak256, toRlp } from "viem";
 
 /** The root of a trie without entries: `keccak256(rlp(""))`. */
-export const EMPTY_TRIE_ROOT: Hex =
+export const emptyTrieRoot: Hex =
   "0x56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421";
 
 interface Entry {
@@ -18,7 +18,7 @@ type NodeReference = Uint8Array | NodeReference[];
  * of each value is the RLP of its index (Ethereum yellow paper, section 4.3.1 and appendix D).
  */
 export function orderedTrieRoot(values: readonly Uint8Array[]): Hex {
-  if (values.length === 0) return EMPTY_TRIE_ROOT;
+  if (values.length === 0) return emptyTrieRoot;
   const entries = values.map(
     (value, index): Entry => ({ nibbles: nibblesOf(indexKey(index)), value }),
   );

@@ -4,7 +4,7 @@ import { type BlockHeader, headerOf } from "../rpc/block-header.ts";
 import { endpointProblem } from "../rpc/endpoint-problem.ts";
 import { toQuantity } from "../rpc/get-logs.ts";
 import type { KnownToken } from "../store/known-token.ts";
-import { TRANSFER_TOPIC } from "../transfer-log/transfer-topic.ts";
+import { transferTopic } from "../transfer-log/transfer-topic.ts";
 import { type ChainEvidence, isOddBlock, noteBloom, noteVerdict } from "./chain-evidence.ts";
 import { verifyReceipts } from "./receipts-root.ts";
 
@@ -95,7 +95,7 @@ export function transfersAmong(
   const addresses = new Set<string>(tokens.map(({ address }) => address));
   return logs.filter(
     ({ address, topics }) =>
-      addresses.has(address.toLowerCase()) && topics[0]?.toLowerCase() === TRANSFER_TOPIC,
+      addresses.has(address.toLowerCase()) && topics[0]?.toLowerCase() === transferTopic,
   );
 }
 

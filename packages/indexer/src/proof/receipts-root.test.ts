@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import * as z from "zod";
 import { startChain } from "../testing/scene.ts";
 import { computeLogsBloom } from "./logs-bloom.ts";
-import { EMPTY_TRIE_ROOT } from "./ordered-trie-root.ts";
+import { emptyTrieRoot } from "./ordered-trie-root.ts";
 import { verifyReceipts } from "./receipts-root.ts";
 
 const zeroBloom = `0x${"0".repeat(512)}`;
@@ -29,7 +29,7 @@ it("computes the root of a receipt that other implementations publish as a test 
   const root = "0xfe70ae4a136d98944951b2123859698d59ad251a381abc9960fa81cae3d0d4a0";
   expect(verifyReceipts([receipt], root)).toEqual({ kind: "proven" });
   expect(verifyReceipts([{ ...receipt, status: "0x0" }], root)).toEqual({ kind: "different" });
-  expect(verifyReceipts([], EMPTY_TRIE_ROOT)).toEqual({ kind: "proven" });
+  expect(verifyReceipts([], emptyTrieRoot)).toEqual({ kind: "proven" });
   expect(verifyReceipts([], root)).toEqual({ kind: "different" });
 });
 

@@ -29,7 +29,7 @@ type Receipt = z.output<typeof receiptSchema>;
  * The transaction types whose receipts are `[status, cumulativeGasUsed, logsBloom, logs]`: legacy, EIP-2930, EIP-1559,
  * EIP-4844, EIP-7702. Chains have types of their own with other fields, which stay unproven.
  */
-const KNOWN_TYPES: ReadonlySet<bigint> = new Set([0n, 1n, 2n, 3n, 4n]);
+const knownTypes: ReadonlySet<bigint> = new Set([0n, 1n, 2n, 3n, 4n]);
 
 /** Whether the receipts of a block are those that its header commits to. */
 export type ReceiptsVerdict =
@@ -46,7 +46,7 @@ export type ReceiptsVerdict =
 export function verifyReceipts(receipts: unknown, receiptsRoot: string): ReceiptsVerdict {
   const { data } = receiptsSchema.safeParse(receipts);
   if (data === undefined) return { kind: "unknown-form", reason: "receipts without their fields" };
-  const odd = data.find(({ type = 0n }) => !KNOWN_TYPES.has(type));
+  const odd = data.find(({ type = 0n }) => !knownTypes.has(type));
   if (odd !== undefined)
     return { kind: "unknown-form", reason: `a receipt of type ${odd.type}, whose form is unknown` };
   const isRoot = (blooms: (receipt: Receipt) => Hex) =>

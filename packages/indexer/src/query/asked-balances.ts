@@ -10,7 +10,7 @@ export interface AskedBalances {
 export type AskedBalance = KnownBalance & { block: NonNullable<KnownBalance["block"]> };
 
 /** Callers choose addresses: what they can make us remember is bounded. */
-const MOST_ASKED = 10_000;
+const maxAsked = 10_000;
 
 export function createAskedBalances(): AskedBalances {
   const asked = new Map<string, AskedBalance>();
@@ -25,7 +25,7 @@ export function createAskedBalances(): AskedBalances {
     },
     note(question, known) {
       const [oldest] = asked.keys();
-      if (oldest !== undefined && asked.size >= MOST_ASKED) asked.delete(oldest);
+      if (oldest !== undefined && asked.size >= maxAsked) asked.delete(oldest);
       asked.set(keyOf(question), known);
     },
   };

@@ -1,7 +1,7 @@
 import type { Database } from "@coinslot/storage";
 import { sql } from "kysely";
 import type { KnownToken } from "../store/known-token.ts";
-import { blockOfPosition, LOGS_PER_BLOCK } from "../store/position.ts";
+import { blockOfPosition, logsPerBlock } from "../store/position.ts";
 import type { IndexerSchema } from "../store/schema.ts";
 import type { IndexedTransfer } from "../transfer.ts";
 import { readTransfer, type TransferRow } from "./read-transfer.ts";
@@ -16,7 +16,7 @@ export function selectIndexedTransfers(
     .innerJoin("indexer_blocks as block", (join) =>
       join
         .on("block.chain_id", "=", chainId)
-        .on("block.number", "=", sql<number>`transfer.position / ${sql.lit(LOGS_PER_BLOCK)}`),
+        .on("block.number", "=", sql<number>`transfer.position / ${sql.lit(logsPerBlock)}`),
     )
     .leftJoin("indexer_chains as chain", "chain.chain_id", "block.chain_id")
     .leftJoin("indexer_checks as check", "check.chain_id", "block.chain_id")

@@ -3,7 +3,7 @@ import { type Expression, expressionBuilder, type SqlBool, sql } from "kysely";
 import type { Address } from "viem";
 import { bytesOfHex } from "../store/bytes.ts";
 import type { KnownToken } from "../store/known-token.ts";
-import { LOGS_PER_BLOCK, positionOf } from "../store/position.ts";
+import { logsPerBlock, positionOf } from "../store/position.ts";
 import type { IndexerSchema } from "../store/schema.ts";
 import type { IndexedTransfer } from "../transfer.ts";
 import { readIndexedTransfer, selectIndexedTransfers } from "./indexed-transfers.ts";
@@ -85,12 +85,12 @@ function firstPositionFrom({ chainId }: KnownToken, timestampMs: number) {
   return sql<number>`(
     select number from indexer_blocks where chain_id = ${chainId} and timestamp_ms >= ${timestampMs}
     order by timestamp_ms, number limit 1
-  ) * ${sql.lit(LOGS_PER_BLOCK)}`;
+  ) * ${sql.lit(logsPerBlock)}`;
 }
 
 function lastPositionUpTo({ chainId }: KnownToken, timestampMs: number) {
   return sql<number>`(
     select number from indexer_blocks where chain_id = ${chainId} and timestamp_ms <= ${timestampMs}
     order by timestamp_ms desc, number desc limit 1
-  ) * ${sql.lit(LOGS_PER_BLOCK)} + ${sql.lit(LOGS_PER_BLOCK - 1)}`;
+  ) * ${sql.lit(logsPerBlock)} + ${sql.lit(logsPerBlock - 1)}`;
 }

@@ -8,11 +8,11 @@ import type { KnownToken } from "../store/known-token.ts";
 import type { IndexerSchema } from "../store/schema.ts";
 
 /** Nobody looks at the chain any more, or nobody can. */
-const UNSEEN_AFTER_MS = 15_000;
+const unseenAfterMs = 15_000;
 /** A chain that is late for so many times the limit is unhealthy. */
-const UNHEALTHY_FACTOR = 5;
+const unhealthyFactor = 5;
 /** How far from the head history may be and still be called nearly there. */
-const NEAR_BLOCKS = 64;
+const nearBlocks = 64;
 
 export interface StatusQuestion {
   chain: ChainConfiguration;
@@ -71,7 +71,7 @@ export async function readChainStatus(
   // A token that is filled beside the others; one that begins above the head has nothing to be late with.
   const isLate = (token: KnownToken) =>
     token.startBlock <= (head ?? 0) &&
-    (head ?? 0) - (indexedTo(token) ?? Number.NEGATIVE_INFINITY) > NEAR_BLOCKS;
+    (head ?? 0) - (indexedTo(token) ?? Number.NEGATIVE_INFINITY) > nearBlocks;
   const late = tokens.find(isLate);
   return {
     name: chain.name,
@@ -115,12 +115,12 @@ function judge(facts: {
   const { state, problem, unseenMs = 0, sinceProgressMs = 0, lagBlocks, staleAfterMs } = facts;
   if (state === "stopped" || facts.isDoubted) return { health: "unhealthy", problem };
   // Each against its own limit: how slow a chain may be says nothing of how often it is to be looked at.
-  const lateness = Math.max(unseenMs / UNSEEN_AFTER_MS, sinceProgressMs / staleAfterMs);
-  if (lateness > UNHEALTHY_FACTOR)
+  const lateness = Math.max(unseenMs / unseenAfterMs, sinceProgressMs / staleAfterMs);
+  if (lateness > unhealthyFactor)
     return { health: "unhealthy", problem: problem ?? "Nothing new for a long time" };
   if (lateness > 1) return { health: "degraded", problem: problem ?? "Nothing new for a while" };
   if (state === "waiting") return { health: "degraded", problem: problem ?? "Not begun yet" };
-  if (state === "history" && (lagBlocks === undefined || lagBlocks > NEAR_BLOCKS))
+  if (state === "history" && (lagBlocks === undefined || lagBlocks > nearBlocks))
     return { health: "degraded", problem: problem ?? "History is being read" };
   if (facts.isDisputed) return { health: "degraded", problem };
   return { health: "healthy", problem };

@@ -5,7 +5,7 @@ import {
   type RpcOutcome,
 } from "@coinslot/chain";
 import * as z from "zod";
-import { EMPTY_TRIE_ROOT } from "../proof/ordered-trie-root.ts";
+import { emptyTrieRoot } from "../proof/ordered-trie-root.ts";
 import { endpointProblem } from "./endpoint-problem.ts";
 
 /** What the indexer needs of a block. Hex is in lowercase. */
@@ -55,7 +55,7 @@ export function parseHeader(result: unknown): BlockHeader | undefined {
     timestampMs: timestamp * 1000,
     logsBloom: hasNoBloom ? undefined : logsBloom,
     receiptsRoot: receiptsRoot ?? undefined,
-    isEmpty: transactions?.length === 0 && receiptsRoot === EMPTY_TRIE_ROOT,
+    isEmpty: transactions?.length === 0 && receiptsRoot === emptyTrieRoot,
   };
 }
 

@@ -1,12 +1,12 @@
 import type { RpcCall } from "@coinslot/chain";
-import { TRANSFER_TOPIC } from "../transfer-log/transfer-topic.ts";
+import { transferTopic } from "../transfer-log/transfer-topic.ts";
 
 /** Which logs: of a range of blocks, both inclusive, or of one block. */
 export type LogsPlace = { fromBlock: number; toBlock: number } | { blockHash: string };
 
 /** Asks for the transfers of tokens. */
 export function getTransferLogs(place: LogsPlace, addresses: readonly string[]): RpcCall {
-  return getLogs(place, { address: addresses, topics: [TRANSFER_TOPIC] });
+  return getLogs(place, { address: addresses, topics: [transferTopic] });
 }
 
 export function getLogs(place: LogsPlace, filter: object): RpcCall {

@@ -4,7 +4,7 @@ import * as z from "zod";
 import { toQuantity } from "./get-logs.ts";
 
 /** `keccak256("balanceOf(address)")`, its first four bytes: EIP-20. */
-const BALANCE_OF = "0x70a08231";
+const balanceOf = "0x70a08231";
 const wordSchema = z
   .string()
   .regex(/^0x[0-9a-f]{64}$/i)
@@ -23,7 +23,7 @@ export async function readTokenBalance(
   },
 ): Promise<bigint> {
   const { token, address, block } = question;
-  const data = `${BALANCE_OF}${address.slice(2).padStart(64, "0")}`;
+  const data = `${balanceOf}${address.slice(2).padStart(64, "0")}`;
   const at = block.hash === undefined ? toQuantity(block.number) : { blockHash: block.hash };
   const answer = await rpc.request({ method: "eth_call", params: [{ to: token, data }, at] });
   return wordSchema.parse(answer);

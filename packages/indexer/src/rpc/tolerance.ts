@@ -1,8 +1,8 @@
 /** Whether an answer with these oddities is taken for what the chain says. */
 export type Tolerance = (oddities: readonly string[]) => boolean;
 
-/** An odd answer is asked for so many times. */
-const TIMES = 4;
+/** Number of identical odd answers after which the oddity is taken for the chain's. */
+const minRepetitions = 4;
 
 /**
  * Odd answers may be faults of an endpoint, so the question is asked again. Only if each of the very same oddities, each
@@ -14,7 +14,7 @@ function createTolerance(): Tolerance {
   return (oddities) => {
     // All are counted: an answer with many is not asked for more often than one with few.
     for (const oddity of oddities) times.set(oddity, (times.get(oddity) ?? 0) + 1);
-    return oddities.every((oddity) => (times.get(oddity) ?? 0) >= TIMES);
+    return oddities.every((oddity) => (times.get(oddity) ?? 0) >= minRepetitions);
   };
 }
 

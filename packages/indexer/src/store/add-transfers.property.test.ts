@@ -8,7 +8,7 @@ import { silentLogger } from "../logger.ts";
 import { selectIndexedTransfers } from "../query/indexed-transfers.ts";
 import { engines } from "../testing/engines.ts";
 import { createTransferBatch } from "../transfer-log/transfer-batch.ts";
-import { TRANSFER_TOPIC } from "../transfer-log/transfer-topic.ts";
+import { transferTopic } from "../transfer-log/transfer-topic.ts";
 import { addTransfers } from "./add-transfers.ts";
 import { hexOfBytes } from "./bytes.ts";
 import { createLazyStore } from "./open-store.ts";
@@ -178,7 +178,7 @@ function logsOf(block: number, moves: readonly Move[]) {
     transactionHash: word(BigInt(positionOf(block, index))),
     transactionIndex: hex(index),
     logIndex: hex(index),
-    topics: [TRANSFER_TOPIC, word(BigInt(from)), word(BigInt(to))],
+    topics: [transferTopic, word(BigInt(from)), word(BigInt(to))],
     data: word(amount),
   }));
 }

@@ -7,7 +7,7 @@ import { bytesOfHex, hexOfBytes } from "./bytes.ts";
 import { forgetOpenings } from "./change-balances.ts";
 import { type BlockRange, readCoverage } from "./coverage.ts";
 import type { KnownToken } from "./known-token.ts";
-import { LOGS_PER_BLOCK } from "./position.ts";
+import { logsPerBlock } from "./position.ts";
 import type { IndexerSchema } from "./schema.ts";
 import { wrapUint256 } from "./wrap-uint256.ts";
 
@@ -23,7 +23,7 @@ export interface SumsBelow {
 }
 
 /** So many rows are summed up in one statement. */
-const ROWS_AT_ONCE = 20_000;
+const rowsAtOnce = 20_000;
 
 /**
  * Sums up the transfers of addresses below a block, all of which is final: it takes as long as they have transfers, so
@@ -75,7 +75,7 @@ export async function writeSums(
   dialect: Dialect,
   { below, sums, signal }: SumsBelow & { signal: AbortSignal },
 ): Promise<void> {
-  const range = { from: below, next: Math.floor(Number.MAX_SAFE_INTEGER / LOGS_PER_BLOCK) };
+  const range = { from: below, next: Math.floor(Number.MAX_SAFE_INTEGER / logsPerBlock) };
   for (const [tokenId, ofToken] of sums) {
     if (ofToken.size === 0) continue;
     const rows = [];
@@ -150,8 +150,8 @@ async function sumSide(
   },
 ): Promise<bigint> {
   const bytes = bytesOfHex(address);
-  const end = range.next * LOGS_PER_BLOCK;
-  let from = range.from * LOGS_PER_BLOCK;
+  const end = range.next * logsPerBlock;
+  let from = range.from * logsPerBlock;
   let total = 0n;
   for (;;) {
     signal.throwIfAborted();
@@ -161,13 +161,13 @@ async function sumSide(
         select amount, position from indexer_transfers
         where token_id = ${tokenId} and ${sql.ref(side)} = ${bytes}
         and position >= ${from} and position < ${end}
-        order by position limit ${sql.lit(ROWS_AT_ONCE)}
+        order by position limit ${sql.lit(rowsAtOnce)}
       ) as page
     `.execute(kysely);
     const [page] = rows;
     if (page === undefined || page.last === null) return total;
     total += dialect.amount.decode(page.sum);
-    if (Number(page.count) < ROWS_AT_ONCE) return total;
+    if (Number(page.count) < rowsAtOnce) return total;
     from = page.last + 1;
     // SQLite answers in this very thread: others have their turn in between.
     await setImmediate();

@@ -7,7 +7,7 @@ import { wrapUint256 } from "./wrap-uint256.ts";
 /** What each address gained, modulo 2^256, keyed by its 40 hex digits. */
 export type Gains = ReadonlyMap<string, bigint>;
 
-/** Adds gains to the balances of a token. Nobody else changes them: this transaction has the pen. */
+/** Adds gains to the balances of a token. Nobody else changes them: this transaction has the writer lease. */
 export async function addGains(
   transaction: Transaction<IndexerSchema>,
   dialect: Dialect,

@@ -3,14 +3,14 @@ import { type Insertable, sql, type Transaction } from "kysely";
 import type { IndexerSchema } from "./schema.ts";
 
 /** On this channel everybody is told that there are new events. */
-export const EVENTS_CHANNEL = "coinslot_indexer_events";
+export const eventsChannel = "coinslot_indexer_events";
 /** How many events are kept for readers who were away. */
-const EVENTS_KEPT = 100_000;
+const eventsKept = 100_000;
 
 export type EventInsert = Omit<Insertable<IndexerSchema["indexer_events"]>, "id">;
 
 /**
- * Writes events in the order given. Their ids grow in the order of commits, since whoever has the pen writes one
+ * Writes events in the order given. Their ids grow in the order of commits, since whoever has the writer lease writes one
  * transaction at a time: a reader who has seen an id has seen all below it.
  */
 export async function announce(
@@ -21,6 +21,6 @@ export async function announce(
   if (events.length === 0) return;
   await dialect.insertMany(transaction, "indexer_events", events);
   await sql`
-    delete from indexer_events where id <= (select max(id) from indexer_events) - ${EVENTS_KEPT}
+    delete from indexer_events where id <= (select max(id) from indexer_events) - ${eventsKept}
   `.execute(transaction);
 }

@@ -3,7 +3,7 @@ import type { Kysely, Transaction } from "kysely";
 import { hexOfBytes } from "./bytes.ts";
 import { addGains, forgetOpenings } from "./change-balances.ts";
 import { type BlockRange, uncoverRange } from "./coverage.ts";
-import { LOGS_PER_BLOCK } from "./position.ts";
+import { logsPerBlock } from "./position.ts";
 import type { IndexerSchema } from "./schema.ts";
 import { wrapUint256 } from "./wrap-uint256.ts";
 
@@ -28,8 +28,8 @@ export async function forgetRange(
   dialect: Dialect,
   { tokenIds, range }: { tokenIds: readonly number[]; range: BlockRange },
 ): Promise<void> {
-  const first = range.from * LOGS_PER_BLOCK;
-  const end = Math.min(range.next * LOGS_PER_BLOCK, Number.MAX_SAFE_INTEGER);
+  const first = range.from * logsPerBlock;
+  const end = Math.min(range.next * logsPerBlock, Number.MAX_SAFE_INTEGER);
   for (const tokenId of tokenIds) {
     const gone = await transaction
       .deleteFrom("indexer_transfers")

@@ -9,9 +9,9 @@ import {
 } from "@coinslot/storage";
 import type { IndexerLogger } from "../logger.ts";
 import type { IndexerSchema } from "./schema.ts";
-import { createPen, type Pen, PenLostError } from "./writer-lease.ts";
+import { createWriterLease, LeaseLostError, type WriterLease } from "./writer-lease.ts";
 
-const LEASE_NAME = "coinslot_indexer";
+const leaseName = "coinslot_indexer";
 
 export interface HoldPenOptions {
   database: Database<IndexerSchema>;
@@ -28,13 +28,13 @@ export interface HoldPenOptions {
 }
 
 /**
- * Stands by until this process may write, and then lets `work` write, until the signal is aborted or the pen is lost;
+ * Stands by until this process may write, and then lets `work` write, until the signal is aborted or the writer lease is lost;
  * then stands by again. On SQLite the lock of the file says at once that the writer before is dead; on PostgreSQL
  * its lease has to run out.
  */
-export async function holdPen(
+export async function holdLease(
   options: HoldPenOptions,
-  work: (pen: Pen, signal: AbortSignal) => Promise<void>,
+  work: (lease: WriterLease, signal: AbortSignal) => Promise<void>,
 ): Promise<void> {
   const { database, leaseMs, clock, logger, signal } = options;
   const leases = createLeases({ database });
@@ -43,7 +43,8 @@ export async function holdPen(
       await takeTurn(options, leases, work);
     } catch (error) {
       if (signal.aborted) return;
-      if (error instanceof PenLostError) logger.warn({}, "Another process writes now: standing by");
+      if (error instanceof LeaseLostError)
+        logger.warn({}, "Another process writes now: standing by");
       else if (isDatabaseError(error)) logger.warn({ error }, "The database does not answer");
       else throw error;
     }
@@ -56,47 +57,47 @@ export async function holdPen(
 async function takeTurn(
   { database, url, owner, leaseMs, clock, logger, signal, onRole }: HoldPenOptions,
   leases: Leases,
-  work: (pen: Pen, signal: AbortSignal) => Promise<void>,
+  work: (lease: WriterLease, signal: AbortSignal) => Promise<void>,
 ): Promise<void> {
   const lock = await tryLock(url);
   if (lock === "taken") return;
   try {
     if (lock !== undefined) await leases.endAll();
-    const lease = await leases.acquire({ name: LEASE_NAME, owner, ttlMs: leaseMs });
-    if (lease === undefined) return;
-    const pen = createPen(database, { leases, lease });
+    const held = await leases.acquire({ name: leaseName, owner, ttlMs: leaseMs });
+    if (held === undefined) return;
+    const lease = createWriterLease(database, { leases, lease: held });
     const turn = new AbortController();
     const end = () => turn.abort(signal.reason);
     signal.addEventListener("abort", end, { once: true });
-    // Aborted while the pen was taken: nobody would say so again.
+    // Aborted while the writer lease was taken: nobody would say so again.
     if (signal.aborted) end();
     onRole("writer");
     logger.info({ owner }, "This process writes");
     try {
-      const renewing = renewAgainAndAgain(pen, turn.signal);
+      const renewing = renewAgainAndAgain(lease, turn.signal);
       // Whichever ends first ends the other, and nothing is let go before both have ended.
-      const parts = [renewing, work(pen, turn.signal)].map(endingTheTurn);
+      const parts = [renewing, work(lease, turn.signal)].map(endingTheTurn);
       for (const part of await Promise.allSettled(parts))
         if (part.status === "rejected") throw part.reason;
     } finally {
       onRole("standby");
       signal.removeEventListener("abort", end);
-      await pen.release();
+      await lease.release();
     }
 
     function endingTheTurn(part: Promise<void>) {
-      return part.finally(() => turn.abort(new PenLostError()));
+      return part.finally(() => turn.abort(new LeaseLostError()));
     }
   } finally {
     lock?.release();
   }
 
-  async function renewAgainAndAgain(pen: Pen, until: AbortSignal): Promise<void> {
+  async function renewAgainAndAgain(lease: WriterLease, until: AbortSignal): Promise<void> {
     while (!until.aborted) {
       await sleep(clock, leaseMs / 3, until).catch(() => undefined);
       if (until.aborted) return;
       try {
-        await pen.renew(leaseMs);
+        await lease.renew(leaseMs);
       } catch (error) {
         // While the database is away the lease may survive; every transaction checks it.
         if (!isDatabaseError(error)) throw error;

@@ -5,7 +5,7 @@ import type { BalanceSums } from "./balance-sums.ts";
 import { bytesOfHex, hexOfBytes } from "./bytes.ts";
 import { announce } from "./events.ts";
 import type { KnownToken } from "./known-token.ts";
-import { LOGS_PER_BLOCK } from "./position.ts";
+import { logsPerBlock } from "./position.ts";
 import { readStored } from "./read-stored.ts";
 import type { IndexerSchema } from "./schema.ts";
 
@@ -45,8 +45,8 @@ export async function mendBlock(
   await transaction
     .deleteFrom("indexer_transfers")
     .where("token_id", "in", tokenIds)
-    .where("position", ">=", number * LOGS_PER_BLOCK)
-    .where("position", "<", (number + 1) * LOGS_PER_BLOCK)
+    .where("position", ">=", number * logsPerBlock)
+    .where("position", "<", (number + 1) * logsPerBlock)
     .execute();
   const hash = bytesOfHex(block.hash);
   const row = { chain_id: chainId, number, hash, timestamp_ms: block.timestampMs };

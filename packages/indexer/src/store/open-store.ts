@@ -1,7 +1,7 @@
 import { type Database, migrate, openDatabase } from "@coinslot/storage";
 import type { ChainConfiguration } from "../configuration.ts";
 import type { IndexerLogger } from "../logger.ts";
-import { EVENTS_CHANNEL } from "./events.ts";
+import { eventsChannel } from "./events.ts";
 import { knowTokens } from "./know-tokens.ts";
 import type { KnownToken } from "./known-token.ts";
 import { indexerMigrations } from "./migrations/indexer-migrations.ts";
@@ -63,7 +63,7 @@ async function openStore({ url, chains, logger, onEvents }: StoreOptions): Promi
     await migrate(database, indexerMigrations);
     const tokens: KnownToken[] = [];
     for (const chain of chains) tokens.push(...(await knowTokens(database, chain)));
-    await database.listen(EVENTS_CHANNEL, onEvents);
+    await database.listen(eventsChannel, onEvents);
     return { database, tokens };
   } catch (error) {
     await database.close();

@@ -3,27 +3,27 @@
  * index. Its order is the order of events, so one column sorts, pages and cuts, and half of every index is saved.
  * 2^32 blocks of 2^21 logs fill the 53 bits that a number holds exactly.
  */
-export const LOGS_PER_BLOCK = 2 ** 21;
-export const MAX_BLOCK = 2 ** 32 - 1;
+export const logsPerBlock = 2 ** 21;
+export const maxBlock = 2 ** 32 - 1;
 
 /** Throws a `RangeError` on a block or log that no position can hold. */
 export function positionOf(blockNumber: number, logIndex: number): number {
   if (!hasPosition(blockNumber, logIndex)) {
     throw new RangeError(`No position for log ${logIndex} of block ${blockNumber}`);
   }
-  return blockNumber * LOGS_PER_BLOCK + logIndex;
+  return blockNumber * logsPerBlock + logIndex;
 }
 
 export function hasPosition(blockNumber: number, logIndex: number): boolean {
-  return isIndex(blockNumber, MAX_BLOCK) && isIndex(logIndex, LOGS_PER_BLOCK - 1);
+  return isIndex(blockNumber, maxBlock) && isIndex(logIndex, logsPerBlock - 1);
 }
 
 export function blockOfPosition(position: number): number {
-  return Math.floor(position / LOGS_PER_BLOCK);
+  return Math.floor(position / logsPerBlock);
 }
 
 export function logOfPosition(position: number): number {
-  return position % LOGS_PER_BLOCK;
+  return position % logsPerBlock;
 }
 
 function isIndex(value: number, max: number): boolean {

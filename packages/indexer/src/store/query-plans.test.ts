@@ -7,7 +7,7 @@ import { sumBelow } from "./balance-sums.ts";
 import type { KnownToken } from "./known-token.ts";
 import { findKnownBlock } from "./marks.ts";
 import { indexerMigrations } from "./migrations/indexer-migrations.ts";
-import { LOGS_PER_BLOCK } from "./position.ts";
+import { logsPerBlock } from "./position.ts";
 import {
   findBlockBelow,
   findBlockOfRowBelow,
@@ -18,7 +18,7 @@ import { readNextRequest } from "./requests.ts";
 import { rollBack } from "./roll-back.ts";
 import type { IndexerSchema } from "./schema.ts";
 
-const BLOCKS = 20_000;
+const blocks = 20_000;
 const chainId = 31_337;
 const token: KnownToken = {
   blockchain: "devnet",
@@ -67,7 +67,7 @@ describe.each(engines)("query plans, on $engine", ({ createUrl }) => {
     [
       "a rollback",
       ({ transaction, dialect }) =>
-        transaction((tx) => rollBack(tx, dialect, { chainId, block: BLOCKS - 10 })),
+        transaction((tx) => rollBack(tx, dialect, { chainId, block: blocks - 10 })),
     ],
   ])("of %s do not grow with history", async (_, work) => {
     const database = await openFull(await createUrl());
@@ -137,7 +137,7 @@ async function openFull(url: string): Promise<Database<IndexerSchema>> {
     buffer.writeUInt32BE(value, length - 4);
     return buffer;
   };
-  const numbers = Array.from({ length: BLOCKS }, (_, number) => number);
+  const numbers = Array.from({ length: blocks }, (_, number) => number);
   await transaction(async (tx) => {
     await tx
       .insertInto("indexer_tokens")
@@ -151,7 +151,7 @@ async function openFull(url: string): Promise<Database<IndexerSchema>> {
       .execute();
     await tx
       .insertInto("indexer_ranges")
-      .values({ token_id: 1, from_block: 0, next_block: BLOCKS })
+      .values({ token_id: 1, from_block: 0, next_block: blocks })
       .execute();
     await dialect.insertMany(
       tx,
@@ -168,7 +168,7 @@ async function openFull(url: string): Promise<Database<IndexerSchema>> {
       "indexer_transfers",
       numbers.map((number) => ({
         token_id: 1,
-        position: number * LOGS_PER_BLOCK,
+        position: number * logsPerBlock,
         transaction_index: 0,
         transfer_index: 0,
         transaction_hash: bytes(32, number),

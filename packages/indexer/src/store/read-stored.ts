@@ -4,7 +4,7 @@ import type { TransferInsert } from "../transfer-log/transfer-batch.ts";
 import { hexOfBytes } from "./bytes.ts";
 import type { BlockRange } from "./coverage.ts";
 import type { KnownToken } from "./known-token.ts";
-import { blockOfPosition, LOGS_PER_BLOCK } from "./position.ts";
+import { blockOfPosition, logsPerBlock } from "./position.ts";
 import type { IndexerSchema } from "./schema.ts";
 
 /** The stored transfers of some blocks. */
@@ -26,8 +26,8 @@ export async function readStored(
         .selectFrom("indexer_transfers")
         .selectAll()
         .where("token_id", "=", id)
-        .where("position", ">=", range.from * LOGS_PER_BLOCK)
-        .where("position", "<", range.next * LOGS_PER_BLOCK)
+        .where("position", ">=", range.from * logsPerBlock)
+        .where("position", "<", range.next * logsPerBlock)
         .orderBy("position")
         .execute()),
     );
@@ -50,7 +50,7 @@ export async function findBlockOfTransfer(
     .selectFrom("indexer_transfers")
     .select("position")
     .where("token_id", "=", token.id)
-    .where("position", ">=", from * LOGS_PER_BLOCK)
+    .where("position", ">=", from * logsPerBlock)
     .orderBy("position")
     .limit(sql.lit(1))
     .offset(sql.lit(count - 1))
@@ -67,7 +67,7 @@ export async function findBlockBelow(
     .selectFrom("indexer_transfers")
     .select("position")
     .where("token_id", "=", token.id)
-    .where("position", "<", below * LOGS_PER_BLOCK)
+    .where("position", "<", below * logsPerBlock)
     .orderBy("position", "desc")
     .limit(sql.lit(1))
     .executeTakeFirst();
@@ -85,7 +85,7 @@ export async function findBlockOfRowBelow(
       .selectFrom("indexer_transfers")
       .select("position")
       .where("token_id", "=", id)
-      .where("position", "<", Math.min(below * LOGS_PER_BLOCK, Number.MAX_SAFE_INTEGER))
+      .where("position", "<", Math.min(below * logsPerBlock, Number.MAX_SAFE_INTEGER))
       .orderBy("position", "desc")
       .limit(sql.lit(1))
       .offset(sql.lit(count - 1))

@@ -5,7 +5,7 @@ import { addGains, forgetOpenings } from "./change-balances.ts";
 import { uncoverAbove, uncoverRange } from "./coverage.ts";
 import { announce } from "./events.ts";
 import { cutMarks } from "./marks.ts";
-import { LOGS_PER_BLOCK } from "./position.ts";
+import { logsPerBlock } from "./position.ts";
 import type { IndexerSchema } from "./schema.ts";
 import { cutWindow } from "./window.ts";
 import { wrapUint256 } from "./wrap-uint256.ts";
@@ -25,13 +25,13 @@ export async function rollBack(
     .where("chain_id", "=", chainId)
     .execute();
   const tokenIds = tokens.map(({ id }) => id);
-  const firstGone = (block + 1) * LOGS_PER_BLOCK;
+  const firstGone = (block + 1) * logsPerBlock;
   const gone = await transaction
     .selectFrom("indexer_transfers as transfer")
     .innerJoin("indexer_blocks as block", (join) =>
       join
         .on("block.chain_id", "=", chainId)
-        .on("block.number", "=", sql<number>`transfer.position / ${sql.lit(LOGS_PER_BLOCK)}`),
+        .on("block.number", "=", sql<number>`transfer.position / ${sql.lit(logsPerBlock)}`),
     )
     .where("transfer.token_id", "in", tokenIds)
     .where("transfer.position", ">=", firstGone)

@@ -4,7 +4,7 @@ import { expect, it, onTestFinished } from "vitest";
 import { engines } from "../testing/engines.ts";
 import { indexerMigrations } from "./migrations/indexer-migrations.ts";
 import type { IndexerSchema } from "./schema.ts";
-import { createPen } from "./writer-lease.ts";
+import { createWriterLease } from "./writer-lease.ts";
 
 const [, postgres] = engines;
 
@@ -13,7 +13,7 @@ it("lets no transaction begin while one whose connection was lost may still comm
   const [lost, next] = [await open(), await open()];
   await migrate(lost, indexerMigrations);
   const leases = createLeases({ database: lost });
-  const lease = await leases.acquire({ name: "pen", owner: "writer", ttlMs: 60_000 });
+  const lease = await leases.acquire({ name: "writer", owner: "writer", ttlMs: 60_000 });
   if (lease === undefined) throw new Error("not acquired");
   // One owner, and two connections: the server has not noticed that the first is gone.
   const order: string[] = [];
@@ -22,8 +22,8 @@ it("lets no transaction begin while one whose connection was lost may still comm
     commit = resolve;
   });
   let following: Promise<unknown> | undefined;
-  const first = createPen(lost, { leases, lease }).write(async () => {
-    following = createPen(next, { leases, lease }).write(async () => order.push("next"));
+  const first = createWriterLease(lost, { leases, lease }).write(async () => {
+    following = createWriterLease(next, { leases, lease }).write(async () => order.push("next"));
     await held;
     order.push("lost");
   });

@@ -3,7 +3,7 @@ import { sql, type Transaction } from "kysely";
 import type { IndexerSchema } from "./schema.ts";
 
 /** Another process may write now: this one has slept through the end of its lease. */
-export class PenLostError extends Error {
+export class LeaseLostError extends Error {
   override readonly name = "PenLostError";
 
   constructor() {
@@ -12,9 +12,9 @@ export class PenLostError extends Error {
 }
 
 /** The right to write to a database of transfers. One process has it at a time. */
-export interface Pen {
+export interface WriterLease {
   /**
-   * Runs `work` in a transaction in which nobody else can take the pen, one after the other: so ids of events grow in
+   * Runs `work` in a transaction in which nobody else can take the writer lease, one after the other: so ids of events grow in
    * the order of commits, and the lease is renewed in between. Rejects with a `PenLostError`, or a `DatabaseError`.
    */
   write<Result>(
@@ -25,10 +25,10 @@ export interface Pen {
   release(): Promise<void>;
 }
 
-export function createPen(
+export function createWriterLease(
   database: Database<IndexerSchema>,
   { leases, lease }: { leases: Leases; lease: Lease },
-): Pen {
+): WriterLease {
   let queue: Promise<unknown> = Promise.resolve();
 
   function inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
@@ -45,13 +45,13 @@ export function createPen(
           // rollback would leave its transfers behind, or take them from the balances a second time.
           await database.dialect.lockKey(transaction, lease.name);
           const { rows } = await sql`select 1 where ${leases.guard(lease)}`.execute(transaction);
-          if (rows.length === 0) throw new PenLostError();
+          if (rows.length === 0) throw new LeaseLostError();
           return work(transaction);
         }),
       ),
     renew: (ttlMs) =>
       inTurn(async () => {
-        if ((await leases.renew(lease, { ttlMs })) === undefined) throw new PenLostError();
+        if ((await leases.renew(lease, { ttlMs })) === undefined) throw new LeaseLostError();
       }),
     release: () =>
       inTurn(() => leases.release(lease)).catch((error: unknown) => {

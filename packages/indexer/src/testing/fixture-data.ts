@@ -6,7 +6,7 @@ import type { Store } from "../store/open-store.ts";
 import { rollBack } from "../store/roll-back.ts";
 import { extendWindow } from "../store/window.ts";
 import { createTransferBatch } from "../transfer-log/transfer-batch.ts";
-import { TRANSFER_TOPIC } from "../transfer-log/transfer-topic.ts";
+import { transferTopic } from "../transfer-log/transfer-topic.ts";
 
 /** The chain of the fixtures. No endpoint serves it. */
 export const fixtureChain: ChainOptions = {
@@ -82,7 +82,7 @@ function blockHash(number: number): `0x${string}` {
 function transferLog(number: number, amount: bigint): unknown {
   return {
     address: fixtureChain.tokens[0]?.address,
-    topics: [TRANSFER_TOPIC, ...[alice, bob].map((each) => `0x${each.slice(2).padStart(64, "0")}`)],
+    topics: [transferTopic, ...[alice, bob].map((each) => `0x${each.slice(2).padStart(64, "0")}`)],
     data: `0x${amount.toString(16).padStart(64, "0")}`,
     blockNumber: `0x${number.toString(16)}`,
     blockHash: blockHash(number),

@@ -1,5 +1,5 @@
 import { hasPosition, positionOf } from "../store/position.ts";
-import { TRANSFER_TOPIC } from "./transfer-topic.ts";
+import { transferTopic } from "./transfer-topic.ts";
 
 /** An ERC-20 `Transfer` event. Hex is in lowercase. */
 export interface TransferLog {
@@ -18,9 +18,9 @@ export interface TransferLog {
 }
 
 /** An address in a topic stands in the last 20 of its 32 bytes. */
-const ADDRESS_PADDING = "0x000000000000000000000000";
-const HASH = /^0x[0-9a-f]{64}$/;
-const ADDRESS = /^0x[0-9a-f]{40}$/;
+const addressPadding = "0x000000000000000000000000";
+const hashPattern = /^0x[0-9a-f]{64}$/;
+const addressPattern = /^0x[0-9a-f]{40}$/;
 
 /** A log that is no transfer. */
 export interface OddLog {
@@ -44,7 +44,7 @@ export function decodeTransferLog(log: unknown): TransferLog | OddLog {
   const transactionIndex = "transactionIndex" in log ? quantity(log.transactionIndex) : undefined;
   if (
     address === undefined ||
-    !ADDRESS.test(address) ||
+    !addressPattern.test(address) ||
     blockHash === undefined ||
     transactionHash === undefined ||
     blockNumber === undefined ||
@@ -55,7 +55,7 @@ export function decodeTransferLog(log: unknown): TransferLog | OddLog {
     return impossible("a log without its place");
   if (!("topics" in log && Array.isArray(log.topics))) return impossible("a log without topics");
   const [topic, from, to]: unknown[] = log.topics;
-  if (topic !== TRANSFER_TOPIC) return impossible("a log of another event");
+  if (topic !== transferTopic) return impossible("a log of another event");
   const { length } = log.topics;
   const fromAddress = addressOf(from);
   const toAddress = addressOf(to);
@@ -92,14 +92,14 @@ function impossible(problem: string): OddLog {
 /** Nodes write lowercase, so the first test nearly always decides. */
 function hash(value: unknown): string | undefined {
   if (typeof value !== "string") return undefined;
-  if (HASH.test(value)) return value;
+  if (hashPattern.test(value)) return value;
   const lower = value.toLowerCase();
-  return HASH.test(lower) ? lower : undefined;
+  return hashPattern.test(lower) ? lower : undefined;
 }
 
 function addressOf(topic: unknown): string | undefined {
   const word = hash(topic);
-  return word?.startsWith(ADDRESS_PADDING) ? word.slice(ADDRESS_PADDING.length) : undefined;
+  return word?.startsWith(addressPadding) ? word.slice(addressPadding.length) : undefined;
 }
 
 function lowercase(value: unknown): string | undefined {

@@ -4,14 +4,14 @@ import type { Segment } from "../history/plan-segments.ts";
 import { readChain } from "../store/chain-row.ts";
 import { readChecks, updateChecks } from "../store/checks.ts";
 import { readCoverage } from "../store/coverage.ts";
-import { PenLostError } from "../store/writer-lease.ts";
+import { LeaseLostError } from "../store/writer-lease.ts";
 import { planVerification } from "./plan-verification.ts";
 import { DisputedRangeError, verifySegment } from "./verify-segment.ts";
 
 /**
  * Reads for the second time what is final, and mends what was stored wrongly. In rounds: what was indexed and final at
  * the beginning of one is read in the next, so at another time; a node that lagged or a gateway that chose badly has
- * changed by then. Runs until the signal is aborted; rejects when the pen is lost.
+ * changed by then. Runs until the signal is aborted; rejects when the writer lease is lost.
  */
 export async function verifyChain(context: ChainContext, signal: AbortSignal): Promise<void> {
   const { chain, logger, clock } = context;
@@ -25,7 +25,7 @@ export async function verifyChain(context: ChainContext, signal: AbortSignal): P
       if (before !== undefined && settled !== undefined) await verifyOnce(context, before, signal);
     } catch (error) {
       if (signal.aborted || error instanceof RpcClosedError) return;
-      if (error instanceof PenLostError) throw error;
+      if (error instanceof LeaseLostError) throw error;
       logger.warn({ chain: chain.name, error }, "A second reading failed, and is tried again");
       if (error instanceof DisputedRangeError) await tellProblem(context, error.message);
     }
@@ -92,10 +92,10 @@ async function verifyUnlessDisputed(
 }
 
 async function tellProblem(
-  { chain: { chainId }, database, pen }: ChainContext,
+  { chain: { chainId }, database, lease }: ChainContext,
   problem: string | null,
 ): Promise<void> {
-  await pen.write((transaction) =>
+  await lease.write((transaction) =>
     updateChecks(transaction, database.dialect, { chainId, news: { problem } }),
   );
 }

@@ -32,9 +32,9 @@ export interface VerificationQuestion {
 }
 
 /** So many blocks are decided by their receipts before an answer is thrown away, or taken. */
-const PROOFS_AT_ONCE = 8;
+const proofsAtOnce = 8;
 /** So many blocks are mended before the range is read again: a mend is one transaction. */
-const MOST_MENDS = 64;
+const maxMends = 64;
 
 /**
  * Reads a range for the second time, and decides by receipts whatever is not as it is stored. One block is always
@@ -67,12 +67,12 @@ export async function verifyRange(
   const judged = new Map<number, JudgedBlock>();
   await judge([sample], async () => receiptsOrNothing(endpoint, context, { sample, outcomes }));
   const differing = findDifferingBlocks(chosen.stored, batch, asked);
-  const toJudge = differing.slice(0, MOST_MENDS).filter((block) => !judged.has(block));
+  const toJudge = differing.slice(0, maxMends).filter((block) => !judged.has(block));
   const isAlone = range.next - range.from === 1;
   const isAsRead = () => [...judged.values()].every((each) => each.isAsRead);
   const isDeceptive = !isAsRead() && !differing.includes(sample);
-  for (let start = 0; (isAlone || isAsRead()) && start < toJudge.length; start += PROOFS_AT_ONCE)
-    await judge(toJudge.slice(start, start + PROOFS_AT_ONCE), (block) =>
+  for (let start = 0; (isAlone || isAsRead()) && start < toJudge.length; start += proofsAtOnce)
+    await judge(toJudge.slice(start, start + proofsAtOnce), (block) =>
       readReceiptsOnChainOf(endpoint, anchor, { block, evidence: context.evidence, signal }),
     );
   // A known transfer just below the range may be what is wrong; above the anchor live decides.
@@ -82,7 +82,7 @@ export async function verifyRange(
   // Where the whole range is decided, nothing is left for the endpoint's logs to agree on.
   const isReliable = isAsRead() || (isAlone && judged.get(range.from)?.isDecided === true);
   if (!isReliable) return { differences, kind: isDeceptive ? "deceptive" : "unreliable" };
-  return { differences, kind: differing.length > MOST_MENDS ? "begun" : "agreed" };
+  return { differences, kind: differing.length > maxMends ? "begun" : "agreed" };
 
   async function judge(
     blocks: readonly number[],

@@ -18,12 +18,12 @@ export class DisputedRangeError extends Error {
 }
 
 /** Failures in a row before a range is left for later. */
-const ATTEMPTS = 12;
+const attempts = 12;
 /** A segment with so many disputed ranges is left for later as a whole. */
-const MOST_DISPUTES = 4;
-const PAUSE_MS = 100;
+const maxDisputes = 4;
+const pauseMs = 100;
 /** Where no known transfer bounds a range, an empty answer has to come so many times. */
-const READINGS_OF_OPEN_END = 5;
+const readingsOfOpenEnd = 5;
 
 /**
  * Verifies a segment, range by range, and mends what differs. What cannot be decided is passed over, lest what lies above
@@ -44,14 +44,14 @@ export async function verifySegment(
   let turn = 0;
   let failures = 0;
   let cause: unknown;
-  while (from < segment.next && disputes.length < MOST_DISPUTES) {
+  while (from < segment.next && disputes.length < maxDisputes) {
     signal.throwIfAborted();
     if (rewrites.count !== started) return;
     const [anchor] = await readWindow(context.database.kysely, chain.chainId);
     if (anchor === undefined || anchor.number < segment.next - 1) return;
     const chosen = await chooseRange(context, { ...segment, from }, span);
     const width = chosen.range.next - chosen.range.from;
-    if (failures >= ATTEMPTS) {
+    if (failures >= attempts) {
       disputes.push(new DisputedRangeError(chosen.range, cause));
       from = chosen.range.next;
       failures = 0;
@@ -84,11 +84,11 @@ export async function verifySegment(
       cause = error;
       failures += 1;
       // Endpoints that cannot be asked do not dispute anything.
-      if (judgement.kind === "wait" && failures >= ATTEMPTS) throw error;
+      if (judgement.kind === "wait" && failures >= attempts) throw error;
       // Whatever the reason was: less is answered more easily, by fewer requests.
       span = Math.max(1, Math.floor(width / 2));
       logger.warn({ chain: chain.name, ...chosen.range, error }, "A second reading failed");
-      await sleep(clock, PAUSE_MS, signal);
+      await sleep(clock, pauseMs, signal);
     }
   }
   const [first] = disputes;
@@ -103,7 +103,7 @@ async function readAgain(
   const { range, hasKnownEnd } = question.chosen;
   const isOpen = !hasKnownEnd && range.next - range.from > 1;
   let verdict: Verdict | undefined;
-  for (let reading = 0; reading < (isOpen ? READINGS_OF_OPEN_END : 1); reading++) {
+  for (let reading = 0; reading < (isOpen ? readingsOfOpenEnd : 1); reading++) {
     const endpoint = nextEndpoint();
     if (endpoint === undefined) throw new Error("The chain has no endpoint");
     verdict = await verifyRange(context, endpoint, question);

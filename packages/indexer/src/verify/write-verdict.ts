@@ -5,7 +5,7 @@ import type { BlockId } from "../store/block-id.ts";
 import { readChain } from "../store/chain-row.ts";
 import { updateChecks } from "../store/checks.ts";
 import { coverRange, readCoverage } from "../store/coverage.ts";
-import { EVENTS_CHANNEL } from "../store/events.ts";
+import { eventsChannel } from "../store/events.ts";
 import { mendBlock } from "../store/mend-block.ts";
 import { blockOfPosition } from "../store/position.ts";
 import type { VerificationRange } from "./choose-range.ts";
@@ -35,7 +35,7 @@ export async function writeVerdict(
     signal: AbortSignal;
   },
 ): Promise<boolean> {
-  const { chain, database, pen, evidence, logger, onRepair, rewrites } = context;
+  const { chain, database, lease, evidence, logger, onRepair, rewrites } = context;
   const { chainId } = chain;
   const { dialect } = database;
   const differences = await findMendable(context, { tokens, chosen, verdict });
@@ -49,7 +49,7 @@ export async function writeVerdict(
   const isMending = differences.length > 0;
   const found = isMending ? await sumBelow(database, { tokens, rows, below, signal }) : undefined;
   if (rewrites.count !== started) return false;
-  const isWritten = await pen.write(async (transaction) => {
+  const isWritten = await lease.write(async (transaction) => {
     // A process of another release may have taken blocks back, and knows nothing of second readings.
     const indexed = await readCoverage(transaction, tokens);
     const isIndexed = tokens.every(({ id }) =>
@@ -75,7 +75,7 @@ export async function writeVerdict(
     return true;
   });
   if (!isWritten || !isMending) return isWritten;
-  await database.notify(EVENTS_CHANNEL, "");
+  await database.notify(eventsChannel, "");
   for (const { block } of differences) {
     const repair = {
       chain: chain.name,

@@ -54,7 +54,7 @@ export type LookUp =
  * How often the handler runs for one payment, over all processes. A run that ends with its process,
  * killed or crashed, is not among them: it is the seller's, and no buyer can bring it about.
  */
-export const mostHandlerRuns = 2;
+export const maxHandlerRuns = 2;
 
 /** What became of the attempt to reserve. */
 export type Reserved =

@@ -5,7 +5,7 @@ import type { InvalidReason } from "./reason.ts";
 export const minimumSettlementSeconds = 6;
 
 /** An authorization may be valid for so many seconds from now, or twice what was asked for. */
-const longestValiditySeconds = 24 * 60 * 60;
+const maxValiditySeconds = 24 * 60 * 60;
 
 /**
  * The checks of an exact EIP-3009 payment that need nobody's help: recipient, value and times, in
@@ -39,7 +39,7 @@ export function checkPayment(
     return "invalid_exact_evm_payload_authorization_valid_before";
   }
   // What nobody can ever call over would be watched for ever once it has failed.
-  const longest = BigInt(Math.max(2 * maxTimeoutSeconds, longestValiditySeconds));
+  const longest = BigInt(Math.max(2 * maxTimeoutSeconds, maxValiditySeconds));
   if (authorization.validBefore > nowSeconds + longest) {
     return "invalid_exact_evm_payload_authorization_valid_before";
   }

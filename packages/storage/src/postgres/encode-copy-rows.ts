@@ -5,10 +5,10 @@ export interface CopyColumn {
 }
 
 // Appendix of the COPY page, "Binary Format": signature, flags, length of a header extension.
-const HEADER = Buffer.from("PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0", "latin1");
-const NULL_LENGTH = -1;
-const END = -1;
-const FIRST_BYTES_PER_ROW = 200;
+const fileHeader = Buffer.from("PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0", "latin1");
+const nullLength = -1;
+const endOfRows = -1;
+const firstBytesPerRow = 200;
 
 /**
  * Rows as PostgreSQL reads them in `COPY … FROM STDIN (FORMAT binary)`. Knows the types that `dialect.types` are made
@@ -16,18 +16,18 @@ const FIRST_BYTES_PER_ROW = 200;
  * a `TypeError` on any other type, or a value that does not fit its type.
  */
 export function encodeCopyRows(rows: readonly object[], columns: readonly CopyColumn[]): Buffer {
-  const output = createOutput(HEADER.length + rows.length * FIRST_BYTES_PER_ROW);
+  const output = createOutput(fileHeader.length + rows.length * firstBytesPerRow);
   const fields = columns.map(({ name, type }) => ({ name, type, write: writerOf(type) }));
-  output.bytes(HEADER);
+  output.bytes(fileHeader);
   for (const row of rows) {
     output.int16(columns.length);
     for (const { name, type, write } of fields) {
       const value: unknown = Reflect.get(row, name);
-      if (value == null) output.int32(NULL_LENGTH);
+      if (value == null) output.int32(nullLength);
       else if (!write(output, value)) throw new TypeError(`Not a ${type} for ${name}: ${value}`);
     }
   }
-  output.int16(END);
+  output.int16(endOfRows);
   return output.written();
 }
 
@@ -108,14 +108,14 @@ const writeText: WriteField = (output, value) => {
 };
 
 /** How many decimal digits PostgreSQL keeps in one. */
-const GROUP = 4;
+const digitsPerGroup = 4;
 
 /** `numeric_recv`: how many groups, weight of the first, sign, digits after the point, then the groups. */
 const writeNumeric: WriteField = (output, value) => {
   if (typeof value !== "string" || !/^\d+$/.test(value)) return false;
   const groups: number[] = [];
-  for (let end = value.length; end > 0; end -= GROUP)
-    groups.unshift(Number(value.slice(Math.max(0, end - GROUP), end)));
+  for (let end = value.length; end > 0; end -= digitsPerGroup)
+    groups.unshift(Number(value.slice(Math.max(0, end - digitsPerGroup), end)));
   output.int32(8 + 2 * groups.length);
   output.int16(groups.length);
   output.int16(groups.length - 1);

@@ -1,7 +1,7 @@
 import type { CompiledQuery, DatabaseConnection, Driver, QueryResult } from "kysely";
 import type { Pool, PoolClient, QueryConfig } from "pg";
 import { DatabaseError, isDatabaseError } from "../database-error.ts";
-import { POSTGRES_LIFT_TIMEOUTS } from "../dialect.ts";
+import { postgresLiftTimeouts } from "../dialect.ts";
 import { type CopyQuery, isCopyQuery, runCopy } from "./copy-query.ts";
 import { postgresError } from "./postgres-error.ts";
 
@@ -38,7 +38,7 @@ export function createPostgresDriver(options: PostgresDriverOptions): Driver {
           return { rows: [], numAffectedRows: BigInt(await copy(session, compiled)) };
         }
         const { sql, parameters } = compiled;
-        if (sql === POSTGRES_LIFT_TIMEOUTS) session.unlimited = true;
+        if (sql === postgresLiftTimeouts) session.unlimited = true;
         const { rows, rowCount } = await run(session, sql, parameters);
         return { rows, numAffectedRows: BigInt(rowCount ?? 0) };
       },

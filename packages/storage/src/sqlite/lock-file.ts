@@ -1,7 +1,7 @@
 import { existsSync, lstatSync, readlinkSync, realpathSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { DatabaseError, isDatabaseError } from "../database-error.ts";
-import { MEMORY_PATH, parseDatabaseUrl } from "../database-url.ts";
+import { memoryPath, parseDatabaseUrl } from "../database-url.ts";
 import { openSqliteConnection } from "./sqlite-connection.ts";
 import { loadSqlite } from "./sqlite-library.ts";
 
@@ -18,7 +18,7 @@ export interface DatabaseFileLock {
  */
 export async function lockDatabaseFile(url: string): Promise<DatabaseFileLock | undefined> {
   const location = parseDatabaseUrl(url);
-  if (location.engine !== "sqlite" || location.path === MEMORY_PATH) return undefined;
+  if (location.engine !== "sqlite" || location.path === memoryPath) return undefined;
   const path = `${canonicalPath(location.path)}.lock`;
   const connection = openSqliteConnection({
     library: await loadSqlite(),
@@ -41,12 +41,12 @@ export async function lockDatabaseFile(url: string): Promise<DatabaseFileLock | 
 }
 
 /** As many as Linux follows. */
-const mostLinks = 40;
+const maxLinks = 40;
 
 /** One name for a file, by whatever links and relative paths it is reached, also before it is made. */
 function canonicalPath(path: string): string {
   let absolute = resolve(path);
-  for (let links = 0; links < mostLinks; links++) {
+  for (let links = 0; links < maxLinks; links++) {
     if (existsSync(absolute)) return realpathSync(absolute);
     const directory = dirname(absolute);
     if (!existsSync(directory)) break;

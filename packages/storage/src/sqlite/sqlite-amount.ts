@@ -19,8 +19,8 @@ export function decodeSqliteAmount(text: string): bigint {
 }
 
 /** The functions that the SQLite engine registers. The sum of rows, and of two amounts modulo 2^256; all encoded. */
-export const SQLITE_SUM = "coinslot_sum";
-export const SQLITE_ADD = "coinslot_add";
+export const sqliteSum = "coinslot_sum";
+export const sqliteAdd = "coinslot_add";
 
 export function addSqliteAmounts(first: string, second: string): string {
   const sum = decodeSqliteAmount(first) + decodeSqliteAmount(second);

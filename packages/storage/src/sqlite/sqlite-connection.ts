@@ -2,15 +2,15 @@ import { existsSync } from "node:fs";
 import { dirname } from "node:path";
 import type { CompiledQuery, QueryResult } from "kysely";
 import { DatabaseError } from "../database-error.ts";
-import { MEMORY_PATH } from "../database-url.ts";
+import { memoryPath } from "../database-url.ts";
 import { sqliteDialect } from "../dialect.ts";
 import { selectsAll } from "./selects-all.ts";
 import {
   addSqliteAmounts,
   decodeSqliteAmount,
   encodeSqliteAmount,
-  SQLITE_ADD,
-  SQLITE_SUM,
+  sqliteAdd,
+  sqliteSum,
 } from "./sqlite-amount.ts";
 import type {
   SqliteHandle,
@@ -111,15 +111,15 @@ function toRow(
 /** SQLite has the same words for a folder that is not there as for one that is closed to us. */
 function openFile({ library, path, label, readOnly }: SqliteConnectionOptions): SqliteHandle {
   const folder = dirname(path);
-  if (path !== MEMORY_PATH && !existsSync(folder))
+  if (path !== memoryPath && !existsSync(folder))
     throw new DatabaseError("configuration", `${label}: there is no folder ${folder}`);
   return typed(label, () => new library.DatabaseSync(path, { readOnly }));
 }
 
 /** The running total is text, since @photostructure/sqlite cuts a bigint down to 64 bits. */
 function registerAmounts(handle: SqliteHandle): void {
-  handle.function(SQLITE_ADD, { deterministic: true }, addSqliteAmounts);
-  handle.aggregate(SQLITE_SUM, {
+  handle.function(sqliteAdd, { deterministic: true }, addSqliteAmounts);
+  handle.aggregate(sqliteSum, {
     start: encodeSqliteAmount(0n),
     step: (total, value) =>
       typeof value === "string"

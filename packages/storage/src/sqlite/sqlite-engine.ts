@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { CompiledQuery, SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler } from "kysely";
 import { isDatabaseError } from "../database-error.ts";
-import { MEMORY_PATH } from "../database-url.ts";
+import { memoryPath } from "../database-url.ts";
 import { sqliteDialect } from "../dialect.ts";
 import type { Engine } from "../engine.ts";
 import { createLocalNotifications } from "../notifications.ts";
@@ -33,7 +33,7 @@ export async function openSqliteEngine(options: SqliteEngineOptions): Promise<En
   try {
     const journal = await configure(writer, options);
     if (journal === "wal" && !readOnly) log = createLogSync({ path, label });
-    if (!readOnly && path !== MEMORY_PATH) {
+    if (!readOnly && path !== memoryPath) {
       reader = open(true);
       reader.exec(
         `pragma busy_timeout = ${readerBusyMs}; pragma cache_size = ${cacheSize(options)}`,

@@ -33,7 +33,7 @@ describe.each(engines)("a ledger on %s that forgets", (engine) => {
       keepAnswersMs: 60_000,
       releaseLimit: { count: 1_000, windowMs: 1_000 },
     });
-    await ledger.beatHeart();
+    await ledger.sendHeartbeat();
   });
 
   afterEach(async () => {

@@ -33,11 +33,11 @@ describe.each(engines)("dead processes on %s", (engine) => {
     const two = await join("two");
     for (const { isForgotten } of [{ isForgotten: false }, { isForgotten: true }]) {
       await silence("one");
-      if (isForgotten) await two.releaseDead();
+      if (isForgotten) await two.releaseAbandoned();
       const id = authorization();
       expect(await one.reserve(wish({ id }))).toMatchObject({ outcome: "reserved" });
       expect(await two.reserve(wish({ id }))).toMatchObject({ outcome: "in_use" });
-      expect(await two.releaseDead()).toEqual({ reserved: 0, queued: [] });
+      expect(await two.releaseAbandoned()).toEqual({ reserved: 0, queued: [] });
     }
   });
 
@@ -50,7 +50,7 @@ describe.each(engines)("dead processes on %s", (engine) => {
     const answer = { keyHash: "key", sealed: Uint8Array.of(1, 2, 3) };
     await one.enqueue({ token: reserved.token, payer, order, answer });
     await silence("one");
-    expect(await two.releaseDead()).toMatchObject({
+    expect(await two.releaseAbandoned()).toMatchObject({
       reserved: 0,
       queued: [{ id: queued, state: "released" }],
     });

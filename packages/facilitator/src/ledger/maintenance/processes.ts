@@ -5,7 +5,7 @@ import type { LedgerSchema } from "../schema.ts";
 import { givenUp, is } from "../states.ts";
 
 /** Says that a process lives, on the database's clock, unless it said so a moment ago. */
-export async function beatHeart(options: {
+export async function sendHeartbeat(options: {
   db: Kysely<LedgerSchema>;
   dialect: Dialect;
   processId: string;
@@ -51,7 +51,7 @@ export async function forgetProcesses(options: {
  *
  * @returns the payments that were queued, as they stand now, so that whoever waits for them can be told.
  */
-export async function releaseDead(options: {
+export async function releaseAbandoned(options: {
   transaction: Transaction<LedgerSchema>;
   dialect: Dialect;
   heartbeatLeaseMs: number;

@@ -72,7 +72,7 @@ describe.each(engines)("the ledger's migrations, on %s", (engine) => {
 
     it("keep every payment in its state, and the ledger in use", async () => {
       const ledger = await openNewest();
-      await ledger.releaseDead();
+      await ledger.releaseAbandoned();
       const { payments } = await ledger.list({});
       const found = payments.map(({ state, finalAt, deliveredAt, value }) => ({
         state,

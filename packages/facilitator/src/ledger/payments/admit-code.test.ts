@@ -240,7 +240,7 @@ describe.each(engines)("payers with code, on %s", (engine) => {
     const held = by(payer);
     expect(await one.reserve(held)).toMatchObject({ outcome: "reserved" });
     await silence("one");
-    await two.releaseDead();
+    await two.releaseAbandoned();
     expect(await two.reserve(held)).toMatchObject({ why: "given_up" });
     await age("code_gas", "spent_at", 60_000);
     expect(await two.reserve(held)).toMatchObject({ outcome: "reserved" });

@@ -31,7 +31,7 @@ export interface GasBurn {
 /** Gas that payments may have at risk which a record vouches for: so many times what is granted without one. */
 const vouchedShare = 4n;
 /** Places of one payer with code, at most; more confirmed payments than this are not counted. */
-const mostPlaces = 16;
+const maxPlaces = 16;
 
 /** Decides for payments of payers with code, in the order in which they are asked about. */
 export interface CodeAdmission {
@@ -77,7 +77,7 @@ export async function readCodeAdmission(options: {
   const spent: Insertable<CodeGasTable>[] = [];
 
   /** What stands for and against a payment, itself apart. */
-  function standingOf({ id, gasAtRisk }: ReserveRequest, known: LedgerPayment | undefined) {
+  function availabilityOf({ id, gasAtRisk }: ReserveRequest, known: LedgerPayment | undefined) {
     const record = records.get(recordKey(id));
     const budget = budgets.get(id.network);
     if (gasAtRisk === undefined || record === undefined || budget === undefined) return undefined;
@@ -91,11 +91,11 @@ export async function readCodeAdmission(options: {
 
   return {
     refuse(request, known) {
-      const standing = standingOf(request, known);
+      const standing = availabilityOf(request, known);
       if (standing === undefined) return undefined;
       const { record, budget, gasAtRisk, open, givenUpForMs, isVouched } = standing;
       if (record.refusedForMs > 0) return { outcome: "burnt_gas", forMs: record.refusedForMs };
-      const places = Math.min(mostPlaces, record.confirmed + 1);
+      const places = Math.min(maxPlaces, record.confirmed + 1);
       if (open >= places) return limited("too_many_open", openRetryMs);
       if (open + givenUpForMs.length >= places) {
         return limited("given_up", Math.min(...givenUpForMs));
@@ -108,7 +108,7 @@ export async function readCodeAdmission(options: {
       return used + gasAtRisk <= most ? undefined : limited("no_gas_left", nextMs);
     },
     admitted(request, paymentId, known) {
-      const standing = standingOf(request, known);
+      const standing = availabilityOf(request, known);
       if (standing === undefined) return;
       const { record, budget, gasAtRisk, open, isVouched } = standing;
       record.open = open + 1;
@@ -175,7 +175,7 @@ async function readRecord(options: {
     .where("network", "=", network)
     .where("state", "=", is("confirmed"))
     .orderBy("block_number", "desc")
-    .limit(mostPlaces)
+    .limit(maxPlaces)
     .execute();
   const since = burner?.refused_until ?? 0;
   return {

@@ -7,7 +7,7 @@ import { type LedgerPayment, paymentColumns, toLedgerPayment } from "./ledger-pa
 import type { ReserveRequest } from "./reserve-request.ts";
 
 /** What payers have promised to others already. */
-export interface Promises {
+export interface Commitments {
   /**
    * Whether the payer's balance covers this wish besides everything promised to others; `counted` is
    * what the wish's own row already adds to that.
@@ -20,7 +20,7 @@ export interface Promises {
 }
 
 /** One payer's holdings of one asset on one network. */
-export type Purse = Omit<AuthorizationId, "nonce">;
+export type BalanceKey = Omit<AuthorizationId, "nonce">;
 
 /**
  * Sums what the payers of these requests have promised: all that is open, and what was executed in
@@ -30,12 +30,12 @@ export type Purse = Omit<AuthorizationId, "nonce">;
  * by whoever took it over. `spent` are payments of which it is known that they are missing in the
  * balances already.
  */
-export async function findPromises(options: {
+export async function findCommitments(options: {
   transaction: Transaction<LedgerSchema>;
   dialect: Dialect;
   requests: readonly ReserveRequest[];
   spent: readonly string[];
-}): Promise<Promises> {
+}): Promise<Commitments> {
   const { transaction, dialect, requests, spent } = options;
   /** Each purse's promises, by the block that executed them; `undefined` for those that are open. */
   const sums = new Map<string, Map<number | undefined, bigint>>();
@@ -107,22 +107,22 @@ export function selectPromises(options: {
     .select(["network", "asset", "payer", "value", "block_number", "state"])
     .where("payer", "in", dialect.among(payers));
   if (spent.length > 0) ofPayers = ofPayers.where("id", "not in", spent);
-  let promises = ofPayers.where("state", "in", openStates);
+  let commitments = ofPayers.where("state", "in", openStates);
   // A select for each: for an `or`, SQLite goes through all that a payer has ever paid.
   for (const [network, block] of oldest) {
-    promises = promises.unionAll(
+    commitments = commitments.unionAll(
       ofPayers
         .where("network", "=", network)
         .where("state", "=", is("confirmed"))
         .where("block_number", ">", block),
     );
   }
-  return promises;
+  return commitments;
 }
 
 /** The open payments of a payer, oldest first. */
 export async function findPromised(
-  options: Purse & { db: Kysely<LedgerSchema>; dialect: Dialect; limit: number },
+  options: BalanceKey & { db: Kysely<LedgerSchema>; dialect: Dialect; limit: number },
 ): Promise<LedgerPayment[]> {
   const { db, dialect, network, asset, payer, limit } = options;
   const rows = await db
@@ -139,6 +139,6 @@ export async function findPromised(
   return rows.map((row) => toLedgerPayment(row, dialect));
 }
 
-function purse({ network, asset, payer }: Purse): string {
+function purse({ network, asset, payer }: BalanceKey): string {
   return `${network}/${asset}/${payer}`;
 }

@@ -6,14 +6,14 @@ import { is } from "../states.ts";
 import type { AnswerName, AnswerQuotas } from "./answer-quotas.ts";
 import { evictAnswers, keepAnswers } from "./keep-answers.ts";
 import { type LedgerPayment, paymentColumns, toLedgerPayment } from "./ledger-payment.ts";
-import { insertOrders, type Order, orderRow } from "./transfer-order.ts";
+import { insertOrders, orderRow, type TransferOrder } from "./transfer-order.ts";
 
 /** A wish to have a reserved payment settled. */
 export interface EnqueueRequest {
   /** Of the reservation. */
   token: string;
   payer: Address;
-  order: Order;
+  order: TransferOrder;
   answer?: SealedAnswer | undefined;
 }
 

@@ -3,7 +3,7 @@ import type { Dialect } from "@coinslot/storage";
 import type { Selectable, Transaction } from "kysely";
 import type { LedgerSchema, PayersTable } from "../schema.ts";
 import { is } from "../states.ts";
-import type { Promises } from "./committed-balance.ts";
+import type { Commitments } from "./committed-balance.ts";
 import type { ReserveRequest } from "./reserve-request.ts";
 
 /** How often a payer may let handlers run without paying for it, in a window of time. */
@@ -36,19 +36,19 @@ export interface FreeRuns {
 const runningMs = 1_000;
 const defaultShareOfPaid = 0.5;
 /** Newest payments that are looked through for those that count, at most. */
-const mostLookedAt = 2_000;
+const maxLookedAt = 2_000;
 
 /** Creates what decides on free runs within one database transaction. */
 export function createFreeRuns(options: {
   transaction: Transaction<LedgerSchema>;
   dialect: Dialect;
   releases: ReadonlyMap<Address, Selectable<PayersTable>>;
-  promises: Promises;
+  commitments: Commitments;
   /** Unix milliseconds. */
   now: number;
   limit: FreeRunLimit;
 }): FreeRuns {
-  const { transaction, dialect, releases, promises, now, limit } = options;
+  const { transaction, dialect, releases, commitments, now, limit } = options;
   const { count, windowMs, shareOfPaid = defaultShareOfPaid } = limit;
 
   /** A burst asks the same again and again. */
@@ -70,7 +70,7 @@ export function createFreeRuns(options: {
       .where("payer", "=", id.payer)
       .where("state", "=", is("confirmed"))
       .orderBy("block_number", "desc")
-      .limit(Math.min(2 * wanted, mostLookedAt))
+      .limit(Math.min(2 * wanted, maxLookedAt))
       .execute();
     return rows.filter(
       (row) =>
@@ -87,7 +87,7 @@ export function createFreeRuns(options: {
       const row = releases.get(payer);
       const windowEndsAt = (row?.window_started_at ?? now) + windowMs;
       const released = row !== undefined && now < windowEndsAt ? row.releases : 0;
-      const used = released + promises.running(payer) - (isCounted ? 1 : 0);
+      const used = released + commitments.running(payer) - (isCounted ? 1 : 0);
       if (used < count) return undefined;
       const wanted = shareOfPaid > 0 ? Math.ceil((used + 1) / shareOfPaid) : 0;
       const paid = wanted > 0 ? await paidRuns(request, wanted) : 0;

@@ -44,7 +44,7 @@ export interface LedgerPayment {
 }
 
 /** What whoever waits for a payment is told of it. */
-export type SettledPayment = Pick<
+export type ConcludedPayment = Pick<
   LedgerPayment,
   "id" | "authorization" | "value" | "state" | "transactionId" | "inclusion" | "reason"
 >;
@@ -68,7 +68,7 @@ export const settledColumns = [
 export type SettledRow = Pick<Selectable<PaymentsTable>, (typeof settledColumns)[number]>;
 
 /** Reads a row of `settledColumns`. */
-export function toSettledPayment(row: SettledRow, dialect: Dialect): SettledPayment {
+export function toSettledPayment(row: SettledRow, dialect: Dialect): ConcludedPayment {
   const { transaction_hash, block_number, block_hash } = row;
   return {
     id: row.id,

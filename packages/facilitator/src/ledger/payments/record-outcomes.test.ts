@@ -38,7 +38,7 @@ describe.each(engines)("outcomes on %s", (engine) => {
     const id = authorization();
     const anew = await queue(one, { id, fingerprint: "GET /a for 10", value: 10n });
     await silence("one");
-    await two.releaseDead();
+    await two.releaseAbandoned();
     await queue(two, { id, fingerprint: "GET /a for 1", value: 1n });
     const untouched = await queue(two);
     const ids = [carried, anew];

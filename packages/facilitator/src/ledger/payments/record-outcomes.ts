@@ -5,8 +5,8 @@ import type { LedgerSchema, PaymentState } from "../schema.ts";
 import { is } from "../states.ts";
 import { type GasBurn, recordBurn } from "./admit-code.ts";
 import {
+  type ConcludedPayment,
   type Inclusion,
-  type SettledPayment,
   type SettledRow,
   settledColumns,
   toSettledPayment,
@@ -51,7 +51,7 @@ export async function recordOutcomes(options: {
   now: number;
   /** How long a payer is refused that has burnt gas. */
   refusalMs: number;
-}): Promise<SettledPayment[]> {
+}): Promise<ConcludedPayment[]> {
   const { transaction, dialect, outcomes, now, refusalMs } = options;
   const changed: SettledRow[] = [];
   const { confirmed, failed = [], requeued, queuedUnder } = outcomes;

@@ -60,7 +60,7 @@ describe.each(engines)("a failed payment that is reserved again on %s", (engine)
     const signature = `0x${"22".repeat(65)}` as const;
     if (state === "queued") await one.enqueue({ token, payer, order: { ...order, signature } });
     await silence("one");
-    await two.releaseDead();
+    await two.releaseAbandoned();
     expect(await ledgerState(two, id)).toEqual({ state: "failed", reason });
     const known = state === "queued" ? signature : order.signature;
     expect(await watched(two)).toEqual([{ id, signature: known }]);

@@ -1,13 +1,13 @@
 import { authorizationKey, mostHandlerRuns } from "@coinslot/protocol";
 import type { Dialect } from "@coinslot/storage";
 import type { Insertable, Transaction } from "kysely";
-import { beatHeart } from "../maintenance/processes.ts";
+import { sendHeartbeat } from "../maintenance/processes.ts";
 import { findAnswers } from "../queries/find-answers.ts";
 import { findPayments } from "../queries/find-payments.ts";
 import type { LedgerSchema, OrdersTable, PaymentsTable } from "../schema.ts";
-import { standingOf } from "../transactions/canonical-blocks.ts";
+import { availabilityOf } from "../transactions/canonical-blocks.ts";
 import { type CodePayerLimits, readCodeAdmission } from "./admit-code.ts";
-import { findPromises } from "./committed-balance.ts";
+import { findCommitments } from "./committed-balance.ts";
 import { createFreeRuns, type FreeRunLimit } from "./free-runs.ts";
 import { findKeyOwners } from "./key-owners.ts";
 import type { LedgerPayment } from "./ledger-payment.ts";
@@ -54,7 +54,7 @@ export async function reservePayments(options: ReserveOptions): Promise<ReserveR
   const { spent = [] } = options;
   // Awake again after a freeze, it would count as dead until its heart beats, and whoever comes meanwhile
   // would be given the same authorization: two handlers would run for one payment.
-  await beatHeart({
+  await sendHeartbeat({
     db: transaction,
     dialect,
     processId: options.owner,
@@ -70,12 +70,12 @@ export async function reservePayments(options: ReserveOptions): Promise<ReserveR
   });
   const keyOwners = await findKeyOwners({ db: transaction, requests, now, keepAnswersMs });
   const answers = await findAnswers({ db: transaction, requests, now });
-  const promises = await findPromises({ transaction, dialect, requests, spent });
+  const commitments = await findCommitments({ transaction, dialect, requests, spent });
   const limits = options.codePayers;
   const code = await readCodeAdmission({ transaction, dialect, requests, limits });
 
   const { releaseLimit: limit } = options;
-  const freeRuns = createFreeRuns({ transaction, dialect, releases, promises, now, limit });
+  const freeRuns = createFreeRuns({ transaction, dialect, releases, commitments, now, limit });
 
   const inserts: Insertable<PaymentsTable>[] = [];
   const orders: Insertable<OrdersTable>[] = [];
@@ -95,7 +95,7 @@ export async function reservePayments(options: ReserveOptions): Promise<ReserveR
     const answer = answers.get(request);
     const keyOwner = request.keyHash && keyOwners.get(`${request.id.payer}/${request.keyHash}`);
     if (keyOwner && keyOwner !== key) return { outcome: "key_conflict" };
-    const standing = standingOf(payment, found?.isHeld ?? false, request);
+    const standing = availabilityOf(payment, found?.isHeld ?? false, request);
     if (standing === "key_conflict") return { outcome: "key_conflict" };
     if (payment !== undefined && standing !== "free") {
       if (standing === "in_use") return { outcome: "in_use", payment };
@@ -115,10 +115,10 @@ export async function reservePayments(options: ReserveOptions): Promise<ReserveR
       const limit = await freeRuns.limitOf(request, { isCounted: counted > 0n });
       if (limit !== undefined) return { outcome: "payer_limited", ...limit };
     }
-    if (!promises.fits(request, counted)) return { outcome: "over_promised" };
+    if (!commitments.fits(request, counted)) return { outcome: "over_promised" };
     const limited = code.refuse(request, payment);
     if (limited) return limited;
-    promises.add(request, counted);
+    commitments.add(request, counted);
     const row = reservationRow({ request, dialect, owner: options.owner, now });
     const paymentId = payment?.id ?? row.id;
     code.admitted(request, paymentId, payment);

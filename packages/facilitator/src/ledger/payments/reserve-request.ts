@@ -1,7 +1,7 @@
 import type { Address, BalanceReading, ReservationRequest, SealedAnswer } from "@coinslot/protocol";
 import type { PayerLimit } from "./free-runs.ts";
 import type { LedgerPayment } from "./ledger-payment.ts";
-import type { Order } from "./transfer-order.ts";
+import type { TransferOrder } from "./transfer-order.ts";
 
 /** A wish to reserve, with what the ledger writes for it. */
 export interface ReserveRequest extends ReservationRequest {
@@ -14,7 +14,7 @@ export interface ReserveRequest extends ReservationRequest {
   /** Becomes the secret of the reservation. */
   token: string;
   /** With an order the payment is queued at once: nobody runs a handler for it first. */
-  order?: Order | undefined;
+  order?: TransferOrder | undefined;
   /**
    * The most gas that its transaction may use, where the payer has code: it must not share a transaction
    * with others, and is admitted only as far as the payer's record and the gas budget allow.

@@ -26,9 +26,9 @@ it("gives up a reservation of which nobody heard that it was written", async () 
   const wanted = wish();
   await expect(ledger.reserve(wanted)).rejects.toThrow(DatabaseError);
   expect(await ledger.lookUp(wanted)).toMatchObject({ standing: "in_use" });
-  await expect(ledger.endOwed()).rejects.toThrow(DatabaseError);
+  await expect(ledger.retryPending()).rejects.toThrow(DatabaseError);
   isLost = false;
-  await ledger.endOwed();
+  await ledger.retryPending();
   expect(await ledger.lookUp(wanted)).toMatchObject({ standing: "free" });
   expect(await ledger.reserve(wanted)).toMatchObject({ outcome: "reserved" });
   await close();

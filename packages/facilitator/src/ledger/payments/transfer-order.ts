@@ -4,7 +4,7 @@ import type { Insertable, Transaction } from "kysely";
 import type { LedgerSchema, OrdersTable } from "../schema.ts";
 
 /** What is to be executed: the rest of the authorization, with the signature as the token wants it. */
-export interface Order {
+export interface TransferOrder {
   payTo: Address;
   validAfter: bigint;
   signature: `0x${string}`;
@@ -13,7 +13,7 @@ export interface Order {
 /** The row of `orders` for a payment. */
 export function orderRow(
   paymentId: string,
-  order: Order,
+  order: TransferOrder,
   dialect: Dialect,
 ): Insertable<OrdersTable> {
   return {

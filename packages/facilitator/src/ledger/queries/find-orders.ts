@@ -1,7 +1,7 @@
 import type { Dialect } from "@coinslot/storage";
 import type { Kysely, Selectable, SelectQueryBuilder } from "kysely";
 import { type LedgerPayment, paymentColumns, toLedgerPayment } from "../payments/ledger-payment.ts";
-import type { Order } from "../payments/transfer-order.ts";
+import type { TransferOrder } from "../payments/transfer-order.ts";
 import type { LedgerSchema, PaymentsTable } from "../schema.ts";
 
 /** Of a payment, what it takes to carry it to the chain, and to find it there. */
@@ -22,7 +22,7 @@ export type PendingPayment = Pick<
 /** A payment with what is to be executed for it. */
 export interface OrderedPayment {
   payment: PendingPayment;
-  order: Order;
+  order: TransferOrder;
 }
 
 type PaymentQuery = SelectQueryBuilder<LedgerSchema, "payments", Selectable<PaymentsTable>>;

@@ -4,13 +4,13 @@ import type { Kysely } from "kysely";
 import { findKeyOwners } from "../payments/key-owners.ts";
 import type { LedgerPayment } from "../payments/ledger-payment.ts";
 import type { LedgerSchema } from "../schema.ts";
-import { type Standing, standingOf } from "../transactions/canonical-blocks.ts";
+import { type Availability, availabilityOf } from "../transactions/canonical-blocks.ts";
 import { findAnswers } from "./find-answers.ts";
 import { findPayments } from "./find-payments.ts";
 
 /** Where an authorization stands for a request, with what there is to answer with. */
 export interface PaymentStanding {
-  standing: Standing;
+  standing: Availability;
   payment: LedgerPayment | undefined;
   answer: SealedAnswer | undefined;
 }
@@ -38,7 +38,7 @@ export async function lookUpPayments(options: {
     const standing =
       keyOwner && keyOwner !== key
         ? "key_conflict"
-        : standingOf(found?.payment, found?.isHeld ?? false, request);
+        : availabilityOf(found?.payment, found?.isHeld ?? false, request);
     return { standing, payment: found?.payment, answer: answers.get(request) };
   });
 }

@@ -2,7 +2,7 @@ import type { ReservationRequest } from "@coinslot/protocol";
 import type { LedgerPayment } from "../payments/ledger-payment.ts";
 
 /** What a request that brings an authorization may do with its payment. */
-export type Standing = "free" | "in_use" | "key_conflict" | "resumable" | "delivered";
+export type Availability = "free" | "in_use" | "key_conflict" | "resumable" | "delivered";
 
 /**
  * Where an authorization stands for a request. `isHeld`: another request runs for it now, in a
@@ -11,11 +11,11 @@ export type Standing = "free" | "in_use" | "key_conflict" | "resumable" | "deliv
  * A payload is public once it was broadcast. So a payment whose buyer sent a key is resumed with
  * that key only, and one without a key by the same request only, and once.
  */
-export function standingOf(
+export function availabilityOf(
   payment: LedgerPayment | undefined,
   isHeld: boolean,
   request: Pick<ReservationRequest, "fingerprint" | "keyHash">,
-): Standing {
+): Availability {
   if (payment === undefined) return "free";
   const isSameRequest = payment.fingerprint === request.fingerprint;
   const isSameKey = payment.keyHash !== undefined && payment.keyHash === request.keyHash;

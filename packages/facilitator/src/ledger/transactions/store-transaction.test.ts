@@ -40,7 +40,7 @@ describe.each(engines)("transactions on %s", (engine) => {
     const paymentId = await queue(one, { id, fingerprint: "GET /a for 10", value: 10n });
     const read = await one.findQueued({ network, lane: "shared", limit: 10 });
     await silence("one");
-    await two.releaseDead();
+    await two.releaseAbandoned();
     expect(await queue(two, { id, fingerprint: "GET /a for 1", value: 1n })).toBe(paymentId);
     const lease = await takeLease(one);
     const payments = read.map(({ payment }) => payment);

@@ -11,7 +11,7 @@ import { readOutcomes } from "./read-outcomes.ts";
 import type { TransactionReceipt } from "./transaction-receipt.ts";
 
 /** After so many transactions that tried it unfairly, a payment has failed. */
-const mostCarried = 8;
+const maxCarried = 8;
 
 /** What an included transaction means for the payments that it carries. */
 export interface Resolution {
@@ -49,7 +49,7 @@ export async function resolveTransaction(options: {
   };
   const hasTried = sent?.content !== "filler" && (receipt.isSuccess || isAlone);
   if (!hasTried) {
-    const [tryAgain, tooOften] = partition(due, ({ payment }) => payment.carried < mostCarried);
+    const [tryAgain, tooOften] = partition(due, ({ payment }) => payment.carried < maxCarried);
     const { outcomes, unexplained } = await explainAbsent(network, tooOften, inclusion);
     return {
       outcomes: [requeue(transaction, tryAgain), ...outcomes],
@@ -68,7 +68,7 @@ export async function resolveTransaction(options: {
   const ranOut = !isAlone && isExhausted(transaction, receipt);
   const [unfair, tried] = partition(
     absent,
-    ({ payment }) => ranOut && payment.carried < mostCarried,
+    ({ payment }) => ranOut && payment.carried < maxCarried,
   );
   const { outcomes, unexplained } = await explainAbsent(network, tried, inclusion);
   const [only] = transaction.payments;

@@ -10,7 +10,7 @@ import {
   type SettlingDevnet,
   startSettlingDevnet,
 } from "../../testing/settling-devnet.ts";
-import type { CheckpointName } from "../context.ts";
+import type { FaultPointName } from "../context.ts";
 
 type Paid = Awaited<ReturnType<SettlingDevnet["pay"]>>;
 
@@ -45,7 +45,7 @@ async function begin(engine: Engine) {
 async function freezeInChild(
   here: Awaited<ReturnType<typeof begin>>,
   payments: readonly Paid[],
-  freezeAt: CheckpointName,
+  freezeAt: FaultPointName,
 ) {
   const frozen = spawnSettling(here, payments, { freezeAt, rpcUrl: here.rpcUrl });
   child = frozen;
@@ -55,7 +55,7 @@ async function freezeInChild(
   await vi.waitFor(() => expect(lines).toEqual(["frozen"]), 40_000);
   return {
     /** Lets it go on; resolves to its exit code and to what it was told of its payments. */
-    async wake() {
+    async notify() {
       frozen.kill("SIGCONT");
       const [code] = await ended;
       return { code, told: lines[1] };
@@ -80,7 +80,7 @@ describe("a process that is frozen while it holds the relayer, on PostgreSQL", (
         success: true,
       });
 
-      const { code, told } = await frozen.wake();
+      const { code, told } = await frozen.notify();
       expect(code).toBe(0);
       // What was not stored yet may have been released with the owner that seemed dead.
       const outcomes =
@@ -114,7 +114,7 @@ describe("a process that is frozen for longer than its lease, on SQLite", () => 
     const { seller } = devnet.accounts;
     const frozen = await freezeInChild(here, [await pay(), await pay()], "stored");
     await expect(start(soon)).rejects.toThrow(/Another process works on/);
-    const { code, told } = await frozen.wake();
+    const { code, told } = await frozen.notify();
     expect({ code, told }).toEqual({ code: 0, told: "[true,true]" });
     expect(await balanceOf(seller.address)).toBe(2_000n);
     expect([...callsByNonce(broadcasts).values()].every(({ size }) => size === 1)).toBe(true);

@@ -16,10 +16,10 @@ describe.each(engines)("a hundred settlements at once, on %s", (engine) => {
   it.each([
     ["each in a transaction of its own", 1],
     ["in batches", 50],
-  ])("%s: all are paid, and no nonce collides", async (_how, mostPaymentsPerTransaction) => {
+  ])("%s: all are paid, and no nonce collides", async (_how, maxPaymentsPerTransaction) => {
     settling = await startSettlingDevnet(engine);
     const { devnet, start, pay, balanceOf } = settling;
-    const facilitator = await start({ mostPaymentsPerTransaction });
+    const facilitator = await start({ maxPaymentsPerTransaction });
     const { address: relayer } = devnet.accounts.relayer;
     const sentBefore = await devnet.client.getTransactionCount({ address: relayer });
     const payments = await Promise.all(Array.from({ length: 100 }, () => pay()));
@@ -35,6 +35,6 @@ describe.each(engines)("a hundred settlements at once, on %s", (engine) => {
     const transactions = new Set(settled.map(({ transaction }) => transaction));
     const sent = (await devnet.client.getTransactionCount({ address: relayer })) - sentBefore;
     expect(sent).toBe(transactions.size);
-    if (mostPaymentsPerTransaction === 1) expect(transactions.size).toBe(100);
+    if (maxPaymentsPerTransaction === 1) expect(transactions.size).toBe(100);
   });
 });

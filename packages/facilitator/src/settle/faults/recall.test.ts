@@ -4,12 +4,12 @@ import pino from "pino";
 import { privateKeyToAccount } from "viem/accounts";
 import { expect, it } from "vitest";
 import type { Ledger } from "../../ledger/ledger.ts";
-import { createReadingCache } from "../../simulation/simulation-cache.ts";
+import { createSimulationCache } from "../../simulation/simulation-cache.ts";
 import { ledgerForEachTest } from "../../testing/ledger-for-each-test.ts";
 import { asset, hash, inclusion, network, order } from "../../testing/ledger-payments.ts";
 import { signPayment } from "../../testing/payments.ts";
 import { createMetrics } from "../metrics.ts";
-import { createOutcomeBoard } from "../outcome-notifier.ts";
+import { createOutcomeNotifier } from "../outcome-notifier.ts";
 import { createPaymentSettler } from "../settle-payment.ts";
 import { paymentOf, settleFingerprint } from "../settle-request.ts";
 
@@ -22,12 +22,12 @@ async function settlerOf(ledger: Ledger) {
   const metrics = createMetrics();
   const emit = () => undefined;
   const clock = systemClock;
-  const board = await createOutcomeBoard({ ledger, clock, logger, metrics, emit, pollMs: 10 });
+  const board = await createOutcomeNotifier({ ledger, clock, logger, metrics, emit, pollMs: 10 });
   const settler = createPaymentSettler({
     context: {
       ledger,
       board,
-      readings: createReadingCache({
+      readings: createSimulationCache({
         freshMs: 1,
         keepMs: 1,
         callGasOf: () => 300_000n,
@@ -39,7 +39,7 @@ async function settlerOf(ledger: Ledger) {
       now: Date.now,
       logger,
       emit,
-      checkpoint: () => undefined,
+      faultPoint: () => undefined,
     },
     verifier: {
       verify: async () => ({
@@ -50,10 +50,10 @@ async function settlerOf(ledger: Ledger) {
       }),
     },
     reserve: (wish) => ledger.reserve(wish),
-    wake: () => undefined,
+    notify: () => undefined,
     canPay: () => true,
     timeoutMs: 100,
-    mostAnswerBytes: 0,
+    maxAnswerBytes: 0,
   });
   return { settler, board };
 }

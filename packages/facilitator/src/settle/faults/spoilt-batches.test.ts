@@ -26,7 +26,7 @@ describe.each(engines)("a batch that reverts as a whole, on %s", (engine) => {
   it("is split until each goes through by itself", async () => {
     settling = await startSettlingDevnet(engine);
     const { devnet, start, pay, balanceOf } = settling;
-    const facilitator = await start({ mostPaymentsPerTransaction: 16 });
+    const facilitator = await start({ maxPaymentsPerTransaction: 16 });
     // Whatever is put through Multicall3 fails from here on: no batch of any size can succeed.
     await devnet.client.setCode({ address: devnet.multicall3, bytecode: "0x5f5ffd" });
     const payments = await Promise.all(Array.from({ length: 16 }, () => pay()));
@@ -93,7 +93,7 @@ describe("a payer that burns all gas of a batch", () => {
       await devnet.mint({ to: burner.address, amount: 1_000n });
       const delegate = await devnet.client.getCode({ address: await devnet.deploySmartAccount() });
       if (delegate === undefined) throw new Error("No code");
-      const facilitator = await start({ mostPaymentsPerTransaction: 8 });
+      const facilitator = await start({ maxPaymentsPerTransaction: 8 });
       await devnet.setAutomine(false);
       const plug = settle(facilitator, await pay());
       await vi.waitFor(

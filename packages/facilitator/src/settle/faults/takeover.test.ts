@@ -8,7 +8,7 @@ import {
   type SettlingDevnet,
   startSettlingDevnet,
 } from "../../testing/settling-devnet.ts";
-import type { CheckpointName } from "../context.ts";
+import type { FaultPointName } from "../context.ts";
 
 type Paid = Awaited<ReturnType<SettlingDevnet["pay"]>>;
 
@@ -25,7 +25,7 @@ const soon = { heartbeatLeaseSeconds: 1.5, times: { leaseMs: 1_500, sweepMs: 200
 async function settleInChild(
   here: SettlingDevnet,
   payments: readonly Paid[],
-  dieAt?: CheckpointName,
+  dieAt?: FaultPointName,
 ): Promise<{ signal: string | null; output: string }> {
   const child = spawnSettling(here, payments, { dieAt });
   let output = "";
@@ -40,7 +40,7 @@ async function settleInChild(
  * Where a process dies, and what may have become of its payments when nothing is asked again. What
  * was queued may have been settled by the next holder of the relayer before the death was noticed.
  */
-const places: readonly [CheckpointName, readonly string[]][] = [
+const places: readonly [FaultPointName, readonly string[]][] = [
   ["queued", ["released", "confirmed"]],
   ["signed", ["released", "confirmed"]],
   ["stored", ["confirmed"]],

@@ -269,7 +269,7 @@ describe("a transaction on its way", () => {
     const seedPhrase = "test test test test test test test test test test test junk";
     const facilitator = await start({
       network: { relayer: { seedPhrase, accountIndex: 1, addressCount: 2 } },
-      mostPaymentsPerTransaction: 1,
+      maxPaymentsPerTransaction: 1,
     });
     const payments = await Promise.all([pay(), pay(), pay()]);
     const settled = await Promise.all(payments.map((paid) => settle(facilitator, paid)));

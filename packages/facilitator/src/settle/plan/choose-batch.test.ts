@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { type Candidate, chooseBatch } from "./choose-batch.ts";
 
-const limits = { mostPayments: 16, mostGas: 1_000n };
+const limits = { maxPayments: 16, maxGas: 1_000n };
 
 function candidate(changes: { gas?: bigint; isAlone?: boolean; carried?: number } = {}): Candidate {
   const { gas = 10n, isAlone = false, carried = 0 } = changes;

@@ -7,9 +7,9 @@ export interface Candidate extends OrderedPayment {
 }
 
 export interface BatchLimits {
-  mostPayments: number;
+  maxPayments: number;
   /** Of all calls together. */
-  mostGas: bigint;
+  maxGas: bigint;
 }
 
 /** What goes into the next transaction, and whether nothing more would fit. */
@@ -32,25 +32,25 @@ export function chooseBatch<Chosen extends Candidate>(
   if (first.payment.isAlone) return { chosen: [first], isFull: true };
   const chosen: Chosen[] = [];
   let gas = 0n;
-  let most = limits.mostPayments;
+  let most = limits.maxPayments;
   for (const candidate of queue) {
     if (candidate.payment.isAlone) continue;
-    const mostWith = Math.min(most, companyOf(candidate, limits.mostPayments));
-    if (chosen.length >= mostWith) {
+    const maxWith = Math.min(most, maxBatchSizeFor(candidate, limits.maxPayments));
+    if (chosen.length >= maxWith) {
       if (chosen.length >= most) return { chosen, isFull: true };
       continue;
     }
-    if (chosen.length > 0 && gas + candidate.gas > limits.mostGas) return { chosen, isFull: true };
-    most = mostWith;
+    if (chosen.length > 0 && gas + candidate.gas > limits.maxGas) return { chosen, isFull: true };
+    most = maxWith;
     chosen.push(candidate);
     gas += candidate.gas;
   }
-  return { chosen, isFull: chosen.length >= most || gas + gasOfLast(chosen) > limits.mostGas };
+  return { chosen, isFull: chosen.length >= most || gas + gasOfLast(chosen) > limits.maxGas };
 }
 
 /** With how many it may be in one transaction. */
-function companyOf({ payment }: Candidate, mostPayments: number): number {
-  return Math.max(1, Math.floor(mostPayments / 4 ** payment.carried));
+function maxBatchSizeFor({ payment }: Candidate, maxPayments: number): number {
+  return Math.max(1, Math.floor(maxPayments / 4 ** payment.carried));
 }
 
 function gasOfLast(chosen: readonly Candidate[]): bigint {

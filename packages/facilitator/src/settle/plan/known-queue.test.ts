@@ -28,7 +28,7 @@ beforeEach(async () => {
   queue = createKnownQueue({
     network,
     lane: "shared",
-    mostKnown: 256,
+    maxKnown: 256,
     ledger: {
       countQueued: ledger.countQueued,
       async findQueued(which) {
@@ -125,7 +125,7 @@ describe("the queue as a process knows it", () => {
     await first();
     const elsewhere = await queueElsewhere(ledger);
     expect(await first()).toEqual([here]);
-    queue.doubt();
+    queue.invalidate();
     expect(await queue.count(64)).toBe(2);
     expect(await first()).toEqual([here, elsewhere]);
   });
@@ -176,7 +176,7 @@ describe("the queue as a process knows it", () => {
     const wanted = wish({ id, fingerprint: "GET /a for 10", value: 10n });
     const late = await enqueue(wanted);
     await silence("one");
-    await two.releaseDead();
+    await two.releaseAbandoned();
     await queueElsewhere(two, { id, fingerprint: "GET /a for 1", value: 1n });
     beforeRead = async () => queue.add(late);
     for (const [queued] of [await queue.first(64), await queue.first(64)])
@@ -188,7 +188,7 @@ describe("the queue as a process knows it", () => {
     beforeRead = async () => {
       beforeRead = async () => undefined;
       queued = await queueElsewhere(ledger);
-      queue.doubt();
+      queue.invalidate();
     };
     expect(await first()).toEqual([]);
     expect(await first()).toEqual([queued]);

@@ -23,7 +23,7 @@ export interface KnownQueue {
   /** A transaction carries them. */
   remove(payments: readonly OrderedPayment[]): void;
   /** The ledger may hold others, or may not hold these: it is read before anything else is said. */
-  doubt(): void;
+  invalidate(): void;
   /** How many there are, counted up to a number. */
   count(upTo: number): Promise<number>;
   /** The first ones: those of the ledger in the order of their creation, before those that were added since. */
@@ -39,13 +39,13 @@ export function createKnownQueue(options: {
   ledger: Pick<Ledger, "findQueued" | "countQueued">;
   network: Network;
   lane: Lane;
-  mostKnown: number;
+  maxKnown: number;
 }): KnownQueue {
-  const { ledger, network, lane, mostKnown } = options;
+  const { ledger, network, lane, maxKnown } = options;
   let known = new Map<string, OrderedPayment>();
   let isComplete = false;
 
-  function doubt(): void {
+  function invalidate(): void {
     known = new Map();
     isComplete = false;
   }
@@ -59,7 +59,7 @@ export function createKnownQueue(options: {
     try {
       queued = await ledger.findQueued({ network, lane, limit });
     } catch (error) {
-      doubt();
+      invalidate();
       throw error;
     }
     // Doubted meanwhile, it is no more than what was true for a moment.
@@ -73,20 +73,20 @@ export function createKnownQueue(options: {
 
   return {
     add(queued) {
-      if (isComplete && known.size >= mostKnown) isComplete = false;
+      if (isComplete && known.size >= maxKnown) isComplete = false;
       if (isComplete) known.set(queued.payment.id, queued);
     },
     remove(payments) {
       for (const { payment } of payments) known.delete(payment.id);
     },
-    doubt,
+    invalidate,
     async count(upTo) {
       if (isComplete || known.size >= upTo) return Math.min(known.size, upTo);
       return ledger.countQueued({ network, lane, upTo });
     },
     async first(limit) {
       const isEnough = isComplete || known.size >= limit;
-      const queued = isEnough ? [...known.values()] : await read(Math.max(limit, mostKnown));
+      const queued = isEnough ? [...known.values()] : await read(Math.max(limit, maxKnown));
       return queued.slice(0, limit);
     },
   };

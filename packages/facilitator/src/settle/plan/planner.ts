@@ -146,7 +146,7 @@ async function send(
     queue.remove(fitting.chosen);
     return "stored";
   }
-  queue.doubt();
+  queue.invalidate();
   return "collided";
 }
 
@@ -186,15 +186,15 @@ async function maySend(
 
 /** The relayer with the least in flight that has room for this lane. */
 function chooseRelayer({ relayers, network, poor }: Plan, lane: Lane): Relayer | undefined {
-  const { mostInFlight } = network;
-  const mostAlone = Math.max(1, Math.floor(mostInFlight / aloneShare));
+  const { maxInFlight } = network;
+  const maxAlone = Math.max(1, Math.floor(maxInFlight / aloneShare));
   return relayers
     .filter(
       (relayer) =>
         !poor[lane].has(relayer) &&
         relayer.isReady() &&
-        countInFlight(relayer.state) < mostInFlight &&
-        (lane === "shared" || countAlone(relayer.state) < mostAlone),
+        countInFlight(relayer.state) < maxInFlight &&
+        (lane === "shared" || countAlone(relayer.state) < maxAlone),
     )
     .sort((a, b) => countInFlight(a.state) - countInFlight(b.state))[0];
 }
@@ -204,30 +204,30 @@ function hasShared(state: Relayer["state"]): boolean {
 }
 
 function limitsOf({ multicall3, limits }: SettlementNetwork): BatchLimits {
-  return multicall3 ? limits : { ...limits, mostPayments: 1 };
+  return multicall3 ? limits : { ...limits, maxPayments: 1 };
 }
 
 async function isLikelyFull(
   { queues, context }: Plan,
-  { mostPayments, mostGas }: BatchLimits,
+  { maxPayments, maxGas }: BatchLimits,
 ): Promise<boolean> {
-  const count = await queues.shared.count(mostPayments);
-  return count >= mostPayments || BigInt(count) * context.readings.typicalGas() >= mostGas;
+  const count = await queues.shared.count(maxPayments);
+  return count >= maxPayments || BigInt(count) * context.readings.typicalGas() >= maxGas;
 }
 
 /** The first payments of a lane that are not passed over. */
 async function readLane(plan: Plan, lane: Lane): Promise<OrderedPayment[]> {
   const { queues, network, context, passedOver } = plan;
-  const { mostPayments } = limitsOf(network);
-  const waiting = await queues[lane].first(mostPayments + passedOver.size);
+  const { maxPayments } = limitsOf(network);
+  const waiting = await queues[lane].first(maxPayments + passedOver.size);
   context.metrics.queueDepth.set({ network: network.network, lane }, waiting.length);
   return waiting.filter(({ payment }) => !passedOver.has(payment.id));
 }
 
 async function expire({ queues, context, network }: Plan, deadline: bigint): Promise<void> {
   const expired = await context.ledger.expire({ network: network.network, before: deadline });
-  queues.shared.doubt();
-  queues.alone.doubt();
+  queues.shared.invalidate();
+  queues.alone.invalidate();
   context.board.publish(expired);
 }
 
@@ -237,7 +237,7 @@ async function recordOutcomes(
   outcomes: readonly PaymentOutcomes[],
 ): Promise<void> {
   if (outcomes.length === 0) return;
-  queue.doubt();
+  queue.invalidate();
   const changed = await context.ledger.recordOutcomes(outcomes);
   context.board.publish(changed);
   for (const { id, state, reason } of changed) {

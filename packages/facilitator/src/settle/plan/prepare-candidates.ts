@@ -3,8 +3,8 @@ import { FacilitatorError, type Hex, type SettleErrorReason } from "@coinslot/pr
 import { encodeTransfer } from "../../evm/encode-transfer.ts";
 import type { PaymentOutcomes } from "../../ledger/payments/record-outcomes.ts";
 import type { OrderedPayment } from "../../ledger/queries/find-orders.ts";
-import type { CallFacts, ReadingCache } from "../../simulation/simulation-cache.ts";
-import { goesThrough, type Reading } from "../../simulation/simulation-result.ts";
+import type { CallFacts, SimulationCache } from "../../simulation/simulation-cache.ts";
+import { goesThrough, type SimulationResult } from "../../simulation/simulation-result.ts";
 import type { SettlementNetwork } from "../context.ts";
 import { tryToFindExecutions } from "../evidence/find-executions.ts";
 import { gasOfCall } from "../relay/gas.ts";
@@ -27,7 +27,7 @@ export interface Prepared {
 }
 
 /** An estimate of what a queued payment takes, without asking: enough to see whether a batch is full. */
-export function guessCandidate(queued: OrderedPayment, readings: ReadingCache): Candidate {
+export function guessCandidate(queued: OrderedPayment, readings: SimulationCache): Candidate {
   const facts = readings.recall(signedTransferOf(queued));
   return { payment: queued.payment, order: queued.order, gas: gasOfCall(facts?.gasUsed) };
 }
@@ -41,7 +41,7 @@ export function guessCandidate(queued: OrderedPayment, readings: ReadingCache): 
  */
 export async function prepareCandidates(options: {
   network: SettlementNetwork;
-  readings: ReadingCache;
+  readings: SimulationCache;
   queue: readonly OrderedPayment[];
 }): Promise<Prepared> {
   const { network, readings, queue } = options;
@@ -75,8 +75,8 @@ export async function prepareCandidates(options: {
   /** Tries payments, keeps the facts about those that go through, and returns those that are refused. */
   async function tryAll(
     payments: readonly OrderedPayment[],
-  ): Promise<Map<OrderedPayment, Reading>> {
-    const refusals = new Map<OrderedPayment, Reading>();
+  ): Promise<Map<OrderedPayment, SimulationResult>> {
+    const refusals = new Map<OrderedPayment, SimulationResult>();
     const transfers = payments.map(signedTransferOf);
     const trials = await Promise.allSettled(transfers.map(network.simulator.simulate));
     for (const [index, queued] of payments.entries()) {
@@ -125,7 +125,7 @@ export function failedOutcome(
 /** A used authorization may have been used for what it says, by somebody else: then it has paid. */
 async function explainRefusals(options: {
   network: SettlementNetwork;
-  refused: ReadonlyMap<OrderedPayment, Reading>;
+  refused: ReadonlyMap<OrderedPayment, SimulationResult>;
   prepared: Prepared;
 }): Promise<void> {
   const { network, refused, prepared } = options;
@@ -158,11 +158,11 @@ async function explainRefusals(options: {
   }
 }
 
-function isUnexplained(queued: OrderedPayment, reading: Reading): boolean {
+function isUnexplained(queued: OrderedPayment, reading: SimulationResult): boolean {
   return reasonFor(queued, reading) === "invalid_exact_evm_transaction_simulation_failed";
 }
 
-function reasonFor({ payment }: OrderedPayment, reading: Reading): SettleErrorReason {
+function reasonFor({ payment }: OrderedPayment, reading: SimulationResult): SettleErrorReason {
   if (reading.isUsed) return "invalid_exact_evm_nonce_already_used";
   if (reading.balance < payment.value) return "invalid_exact_evm_insufficient_balance";
   if (payment.validBefore <= reading.blockTimestamp) {

@@ -24,7 +24,7 @@ export async function storeBatch(options: {
   fees: Fees;
 }): Promise<boolean> {
   const { context, network, relayer, chosen, call, fees } = options;
-  const { ledger, board, readings, metrics, checkpoint, clock } = context;
+  const { ledger, board, readings, metrics, faultPoint, clock } = context;
   const { signer, state } = relayer;
   const { lease, nextNonce: nonce } = state;
   if (lease === undefined || nonce === undefined) return false;
@@ -39,7 +39,7 @@ export async function storeBatch(options: {
     fees,
     content: "payments",
   });
-  await checkpoint("signed");
+  await faultPoint("signed");
   const id = createSortableId(context.now());
   const relayerAddress: Address = `0x${signer.address.slice(2).toLowerCase()}`;
   const record = {
@@ -56,7 +56,7 @@ export async function storeBatch(options: {
       payments: chosen.map(({ payment }) => payment),
       ...record,
     });
-    if (outcome === "stored") await checkpoint("stored");
+    if (outcome === "stored") await faultPoint("stored");
   } catch (error) {
     // The commit may have happened though nobody heard of it: the ledger is asked what it holds.
     state.nextNonce = undefined;

@@ -5,7 +5,7 @@ import { sendTransaction } from "./send-transaction.ts";
 import { signReplacement } from "./sign-replacement.ts";
 
 /** So often may a node say "never" until its word is taken. */
-const mostRefusals = 3;
+const maxRefusals = 3;
 
 /** Sends the newest form of an open transaction, and does what a node's refusal asks for. */
 export async function dispatchTransaction(
@@ -13,7 +13,7 @@ export async function dispatchTransaction(
   transaction: TrackedTransaction,
 ): Promise<void> {
   const { context, network, state } = relayer;
-  const { ledger, clock, times, checkpoint } = context;
+  const { ledger, clock, times, faultPoint } = context;
   const { lease } = state;
   if (lease === undefined) return;
   // A process that slept since it stored this may have been replaced by another meanwhile.
@@ -22,7 +22,7 @@ export async function dispatchTransaction(
   transaction.sentAt = clock.now();
   transaction.isTooDear = false;
   const result = await sendTransaction({ context, network, broadcast: form });
-  await checkpoint("broadcast");
+  await faultPoint("broadcast");
   if (result.outcome !== "refused") return;
   switch (result.error) {
     case "already_known":
@@ -48,11 +48,11 @@ export async function dispatchTransaction(
     case "insufficient_funds":
       transaction.isTooDear = true;
       transaction.formedAt = clock.now();
-      return relayer.onPoor();
+      return relayer.onInsufficientFunds();
     case "too_large":
     case "invalid": {
-      transaction.refusals += result.error === "too_large" ? mostRefusals : 1;
-      if (transaction.refusals < mostRefusals || form.content === "filler") return;
+      transaction.refusals += result.error === "too_large" ? maxRefusals : 1;
+      if (transaction.refusals < maxRefusals || form.content === "filler") return;
       return replaceTransaction(relayer, transaction, "filler");
     }
   }

@@ -85,14 +85,14 @@ export function createFeeQuoter(options: FeeQuoterOptions): FeeQuoter {
         const least = raised(before.gasPrice);
         return capped({ type: "legacy", gasPrice: max(least, priceOf(fees)) }, least);
       }
-      const leastTip = raised(before.maxPriorityFeePerGas);
+      const minTip = raised(before.maxPriorityFeePerGas);
       const tip = fees.type === "eip1559" ? fees.maxPriorityFeePerGas : 0n;
       const least = raised(before.maxFeePerGas);
       return capped(
         {
           type: "eip1559",
           maxFeePerGas: max(least, priceOf(fees)),
-          maxPriorityFeePerGas: max(leastTip, tip),
+          maxPriorityFeePerGas: max(minTip, tip),
         },
         least,
       );

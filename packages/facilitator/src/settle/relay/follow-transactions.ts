@@ -6,7 +6,7 @@ import {
 import { recordReceipt } from "./record-receipt.ts";
 import type { RelayerContext } from "./relayer-context.ts";
 import type { TrackedTransaction } from "./relayer-state.ts";
-import { chaseTransactions } from "./resend-stuck.ts";
+import { resendStuck } from "./resend-stuck.ts";
 
 /** Reads receipts, records outcomes, and sends again or replaces what takes too long. */
 export async function followTransactions(relayer: RelayerContext): Promise<void> {
@@ -19,8 +19,8 @@ export async function followTransactions(relayer: RelayerContext): Promise<void>
     if (receipt) await recordReceipt(relayer, transaction, receipt);
     else missing.push(transaction);
   }
-  if (missing.length < open.length) relayer.onRoom();
-  await chaseTransactions(relayer, missing);
+  if (missing.length < open.length) relayer.onCapacity();
+  await resendStuck(relayer, missing);
 }
 
 async function readReceipts(

@@ -59,7 +59,7 @@ describe.each(engines)("a relayer's nonce, on %s", (engine) => {
     const { devnet, start, pay, balanceOf } = here;
     let isLost = false;
     const facilitator = await start({
-      checkpoint(name) {
+      faultPoint(name) {
         if (name !== "stored" || isLost) return;
         isLost = true;
         throw new Error("the connection broke after the commit");
@@ -154,7 +154,7 @@ describe("a relayer's nonce", () => {
     const here = await begin("sqlite");
     const { devnet, start, pay, balanceOf } = here;
     const facilitator = await start({
-      mostPaymentsPerTransaction: 1,
+      maxPaymentsPerTransaction: 1,
       times: { resendMs: 100, replaceMs: 60_000 },
     });
     await devnet.setAutomine(false);

@@ -3,8 +3,8 @@ import { createLookPace } from "./receipt-poll-interval.ts";
 
 describe("the pace of looking for a transaction", () => {
   /** Sends transactions that are in a block so long after; returns when the last one was looked for. */
-  function follow(afterMs: number, { times, mostMs = 500 }: { times: number; mostMs?: number }) {
-    const pace = createLookPace({ mostMs });
+  function follow(afterMs: number, { times, maxMs = 500 }: { times: number; maxMs?: number }) {
+    const pace = createLookPace({ maxMs });
     let looks: number[] = [];
     for (let time = 0; time < times; time += 1) {
       let now = pace.first();
@@ -34,7 +34,7 @@ describe("the pace of looking for a transaction", () => {
   });
 
   it("waits no longer than it is told", () => {
-    const looks = follow(1_000, { times: 20, mostMs: 10 });
+    const looks = follow(1_000, { times: 20, maxMs: 10 });
     for (const [index, look] of looks.entries()) {
       expect(look - (looks[index - 1] ?? 0)).toBeLessThanOrEqual(10);
     }

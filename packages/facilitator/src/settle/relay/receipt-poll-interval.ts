@@ -18,12 +18,12 @@ const latestFirstMs = 16;
  * lately, then after a quarter of that wait, then after twice as long each time. What is found at the
  * first look may have been there for a while, so that the pace finds its way to a faster chain too.
  */
-export function createLookPace({ mostMs }: { mostMs: number }): LookPace {
+export function createLookPace({ maxMs }: { maxMs: number }): LookPace {
   let typicalMs = soonestMs;
   let waitMs = soonestMs;
 
   function first(): number {
-    const wait = Math.min(Math.max((typicalMs * 3) / 4, soonestMs), latestFirstMs, mostMs);
+    const wait = Math.min(Math.max((typicalMs * 3) / 4, soonestMs), latestFirstMs, maxMs);
     waitMs = Math.max(soonestMs, wait / 4);
     return wait;
   }
@@ -32,7 +32,7 @@ export function createLookPace({ mostMs }: { mostMs: number }): LookPace {
     first,
     next() {
       const wait = waitMs;
-      waitMs = Math.min(2 * waitMs, mostMs);
+      waitMs = Math.min(2 * waitMs, maxMs);
       return wait;
     },
     found(afterMs) {

@@ -10,8 +10,8 @@ export async function recordReceipt(
   receipt: TransactionReceipt,
 ): Promise<void> {
   const { network, state, labels } = relayer;
-  const { ledger, board, logger, metrics, checkpoint } = relayer.context;
-  await checkpoint("included");
+  const { ledger, board, logger, metrics, faultPoint } = relayer.context;
+  await faultPoint("included");
   const { transactionHash, blockNumber, blockHash, gasUsed } = receipt;
   logger.debug({ transaction: transactionHash, blockNumber, ...labels }, "transaction included");
   const head = network.watcher.latest()?.number ?? 0n;
@@ -32,12 +32,13 @@ export async function recordReceipt(
     outcomes,
     isComplete ? { id: transaction.id, inclusion, gasUsed } : undefined,
   );
-  await checkpoint("recorded");
+  await faultPoint("recorded");
   transaction.payments = left;
   if (isComplete) {
     state.open.delete(transaction.id);
     metrics.transactions.inc({ network: network.network, event: "settled" });
   }
-  if (outcomes.some(({ requeued }) => requeued && requeued.ids.length > 0)) relayer.onRequeued();
+  if (outcomes.some(({ requeued }) => requeued && requeued.ids.length > 0))
+    relayer.onQueueChanged();
   board.publish(changed);
 }

@@ -10,11 +10,11 @@ export interface RelayerOptions {
   network: SettlementNetwork;
   signer: RelayerSigner;
   /** Called when the ledger may have payments in its queue that were not there before. */
-  onRequeued: () => void;
+  onQueueChanged: () => void;
   /** Called whenever there may be room for another transaction. */
-  onRoom: () => void;
+  onCapacity: () => void;
   /** Called when a node says that the relayer cannot pay. */
-  onPoor: () => void;
+  onInsufficientFunds: () => void;
 }
 
 /** What the functions share that send the transactions of one relayer and follow them. */

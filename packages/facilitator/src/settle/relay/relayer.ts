@@ -40,13 +40,13 @@ export interface Relayer {
 
 /** Starts to hold a relayer's lease, and to follow its open transactions. */
 export function startRelayer(options: RelayerOptions): Relayer {
-  const { context, network, signer, onRequeued, onRoom, onPoor } = options;
+  const { context, network, signer, onQueueChanged, onCapacity, onInsufficientFunds } = options;
   const { ledger, clock, times, logger, metrics } = context;
   const labels = { network: network.network, relayer: signer.address };
   const state: RelayerState = { lease: undefined, nextNonce: undefined, open: new Map() };
   const identity = { network: network.network, relayer: toLowerHex(signer.address) };
   const sending = new Set<Promise<void>>();
-  const pace = createLookPace({ mostMs: network.pollMs });
+  const pace = createLookPace({ maxMs: network.pollMs });
   let cancelLook: (() => void) | undefined;
   let lookAt = Number.POSITIVE_INFINITY;
   let isStopped = false;
@@ -87,9 +87,9 @@ export function startRelayer(options: RelayerOptions): Relayer {
     context,
     network,
     signer,
-    onRequeued,
-    onRoom,
-    onPoor,
+    onQueueChanged,
+    onCapacity,
+    onInsufficientFunds,
     state,
     pace,
     labels,
@@ -136,8 +136,8 @@ export function startRelayer(options: RelayerOptions): Relayer {
     state.nextNonce = Math.max(state.nextNonce ?? 0, next, used);
     tellSettled();
     // Under a lease that is new, another process may have planned from this queue until now.
-    onRequeued();
-    onRoom();
+    onQueueChanged();
+    onCapacity();
   }
 
   async function compareLedger(): Promise<void> {

@@ -5,7 +5,7 @@ import { newestForm, type TrackedTransaction } from "./relayer-state.ts";
 import { countUsedNonces } from "./used-nonces.ts";
 
 /** What no block holds: is sent again, then replaced; or its nonce was used by somebody else. */
-export async function chaseTransactions(
+export async function resendStuck(
   relayer: RelayerContext,
   missing: readonly TrackedTransaction[],
 ): Promise<void> {
@@ -53,7 +53,7 @@ async function fillGap(relayer: RelayerContext, used: number): Promise<void> {
     ...[...state.open.values()].map(({ nonce }) => nonce).filter((nonce) => nonce >= used),
   );
   if (lease === undefined || lowest === used || !Number.isFinite(lowest)) return;
-  const length = Math.min(lowest - used, network.mostInFlight);
+  const length = Math.min(lowest - used, network.maxInFlight);
   const nonces = Array.from({ length }, (_, index) => used + index);
   const filled = await fillNonces({ context, network, signer, lease, nonces });
   if (filled === "lease_lost") return relayer.leaseLost(lease);
@@ -63,7 +63,7 @@ async function fillGap(relayer: RelayerContext, used: number): Promise<void> {
 }
 
 async function lose(
-  { context, network, state, labels, onRequeued, onRoom }: RelayerContext,
+  { context, network, state, labels, onQueueChanged, onCapacity }: RelayerContext,
   transaction: TrackedTransaction,
 ): Promise<void> {
   const { ledger, logger, metrics } = context;
@@ -74,6 +74,6 @@ async function lose(
     { ...labels, nonce: transaction.nonce },
     "a transaction that is not ours has used the relayer's nonce: the key is used elsewhere; the payments are queued again",
   );
-  onRequeued();
-  onRoom();
+  onQueueChanged();
+  onCapacity();
 }

@@ -6,7 +6,7 @@ import { readAuthorizationStates } from "../evidence/authorization-states.ts";
 import { findExecutions } from "../evidence/find-executions.ts";
 
 /** Payments looked at in one round. */
-const mostAtOnce = 500;
+const maxAtOnce = 500;
 
 /**
  * Ends what no transaction of ours will: `queued` past its time → `failed`, and `submitted` → `failed`
@@ -28,7 +28,7 @@ export async function endOverdue(options: {
   if ((await ledger.countQueued({ network: network.network, upTo: 1 })) > 0) {
     board.publish(await ledger.expire({ network: network.network, before }));
   }
-  const overdue = await ledger.findOverdue({ network: network.network, before, limit: mostAtOnce });
+  const overdue = await ledger.findOverdue({ network: network.network, before, limit: maxAtOnce });
   const height = head - BigInt(finalAfter);
   if (overdue.length === 0 || height < 0n) return;
   const header = parseBlockHeader(await rpc.request(blockByNumber(height)));

@@ -1,7 +1,7 @@
 import { type BlockEvent, blockByNumber, parseBlockHeader } from "@coinslot/chain";
 import type { Hex } from "@coinslot/protocol";
 import type { Lease } from "@coinslot/storage";
-import type { SettledPayment } from "../../ledger/payments/ledger-payment.ts";
+import type { ConcludedPayment } from "../../ledger/payments/ledger-payment.ts";
 import type { OrderedPayment, PendingPayment } from "../../ledger/queries/find-orders.ts";
 import type { KnownBlock } from "../../ledger/transactions/blocks.ts";
 import type { SettlementContext, SettlementNetwork } from "../context.ts";
@@ -14,7 +14,7 @@ export interface BlockWatchOptions {
   context: SettlementContext;
   network: SettlementNetwork;
   /** Called when transactions that were settled are open again. */
-  onUndone: () => void;
+  onReorg: () => void;
 }
 
 /** What one process does for a network on behalf of all that share the ledger. */
@@ -25,9 +25,9 @@ export interface BlockWatch {
 }
 
 /** Payments looked at in one round. */
-const mostAtOnce = 500;
+const maxAtOnce = 500;
 /** More than any depth at which payments are not final. */
-const mostStanding = 2_000;
+const maxStanding = 2_000;
 
 /**
  * Follows what has an outcome until it is final: takes back what stood in a block that left the
@@ -36,7 +36,7 @@ const mostStanding = 2_000;
  * guarded by the state before, so two that overlap do no harm.
  */
 export function startBlockWatch(options: BlockWatchOptions): BlockWatch {
-  const { context, network, onUndone } = options;
+  const { context, network, onReorg } = options;
   const { ledger, board, clock, times, logger, metrics, emit } = context;
   const { rpc, watcher, finalAfter } = network;
   let lease: Lease | undefined;
@@ -92,7 +92,7 @@ export function startBlockWatch(options: BlockWatchOptions): BlockWatch {
       searchedTo.clear();
     }
     for (const oldest of standing) {
-      if (standing.size <= mostStanding) break;
+      if (standing.size <= maxStanding) break;
       standing.delete(oldest);
     }
     working.trigger();
@@ -135,7 +135,7 @@ export function startBlockWatch(options: BlockWatchOptions): BlockWatch {
         "a reorganisation took payments back; they are followed again",
       );
     }
-    onUndone();
+    onReorg();
   }
 
   /** Which of these blocks the chain still has. */
@@ -164,17 +164,17 @@ export function startBlockWatch(options: BlockWatchOptions): BlockWatch {
     const finalHeight = head - BigInt(finalAfter);
     const failed = await ledger.findFailed({
       network: network.network,
-      limit: mostAtOnce,
+      limit: maxAtOnce,
       afterId: lookedAt,
     });
     if (failed.length === 0 && lookedAt === "") return searchedTo.clear();
-    lookedAt = failed.length === mostAtOnce ? (failed.at(-1)?.payment.id ?? "") : "";
+    lookedAt = failed.length === maxAtOnce ? (failed.at(-1)?.payment.id ?? "") : "";
     const searchable = failed.filter(({ payment }) => startOf(payment) <= head);
     if (searchable.length > 0) {
       const starts = searchable.map(({ payment }) => Number(startOf(payment)));
       const fromBlock = BigInt(Math.min(...starts));
       const found = await findExecutions({ rpc, payments: searchable, fromBlock, toBlock: head });
-      const confirmed: SettledPayment[] = [];
+      const confirmed: ConcludedPayment[] = [];
       const spent: string[] = [];
       /** Looked for again in the same blocks: nothing in them is certain yet. */
       const unsettled = new Set<OrderedPayment>();

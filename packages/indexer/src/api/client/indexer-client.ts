@@ -16,7 +16,7 @@ import {
   keyRevokedBody,
 } from "../wire/key.ts";
 import { type TransferRecord, transfersBody } from "../wire/transfer.ts";
-import { type BalanceQuery, largestPage } from "../wire/transfer-query.ts";
+import { type BalanceQuery, maxPage } from "../wire/transfer-query.ts";
 import { createRequester, readAnswer } from "./request-json.ts";
 import { type WatchedEvent, type WatchOptions, watchTransfers } from "./watch-transfers.ts";
 
@@ -108,7 +108,7 @@ export function createIndexerClient(options: IndexerClientOptions): IndexerClien
     async *allTokenTransfers(query, { signal } = {}) {
       let cursor: string | undefined;
       do {
-        const page = { ...query, limit: largestPage, cursor };
+        const page = { ...query, limit: maxPage, cursor };
         const { transfers, next } = await waitingForLimits(
           () => client.getTokenTransfers(page),
           signal,

@@ -7,7 +7,7 @@ export interface ReceivedEvent {
 }
 
 // One transfer is under a kilobyte; a stream that never ends a message is not one of ours.
-const largestMessage = 1_000_000;
+const maxMessage = 1_000_000;
 
 /**
  * Reads a stream of server-sent events as the WHATWG HTML standard says: any line ends, comments, fields that are
@@ -22,7 +22,7 @@ export async function* readEvents(
   let lines: string[] = [];
   for await (const chunk of chunks) {
     rest += decoder.decode(chunk, { stream: true });
-    if (rest.length > largestMessage) throw new RangeError("A message of the stream has no end.");
+    if (rest.length > maxMessage) throw new RangeError("A message of the stream has no end.");
     // A carriage return at the end may be half a line end.
     const whole = rest.endsWith("\r") ? rest.slice(0, -1) : rest;
     const parts = whole.split(/\r\n|\n|\r/);

@@ -21,7 +21,7 @@ export interface WatchOptions {
 }
 
 const firstPauseMs = 1_000;
-const longestPauseMs = 30_000;
+const maxPauseMs = 30_000;
 
 /**
  * Follows a stream of events, and resumes it when the connection is lost, where it was.
@@ -57,7 +57,7 @@ export async function* watchTransfers(
       if (error instanceof ApiError && !error.retryable) throw error;
       const retryAfterSeconds = error instanceof ApiError ? error.retryAfterSeconds : undefined;
       waitMs = retryAfterSeconds === undefined ? pauseMs : retryAfterSeconds * 1_000;
-      pauseMs = Math.min(2 * pauseMs, longestPauseMs);
+      pauseMs = Math.min(2 * pauseMs, maxPauseMs);
     }
     await pause(waitMs, signal);
   }

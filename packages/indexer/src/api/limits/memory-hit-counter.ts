@@ -1,7 +1,7 @@
 import type { HitCounter } from "./hit-counter.ts";
 
 // Callers that are not known choose addresses: what they can make us remember is bounded.
-const mostWindows = 100_000;
+const maxWindows = 100_000;
 
 /** Counts in this process. */
 export function createMemoryHitCounter({ now }: { now: () => number }): HitCounter {
@@ -14,7 +14,7 @@ export function createMemoryHitCounter({ now }: { now: () => number }): HitCount
       if (resetsAtMs <= nowMs) windows.delete(name);
     }
     for (const name of windows.keys()) {
-      if (windows.size < mostWindows) break;
+      if (windows.size < maxWindows) break;
       windows.delete(name);
     }
   }
@@ -28,7 +28,7 @@ export function createMemoryHitCounter({ now }: { now: () => number }): HitCount
         return { count: known.count, resetsInMs: known.resetsAtMs - nowMs };
       }
       windows.delete(name);
-      if (windows.size >= mostWindows) makeRoom();
+      if (windows.size >= maxWindows) makeRoom();
       windows.set(name, { count: 1, resetsAtMs: nowMs + windowMs });
       return { count: 1, resetsInMs: windowMs };
     },

@@ -3,14 +3,14 @@ import { documented } from "./documentation.ts";
 import { addressText, blockchainName, tokenName } from "./names.ts";
 
 /** Up to this many records in one answer. */
-export const largestPage = 1_000;
+export const maxPage = 1_000;
 /** Where nobody says how many. */
 export const usualPage = 10;
 
 const pageSize = z
-  .int(`must be a whole number from 1 to ${largestPage}`)
-  .min(1, `must be a whole number from 1 to ${largestPage}`)
-  .max(largestPage, `must be a whole number from 1 to ${largestPage}`);
+  .int(`must be a whole number from 1 to ${maxPage}`)
+  .min(1, `must be a whole number from 1 to ${maxPage}`)
+  .max(maxPage, `must be a whole number from 1 to ${maxPage}`);
 
 const time = z
   .int("must be a whole number of milliseconds since the Unix epoch")
@@ -35,7 +35,7 @@ function inQuery<Output>(schema: z.ZodType<Output, number>, message: string) {
     .pipe(schema);
 }
 
-const limitInQuery = inQuery(pageSize, `must be a whole number from 1 to ${largestPage}`);
+const limitInQuery = inQuery(pageSize, `must be a whole number from 1 to ${maxPage}`);
 const timeInQuery = inQuery(time, "must be a whole number of milliseconds since the Unix epoch");
 
 const aboutLimit = "How many, at most.";
