@@ -1,10 +1,9 @@
 import { createRequire } from "node:module";
-import type { ecdsaRecover, ecdsaSign } from "secp256k1";
+import type { ecdsaRecover } from "secp256k1";
 import * as z from "zod";
 
 const bindingSchema = z.object({
   ecdsaRecover: z.custom<typeof ecdsaRecover>((value) => typeof value === "function"),
-  ecdsaSign: z.custom<typeof ecdsaSign>((value) => typeof value === "function"),
 });
 
 /**
