@@ -76,7 +76,7 @@ it("tells all that is missing at once, each by the name of its setting", () => {
 
 it("tells all that is wrong at once, and repeats no secret", () => {
   const problems = problemsOf({
-    COINSLOT_NETWORK: "eip155:1",
+    COINSLOT_NETWORK: "eip155:4242",
     COINSLOT_RPC_URL: "ws://user:secret@node",
     COINSLOT_LEDGER: "mysql://user:secret@host",
     FACILITATOR_SEED_PHRASE: `secret ${seed}`,

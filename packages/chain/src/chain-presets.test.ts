@@ -1,26 +1,35 @@
-import { plasma, stable } from "viem/chains";
+import { chainIdOf, knownChains } from "@coinslot/protocol";
+import type { Chain } from "viem";
+import * as viemChains from "viem/chains";
 import { describe, expect, it } from "vitest";
-import { chainPresets, getChainPreset } from "./index.ts";
+import { getChainPreset } from "./index.ts";
 
 describe("chain presets", () => {
-  for (const [preset, chain] of [
-    [chainPresets.plasma, plasma],
-    [chainPresets.stable, stable],
-  ] as const)
-    it(`agree with viem's list about ${preset.name}`, () => {
-      expect(preset).toMatchObject({
-        chainId: chain.id,
-        nativeCurrency: chain.nativeCurrency,
-        blockTimeMs: chain.blockTime,
-        multicall3: chain.contracts.multicall3.address,
+  const listed = new Map<number, Chain>(
+    Object.values(viemChains).map((chain) => [chain.id, chain]),
+  );
+
+  it.each(knownChains.map((chain) => [chain.name, chain] as const))(
+    "agrees with viem's list about %s",
+    (name, { network, ...known }) => {
+      const chainId = chainIdOf(network);
+      const chain = listed.get(chainId);
+      expect(getChainPreset(chainId)).toMatchObject({
+        chainId,
+        name,
+        nativeCurrency: known.nativeCurrency,
       });
-    });
+      expect(chain?.name.startsWith(name)).toBe(true);
+      expect(chain?.nativeCurrency).toEqual(known.nativeCurrency);
+      expect(chain?.contracts).toMatchObject({
+        multicall3: { address: expect.stringMatching(new RegExp(`^${known.multicall3}$`, "i")) },
+      });
+      const { blockTime } = { blockTime: undefined, ...chain };
+      if (blockTime !== undefined) expect(known.blockTimeMs).toBe(blockTime);
+    },
+  );
 
-  it("are found by chain id", () => {
-    expect(getChainPreset(988)).toBe(chainPresets.stable);
-  });
-
-  it("assume little about a chain that is not known", () => {
+  it("assumes little about an unknown chain", () => {
     expect(getChainPreset(424242)).toMatchObject({
       chainId: 424242,
       blockTimeMs: undefined,

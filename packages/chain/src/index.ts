@@ -1,9 +1,5 @@
-export type { ChainPreset, FeeModel } from "./chain-presets.ts";
-export {
-  chainPresets,
-  getChainPreset,
-  multicall3Address as MULTICALL3_ADDRESS,
-} from "./chain-presets.ts";
+export type { FeeModel } from "@coinslot/protocol";
+export { type ChainPreset, getChainPreset } from "./chain-presets.ts";
 export type { Clock } from "./clock.ts";
 export { sleep, systemClock } from "./clock.ts";
 export type { BlockHeader } from "./heads/block-header.ts";

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { multicall3Address } from "@coinslot/protocol";
 import {
   createTestClient,
   defineChain,
@@ -13,9 +14,6 @@ import {
   WaitForTransactionReceiptTimeoutError,
   walletActions,
 } from "viem";
-
-/** Where Multicall3 stands on nearly every chain, and on a devnet. */
-export const multicall3Address = "0xcA11bde05977b3631167028862bE2a173976CA11";
 
 type ReorgRequest = {
   Method: "anvil_reorg";

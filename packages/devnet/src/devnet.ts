@@ -1,3 +1,4 @@
+import { findKnownChain, multicall3Address, networkOf, plasmaUsdt0 } from "@coinslot/protocol";
 import { type Address, encodeFunctionData, type Hex, zeroAddress } from "viem";
 import { lyingWallet } from "../contracts/lying-wallet.generated.ts";
 import { multicall3 } from "../contracts/multicall3.generated.ts";
@@ -15,7 +16,7 @@ import {
   type TokenOptions,
   tokenCreationCode,
 } from "./deploy.ts";
-import { createDevnetClient, type DevnetClient, multicall3Address } from "./devnet-client.ts";
+import { createDevnetClient, type DevnetClient } from "./devnet-client.ts";
 import { createFaucet, type Faucet } from "./faucet.ts";
 import { placeContract } from "./place-contract.ts";
 
@@ -91,12 +92,6 @@ export type Devnet = {
 
 export type ReorgTransaction = { rawTransaction: Hex; blockIndex: number };
 
-const plasmaToken = "0xB8CE59FC3717ada4C02eaDF9682A9e934F625ebb";
-const knownTokens: Readonly<Record<number, Address>> = {
-  988: "0x779Ded0c9e1022225f8E0630b35a9b54bE713736",
-  9745: plasmaToken,
-};
-
 /**
  * Starts a chain in a process of its own, with a stablecoin, Multicall3 and accounts that can pay for gas.
  * Several may run at once. It ends with `stop`, or with this process, however that ends.
@@ -107,7 +102,7 @@ export async function startDevnet(options: DevnetOptions = {}): Promise<Devnet> 
   const { chainId = 9745, blockTimeSeconds, accountCount = 20 } = options;
   const { host = "127.0.0.1", port = 0, blockGasLimit = 100_000_000n } = options;
   const accounts = createDevAccounts(accountCount);
-  const token = knownTokens[chainId] ?? plasmaToken;
+  const token = findUsdt0(chainId) ?? plasmaUsdt0.address;
   const anvil = await startAnvil({
     chainId,
     host,
@@ -199,4 +194,10 @@ async function reorganise(
       transactions.map(({ rawTransaction, blockIndex }) => [rawTransaction, blockIndex]),
     ],
   });
+}
+
+/** The real address, where the token of a devnet has it: its domain is that of USDT0. */
+function findUsdt0(chainId: number): Address | undefined {
+  const tokens = findKnownChain(networkOf(chainId))?.tokens ?? [];
+  return tokens.find(({ name }) => name === plasmaUsdt0.name)?.address;
 }

@@ -23,7 +23,7 @@ export type { SmartAccountOptions, TokenOptions } from "./deploy.ts";
 export { describeDevnet } from "./describe-devnet.ts";
 export { describeSchema } from "./describe-schema.ts";
 export { type Devnet, type DevnetOptions, type ReorgTransaction, startDevnet } from "./devnet.ts";
-export { type DevnetClient, multicall3Address } from "./devnet-client.ts";
+export type { DevnetClient } from "./devnet-client.ts";
 export { dumpDatabase, restoreDatabase } from "./dump-database.ts";
 export { type LayerZero, type OmnichainEnd, startLayerZero } from "./layer-zero.ts";
 export { type Listening, listen } from "./listen.ts";

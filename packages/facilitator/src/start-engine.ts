@@ -1,7 +1,8 @@
-import { type Clock, getChainPreset, MULTICALL3_ADDRESS } from "@coinslot/chain";
+import { type Clock, getChainPreset } from "@coinslot/chain";
 import {
   type AuthorizationId,
   ConfigurationError,
+  multicall3Address,
   type Network,
   toLowerHex,
 } from "@coinslot/protocol";
@@ -244,7 +245,7 @@ function describeNetwork(
       baseFeePerGas: () => watcher.latest()?.baseFeePerGas,
       now: () => clock.now(),
     }),
-    multicall3: report.hasMulticall3 ? toLowerHex(MULTICALL3_ADDRESS) : undefined,
+    multicall3: report.hasMulticall3 ? toLowerHex(multicall3Address) : undefined,
     limits: {
       maxPayments: settings.maxPaymentsPerTransaction,
       maxGas: share < maxTransactionGas ? share : maxTransactionGas,

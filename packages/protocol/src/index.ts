@@ -39,13 +39,20 @@ export {
 export { amountSchema, formatMoney, isAmount, parseMoney } from "./money/amount.ts";
 export {
   type Asset,
+  type ChainFacts,
+  type FeeModel,
+  findKnownChain,
+  findKnownToken,
+  type KnownChain,
   knownAsset,
+  knownChains,
+  multicall3Address,
   plasma,
   plasmaUsdt0,
   stable,
   stableUsdt0,
-} from "./money/known-asset.ts";
-export { findKnownToken } from "./money/known-token.ts";
+  symbolOf,
+} from "./money/known-chains.ts";
 export {
   type Caip2,
   caip2Of,

@@ -1,6 +1,6 @@
 import { createRpcPool, RpcError, type RpcPool } from "@coinslot/chain";
 import { checkTokens } from "@coinslot/facilitator";
-import { FacilitatorError } from "@coinslot/protocol";
+import { FacilitatorError, symbolOf } from "@coinslot/protocol";
 import type { LocalAccount } from "viem";
 import type { ConfiguredNetwork } from "../networks.ts";
 import { type Check, toChecks } from "./check.ts";
@@ -47,6 +47,6 @@ async function lookAtTokens(network: ConfiguredNetwork, pool: RpcPool): Promise<
     return [{ ...subject, status: "skipped", found }];
   }
   const findings = await checkTokens({ network: network.network, assets, domains }, pool);
-  const which = knownToken ? `${knownToken.name} signs as it should` : "EIP-3009 is there";
+  const which = knownToken ? `${symbolOf(knownToken)} signs as it should` : "EIP-3009 is there";
   return toChecks(subject, findings, `${which} (${assets.join(", ")})`);
 }

@@ -1,12 +1,15 @@
 import { getChainPreset } from "@coinslot/chain";
-import { type Address, chainIdOf, isNetwork, knownAsset, type Network } from "@coinslot/protocol";
+import {
+  type Address,
+  chainIdOf,
+  findKnownChain,
+  isNetwork,
+  knownAsset,
+  type Network,
+  symbolOf,
+} from "@coinslot/protocol";
 import { english, generateMnemonic, mnemonicToAccount } from "viem/accounts";
 import { UsageError } from "../exit-code.ts";
-
-const publicRpcUrls: Readonly<Record<Network, string>> = {
-  "eip155:9745": "https://rpc.plasma.to",
-  "eip155:988": "https://rpc.stable.xyz",
-};
 
 /** A fresh environment, with what may be shown of it. */
 export interface CreatedEnvironment {
@@ -29,6 +32,7 @@ export function createEnvironment(network: string): CreatedEnvironment {
   const chainId = chainIdOf(network);
   const { name, nativeCurrency } = getChainPreset(chainId);
   const rpcUrl = publicRpcUrl(network) ?? "";
+  const token = knownAsset(network);
   const relayer = drawAccount();
   const seller = drawAccount();
   const buyer = drawAccount();
@@ -55,7 +59,7 @@ WALLET_SEED_PHRASE="${buyer.seed}"
     seller: seller.address,
     buyer: buyer.address,
     coin: nativeCurrency.symbol,
-    token: knownAsset(network)?.name ?? "of the token",
+    token: token === undefined ? "of the token" : symbolOf(token),
     isComplete: rpcUrl !== "",
   };
 }
@@ -65,7 +69,7 @@ function drawAccount(): { seed: string; address: Address } {
   return { seed, address: mnemonicToAccount(seed).address };
 }
 
-/** The endpoint that a chain offers to everybody, as in viem's list of chains, where we know one. */
+/** Public endpoint of a known chain. */
 export function publicRpcUrl(network: Network): string | undefined {
-  return publicRpcUrls[network];
+  return findKnownChain(network)?.publicRpcUrl;
 }

@@ -75,7 +75,7 @@ describe("coinslot init", () => {
 
   it("leaves to its owner what it does not know of a network", async () => {
     await inFolder(async (folder) => {
-      const { out } = await runCoinslot(["init", "--network", "eip155:8453"], { folder });
+      const { out } = await runCoinslot(["init", "--network", "eip155:4242"], { folder });
       expect(out).toContain("COINSLOT_RPC_URL");
       expect(readEnv(folder)).toMatchObject({ COINSLOT_RPC_URL: "" });
       expect(await runCoinslot(["init", "--network", "base"], { folder })).toMatchObject({

@@ -1,5 +1,5 @@
 import type { PaymentTerms } from "@coinslot/client";
-import { findKnownToken, formatMoney, isSameAddress } from "@coinslot/protocol";
+import { findKnownToken, formatMoney, isSameAddress, symbolOf } from "@coinslot/protocol";
 import { printable } from "./printable.ts";
 import type { SpendableToken } from "./spendable-tokens.ts";
 
@@ -12,6 +12,6 @@ export function formatPrice(
     (each) => each.network === network && isSameAddress(each.address, asset),
   );
   if (token === undefined) return `${amount} units of ${asset}`;
-  const price = `${formatMoney(BigInt(amount), token.decimals)} ${printable(token.name)}`;
+  const price = `${formatMoney(BigInt(amount), token.decimals)} ${printable(symbolOf(token))}`;
   return findKnownToken(network, asset) ? price : `${price} (${amount} units of ${asset})`;
 }

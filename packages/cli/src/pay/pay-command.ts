@@ -42,7 +42,7 @@ export function payCommand(terminal: Terminal, io: Io): Command {
 The answer goes to the standard output, the offer and the receipt to the standard error. A body that
 is JSON is sent as such; other text as a form, other files as bytes, unless a header says otherwise.
 The wallet comes from WALLET_SEED_PHRASE or WALLET_PRIVATE_KEY, the networks from COINSLOT_NETWORK with
-COINSLOT_RPC_URL, and COINSLOT_RPC_URL_<chain id>. It pays with USDT0 on Plasma and Stable, and with
+COINSLOT_RPC_URL, and COINSLOT_RPC_URL_<chain id>. It pays with the stablecoins of known chains, and with
 the tokens that COINSLOT_TOKENS names: eip155:8453/0x8335…/6/2/USD Coin, separated by commas, where
 decimals, version and name may be left out of tokens that we know, or of which two RPC hosts say the same.
 

@@ -1,5 +1,5 @@
 import { type BudgetAsset, createPayingFetch, type PaymentTerms } from "@coinslot/client";
-import { isSameAddress, knownAsset } from "@coinslot/protocol";
+import { findKnownToken, knownAsset } from "@coinslot/protocol";
 import { UnclearError } from "../exit-code.ts";
 import { concludePayment } from "./conclude-payment.ts";
 import { explainFailure } from "./explain-failure.ts";
@@ -69,9 +69,12 @@ async function isGivenUp(context: PayContext, terms: PaymentTerms): Promise<bool
 
 /** The room for one payment that was agreed to when it was signed. */
 function roomFor({ network, asset: address, amount }: PaymentTerms): BudgetAsset {
-  const known = knownAsset(network);
-  const isKnown = known !== undefined && isSameAddress(known.address, address);
-  const asset = isKnown ? known : { address, name: "token", version: "1", decimals: 0 };
+  const asset = findKnownToken(network, address) ?? {
+    address,
+    name: "token",
+    version: "1",
+    decimals: 0,
+  };
   const most = BigInt(amount);
   return { network, ...asset, limits: { perPayment: most, perHost: most, perDay: most } };
 }

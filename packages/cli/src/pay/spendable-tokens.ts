@@ -1,5 +1,5 @@
 import type { Budget, BudgetAsset } from "@coinslot/client";
-import { type Asset, isSameAddress, type Network, parseMoney } from "@coinslot/protocol";
+import { type Asset, isSameAddress, type Network, parseMoney, symbolOf } from "@coinslot/protocol";
 import { agreeOnToken } from "../agree-on-token.ts";
 import { UsageError } from "../exit-code.ts";
 import type { ConfiguredNetwork } from "../networks.ts";
@@ -40,7 +40,7 @@ export function toBudget(tokens: readonly SpendableToken[], maxPrice: string): B
     const most = parseMoney(maxPrice, token.decimals);
     if (most === undefined) {
       throw new UsageError(
-        `--max-price has more than the ${token.decimals} decimals of ${token.name}.`,
+        `--max-price has more than the ${token.decimals} decimals of ${symbolOf(token)}.`,
       );
     }
     return { ...token, limits: { perPayment: most, perHost: most, perDay: most } };

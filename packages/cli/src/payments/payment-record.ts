@@ -1,5 +1,5 @@
 import type { LedgerPayment } from "@coinslot/facilitator";
-import { formatMoney, isSameAddress, knownAsset } from "@coinslot/protocol";
+import { findKnownToken, formatMoney } from "@coinslot/protocol";
 
 /** A payment for people and scripts: times in ISO 8601, amounts exact. `null`: there is none. */
 export interface PaymentRecord {
@@ -48,8 +48,7 @@ export const recordColumns = [
 /** What is shown of a payment. */
 export function toRecord(payment: LedgerPayment): PaymentRecord {
   const { network, asset, payer, nonce } = payment.authorization;
-  const known = knownAsset(network);
-  const isKnown = known !== undefined && isSameAddress(known.address, asset);
+  const known = findKnownToken(network, asset);
   return {
     id: payment.id,
     state: payment.state,
@@ -58,7 +57,7 @@ export function toRecord(payment: LedgerPayment): PaymentRecord {
     payer,
     nonce,
     value: payment.value.toString(),
-    amount: isKnown ? formatMoney(payment.value, known.decimals) : null,
+    amount: known ? formatMoney(payment.value, known.decimals) : null,
     transaction: payment.inclusion?.transactionHash ?? null,
     block: payment.inclusion?.blockNumber ?? null,
     reason: payment.reason ?? null,

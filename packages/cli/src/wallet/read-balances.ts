@@ -1,5 +1,5 @@
 import { createChainClient, createRpcPool } from "@coinslot/chain";
-import type { Address, Network } from "@coinslot/protocol";
+import { type Address, type Network, symbolOf } from "@coinslot/protocol";
 import { erc20Abi, type PublicClient } from "viem";
 import type { ConfiguredNetwork } from "../networks.ts";
 import { readToken } from "../read-token.ts";
@@ -58,7 +58,7 @@ async function tokensOf(client: PublicClient, { knownToken, tokens }: Configured
   const others = await Promise.all(
     tokens.map(async (token) => {
       const asset = typeof token === "string" ? await readToken(client, token) : token;
-      return { address: asset.address, symbol: asset.name, decimals: asset.decimals };
+      return { address: asset.address, symbol: symbolOf(asset), decimals: asset.decimals };
     }),
   );
   if (knownToken === undefined) return others;

@@ -1,4 +1,4 @@
-import { plasma, plasmaUsdt0, stable, stableUsdt0 } from "@coinslot/protocol";
+import { knownChains, plasma, plasmaUsdt0, stable } from "@coinslot/protocol";
 import { describe, expect, it } from "vitest";
 import {
   type Budget,
@@ -16,7 +16,7 @@ function read(budget: Budget) {
 }
 
 const usdc: BudgetAsset = {
-  network: "eip155:8453",
+  network: "eip155:4242",
   address: "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913",
   name: "USD Coin",
   version: "2",
@@ -27,10 +27,10 @@ describe("a budget", () => {
   it("that says nothing allows ten cents a payment, a dollar a host, five a day", () => {
     const { assets, problems } = read({});
     expect(problems).toEqual([]);
-    expect(assets.map(({ network, address }) => [network, address])).toEqual([
-      [plasma, plasmaUsdt0.address],
-      [stable, stableUsdt0.address],
-    ]);
+    expect(assets.map(({ network, address }) => [network, address])).toEqual(
+      knownChains.map(({ network, tokens: [token] }) => [network, token.address]),
+    );
+    expect(assets[0]).toMatchObject({ network: plasma, address: plasmaUsdt0.address });
     const limits = { perPayment: 10n * cent, perHost: 100n * cent, perDay: 500n * cent };
     for (const { pot } of assets) expect(pot).toEqual({ name: "usd", decimals: 18, limits });
   });
@@ -55,12 +55,12 @@ describe("a budget", () => {
     const limits = { perPayment: 1n, perHost: 2n, perDay: 3n };
     const known = { network: plasma, ...plasmaUsdt0 };
     const { assets, problems } = read({
-      assets: [known, { ...usdc, isDollar: true }, { ...usdc, network: "eip155:1", limits }],
+      assets: [known, { ...usdc, isDollar: true }, { ...usdc, network: "eip155:4243", limits }],
     });
     expect(problems).toEqual([]);
     expect(assets[0]?.pot).toBe(assets[1]?.pot);
     expect(assets[2]?.pot).toEqual({
-      name: "eip155:1/0x833589fcd6edb6e08f4c7c32d4f71b54bda02913",
+      name: "eip155:4243/0x833589fcd6edb6e08f4c7c32d4f71b54bda02913",
       decimals: 6,
       limits,
     });

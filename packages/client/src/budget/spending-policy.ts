@@ -1,17 +1,14 @@
 import {
   type Address,
   type Asset,
+  findKnownToken,
   formatMoney,
   isNetwork,
   isSameAddress,
   isWellFormedAddress,
-  knownAsset,
+  knownChains,
   type Network,
   parseMoney,
-  plasma,
-  plasmaUsdt0,
-  stable,
-  stableUsdt0,
 } from "@coinslot/protocol";
 
 /** What may be spent. A day is a rolling one: what was booked in the last 24 hours, counted by the hour. */
@@ -23,7 +20,8 @@ export interface Budget {
   /** Most in a day, in dollars. Default `"$5"`. */
   perDay?: string | undefined;
   /**
-   * The tokens that may be spent, best first; no other is. Default: USDT0 on Plasma and on Stable.
+   * Tokens that may be spent, best first; no other is. Default: the dollar stablecoins of every known
+   * chain (`knownChains` of @coinslot/protocol), USDT0 on Plasma first.
    */
   assets?: readonly BudgetAsset[] | undefined;
   /**
@@ -65,10 +63,9 @@ export interface SpendableAsset extends Asset {
 }
 
 const dollarDecimals = 18;
-const defaultAssets: readonly BudgetAsset[] = [
-  { network: plasma, ...plasmaUsdt0 },
-  { network: stable, ...stableUsdt0 },
-];
+const defaultAssets: readonly BudgetAsset[] = knownChains.flatMap(({ network, tokens }) =>
+  tokens.map((token) => ({ network, ...token })),
+);
 
 /** Reads a budget; tells `problems` what is wrong with it. The assets come in order of preference. */
 export function readBudget(budget: Budget, problems: string[]): SpendableAsset[] {
@@ -83,8 +80,8 @@ export function readBudget(budget: Budget, problems: string[]): SpendableAsset[]
     checkAsset(at, asset, problems);
     const pot = asset.limits === undefined ? dollarBucket : ownBucket(asset, asset.limits);
     if (pot !== dollarBucket) checkLimits(`${at}.limits`, pot, problems);
-    const { network, address, name, version, decimals } = asset;
-    return { network, address, name, version, decimals, pot };
+    const { network, address, name, version, decimals, symbol } = asset;
+    return { network, address, name, version, decimals, symbol, pot };
   });
 }
 
@@ -163,8 +160,8 @@ function checkAsset(at: string, asset: BudgetAsset, problems: string[]): void {
     problems.push(`${at}.decimals is not an integer from 0 to 255`);
   }
   if (asset.isDollar && asset.limits) problems.push(`${at} has both isDollar and limits`);
-  const known = knownAsset(asset.network);
-  if (known && isSameAddress(known.address, asset.address)) {
+  const known = findKnownToken(asset.network, asset.address);
+  if (known) {
     for (const key of ["name", "version", "decimals"] as const) {
       if (asset[key] !== known[key]) problems.push(`${at}.${key} is known to be ${known[key]}`);
     }

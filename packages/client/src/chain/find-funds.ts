@@ -1,4 +1,4 @@
-import type { Address } from "@coinslot/protocol";
+import { type Address, symbolOf } from "@coinslot/protocol";
 import type { SpendableAsset } from "../budget/spending-policy.ts";
 import { type Candidate, refuse } from "../offer/choose-requirements.ts";
 import type { Refusal } from "../offer/offer-refused-error.ts";
@@ -50,10 +50,10 @@ export async function findFunds(options: FundsQuestion): Promise<FoundFunds> {
     const { asset, amount } = candidate;
     const balance = balances.get(asset);
     if (balance === undefined) {
-      const message = `The balance of ${asset.name} on ${asset.network} could not be read`;
+      const message = `The balance of ${symbolOf(asset)} on ${asset.network} could not be read`;
       refusals.push(refuse(candidate, "balance_unreadable", message));
     } else if (balance < amount) {
-      const message = `The payer has too little ${asset.name} on ${asset.network}`;
+      const message = `The payer has too little ${symbolOf(asset)} on ${asset.network}`;
       refusals.push(refuse(candidate, "insufficient_funds", message));
       shortfalls.push({ candidate, balance });
     } else funded.push(candidate);

@@ -3,6 +3,7 @@ import {
   type Offer,
   type OfferedRequirements,
   paymentFlowSchema,
+  symbolOf,
 } from "@coinslot/protocol";
 import {
   findAsset,
@@ -85,7 +86,10 @@ function examine(
   // that does not mention them is fine: they are known.
   for (const key of ["name", "version", "decimals"] as const) {
     if (extra?.[key] !== undefined && extra[key] !== asset[key]) {
-      return no("asset_mismatch", `The offer gives a wrong ${key} for ${asset.name} on ${network}`);
+      return no(
+        "asset_mismatch",
+        `The offer gives a wrong ${key} for ${symbolOf(asset)} on ${network}`,
+      );
     }
   }
   const amount = BigInt(offered.requirements.amount);

@@ -23,7 +23,7 @@ describe("the configuration", () => {
       "GET c": { accepts: option() },
       "GET /d?x=1": { accepts: option() },
       "GET /e": { accepts: [option({ price: "$0.0000001" }), option({ price: "$0" })] },
-      "GET /f": { accepts: [option({ network: "eip155:1" })], maxTimeoutSecs: 3 },
+      "GET /f": { accepts: [option({ network: "eip155:4242" })], maxTimeoutSecs: 3 },
     });
     expect(problems).toEqual([
       expect.stringContaining('"FETCH /a" has the unknown verb "FETCH"'),
@@ -66,8 +66,8 @@ describe("the configuration", () => {
   });
 
   it("names a network that the facilitator does not serve", () => {
-    expect(problemsOf({ "GET /a": { accepts: option({ network: "eip155:1" }) } })).toEqual([
-      '"GET /a": the facilitator does not serve eip155:1',
+    expect(problemsOf({ "GET /a": { accepts: option({ network: "eip155:4242" }) } })).toEqual([
+      '"GET /a": the facilitator does not serve eip155:4242',
     ]);
   });
 
@@ -98,7 +98,7 @@ describe("the configuration", () => {
     ["an amount with an exponent", { accepts: { ...option(), price: "1e3" } }],
     [
       "a dollar price on a network without a known token",
-      { accepts: option({ network: "eip155:1", price: "$1" }) },
+      { accepts: option({ network: "eip155:4242", price: "$1" }) },
     ],
     [
       "a handler that may take longer than the payment stays good",

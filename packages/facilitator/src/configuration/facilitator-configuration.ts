@@ -56,7 +56,6 @@ export interface FacilitatorConfiguration {
 }
 
 const callGasRange = { least: 50_000n, most: 5_000_000n };
-const defaultMinimumBalance = 10n ** 15n;
 const ledgerUrl = /^(?:sqlite:.+|postgres(?:ql)?:\/\/.+)$/;
 
 /**
@@ -138,7 +137,7 @@ function readNetwork(
   const { maxFeePerGas = preset?.maxFeePerGas ?? 0n, maxPriorityFeePerGas } = options.fees ?? {};
   const fees = { maxFeePerGas, maxPriorityFeePerGas };
   problems.push(...findFeeProblems(fees));
-  const { minimumBalance = defaultMinimumBalance } = options;
+  const { minimumBalance = preset?.minimumRelayerBalance ?? 0n } = options;
   const { warningBalance = minimumBalance * 10n } = options;
   if (minimumBalance < 0n) problems.push("minimumBalance is negative");
   if (warningBalance < minimumBalance) {

@@ -13,8 +13,8 @@ export type Depth = number | ((amount: bigint) => number);
 /** What a network may be charged. In the chain's native coin's smallest unit (wei) for each gas. */
 export interface FeeOptions {
   /**
-   * Most that a unit of gas may cost, tip included. Payments wait while the chain asks for more. Default:
-   * 100 gwei on Plasma and Stable, 500 gwei elsewhere, so that no node's word empties a relayer.
+   * Most that a unit of gas may cost, tip included. Payments wait while the chain asks for more. Default
+   * by chain, such as 100 gwei on Plasma; 500 gwei on an unknown chain. It bounds what a lying node costs.
    */
   maxFeePerGas?: bigint | undefined;
   /** Tip, where the chain takes one. */
@@ -48,7 +48,8 @@ export interface FacilitatorNetworkOptions {
   blockTimeSeconds?: number | undefined;
   /** Gas that one token call may use. Default 300,000. */
   callGas?: bigint | undefined;
-  /** Relayer balance in wei below which new payments are refused. Default 0.001 of the native coin. */
+  /** Relayer balance in wei below which new payments are refused. Default by chain, such as
+   * 0.001 XPL on Plasma, 0.0002 ETH on Base; 0.001 of the native coin where the chain is unknown. */
   minimumBalance?: bigint | undefined;
   /** Relayer balance in wei below which the log warns. Default ten times the minimum. */
   warningBalance?: bigint | undefined;

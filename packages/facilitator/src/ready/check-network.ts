@@ -2,14 +2,13 @@ import {
   type BlockWatcher,
   blockByNumber,
   type EndpointProblem,
-  MULTICALL3_ADDRESS,
   RpcError,
   RpcNotReadyError,
   type RpcPool,
   type RpcRequester,
   RpcWrongChainError,
 } from "@coinslot/chain";
-import { FacilitatorError } from "@coinslot/protocol";
+import { FacilitatorError, multicall3Address } from "@coinslot/protocol";
 import * as z from "zod";
 import type { NetworkConfiguration } from "../configuration/facilitator-configuration.ts";
 import { checkRelayers } from "./check-relayers.ts";
@@ -72,7 +71,7 @@ function adviceOn(problem: EndpointProblem): string {
 const codeSchema = z.string().regex(/^0x([0-9a-f]{2})*$/i);
 
 async function isMulticall3There(rpc: RpcRequester): Promise<boolean> {
-  const params = [MULTICALL3_ADDRESS, "latest"];
+  const params = [multicall3Address, "latest"];
   const code = codeSchema.safeParse(await rpc.request({ method: "eth_getCode", params }));
   if (!code.success) throw badAnswer();
   return code.data !== "0x";

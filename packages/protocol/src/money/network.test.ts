@@ -1,7 +1,7 @@
 import { EVM_NETWORK_CHAIN_ID_MAP } from "@x402/evm/v1";
 import { describe, expect, test } from "vitest";
 import { EvmNetworkToChainId } from "x402/types";
-import { knownAsset, plasma, plasmaUsdt0, stable, stableUsdt0 } from "./known-asset.ts";
+import { knownAsset, plasma, plasmaUsdt0, stable, stableUsdt0 } from "./known-chains.ts";
 import {
   caip2Of,
   chainIdOf,
@@ -82,5 +82,5 @@ test.each([
 test("the recommended chains have a known token", () => {
   expect(knownAsset(plasma)).toBe(plasmaUsdt0);
   expect(knownAsset(stable)).toBe(stableUsdt0);
-  expect(knownAsset("eip155:1")).toBeUndefined();
+  expect(knownAsset("eip155:4242")).toBeUndefined();
 });

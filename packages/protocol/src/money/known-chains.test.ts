@@ -9,6 +9,7 @@ it("finds a known token by its network and address, in any case", () => {
     name: "USD Coin",
     version: "2",
     decimals: 6,
+    symbol: "USDC",
   });
   expect(findKnownToken("eip155:9745", plasmaUsdt0.address)).toEqual(plasmaUsdt0);
   expect(findKnownToken("eip155:1", base)).toBeUndefined();
