@@ -1,4 +1,4 @@
-import { mostHandlerRuns, toLowerHex } from "@coinslot/protocol";
+import { maxHandlerRuns, toLowerHex } from "@coinslot/protocol";
 import { type Hex, keccak256, parseTransaction } from "viem";
 import type { Bought } from "./buyer.ts";
 import type { ChainRecord } from "./chain-record.ts";
@@ -82,7 +82,7 @@ function judgePurchase(
   }
   // Runs that end with their process are not counted by the ledger, so it is two of each that lives.
   const ofOneProcess = Math.max(0, ...ran.map((pid) => ran.filter((each) => each === pid).length));
-  if (ofOneProcess > mostHandlerRuns) {
+  if (ofOneProcess > maxHandlerRuns) {
     tell(`one process ran its handler ${ofOneProcess} times`);
   }
   return problems;

@@ -232,7 +232,7 @@ export function createTopUp(options: TopUpOptions): (request: FundsRequest) => P
 function checkOptions({ minAmount, ...options }: TopUpOptions): void {
   checkWait("createTopUp", options);
   if (minAmount === undefined || (typeof minAmount === "bigint" && minAmount >= 0n)) return;
-  const text = "createTopUp: leastAmount is no bigint of zero or more";
+  const text = "createTopUp: minAmount is no bigint of zero or more";
   throw new BridgeError("invalid_configuration", text);
 }
 

@@ -18,7 +18,7 @@ export {
   type BalanceReading,
   type BegunSettlement,
   type LookUp,
-  maxHandlerRuns as mostHandlerRuns,
+  maxHandlerRuns,
   type ReleaseCause,
   type Reservation,
   type ReservationRequest,

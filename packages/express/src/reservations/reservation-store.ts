@@ -4,7 +4,7 @@ import {
   authorizationKey,
   FacilitatorError,
   type LookUp,
-  mostHandlerRuns,
+  maxHandlerRuns,
   type Reservation,
   type ReservationRequest,
   type ReservationStore,
@@ -196,12 +196,12 @@ export function createReservationStore(options: ReservationStoreOptions = {}): R
       if (found.state === "resumable") {
         const entry = entries.get(key);
         if (entry !== undefined) entry.token = token;
-        const mayRun = (entry?.runs ?? 0) < mostHandlerRuns;
+        const mayRun = (entry?.runs ?? 0) < maxHandlerRuns;
         return { state: "resumed", reservation, answer: entry?.answer, mayRun };
       }
       if (found.state !== "free") return found;
       const runs = entries.get(key)?.runs ?? 0;
-      if (runs >= mostHandlerRuns) return { state: "used_up" };
+      if (runs >= maxHandlerRuns) return { state: "used_up" };
       const limit = releases.limitOf(request, running.get(request.id.payer) ?? 0);
       if (limit !== undefined) return { state: "payer_limited", ...limit };
       makeRoom();

@@ -1,6 +1,6 @@
 import {
   type AuthorizationId,
-  mostHandlerRuns,
+  maxHandlerRuns,
   type Reserved,
   type SettleResponse,
 } from "@coinslot/protocol";
@@ -31,7 +31,7 @@ export function toReserved(id: AuthorizationId, result: ReserveResult): Reserved
         state: "resumed",
         reservation: { id, token: result.token },
         answer: result.answer,
-        mayRun: result.payment.runs < mostHandlerRuns,
+        mayRun: result.payment.runs < maxHandlerRuns,
       };
     case "used_up":
       return { state: "used_up" };

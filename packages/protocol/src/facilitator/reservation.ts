@@ -68,10 +68,10 @@ export type Reserved =
       state: "resumed";
       reservation: Reservation;
       answer?: SealedAnswer | undefined;
-      /** False once the handler has run `mostHandlerRuns` times for it. */
+      /** False once the handler has run `maxHandlerRuns` times for it. */
       mayRun: boolean;
     }
-  /** Never paid, and its handler has run `mostHandlerRuns` times: another authorization is needed. */
+  /** Never paid, and its handler has run `maxHandlerRuns` times: another authorization is needed. */
   | { state: "used_up" }
   /** The payer has let too many handlers run without paying. Nothing was reserved, no money moves. */
   | {
@@ -121,7 +121,7 @@ export interface Reservations {
    * Gives up a reservation that has not been given to `settle`; afterwards the same payment may try
    * again. For one that has, and for a resumed one, it only ends this attempt: the payment stays as
    * it is on the chain, and the same request may resume it. `hasRun`, by default true: the handler
-   * has run under it, and that is counted against `mostHandlerRuns`.
+   * has run under it, and that is counted against `maxHandlerRuns`.
    */
   release(
     reservation: Reservation,

@@ -1,4 +1,4 @@
-import { authorizationKey, mostHandlerRuns } from "@coinslot/protocol";
+import { authorizationKey, maxHandlerRuns } from "@coinslot/protocol";
 import type { Dialect } from "@coinslot/storage";
 import type { Insertable, Transaction } from "kysely";
 import { sendHeartbeat } from "../maintenance/processes.ts";
@@ -111,7 +111,7 @@ export async function reservePayments(options: ReserveOptions): Promise<ReserveR
     // A dead process's reservation of this very payment is among what was summed.
     const counted = payment?.state === "reserved" ? payment.value : 0n;
     if (!request.order) {
-      if (payment && payment.runs >= mostHandlerRuns) return { outcome: "used_up" };
+      if (payment && payment.runs >= maxHandlerRuns) return { outcome: "used_up" };
       const limit = await freeRuns.limitOf(request, { isCounted: counted > 0n });
       if (limit !== undefined) return { outcome: "payer_limited", ...limit };
     }

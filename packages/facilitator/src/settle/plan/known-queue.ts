@@ -33,7 +33,7 @@ export interface KnownQueue {
 /**
  * Creates what knows nothing yet. Its `first` must not run beside itself.
  *
- * @param mostKnown enough for several transactions: what is behind these is read when they do not fill the next one
+ * @param maxKnown enough for several transactions: what is behind these is read when they do not fill the next one
  */
 export function createKnownQueue(options: {
   ledger: Pick<Ledger, "findQueued" | "countQueued">;
