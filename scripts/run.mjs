@@ -22,6 +22,7 @@ const tasks = {
   balance: [...typescript, "scripts/balance.ts"],
   bench: [...typescript, "bench/main.ts"],
   pack: [process.execPath, "scripts/pack.mjs"],
+  "raise-version": [process.execPath, "scripts/raise-version.mjs"],
   test: [process.execPath, "node_modules/vitest/vitest.mjs", "run"],
 };
 
