@@ -1,7 +1,7 @@
 // Looks at the packages as those who install them will: asks publint and attw about each tarball,
 // then installs all of them into empty folders, with the newest and the oldest dependencies that
 // they take, lets the README's seller sell to its buyer on each version of Node, tries the coinslot
-// command, and projects in CommonJS.
+// command, the examples, and projects in CommonJS.
 //   node scripts/check-packages.mjs [--built]      the packages are built first unless they are
 import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -12,6 +12,7 @@ import { installNode, testedNodes } from "./node-binary.mjs";
 import { packPackages } from "./pack.mjs";
 import { tryCommand } from "./try-command.mjs";
 import { tryConsumers } from "./try-consumers.mjs";
+import { tryExamples } from "./try-examples.mjs";
 import { installReadme, tryReadme } from "./try-readme.mjs";
 
 const run = promisify(execFile);
@@ -40,6 +41,7 @@ try {
     console.log(`README on Node ${version}: well`);
   }
   console.log(`coinslot: ${await tryCommand({ installed: newest, empty: join(folder, "empty") })}`);
+  console.log(`examples: ${await tryExamples({ installed: newest })}`);
   const oldest = join(folder, "oldest");
   const overrides = await oldestVersions(tarballs);
   await installReadme({ folder: oldest, tarballs, overrides });

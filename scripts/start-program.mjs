@@ -11,7 +11,14 @@ import { spawn } from "node:child_process";
 export function start(program, { args, timeout, ...options }) {
   const child = spawn(program, args, { ...options, stdio: ["ignore", "pipe", "pipe"] });
   let output = "";
-  const exited = new Promise((resolve) => child.once("exit", resolve));
+  const exited = new Promise((resolve) => {
+    child.once("exit", resolve);
+    // The program does not exist, or may not be run.
+    child.once("error", (error) => {
+      output += error.message;
+      resolve(null);
+    });
+  });
   return {
     prints: (pattern) =>
       new Promise((resolve, reject) => {

@@ -1,10 +1,10 @@
 // The README's seller and buyer, as a newcomer would type them into an empty folder.
 import { execFile } from "node:child_process";
-import { once } from "node:events";
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
+import { freePort } from "./free-port.mjs";
+import { startDevnet } from "./start-devnet.mjs";
 import { start } from "./start-program.mjs";
 
 const run = promisify(execFile);
@@ -41,19 +41,12 @@ export async function tryReadme({ folder, binaries }) {
     rmSync(join(folder, name));
   }
   const timeout = AbortSignal.timeout(120_000);
-  const devnet = start("node", {
-    args: ["--import", "tsx", "--conditions=source", "packages/devnet/src/main.ts"],
-    timeout,
-  });
+  const devnet = await startDevnet({ timeout });
   try {
-    const printed = await devnet.prints(/^export WALLET_PRIVATE_KEY=\S+$/m);
-    const exported = [...printed.matchAll(/^export (.*)$/gm)].flatMap(([, line]) =>
-      line.split(" "),
-    );
     const env = {
       ...process.env,
       PATH: [binaries, process.env.PATH].filter((part) => part !== undefined).join(delimiter),
-      ...Object.fromEntries(exported.map((each) => each.split(/=(.*)/s))),
+      ...devnet.environment,
     };
     const seller = start("node", { cwd: folder, env, args: ["seller.mjs"], timeout });
     try {
@@ -69,16 +62,6 @@ export async function tryReadme({ folder, binaries }) {
   } finally {
     await devnet.stop();
   }
-}
-
-/** A port that nothing listens on, since the README's own may be taken. */
-async function freePort() {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address();
-  server.close();
-  await once(server, "close");
-  return port;
 }
 
 function codeBlock(file) {

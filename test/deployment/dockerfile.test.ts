@@ -81,7 +81,7 @@ describe("the Dockerfile", () => {
       const { folder, args } = programOf(stage);
       const source = folder === "/out/paid-indexer" ? "apps/paid-indexer" : "packages/cli";
       expect(existsSync(join(root, source, "src/main.ts"))).toBe(true);
-      const context = { blocks: [], isKnownVariable: () => true };
+      const context = { blocks: [], folders: ["."], isKnownVariable: () => true };
       if (source === "packages/cli") {
         const words = ["coinslot", ...args];
         expect(await checkCommand({ line: 1, variables: [], words }, context)).toEqual([]);

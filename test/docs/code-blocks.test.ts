@@ -73,16 +73,19 @@ describe("the documents", () => {
 async function complaintsOfShell(block: CodeBlock): Promise<string[]> {
   const context = {
     blocks: blocks.filter(({ document }) => document === block.document),
+    folders: [dirname(block.document), "."],
     isKnownVariable: (name: string) => isKnownVariable(name, block),
   };
-  const complaints = await Promise.all(
-    readShellCommands(block.text).map(async (command) =>
-      (await checkCommand(command, context)).map(
-        (complaint) => `${block.document}:${block.line + command.line - 1}: ${complaint}`,
-      ),
-    ),
-  );
-  return complaints.flat();
+  const complaints: string[] = [];
+  for (const command of readShellCommands(block.text)) {
+    const [program, path = ""] = command.words;
+    if (program === "cd") context.folders = context.folders.map((folder) => join(folder, path));
+    const place = `${block.document}:${block.line + command.line - 1}`;
+    for (const complaint of await checkCommand(command, context)) {
+      complaints.push(`${place}: ${complaint}`);
+    }
+  }
+  return complaints;
 }
 
 /** Whether a program reads a variable, or an example of the same document. */

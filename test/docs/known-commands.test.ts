@@ -2,7 +2,11 @@ import { describe, expect, it } from "vitest";
 import { checkCommand } from "./known-commands.ts";
 import { readShellCommands } from "./shell-command.ts";
 
-const context = { blocks: [], isKnownVariable: (name: string) => name === "KNOWN" };
+const context = {
+  blocks: [],
+  folders: ["examples/behind-proxy"],
+  isKnownVariable: (name: string) => name === "KNOWN",
+};
 
 async function complaintsOf(text: string): Promise<string[]> {
   const commands = readShellCommands(text);
@@ -18,6 +22,8 @@ describe("a command in a document", () => {
     "coinslot bridge track 0x12 --to plasma",
     "curl -H 'x-api-key: a' http://localhost:8080/api/v1/plasma/usdt/0x12/token-balances?a=b",
     "export KNOWN=1",
+    "node sell.mjs",
+    "nginx -p . -c nginx.conf",
     "docker compose --profile devnet up --build",
     "docker compose run --rm indexer keys list",
   ])("passes: %s", async (text) => {
@@ -36,6 +42,7 @@ describe("a command in a document", () => {
     ["curl http://localhost/nowhere", "nobody serves /nowhere"],
     ["curl --nothing http://localhost/livez", "curl --nothing is not known"],
     ["node nowhere.mjs", "there is no nowhere.mjs"],
+    ["nginx -p . -c nowhere.conf", "there is no nowhere.conf"],
     ["export NOTHING=1", "NOTHING means nothing to anybody"],
     ["NOTHING=1 npm test", "NOTHING means nothing to anybody"],
     ["docker compose --profile nothing up", "no profile nothing"],

@@ -11,6 +11,8 @@ import type { ShellCommand } from "./shell-command.ts";
 export interface CommandContext {
   /** The blocks of the same document: they name files and serve paths. */
   blocks: readonly CodeBlock[];
+  /** Where the command may be run: the folder of the document, and the repository's. */
+  folders: readonly string[];
   isKnownVariable(name: string): boolean;
 }
 
@@ -23,6 +25,7 @@ const programs: Readonly<Record<string, Check>> = {
   curl: checkCurl,
   docker: checkDocker,
   export: (args, context) => unknownVariables(args, context),
+  nginx: checkNginx,
   git: ([command = "", url = ""]) =>
     command === "clone" && url.startsWith("https://") ? [] : [`git ${command} is not known`],
   cd: () => [],
@@ -53,6 +56,11 @@ function missingFiles(paths: readonly string[]): string[] {
   return paths
     .filter((path) => !path.startsWith("-") && !existsSync(join(root, path)))
     .map((path) => `there is no ${path}`);
+}
+
+function missingFrom(folders: readonly string[], path: string): string[] {
+  const isThere = folders.some((folder) => existsSync(join(root, folder, path)));
+  return isThere ? [] : [`there is no ${path}`];
 }
 
 function unknownVariables(words: readonly string[], context: CommandContext): string[] {
@@ -191,11 +199,16 @@ function checkCurl(args: readonly string[], { blocks }: CommandContext): string[
   return complaints;
 }
 
-function checkNode(args: readonly string[], { blocks }: CommandContext): string[] {
+function checkNode(args: readonly string[], { blocks, folders }: CommandContext): string[] {
   const isTold = (path: string) => blocks.some(({ text }) => text.startsWith(`// ${path}`));
   const script = args.find((arg) => !arg.startsWith("-") && arg !== "tsx");
   if (script === undefined) return ["node is given no file"];
-  return isTold(script) ? [] : missingFiles([script]);
+  return isTold(script) ? [] : missingFrom(folders, script);
+}
+
+/** nginx, with a configuration beside the document. */
+function checkNginx(args: readonly string[], { folders }: CommandContext): string[] {
+  return missingFrom(folders, args[args.indexOf("-c") + 1] ?? "");
 }
 
 /** Options of docker compose and its commands, and whether a value follows. */

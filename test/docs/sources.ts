@@ -7,6 +7,7 @@ export const sources = [
   "apps",
   "packages",
   "bench",
+  "examples",
   "scripts",
   "test/faults",
   "test/interop",
