@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { type CodeBlock, findDocuments, readCodeBlocks, readDocument, root } from "./code-block.ts";
 import { checkCommand } from "./known-commands.ts";
+import { findMissingPaths } from "./known-paths.ts";
 import { readShellCommands } from "./shell-command.ts";
 import { sources } from "./sources.ts";
 import { typeCheck } from "./type-check.ts";
@@ -67,6 +68,13 @@ describe("the documents", () => {
         .map((path) => `${document}: ${path}`);
     });
     expect(broken).toEqual([]);
+  });
+
+  it("name files and folders that exist", () => {
+    const missing = documents.flatMap((document) =>
+      findMissingPaths(readDocument(document)).map((path) => `${document}: ${path}`),
+    );
+    expect(missing).toEqual([]);
   });
 });
 
