@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import * as z from "zod";
 import { readDocument, root } from "./code-block.ts";
 import { pathExists } from "./known-paths.ts";
 
@@ -8,6 +9,41 @@ const rows = readDocument("ARCHITECTURE.md")
   .split("\n")
   .filter((line) => line.startsWith("| "))
   .map((line) => line.split("|").slice(1, -1));
+
+/** The overrides of biome.json that restrict the imports of a package. */
+const lintRules = z.object({
+  overrides: z.array(
+    z.object({
+      includes: z.array(z.string()),
+      linter: z.object({
+        rules: z.object({
+          style: z
+            .object({
+              noRestrictedImports: z.object({
+                options: z.object({ patterns: z.array(z.object({ group: z.array(z.string()) })) }),
+              }),
+            })
+            .optional(),
+        }),
+      }),
+    }),
+  ),
+});
+
+/** The packages that each package may import, by the linter's rules. */
+function readArrows(): Map<string, string[]> {
+  const { overrides } = lintRules.parse(JSON.parse(readFileSync(join(root, "biome.json"), "utf8")));
+  return new Map(
+    overrides.flatMap(({ includes, linter }) => {
+      const name = /^packages\/([\w-]+)\/src\/\*\*$/.exec(includes[0] ?? "")?.[1];
+      const patterns = linter.rules.style?.noRestrictedImports.options.patterns ?? [];
+      const allowed = patterns.flatMap(({ group }) =>
+        group.flatMap((each) => /^!@coinslot\/(.+)$/.exec(each)?.[1] ?? []),
+      );
+      return name === undefined || patterns.length === 0 ? [] : [[name, allowed.toSorted()]];
+    }),
+  );
+}
 
 const codeIn = (cell = "") => [...cell.matchAll(/`([^`]+)`/g)].map(([, code = ""]) => code);
 
@@ -26,6 +62,16 @@ describe("ARCHITECTURE.md", () => {
       return !new RegExp(`\\b${name}\\b`).test(readFileSync(join(root, path), "utf8"));
     });
     expect(wrong).toEqual([]);
+  });
+
+  it("draws the arrows that the linter holds, and no other", () => {
+    const start = rows.findIndex(([, head = ""]) => head.includes("May import"));
+    const end = rows.findIndex(([, allowed = ""], index) => index > start && / any /.test(allowed));
+    const drawn = rows.slice(start + 1, end).map(([name = "", allowed = ""]) => {
+      const names = allowed.split(",").map((each) => each.trim());
+      return [name.trim(), names.filter((each) => each !== "none of ours").toSorted()] as const;
+    });
+    expect(new Map(drawn)).toEqual(readArrows());
   });
 
   it("names files of a room that exist in it", () => {
