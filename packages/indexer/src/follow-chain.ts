@@ -1,19 +1,17 @@
-import { RpcClosedError, type RpcEndpointHandle, sleep } from "@coinslot/chain";
+import { RpcClosedError, sleep } from "@coinslot/chain";
 import { isDatabaseError } from "@coinslot/storage";
-import { catchUp } from "./catch-up.ts";
 import type { ChainContext } from "./chain-context.ts";
 import { findOpenings } from "./find-openings.ts";
 import { createGapFilling } from "./history/fill-gaps.ts";
+import { createHistoryFollower } from "./history/follow-history.ts";
 import { applySyncEvent } from "./live/apply-sync-event.ts";
 import { createDoubt } from "./live/doubt.ts";
 import { joinTokens } from "./live/join-tokens.ts";
-import { look, lookAtPast } from "./live/poll-chain.ts";
-
-import type { SyncEvent } from "./live/sync-event.ts";
+import { lookEverywhere } from "./live/look-everywhere.ts";
+import { look } from "./live/poll-chain.ts";
 import { runRequest } from "./maintenance/run-request.ts";
 import type { BlockId } from "./store/block-id.ts";
 import { updateChain } from "./store/chain-row.ts";
-import { findKnownBlock } from "./store/marks.ts";
 import { readNextRequest } from "./store/requests.ts";
 import { readWindow } from "./store/window.ts";
 import { LeaseLostError } from "./store/writer-lease.ts";
@@ -28,9 +26,10 @@ const tellEveryMs = 1_000;
  * any failure is survived by beginning the next step. Rejects when the writer lease is lost.
  */
 export async function followChain(context: ChainContext, signal: AbortSignal): Promise<void> {
-  const { chain, logger, clock } = context;
+  const { chain, pool, logger, clock } = context;
   const filling = createGapFilling(context, signal);
   const doubt = createDoubt(context, signal);
+  const history = createHistoryFollower(context, { doubt, signal });
   let headEndpoint: number | undefined;
   let toldAt = Number.NEGATIVE_INFINITY;
   let pauseMs = firstPauseMs;
@@ -61,15 +60,22 @@ export async function followChain(context: ChainContext, signal: AbortSignal): P
     const request = await readNextRequest(kysely, chain.chainId);
     if (request !== undefined) {
       await filling.stop();
+      history.reset();
       await runRequest(context, request, signal);
       return;
     }
     const window = await readWindow(kysely, chain.chainId);
-    if (!isNotEmpty(window)) return stepInHistory();
-    const { event, endpoint, unasked } = await lookAtChain((handle) =>
-      look(handle, { window, chain, headEndpoint }),
+    if (!isNotEmpty(window)) return history.step();
+    const { event, endpoint, unasked } = await lookEverywhere(
+      pool,
+      (handle) => look(handle, { window, chain, headEndpoint }),
+      signal,
     );
-    if (event.type === "beyond-finality") return doubt.raise(event, { endpoint, unasked });
+    if (event.type === "beyond-finality") {
+      // It would read blocks of the new chain among those of the old one.
+      await filling.stop();
+      return doubt.raise(event, { endpoint, unasked });
+    }
     await doubt.clear();
     // Before a rollback there is nothing to join: the blocks of the window may be nowhere any more.
     const isSound = event.type === "unchanged" || event.type === "advanced";
@@ -79,40 +85,6 @@ export async function followChain(context: ChainContext, signal: AbortSignal): P
     await applySyncEvent(context, event, { window, tokens: live, signal });
     toldAt = clock.now();
     if (event.type === "advanced") headEndpoint = endpoint;
-  }
-
-  async function stepInHistory(): Promise<void> {
-    const newest = { chainId: chain.chainId, number: Number.MAX_SAFE_INTEGER };
-    const known = await findKnownBlock(context.database.kysely, newest);
-    const { event, endpoint, unasked } = await lookAtChain((handle) =>
-      lookAtPast(handle, { chain, known }),
-    );
-    if (event.type === "beyond-finality") return doubt.raise(event, { endpoint, unasked });
-    await doubt.clear();
-    await catchUp(context, signal);
-  }
-
-  async function lookAtChain(read: (handle: RpcEndpointHandle) => Promise<SyncEvent>) {
-    const { pool } = context;
-    const { event, endpoint } = await pool.onEndpoint(
-      async (handle) => ({ event: await read(handle), endpoint: handle.endpoint }),
-      { signal },
-    );
-    if (event.type !== "beyond-finality") return { event, endpoint, unasked: undefined };
-    // One broken endpoint must not decide: it is decided when every endpoint was asked and none knows our final block.
-    // The first that knows it is followed.
-    let unasked: number | undefined;
-    for (const other of pool.endpoints) {
-      if (other.endpoint === endpoint) continue;
-      try {
-        const found = await read(other);
-        if (found.type !== "beyond-finality")
-          return { event: found, endpoint: other.endpoint, unasked: undefined };
-      } catch {
-        unasked = other.endpoint;
-      }
-    }
-    return { event, endpoint, unasked };
   }
 }
 

@@ -12,6 +12,8 @@ export interface GapFilling {
   begin(tokens: readonly KnownToken[], next: number): void;
   /** Resolves when nothing is under way. */
   ended(): Promise<void>;
+  /** The same, or when so much time has passed. */
+  endedWithin(patienceMs: number): Promise<void>;
   /** Leaves what is under way, so that blocks may be taken back; what is written stands. */
   stop(): Promise<void>;
 }
@@ -50,6 +52,12 @@ export function createGapFilling(context: ChainContext, signal: AbortSignal): Ga
       });
     },
     ended: () => running ?? Promise.resolve(),
+    async endedWithin(patienceMs) {
+      const waiting = new AbortController();
+      const patience = sleep(clock, patienceMs, waiting.signal).catch(() => undefined);
+      await Promise.race([running, patience]);
+      waiting.abort(new Error("The wait is over"));
+    },
     async stop() {
       leaving.abort(new Error("Blocks are taken back"));
       await running;

@@ -9,6 +9,8 @@ import { readTransfers } from "./apply-sync-event.ts";
 
 /** A gap of so few blocks below the window is waited for. */
 const fewBlocks = 64;
+/** No longer than this: an endpoint may refuse them, and requests and replaced blocks wait as well. */
+const maxWaitMs = 2_000;
 
 /**
  * Lets tokens join live. Returns those that are indexed up to the newest block of the window. One whose coverage ends
@@ -39,12 +41,12 @@ export async function joinTokens(
   if (incomplete.length > 0) {
     // The base moves on with the chain: who misses but a few blocks below it would run after it for ever.
     const isWaitedFor = incomplete.every(({ missing }) => missing <= fewBlocks);
-    if (isWaitedFor) await filling.ended();
+    if (isWaitedFor) await filling.endedWithin(maxWaitMs);
     filling.begin(
       incomplete.map(({ token }) => token),
       base.number + 1,
     );
-    if (isWaitedFor) await filling.ended();
+    if (isWaitedFor) await filling.endedWithin(maxWaitMs);
     coverage = await readCoverage(database.kysely, tokens);
   }
 

@@ -2,8 +2,8 @@ import { devnetChain } from "../chains/indexer-chain.ts";
 import { createIndexer } from "../create-indexer.ts";
 import { finalDepth } from "./final-depth.ts";
 
-/** An indexer in a process of its own, to be killed: `node indexer-program.ts <rpc url> <database url>`. */
-const [rpcUrl = "", database = ""] = process.argv.slice(2);
+/** An indexer in a process of its own, to be killed: `node indexer-program.ts <rpc url> <database url> [verifyAfterMs]`. */
+const [rpcUrl = "", database = "", verifyAfterMs] = process.argv.slice(2);
 const indexer = createIndexer({
   chains: [
     devnetChain({
@@ -11,6 +11,7 @@ const indexer = createIndexer({
       pollIntervalMs: 10,
       finality: { depth: finalDepth },
       maxBlocksPerRequest: 5,
+      ...(verifyAfterMs !== undefined && { verifyAfterMs: Number(verifyAfterMs) }),
     }),
   ],
   database,

@@ -1,0 +1,316 @@
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { setTimeout as pause } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { devnetChain } from "../chains/indexer-chain.ts";
+import { createIndexer } from "../create-indexer.ts";
+import type { Indexer } from "../indexer.ts";
+import { silentLogger } from "../logger.ts";
+import { type MaintenanceWish, runMaintenance } from "../maintenance/run-maintenance.ts";
+import { hexOfBytes } from "../store/bytes.ts";
+import { readCoverage } from "../store/coverage.ts";
+import { addRequest } from "../store/requests.ts";
+import { engines } from "../testing/engines.ts";
+import { startFaultProxy } from "../testing/fault-proxy.ts";
+import { finalDepth } from "../testing/final-depth.ts";
+import { expectExact, expectVerified, readStored } from "../testing/oracle.ts";
+import { startFork, startIndexer, startUsedChain, stepRandomly, usdtOf } from "../testing/scene.ts";
+import { effort, randomOf } from "../testing/seeded-random.ts";
+
+type UsedChain = Awaited<ReturnType<typeof startUsedChain>>;
+
+const program = fileURLToPath(new URL("../testing/indexer-program.ts", import.meta.url));
+
+describe.each(engines)("maintenance under attack, on $engine", ({ engine, createUrl }) => {
+  it(
+    "mends and rewinds each block once, with balances, events and coverage, however often it is killed",
+    async () => {
+      const random = randomOf(`SIGKILL inside a mend on ${engine}`);
+      const devnet = await startUsedChain(20);
+      const database = await createUrl();
+      const rpcUrls = [devnet.rpcUrl];
+      const first = await startIndexer({ rpcUrls, database });
+      await expectExact(first, devnet, usdtOf(devnet));
+      // Announced to readers of events, since they come after the beginning.
+      const { others } = devnet.accounts;
+      for (let index = 0; index < 30; index++)
+        await devnet.mint({ to: others[index % 3]?.address ?? devnet.token, amount: 5n });
+      await devnet.mine(finalDepth);
+      await expectVerified(first, devnet, usdtOf(devnet), finalDepth);
+      await first.close();
+
+      const reader = openReader(devnet, database);
+      const { kysely, dialect } = await reader.database();
+      const { chain_id: chainId } = await kysely
+        .selectFrom("indexer_chains")
+        .select("chain_id")
+        .executeTakeFirstOrThrow();
+      const announced = await readEventCounts(reader);
+      const deletions = new Map<string, number>();
+      for (let kill = 0; kill < 6 * effort; kill++) {
+        for (const { key, position } of await readRows(reader)) {
+          if (!random.chance(0.4)) continue;
+          await kysely.deleteFrom("indexer_transfers").where("position", "=", position).execute();
+          deletions.set(key, (deletions.get(key) ?? 0) + 1);
+        }
+        const head = Number(await devnet.client.getBlockNumber());
+        const from = head - random.between(5, 25);
+        const id = await addRequest(kysely, dialect, {
+          chainId,
+          ...(random.chance(0.3) ? { kind: "rewind", from } : { kind: "verify", from: 0 }),
+        });
+        const child = fork(program, [devnet.rpcUrl, database, "20"], {
+          execArgv: ["--conditions=source", "--import", "tsx"],
+        });
+        const exited = once(child, "exit");
+        await once(child, "message");
+        // Half of the kills come when the request was taken up, so that its mends are under way.
+        if (random.chance(0.5))
+          await expect
+            .poll(
+              () =>
+                kysely
+                  .selectFrom("indexer_requests")
+                  .select("done_at_ms")
+                  .where("id", "=", id)
+                  .executeTakeFirst(),
+              { timeout: 20_000, interval: 5 },
+            )
+            .not.toMatchObject({ done_at_ms: null });
+        await pause(random.between(0, 400));
+        child.kill("SIGKILL");
+        expect((await exited)[1]).toBe("SIGKILL");
+        await expectWhole(reader);
+      }
+      await reader.close();
+
+      const last = await startIndexer({ rpcUrls, database });
+      await expectVerified(last, devnet, usdtOf(devnet), finalDepth);
+      await expectExact(last, devnet, usdtOf(devnet));
+      // A mend retracts what was stored, and announces what is true; a rewind does so in two steps. So a deleted row is
+      // announced once more, and never twice.
+      const counts = await readEventCounts(last);
+      const expected = [...announced].map(([key, count]) => [
+        key,
+        count + (deletions.get(key) ?? 0),
+      ]);
+      expect([...counts].sort()).toEqual(expected.sort());
+      expect(announced.size).toBeGreaterThan(20);
+    },
+    150_000 * effort,
+  );
+
+  it("does what several processes request of one database at a time, while blocks come and are replaced", async () => {
+    const random = randomOf(`requests at once on ${engine}`);
+    const devnet = await startUsedChain(30);
+    const database = await createUrl();
+    const service = await startIndexer({ rpcUrls: [devnet.rpcUrl], database });
+    await expectVerified(service, devnet, usdtOf(devnet), finalDepth);
+    // Without a service: whichever takes the lease works for all, and another goes on when it is done.
+    await service.close();
+    let isOver = false;
+    const growing = (async () => {
+      while (!isOver) {
+        await stepRandomly(devnet, random);
+        await pause(20);
+      }
+    })();
+    const wishes: (Partial<MaintenanceWish> & Pick<MaintenanceWish, "kind">)[] = [
+      { kind: "verify" },
+      { kind: "reindex", from: 5, to: 25 },
+      { kind: "verify", token: "usdt" },
+      { kind: "reindex" },
+    ];
+    const done = await Promise.all(wishes.map((wish) => maintain(devnet.rpcUrl, database, wish)));
+    isOver = true;
+    await growing;
+    expect(done.map(({ phase, share }) => [phase, share])).toEqual(wishes.map(() => ["done", 1]));
+    const next = await startIndexer({ rpcUrls: [devnet.rpcUrl], database });
+    await expectExact(next, devnet, usdtOf(devnet));
+    await expectWhole(next);
+    await devnet.mine(finalDepth);
+    await expectVerified(next, devnet, usdtOf(devnet), finalDepth);
+  }, 120_000);
+
+  it("takes replaced final blocks back also while blocks are being reindexed", async () => {
+    const devnet = await startUsedChain(40);
+    const proxy = await startFaultProxy(devnet.rpcUrl);
+    const database = await createUrl();
+    const service = await startIndexer({
+      rpcUrls: [proxy.url],
+      database,
+      chain: { maxBlocksPerRequest: 2, requestsInFlight: 1, verifyAfterMs: 2_000 },
+    });
+    await expectVerified(service, devnet, usdtOf(devnet), finalDepth);
+    const head = Number(await devnet.client.getBlockNumber());
+    proxy.set(async ({ calls, forward, reply }) => {
+      // Slow enough for a reorganisation in the middle.
+      if (calls.some(({ method }) => method === "eth_getLogs")) await pause(100);
+      reply(await forward());
+    });
+    const { kysely, dialect } = await service.database();
+    const chainId = (await service.status()).chains[0]?.chainId ?? 0;
+    await addRequest(kysely, dialect, { chainId, kind: "reindex", from: 0 });
+    const readBlocks = async () =>
+      (await readStored(service, usdtOf(devnet))).filter(({ blockNumber }) => blockNumber < 20);
+    await expect.poll(readBlocks, { timeout: 10_000, interval: 5 }).toEqual([]);
+    await expect
+      .poll(async () => (await readBlocks()).length, { timeout: 10_000, interval: 5 })
+      .toBeGreaterThan(3);
+    await devnet.reorg({ depth: head - 15 });
+    await devnet.mint({ to: devnet.accounts.seller.address, amount: 5n });
+    const doubtedFrom = async () => (await service.status()).chains[0]?.doubtedFrom;
+    await expect.poll(doubtedFrom, { timeout: 10_000, interval: 5 }).toBeDefined();
+    const count = (part: string) =>
+      proxy.requests.filter((calls) => JSON.stringify(calls).includes(part)).length;
+    const before = { ranges: count("fromBlock"), looks: count('"latest"') };
+    await expect
+      .poll(() => count('"latest"') - before.looks, { timeout: 10_000 })
+      .toBeGreaterThanOrEqual(2);
+    // Nothing of the new chain is read among the blocks of the old one.
+    expect(count("fromBlock") - before.ranges).toBeLessThanOrEqual(1);
+    await expectExact(service, devnet, usdtOf(devnet), { timeoutMs: 30_000 });
+    await expectVerified(service, devnet, usdtOf(devnet), finalDepth);
+  }, 90_000);
+});
+
+describe.each(engines)("a round of history, on $engine", ({ createUrl }) => {
+  it("leaves a request waiting for no more than some seconds", async () => {
+    const { devnet, proxy, service, database } = await startSlowHistory();
+    const startedAt = performance.now();
+    const stopping = new AbortController();
+    const taken = maintain(
+      proxy.url,
+      database,
+      { kind: "verify" },
+      stopping.signal,
+      ({ phase }) => {
+        if (phase !== "waiting") stopping.abort(new Error("It was taken up"));
+      },
+    );
+    await expect(taken).rejects.toThrow("It was taken up");
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
+    expect((await service.status()).chains[0]?.state).toBe("history");
+    proxy.set(async ({ forward, reply }) => reply(await forward()));
+    await expectExact(service, devnet, usdtOf(devnet));
+  }, 60_000);
+
+  it("is left when blocks that it has written are replaced, and those are taken back", async () => {
+    const { devnet, proxy, service } = await startSlowHistory();
+    const stored = await readStored(service, usdtOf(devnet));
+    const head = Number(await devnet.client.getBlockNumber());
+    const fork = await startFork(devnet, 6n);
+    await fork.mint({ to: devnet.accounts.seller.address, amount: 5n });
+    await fork.mine(head);
+    proxy.setUpstream(fork.rpcUrl);
+    const problem = async () => (await service.status()).chains[0]?.problem ?? "";
+    await expect.poll(problem, { timeout: 10_000 }).toMatch(/was final as/);
+    expect(stored.at(-1)?.blockNumber).toBeGreaterThan(6);
+    proxy.set(async ({ forward, reply }) => reply(await forward()));
+    await expectExact(service, fork, usdtOf(fork));
+    expect((await service.status()).chains[0]).toMatchObject({
+      repairedBlocks: 0,
+      doubtedFrom: undefined,
+    });
+  }, 60_000);
+
+  /** A service in the middle of a history that takes a minute. */
+  async function startSlowHistory() {
+    const devnet = await startUsedChain(60);
+    const proxy = await startFaultProxy(devnet.rpcUrl);
+    proxy.set(async ({ calls, forward, reply }) => {
+      if (calls.some(({ method }) => method === "eth_getLogs")) await pause(500);
+      reply(await forward());
+    });
+    const database = await createUrl();
+    const service = await startIndexer({
+      rpcUrls: [proxy.url],
+      database,
+      chain: { maxBlocksPerRequest: 1, requestsInFlight: 1, verifyAfterMs: 1_000 },
+    });
+    await expect
+      .poll(async () => (await readStored(service, usdtOf(devnet))).at(-1)?.blockNumber ?? 0, {
+        timeout: 30_000,
+      })
+      .toBeGreaterThan(7);
+    return { devnet, proxy, service, database };
+  }
+});
+
+function maintain(
+  rpcUrl: string,
+  database: string,
+  wish: Partial<MaintenanceWish> & Pick<MaintenanceWish, "kind">,
+  signal = new AbortController().signal,
+  onProgress: Parameters<typeof runMaintenance>[0]["onProgress"] = () => {},
+) {
+  const chain = devnetChain({
+    rpcUrls: [rpcUrl],
+    pollIntervalMs: 10,
+    verifyAfterMs: 200,
+    finality: { depth: finalDepth },
+  });
+  return runMaintenance({
+    configuration: { chains: [chain], database, leaseMs: 600 },
+    wish: { chain: "devnet", from: 0, ...wish },
+    logger: silentLogger,
+    signal,
+    onProgress,
+  });
+}
+
+/** Reads beside processes that write. */
+function openReader(devnet: UsedChain, database: string): Indexer {
+  const reader = createIndexer({ chains: [devnetChain({ rpcUrls: [devnet.rpcUrl] })], database });
+  onTestFinished(() => reader.close());
+  return reader;
+}
+
+/** The stored transfers of announced blocks, by what makes each of them one. */
+async function readRows(indexer: Indexer) {
+  const { kysely } = await indexer.database();
+  const { announced_from } = await kysely
+    .selectFrom("indexer_chains")
+    .select("announced_from")
+    .executeTakeFirstOrThrow();
+  const rows = await kysely
+    .selectFrom("indexer_transfers")
+    .selectAll()
+    .where("position", ">=", (announced_from ?? 0) * 2 ** 21)
+    .execute();
+  return rows.map((row) => ({ key: keyOf(row), position: row.position }));
+}
+
+/** How often each transfer was announced more than it was retracted. */
+async function readEventCounts(indexer: Indexer): Promise<Map<string, number>> {
+  const { kysely } = await indexer.database();
+  const counts = new Map<string, number>();
+  for (const row of await kysely.selectFrom("indexer_events").selectAll().execute()) {
+    const key = keyOf(row);
+    counts.set(key, (counts.get(key) ?? 0) + (row.kind === "transfer" ? 1 : -1));
+  }
+  return counts;
+}
+
+function keyOf(row: { position: number; transaction_hash: Uint8Array }): string {
+  return `${row.position} ${hexOfBytes(row.transaction_hash)}`;
+}
+
+/** What is verified is indexed, and every transfer has its block. */
+async function expectWhole(indexer: Indexer): Promise<void> {
+  const { kysely } = await indexer.database();
+  const tokens = await kysely.selectFrom("indexer_tokens").select("id").execute();
+  const indexed = await readCoverage(kysely, tokens);
+  for (const [id, ranges] of await readCoverage(kysely, tokens, "indexer_verified_ranges"))
+    for (const range of ranges)
+      expect(indexed.get(id)).toContainEqual(
+        expect.toSatisfy(
+          ({ from, next }: typeof range) => from <= range.from && range.next <= next,
+        ),
+      );
+  const rows = await kysely.selectFrom("indexer_transfers").select("position").execute();
+  const blocks = await kysely.selectFrom("indexer_blocks").select("number").execute();
+  const numbers = new Set(blocks.map(({ number }) => number));
+  expect(rows.filter(({ position }) => !numbers.has(Math.floor(position / 2 ** 21)))).toEqual([]);
+}

@@ -1,0 +1,100 @@
+import { sleep } from "@coinslot/chain";
+import { catchUp } from "../catch-up.ts";
+import type { ChainContext } from "../chain-context.ts";
+import type { Doubt } from "../live/doubt.ts";
+import { lookEverywhere } from "../live/look-everywhere.ts";
+import { lookAtPast } from "../live/poll-chain.ts";
+import type { BlockId } from "../store/block-id.ts";
+import { findKnownBlock } from "../store/marks.ts";
+import { readNextRequest } from "../store/requests.ts";
+
+/** How long a request waits for a round of history at most, beside what is being written. */
+const lookForRequestsEveryMs = 1_000;
+
+/** Follows a chain while it has no window. */
+export interface HistoryFollower {
+  /** One step: a look at the past, and a round of history if it is still part of the chain. */
+  step(): Promise<void>;
+  /** Blocks were taken back. */
+  reset(): void;
+}
+
+/**
+ * A round of history may take hours. It is left for what cannot wait as long: a request, and a block that was written
+ * before and is another one now. What is written of the round stands, and the next one goes on from there.
+ */
+export function createHistoryFollower(
+  context: ChainContext,
+  { doubt, signal }: { doubt: Doubt; signal: AbortSignal },
+): HistoryFollower {
+  const { chain, database, pool, clock } = context;
+  const { chainId } = chain;
+  /** Was written before another endpoint said otherwise: the newest block may be of the new chain already. */
+  let suspect: BlockId | undefined;
+
+  async function look(known: BlockId | undefined) {
+    return lookEverywhere(pool, (handle) => lookAtPast(handle, { chain, known }), signal);
+  }
+
+  function findNewest() {
+    return findKnownBlock(database.kysely, { chainId, number: Number.MAX_SAFE_INTEGER });
+  }
+
+  /** Aborts a round when something has to go before it. */
+  async function watchRound(round: AbortController, known: BlockId | undefined): Promise<void> {
+    let lookedAt = clock.now();
+    let oldest = known;
+    while (!round.signal.aborted) {
+      await sleep(clock, lookForRequestsEveryMs, round.signal).catch(() => undefined);
+      if (round.signal.aborted) return;
+      try {
+        if ((await readNextRequest(database.kysely, chainId)) !== undefined) return leave();
+        if (clock.now() - lookedAt < chain.verifyAfterMs) continue;
+        lookedAt = clock.now();
+        if ((await look(oldest)).event.type === "beyond-finality") {
+          suspect = oldest;
+          return leave();
+        }
+        oldest = await findNewest();
+      } catch {
+        // The round meets the same endpoints and the same database, and its failure is the one that is reported.
+      }
+    }
+
+    function leave() {
+      round.abort(new Error("Something goes before history"));
+    }
+  }
+
+  async function runRound(known: BlockId | undefined): Promise<void> {
+    const round = new AbortController();
+    const end = () => round.abort(signal.reason);
+    signal.addEventListener("abort", end, { once: true });
+    if (signal.aborted) end();
+    const watching = watchRound(round, known);
+    try {
+      await catchUp(context, round.signal);
+    } catch (error) {
+      // Left on purpose: the next step knows why.
+      if (signal.aborted || !round.signal.aborted) throw error;
+    } finally {
+      signal.removeEventListener("abort", end);
+      round.abort(new Error("The round has ended"));
+      await watching;
+    }
+  }
+
+  return {
+    async step() {
+      const known = suspect ?? (await findNewest());
+      const { event, endpoint, unasked } = await look(known);
+      if (event.type === "beyond-finality") return doubt.raise(event, { endpoint, unasked });
+      suspect = undefined;
+      await doubt.clear();
+      await runRound(known);
+    },
+    reset() {
+      suspect = undefined;
+    },
+  };
+}
