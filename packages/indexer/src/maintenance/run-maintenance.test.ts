@@ -70,6 +70,46 @@ describe.each(engines)("maintenance, on $engine", ({ createUrl }) => {
     expect(await readStored(service, usdtOf(devnet))).not.toEqual([]);
   }, 60_000);
 
+  it("mends the time of a block, and with reindex the balances that transfers do not add up to", async () => {
+    const devnet = await startUsedChain(20);
+    const database = await createUrl();
+    const service = await startIndexer({ rpcUrls: [devnet.rpcUrl], database });
+    await expectVerified(service, devnet);
+    const { kysely, dialect } = await service.database();
+    const readTimes = () =>
+      kysely
+        .selectFrom("indexer_blocks")
+        .select(["number", "timestamp_ms"])
+        .orderBy("number")
+        .execute();
+    const times = await readTimes();
+    const changeTimes = () =>
+      kysely
+        .updateTable("indexer_blocks")
+        .set({ timestamp_ms: 1_000 })
+        .where("number", "in", [times[2]?.number ?? 0, times[7]?.number ?? 0])
+        .execute();
+    await changeTimes();
+    expect(await maintain(devnet, database, { kind: "verify" })).toMatchObject({
+      repairedBlocks: 2,
+    });
+    expect(await readTimes()).toEqual(times);
+    await changeTimes();
+    expect(await maintain(devnet, database, { kind: "reindex", from: 0 })).toMatchObject({
+      repairedBlocks: 0,
+    });
+    expect(await readTimes()).toEqual(times);
+
+    await devnet.mint({ to: devnet.accounts.seller.address, amount: 3n });
+    await expectExact(service, devnet, usdtOf(devnet));
+    await kysely
+      .updateTable("indexer_balances")
+      .set({ amount: dialect.amount.encode(777n) })
+      .execute();
+    await maintain(devnet, database, { kind: "reindex" });
+    await expectExact(service, devnet, usdtOf(devnet));
+  }, 90_000);
+
   it("refuses chains and tokens that the configuration does not have, and blocks the wrong way round", async () => {
     const devnet = await startUsedChain();
     const database = await createUrl();

@@ -3,7 +3,8 @@ import { readChain, updateChain } from "../store/chain-row.ts";
 import { updateChecks } from "../store/checks.ts";
 import { uncoverRange } from "../store/coverage.ts";
 import { eventsChannel } from "../store/events.ts";
-import { findTokenIds, forgetRange } from "../store/forget-range.ts";
+import { findTokenIds, forgetRange, resetBalances } from "../store/forget-range.ts";
+import { maxBlock } from "../store/position.ts";
 import { findBlockOfRowBelow } from "../store/read-stored.ts";
 import { endRequest, rangeOfRequest, type WriterRequest } from "../store/requests.ts";
 import { rollBack } from "../store/roll-back.ts";
@@ -72,11 +73,15 @@ async function reindex(
     const step = { from: Math.max(range.from, from), next };
     rewrites.count += 1;
     await lease.write((transaction) =>
-      forgetRange(transaction, dialect, { tokenIds, range: step }),
+      forgetRange(transaction, dialect, { chainId, tokenIds, range: step }),
     );
     next = step.from;
   }
-  await lease.write((transaction) => endRequest(transaction, dialect, request.id));
+  await lease.write(async (transaction) => {
+    for (const tokenId of tokenIds)
+      await resetBalances(transaction, dialect, { tokenId, base: base?.number ?? maxBlock });
+    await endRequest(transaction, dialect, request.id);
+  });
 
   async function findStep(ids: readonly number[], below: number): Promise<number> {
     const block = await findBlockOfRowBelow(kysely, { tokenIds: ids, below, count: rowsAtOnce });

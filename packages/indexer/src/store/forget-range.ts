@@ -1,9 +1,10 @@
 import type { Dialect } from "@coinslot/storage";
-import type { Kysely, Transaction } from "kysely";
+import { type Kysely, sql, type Transaction } from "kysely";
+import type { TransferInsert } from "../transfer-log/transfer-batch.ts";
 import { hexOfBytes } from "./bytes.ts";
 import { addGains, forgetOpenings } from "./change-balances.ts";
 import { type BlockRange, uncoverRange } from "./coverage.ts";
-import { logsPerBlock } from "./position.ts";
+import { blockOfPosition, logsPerBlock } from "./position.ts";
 import type { IndexerSchema } from "./schema.ts";
 import { wrapUint256 } from "./wrap-uint256.ts";
 
@@ -26,8 +27,9 @@ export async function findTokenIds(
 export async function forgetRange(
   transaction: Transaction<IndexerSchema>,
   dialect: Dialect,
-  { tokenIds, range }: { tokenIds: readonly number[]; range: BlockRange },
+  { chainId, tokenIds, range }: { chainId: number; tokenIds: readonly number[]; range: BlockRange },
 ): Promise<void> {
+  const blocks = new Set<number>();
   const first = range.from * logsPerBlock;
   const end = Math.min(range.next * logsPerBlock, Number.MAX_SAFE_INTEGER);
   for (const tokenId of tokenIds) {
@@ -36,35 +38,94 @@ export async function forgetRange(
       .where("token_id", "=", tokenId)
       .where("position", ">=", first)
       .where("position", "<", end)
-      .returning(["from_address", "to_address", "amount"])
+      .returning(["position", "from_address", "to_address", "amount"])
       .execute();
+    for (const { position } of gone) blocks.add(blockOfPosition(position));
     const gains = new Map<string, bigint>();
-    for (const row of gone) {
-      const amount = dialect.amount.decode(row.amount);
-      const from = hexOfBytes(row.from_address).slice(2);
-      const to = hexOfBytes(row.to_address).slice(2);
-      gains.set(from, wrapUint256((gains.get(from) ?? 0n) + amount));
-      gains.set(to, wrapUint256((gains.get(to) ?? 0n) - amount));
-    }
+    for (const [address, gain] of sumGains(gone, dialect)) gains.set(address, wrapUint256(-gain));
     await addGains(transaction, dialect, { tokenId, gains });
     await forgetOpenings(transaction, tokenId);
   }
   await uncoverRange(transaction, "indexer_ranges", { tokenIds, range });
   await uncoverRange(transaction, "indexer_verified_ranges", { tokenIds, range });
-  for (const tokenId of tokenIds) await resetIfEmpty(transaction, tokenId);
+  await forgetBlocks(transaction, chainId, [...blocks]);
 }
 
-/** Without an indexed block every balance is nothing: whatever was wrong with them is over. */
-async function resetIfEmpty(
+/** So many blocks are named in one statement. */
+const blocksAtOnce = 500;
+
+/** Forgets blocks, their hashes and times, that no token has a transfer in any more. */
+async function forgetBlocks(
   transaction: Transaction<IndexerSchema>,
-  tokenId: number,
+  chainId: number,
+  blocks: readonly number[],
 ): Promise<void> {
-  const left = await transaction
+  const tokenIds = await findTokenIds(transaction, chainId, null);
+  for (let start = 0; start < blocks.length; start += blocksAtOnce)
+    await transaction
+      .deleteFrom("indexer_blocks as block")
+      .where("block.chain_id", "=", chainId)
+      .where("block.number", "in", blocks.slice(start, start + blocksAtOnce))
+      .where(({ not, exists, selectFrom }) =>
+        not(
+          exists(
+            selectFrom("indexer_transfers as transfer")
+              .select("transfer.position")
+              .where("transfer.token_id", "in", tokenIds)
+              .where(
+                "transfer.position",
+                ">=",
+                sql<number>`block.number * ${sql.lit(logsPerBlock)}`,
+              )
+              .where(
+                "transfer.position",
+                "<",
+                sql<number>`(block.number + 1) * ${sql.lit(logsPerBlock)}`,
+              ),
+          ),
+        ),
+      )
+      .execute();
+}
+
+/**
+ * Makes the balances of a token what its transfers add up to, where nothing but the blocks above `base` is indexed of it:
+ * whatever was wrong with them is over. Those are few, as they may still be replaced.
+ */
+export async function resetBalances(
+  transaction: Transaction<IndexerSchema>,
+  dialect: Dialect,
+  { tokenId, base }: { tokenId: number; base: number },
+): Promise<void> {
+  const below = await transaction
     .selectFrom("indexer_ranges")
     .select("token_id")
     .where("token_id", "=", tokenId)
+    .where("from_block", "<=", base)
     .limit(1)
     .executeTakeFirst();
-  if (left !== undefined) return;
+  if (below !== undefined) return;
   await transaction.deleteFrom("indexer_balances").where("token_id", "=", tokenId).execute();
+  const rows = await transaction
+    .selectFrom("indexer_transfers")
+    .select(["from_address", "to_address", "amount"])
+    .where("token_id", "=", tokenId)
+    .execute();
+  await addGains(transaction, dialect, { tokenId, gains: sumGains(rows, dialect) });
+}
+
+/** What each address gains by transfers. */
+function sumGains(
+  rows: readonly Pick<TransferInsert, "from_address" | "to_address" | "amount">[],
+  { amount }: Pick<Dialect, "amount">,
+): Map<string, bigint> {
+  const gains = new Map<string, bigint>();
+  for (const row of rows) {
+    const change = amount.decode(row.amount);
+    const from = hexOfBytes(row.from_address).slice(2);
+    const to = hexOfBytes(row.to_address).slice(2);
+    gains.set(from, wrapUint256((gains.get(from) ?? 0n) - change));
+    gains.set(to, wrapUint256((gains.get(to) ?? 0n) + change));
+  }
+  return gains;
 }

@@ -4,6 +4,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { selectIndexedTransfers } from "../query/indexed-transfers.ts";
 import { engines } from "../testing/engines.ts";
 import { sumBelow } from "./balance-sums.ts";
+import { forgetRange } from "./forget-range.ts";
 import type { KnownToken } from "./known-token.ts";
 import { findKnownBlock } from "./marks.ts";
 import { indexerMigrations } from "./migrations/indexer-migrations.ts";
@@ -63,6 +64,13 @@ describe.each(engines)("query plans, on $engine", ({ createUrl }) => {
       "a page of transfers",
       (db) =>
         selectIndexedTransfers(db, token).orderBy("transfer.position", "desc").limit(10).execute(),
+    ],
+    [
+      "what a reindex forgets",
+      ({ transaction, dialect }) =>
+        transaction((tx) =>
+          forgetRange(tx, dialect, { chainId, tokenIds: [1], range: { from: 9_000, next: 9_050 } }),
+        ),
     ],
     [
       "a rollback",

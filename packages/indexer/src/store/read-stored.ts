@@ -1,6 +1,6 @@
 import type { Database } from "@coinslot/storage";
 import { type Kysely, sql } from "kysely";
-import type { TransferInsert } from "../transfer-log/transfer-batch.ts";
+import type { BatchBlock, TransferInsert } from "../transfer-log/transfer-batch.ts";
 import { hexOfBytes } from "./bytes.ts";
 import type { BlockRange } from "./coverage.ts";
 import type { KnownToken } from "./known-token.ts";
@@ -10,8 +10,8 @@ import type { IndexerSchema } from "./schema.ts";
 /** The stored transfers of some blocks. */
 export interface StoredTransfers {
   rows: readonly TransferInsert[];
-  /** The hash of every block of theirs. */
-  hashes: ReadonlyMap<number, string>;
+  /** The blocks of theirs. */
+  blocks: ReadonlyMap<number, BatchBlock>;
 }
 
 /** Reads what is stored of tokens in a range, by its primary key: it takes as long as the range is full. */
@@ -33,12 +33,16 @@ export async function readStored(
     );
   const blocks = await kysely
     .selectFrom("indexer_blocks")
-    .select(["number", "hash"])
+    .select(["number", "hash", "timestamp_ms"])
     .where("chain_id", "=", chainId)
     .where("number", ">=", range.from)
     .where("number", "<", range.next)
     .execute();
-  return { rows, hashes: new Map(blocks.map(({ number, hash }) => [number, hexOfBytes(hash)])) };
+  const entries = blocks.map(
+    ({ number, hash, timestamp_ms }) =>
+      [number, { hash: hexOfBytes(hash), timestampMs: timestamp_ms }] as const,
+  );
+  return { rows, blocks: new Map(entries) };
 }
 
 /** The block of the n-th stored transfer of a token from a block on; undefined where there are fewer. */

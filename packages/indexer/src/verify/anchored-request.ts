@@ -5,7 +5,7 @@ import {
   receiptsCalls,
   receiptsOf,
 } from "../proof/read-receipts.ts";
-import { headerOf } from "../rpc/block-header.ts";
+import { type BlockHeader, headerOf } from "../rpc/block-header.ts";
 import { endpointProblem } from "../rpc/endpoint-problem.ts";
 import type { BlockId } from "../store/block-id.ts";
 
@@ -45,17 +45,28 @@ export async function readReceiptsOnChainOf(
   return receiptsOf(endpoint, { block, evidence }, outcomes);
 }
 
+/** Reads headers by their numbers, at a node that has the anchor. */
+export async function readHeadersOnChainOf(
+  endpoint: RpcEndpointHandle,
+  anchor: BlockId,
+  { blocks, signal }: { blocks: readonly number[]; signal: AbortSignal },
+): Promise<BlockHeader[]> {
+  const calls = blocks.map((number) => blockByNumber(BigInt(number)));
+  const minBlock = Math.max(...blocks);
+  const outcomes = await requestOnChainOf(endpoint, anchor, { calls, minBlock, signal });
+  return blocks.map((number, index) => headerOf(endpoint, outcomes[index], number));
+}
+
 /** Asks once more for the hashes of blocks. Throws where one is another than before. */
 export async function confirmHashes(
   endpoint: RpcEndpointHandle,
   anchor: BlockId,
   { blocks, signal }: { blocks: readonly BlockId[]; signal: AbortSignal },
 ): Promise<void> {
-  const calls = blocks.map(({ number }) => blockByNumber(BigInt(number)));
-  const minBlock = Math.max(...blocks.map(({ number }) => number));
-  const outcomes = await requestOnChainOf(endpoint, anchor, { calls, minBlock, signal });
+  const numbers = blocks.map(({ number }) => number);
+  const headers = await readHeadersOnChainOf(endpoint, anchor, { blocks: numbers, signal });
   for (const [index, { number, hash }] of blocks.entries())
-    if (headerOf(endpoint, outcomes[index], number).hash !== hash)
+    if (headers[index]?.hash !== hash)
       throw endpointProblem(endpoint, {
         kind: "behind",
         details: `its block ${number} is another one each time`,

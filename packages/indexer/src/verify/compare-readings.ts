@@ -1,20 +1,31 @@
 import type { BlockRange } from "../store/coverage.ts";
 import { blockOfPosition } from "../store/position.ts";
 import type { StoredTransfers } from "../store/read-stored.ts";
-import type { TransferBatch, TransferInsert } from "../transfer-log/transfer-batch.ts";
+import type { TransferInsert } from "../transfer-log/transfer-batch.ts";
+
+/** The transfers of some blocks, as stored or as read. */
+type Reading = Pick<StoredTransfers, "rows" | "blocks">;
 
 /** The blocks of a range, ascending, whose transfers are not the same in both readings, by number, content and hash. */
-export function findDifferingBlocks(
-  stored: StoredTransfers,
-  read: Pick<TransferBatch, "rows" | "blocks">,
-  range: BlockRange,
-): number[] {
-  const before = byBlock(stored.rows, (number) => stored.hashes.get(number));
-  const now = byBlock(read.rows, (number) => read.blocks.get(number)?.hash);
+export function findDifferingBlocks(one: Reading, other: Reading, range: BlockRange): number[] {
+  const before = byBlock(one);
+  const now = byBlock(other);
   const numbers = new Set([...before.keys(), ...now.keys()]);
   return [...numbers]
     .filter((number) => number >= range.from && number < range.next)
     .filter((number) => before.get(number) !== now.get(number))
+    .sort((a, b) => a - b);
+}
+
+/** The blocks of a range, ascending, whose times are known in both readings, and not the same. */
+export function findMistimedBlocks(one: Reading, other: Reading, range: BlockRange): number[] {
+  return [...other.blocks]
+    .filter(([number]) => number >= range.from && number < range.next)
+    .filter(([number, { timestampMs }]) => {
+      const before = one.blocks.get(number)?.timestampMs;
+      return before !== undefined && timestampMs !== undefined && before !== timestampMs;
+    })
+    .map(([number]) => number)
     .sort((a, b) => a - b);
 }
 
@@ -28,10 +39,7 @@ export function includeAll(
 }
 
 /** Everything that is stored of each block, as one text. */
-function byBlock(
-  rows: readonly TransferInsert[],
-  hashOf: (number: number) => string | undefined,
-): ReadonlyMap<number, string> {
+function byBlock({ rows, blocks }: Reading): ReadonlyMap<number, string> {
   const lines = new Map<number, string[]>();
   for (const row of rows) {
     const number = blockOfPosition(row.position);
@@ -40,7 +48,10 @@ function byBlock(
     else ofBlock.push(describe(row));
   }
   return new Map(
-    [...lines].map(([number, ofBlock]) => [number, [hashOf(number), ...ofBlock.sort()].join("\n")]),
+    [...lines].map(([number, ofBlock]) => [
+      number,
+      [blocks.get(number)?.hash, ...ofBlock.sort()].join("\n"),
+    ]),
   );
 }
 

@@ -8,7 +8,7 @@ import {
   type TransferInsert,
 } from "../transfer-log/transfer-batch.ts";
 import type { VerificationRange } from "./choose-range.ts";
-import { findDifferingBlocks, includeAll } from "./compare-readings.ts";
+import { findDifferingBlocks, findMistimedBlocks, includeAll } from "./compare-readings.ts";
 
 /** A block whose stored transfers are not those of the chain, and what they are. */
 export interface Difference {
@@ -48,8 +48,10 @@ export function judgeBlock(
   const truth = createTransferBatch(transfersAmong(logs, tokens), place, database.dialect);
   for (const block of truth.blocks.values()) block.timestampMs = timestampMs;
   const only = { from: number, next: number + 1 };
-  const isAsStored = findDifferingBlocks(stored, truth, only).length === 0;
-  const isAsRead = findDifferingBlocks(withHashes(batch), truth, only).length === 0;
+  const isSame = findDifferingBlocks(stored, truth, only).length === 0;
+  const isAsStored = isSame && findMistimedBlocks(stored, truth, only).length === 0;
+  // Not by its time: some nodes put a wrong one into each of their logs.
+  const isAsRead = findDifferingBlocks(batch, truth, only).length === 0;
   const isHere = ({ position }: TransferInsert) => blockOfPosition(position) === number;
   const known = [...stored.rows, ...batch.rows].filter(isHere);
   return {
@@ -58,11 +60,6 @@ export function judgeBlock(
     isAsStored,
     isAsRead,
     isDecided: isProven || isAsRead || includeAll(truth.rows, known),
-    isRenamed: !isAsStored && stored.hashes.get(number) !== hash,
+    isRenamed: !isSame && stored.blocks.get(number)?.hash !== hash,
   };
-}
-
-/** A reading in the form of what is stored. */
-function withHashes({ rows, blocks }: TransferBatch) {
-  return { rows, hashes: new Map([...blocks].map(([number, { hash }]) => [number, hash])) };
 }

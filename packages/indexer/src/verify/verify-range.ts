@@ -6,9 +6,14 @@ import { endpointProblem } from "../rpc/endpoint-problem.ts";
 import { getTransferLogs } from "../rpc/get-logs.ts";
 import type { BlockId } from "../store/block-id.ts";
 import { createTransferBatch } from "../transfer-log/transfer-batch.ts";
-import { confirmHashes, readReceiptsOnChainOf, requestOnChainOf } from "./anchored-request.ts";
+import {
+  confirmHashes,
+  readHeadersOnChainOf,
+  readReceiptsOnChainOf,
+  requestOnChainOf,
+} from "./anchored-request.ts";
 import { densestBlock, type VerificationRange } from "./choose-range.ts";
-import { findDifferingBlocks } from "./compare-readings.ts";
+import { findDifferingBlocks, findMistimedBlocks } from "./compare-readings.ts";
 import { type Difference, type JudgedBlock, judgeBlock } from "./judge-block.ts";
 
 /** What a second reading of a range finds. */
@@ -67,6 +72,7 @@ export async function verifyRange(
   const judged = new Map<number, JudgedBlock>();
   await judge([sample], async () => receiptsOrNothing(endpoint, context, { sample, outcomes }));
   const differing = findDifferingBlocks(chosen.stored, batch, asked);
+  differing.push(...(await findWrongTimes()).filter((block) => !differing.includes(block)));
   const toJudge = differing.slice(0, maxMends).filter((block) => !judged.has(block));
   const isAlone = range.next - range.from === 1;
   const isAsRead = () => [...judged.values()].every((each) => each.isAsRead);
@@ -83,6 +89,18 @@ export async function verifyRange(
   const isReliable = isAsRead() || (isAlone && judged.get(range.from)?.isDecided === true);
   if (!isReliable) return { differences, kind: isDeceptive ? "deceptive" : "unreliable" };
   return { differences, kind: differing.length > maxMends ? "begun" : "agreed" };
+
+  /** Some nodes put wrong times into their logs: the headers decide, which are many in one request. */
+  async function findWrongTimes(): Promise<number[]> {
+    const mistimed = findMistimedBlocks(chosen.stored, batch, asked);
+    if (mistimed.length === 0) return [];
+    const headers = await readHeadersOnChainOf(endpoint, anchor, { blocks: mistimed, signal });
+    return headers
+      .filter(
+        ({ number, timestampMs }) => chosen.stored.blocks.get(number)?.timestampMs !== timestampMs,
+      )
+      .map(({ number }) => number);
+  }
 
   async function judge(
     blocks: readonly number[],
