@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { emptyTrieRoot } from "../proof/ordered-trie-root.ts";
 import { engines } from "../testing/engines.ts";
 import {
   type Call,
@@ -76,6 +77,31 @@ describe.each(engines)("false receipts, on $engine", ({ engine, createUrl }) => 
     expect((await indexer.status()).chains[0]?.repairedBlocks).toBe(positions.length);
   }, 60_000);
 
+  it.each([
+    ["take nothing away that another endpoint has given", "honest first", 0],
+    ["are mended by another endpoint, whose header has the hash of its fields", "liar first", 1],
+  ])(
+    "below an invented header %s (%s)",
+    async (_what, order, repairedBlocks) => {
+      const devnet = await startUsedChain(30);
+      const liar = await startFaultProxy(devnet.rpcUrl);
+      liar.set(callingEmpty(20));
+      const urls = [devnet.rpcUrl, liar.url];
+      const indexer = await startIndexer({
+        rpcUrls: order === "liar first" ? urls.reverse() : urls,
+        database: await createUrl(),
+        chain: { verifyAfterMs: 50 },
+      });
+      await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
+      await expectExact(indexer, devnet, usdtOf(devnet));
+      expect((await indexer.status()).chains[0]).toMatchObject({
+        repairedBlocks,
+        health: "healthy",
+      });
+    },
+    60_000,
+  );
+
   it("with another root in some blocks of a chain hold up neither those nor what lies above", async () => {
     const devnet = await startUsedChain(30);
     const proxy = await startFaultProxy(devnet.rpcUrl);
@@ -104,6 +130,29 @@ describe.each(engines)("false receipts, on $engine", ({ engine, createUrl }) => 
     });
   }, 60_000);
 });
+
+/** A node that says of one block, by its hash, that it has no transaction: its header, its receipts and its logs agree. */
+function callingEmpty(block: number): Fault {
+  const name = `0x${block.toString(16)}`;
+  return async ({ calls, forward, reply }) => {
+    const answers = await forward();
+    reply(
+      answers.map((answer, index) => {
+        const { method, params } = calls[index] ?? { method: "", params: [] };
+        if (method === "eth_getLogs")
+          return {
+            ...answer,
+            result: logsOf(answer).filter((log) => Number(log.blockNumber) !== block),
+          };
+        if (params[0] !== name) return answer;
+        if (method === "eth_getBlockReceipts") return { ...answer, result: [] };
+        if (typeof answer.result !== "object") return answer;
+        const invented = { receiptsRoot: emptyTrieRoot, transactions: [] };
+        return { ...answer, result: { ...answer.result, ...invented } };
+      }),
+    );
+  };
+}
 
 /** A gateway that has half of the requests for receipts alone answered by another node. */
 function proofsOfAnotherNode(url: string, random: Random): Fault {

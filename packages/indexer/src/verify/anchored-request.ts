@@ -1,4 +1,6 @@
 import { blockByNumber, type RpcEndpointHandle, type RpcOutcome } from "@coinslot/chain";
+import type { ChainContext } from "../chain-context.ts";
+import { hashesToItsName } from "../proof/header-hash.ts";
 import {
   type BlockReceipts,
   type ReceiptsQuestion,
@@ -57,18 +59,71 @@ export async function readHeadersOnChainOf(
   return blocks.map((number, index) => headerOf(endpoint, outcomes[index], number));
 }
 
-/** Asks once more for the hashes of blocks. Throws where one is another than before. */
-export async function confirmHashes(
+/** A block as one endpoint names it. */
+interface NamedBlock {
+  header: BlockHeader;
+  /** Whether its fields make its hash. */
+  isHashed: boolean;
+}
+
+/**
+ * Asks once more for the headers of blocks that are about to be mended: of this endpoint, and of every other one that
+ * can be asked, since a single one could take away by an invented header what another has given. Throws where one names
+ * another block, unless that one's header alone does not make its hash.
+ */
+export async function confirmBlocks(
+  { pool }: Pick<ChainContext, "pool">,
   endpoint: RpcEndpointHandle,
-  anchor: BlockId,
-  { blocks, signal }: { blocks: readonly BlockId[]; signal: AbortSignal },
+  {
+    anchor,
+    blocks,
+    signal,
+  }: { anchor: BlockId; blocks: readonly BlockHeader[]; signal: AbortSignal },
 ): Promise<void> {
-  const numbers = blocks.map(({ number }) => number);
-  const headers = await readHeadersOnChainOf(endpoint, anchor, { blocks: numbers, signal });
-  for (const [index, { number, hash }] of blocks.entries())
-    if (headers[index]?.hash !== hash)
+  const own = await nameBlocks(endpoint, anchor, { blocks, signal });
+  for (const [index, block] of blocks.entries())
+    if (!isSameBlock(own[index]?.header, block))
       throw endpointProblem(endpoint, {
         kind: "behind",
-        details: `its block ${number} is another one each time`,
+        details: `its block ${block.number} is another one each time`,
       });
+  for (const other of pool.endpoints) {
+    if (other.endpoint === endpoint.endpoint) continue;
+    const named = await nameBlocks(other, anchor, { blocks, signal }).catch(() => undefined);
+    signal.throwIfAborted();
+    const contradiction = named?.find((theirs, index) => isContradiction(own[index], theirs));
+    if (contradiction !== undefined)
+      throw endpointProblem(endpoint, {
+        kind: "malformed",
+        details: `endpoint ${other.endpoint} has another block ${contradiction.header.number}`,
+      });
+  }
+}
+
+function isContradiction(ours: NamedBlock | undefined, theirs: NamedBlock): boolean {
+  if (isSameBlock(ours?.header, theirs.header)) return false;
+  return theirs.isHashed || ours?.isHashed !== true;
+}
+
+/** By what is named of both. */
+function isSameBlock(one: BlockHeader | undefined, other: BlockHeader): boolean {
+  const { hash, receiptsRoot } = other;
+  return (
+    one?.hash === hash && (one.receiptsRoot ?? receiptsRoot) === (receiptsRoot ?? one.receiptsRoot)
+  );
+}
+
+async function nameBlocks(
+  endpoint: RpcEndpointHandle,
+  anchor: BlockId,
+  { blocks, signal }: { blocks: readonly BlockHeader[]; signal: AbortSignal },
+): Promise<NamedBlock[]> {
+  const calls = blocks.map(({ number }) => blockByNumber(BigInt(number)));
+  const minBlock = Math.max(...blocks.map(({ number }) => number));
+  const outcomes = await requestOnChainOf(endpoint, anchor, { calls, minBlock, signal });
+  return blocks.map(({ number }, index) => {
+    const outcome = outcomes[index];
+    const header = headerOf(endpoint, outcome, number);
+    return { header, isHashed: outcome?.ok === true && hashesToItsName(outcome.result) };
+  });
 }

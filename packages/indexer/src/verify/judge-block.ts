@@ -1,5 +1,6 @@
 import type { ChainContext } from "../chain-context.ts";
 import { type BlockReceipts, transfersAmong } from "../proof/read-receipts.ts";
+import type { BlockHeader } from "../rpc/block-header.ts";
 import type { KnownToken } from "../store/known-token.ts";
 import { blockOfPosition } from "../store/position.ts";
 import {
@@ -12,7 +13,7 @@ import { findDifferingBlocks, findMistimedBlocks, includeAll } from "./compare-r
 
 /** A block whose stored transfers are not those of the chain, and what they are. */
 export interface Difference {
-  block: { number: number; hash: string; timestampMs: number };
+  block: BlockHeader;
   truth: TransferBatch;
 }
 
@@ -25,8 +26,6 @@ export interface JudgedBlock extends Difference {
    * reading, which may be cut: it takes another one that is the same, or that nothing known is missing from them.
    */
   isDecided: boolean;
-  /** Whether they are of a block by another hash than the stored one. */
-  isRenamed: boolean;
 }
 
 export function judgeBlock(
@@ -48,18 +47,18 @@ export function judgeBlock(
   const truth = createTransferBatch(transfersAmong(logs, tokens), place, database.dialect);
   for (const block of truth.blocks.values()) block.timestampMs = timestampMs;
   const only = { from: number, next: number + 1 };
-  const isSame = findDifferingBlocks(stored, truth, only).length === 0;
-  const isAsStored = isSame && findMistimedBlocks(stored, truth, only).length === 0;
+  const isAsStored =
+    findDifferingBlocks(stored, truth, only).length === 0 &&
+    findMistimedBlocks(stored, truth, only).length === 0;
   // Not by its time: some nodes put a wrong one into each of their logs.
   const isAsRead = findDifferingBlocks(batch, truth, only).length === 0;
   const isHere = ({ position }: TransferInsert) => blockOfPosition(position) === number;
   const known = [...stored.rows, ...batch.rows].filter(isHere);
   return {
-    block: { number, hash, timestampMs },
+    block: header,
     truth,
     isAsStored,
     isAsRead,
     isDecided: isProven || isAsRead || includeAll(truth.rows, known),
-    isRenamed: !isSame && stored.blocks.get(number)?.hash !== hash,
   };
 }

@@ -7,7 +7,7 @@ import { getTransferLogs } from "../rpc/get-logs.ts";
 import type { BlockId } from "../store/block-id.ts";
 import { createTransferBatch } from "../transfer-log/transfer-batch.ts";
 import {
-  confirmHashes,
+  confirmBlocks,
   readHeadersOnChainOf,
   readReceiptsOnChainOf,
   requestOnChainOf,
@@ -85,6 +85,8 @@ export async function verifyRange(
   const differences = [...judged.values()].filter(
     ({ isAsStored, isDecided, block }) => !isAsStored && isDecided && block.number <= anchor.number,
   );
+  const blocks = differences.map(({ block }) => block);
+  if (blocks.length > 0) await confirmBlocks(context, endpoint, { anchor, blocks, signal });
   // Where the whole range is decided, nothing is left for the endpoint's logs to agree on.
   const isReliable = isAsRead() || (isAlone && judged.get(range.from)?.isDecided === true);
   if (!isReliable) return { differences, kind: isDeceptive ? "deceptive" : "unreliable" };
@@ -109,8 +111,6 @@ export async function verifyRange(
     const found = (await Promise.all(blocks.map(read))).flatMap((receipts) =>
       receipts === undefined ? [] : judgeBlock(context, { tokens, chosen, batch, receipts }),
     );
-    const renamed = found.filter(({ isRenamed }) => isRenamed).map(({ block }) => block);
-    if (renamed.length > 0) await confirmHashes(endpoint, anchor, { blocks: renamed, signal });
     for (const each of found) judged.set(each.block.number, each);
   }
 }
