@@ -2,6 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Devnet, startDevnet } from "@coinslot/devnet";
+import { createIndexer, indexerChain } from "@coinslot/indexer";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { exitCode } from "../exit-code.ts";
 import { runCoinslot } from "../testing/run-coinslot.ts";
@@ -54,6 +55,18 @@ it("verifies, reindexes and rewinds an index by hand, and shows how far it is", 
   await devnet.mine(20);
   const run = (...args: string[]) =>
     runCoinslot(["indexer", ...args, "--chain", "plasma", "--config", file], { env });
+  const fresh = await run("verify");
+  expect(fresh.code).toBe(exitCode.usage);
+  expect(fresh.err).toContain("Nothing of plasma is indexed in this database yet");
+  const service = createIndexer({
+    chains: [indexerChain("plasma", { rpcUrls: [devnet.rpcUrl] })],
+    database: env.INDEXER_DATABASE,
+  });
+  onTestFinished(() => service.close());
+  await service.start();
+  const readState = async () => (await service.status()).chains[0]?.state;
+  await expect.poll(readState, { timeout: 20_000 }).toBe("live");
+  await service.close();
   for (const command of [["verify"], ["reindex", "--from", "2", "--to", "5"]]) {
     const { code, out, err } = await run(...command);
     expect(err).toContain(`${command[0]} plasma: 100%`);

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { devnetChain } from "../chains/indexer-chain.ts";
 import { silentLogger } from "../logger.ts";
@@ -45,6 +46,9 @@ describe.each(engines)("maintenance, on $engine", ({ createUrl }) => {
   it("takes the writer's lease where no service runs, and leaves the rest to the next when it is stopped", async () => {
     const devnet = await startUsedChain(20);
     const database = await createUrl();
+    const before = await startIndexer({ rpcUrls: [devnet.rpcUrl], database });
+    await expectVerified(before, devnet);
+    await before.close();
     expect(await maintain(devnet, database, { kind: "verify" })).toMatchObject({ phase: "done" });
 
     const stopping = new AbortController();
@@ -68,6 +72,28 @@ describe.each(engines)("maintenance, on $engine", ({ createUrl }) => {
       .toEqual([]);
     await expectExact(service, devnet, usdtOf(devnet));
     expect(await readStored(service, usdtOf(devnet))).not.toEqual([]);
+  }, 60_000);
+
+  it("ends on a chain that grows: with what was final when it was requested", async () => {
+    const devnet = await startUsedChain(20);
+    const database = await createUrl();
+    const service = await startIndexer({ rpcUrls: [devnet.rpcUrl], database });
+    await expectVerified(service, devnet);
+    const growing = new AbortController();
+    const growth = (async () => {
+      while (!growing.signal.aborted) {
+        await devnet.mine(1);
+        await pause(30);
+      }
+    })();
+    try {
+      const patience = AbortSignal.timeout(20_000);
+      const done = await maintain(devnet, database, { kind: "verify" }, patience);
+      expect(done).toMatchObject({ phase: "done", share: 1 });
+    } finally {
+      growing.abort();
+      await growth;
+    }
   }, 60_000);
 
   it("mends the time of a block, and with reindex the balances that transfers do not add up to", async () => {
@@ -110,12 +136,34 @@ describe.each(engines)("maintenance, on $engine", ({ createUrl }) => {
     await expectExact(service, devnet, usdtOf(devnet));
   }, 90_000);
 
-  it("refuses chains and tokens that the configuration does not have, and blocks the wrong way round", async () => {
+  it("refuses chains and tokens that the configuration does not have, and blocks that are none or the wrong way round", async () => {
     const devnet = await startUsedChain();
     const database = await createUrl();
-    for (const wish of [{ chain: "moon" }, { token: "gold" }, { from: 5, to: 4 }])
-      await expect(maintain(devnet, database, { kind: "verify", ...wish })).rejects.toThrow(
-        MaintenanceError,
+    const service = await startIndexer({ rpcUrls: [devnet.rpcUrl], database });
+    await expectVerified(service, devnet);
+    for (const wish of [
+      { chain: "moon" },
+      { token: "gold" },
+      { from: 5, to: 4 },
+      { from: 2 ** 53 - 1 },
+      { from: 1.5 },
+      { from: -1 },
+      { from: 10_000 },
+    ])
+      for (const kind of ["verify", "reindex", "rewind"] as const)
+        await expect(maintain(devnet, database, { kind, ...wish })).rejects.toThrow(
+          MaintenanceError,
+        );
+    const { kysely } = await service.database();
+    expect(await kysely.selectFrom("indexer_requests").select("id").execute()).toEqual([]);
+  }, 60_000);
+
+  it("reports that nothing is indexed yet, instead of being done with nothing", async () => {
+    const devnet = await startUsedChain();
+    const database = await createUrl();
+    for (const kind of ["verify", "reindex", "rewind"] as const)
+      await expect(maintain(devnet, database, { kind })).rejects.toThrow(
+        "Nothing of devnet is indexed in this database yet",
       );
   });
 });

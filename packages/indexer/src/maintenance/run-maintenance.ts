@@ -7,6 +7,7 @@ import type { IndexerLogger } from "../logger.ts";
 import { hexOfBytes } from "../store/bytes.ts";
 import { type BlockRange, readCoverage } from "../store/coverage.ts";
 import type { KnownToken } from "../store/known-token.ts";
+import { hasPosition } from "../store/position.ts";
 import { addRequest, type WriterRequest } from "../store/requests.ts";
 import type { IndexerSchema } from "../store/schema.ts";
 
@@ -29,7 +30,7 @@ export interface MaintenanceWish {
 export interface MaintenanceProgress {
   /** `waiting`: the writing process has not taken it up. */
   phase: "waiting" | "working" | "done";
-  /** Of the blocks that are final, from 0 to 1. */
+  /** Of the blocks that were final when it was requested, from 0 to 1. */
   share: number;
   /** Blocks that were stored wrongly and are mended, since it began. */
   repairedBlocks: number;
@@ -68,10 +69,11 @@ export async function runMaintenance(options: {
       throw new MaintenanceError(
         `There is no token ${wish.token} on ${chain.name}; there are ${chain.tokens.map(({ name }) => name).join(", ")}`,
       );
+    refuseRange(wish);
     const database = await indexer.database();
-    if (wish.to !== undefined && wish.to < wish.from)
-      throw new MaintenanceError(`Block ${wish.to} is below block ${wish.from}`);
+    const last = await findLastBlock(indexer, wish);
     const known = await findTokens(database, { chainId: chain.chainId, tokens });
+    const repairedBefore = await countRepairs(indexer, chain.name);
     const id = await addRequest(database.kysely, database.dialect, {
       chainId: chain.chainId,
       kind: wish.kind,
@@ -80,10 +82,9 @@ export async function runMaintenance(options: {
       next: wish.to === undefined ? undefined : wish.to + 1,
     });
     await indexer.start();
-    const repairedBefore = await countRepairs(indexer, chain.name);
     for (;;) {
       signal.throwIfAborted();
-      const progress = await readProgress(indexer, { wish, tokens: known, id });
+      const progress = await readProgress(indexer, { wish, tokens: known, id, last });
       const repairedBlocks = (await countRepairs(indexer, chain.name)) - repairedBefore;
       onProgress({ ...progress, repairedBlocks });
       if (progress.phase === "done") return { ...progress, repairedBlocks };
@@ -92,6 +93,34 @@ export async function runMaintenance(options: {
   } finally {
     await indexer.close();
   }
+}
+
+/** A request with a block that no database can hold would fail again and again, and everything else waits for it. */
+function refuseRange({ from, to = from }: MaintenanceWish): void {
+  const wrong = [from, to].find((block) => !hasPosition(block, 0));
+  if (wrong !== undefined) throw new MaintenanceError(`${wrong} is not the number of a block`);
+  if (to < from) throw new MaintenanceError(`Block ${to} is below block ${from}`);
+}
+
+/**
+ * The last block that the request is about: of those that are final now, since a chain that grows has always some that
+ * were not read twice. Throws a `MaintenanceError` where there is nothing to be done.
+ */
+async function findLastBlock(indexer: Indexer, { kind, chain, from, to }: MaintenanceWish) {
+  const status = (await indexer.status()).chains.find(({ name }) => name === chain);
+  const { head, finalized } = status ?? {};
+  if (finalized === undefined)
+    throw new MaintenanceError(
+      `Nothing of ${chain} is indexed in this database yet: there is nothing to ${kind}`,
+    );
+  const end = kind === "rewind" ? (head ?? finalized) : finalized;
+  if (from > end)
+    throw new MaintenanceError(
+      kind === "rewind"
+        ? `Block ${from - 1} is not below the head of ${chain}, which is block ${end}`
+        : `Block ${from} of ${chain} is not final yet: the last final one is block ${end}`,
+    );
+  return Math.min(to ?? end, end);
 }
 
 /** A token's row in the database, and where it begins. */
@@ -119,7 +148,12 @@ async function countRepairs(indexer: Indexer, chain: string): Promise<number> {
 
 async function readProgress(
   indexer: Indexer,
-  { wish, tokens, id }: { wish: MaintenanceWish; tokens: readonly TokenStart[]; id: number },
+  {
+    wish,
+    tokens,
+    id,
+    last,
+  }: { wish: MaintenanceWish; tokens: readonly TokenStart[]; id: number; last: number },
 ): Promise<Pick<MaintenanceProgress, "phase" | "share">> {
   const { kysely } = await indexer.database();
   const request: WriterRequest = await kysely
@@ -129,13 +163,11 @@ async function readProgress(
     .executeTakeFirstOrThrow();
   if (request.done_at_ms === null) return { phase: "waiting", share: 0 };
   if (wish.kind === "rewind") return { phase: "done", share: 1 };
-  const chain = (await indexer.status()).chains.find(({ name }) => name === wish.chain);
-  const final = Math.min(wish.to ?? Number.MAX_SAFE_INTEGER, chain?.finalized ?? -1);
   const verified = await readCoverage(kysely, tokens, "indexer_verified_ranges");
   const shares = tokens.map((token) =>
     shareOf(verified.get(token.id) ?? [], {
       from: Math.max(wish.from, token.startBlock),
-      next: final + 1,
+      next: last + 1,
     }),
   );
   const share = Math.min(1, ...shares);
