@@ -161,6 +161,18 @@ describe.each(engines)("reorganisations deeper than final, on $engine", ({ creat
     await expect.poll(async () => (await chain())?.doubtedFrom, { timeout: 10_000 }).toBeDefined();
     expect(await chain()).toMatchObject({ health: "unhealthy", state: "live" });
     expect((await chain())?.lagBlocks).toBeGreaterThan(finalDepth);
+
+    const stored = await readStored(indexer, usdtOf(devnet));
+    const { kysely } = await indexer.database();
+    const readEvents = () => kysely.selectFrom("indexer_events").selectAll().execute();
+    const events = await readEvents();
+    proxy.setUpstream(devnet.rpcUrl);
+    await expect
+      .poll(chain, { timeout: 20_000 })
+      .toMatchObject({ doubtedFrom: undefined, state: "live", health: "healthy" });
+    expect(await readStored(indexer, usdtOf(devnet))).toEqual(stored);
+    expect(await readEvents()).toEqual(events);
+    await expectExact(indexer, devnet, usdtOf(devnet));
   }, 60_000);
 
   it("are doubted also while another endpoint is away, and taken back when it can be asked", async () => {
