@@ -4,6 +4,9 @@ import { updateChecks } from "../store/checks.ts";
 import { readNextRequest } from "../store/requests.ts";
 import { type BeyondFinality, settleDoubt } from "./settle-doubt.ts";
 
+/** The longest pause between two looks, since requests and an endpoint that is back wait for the next one. */
+const maxPauseMs = 2_500;
+
 /** Whether the final blocks of a chain still are part of it. */
 export interface Doubt {
   /**
@@ -21,6 +24,7 @@ export interface Doubt {
 export function createDoubt(context: ChainContext, signal: AbortSignal): Doubt {
   const { chain, database, lease, pool, clock } = context;
   const { chainId } = chain;
+  const pauseMs = Math.max(chain.pollIntervalMs, Math.min(chain.verifyAfterMs / 4, maxPauseMs));
   let since: number | undefined;
   // A process that was here before may have left one.
   let isClear = false;
@@ -37,7 +41,7 @@ export function createDoubt(context: ChainContext, signal: AbortSignal): Doubt {
       await settleDoubt(context, event, { endpoint: handle, doubtedForMs, unasked });
       const isDecided = (await readNextRequest(database.kysely, chainId)) !== undefined;
       if (isDecided) since = undefined;
-      else await sleep(clock, Math.max(chain.pollIntervalMs, chain.verifyAfterMs / 4), signal);
+      else await sleep(clock, pauseMs, signal);
     },
     async clear() {
       since = undefined;
