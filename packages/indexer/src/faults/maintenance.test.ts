@@ -60,10 +60,7 @@ describe.each(engines)("maintenance under attack, on $engine", ({ engine, create
           chainId,
           ...(random.chance(0.3) ? { kind: "rewind", from } : { kind: "verify", from: 0 }),
         });
-        const child = fork(program, [devnet.rpcUrl, database, "20"], {
-          execArgv: ["--conditions=source", "--import", "tsx"],
-        });
-        const exited = once(child, "exit");
+        const { child, exited } = startProgram(devnet, database);
         await once(child, "message");
         // Half of the kills come when the request was taken up, so that its mends are under way.
         if (random.chance(0.5))
@@ -99,6 +96,42 @@ describe.each(engines)("maintenance under attack, on $engine", ({ engine, create
       expect(announced.size).toBeGreaterThan(20);
     },
     150_000 * effort,
+  );
+
+  it(
+    "leaves neither a gap nor a duplicate when it is killed while blocks are forgotten and read anew",
+    async () => {
+      const random = randomOf(`SIGKILL inside a reindex on ${engine}`);
+      const devnet = await startUsedChain(40);
+      const database = await createUrl();
+      const first = await startIndexer({ rpcUrls: [devnet.rpcUrl], database });
+      await expectVerified(first, devnet, usdtOf(devnet), finalDepth);
+      await first.close();
+      const reader = openReader(devnet, database);
+      const { kysely, dialect } = await reader.database();
+      const { chain_id: chainId } = await kysely
+        .selectFrom("indexer_chains")
+        .select("chain_id")
+        .executeTakeFirstOrThrow();
+      for (let kill = 0; kill < 4 * effort; kill++) {
+        const from = random.between(0, 30);
+        const next = random.chance(0.5) ? from + random.between(1, 30) : undefined;
+        await addRequest(kysely, dialect, { chainId, kind: "reindex", from, next });
+        const { child, exited } = startProgram(devnet, database);
+        await once(child, "message");
+        await stepRandomly(devnet, random);
+        await pause(random.between(0, 300));
+        child.kill("SIGKILL");
+        expect((await exited)[1]).toBe("SIGKILL");
+        await expectWhole(reader);
+      }
+      const last = await startIndexer({ rpcUrls: [devnet.rpcUrl], database });
+      await expectExact(last, devnet, usdtOf(devnet));
+      await devnet.mine(finalDepth);
+      await expectVerified(last, devnet, usdtOf(devnet), finalDepth);
+      expect((await last.status()).chains[0]?.repairedBlocks).toBe(0);
+    },
+    120_000 * effort,
   );
 
   it("does what several processes request of one database at a time, while blocks come and are replaced", async () => {
@@ -237,6 +270,14 @@ describe.each(engines)("a round of history, on $engine", ({ createUrl }) => {
     return { devnet, proxy, service, database };
   }
 });
+
+/** An indexer that reads for the second time at once. */
+function startProgram(devnet: UsedChain, database: string) {
+  const child = fork(program, [devnet.rpcUrl, database, "20"], {
+    execArgv: ["--conditions=source", "--import", "tsx"],
+  });
+  return { child, exited: once(child, "exit") };
+}
 
 function maintain(
   rpcUrl: string,

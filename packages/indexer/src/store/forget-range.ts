@@ -55,7 +55,7 @@ export async function forgetRange(
 const blocksAtOnce = 500;
 
 /** Forgets blocks, their hashes and times, that no token has a transfer in any more. */
-async function forgetBlocks(
+export async function forgetBlocks(
   transaction: Transaction<IndexerSchema>,
   chainId: number,
   blocks: readonly number[],
