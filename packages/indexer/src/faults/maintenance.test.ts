@@ -208,6 +208,44 @@ describe.each(engines)("maintenance under attack, on $engine", ({ engine, create
   }, 90_000);
 });
 
+describe.each(engines)("a gap below the window, on $engine", ({ createUrl }) => {
+  it("that no endpoint answers for leaves a request waiting for no more than some seconds", async () => {
+    const devnet = await startUsedChain(20);
+    const proxy = await startFaultProxy(devnet.rpcUrl);
+    const service = await startIndexer({ rpcUrls: [proxy.url], database: await createUrl() });
+    await expectExact(service, devnet, usdtOf(devnet));
+    proxy.set(async ({ calls, forward, reply, response }) => {
+      if (JSON.stringify(calls).includes("fromBlock")) response.destroy();
+      else reply(await forward());
+    });
+    const ranges = () =>
+      proxy.requests.filter((calls) => JSON.stringify(calls).includes("fromBlock")).length;
+    const before = ranges();
+    const { kysely, dialect } = await service.database();
+    const { chain_id: chainId, finalized_number } = await kysely
+      .selectFrom("indexer_chains")
+      .select(["chain_id", "finalized_number"])
+      .executeTakeFirstOrThrow();
+    const next = Number(finalized_number) - 5;
+    await kysely.updateTable("indexer_ranges").set({ next_block: next }).execute();
+    await kysely
+      .deleteFrom("indexer_transfers")
+      .where("position", ">=", next * 2 ** 21)
+      .execute();
+    await expect.poll(ranges, { timeout: 10_000 }).toBeGreaterThan(before);
+    const id = await addRequest(kysely, dialect, { chainId, kind: "reindex", from: 0 });
+    const readRequest = () =>
+      kysely
+        .selectFrom("indexer_requests")
+        .select("done_at_ms")
+        .where("id", "=", id)
+        .executeTakeFirst();
+    await expect.poll(readRequest, { timeout: 10_000 }).not.toMatchObject({ done_at_ms: null });
+    proxy.set(async ({ forward, reply }) => reply(await forward()));
+    await expectExact(service, devnet, usdtOf(devnet));
+  }, 60_000);
+});
+
 describe.each(engines)("a round of history, on $engine", ({ createUrl }) => {
   it("leaves a request waiting for no more than some seconds", async () => {
     const { devnet, proxy, service, database } = await startSlowHistory();
