@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds the images, runs docker-compose.yml for real, buys once, and looks at what a person would see.
+# Builds the images, runs both profiles of docker-compose.yml for real, buys once in each, and looks at what a person
+# would see. The live profile gets secrets of its own, and the devnet's chain for a real one.
 #
 #   docker/try-compose.sh <empty working folder>
 #
@@ -16,7 +17,6 @@ work=$(mkdir -p "$1" && cd "$1" && pwd)
 node_image="node:$(sed -n 's/^ARG NODE_VERSION=//p' "$repo/Dockerfile")"
 postgres_image=$(sed -n 's/^ *image: //p' "$repo/docker-compose.yml")
 network=${BUILD_NETWORK:-default}
-profile=devnet
 
 say() { printf '\n== %s\n' "$*"; }
 fail() { printf 'FAILED: %s\n' "$*" >&2; exit 1; }
@@ -96,46 +96,94 @@ have "$postgres_image" || { say "Building $postgres_image"; build_postgres_image
   echo services:
   sed -n '/^services:/,/^volumes:/s/^  \([a-z-]*\):$/\1/p' docker-compose.yml | grep -v postgres |
     while read -r service; do echo "  $service: { build: { network: $network } }"; done
+  echo secrets:
+  for name in postgres-password database-url facilitator-seed-phrase facilitator-keys; do
+    echo "  $name: { file: $work/secrets/$name }"
+  done
 } > "$work/override.yml"
+mkdir -p "$work/secrets"
+
+up() { # <profile> <service of its guide>
+  compose --profile "$1" up --detach --wait --wait-timeout 300 > "$work/up-$1.log" 2>&1 || true
+  for _ in $(seq 60); do compose logs "$2" 2> /dev/null | grep -q 'To buy' && break; sleep 1; done
+  compose --profile "$1" ps --all --format 'table {{.Service}}\t{{.Status}}'
+  compose logs --no-log-prefix "$2" | tee "$work/guide-$1.log"
+  grep -q 'coinslot -- pay' "$work/guide-$1.log" || { compose --profile "$1" logs --tail 20; fail "the log does not say how to buy"; }
+  if compose logs choose-profile | grep -q 'choose a profile'; then fail "it asks for a profile that was chosen"; fi
+}
+
+buy() { # <host of the paid indexer>
+  # A container without the others' limits: its folder may be written to.
+  docker run --rm --network coinslot-try_default --workdir /tmp --env COINSLOT_NETWORK=eip155:9745 \
+    --env COINSLOT_RPC_URL=http://devnet:8545 --env WALLET_PRIVATE_KEY="$key" "$buyer" pay --yes --allow-insecure-http \
+    "http://$1:4021/api/v1/plasma/usdt/0x90F79bf6EB2c4f870365E785982E1f101E93b906/token-balances" ||
+    fail "nothing was sold"
+  for port in 4021 4022; do curl --fail --silent --show-error "http://127.0.0.1:$port/readyz"; echo; done
+}
+
+stop() { # <profile>
+  compose --profile "$1" stop > "$work/stop-$1.log" 2>&1
+  compose --profile "$1" ps --all --format 'table {{.Service}}\t{{.Status}}'
+  if compose --profile "$1" ps --all --format '{{.Status}}' | grep -q 'Exited (137)'; then fail "a service had to be killed"; fi
+}
 
 say "Build"
-compose --profile $profile build 2>&1 | tail -n 3
+compose --profile devnet build 2>&1 | tail -n 3
 
 say "docker compose up, without a profile"
 compose up 2>&1 | tee "$work/plain.log"
 grep -q 'choose a profile' "$work/plain.log" || fail "it does not say what to choose"
 compose down > /dev/null 2>&1
 
-say "docker compose --profile $profile up"
-compose --profile $profile up --detach --wait --wait-timeout 300 > "$work/up.log" 2>&1 || true
-for _ in $(seq 60); do compose logs devnet-guide 2> /dev/null | grep -q 'To buy' && break; sleep 1; done
-compose ps --all --format 'table {{.Service}}\t{{.Status}}'
-compose logs --no-log-prefix devnet-guide | tee "$work/guide.log"
-grep -q 'coinslot -- pay' "$work/guide.log" || { compose logs --tail 20; fail "the log does not say how to buy"; }
-compose logs choose-profile | grep -q 'choose a profile' && fail "it asks for a profile that was chosen"
+say "docker compose --profile devnet up"
+up devnet devnet-guide
 
 say "Buying"
 buyer=$(docker inspect --format '{{.Image}}' "$(compose ps --quiet devnet)")
 key=$(compose exec -T devnet cat /shared/WALLET_PRIVATE_KEY)
-# A container without the others' limits: its folder may be written to.
-docker run --rm --network coinslot-try_default --workdir /tmp --env COINSLOT_NETWORK=eip155:9745 \
-  --env COINSLOT_RPC_URL=http://devnet:8545 --env WALLET_PRIVATE_KEY="$key" "$buyer" pay --yes --allow-insecure-http \
-  http://devnet-paid-indexer:4021/api/v1/plasma/usdt/0x90F79bf6EB2c4f870365E785982E1f101E93b906/token-balances ||
-  fail "nothing was sold"
-for port in 4021 4022; do curl --fail --silent --show-error "http://127.0.0.1:$port/readyz"; echo; done
+buy devnet-paid-indexer
 
 say "Stopping: every service ends in order"
-compose --profile $profile stop > "$work/stop.log" 2>&1
-compose ps --all --format 'table {{.Service}}\t{{.Status}}'
-compose ps --all --format '{{.Status}}' | grep -q 'Exited (137)' && fail "a service had to be killed"
-compose --profile $profile down --volumes > /dev/null 2>&1
+facilitator=$(docker inspect --format '{{.Image}}' "$(compose ps --quiet devnet-facilitator)")
+stop devnet
+compose --profile devnet down --volumes > /dev/null 2>&1
+
+say "docker compose --profile live up"
+password=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
+printf '%s\n' "$password" > "$work/secrets/postgres-password"
+printf 'postgres://coinslot:%s@postgres/coinslot\n' "$password" > "$work/secrets/database-url"
+# The first account of the devnet's seed, which pays no gas in the other profile.
+printf 'test test test test test test test test test test test junk\n' > "$work/secrets/facilitator-seed-phrase"
+docker run --rm "$facilitator" facilitator new-key shop > "$work/secrets/facilitator-keys" 2> "$work/new-key"
+chmod 600 "$work"/secrets/*; chown 1000:1000 "$work"/secrets/*
+export COINSLOT_NETWORK=eip155:9745 COINSLOT_RPC_URL=http://devnet:8545 INDEXER_CHAINS=plasma
+compose --profile devnet up --detach --wait devnet > "$work/chain.log" 2>&1
+PAY_TO=$(compose exec -T devnet cat /shared/PAY_TO)
+key=$(compose exec -T devnet cat /shared/WALLET_PRIVATE_KEY)
+export PAY_TO
+up live guide
+
+say "Buying, and asking the facilitator by key"
+buy paid-indexer
+ask() { curl --silent --output "$work/supported" --write-out '%{http_code}' "$@" http://127.0.0.1:4022/supported; }
+by_key=$(ask --header "Authorization: Bearer $(grep '^csf_' "$work/new-key")") without=$(ask)
+echo "with the key $by_key, without $without"
+[ "$by_key$without" = 200401 ] || fail "the facilitator's keys do not decide who may ask"
+
+say "Stopping, and starting again: the payment is in the ledger"
+stop live
+compose --profile live up --detach --wait --wait-timeout 300 > "$work/again.log" 2>&1 || true
+compose exec -T facilitator node /app/dist/main.js payments list --json > "$work/payments.json"
+grep -c '"state"' "$work/payments.json"
+[ "$(grep -c '"state"' "$work/payments.json")" = 1 ] || fail "the ledger does not hold the one payment"
+stop live
+compose --profile devnet --profile live down --volumes > /dev/null 2>&1
 
 say "A secret of another owner"
 printf 'test test test test test test test test test test test junk\n' > "$work/seed"
 chmod 600 "$work/seed"; chown 0:0 "$work/seed" 2> /dev/null || true
-facilitator=$(compose --profile $profile images --quiet devnet-facilitator 2> /dev/null || true)
 docker run --rm --volume "$work/seed:/run/secrets/seed:ro" --env FACILITATOR_SEED_PHRASE_FILE=/run/secrets/seed \
-  "${facilitator:-coinslot-try-devnet-facilitator}" 2>&1 | tee "$work/owner.log" || true
+  "$facilitator" 2>&1 | tee "$work/owner.log" || true
 grep -q 'user 1000 may not read it' "$work/owner.log" || fail "the error names neither permission nor user"
 
 say "PostgreSQL is called healthy when the apps can reach it, and not before"

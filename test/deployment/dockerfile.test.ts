@@ -30,6 +30,27 @@ function programOf(stage: Stage): { folder: string; args: string[] } {
   return { folder, args: wordsOf(command) };
 }
 
+const names = z.record(z.string(), z.string()).default({});
+const packageSchema = z.object({
+  dependencies: names,
+  peerDependencies: names,
+  peerDependenciesMeta: z.record(z.string(), z.object({ optional: z.boolean() })).default({}),
+});
+
+function readPackage(folder: string): z.infer<typeof packageSchema> {
+  return packageSchema.parse(JSON.parse(readFileSync(join(root, folder, "package.json"), "utf8")));
+}
+
+/** Peers that a package of ours, and those that it depends on, cannot do without. */
+function peersBelow(name: string): string[] {
+  const { dependencies, peerDependencies, peerDependenciesMeta } = readPackage(
+    name.replace("@coinslot/", "packages/"),
+  );
+  const below = Object.keys(dependencies).filter((each) => each.startsWith("@coinslot/"));
+  const own = Object.keys(peerDependencies).filter((each) => !peerDependenciesMeta[each]?.optional);
+  return [...own, ...below.flatMap(peersBelow)];
+}
+
 describe("the Dockerfile", () => {
   it("has a target for each app", () => {
     expect(targets.map(({ name }) => name).toSorted()).toEqual([
@@ -72,6 +93,19 @@ describe("the Dockerfile", () => {
     const folders = deployed.map(({ folder }) => folder);
     for (const stage of targets) expect(folders).toContain(programOf(stage).folder);
   });
+
+  it.each(["packages/cli", "apps/paid-indexer"])(
+    "copies %s with every package that those below it expect beside them",
+    (folder) => {
+      // A deployment installs the dependencies of its one package; peers of others are not among them.
+      const { dependencies } = readPackage(folder);
+      const lacking = Object.entries(dependencies)
+        .filter(([, version]) => version.startsWith("workspace:"))
+        .flatMap(([name]) => peersBelow(name))
+        .filter((peer) => dependencies[peer] === undefined);
+      expect([...new Set(lacking)]).toEqual([]);
+    },
+  );
 
   it.each(targets.map((stage) => [stage.name, stage] as const))(
     "%s starts what was built, as nobody special, and is asked for its health where it answers",
