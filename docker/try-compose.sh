@@ -165,10 +165,12 @@ up live guide
 
 say "Buying, and asking the facilitator by key"
 buy paid-indexer
-ask() { curl --silent --output "$work/supported" --write-out '%{http_code}' "$@" http://127.0.0.1:4022/supported; }
+ask() { # <further options of curl>; what it asks is no payment
+  curl --silent --output "$work/verify" --write-out '%{http_code}' --json '{}' "$@" http://127.0.0.1:4022/verify
+}
 by_key=$(ask --header "Authorization: Bearer $(grep '^csf_' "$work/new-key")") without=$(ask)
 echo "with the key $by_key, without $without"
-[ "$by_key$without" = 200401 ] || fail "the facilitator's keys do not decide who may ask"
+[ "$by_key$without" = 400401 ] || fail "the facilitator's keys do not decide who may ask"
 
 say "Stopping, and starting again: the payment is in the ledger"
 stop live
