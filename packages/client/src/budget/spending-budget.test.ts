@@ -1,3 +1,4 @@
+import { plasma } from "@coinslot/protocol";
 import { describe, expect, it } from "vitest";
 import { executePayment } from "../testing/execute-payment.ts";
 import { reject, requirements, startSeller } from "../testing/seller.ts";
@@ -22,20 +23,55 @@ describe("a booking of a payment that was refused", () => {
     );
   }
 
-  it("stays while the seller could still execute it, and is released when it expired unused", async () => {
+  /** The chain by two hosts, which is one node by two names. */
+  const twoHosts = () => {
+    const { rpcUrl } = world.devnet();
+    return { [plasma]: [rpcUrl, rpcUrl.replace("127.0.0.1", "localhost")] };
+  };
+
+  async function startClock() {
     const { client } = world.devnet();
+    let now = Number((await client.getBlock()).timestamp) * 1000;
+    return {
+      now: () => now,
+      pass(seconds: number) {
+        now += seconds * 1000;
+      },
+      /** Brings the chain's clock up to it. */
+      async mine() {
+        await client.setNextBlockTimestamp({ timestamp: BigInt(Math.floor(now / 1000)) });
+        await client.mine({ blocks: 1 });
+      },
+    };
+  }
+
+  it("stays while the seller could still execute it, and is released when it expired unused", async () => {
     const seller = await startPickySeller();
-    const block = await client.getBlock();
-    let now = Number(block.timestamp) * 1000;
-    const pay = createFetch({ now: () => now, budget: { perDay: "$0.10" } });
+    const { now, pass, mine } = await startClock();
+    const pay = createFetch({ now, rpcUrls: twoHosts(), budget: { perDay: "$0.10" } });
     expect((await pay(seller.url)).status).toBe(402);
 
     await expect(pay(seller.url)).rejects.toMatchObject({ code: "over_budget" });
-    now += 1000 * 1000;
+    pass(1000);
     // Our clock is past it, but the chain's is not: it could still be executed there.
     await expect(pay(seller.url)).rejects.toMatchObject({ code: "over_budget" });
-    await client.setNextBlockTimestamp({ timestamp: BigInt(Math.floor(now / 1000)) });
-    await client.mine({ blocks: 1 });
+    await mine();
+    expect((await pay(seller.url)).status).toBe(200);
+    expect(world.account().signatures()).toBe(2);
+  });
+
+  it("stays until a day after its end where one host alone says that it expired unused", async () => {
+    const seller = await startPickySeller();
+    const { now, pass, mine } = await startClock();
+    const pay = createFetch({ now, budget: { perDay: "$0.10" } });
+    expect((await pay(seller.url)).status).toBe(402);
+    for (const hours of [1, 22]) {
+      pass(hours * 3_600);
+      await mine();
+      await expect(pay(seller.url)).rejects.toMatchObject({ code: "over_budget" });
+    }
+    pass(3 * 3_600);
+    await mine();
     expect((await pay(seller.url)).status).toBe(200);
     expect(world.account().signatures()).toBe(2);
   });

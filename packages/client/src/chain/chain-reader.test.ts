@@ -75,6 +75,8 @@ describe("a balance", () => {
 
 const state = toFunctionSelector("authorizationState(address,bytes32)");
 const used = () => startLiar(state, () => pad("0x1"));
+/** Another host with the truth. */
+const honest = () => startLiar(state, () => pad("0x0"));
 
 function authorizationId() {
   const { address: payer } = devnet.accounts.buyer;
@@ -89,16 +91,20 @@ describe("an expired authorization", () => {
   const expired = async (chains: ChainReader) =>
     chains.wasUsed(await endedFor(settledHistorySeconds));
 
-  it("counts as unused only when every node says so", async () => {
-    const liar = await used();
-    expect(await reader(devnet.rpcUrl).wasUsed(await endedFor(settledHistorySeconds - 1))).toBe(
-      undefined,
-    );
-    expect(await expired(reader(devnet.rpcUrl))).toBe(false);
-    expect(await expired(reader(devnet.rpcUrl, `${devnet.rpcUrl}/?other`))).toBe(false);
+  it("counts as unused only when every node says so, and they are of two hosts", async () => {
+    const [liar, second] = [await used(), await honest()];
+    const unended = await endedFor(settledHistorySeconds - 1);
+    expect(await reader(devnet.rpcUrl, second).wasUsed(unended)).toBeUndefined();
+    expect(await expired(reader(devnet.rpcUrl, second))).toBe(false);
     expect(await expired(reader(devnet.rpcUrl, liar))).toBe(true);
     expect(await expired(reader(liar, devnet.rpcUrl))).toBe(true);
     expect(await expired(reader(devnet.rpcUrl, "http://127.0.0.1:1"))).toBeUndefined();
+  });
+
+  it("is never unused by the word of one host, and used by it at once", async () => {
+    expect(await expired(reader(devnet.rpcUrl))).toBeUndefined();
+    expect(await expired(reader(devnet.rpcUrl, `${devnet.rpcUrl}/?other`))).toBeUndefined();
+    expect(await expired(reader(await used()))).toBe(true);
   });
 
   it("is not known of a node that serves another chain", async () => {

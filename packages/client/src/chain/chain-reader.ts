@@ -41,7 +41,7 @@ export interface ChainReader {
   /**
    * Whether an authorization that has expired was used, or cancelled; `undefined` until it has
    * expired by the chain's own clock `settledHistorySeconds` ago, or when it is not known. Unused is
-   * the word of all endpoints; with one, the caller's own clock bounds the harm.
+   * the word of all endpoints, of two hosts at least: one host may deny a transfer for ever.
    */
   wasUsed(expiring: Expiring): Promise<boolean | undefined>;
   /**
@@ -65,6 +65,8 @@ export function createChainReader(options: {
   problems: string[];
 }): ChainReader {
   const nodes = new Map<Network, readonly ChainNode[]>();
+  /** Networks whose endpoints are of two hosts at least, so that one can contradict the other. */
+  const witnessed = new Set<Network>();
   const networks = Object.entries(options.rpcUrls);
   if (networks.length === 0) options.problems.push("rpcUrls names no network");
   for (const [network, given] of networks) {
@@ -79,6 +81,7 @@ export function createChainReader(options: {
         network,
         urls.map((url) => createChainNode(url, chainId, timeoutMs)),
       );
+      if (new Set(urls.map((url) => new URL(url).host)).size > 1) witnessed.add(network);
     }
   }
 
@@ -110,7 +113,8 @@ export function createChainReader(options: {
       const answers = found.map((use) => (use && use.time >= end ? use.isUsed : undefined));
       // A payment that counts as made, and was not, costs nothing.
       if (answers.includes(true)) return true;
-      const isUnused = answers.length > 0 && answers.every((answer) => answer === false);
+      const isUnused =
+        witnessed.has(expiring.id.network) && answers.every((used) => used === false);
       return isUnused ? false : undefined;
     },
 
