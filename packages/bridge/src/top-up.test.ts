@@ -326,15 +326,15 @@ describe("after a crash", () => {
   });
 
   it("a transfer whose nonce was used for something else is given up, a while later", async () => {
-    const { countSent, approve } = world();
+    const { countSent, approve, twoHosts } = world();
     const crashed = create({ file: file(), bridge: crashAt("sending") });
     await expect(crashed.ask(needOf())).rejects.toThrow("the process is gone");
     await approve(0n);
 
     let now = 0;
     const clock = { ...systemClock, now: () => now };
-    const bridge = world().createBridge({ clock });
-    const again = create({ file: file(), bridge, clock, timeoutMs: 100_000 });
+    const bridge = world().createBridge({ clock }, { rpcUrl: twoHosts });
+    const again = create({ file: file(), bridge, clock, timeoutMs: 1_000_000 });
     const isThere = again.ask(needOf());
     const ticking = setInterval(() => {
       now += 5_000;

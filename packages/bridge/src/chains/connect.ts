@@ -10,13 +10,14 @@ import type { PublicClient } from "viem";
 import { BridgeError } from "../bridge-error.ts";
 import { type Broadcast, broadcastThroughClient, broadcastThroughPool } from "../send/broadcast.ts";
 import { askChain } from "./ask-chain.ts";
+import type { ChainNode } from "./witnesses.ts";
 
 /** A chain to ask, and to send to. */
 export interface Connection {
   chainId: number;
   client: PublicClient;
   /** Each node by itself, to be asked whether all say the same. */
-  nodes: readonly PublicClient[];
+  nodes: readonly ChainNode[];
   broadcast: Broadcast;
 }
 
@@ -24,7 +25,7 @@ export interface Connection {
 export interface Connections {
   source(): Promise<Connection>;
   /** `undefined`: no RPC URL was given for it. */
-  target(chain: { key: string; chainId: number }): PublicClient | undefined;
+  target(chain: { key: string; chainId: number }): Connection | undefined;
   close(): void;
 }
 
@@ -37,14 +38,17 @@ export function createConnections(options: {
   targets: ReadonlyMap<string, readonly string[]>;
 }): Connections {
   const pools: RpcPool[] = [];
-  const targets = new Map<string, PublicClient>();
+  const targets = new Map<string, Connection>();
   let source: Promise<Connection> | undefined;
 
   function open(chainId: number, rpcUrls: readonly string[]): Connection {
     const pool = createRpcPool({ chainId, rpcUrls });
     pools.push(pool);
     const client = createChainClient(pool);
-    const nodes = pool.endpoints.map(createChainClient);
+    const nodes = pool.endpoints.map((endpoint, index) => ({
+      host: new URL(rpcUrls[index] ?? "").host,
+      client: createChainClient(endpoint),
+    }));
     return { chainId, client, nodes, broadcast: broadcastThroughPool(pool) };
   }
 
@@ -53,7 +57,12 @@ export function createConnections(options: {
     const { client } = endpoint;
     // Its own word on which chain it is for says nothing about where its requests go.
     const chainId = await askChain("its chain id", client.getChainId());
-    return { chainId, client, nodes: [client], broadcast: broadcastThroughClient(client) };
+    return {
+      chainId,
+      client,
+      nodes: [{ host: "", client }],
+      broadcast: broadcastThroughClient(client),
+    };
   }
 
   return {
@@ -68,9 +77,9 @@ export function createConnections(options: {
       const rpcUrls = options.targets.get(key);
       const known = targets.get(key);
       if (known !== undefined || rpcUrls === undefined) return known;
-      const { client } = open(chainId, rpcUrls);
-      targets.set(key, client);
-      return client;
+      const connection = open(chainId, rpcUrls);
+      targets.set(key, connection);
+      return connection;
     },
     close() {
       for (const pool of pools) pool.close();

@@ -1,7 +1,7 @@
-import { toHex } from "viem";
+import { pad, toHex } from "viem";
 import { afterEach, describe, expect, it } from "vitest";
 import * as z from "zod";
-import { createTopUp, type TransferProgress } from "../index.ts";
+import { type Bridge, createTopUp, type TransferProgress } from "../index.ts";
 import { usdt, usdt0, useBridgeWorld } from "../testing/bridge-world.ts";
 import { expectBridgeError } from "../testing/expect-bridge-error.ts";
 import { type RpcProxy, startRpcProxy } from "../testing/rpc-proxy.ts";
@@ -13,6 +13,24 @@ afterEach(async () => {
 });
 
 const receipt = z.looseObject({}).nullable();
+
+/** Asks a top-up for a dollar, as often as is wanted. */
+function createAsker(bridge: Bridge) {
+  let asked = 0;
+  const topUp = createTopUp({
+    bridge,
+    token: usdt,
+    ask() {
+      asked += 1;
+      return true;
+    },
+    timeoutMs: 50,
+    pollIntervalMs: 10,
+  });
+  const need = { network: "eip155:9745", asset: usdt0, amount: 1_000_000n, balance: 0n };
+  const bring = () => topUp({ payer: world().buyer, needs: [need], signal: undefined });
+  return { bring, asked: () => asked };
+}
 
 /** A node that says that every transaction reverted. */
 async function startLiar(): Promise<RpcProxy> {
@@ -44,6 +62,18 @@ describe("that a transfer has reverted", () => {
     expect(error.message).toContain("Not every RPC endpoint says");
   });
 
+  it("is not believed of the nodes of one host, by the sender or while it is tracked", async () => {
+    const { request, approve, createBridge } = world();
+    await approve(request.amount);
+    const { url } = await startLiar();
+    const bridge = createBridge({}, { rpcUrl: [url, `${url}/?other`] });
+    const error = await expectBridgeError(bridge.bridge(request), "outcome_unclear");
+    expect(error.message).toContain("The RPC endpoints of one host alone say so");
+    const tracking = bridge.track({ hash: error.hash ?? "0x" });
+    const tracked = await expectBridgeError(tracking, "outcome_unclear");
+    expect(tracked.moneyMayHaveMoved).toBe(true);
+  });
+
   it("is not believed of one of two nodes while a transfer is tracked", async () => {
     const { ethereum, request, createBridge } = world();
     const { hash } = await createBridge().bridge(request);
@@ -57,25 +87,13 @@ describe("that a transfer has reverted", () => {
   });
 
   it("does not make a top-up bridge a second time", async () => {
-    const { ethereum, buyer, approve, createBridge, countSent } = world();
+    const { ethereum, approve, createBridge, countSent } = world();
     await approve(10_000_000n);
     const rpcUrl = [(await startLiar()).url, ethereum.rpcUrl];
-    let asked = 0;
-    const topUp = createTopUp({
-      bridge: createBridge({}, { rpcUrl }),
-      token: usdt,
-      ask() {
-        asked += 1;
-        return true;
-      },
-      timeoutMs: 50,
-      pollIntervalMs: 10,
-    });
-    const need = { network: "eip155:9745", asset: usdt0, amount: 1_000_000n, balance: 0n };
-    const bring = () => topUp({ payer: buyer, needs: [need], signal: undefined });
+    const { bring, asked } = createAsker(createBridge({}, { rpcUrl }));
     await expectBridgeError(bring(), "outcome_unclear");
     await expectBridgeError(bring(), "delivery_timeout");
-    expect(asked).toBe(1);
+    expect(asked()).toBe(1);
     // The approval, and one transfer.
     expect(await countSent()).toBe(2);
   });
@@ -94,14 +112,18 @@ it("another transaction with the nonce of a transfer is not believed of one of t
   const { hash, transaction } = signed;
   if (hash === undefined || transaction === undefined) throw new Error("Nothing was signed");
 
-  const liar = await startRpcProxy(ethereum.rpcUrl);
-  proxies.push(liar);
-  liar.judge(({ method }) => {
-    if (method === "eth_getTransactionCount") return { answer: () => toHex(1_000) };
-    // The transaction gets nowhere.
-    const isSend = method === "eth_sendRawTransaction";
-    return isSend ? { error: { code: -32000, message: "try again" } } : "forward";
-  });
+  const startUsed = async () => {
+    const liar = await startRpcProxy(ethereum.rpcUrl);
+    proxies.push(liar);
+    liar.judge(({ method }) => {
+      if (method === "eth_getTransactionCount") return { answer: () => toHex(1_000) };
+      // The transaction gets nowhere.
+      const isSend = method === "eth_sendRawTransaction";
+      return isSend ? { error: { code: -32000, message: "try again" } } : "forward";
+    });
+    return liar;
+  };
+  const [liar, second] = [await startUsed(), await startUsed()];
   let now = 0;
   const clock = {
     now: () => now,
@@ -113,7 +135,8 @@ it("another transaction with the nonce of a transfer is not believed of one of t
   };
   const track = (rpcUrl: string[]) =>
     createBridge({ clock }, { rpcUrl }).track({ hash, transaction, timeoutMs: 300_000 });
-  await expectBridgeError(track([liar.url]), "replaced");
+  await expectBridgeError(track([liar.url, second.url]), "replaced");
+  await expectBridgeError(track([liar.url]), "outcome_unclear");
   await expectBridgeError(track([liar.url, ethereum.rpcUrl]), "delivery_timeout");
 });
 
@@ -140,6 +163,17 @@ describe("that a send is refused", () => {
     expect(await countSent()).toBe(2);
   });
 
+  it("is not believed of the nodes of one host, and a top-up sends no other", async () => {
+    const { approve, createBridge, countSent } = world();
+    await approve(10_000_000n);
+    const { bring, asked } = createAsker(createBridge({}, { rpcUrl: (await startRefuser()).url }));
+    const error = await expectBridgeError(bring(), "outcome_unclear");
+    expect(error.message).toContain("no, thanks. The RPC endpoints of one host alone say so");
+    await expectBridgeError(bring(), "delivery_timeout");
+    expect(asked()).toBe(1);
+    expect(await countSent()).toBe(1);
+  });
+
   it("leaves the outcome unclear while another node does not answer", async () => {
     const { request, approve, createBridge } = world();
     await approve(request.amount);
@@ -160,5 +194,52 @@ describe("that a send is refused", () => {
     const sending = createBridge({}, { rpcUrl }).bridge(request);
     const error = await expectBridgeError(sending, "rejected_by_node");
     expect(error.moneyMayHaveMoved).toBe(false);
+  });
+});
+
+describe("of a target chain with nodes of two hosts", () => {
+  /** A node of Plasma that does not know what has arrived. */
+  async function startDenier(): Promise<RpcProxy> {
+    const proxy = await startRpcProxy(world().plasma.rpcUrl);
+    proxies.push(proxy);
+    proxy.judge(({ method }) => {
+      if (method === "eth_getTransactionReceipt") return { answer: () => null };
+      return method === "eth_call" ? { answer: () => pad("0x0") } : "forward";
+    });
+    return proxy;
+  }
+
+  it("a delivery ends a transfer only by the word of both", async () => {
+    const { plasma, layerZero, request, createBridge } = world();
+    const denier = await startDenier();
+    const sent = await createBridge().bridge(request);
+    await layerZero.deliver();
+    const track = (targets: string[]) =>
+      createBridge({ targetRpcUrls: { plasma: targets } }).track({
+        hash: sent.hash,
+        confirmations: 1,
+        timeoutMs: 50,
+        pollIntervalMs: 10,
+      });
+    await expectBridgeError(track([plasma.rpcUrl, denier.url]), "delivery_timeout");
+    const second = plasma.rpcUrl.replace("127.0.0.1", "localhost");
+    expect(await track([plasma.rpcUrl, second])).toMatchObject({ state: "delivered" });
+    // Where there is no other, one has to do.
+    expect(await track([plasma.rpcUrl])).toMatchObject({ state: "delivered" });
+  });
+
+  it("the highest balance counts: nothing is brought that is there", async () => {
+    const { plasma, buyer, createBridge, countSent } = world();
+    await plasma.mint({ token: usdt0, to: buyer, amount: 1_000_000n });
+    for (const targets of [
+      [(await startDenier()).url, plasma.rpcUrl],
+      ["http://127.0.0.1:1", plasma.rpcUrl],
+    ]) {
+      const bridge = createBridge({ targetRpcUrls: { plasma: targets } });
+      const { bring, asked } = createAsker(bridge);
+      expect(await bring()).toBe(true);
+      expect(asked()).toBe(0);
+    }
+    expect(await countSent()).toBe(0);
   });
 });

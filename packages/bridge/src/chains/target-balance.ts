@@ -1,4 +1,4 @@
-import { erc20Abi } from "viem";
+import { type Address, erc20Abi, type PublicClient } from "viem";
 import { requireEvmAddress } from "../addresses/evm-address.ts";
 import { BridgeError } from "../bridge-error.ts";
 import type { BridgeContext } from "../bridge-options.ts";
@@ -17,22 +17,38 @@ export interface TargetBalanceRequest {
 
 /**
  * What an account holds on a target chain, in the token's smallest unit. `undefined` where it cannot be asked: no RPC URL
- * was given for the chain, or it is no EVM chain.
+ * was given for the chain, or it is no EVM chain. The highest answer of its nodes: one that is behind, or lies, would have
+ * tokens brought that are there.
  *
  * @throws BridgeError `invalid_token`, `invalid_recipient`, `refused_by_contract`, `rpc_unavailable`; the last one also
- * while the endpoint does not have the block that it has to know
+ * while no endpoint has the block that it has to know
  */
 export async function readTargetBalance(
   { chains, connections }: Pick<BridgeContext, "chains" | "connections">,
   request: TargetBalanceRequest,
 ): Promise<bigint | undefined> {
   const chain = chains.byKey(request.targetChain);
-  const client = chain?.type === "evm" ? connections.target(chain) : undefined;
-  if (client === undefined) return undefined;
+  const connection = chain?.type === "evm" ? connections.target(chain) : undefined;
+  if (connection === undefined) return undefined;
   const address = requireEvmAddress(request.token, "token", "invalid_token");
   const owner = requireEvmAddress(request.owner, "owner", "invalid_recipient");
+  const held = { address, owner, targetChain: request.targetChain, notBefore: request.notBefore };
+  const answers = await Promise.allSettled(
+    connection.nodes.map(({ client }) => readBalance(client, held)),
+  );
+  const balances = answers.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
+  const [highest] = balances.toSorted((a, b) => (a < b ? 1 : -1));
+  if (highest !== undefined) return highest;
+  const [failure] = answers.flatMap((each) => (each.status === "rejected" ? [each.reason] : []));
+  throw failure;
+}
+
+async function readBalance(
+  client: PublicClient,
+  held: { address: Address; owner: Address; targetChain: string; notBefore: bigint | undefined },
+): Promise<bigint> {
+  const { address, owner, targetChain, notBefore } = held;
   const call = { address, abi: erc20Abi, functionName: "balanceOf", args: [owner] } as const;
-  const { notBefore } = request;
   if (notBefore === undefined) {
     return askChain("to tell the balance", client.readContract(call));
   }
@@ -40,7 +56,7 @@ export async function readTargetBalance(
   const newest = client.getBlockNumber({ cacheTime: 0 });
   const blockNumber = await askChain("the newest block of the target chain", newest);
   if (blockNumber < notBefore) {
-    const text = `The RPC endpoint of ${request.targetChain} is at block ${blockNumber}, behind ${notBefore}`;
+    const text = `The RPC endpoint of ${targetChain} is at block ${blockNumber}, behind ${notBefore}`;
     throw new BridgeError("rpc_unavailable", text);
   }
   return askChain("to tell the balance", client.readContract({ ...call, blockNumber }));

@@ -10,6 +10,10 @@ import type { AmountQuote } from "./quote-amounts.ts";
 export interface BridgeQuote extends AmountQuote {
   /** Key of the chain that is behind the RPC endpoint. */
   sourceChain: string;
+  /** As they were requested. */
+  targetChain: string;
+  recipient: string;
+  token: Address;
   /** The most that gas costs, and on a rollup data: of the send, and of approvals where they are missing. */
   fee: bigint;
   /** LayerZero's fee. */
@@ -39,6 +43,9 @@ export async function quoteTransfer(
   const sourceChain = chain.key;
   return {
     sourceChain,
+    targetChain: request.targetChain,
+    recipient: request.recipient,
+    token: checked.token,
     fee,
     bridgeFee,
     feeBasis,

@@ -3,6 +3,7 @@ import { BridgeError } from "../bridge-error.ts";
 import type { BridgeContext } from "../bridge-options.ts";
 import { type BridgeRequest, checkRequest } from "../bridge-request.ts";
 import { findSourceChain } from "../chains/source-chain.ts";
+import { requireWitnesses } from "../chains/witnesses.ts";
 import { checkAffordable } from "../quote/check-affordable.ts";
 import { readCost } from "../quote/data-fee.ts";
 import { estimateGas, type Step } from "../quote/estimate-gas.ts";
@@ -22,8 +23,8 @@ import { waitUntilMined } from "./wait-until-mined.ts";
 
 export interface BridgeCallOptions {
   /**
-   * The quote to which a person or a program has agreed. It bounds all that is paid: what leaves, what arrives, and
-   * `fee + bridgeFee` in all, approvals included. Else it is refused with `terms_changed`. Required unless the bridge
+   * The quote to which a person or a program has agreed. It bounds all that is paid: token, recipient, both chains and
+   * the contract, what leaves, what arrives, and `fee + bridgeFee` in all, approvals included. Else it is refused with `terms_changed`. Required unless the bridge
    * has a `maxTotalFee`.
    */
   agreed?: AgreedTerms | undefined;
@@ -81,7 +82,7 @@ export async function makeTransfer(
   let committed = 0n;
   const makePlan = async () => {
     const planned = await planTransfer({ client, source: chain, owner, request: checked });
-    if (agreed) checkTerms(planned, agreed, committed);
+    if (agreed) checkTerms(planned, { agreed, committed, request: checked, source: chain });
     const plan = fitToLimit(planned, { limit, committed });
     checkAffordable(context, plan);
     return plan;
@@ -91,7 +92,8 @@ export async function makeTransfer(
     const { chainId } = chain;
     const onSigned = (signed: SignedStep) => onProgress({ state, ...signed });
     const terms = { chainId, step, gas, gasPrice };
-    const hash = await sendStep({ connection: source, signer, ...terms, signal, onSigned });
+    const sending = sendStep({ connection: source, signer, ...terms, signal, onSigned });
+    const hash = await (state === "sending" ? sending.catch(requireRefusal) : sending);
     const offered = gas * maxPerGas(gasPrice);
     committed += offered;
     // No token moves by an approval, so nobody has to see it through.
@@ -105,11 +107,21 @@ export async function makeTransfer(
     return receipt;
   };
 
-  /** That a send reverted invites another one: every node has to say so, in its time. */
+  /** A host that refuses a send, and no other is there to ask, may have kept it. */
+  const requireRefusal = (error: unknown): never => {
+    const isRefused = error instanceof BridgeError && error.code === "rejected_by_node";
+    if (isRefused && error.hash !== undefined) {
+      requireWitnesses(source.nodes, { claim: error.message, hash: error.hash });
+    }
+    throw error;
+  };
+
+  /** That a send reverted invites another one: every node has to say so, in its time, of two hosts at least. */
   const requireAgreement = async (hash: Hash) => {
+    requireWitnesses(source.nodes, { claim: `The send ${hash} reverted`, hash });
     const receipts = await Promise.all(
       source.nodes.map((node) =>
-        waitUntilMined(context, { client: node, hash, signal: undefined }),
+        waitUntilMined(context, { client: node.client, hash, signal: undefined }),
       ),
     );
     if (receipts.every((receipt) => receipt?.status === "reverted")) return;

@@ -11,6 +11,7 @@ import { BridgeError } from "../bridge-error.ts";
 import type { BridgeContext } from "../bridge-options.ts";
 import { askChain } from "../chains/ask-chain.ts";
 import type { SourceChain } from "../chains/source-chain.ts";
+import { requireWitnesses } from "../chains/witnesses.ts";
 
 /** So long another transaction must have had the nonce until it is believed: endpoints may be behind one another. */
 const replacedAfterMs = 60_000;
@@ -19,8 +20,8 @@ const replacedAfterMs = 60_000;
  * Returns a function to call while a transaction is in no block. It sends the same bytes again, which can move tokens
  * once only, and notices when that cannot happen any more.
  *
- * It throws BridgeError `replaced` when every node says for a while that another transaction has its nonce;
- * `rpc_unavailable`.
+ * It throws BridgeError `replaced` when every node, of two hosts at least, says for a while that another transaction has
+ * its nonce; `outcome_unclear` when the nodes of one host alone say so; `rpc_unavailable`.
  *
  * @throws BridgeError `not_a_transfer` if these are not the bytes of this hash, for this chain
  */
@@ -35,7 +36,7 @@ export async function createResender(
 
   return async function resend() {
     if (!isSent) isSent = (await source.broadcast(transaction)).outcome !== "unsent";
-    const asked = source.nodes.map((node) => node.getTransactionCount({ address }));
+    const asked = source.nodes.map(({ client }) => client.getTransactionCount({ address }));
     const next = await askChain("the nonce", Promise.all(asked));
     // One node that is behind, or one that is honest, is enough to go on.
     if (Math.min(...next) <= nonce) {
@@ -44,6 +45,8 @@ export async function createResender(
     }
     replacedSince ??= clock.now();
     if (clock.now() - replacedSince < replacedAfterMs) return;
+    const claim = `Another transaction of ${address} has taken the place of ${hash}`;
+    requireWitnesses(source.nodes, { claim, hash });
     const text = `Another transaction of ${address} has taken the place of ${hash}: it has moved no token, and never will`;
     throw new BridgeError("replaced", text, { hash });
   };

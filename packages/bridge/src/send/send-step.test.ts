@@ -68,7 +68,8 @@ describe("a transfer through an endpoint", () => {
     const error = { code: -32000, message: "txpool is full" };
     proxy.judge((call) => (isBroadcast(call) ? { error } : "forward"));
 
-    const transfer = createBridge({}, { rpcUrl: proxy.url }).bridge(request);
+    const rpcUrl = [proxy.url, proxy.url.replace("127.0.0.1", "localhost")];
+    const transfer = createBridge({}, { rpcUrl }).bridge(request);
 
     const refusal = await expectBridgeError(transfer, "rejected_by_node");
     expect(refusal.message).toContain("txpool is full");
@@ -180,7 +181,8 @@ describe("a transfer through a client of the caller", () => {
     const error = { code: -32000, message: "txpool is full" };
     proxy.judge((call) => (isBroadcast(call) ? { error } : "forward"));
     const refused = createBridge({}, { client }).bridge(request);
-    await expectBridgeError(refused, "rejected_by_node");
+    // One node alone may have kept it.
+    await expectBridgeError(refused, "outcome_unclear");
     expect(await ethereum.client.getTransactionCount({ address: world().buyer })).toBe(3);
   });
 
@@ -310,17 +312,18 @@ describe("a transfer that is sent", () => {
   });
 
   it("and reverts has moved nothing", async () => {
-    const { ethereum, request, createBridge, approve, balanceOf } = world();
+    const { ethereum, request, createBridge, approve, balanceOf, twoHosts } = world();
     await approve(request.amount);
     await ethereum.setAutomine(false);
 
-    const transfer = createBridge().bridge(request);
+    const create = () => createBridge({}, { rpcUrl: twoHosts });
+    const transfer = create().bridge(request);
     const restore = await mineWith(adapter, revertingCode);
 
     const error = await expectBridgeError(transfer, "send_reverted");
     expect(error.moneyMayHaveMoved).toBe(false);
     expect(await balanceOf(ethereum, usdt, adapter)).toBe(0n);
-    await expectBridgeError(createBridge().track({ hash: error.hash ?? "0x" }), "send_reverted");
+    await expectBridgeError(create().track({ hash: error.hash ?? "0x" }), "send_reverted");
     await restore();
   });
 

@@ -4,6 +4,7 @@ import type { BridgeAccount } from "../bridge-options.ts";
 import { askChain } from "../chains/ask-chain.ts";
 import type { Connection } from "../chains/connect.ts";
 import { inOneLine } from "../chains/revert-reason.ts";
+import type { ChainNode } from "../chains/witnesses.ts";
 import type { Step } from "../quote/estimate-gas.ts";
 import type { GasPrice } from "../quote/gas-price.ts";
 
@@ -64,13 +65,9 @@ const alreadyKnown =
 const undecided = /time(d)?[\s-]*out|internal (server )?error|try again|temporar/i;
 
 /** Whether what a node objects may come from one that has the transaction already, or takes it after all. */
-async function mayHave(
-  nodes: readonly PublicClient[],
-  hash: Hash,
-  details: string,
-): Promise<boolean> {
+async function mayHave(nodes: readonly ChainNode[], hash: Hash, details: string): Promise<boolean> {
   if (alreadyKnown.test(details) || undecided.test(details)) return true;
-  const answers = await Promise.all(nodes.map((node) => isUnknown(node, hash)));
+  const answers = await Promise.all(nodes.map(({ client }) => isUnknown(client, hash)));
   return !answers.every(Boolean);
 }
 

@@ -175,6 +175,32 @@ describe("an agreed quote bounds all that is paid", () => {
     expect(await countSent()).toBe(0);
   });
 
+  it("refuses another recipient, token or chain than was agreed to", async () => {
+    const { request, approve, countSent, ethereum, createBridge } = world();
+    await approve(request.amount);
+    const { bridge } = await startProxied();
+    const agreed = await bridge.quoteBridge(request);
+    const { deployer } = ethereum.accounts;
+    for (const other of [
+      { recipient: deployer.address },
+      { token: usdt0 },
+      { targetChain: "stable" },
+      { sourceChain: "arbitrum" },
+    ]) {
+      const terms = { ...agreed, ...other };
+      const error = await expectBridgeError(
+        bridge.bridge(request, { agreed: terms }),
+        "terms_changed",
+      );
+      expect(error.message).toContain("Nothing was sent");
+    }
+    expect(await countSent()).toBe(1);
+    // The same address in other letters is the same recipient.
+    const lower = { ...agreed, recipient: agreed.recipient.toLowerCase() };
+    await createBridge().bridge(request, { agreed: lower });
+    expect(await countSent()).toBe(2);
+  });
+
   it("goes on when gas has become a little dearer, and pays no more than was agreed", async () => {
     const { ethereum, request } = world();
     const { client } = ethereum;

@@ -1,5 +1,8 @@
-import { formatEther } from "viem";
+import { formatEther, isAddressEqual } from "viem";
+import { parseRecipient } from "../addresses/parse-recipient.ts";
 import { BridgeError } from "../bridge-error.ts";
+import type { CheckedRequest } from "../bridge-request.ts";
+import type { EvmBridgeChain } from "../chains/bridge-chain.ts";
 import { lowerTo, maxPerGas } from "../quote/gas-price.ts";
 import type { TransferPlan } from "../quote/plan-transfer.ts";
 import type { BridgeQuote } from "../quote/quote-transfer.ts";
@@ -7,7 +10,15 @@ import type { BridgeQuote } from "../quote/quote-transfer.ts";
 /** The terms of a quote to which its reader has agreed. */
 export type AgreedTerms = Pick<
   BridgeQuote,
-  "amountSent" | "amountReceived" | "fee" | "bridgeFee" | "contract"
+  | "sourceChain"
+  | "targetChain"
+  | "recipient"
+  | "token"
+  | "amountSent"
+  | "amountReceived"
+  | "fee"
+  | "bridgeFee"
+  | "contract"
 >;
 
 /** The most that one transfer may take of the native coin, in all: LayerZero's fee, gas and data, approvals included. */
@@ -42,8 +53,34 @@ export function readSpendingLimit(options: {
  *
  * @throws BridgeError `terms_changed`
  */
-export function checkTerms(plan: TransferPlan, agreed: AgreedTerms, committed: bigint): void {
+export function checkTerms(
+  plan: TransferPlan,
+  options: {
+    agreed: AgreedTerms;
+    committed: bigint;
+    request: CheckedRequest;
+    source: EvmBridgeChain;
+  },
+): void {
+  const { agreed, committed, request, source } = options;
   const { amountSent, amountReceived, contract } = plan;
+  const { target, to, token } = request;
+  if (source.key !== agreed.sourceChain || target.key !== agreed.targetChain) {
+    const [now, then] = [
+      [source.key, target.key],
+      [agreed.sourceChain, agreed.targetChain],
+    ];
+    throw changed(
+      `It would go from ${now.join(" to ")} now, instead of from ${then.join(" to ")}`,
+      committed,
+    );
+  }
+  if (parseRecipient(agreed.recipient, target) !== to) {
+    throw changed(`Its recipient would be another one than ${agreed.recipient}`, committed);
+  }
+  if (!isAddressEqual(agreed.token, token)) {
+    throw changed(`The token would be ${token} now, instead of ${agreed.token}`, committed);
+  }
   if (amountSent > agreed.amountSent) {
     throw changed(
       `${amountSent} would leave now, and ${agreed.amountSent} were agreed to`,

@@ -47,6 +47,8 @@ export interface BridgeWorld {
   buyer: Address;
   /** Five USDT from the buyer on Ethereum to the buyer on Plasma. */
   request: BridgeRequest;
+  /** Ethereum by two hosts, which are one node by two names. */
+  twoHosts: string[];
   /** A bridge of the buyer, from Ethereum. It is closed after the test. */
   createBridge: (change?: BridgeChange, source?: SourceOptions) => Bridge;
   /** Changes how an OFT behaves. */
@@ -144,6 +146,7 @@ function createWorld(parts: {
       token: usdt,
       amount: 5_000_000n,
     },
+    twoHosts: [ethereum.rpcUrl, ethereum.rpcUrl.replace("127.0.0.1", "localhost")],
     createBridge(change, source = { rpcUrl: ethereum.rpcUrl }) {
       const bridge = createBridge({
         account: buyer,

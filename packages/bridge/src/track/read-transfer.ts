@@ -1,16 +1,18 @@
 import { getChainPreset } from "@coinslot/chain";
-import { type Address, type Hash, type PublicClient, slice } from "viem";
+import { type Address, type Hash, slice } from "viem";
 import { BridgeError } from "../bridge-error.ts";
 import type { BridgeContext } from "../bridge-options.ts";
 import { askChain } from "../chains/ask-chain.ts";
 import { contractKinds } from "../chains/bridge-chain.ts";
 import type { SourceChain } from "../chains/source-chain.ts";
+import { type ChainNode, requireWitnesses } from "../chains/witnesses.ts";
 import { readPeer } from "../quote/read-peer.ts";
 import {
   describeWhereabouts,
   type InFlight,
   type TrackedProgress,
 } from "../send/transfer-progress.ts";
+import { isConfirmed } from "./confirm-delivery.ts";
 import { findBlockBefore } from "./find-block.ts";
 import { createDeliveryFinder, type DeliveryFinder } from "./find-delivery.ts";
 import { findSent, type SentTransfer } from "./find-sent.ts";
@@ -21,6 +23,9 @@ const clockToleranceSeconds = 600n;
 
 interface Watch {
   guid: string;
+  /** Of the target chain, as the nodes are. */
+  contract: Address;
+  nodes: readonly ChainNode[];
   finder: DeliveryFinder;
   confirmations: number;
 }
@@ -28,7 +33,7 @@ interface Watch {
 /**
  * Returns a function that reads from both chains how far a transfer is now. It remembers only where it has looked.
  *
- * It throws BridgeError `send_reverted`, `not_a_transfer`, `target_not_watchable`, `rpc_unavailable`.
+ * It throws BridgeError `send_reverted`, `outcome_unclear`, `not_a_transfer`, `target_not_watchable`, `rpc_unavailable`.
  */
 export function createTransferReader(
   context: Pick<BridgeContext, "chains" | "connections">,
@@ -51,8 +56,9 @@ export function createTransferReader(
   async function watchFor(sent: SentTransfer, inFlight: InFlight): Promise<Watch> {
     const { guid, dstEid } = sent;
     const target = chains.byEid(dstEid);
-    const client = target?.type === "evm" ? connections.target(target) : undefined;
-    if (target?.type !== "evm" || client === undefined) throw notWatchable(inFlight);
+    const connection = target?.type === "evm" ? connections.target(target) : undefined;
+    if (target?.type !== "evm" || connection === undefined) throw notWatchable(inFlight);
+    const { client, nodes } = connection;
     const { depth } = getChainPreset(target.chainId).finality;
     const confirmations = options.confirmations ?? depth;
     const block = await askChain(
@@ -71,13 +77,13 @@ export function createTransferReader(
       rescan,
       isWanted,
     });
-    return { guid, finder, confirmations };
+    return { guid, contract, nodes, finder, confirmations };
   }
 
   return async function readTransfer() {
     const receipt = await readReceipt(source.client, hash);
     if (receipt === undefined) return { state: "pending", hash };
-    if (receipt.status === "reverted") await requireAgreement(source.nodes, hash);
+    if (receipt.status === "reverted") await requireAgreement(source, hash);
     const sent = findSent(receipt, contracts);
     const departure = {
       hash,
@@ -90,17 +96,20 @@ export function createTransferReader(
     const inFlight: InFlight = { state: "in_flight", ...departure, searchedTo: undefined };
     // After a reorganisation, the same transaction may send another message.
     if (watch?.guid !== sent.guid) watch = await watchFor(sent, inFlight);
-    const { finder, confirmations } = watch;
+    const { guid, contract, nodes, finder, confirmations } = watch;
     const delivery = await finder.find();
     if (delivery === undefined) return { ...inFlight, searchedTo: finder.head() };
-    const state = delivery.confirmations >= confirmations ? "delivered" : "received";
-    return { state, ...departure, ...delivery };
+    const isDelivered =
+      delivery.confirmations >= confirmations &&
+      (await isConfirmed(nodes, { delivery, contract, guid, confirmations }));
+    return { state: isDelivered ? "delivered" : "received", ...departure, ...delivery };
   };
 }
 
-/** That a transfer has moved nothing invites another one: every node has to say so. */
-async function requireAgreement(nodes: readonly PublicClient[], hash: Hash): Promise<void> {
-  const receipts = await Promise.all(nodes.map((node) => readReceipt(node, hash)));
+/** That a transfer has moved nothing invites another one: every node has to say so, of two hosts at least. */
+async function requireAgreement({ nodes }: SourceChain, hash: Hash): Promise<void> {
+  requireWitnesses(nodes, { claim: `The transaction ${hash} reverted`, hash });
+  const receipts = await Promise.all(nodes.map(({ client }) => readReceipt(client, hash)));
   if (receipts.every((receipt) => receipt?.status === "reverted")) return;
   const text = `Not every RPC endpoint says that ${hash} reverted`;
   throw new BridgeError("rpc_unavailable", text);

@@ -1,0 +1,30 @@
+import type { Hash, PublicClient } from "viem";
+import { BridgeError } from "../bridge-error.ts";
+
+/** One RPC endpoint of a chain. */
+export interface ChainNode {
+  /** Name and port of its URL; empty for a client of the caller. */
+  host: string;
+  client: PublicClient;
+}
+
+/** Whether nodes are of two hosts at least, so that one can contradict the other. */
+export function hasWitnesses(nodes: readonly ChainNode[]): boolean {
+  return new Set(nodes.map(({ host }) => host)).size > 1;
+}
+
+/**
+ * The end of a transfer invites another one, so the word of one host never proves it. That host may keep a transaction
+ * which it claims to refuse, or deny one that it has executed, for as long as it likes.
+ *
+ * @param claim a sentence without its full stop
+ * @throws BridgeError `outcome_unclear` where all nodes are of one host
+ */
+export function requireWitnesses(
+  nodes: readonly ChainNode[],
+  { claim, hash }: { claim: string; hash: Hash },
+): void {
+  if (hasWitnesses(nodes)) return;
+  const text = `${claim}. The RPC endpoints of one host alone say so: tokens may have moved, or may yet. Track it with an endpoint of another host, too, before sending again`;
+  throw new BridgeError("outcome_unclear", text, { hash });
+}
