@@ -121,6 +121,14 @@ describe("a command that only reads, whose output fails", () => {
   });
 });
 
+describe("coinslot bridge, whose output fails", () => {
+  it("says that tokens may have moved only where it moves some", async () => {
+    const chains = start(["sh", "-c", `${inShell("bridge", "chains", "--json")} > /dev/full`]);
+    expect(await chains.ended).toBe(exitCode.failed);
+    expect(chains.stderr()).toContain("The output could not be written: ENOSPC");
+  });
+});
+
 describe("coinslot pay, on a terminal", () => {
   /** Runs it behind a pseudo-terminal. */
   function onTerminal(env: Record<string, string> = {}) {

@@ -30,7 +30,8 @@ export function escapeUnsafeInJson(json: string): string {
   });
 }
 
-const colour = new RegExp(`(${String.fromCharCode(0x1b)}\\[[0-9;]*m)`);
+/** The codes of `paint`, and no other: some hide text. */
+const colour = new RegExp(`(${String.fromCharCode(0x1b)}\\[(?:2|22|3[1236]|39)m)`);
 
 /** As `showUnsafe`, but colours stay where they are seen, and go where they are not. */
 export function showUnsafeInColours(text: string, seesColours: boolean): string {

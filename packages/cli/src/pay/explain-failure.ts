@@ -2,7 +2,7 @@ import { OutcomeUnclearError, PaymentError, type SignedPayment } from "@coinslot
 import { UnclearError, UsageError } from "../exit-code.ts";
 import { keepForResume } from "./kept-payment.ts";
 import type { PayContext } from "./pay-context.ts";
-import { printable } from "./printable.ts";
+import { printable, printableWhole } from "./printable.ts";
 import type { BuyerRequest } from "./read-request.ts";
 
 /**
@@ -52,7 +52,7 @@ function explainRefusal(error: PaymentError): unknown {
   // What the person said when asked.
   if (code === "signing_failed" && cause instanceof Error) return cause;
   const advice = adviceOn(code);
-  const message = printable(error.message).replace(/\.$/, "");
+  const message = printableWhole(error.message).replace(/\.$/, "");
   const told = advice === undefined ? message : `${message}. ${advice}`;
   return code === "invalid_configuration" || code === "request_mismatch"
     ? new UsageError(told, { cause: error })

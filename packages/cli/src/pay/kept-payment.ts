@@ -1,9 +1,12 @@
-import { open, readFile, rename, rm } from "node:fs/promises";
+import { realpathSync } from "node:fs";
+import { open, rename, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join, relative, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { type SignedPayment, signedPaymentSchema } from "@coinslot/client";
+import { readRegularFile } from "@coinslot/indexer";
 import type { SettleResponse } from "@coinslot/protocol";
 import * as z from "zod";
+import { quote } from "../completion/quote.ts";
 import { UsageError } from "../exit-code.ts";
 import type { PayContext } from "./pay-context.ts";
 import type { BuyerRequest } from "./read-request.ts";
@@ -34,9 +37,14 @@ interface PaymentToKeep {
   receipt?: SettleResponse | undefined;
 }
 
-/** Keeps a payment, whole, in a file that only its owner can read; always in the same one. Returns the file. */
+/**
+ * Keeps a payment, whole, in a file that only its owner can read: the one that holds it already, else one in the folder
+ * at hand or, where nothing can be written, elsewhere. Returns the file.
+ *
+ * @throws Error when it can be written nowhere
+ */
 export async function keepPayment(
-  { io }: PayContext,
+  { io, keptFile }: PayContext,
   { request, payment, receipt }: PaymentToKeep,
 ): Promise<string> {
   const { folder } = io;
@@ -44,7 +52,16 @@ export async function keepPayment(
   const bodyBase64 = body && Buffer.from(body).toString("base64");
   const text = `${JSON.stringify({ request: { ...rest, bodyBase64 }, payment, receipt }, undefined, 2)}\n`;
   const name = `coinslot-payment-${payment.terms.nonce.slice(2, 18)}.json`;
-  return writeFirst([join(folder, name), join(tmpdir(), name)], text);
+  const elsewhere = [join(folder, name), join(tmpdir(), name)];
+  if (keptFile === undefined) return writeFirst(elsewhere, text);
+  try {
+    await writeWhole(keptFile, text);
+    return keptFile;
+  } catch {
+    // A full disk, for one. A second copy would have to be ended apart from the first.
+    if (isKeptIn(keptFile, payment)) return keptFile;
+    return writeFirst(elsewhere, text);
+  }
 }
 
 /** Keeps a payment, and says how to go on with it. Never throws: what became of the payment is to be told in any case. */
@@ -53,15 +70,32 @@ export async function keepForResume(context: PayContext, kept: PaymentToKeep): P
   const warning = "Do not request it anew, which could pay twice.";
   try {
     const file = await keepPayment(context, kept);
-    const shown = file.startsWith(folder) ? relative(folder, file) : file;
-    return `${warning} From this folder, the same request is not paid a second time without asking. Go on with: coinslot pay --resume ${shown}`;
+    const isFound = [folder, tmpdir()].includes(dirname(file));
+    const found = isFound
+      ? " From this folder, the same request is not paid a second time without asking."
+      : "";
+    return `${warning}${found} Go on with: ${howToResume(file, folder)}`;
   } catch {
     const until = new Date(kept.payment.terms.validBefore * 1000).toISOString();
     return `${warning} It can be taken until ${until}, and could not be kept in a file to go on with.`;
   }
 }
 
-/** In the folder at hand, or, where nothing can be written there, elsewhere. */
+/** The command that goes on with a payment, for a shell in the folder. */
+export function howToResume(file: string, folder: string): string {
+  const shown = dirname(file) === folder ? basename(file) : file;
+  return `coinslot pay --resume ${/^[\w./-]+$/.test(shown) ? shown : quote(shown)}`;
+}
+
+function isKeptIn(file: string, { terms }: SignedPayment): boolean {
+  try {
+    return readKeptPayment(file, "").payment.terms.nonce === terms.nonce;
+  } catch {
+    return false;
+  }
+}
+
+/** Writes to the first file that can be written. */
 async function writeFirst(files: readonly string[], text: string): Promise<string> {
   const faults: unknown[] = [];
   for (const file of files) {
@@ -72,7 +106,9 @@ async function writeFirst(files: readonly string[], text: string): Promise<strin
       faults.push(error);
     }
   }
-  throw new AggregateError(faults, "The payment could not be kept in a file");
+  const whys = faults.map((fault) => (fault instanceof Error ? fault.message : String(fault)));
+  const message = `The payment could not be kept in a file, so it was not sent: ${whys.join("; ")}`;
+  throw new AggregateError(faults, message);
 }
 
 // A full disk or a crash leaves nothing under the name that somebody would go on with: only what is complete gets it.
@@ -93,11 +129,18 @@ async function writeWhole(file: string, text: string): Promise<void> {
   }
 }
 
-/** @throws UsageError when the file cannot be read, or holds something else */
-export async function readKeptPayment(name: string, folder: string): Promise<KeptPayment> {
-  const file = resolve(folder, name);
+/** Longest file: one with the longest body that can be paid for, of 4 MiB, has 5.6 MiB. */
+const maxFileBytes = 8 * 1024 * 1024;
+
+/**
+ * Reads a kept payment. A link to it names the file itself, so that it is kept once.
+ *
+ * @throws UsageError when the file cannot be read, or holds something else
+ */
+export function readKeptPayment(name: string, folder: string): KeptPayment {
   try {
-    const { request, payment } = keptSchema.parse(JSON.parse(await readFile(file, "utf8")));
+    const file = realpathSync(resolve(folder, name));
+    const { request, payment } = keptSchema.parse(JSON.parse(readRegularFile(file, maxFileBytes)));
     const { bodyBase64, ...rest } = request;
     const body = bodyBase64 === undefined ? undefined : Buffer.from(bodyBase64, "base64");
     return { file, request: { ...rest, body }, payment };

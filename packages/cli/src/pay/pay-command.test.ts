@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Devnet, listen, startDevnet, testUsdt0 } from "@coinslot/devnet";
 import { type Address, encodeReceipt, headerName } from "@coinslot/protocol";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { exitCode } from "../exit-code.ts";
 import { inFolder, type RunOptions, runCoinslot } from "../testing/run-coinslot.ts";
 import { startTestSeller, type TestSeller } from "../testing/test-seller.ts";
@@ -83,6 +83,38 @@ describe("coinslot pay", () => {
     expect(nobody).toMatchObject({ code: exitCode.usage, out: "" });
     expect(nobody.err).toContain("give --yes");
     expect(await income()).toBe(before);
+  });
+
+  it("says all of why an offer is refused, and what to do", async () => {
+    const label = "a".repeat(60);
+    const offer = await listen((request, response) => {
+      const resource = `https://${label}.${label}.${label}.example/`;
+      response.writeHead(402).end(
+        JSON.stringify({
+          x402Version: 1,
+          error: "",
+          accepts: [
+            {
+              scheme: "exact",
+              network: devnet.network,
+              maxAmountRequired: "1000",
+              resource,
+              description: "",
+              mimeType: "",
+              payTo: devnet.accounts.seller.address,
+              maxTimeoutSeconds: 60,
+              asset: devnet.token,
+            },
+          ],
+        }),
+      );
+      request.resume();
+    });
+    onTestFinished(offer.close);
+    const { code, err } = await pay([offer.url, "--yes"]);
+    expect(code).toBe(exitCode.failed);
+    expect(err).toContain("nothing was signed");
+    expect(err).toContain("or lets its proxy pass on the Host header");
   });
 
   it("pays no more than it may", async () => {

@@ -72,7 +72,7 @@ Examples:
       };
       if (resume !== undefined) {
         if (url !== undefined) throw new UsageError("--resume knows its URL: leave it out.");
-        const kept = await readKeptPayment(resume, io.folder);
+        const kept = readKeptPayment(resume, io.folder);
         return resumePayment(context, kept);
       }
       if (url === undefined) throw new UsageError("What is to be bought? Give a URL.");

@@ -9,4 +9,6 @@ export interface PayContext {
   /** Pays without asking. */
   isSilent: boolean;
   allowInsecureHttp: boolean;
+  /** The file that holds the payment already. */
+  keptFile?: string | undefined;
 }

@@ -80,14 +80,16 @@ export async function payFor(
     if (body) init.body = new Blob([body]);
     const response = await payingFetch(url, init);
     stopWaiting();
-    const conclusion = await concludePayment(context, { request, response, tokens });
+    const known = { ...context, keptFile: kept };
+    const conclusion = await concludePayment(known, { request, response, tokens });
     if (kept && conclusion === "ended") await forgetPayment(kept);
   } catch (error) {
     stopWaiting();
     if (terminal.signal.aborted && kept === undefined) {
       throw new InterruptedError("Interrupted. No payment was sent: nothing can be charged.");
     }
-    const explained = await explainFailure(context, { request, error, sent });
+    const known = { ...context, keptFile: kept };
+    const explained = await explainFailure(known, { request, error, sent });
     if (kept && !(explained instanceof UnclearError)) await forgetPayment(kept);
     throw explained;
   }

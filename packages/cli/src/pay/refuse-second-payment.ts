@@ -1,11 +1,11 @@
 import { readdir } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join, relative } from "node:path";
+import { join } from "node:path";
 import type { PaymentTerms } from "@coinslot/client";
 import { isSameAddress } from "@coinslot/protocol";
 import { UnclearError, UsageError } from "../exit-code.ts";
 import { isExpiredUnused } from "./is-expired-unused.ts";
-import { forgetPayment, type KeptPayment, readKeptPayment } from "./kept-payment.ts";
+import { forgetPayment, howToResume, type KeptPayment, readKeptPayment } from "./kept-payment.ts";
 import type { PayContext } from "./pay-context.ts";
 import type { BuyerRequest } from "./read-request.ts";
 
@@ -27,9 +27,8 @@ export async function refuseSecondPayment(
       await forgetPayment(file);
       continue;
     }
-    const shown = file.startsWith(io.folder) ? relative(io.folder, file) : file;
     const state = `The same request was paid before, and ${doubtOf(payment.terms, verdict)}.`;
-    const how = `Go on with: coinslot pay --resume ${shown}`;
+    const how = `Go on with: ${howToResume(file, io.folder)}`;
     if (isSilent || terminal.confirm === undefined) {
       throw new UnclearError(`${state} Nothing was paid now. ${how}`);
     }
@@ -53,15 +52,20 @@ async function findKept(
 ): Promise<KeptPayment[]> {
   const folders = [...new Set([io.folder, tmpdir()])];
   const files = await Promise.all(folders.map(findFiles));
-  const kept = await Promise.all(
-    files.flat().map((file) => readKeptPayment(file, io.folder).catch(() => undefined)),
-  );
-  return kept
-    .filter((each) => each !== undefined)
-    .filter(
-      (each) =>
-        isSameAddress(each.payment.terms.payer, payer) && isSameRequest(each.request, request),
-    );
+  // One by one: a hostile folder may have many large ones.
+  return files.flat().flatMap((file) => {
+    const kept = readIfKept(file, io.folder);
+    if (kept === undefined || !isSameAddress(kept.payment.terms.payer, payer)) return [];
+    return isSameRequest(kept.request, request) ? [kept] : [];
+  });
+}
+
+function readIfKept(file: string, folder: string): KeptPayment | undefined {
+  try {
+    return readKeptPayment(file, folder);
+  } catch {
+    return undefined;
+  }
 }
 
 /** Only regular files: a pipe of that name, which a stranger may have made, would be waited for without end. */

@@ -1,5 +1,6 @@
 import { execFileSync } from "node:child_process";
-import { readdirSync } from "node:fs";
+import { appendFileSync, mkdirSync, readdirSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { type Devnet, listen, startDevnet } from "@coinslot/devnet";
@@ -191,6 +192,49 @@ it.each([402, 500])(
     });
   },
 );
+
+it("keeps a payment that is resumed from elsewhere in its own file, and nowhere else", async () => {
+  const { url } = await startSeller(500);
+  await inFolder((elsewhere) =>
+    inFolder(async (folder) => {
+      await pay(elsewhere, [url, "--yes"]);
+      const [name = ""] = readdirSync(elsewhere);
+      const file = join(elsewhere, name);
+      symlinkSync(file, join(folder, "link"));
+      for (const named of [file, "link"]) {
+        const resumed = await pay(folder, ["--resume", named]);
+        expect(resumed.code).toBe(exitCode.unclear);
+        expect(resumed.err).toContain(`Go on with: coinslot pay --resume ${file}\n`);
+        expect(resumed.err).not.toContain("From this folder");
+        expect([readdirSync(elsewhere), readdirSync(folder)]).toEqual([[name], ["link"]]);
+      }
+    }),
+  );
+});
+
+it("names the file that holds a payment already when it cannot be written anew", async () => {
+  const { url } = await startSeller(500);
+  await inFolder(async (folder) => {
+    await pay(folder, [url, "--yes"]);
+    const [file = ""] = readdirSync(folder);
+    mkdirSync(join(folder, `${file}.tmp`));
+    const resumed = await pay(folder, ["--resume", file]);
+    expect(resumed.err).toContain(`Go on with: coinslot pay --resume ${file}\n`);
+    expect(readdirSync(tmpdir())).not.toContain(file);
+  });
+});
+
+it("reads no kept payment that is longer than any it writes", async () => {
+  const { url } = await startSeller(500);
+  await inFolder(async (folder) => {
+    await pay(folder, [url, "--yes"]);
+    const [file = ""] = readdirSync(folder);
+    appendFileSync(join(folder, file), " ".repeat(9 * 1024 * 1024));
+    const resumed = await pay(folder, ["--resume", file]);
+    expect(resumed).toMatchObject({ code: exitCode.usage });
+    expect(resumed.err).toContain("is no payment that was kept");
+  });
+});
 
 it("does not wait for a pipe with the name of a kept payment", async () => {
   const { url, payments } = await startSeller(500);

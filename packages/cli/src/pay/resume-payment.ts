@@ -9,9 +9,10 @@ import type { PayContext } from "./pay-context.ts";
 
 /**
  * Sends a payment again, with the request that it was made for. Signs nothing: it needs no wallet. One that brings no
- * answer is given up when it was never taken and cannot be any more, as `isNeverTaken` finds out.
+ * answer is given up when it was never taken and cannot be any more, as `isExpiredUnused` finds out.
  */
-export async function resumePayment(context: PayContext, kept: KeptPayment): Promise<void> {
+export async function resumePayment(given: PayContext, kept: KeptPayment): Promise<void> {
+  const context = { ...given, keptFile: kept.file };
   const { terminal, io, allowInsecureHttp } = context;
   const { request, payment } = kept;
   const { network, payer } = payment.terms;

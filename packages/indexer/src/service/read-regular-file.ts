@@ -1,14 +1,12 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 
-const maxBytes = 65_536;
-
 /**
- * The text of a regular file of at most 64 KiB. Of a file that a stranger may have made: a pipe would be waited for, and
+ * The text of a regular file of at most 64 KiB, or another bound. Of a file that a stranger may have made: a pipe would be waited for, and
  * a device may never end.
  *
  * @throws Error when it is no such file, or cannot be read
  */
-export function readRegularFile(path: string): string {
+export function readRegularFile(path: string, maxBytes = 65_536): string {
   // Windows has no such flag, and no pipes among its files.
   const file = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
   try {
