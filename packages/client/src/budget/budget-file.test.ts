@@ -1,4 +1,5 @@
 import { execFile, spawnSync } from "node:child_process";
+import { rmSync } from "node:fs";
 import {
   copyFile,
   link,
@@ -146,6 +147,19 @@ describe("a budget in a file", () => {
     const file = inFolder("budget.json");
     await createFileStore(file).update((state) => ({ state, result: 0 }));
     await expect(stat(file)).rejects.toMatchObject({ code: "ENOENT" });
+  });
+
+  it("is not written by a holder whose lock file was removed meanwhile: another may hold a new one", async () => {
+    const file = inFolder("budget.json");
+    const store = createFileStore(file);
+    const state = { ...emptyBudget, bookedAt: 1 };
+    const isLate = store.update(() => {
+      rmSync(`${file}.lock`);
+      return { state, result: 0 };
+    });
+    await expect(isLate).rejects.toMatchObject({ code: "budget_file_unavailable" });
+    await expect(stat(file)).rejects.toMatchObject({ code: "ENOENT" });
+    expect(await store.update(() => ({ state, result: 1 }))).toBe(1);
   });
 
   it("reads what it wrote, to the last digit", async () => {

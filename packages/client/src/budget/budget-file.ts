@@ -4,7 +4,7 @@ import * as z from "zod";
 import { PaymentError } from "../payment-error.ts";
 import { type BudgetState, budgetStateSchema, emptyBudget } from "./budget-state.ts";
 import type { BudgetStore } from "./budget-store.ts";
-import { type FileLockOptions, withFileLock } from "./file-lock.ts";
+import { type FileLockOptions, type HeldLock, withFileLock } from "./file-lock.ts";
 
 /**
  * Keeps a budget in a JSON file that any number of processes may share. A file that is not there
@@ -16,11 +16,11 @@ export function createFileStore(file: string, lockOptions: FileLockOptions = {})
       const path = await followLinks(resolve(file));
       return withFileLock(
         path,
-        async () => {
+        async (lock) => {
           await refuseHardLinks(path);
           const before = await readState(path);
           const { state, result } = change(before);
-          if (state !== before) await writeState(path, state);
+          if (state !== before) await writeState(path, state, lock);
           return result;
         },
         lockOptions,
@@ -91,7 +91,7 @@ function parseJson(text: string): unknown {
 
 // A reader, or a crash at any moment, finds either the old state or the new one: the new one is
 // complete on disk before it takes the name, and the name is on disk before anything is signed.
-async function writeState(path: string, state: BudgetState): Promise<void> {
+async function writeState(path: string, state: BudgetState, lock: HeldLock): Promise<void> {
   const temporary = `${path}.tmp`;
   const text = JSON.stringify(
     state,
@@ -106,6 +106,8 @@ async function writeState(path: string, state: BudgetState): Promise<void> {
     } finally {
       await handle.close();
     }
+    // A process that stood still since it read would undo what was booked meanwhile.
+    if (!(await lock.isIntact())) throw new Error("Its lock file was removed meanwhile");
     await rename(temporary, path);
     await syncDirectory(dirname(path));
   } catch (cause) {

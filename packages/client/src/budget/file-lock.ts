@@ -2,7 +2,7 @@ import { open, readFile, stat } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import * as z from "zod";
 import { PaymentError } from "../payment-error.ts";
-import { loadSqlite, tryToLock } from "./sqlite-lock.ts";
+import { type KernelLock, loadSqlite, tryToLock } from "./sqlite-lock.ts";
 
 export interface FileLockOptions {
   /** Longest wait for the lock. Default 10 s. */
@@ -10,6 +10,12 @@ export interface FileLockOptions {
 }
 
 const lastInThisThread = new Map<string, Promise<unknown>>();
+
+/** A lock that is held. */
+export interface HeldLock {
+  /** Whether its file is still there: one that was removed and made anew is another lock, which another may hold. */
+  isIntact(): Promise<boolean>;
+}
 
 /**
  * Does `work` while no other process, thread or caller does work on the same file: callers in this
@@ -20,17 +26,17 @@ const lastInThisThread = new Map<string, Promise<unknown>>();
  */
 export async function withFileLock<T>(
   path: string,
-  work: () => Promise<T>,
+  work: (lock: HeldLock) => Promise<T>,
   options: FileLockOptions = {},
 ): Promise<T> {
   const previous = lastInThisThread.get(path);
   const mine = (async () => {
     await previous?.catch(() => undefined);
-    const release = await acquire(`${path}.lock`, options.lockTimeoutMs ?? 10_000);
+    const lock = await acquire(`${path}.lock`, options.lockTimeoutMs ?? 10_000);
     try {
-      return await work();
+      return await work(lock);
     } finally {
-      release();
+      lock.release();
     }
   })();
   lastInThisThread.set(path, mine);
@@ -41,7 +47,7 @@ export async function withFileLock<T>(
   }
 }
 
-async function acquire(lock: string, timeoutMs: number): Promise<() => void> {
+async function acquire(lock: string, timeoutMs: number): Promise<HeldLock & KernelLock> {
   const deadline = performance.now() + timeoutMs;
   try {
     const sqlite = await loadSqlite();
@@ -50,9 +56,8 @@ async function acquire(lock: string, timeoutMs: number): Promise<() => void> {
       const before = await inodeOf(lock);
       const held = tryToLock(sqlite, lock);
       if (typeof held === "object") {
-        // A lock file that was removed and made anew meanwhile is another file: it may be locked, too.
-        const isSame = before !== undefined && before === (await inodeOf(lock));
-        if (isSame) return held.release;
+        const isIntact = async () => before !== undefined && before === (await inodeOf(lock));
+        if (await isIntact()) return { isIntact, release: held.release };
         held.release();
       }
       if (performance.now() > deadline) throw await stillLocked(lock);

@@ -9,7 +9,7 @@ const busy = 5;
 const notADatabase = 26;
 
 /** An exclusive kernel lock that ends with `release`, or with the process. */
-interface KernelLock {
+export interface KernelLock {
   release(): void;
 }
 
