@@ -41,17 +41,17 @@ export type BridgeErrorCode =
   | "signing_failed"
   /** The contracts refuse this transfer; the message says in which words. */
   | "refused_by_contract"
-  /** A node refused the signed transaction. It is in no block and no pool that we know of. */
+  /** Every node refused the signed transaction, of two hosts at least; for an approval, one host is enough. */
   | "rejected_by_node"
   /** The approval was mined, and reverted. No token has moved. */
   | "approval_reverted"
   /** The approval was sent, and not mined in time. No token has moved: the same transfer can be run again. */
   | "approval_not_mined"
-  /** The transfer was mined, and reverted. No token has moved; its gas is paid. */
+  /** By nodes of two hosts, the transfer was mined, and reverted. No token has moved; its gas is paid. */
   | "send_reverted"
-  /** The transaction `hash` was signed and may have been sent; nobody said what became of it. */
+  /** The transaction `hash` was signed and may have been sent; its fate is unknown, or one host alone tells it. */
   | "outcome_unclear"
-  /** Another transaction of the account has taken the nonce of the transfer: it has moved no token, and never will. */
+  /** By nodes of two hosts, another transaction has taken the transfer's nonce: it has moved no token, and never will. */
   | "replaced"
   /** The transaction to track sends nothing through the contracts of its chain. */
   | "not_a_transfer"
