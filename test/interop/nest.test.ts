@@ -2,8 +2,9 @@ import { createPayingFetch } from "@coinslot/client";
 import { type PaymentRoutes, paymentMiddleware } from "@coinslot/express";
 import type { Application } from "express";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { content, createNestApp as createNest10App } from "../support/nest-10/app.ts";
+import { createNestApp as createNest10App } from "../support/nest-10/app.ts";
 import { createNestApp as createNest12App } from "../support/nest-12/app.ts";
+import { content } from "../support/nest-shop.ts";
 import { openWeatherShop, type WeatherShop, weatherPrice } from "../support/seller.ts";
 
 // Express 5 stands beside the middleware. NestJS 10 brings Express 4, and NestJS 12 brings Express 5.

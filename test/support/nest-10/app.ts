@@ -1,40 +1,11 @@
 import "reflect-metadata";
-import { Controller, Get, Module, Param } from "@nestjs/common";
+import * as decorators from "@nestjs/common";
 import { NestFactory } from "@nestjs/core";
 import type { NestExpressApplication } from "@nestjs/platform-express";
+import { createShopModule } from "../nest-shop.ts";
 
-/** What is sold. */
-export const content = "the content that is sold";
-
-class Shop {
-  file(): string {
-    return content;
-  }
-
-  report(id: string): string {
-    return `${content}: ${id}`;
-  }
-
-  free(): string {
-    return "free";
-  }
-}
-
-class AppModule {}
-
-// Decorators as the functions that they are.
-function onGet(path: string, method: keyof Shop): void {
-  const descriptor = Object.getOwnPropertyDescriptor(Shop.prototype, method) ?? {};
-  Get(path)(Shop.prototype, method, descriptor);
-}
-onGet("files/*", "file");
-onGet("reports/:id", "report");
-onGet("free", "free");
-Param("id")(Shop.prototype, "report", 0);
-Controller()(Shop);
-Module({ controllers: [Shop] })(AppModule);
-
-/** An application of NestJS 10, with files under a wildcard, reports by their id, and a free route. */
+/** The shop as an application of NestJS 10, on Express 4. */
 export function createNestApp(): Promise<NestExpressApplication> {
-  return NestFactory.create<NestExpressApplication>(AppModule, { logger: false });
+  const module = createShopModule(decorators, "files/*");
+  return NestFactory.create<NestExpressApplication>(module, { logger: false });
 }
