@@ -1,7 +1,7 @@
 import { connect, type Socket } from "node:net";
 import { encodePaymentPayload, headerName } from "@coinslot/protocol";
 import { afterEach, describe, expect, it } from "vitest";
-import type { PaymentMiddlewareOptions } from "../index.ts";
+import { createReservationStore, type PaymentMiddlewareOptions } from "../index.ts";
 import { createBuyer } from "../testing/buyer.ts";
 import { createPaperFacilitator } from "../testing/paper-facilitator.ts";
 import { openShop, option, type Shop } from "../testing/shop.ts";
@@ -75,6 +75,18 @@ describe("bodies of payments that are not verified", () => {
     expect(connection.answer).toContain("invalid_exact_evm_signature");
   });
 
+  it("are not waited for when a facilitator of version 1 calls the signature forged", async () => {
+    const verify = async () => ({
+      isValid: false,
+      invalidReason: "invalid_exact_evm_payload_signature",
+    });
+    const shop = await open({}, { ...createPaperFacilitator(), verify });
+    const connection = withhold(shop, await forge(shop));
+    await expect
+      .poll(() => connection.answer, { interval: 5, timeout: 20_000 })
+      .toMatch(/^HTTP\/1.1 402 /);
+  });
+
   it("are read where the payer's code may take the signature", async () => {
     const paper = createPaperFacilitator();
     const facilitator = { ...paper, verify: async () => ({ isValid: true }) };
@@ -134,5 +146,60 @@ describe("bodies of payments that are not verified", () => {
     await expect.poll(held, { interval: 10, timeout: 20_000 }).toBeLessThanOrEqual(4);
     expect(held()).toBeGreaterThan(0);
     expect([another.isClosed, another.answer]).toEqual([false, ""]);
+  });
+
+  it("give their room back once they are decided upon", async () => {
+    const maxUnverifiedBytes = 2 * bodyBytes;
+    const shop = await open({ maxRequestBytes: bodyBytes, maxUnverifiedBytes });
+    const url = `${shop.url}/upload`;
+    const body = Buffer.alloc(bodyBytes, "y");
+    for (let count = 0; count < 4; count += 1) {
+      const { headers } = await createBuyer().payFor(url, { init });
+      expect((await fetch(url, { ...init, headers, body })).status).toBe(200);
+    }
+  });
+
+  it("wait for their payer's other requests in no more than half of the room", async () => {
+    const runs: (() => void)[] = [];
+    const shop = await openShop({
+      routes: { "POST /upload": { accepts: option() } },
+      serve: (app) =>
+        app.post("/upload", (_request, response) => void runs.push(() => response.send("done"))),
+      options: {
+        maxRequestBytes: bodyBytes,
+        maxUnverifiedBytes: 4 * bodyBytes,
+        clientKey: (request) => request.get("X-Client"),
+        reservations: createReservationStore({ maxReleasesPerMinute: 1 }),
+      },
+    });
+    opened.push(shop);
+    const url = `${shop.url}/upload`;
+    const buyer = createBuyer();
+    const statuses: number[] = [];
+    const send = async (client: number) => {
+      const { headers } = await buyer.payFor(url, { init });
+      const body = Buffer.alloc(bodyBytes, "y");
+      const sent = { ...headers, "X-Client": `client ${client}` };
+      statuses.push((await fetch(url, { ...init, headers: sent, body })).status);
+    };
+    const first = send(1);
+    await expect.poll(() => runs.length, { interval: 5, timeout: 20_000 }).toBe(1);
+    const others = [2, 3, 4].map(send);
+    // Long before those that wait run out of patience.
+    await expect.poll(() => statuses, { interval: 5, timeout: 8_000 }).toContain(429);
+    runs[0]?.();
+    await first;
+    const settled = Promise.all(others);
+    await expect
+      .poll(
+        () => {
+          for (const answer of runs) answer();
+          return statuses.length;
+        },
+        { interval: 5, timeout: 20_000 },
+      )
+      .toBe(4);
+    await settled;
+    expect(statuses.filter((status) => status !== 429 && status !== 200)).toEqual([]);
   });
 });

@@ -39,7 +39,7 @@ export async function admitPayment(
   if (isBodyUnread(request) && (await checked.isSignatureKnown?.()) !== true) {
     const verified = await askFacilitator(order, () => verify(order));
     if (verified === undefined) return undefined;
-    if (verified.invalidReason === forged) return refuse(order, refusalIfNew ?? forged);
+    if (isForged(verified.invalidReason)) return refuse(order, refusalIfNew ?? forged);
   }
   let pooled: PooledBody | undefined;
   try {
@@ -75,6 +75,8 @@ export async function admitPayment(
 }
 
 const forged = "invalid_exact_evm_signature";
+/** The same, in the words of facilitators that grew up with version 1. */
+const forgedInVersion1 = "invalid_exact_evm_payload_signature";
 /** Of all bytes that are held for unverified payments, one client may have this share. */
 const shareOfOneClient = 1 / 8;
 
@@ -87,6 +89,10 @@ function openBody({ bodies, limitKey, settings }: MatchedPayment, onDrop: () => 
     maxBytesPerKey: Math.max(maxUnverifiedBytes * shareOfOneClient, maxRequestBytes),
     onDrop,
   });
+}
+
+function isForged(reason: string | undefined): boolean {
+  return reason === forged || reason === forgedInVersion1;
 }
 
 function refuse(order: MatchedPayment, error: string): undefined {
