@@ -1,5 +1,6 @@
 import { type Listening, listen } from "@coinslot/devnet";
-import { FacilitatorError } from "@coinslot/protocol";
+import { type Facilitator, FacilitatorError } from "@coinslot/protocol";
+import type { Request } from "express";
 import { afterEach, describe, expect, it } from "vitest";
 import { createFacilitatorClient, facilitatorRouter } from "../index.ts";
 import { createBuyer, type SignedPayment } from "../testing/buyer.ts";
@@ -48,6 +49,44 @@ describe.each(expressVersions)("the facilitator's router on $name", ({ express }
       });
     return { ...listening, facilitator, errors, post };
   }
+
+  it("names its caller for limits: the client by its key, else by its address", async () => {
+    const seen: unknown[] = [];
+    const paper = createPaperFacilitator();
+    const facilitator: Facilitator = {
+      ...paper,
+      verify: (payload, required, options) => {
+        seen.push(["verify", options?.limitKey]);
+        return paper.verify(payload, required, options);
+      },
+      settle: (payload, required, options) => {
+        seen.push(["settle", options?.limitKey]);
+        return paper.settle(payload, required, options);
+      },
+    };
+    const clientKey = (request: Request) => request.get("X-API-Key");
+    const app = express().set("trust proxy", 1);
+    const listening = await listen(app.use(facilitatorRouter(facilitator, { clientKey })));
+    opened.push(listening);
+    const { payload } = await signOne();
+    const body = JSON.stringify({
+      x402Version: 2,
+      paymentPayload: payload,
+      paymentRequirements: requirements,
+    });
+    for (const path of ["/verify", "/settle"]) {
+      for (const headers of [{ "X-API-Key": "shop" }, { "X-Forwarded-For": "203.0.113.9" }]) {
+        const sent = { "Content-Type": "application/json", ...headers };
+        await fetch(listening.url + path, { method: "POST", headers: sent, body });
+      }
+    }
+    expect(seen).toEqual([
+      ["verify", "client shop"],
+      ["verify", "address 203.0.113.9"],
+      ["settle", "client shop"],
+      ["settle", "address 203.0.113.9"],
+    ]);
+  });
 
   it.each([false, true])("verifies and settles (application's body parser: %s)", async (parse) => {
     const { post, url } = await open(parse);

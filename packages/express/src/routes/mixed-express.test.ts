@@ -177,6 +177,48 @@ describe("an application with routers of both Expresses", () => {
     },
   );
 
+  const shopOf4 = (serve: (app: Express) => void, routes: PaymentRoutes) =>
+    open({ express: express4, routes, options: { app: express4() }, serve });
+  const filesOf5 = () =>
+    express.Router().get("/files/*rest", (_request, response) => void response.send(content));
+
+  it("closes what an earlier key means to the other Express, where a later one means it to its own", async () => {
+    const shop = await shopOf4((app) => app.use(filesOf5()), {
+      "GET /files/*rest": { accepts },
+      "GET /files/:name": { accepts },
+    });
+    expect((await ask(shop, "/files/report.pdf")).status).toBe(503);
+    expect(String(shop.errors[0])).toMatch(/"GET \/files\/\*rest" .*Express 5/);
+  });
+
+  it("refuses a path that only the other Express would decode, and cannot", async () => {
+    const shop = await shopOf4((app) => app.use(filesOf5()), { "GET /files/*rest": { accepts } });
+    const { status, text } = await ask(shop, "/files/%zz");
+    expect([status, JSON.parse(text).error]).toEqual([400, "invalid_path"]);
+  });
+
+  it("closes what a router of the other Express serves as the handler of a route", async () => {
+    const shop = await shopOf4((app) => app.get("/files/*", filesOf5()), {
+      "GET /files/*rest": { accepts },
+    });
+    expect((await ask(shop, "/files/report.pdf")).status).toBe(503);
+  });
+
+  it("closes what a router of the other Express serves in the application around the gate's", async () => {
+    const errors: unknown[] = [];
+    const routes: PaymentRoutes = { "GET /files/*rest": { accepts } };
+    const inner = express4();
+    const gate = paymentMiddleware(routes, createPaperFacilitator(), {
+      app: inner,
+      onError: (error) => errors.push(error),
+    });
+    await gate.ready();
+    const shop = await listen(express4().use(inner.use(gate)).use(filesOf5()));
+    opened.push(shop);
+    expect((await ask(shop, "/files/report.pdf")).status).toBe(503);
+    expect(errors).toEqual([expect.any(ConfigurationError)]);
+  });
+
   it.each(expressVersions)(
     "with $name at its root sells plain keys of every router",
     async (root) => {

@@ -181,6 +181,23 @@ describe("an account whose code changes", () => {
     await client.waitForTransactionReceipt({ hash });
   };
 
+  test("whose code refuses what its key has signed costs no more than its caller's budget", async () => {
+    const signer = freshAccount();
+    await chain.devnet.mint({ to: signer.address, amount: 50_000n });
+    await delegate(signer, await chain.devnet.deploySmartAccount());
+    const refuses: `0x${string}` = `0x${"01".padStart(24, "0")}${"00".repeat(20)}`;
+    const { address } = signer;
+    await chain.devnet.client.setStorageAt({ address, index: "0x0", value: refuses });
+    const signed = await Promise.all(Array.from({ length: 40 }, () => chain.sign({ signer })));
+    const outcomes = await Promise.allSettled(signed.map((payment) => verify(payment)));
+    const limited = outcomes.filter(({ status }) => status === "rejected");
+    expect(limited).toHaveLength(10);
+    for (const each of outcomes) {
+      if (each.status === "fulfilled") expect(each.value.isValid).toBe(false);
+    }
+    expect(await verify(await chain.sign())).toMatchObject({ isValid: true });
+  });
+
   test("pays by its key while it is still remembered to have code", async () => {
     const signer = freshAccount();
     await chain.devnet.mint({ to: signer.address, amount: 5_000n });
