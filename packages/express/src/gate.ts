@@ -18,6 +18,7 @@ import { createBodyPool } from "./replay/body-pool.ts";
 import type { Endings } from "./reservations/end-reservation.ts";
 import { createPayerTurns } from "./reservations/payer-turns.ts";
 import { createReservationStore } from "./reservations/reservation-store.ts";
+import { createVerificationBudget } from "./reservations/verification-budget.ts";
 import { withReservations } from "./reservations/with-reservations.ts";
 import type { Route } from "./routes/read-routes.ts";
 import type { Visit } from "./sale.ts";
@@ -47,6 +48,22 @@ const shared = {
   bodies: createBodyPool(),
   turns: createPayerTurns(),
 };
+
+/**
+ * What the gates of one facilitator share where it keeps no reservations: a payment has one
+ * reservation and a payer one limit, however many gates there are.
+ */
+const storeOf = perFacilitator((now) => createReservationStore({ now }));
+const budgetOf = perFacilitator((now) => createVerificationBudget({ now }));
+
+function perFacilitator<T>(make: (now: () => number) => T) {
+  const made = new WeakMap<Facilitator, T>();
+  return (facilitator: Facilitator, now: () => number): T => {
+    const found = made.get(facilitator) ?? make(now);
+    made.set(facilitator, found);
+    return found;
+  };
+}
 
 /**
  * Makes the gate of some routes, and begins to wait for its facilitator.
@@ -119,10 +136,10 @@ function sourceOf(config: {
     };
   }
   problems.push(...problemsKnownAtOnce(routes, facilitator));
-  const { reservations = createReservationStore({ now }) } = config;
+  const { reservations = storeOf(facilitator, now) } = config;
   const reserving = isReserving(facilitator)
     ? facilitator
-    : withReservations(facilitator, reservations, { now });
+    : withReservations(facilitator, reservations, { now, budget: budgetOf(facilitator, now) });
   return { load: async () => reserving, close: async () => undefined };
 }
 

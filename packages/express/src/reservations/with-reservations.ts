@@ -3,6 +3,7 @@ import {
   type Facilitator,
   FacilitatorError,
   type FacilitatorRequest,
+  type Payment,
   parseNetwork,
   parseSettleResponse,
   parseVerifyResponse,
@@ -18,6 +19,7 @@ import {
   verifyResponseSchema,
 } from "@coinslot/protocol";
 import { toForeignRequest } from "../response/foreign-request.ts";
+import { createVerificationBudget, type VerificationBudget } from "./verification-budget.ts";
 
 /**
  * Lets a facilitator that keeps no reservations (a remote one, or another implementation's) work
@@ -31,9 +33,11 @@ export function withReservations(
   options: {
     /** Unix milliseconds. */
     now?: () => number;
+    /** Shared with others that ask the same facilitator. Default its own. */
+    budget?: VerificationBudget;
   } = {},
 ): ReservingFacilitator {
-  const { now = Date.now } = options;
+  const { now = Date.now, budget = createVerificationBudget({ now }) } = options;
   /** How the facilitator calls each network in version 1. */
   const networkNames = new Map<string, Set<string>>();
 
@@ -76,21 +80,33 @@ export function withReservations(
       const payer = found.payment.authorization.from;
       const reason = checkPayment(found.payment, { now: now(), handlerTimeoutSeconds });
       if (reason !== undefined) return invalid(reason, payer);
-      const isSignatureKnown = async () => (await recoverPayer(found.payment)) === payer;
+      const isSignatureKnown = () => isSignedByPayer(found.payment);
       return { isValid: true, payer, isSignatureKnown };
     },
 
-    async verify(paymentPayload, paymentRequirements, { resource } = {}) {
+    async verify(paymentPayload, paymentRequirements, { resource, limitKey } = {}) {
       const read = readFacilitatorArguments(paymentPayload, paymentRequirements);
       if (!read.ok) return invalid(read.reason);
-      const foreign = toForeign(read.request, resource);
-      const verified = verifyResponseSchema.safeParse(
-        await facilitator.verify(foreign.paymentPayload, foreign.paymentRequirements),
-      );
-      if (!verified.success) throw unreadable("a verification");
-      const { isValid, invalidReason, payer } = parseVerifyResponse(verified.data);
-      const reason = codeOf(invalidReason, "unexpected_verify_error");
-      return isValid ? { isValid, ...(payer && { payer }) } : invalid(reason, payer);
+      const { request } = read;
+      const found = readPayment(request.paymentPayload, request.paymentRequirements);
+      if (!found.ok) return invalid(found.reason, found.payer);
+      const isSigned = await isSignedByPayer(found.payment);
+      const record = budget.admit(found.payment, { limitKey, isSignedByPayer: isSigned });
+      let verdict: "valid" | "refused" | "none" = "none";
+      try {
+        const foreign = toForeign(request, resource);
+        const verified = verifyResponseSchema.safeParse(
+          await facilitator.verify(foreign.paymentPayload, foreign.paymentRequirements),
+        );
+        if (!verified.success) throw unreadable("a verification");
+        const { isValid, invalidReason, payer } = parseVerifyResponse(verified.data);
+        const reason = codeOf(invalidReason, "unexpected_verify_error");
+        if (isValid) verdict = "valid";
+        else if (reason !== "unexpected_verify_error") verdict = "refused";
+        return isValid ? { isValid, ...(payer && { payer }) } : invalid(reason, payer);
+      } finally {
+        record(verdict);
+      }
     },
 
     async settle(paymentPayload, paymentRequirements, { reservation, answer, resource } = {}) {
@@ -130,6 +146,10 @@ export function withReservations(
  */
 function isUnknown(errorReason: string, isRepeated: boolean): boolean {
   return isRepeated || errorReason === "settlement_pending";
+}
+
+async function isSignedByPayer(payment: Payment): Promise<boolean> {
+  return (await recoverPayer(payment)) === payment.authorization.from;
 }
 
 function invalid(invalidReason: string, payer?: string): VerifyResponse {

@@ -1,0 +1,137 @@
+import { plasma, plasmaUsdt0, toLowerHex } from "@coinslot/protocol";
+import { afterEach, describe, expect, it } from "vitest";
+import { type Buyer, createBuyer } from "../testing/buyer.ts";
+import { openShop, option, type Shop } from "../testing/shop.ts";
+import { createVerificationBudget } from "./verification-budget.ts";
+
+const minuteMs = 60_000;
+const from = toLowerHex(`0x${"5".repeat(40)}`);
+const opened: Shop[] = [];
+let time = startOfMinute();
+
+afterEach(async () => {
+  time = startOfMinute();
+  await Promise.all(opened.splice(0).map((shop) => shop.close()));
+});
+
+function startOfMinute(): number {
+  return Math.floor(Date.now() / minuteMs) * minuteMs;
+}
+
+/** A shop whose facilitator keeps no reservations, as one elsewhere. Its callers name themselves. */
+async function open() {
+  const shop = await openShop({
+    routes: { "GET /sold": { accepts: option(), maxTimeoutSeconds: 600 } },
+    serve: (app) => app.get("/sold", (_request, response) => void response.send("content")),
+    options: {
+      now: () => time,
+      clientKey: (request) => request.get("X-Caller"),
+      onError: () => undefined,
+    },
+  });
+  opened.push(shop);
+  const url = `${shop.url}/sold`;
+  return {
+    ...shop,
+    send: (headers: Record<string, string>, caller = "one") =>
+      fetch(url, { headers: { ...headers, "X-Caller": caller } }),
+    pay: async (buyer: Buyer = createBuyer()) => (await buyer.payFor(url)).headers,
+    /** A payment in the name of another payer than the key that signs it. */
+    forge: async () => (await createBuyer().payFor(url, { authorization: { from } })).headers,
+  };
+}
+
+function many<T>(count: number, make: () => Promise<T>): Promise<T[]> {
+  return Promise.all(Array.from({ length: count }, make));
+}
+
+describe("a facilitator elsewhere", () => {
+  it("is asked about 30 forged payments of a caller in a minute, also when they come at once", async () => {
+    const shop = await open();
+    const forged = await many(50, shop.forge);
+    const answers = await Promise.all(forged.map((headers) => shop.send(headers)));
+    const statuses = answers.map(({ status }) => status).sort();
+    expect(statuses).toEqual([...Array(30).fill(402), ...Array(20).fill(503)]);
+    expect(shop.facilitator.verifications).toBe(30);
+    const limited = answers.find(({ status }) => status === 503);
+    expect(limited?.headers.get("Retry-After")).toBe("60");
+    time += minuteMs;
+    expect((await shop.send(await shop.forge())).status).toBe(402);
+  });
+
+  it("is asked about payments of other callers, and about those that a key has signed", async () => {
+    const shop = await open();
+    for (const headers of await many(31, shop.forge)) await shop.send(headers);
+    expect((await shop.send(await shop.forge(), "another")).status).toBe(402);
+    expect((await shop.send(await shop.pay())).status).toBe(200);
+  });
+
+  it("is asked about 30 payments of a caller in a minute that keys have signed and it refuses", async () => {
+    const shop = await open();
+    shop.facilitator.onVerify = () => ({
+      isValid: false,
+      invalidReason: "invalid_exact_evm_insufficient_balance",
+    });
+    for (const headers of await many(30, shop.pay)) {
+      expect((await shop.send(headers)).status).toBe(402);
+    }
+    expect((await shop.send(await shop.pay())).status).toBe(503);
+    expect(shop.facilitator.verifications).toBe(30);
+    shop.facilitator.onVerify = undefined;
+    expect((await shop.send(await shop.pay(), "another")).status).toBe(200);
+  });
+
+  it("is asked on for a payer who has paid through the same caller within the hour", async () => {
+    const shop = await open();
+    const buyer = createBuyer();
+    expect((await shop.send(await shop.pay(buyer))).status).toBe(200);
+    shop.facilitator.onVerify = () => ({
+      isValid: false,
+      invalidReason: "invalid_exact_evm_insufficient_balance",
+    });
+    for (const headers of await many(31, shop.pay)) await shop.send(headers);
+    shop.facilitator.onVerify = undefined;
+    expect((await shop.send(await shop.pay(buyer))).status).toBe(200);
+    expect((await shop.send(await shop.pay(buyer), "another")).status).toBe(200);
+    expect((await shop.send(await shop.pay())).status).toBe(503);
+  });
+
+  it("that fails to answer counts no payment against its caller", async () => {
+    const shop = await open();
+    const { verify } = shop.facilitator;
+    shop.facilitator.verify = () => Promise.reject(new Error("The connection was lost"));
+    for (const headers of await many(31, shop.forge)) await shop.send(headers);
+    for (const headers of await many(31, shop.pay)) await shop.send(headers);
+    shop.facilitator.verify = verify;
+    expect((await shop.send(await shop.forge())).status).toBe(402);
+    expect((await shop.send(await shop.pay())).status).toBe(200);
+  });
+});
+
+describe("the budget of all callers together", () => {
+  const paymentOf = (index: number) => ({
+    id: {
+      network: plasma,
+      asset: plasmaUsdt0.address,
+      payer: toLowerHex(`0x${index.toString(16).padStart(40, "0")}`),
+      nonce: toLowerHex(`0x${"1".repeat(64)}`),
+    },
+  });
+
+  it.each([true, false])(
+    "allows 1,200 refused payments in a minute (signed by their payers: %s), and others besides",
+    (isSignedByPayer) => {
+      const budget = createVerificationBudget({ now: () => time });
+      const admit = (index: number, isSigned: boolean) =>
+        budget.admit(paymentOf(index), {
+          limitKey: `caller ${index % 60}`,
+          isSignedByPayer: isSigned,
+        });
+      for (let index = 0; index < 1_200; index += 1) admit(index, isSignedByPayer)("refused");
+      expect(() => admit(1_201, isSignedByPayer)).toThrow(/try again later/);
+      expect(() => admit(1_201, !isSignedByPayer)).not.toThrow();
+      time += minuteMs;
+      expect(() => admit(1_201, isSignedByPayer)).not.toThrow();
+    },
+  );
+});
