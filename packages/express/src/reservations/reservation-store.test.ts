@@ -50,6 +50,22 @@ const statesOf = (store: ReservationStore, id: AuthorizationId, keyHash?: string
   );
 
 describe("reservations in this process", () => {
+  it("earn free runs by what was paid for as much or more, in the same token", async () => {
+    const limits = { maxReleasesPerMinute: 1, releasesPerPaid: 1, now: () => 0 };
+    const store = createReservationStore(limits);
+    for (let count = 0; count < 3; count += 1) {
+      const reservation = await reserve(store, identity());
+      await store.beginSettlement(reservation);
+      await store.endSettlement(reservation, success);
+    }
+    await store.release(await reserve(store, identity()), "handler_failed");
+    const dearer = { ...request(identity()), value: 2n };
+    const other = request({ ...identity(), asset: "0x00000000000000000000000000000000000000b2" });
+    expect(await store.reserve(dearer)).toMatchObject({ state: "payer_limited" });
+    expect(await store.reserve(other)).toMatchObject({ state: "payer_limited" });
+    expect(await store.reserve(request(identity()))).toMatchObject({ state: "reserved" });
+  });
+
   it("give an authorization to one request at a time", async () => {
     const store = createReservationStore();
     const id = identity();
