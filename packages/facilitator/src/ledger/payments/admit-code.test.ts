@@ -246,6 +246,20 @@ describe.each(engines)("payers with code, on %s", (engine) => {
     expect(await two.reserve(held)).toMatchObject({ outcome: "reserved" });
   });
 
+  it("put the gas of one payment at risk once, when it is taken over from a dead process", async () => {
+    const [one, two] = [await join("one"), await join("two")];
+    const held = by(payer, { gasAtRisk: 600_000n });
+    expect(await one.reserve(held)).toMatchObject({ outcome: "reserved" });
+    await silence("one");
+    expect(await two.reserve(held)).toMatchObject({ outcome: "reserved" });
+    expect(await two.reserve(by(other, { gasAtRisk: 500_000n }))).toMatchObject({
+      why: "no_gas_left",
+    });
+    expect(await two.reserve(by(other, { gasAtRisk: 400_000n }))).toMatchObject({
+      outcome: "reserved",
+    });
+  });
+
   it("have a place for each confirmed payment that is given up as well", async () => {
     const ledger = await join("one");
     await pay(ledger, payer, 0);

@@ -81,19 +81,22 @@ export async function readCodeAdmission(options: {
     const record = records.get(recordKey(id));
     const budget = budgets.get(id.network);
     if (gasAtRisk === undefined || record === undefined || budget === undefined) return undefined;
-    // A dead process's reservation of this very payment is open already.
+    // A dead process's reservation of this very payment is open already, and so is its gas.
     const isCounted = known?.state === "reserved" && known.isAlone;
     const open = isCounted ? record.open - 1 : record.open;
+    const own = isCounted ? budget.open.get(known.id) : undefined;
     const givenUpForMs = budget.givenUpForMs.get(id.payer) ?? [];
     const isVouched = open + givenUpForMs.length < record.confirmed;
-    return { record, budget, gasAtRisk, open, givenUpForMs, isVouched };
+    const part = isVouched ? budget.vouched : budget.unvouched;
+    const counted = own?.isVouched === isVouched ? own.gas : 0n;
+    return { record, budget, gasAtRisk, open, own, givenUpForMs, isVouched, part, counted };
   }
 
   return {
     refuse(request, known) {
       const standing = availabilityOf(request, known);
       if (standing === undefined) return undefined;
-      const { record, budget, gasAtRisk, open, givenUpForMs, isVouched } = standing;
+      const { record, budget, gasAtRisk, open, givenUpForMs, isVouched, part, counted } = standing;
       if (record.refusedForMs > 0) return { outcome: "burnt_gas", forMs: record.refusedForMs };
       const places = Math.min(maxPlaces, record.confirmed + 1);
       if (open >= places) return limited("too_many_open", openRetryMs);
@@ -103,16 +106,17 @@ export async function readCodeAdmission(options: {
       // Its row in the budget is that of its last time, and is not to be had for a second one.
       const ended = known && budget.ended.get(known.id);
       if (ended) return limited(ended.why, ended.forMs);
-      const { used, nextMs } = isVouched ? budget.vouched : budget.unvouched;
       const most = isVouched ? vouchedShare * limits.gasPerMinute : limits.gasPerMinute;
-      return used + gasAtRisk <= most ? undefined : limited("no_gas_left", nextMs);
+      const isLeft = part.used - counted + gasAtRisk <= most;
+      return isLeft ? undefined : limited("no_gas_left", part.nextMs);
     },
     admitted(request, paymentId, known) {
       const standing = availabilityOf(request, known);
       if (standing === undefined) return;
-      const { record, budget, gasAtRisk, open, isVouched } = standing;
+      const { record, budget, gasAtRisk, open, own, isVouched, part } = standing;
       record.open = open + 1;
-      (isVouched ? budget.vouched : budget.unvouched).used += gasAtRisk;
+      if (own) (own.isVouched ? budget.vouched : budget.unvouched).used -= own.gas;
+      part.used += gasAtRisk;
       spent.push({
         payment_id: paymentId,
         network: request.id.network,

@@ -20,6 +20,8 @@ export interface CodeBudget {
   /** Of payments that no record vouches for. */
   unvouched: SpentGas;
   vouched: SpentGas;
+  /** What each open payment has at risk, by identity. */
+  open: Map<string, { gas: bigint; isVouched: boolean }>;
   /** The payments that came to nothing, by identity, while they count. */
   ended: Map<string, { why: "no_gas_left" | "given_up"; forMs: number }>;
   /** Those of them that no transaction carried, by payer: each keeps a place of its payer. */
@@ -55,17 +57,20 @@ export async function readCodeBudget(options: {
     nowMs,
     unvouched: { used: 0n, nextMs: windowMs },
     vouched: { used: 0n, nextMs: windowMs },
+    open: new Map(),
     ended: new Map(),
     givenUpForMs: new Map(),
   };
   const over: string[] = [];
   for (const { payment_id, gas, spent_at, is_vouched, payer, state, submitted_at } of rows) {
-    const spent = is_vouched === 1 ? budget.vouched : budget.unvouched;
+    const isVouched = is_vouched === 1;
+    const spent = isVouched ? budget.vouched : budget.unvouched;
     // A handler may have run for long: the gas is burnt once a transaction carries the payment.
     const leftMs = Math.max(spent_at, submitted_at ?? 0) + windowMs - nowMs;
     if (state === "reserved" || state === "queued" || state === "submitted") {
       spent.used += BigInt(gas);
       spent.nextMs = Math.min(spent.nextMs, openRetryMs);
+      budget.open.set(payment_id, { gas: BigInt(gas), isVouched });
     } else if (payer === null || state === "confirmed" || leftMs <= 0) {
       over.push(payment_id);
     } else if (submitted_at !== null) {
