@@ -127,6 +127,48 @@ describe("bodies of payments that are not verified", () => {
     expect(held()).toBeLessThanOrEqual(maxUnverifiedBytes);
   });
 
+  it("give their room back once their payments are decided upon", async () => {
+    const shop = await open({ maxRequestBytes: bodyBytes, maxUnverifiedBytes: bodyBytes });
+    const buyer = createBuyer();
+    const statuses: number[] = [];
+    for (let count = 0; count < 3; count += 1) {
+      const { headers } = await buyer.payFor(`${shop.url}/upload`, { init });
+      const body = Buffer.alloc(bodyBytes, "y");
+      statuses.push((await fetch(`${shop.url}/upload`, { ...init, headers, body })).status);
+    }
+    expect(statuses).toEqual([200, 200, 200]);
+  });
+
+  it("are not held for a payer that has to wait where half of the room is taken", async () => {
+    let finish: () => void = () => undefined;
+    let runs = 0;
+    const shop = await openShop({
+      routes: { "POST /upload": { accepts: option() } },
+      serve: (app) =>
+        app.post("/upload", (_request, response) => {
+          runs += 1;
+          finish = () => response.send("done");
+        }),
+      options: {
+        maxRequestBytes: bodyBytes,
+        maxUnverifiedBytes: bodyBytes,
+        reservations: createReservationStore({ maxReleasesPerMinute: 1 }),
+      },
+    });
+    opened.push(shop);
+    const url = `${shop.url}/upload`;
+    const buyer = createBuyer();
+    const [first, second] = [await buyer.payFor(url, { init }), await buyer.payFor(url, { init })];
+    const body = Buffer.alloc(bodyBytes, "y");
+    const running = fetch(url, { ...init, headers: first.headers, body });
+    await expect.poll(() => runs, { interval: 5, timeout: 20_000 }).toBe(1);
+    const signal = AbortSignal.timeout(8_000);
+    const turnedAway = await fetch(url, { ...init, headers: second.headers, body, signal });
+    expect(turnedAway.status).toBe(429);
+    finish();
+    expect((await running).status).toBe(200);
+  });
+
   it("of one client have an eighth of the room, and take none of another's", async () => {
     const shop = await open({
       maxRequestBytes: bodyBytes,

@@ -139,6 +139,16 @@ describe("a forged payment", () => {
   });
 });
 
+describe("a wallet that has paid through a caller", () => {
+  test("adds one budget more to what is forged in its name, and not one without end", async () => {
+    const wallet = await deployWallet();
+    expect(await verify(await signAsWallet(wallet))).toMatchObject({ isValid: true });
+    const forged = await Promise.all(Array.from({ length: 80 }, () => forge(wallet)));
+    const outcomes = await Promise.allSettled(forged.map((payment) => verify(payment)));
+    expect(outcomes.filter(({ status }) => status === "rejected")).toHaveLength(20);
+  });
+});
+
 describe("a wallet that signs by code", () => {
   test("uses up no budget with payments that are good", async () => {
     const wallet = await deployWallet();

@@ -1,5 +1,6 @@
 import { systemClock } from "@coinslot/chain";
 import { describe, expect, it } from "vitest";
+import { startNodeProxy } from "../../testing/node-proxy.ts";
 import { drain, reserve, settle, useSettlingDevnet } from "../../testing/settling-actions.ts";
 import type { SettlingDevnet } from "../../testing/settling-devnet.ts";
 import { walletSignature } from "../../testing/wallets.ts";
@@ -43,6 +44,73 @@ describe("a payer that delegates, queues a payment, and is an account with a key
       clearInterval(verifying);
     }
     expect(await balanceOf(seller.address)).toBe(3_000n);
+  });
+});
+
+describe("a payer that signs with its key, and delegates before its payment is planned", () => {
+  it("goes into no batch, and fails alone", async () => {
+    const here = await begin();
+    const { devnet, start, pay, balanceOf } = here;
+    const signer = changer(here);
+    await devnet.mint({ to: signer.address, amount: 10_000n });
+    let passedMs = 0;
+    const facilitator = await start({
+      clock: { ...systemClock, now: () => systemClock.now() + passedMs },
+    });
+    const byKey = await pay({ signer });
+    const reservation = await reserve(facilitator, byKey);
+    await devnet.delegate(signer, await devnet.deployLyingWallet());
+    // It has to be tried again.
+    passedMs += 2_000;
+    const attack = settle(facilitator, byKey, reservation);
+    const honest = await Promise.all(
+      [pay(), pay(), pay()].map(async (paid) => settle(facilitator, await paid)),
+    );
+    expect(honest).toMatchObject(Array(3).fill({ success: true }));
+    expect(await attack).toMatchObject({
+      success: false,
+      errorReason: "invalid_exact_evm_transaction_simulation_failed",
+    });
+    expect(await balanceOf(signer.address)).toBe(10_000n);
+  });
+});
+
+describe("a payer whose trial no node will say", () => {
+  it("waits alone, and settles when one says it", async () => {
+    const here = await begin();
+    const { devnet, start, pay } = here;
+    const signer = changer(here);
+    await devnet.mint({ to: signer.address, amount: 10_000n });
+    let isMute = false;
+    const proxy = await startNodeProxy(devnet.rpcUrl, async ({ method, params }, ask) => {
+      const names = JSON.stringify(params).includes(signer.address.slice(2).toLowerCase());
+      return isMute && method === "eth_call" && names
+        ? { error: { code: -32603, message: "internal error" } }
+        : ask();
+    });
+    try {
+      let passedMs = 0;
+      const facilitator = await start({
+        network: { rpcUrls: [proxy.url] },
+        settleTimeoutSeconds: 3,
+        clock: { ...systemClock, now: () => systemClock.now() + passedMs },
+      });
+      const waiting = await pay({ signer });
+      const reservation = await reserve(facilitator, waiting);
+      // It has to be tried again.
+      passedMs += 2_000;
+      isMute = true;
+      const settling = settle(facilitator, waiting, reservation);
+      const honest = await Promise.all(
+        [pay(), pay(), pay()].map(async (paid) => settle(facilitator, await paid)),
+      );
+      expect(honest).toMatchObject(Array(3).fill({ success: true }));
+      expect(await settling).toMatchObject({ errorReason: "settlement_pending" });
+      isMute = false;
+      expect(await settle(facilitator, waiting, reservation)).toMatchObject({ success: true });
+    } finally {
+      await proxy.close();
+    }
   });
 });
 

@@ -1,4 +1,6 @@
+import { testUsdt0 } from "@coinslot/devnet";
 import { FacilitatorError } from "@coinslot/protocol";
+import { isHex, numberToHex, parseTransaction } from "viem";
 import { describe, expect, it, vi } from "vitest";
 import { type NodeProxy, startNodeProxy } from "../../testing/node-proxy.ts";
 import {
@@ -8,7 +10,7 @@ import {
   useSettlingDevnet,
 } from "../../testing/settling-actions.ts";
 import type { SettlingDevnet } from "../../testing/settling-devnet.ts";
-import { createWallet, payBy } from "../../testing/wallets.ts";
+import { createWallet, payBy, walletSignature } from "../../testing/wallets.ts";
 
 const begin = useSettlingDevnet();
 
@@ -50,6 +52,97 @@ describe("a wallet that accepts its payment in a trial and burns gas in the bloc
     const reservation = await reserve(facilitator, paid);
     expect(await settle(facilitator, paid, reservation)).toMatchObject({ success: false });
     expect(await sentBy(here)).toBe(0);
+  });
+
+  it("finds the price, the gas and the sender of its transaction in the last trial", async () => {
+    const here = await begin();
+    const { devnet, start } = here;
+    const trials: unknown[] = [];
+    const sent: string[] = [];
+    const proxy = await startNodeProxy(devnet.rpcUrl, async ({ method, params }, ask) => {
+      if (method === "eth_call" && params[1] === "pending") trials.push(params[0]);
+      if (method === "eth_sendRawTransaction") sent.push(String(params[0]));
+      return ask();
+    });
+    try {
+      const facilitator = await start({ network: { rpcUrls: [proxy.url] } });
+      const paid = await payBy(here, await createWallet(here));
+      expect(await settle(facilitator, paid)).toMatchObject({ success: true });
+      const [raw] = sent;
+      if (!isHex(raw)) throw new Error("Nothing was sent");
+      const { to, data, gas, maxFeePerGas, maxPriorityFeePerGas } = parseTransaction(raw);
+      const tried = {
+        from: devnet.accounts.relayer.address,
+        to,
+        data,
+        gas: numberToHex(gas ?? 0n),
+        maxFeePerGas: numberToHex(maxFeePerGas ?? 0n),
+        maxPriorityFeePerGas: numberToHex(maxPriorityFeePerGas ?? 0n),
+      };
+      expect(trials).toEqual([tried]);
+    } finally {
+      await proxy.close();
+    }
+  });
+
+  it("is not sent what it has under way when it burns, though its last trial is good", async () => {
+    const here = await begin();
+    const { devnet, start } = here;
+    const wallet = await createWallet(here);
+    const proxy = await startSlowNode(here, () => devnet.mine(2));
+    try {
+      const facilitator = await start({ network: { rpcUrls: [proxy.url] } });
+      expect(await settle(facilitator, await payBy(here, wallet))).toMatchObject({ success: true });
+      const [first, second] = [await payBy(here, wallet), await payBy(here, wallet)];
+      const reservation = await reserve(facilitator, second);
+      await devnet.setLie(wallet, "afterBlock", (await devnet.client.getBlockNumber()) + 2n);
+      expect(await settle(facilitator, first)).toMatchObject({
+        errorReason: "invalid_exact_evm_transaction_failed",
+      });
+      await devnet.setLie(wallet, "none");
+      expect(await settle(facilitator, second, reservation)).toMatchObject({
+        success: false,
+        errorReason: "invalid_exact_evm_transaction_simulation_failed",
+      });
+      expect(await sentBy(here)).toBe(2);
+    } finally {
+      await proxy.close();
+    }
+  });
+
+  it("is not blamed where its money had gone by then, for which a token refuses as well", async () => {
+    const here = await begin();
+    const { devnet, start, pay } = here;
+    const [account] = devnet.accounts.others;
+    if (account === undefined) throw new Error("No account");
+    await devnet.mint({ to: account.address, amount: 1_000n });
+    await devnet.delegate(account, await devnet.deployLyingWallet());
+    const payWithCode = () => pay({ signer: account, changeSignature: () => walletSignature });
+    const proxy = await startSlowNode(here, async () => {
+      if ((await sentBy(here)) > 0) return;
+      const hash = await devnet.client.writeContract({
+        account,
+        address: devnet.token,
+        abi: testUsdt0.abi,
+        functionName: "transfer",
+        args: [devnet.accounts.deployer.address, 1_000n],
+      });
+      await devnet.client.waitForTransactionReceipt({ hash });
+      await devnet.mine(2);
+    });
+    try {
+      const facilitator = await start({ network: { rpcUrls: [proxy.url] } });
+      const pending = (await devnet.client.getBlockNumber()) + 2n;
+      await devnet.setLie(account.address, "afterBlock", pending);
+      expect(await settle(facilitator, await payWithCode())).toMatchObject({
+        errorReason: "invalid_exact_evm_transaction_failed",
+      });
+      await devnet.setLie(account.address, "none");
+      await devnet.mint({ to: account.address, amount: 1_000n });
+      expect(await settle(facilitator, await payWithCode())).toMatchObject({ success: true });
+    } finally {
+      await proxy.close();
+    }
   });
 
   it("is refused everywhere once it has burnt gas, and after a restart too", async () => {
