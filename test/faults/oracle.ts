@@ -69,7 +69,12 @@ function judgePurchase(
   if (outcome.kind === "refused" && isPaid && hasKey && !mayBeUnknown(purchase)) {
     tell(`paid with a key, and refused: ${outcome.reason}`);
   }
-  if (outcome.kind === "refused" && !isPaid && purchase.interference === "none") {
+  // Two processes have died with it, or the buyer has left: it was not charged, and signs another.
+  const isUsedUp =
+    outcome.kind === "refused" &&
+    outcome.reason === "payment_used_up" &&
+    bought.interruptions >= maxHandlerRuns;
+  if (outcome.kind === "refused" && !isPaid && !isUsedUp && purchase.interference === "none") {
     tell(`an honest buyer was refused: ${outcome.reason}`);
   }
   if (outcome.kind === "refused" && isPaid && !hasKey && bought.interruptions === 0) {
@@ -80,7 +85,10 @@ function judgePurchase(
   if (ran.length > 1 + bought.interruptions) {
     tell(`its handler ran ${ran.length} times, with ${bought.interruptions} interruptions`);
   }
-  // Runs that end with their process are not counted by the ledger, so it is two of each that lives.
+  // A buyer who has paid may have two more, each after the death of a process.
+  if (ran.length > (isPaid ? 2 * maxHandlerRuns : maxHandlerRuns)) {
+    tell(`its handler ran ${ran.length} times over all processes`);
+  }
   const ofOneProcess = Math.max(0, ...ran.map((pid) => ran.filter((each) => each === pid).length));
   if (ofOneProcess > maxHandlerRuns) {
     tell(`one process ran its handler ${ofOneProcess} times`);

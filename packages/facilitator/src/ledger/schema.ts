@@ -56,7 +56,7 @@ export interface PaymentsTable {
   transaction_id: string | null;
   /** How many transactions have carried it. */
   carried: number;
-  /** How often a request ended that had run the handler for it. A run that ends with its process is not counted. */
+  /** How often a request ended that had run the handler for it, or left its token with its process. */
   runs: Generated<number>;
   /** 1: it must not share a transaction with others. */
   is_alone: number;

@@ -1,9 +1,4 @@
-import {
-  type AuthorizationId,
-  maxHandlerRuns,
-  type Reserved,
-  type SettleResponse,
-} from "@coinslot/protocol";
+import type { AuthorizationId, Reserved, SettleResponse } from "@coinslot/protocol";
 import type { ReserveResult } from "../ledger/payments/reserve-request.ts";
 import { refusedResponse, settleResponseOf } from "./settle-response.ts";
 import { burntGas, codeLimited } from "./unavailable-errors.ts";
@@ -31,7 +26,7 @@ export function toReserved(id: AuthorizationId, result: ReserveResult): Reserved
         state: "resumed",
         reservation: { id, token: result.token },
         answer: result.answer,
-        mayRun: result.payment.runs < maxHandlerRuns,
+        mayRun: result.mayRun,
       };
     case "used_up":
       return { state: "used_up" };

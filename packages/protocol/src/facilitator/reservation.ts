@@ -51,8 +51,8 @@ export type LookUp =
   | { state: "delivered"; settlement: SettleResponse; answer?: SealedAnswer | undefined };
 
 /**
- * How often the handler runs for one payment, over all processes. A run that ends with its process,
- * killed or crashed, is not among them: it is the seller's, and no buyer can bring it about.
+ * How often the handler runs for one payment, over all processes. A reservation whose process dies counts as a run.
+ * Of a payment that was paid, a record may let the handler run twice more, each time after such a death.
  */
 export const maxHandlerRuns = 2;
 
@@ -68,7 +68,7 @@ export type Reserved =
       state: "resumed";
       reservation: Reservation;
       answer?: SealedAnswer | undefined;
-      /** False once the handler has run `maxHandlerRuns` times for it. */
+      /** False once the handler has run for it as often as it may: see `maxHandlerRuns`. */
       mayRun: boolean;
     }
   /** Never paid, and its handler has run `maxHandlerRuns` times: another authorization is needed. */

@@ -44,7 +44,8 @@ export async function forgetProcesses(options: {
 /**
  * Ends what dead processes held: `reserved` → `released`, and `queued` without a kept answer →
  * `released`, for their answers died with them; what had failed before is `failed` again. A payment
- * that a transaction carries, or has carried since it was reserved, is left to the chain.
+ * that a transaction carries, or has carried since it was reserved, is left to the chain. The handler may have run
+ * for each of them, so a run is counted.
  *
  * The racer is the owner itself, frozen and awake again: its token is gone, so its `enqueue` finds
  * nothing. A planner that is about to store a transaction finds `queued` gone, and stores nothing.
@@ -70,13 +71,23 @@ export async function releaseAbandoned(options: {
     );
   const reserved = await transaction
     .updateTable("payments")
-    .set((set) => ({ state: givenUp(set), token: null, owner: null }))
+    .set((set) => ({
+      state: givenUp(set),
+      token: null,
+      owner: null,
+      runs: set("runs", "+", 1),
+    }))
     .where("state", "=", is("reserved"))
     .where("owner", "not in", alive)
     .executeTakeFirst();
   const queued = await transaction
     .updateTable("payments")
-    .set((set) => ({ state: givenUp(set), token: null, owner: null }))
+    .set((set) => ({
+      state: givenUp(set),
+      token: null,
+      owner: null,
+      runs: set("runs", "+", 1),
+    }))
     .where("state", "=", is("queued"))
     // No transaction has carried it since it was reserved.
     .where("submitted_at", "is", null)

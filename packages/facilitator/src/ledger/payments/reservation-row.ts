@@ -18,8 +18,10 @@ export function reservationRow(options: {
   owner: string;
   /** Unix milliseconds. */
   now: number;
+  /** How often the handler has run for it. */
+  runs: number;
 }): ReservationRow {
-  const { request, dialect, owner, now } = options;
+  const { request, dialect, owner, now, runs } = options;
   const { id, order, balance } = request;
   return {
     id: request.paymentId,
@@ -36,6 +38,7 @@ export function reservationRow(options: {
     owner,
     unused_at_block: balance ? Number(balance.blockNumber) : null,
     carried: 0,
+    runs,
     is_alone: request.gasAtRisk === undefined ? 0 : 1,
     created_at: now,
     queued_at: order ? now : null,
@@ -45,13 +48,13 @@ export function reservationRow(options: {
 /** The payment as it stands once its row is written, for who comes next in the same database transaction. */
 export function reservedPayment(options: {
   request: ReserveRequest;
-  /** The same payment, as it stood. */
-  before: LedgerPayment | undefined;
+  /** How often the handler has run for it. */
+  runs: number;
   paymentId: string;
   /** Unix milliseconds. */
   now: number;
 }): LedgerPayment {
-  const { request, before, paymentId, now } = options;
+  const { request, runs, paymentId, now } = options;
   return {
     id: paymentId,
     authorization: request.id,
@@ -63,7 +66,7 @@ export function reservedPayment(options: {
     unusedAtBlock: request.balance && Number(request.balance.blockNumber),
     transactionId: undefined,
     carried: 0,
-    runs: before?.runs ?? 0,
+    runs,
     isAlone: request.gasAtRisk !== undefined,
     inclusion: undefined,
     reason: undefined,

@@ -3,7 +3,7 @@ import type { Dialect } from "@coinslot/storage";
 import type { Insertable, Transaction } from "kysely";
 import { sendHeartbeat } from "../maintenance/processes.ts";
 import { findAnswers } from "../queries/find-answers.ts";
-import { findPayments } from "../queries/find-payments.ts";
+import { findPayments, type HeldPayment } from "../queries/find-payments.ts";
 import type { LedgerSchema, OrdersTable, PaymentsTable } from "../schema.ts";
 import { availabilityOf } from "../transactions/canonical-blocks.ts";
 import { type CodePayerLimits, readCodeAdmission } from "./admit-code.ts";
@@ -21,6 +21,12 @@ import {
 } from "./reserve-again.ts";
 import type { ReserveRequest, ReserveResult } from "./reserve-request.ts";
 import { insertOrders, orderRow } from "./transfer-order.ts";
+
+/**
+ * How often a handler runs at most for a buyer who has paid, each time beyond `maxHandlerRuns` after the death of a
+ * process: it may have died before the handler began, and the money is the seller's already.
+ */
+const maxRunsOfPaid = 2 * maxHandlerRuns;
 
 export interface ReserveOptions {
   transaction: Transaction<LedgerSchema>;
@@ -91,7 +97,7 @@ export async function reservePayments(options: ReserveOptions): Promise<ReserveR
   async function decide(request: ReserveRequest): Promise<ReserveResult> {
     const key = authorizationKey(request.id);
     const found = known.get(key);
-    const payment = found?.payment;
+    const payment = found && withLostRun(found);
     const answer = answers.get(request);
     const keyOwner = request.keyHash && keyOwners.get(`${request.id.payer}/${request.keyHash}`);
     if (keyOwner && keyOwner !== key) return { outcome: "key_conflict" };
@@ -101,8 +107,9 @@ export async function reservePayments(options: ReserveOptions): Promise<ReserveR
       if (standing === "in_use") return { outcome: "in_use", payment };
       if (standing === "delivered") return { outcome: "delivered", payment, answer };
       await takeUp(payment, request);
-      known.set(key, { payment, isHeld: true });
-      return { outcome: "resumed", payment, token: request.token, answer };
+      known.set(key, { payment, isHeld: true, isAbandoned: false });
+      const mayRun = payment.runs < (found?.isAbandoned ? maxRunsOfPaid : maxHandlerRuns);
+      return { outcome: "resumed", payment, token: request.token, answer, mayRun };
     }
     const watched = payment && (await findWatchedOrder(transaction, payment));
     if (payment && watched && !isSameAuthorization({ request, payment, order: watched })) {
@@ -119,7 +126,8 @@ export async function reservePayments(options: ReserveOptions): Promise<ReserveR
     const limited = code.refuse(request, payment);
     if (limited) return limited;
     commitments.add(request, counted);
-    const row = reservationRow({ request, dialect, owner: options.owner, now });
+    const runs = payment?.runs ?? 0;
+    const row = reservationRow({ request, dialect, owner: options.owner, now, runs });
     const paymentId = payment?.id ?? row.id;
     code.admitted(request, paymentId, payment);
     if (payment === undefined) inserts.push(row);
@@ -128,8 +136,9 @@ export async function reservePayments(options: ReserveOptions): Promise<ReserveR
     if (request.order) orders.push(orderRow(paymentId, request.order, dialect));
     if (request.keyHash) keyOwners.set(`${request.id.payer}/${request.keyHash}`, key);
     known.set(key, {
-      payment: reservedPayment({ request, before: payment, paymentId, now }),
+      payment: reservedPayment({ request, runs, paymentId, now }),
       isHeld: true,
+      isAbandoned: false,
     });
     return {
       outcome: "reserved",
@@ -143,8 +152,13 @@ export async function reservePayments(options: ReserveOptions): Promise<ReserveR
   async function takeUp(payment: LedgerPayment, request: ReserveRequest): Promise<void> {
     await transaction
       .updateTable("payments")
-      .set({ token: request.token, owner: options.owner })
+      .set({ token: request.token, owner: options.owner, runs: payment.runs })
       .where("id", "=", payment.id)
       .execute();
   }
+}
+
+/** The payment, with the run that a dead process may have made under its token: no row tells whether it did. */
+function withLostRun({ payment, isAbandoned }: HeldPayment): LedgerPayment {
+  return isAbandoned ? { ...payment, runs: payment.runs + 1 } : payment;
 }

@@ -41,7 +41,14 @@ export type ReserveResult =
       carried: number;
       unusedAtBlock: number | undefined;
     }
-  | { outcome: "resumed"; payment: LedgerPayment; token: string; answer?: SealedAnswer | undefined }
+  | {
+      outcome: "resumed";
+      payment: LedgerPayment;
+      token: string;
+      answer?: SealedAnswer | undefined;
+      /** Whether the handler may run for it, where no answer is kept. */
+      mayRun: boolean;
+    }
   | { outcome: "in_use"; payment: LedgerPayment }
   | { outcome: "key_conflict" }
   | { outcome: "delivered"; payment: LedgerPayment; answer?: SealedAnswer | undefined }

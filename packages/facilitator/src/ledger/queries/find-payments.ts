@@ -9,10 +9,13 @@ import {
 } from "../payments/ledger-payment.ts";
 import type { LedgerSchema } from "../schema.ts";
 
-/** A payment, and whether a request in a living process holds it. */
+/** A payment, and who holds it. */
 export interface HeldPayment {
   payment: LedgerPayment;
+  /** A request in a living process holds it. */
   isHeld: boolean;
+  /** The process that held it last died with its token, and may have run the handler under it. */
+  isAbandoned: boolean;
 }
 
 /** The payments of these authorizations, by `authorizationKey`. */
@@ -28,6 +31,7 @@ export async function findPayments(options: {
     .leftJoin("processes", "processes.id", "payments.owner")
     .select(columns)
     .select(isHeld(dialect, heartbeatLeaseMs))
+    .select(hasToken)
     // A nonce is random: alone it finds the payment, and who copied one is told apart below.
     .where("nonce", "in", dialect.among([...new Set(ids.map(({ nonce }) => nonce))]))
     .execute();
@@ -43,7 +47,17 @@ function isHeld(dialect: Dialect, heartbeatLeaseMs: number) {
   );
 }
 
-/** Reads a row that was selected with `isHeld`. */
-function toHeldPayment(row: PaymentRow & { is_held: number }, dialect: Dialect): HeldPayment {
-  return { payment: toLedgerPayment(row, dialect), isHeld: Number(row.is_held) === 1 };
+/** Whether there is a token, as 1 or 0. */
+const hasToken = sql<number>`case when payments.token is not null then 1 else 0 end`.as(
+  "has_token",
+);
+
+/** Reads a row that was selected with `isHeld` and `hasToken`. */
+function toHeldPayment(
+  row: PaymentRow & { is_held: number; has_token: number },
+  dialect: Dialect,
+): HeldPayment {
+  const isHeld = Number(row.is_held) === 1;
+  const isAbandoned = Number(row.has_token) === 1 && !isHeld;
+  return { payment: toLedgerPayment(row, dialect), isHeld, isAbandoned };
 }

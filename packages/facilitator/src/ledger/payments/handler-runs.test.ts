@@ -1,0 +1,103 @@
+import { describe, expect, it } from "vitest";
+import { ledgerForEachTest } from "../../testing/ledger-for-each-test.ts";
+import {
+  inclusion,
+  order,
+  payer,
+  takeLease,
+  transaction,
+  wish,
+} from "../../testing/ledger-payments.ts";
+import { engines } from "../../testing/settling-devnet.ts";
+import type { Ledger, ReserveWish } from "../ledger.ts";
+
+describe.each(engines)("runs of a handler whose process dies, on %s", (engine) => {
+  const { join, silence } = ledgerForEachTest(engine);
+
+  /** Takes a payment, and dies with it; `housekeeping`: another process notices before the payment is brought again. */
+  async function takeAndDie(wanted: ReserveWish, life: string, housekeeping: boolean) {
+    const ledger = await join(life);
+    const result = await ledger.reserve(wanted);
+    await silence(life);
+    if (housekeeping) await (await join("other")).releaseDead();
+    return result;
+  }
+
+  async function confirm(ledger: Ledger, id: string): Promise<void> {
+    const lease = await takeLease(ledger);
+    expect(await ledger.storeTransaction(lease, transaction(0, [id]))).toBe("stored");
+    await ledger.leases.release(lease);
+    await ledger.recordOutcomes([{ confirmed: { ids: [id], inclusion } }]);
+  }
+
+  it.each([true, false])(
+    "end the use of a payment that was never paid after two, released by others: %s",
+    async (housekeeping) => {
+      const wanted = wish();
+      const outcomes: string[] = [];
+      for (const life of ["one", "two", "three", "four"]) {
+        outcomes.push((await takeAndDie(wanted, life, housekeeping)).outcome);
+      }
+      expect(outcomes).toEqual(["reserved", "reserved", "used_up", "used_up"]);
+    },
+  );
+
+  it("count for a payment that was queued, and whose answer died with its process", async () => {
+    const wanted = wish();
+    const outcomes: string[] = [];
+    for (const life of ["one", "two", "three"]) {
+      const ledger = await join(life);
+      const result = await ledger.reserve(wanted);
+      outcomes.push(result.outcome);
+      if (result.outcome === "reserved") {
+        await ledger.enqueue({ token: result.token, payer, order });
+      }
+      await silence(life);
+      await (await join("other")).releaseDead();
+    }
+    expect(outcomes).toEqual(["reserved", "reserved", "used_up"]);
+  });
+
+  it("leave a buyer who has paid two more at most, each after the death of the one before", async () => {
+    const wanted = wish({ order });
+    const first = await takeAndDie(wanted, "one", false);
+    if (first.outcome !== "reserved") throw new Error(first.outcome);
+    await confirm(await join("other"), first.paymentId);
+    const runs: (boolean | string)[] = [];
+    for (const life of ["two", "three", "four", "five", "six"]) {
+      const taken = await takeAndDie(wanted, life, true);
+      runs.push(taken.outcome === "resumed" ? taken.mayRun : taken.outcome);
+    }
+    expect(runs).toEqual([true, true, true, false, false]);
+  });
+
+  it("leave nothing more to a buyer who has paid once two have ended, the last of them in a living process", async () => {
+    const wanted = wish({ order });
+    const first = await takeAndDie(wanted, "one", false);
+    if (first.outcome !== "reserved") throw new Error(first.outcome);
+    const ledger = await join("other");
+    await confirm(ledger, first.paymentId);
+    const second = await ledger.reserve(wanted);
+    if (second.outcome !== "resumed") throw new Error(second.outcome);
+    expect(second.mayRun).toBe(true);
+    await ledger.release({
+      token: second.token,
+      payer,
+      countsAgainstPayer: false,
+      hasRun: true,
+    });
+    expect(await ledger.reserve(wanted)).toMatchObject({ outcome: "resumed", mayRun: false });
+  });
+
+  it("are counted once where a frozen process wakes up and ends its run as well", async () => {
+    const wanted = wish();
+    const [one, two] = [await join("one"), await join("two")];
+    const first = await one.reserve(wanted);
+    if (first.outcome !== "reserved") throw new Error(first.outcome);
+    await silence("one");
+    const second = await two.reserve(wanted);
+    expect(second.outcome).toBe("reserved");
+    await one.release({ token: first.token, payer, countsAgainstPayer: false, hasRun: true });
+    expect(await two.get([first.paymentId])).toMatchObject([{ state: "reserved", runs: 1 }]);
+  });
+});
