@@ -19,7 +19,7 @@ describe.each(engines)("runs of a handler whose process dies, on %s", (engine) =
     const ledger = await join(life);
     const result = await ledger.reserve(wanted);
     await silence(life);
-    if (housekeeping) await (await join("other")).releaseDead();
+    if (housekeeping) await (await join("other")).releaseAbandoned();
     return result;
   }
 
@@ -53,7 +53,7 @@ describe.each(engines)("runs of a handler whose process dies, on %s", (engine) =
         await ledger.enqueue({ token: result.token, payer, order });
       }
       await silence(life);
-      await (await join("other")).releaseDead();
+      await (await join("other")).releaseAbandoned();
     }
     expect(outcomes).toEqual(["reserved", "reserved", "used_up"]);
   });
