@@ -20,6 +20,7 @@ import type { SettlementContext, SettlementNetwork } from "./settle/context.ts";
 import { startNetworkSettlement } from "./settle/engine.ts";
 import type { SettlementMetrics } from "./settle/metrics.ts";
 import { createOutcomeNotifier } from "./settle/outcome-notifier.ts";
+import { createSpoiltBatches } from "./settle/plan/spoilt-batches.ts";
 import { createFeeQuoter } from "./settle/relay/fee-quote.ts";
 import { createPaymentSettler, type PaymentSettler } from "./settle/settle-payment.ts";
 import type { SettlementEvent } from "./settle/settlement-event.ts";
@@ -250,6 +251,7 @@ function describeNetwork(
       maxPayments: settings.maxPaymentsPerTransaction,
       maxGas: share < maxTransactionGas ? share : maxTransactionGas,
     },
+    spoilt: createSpoiltBatches({ now: () => clock.now() }),
     maxInFlight: settings.maxTransactionsInFlight,
     callGasCap: callGas,
     pollMs: preset.pollIntervalMs,

@@ -8,6 +8,7 @@ import type { Simulator } from "../simulation/simulator.ts";
 import type { SettlementMetrics } from "./metrics.ts";
 import type { OutcomeNotifier } from "./outcome-notifier.ts";
 import type { BatchLimits } from "./plan/choose-batch.ts";
+import type { SpoiltBatches } from "./plan/spoilt-batches.ts";
 import type { FeeQuoter } from "./relay/fee-quote.ts";
 import type { SettlementEvent } from "./settlement-event.ts";
 
@@ -38,6 +39,7 @@ export interface SettlementNetwork {
   /** Where several payments share a transaction; without it each has its own. */
   multicall3: Address | undefined;
   limits: BatchLimits;
+  spoilt: SpoiltBatches;
   /** Transactions of one relayer that no block holds yet, at most. */
   maxInFlight: number;
   /** Gas of a token call whose payer has code. */

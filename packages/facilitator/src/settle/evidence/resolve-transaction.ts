@@ -18,6 +18,8 @@ export interface Resolution {
   outcomes: PaymentOutcomes[];
   /** What has no outcome yet: not deep enough, or to be asked of the chain again. */
   left: OrderedPayment[];
+  /** It carried a batch that came to nothing as a whole, or found no gas left. */
+  isSpoilt: boolean;
 }
 
 /**
@@ -54,6 +56,7 @@ export async function resolveTransaction(options: {
     return {
       outcomes: [requeue(transaction, tryAgain), ...outcomes],
       left: [...young, ...unexplained],
+      isSpoilt: sent !== undefined && sent.content !== "filler",
     };
   }
   const expected = due.map((each) => ({ each, ...expectedTransfer(each) }));
@@ -79,6 +82,7 @@ export async function resolveTransaction(options: {
   }
   return {
     left: [...young, ...unexplained],
+    isSpoilt: ranOut,
     outcomes: [
       {
         confirmed: { ids: idsOf(executed), inclusion },

@@ -1,3 +1,4 @@
+import { systemClock } from "@coinslot/chain";
 import { smartAccountAnswers } from "@coinslot/devnet";
 import type { SettleResponse } from "@coinslot/protocol";
 import { toHex } from "viem";
@@ -81,6 +82,49 @@ describe("a batch that reverts as a whole, of payments that wait for different d
   });
 });
 
+/** Lets payments gather behind a transaction that no block takes, so that they go out together. */
+async function gather(
+  { devnet, pay }: SettlingDevnet,
+  facilitator: CoinslotFacilitator,
+  payments: readonly Paid[],
+) {
+  const { client } = devnet;
+  const known = (await facilitator.payments.list({ limit: 200 })).payments.length;
+  await devnet.setAutomine(false);
+  const plug = settle(facilitator, await pay());
+  await vi.waitFor(async () => expect((await client.getTxpoolStatus()).pending).toBe(1), 5_000);
+  const settled: Promise<SettleResponse>[] = [];
+  for (const [index, paid] of payments.entries()) {
+    settled.push(settle(facilitator, paid));
+    await vi.waitFor(async () =>
+      expect((await facilitator.payments.list({ limit: 200 })).payments).toHaveLength(
+        known + index + 2,
+      ),
+    );
+  }
+  return { plug, settled };
+}
+
+async function createBurner({ devnet, pay }: SettlingDevnet) {
+  const [burner] = devnet.accounts.others;
+  if (burner === undefined) throw new Error("No account");
+  await devnet.mint({ to: burner.address, amount: 1_000n });
+  const bytecode = await devnet.client.getCode({ address: await devnet.deploySmartAccount() });
+  if (bytecode === undefined) throw new Error("No code");
+  return {
+    paid: await pay({ signer: burner }),
+    /** Its account gets code (EIP-7702) that takes all gas there is. */
+    async burn() {
+      await devnet.client.setCode({ address: burner.address, bytecode });
+      await devnet.client.setStorageAt({
+        address: burner.address,
+        index: toHex(0, { size: 32 }),
+        value: toHex(BigInt(smartAccountAnswers.burnsGas) << 160n, { size: 32 }),
+      });
+    },
+  };
+}
+
 describe("a payer that burns all gas of a batch", () => {
   it.each([0, 4, 7])(
     "at place %i costs its neighbours one attempt, and not their money",
@@ -88,36 +132,17 @@ describe("a payer that burns all gas of a batch", () => {
       settling = await startSettlingDevnet("sqlite");
       const { devnet, start, pay, balanceOf } = settling;
       const { relayer, seller } = devnet.accounts;
-      const [burner] = devnet.accounts.others;
-      if (burner === undefined) throw new Error("No account");
-      await devnet.mint({ to: burner.address, amount: 1_000n });
-      const delegate = await devnet.client.getCode({ address: await devnet.deploySmartAccount() });
-      if (delegate === undefined) throw new Error("No code");
+      const burner = await createBurner(settling);
       const facilitator = await start({ maxPaymentsPerTransaction: 8 });
-      await devnet.setAutomine(false);
-      const plug = settle(facilitator, await pay());
-      await vi.waitFor(
-        async () => expect((await devnet.client.getTxpoolStatus()).pending).toBe(1),
-        5_000,
-      );
-      const settled: Promise<SettleResponse>[] = [];
-      for (let index = 0; index < 8; index += 1) {
-        settled.push(settle(facilitator, await pay(index === place ? { signer: burner } : {})));
-        await vi.waitFor(async () =>
-          expect((await facilitator.payments.list()).payments).toHaveLength(index + 2),
-        );
-      }
+      const payments = await Promise.all(Array.from({ length: 7 }, () => pay()));
+      payments.splice(place, 0, burner.paid);
+      const { plug, settled } = await gather(settling, facilitator, payments);
       await vi.waitFor(
         async () => expect((await devnet.client.getTxpoolStatus()).pending).toBe(2),
         5_000,
       );
-      // The batch is out: only now the payer's account gets code (EIP-7702), which takes all gas there is.
-      await devnet.client.setCode({ address: burner.address, bytecode: delegate });
-      await devnet.client.setStorageAt({
-        address: burner.address,
-        index: toHex(0, { size: 32 }),
-        value: toHex(BigInt(smartAccountAnswers.burnsGas) << 160n, { size: 32 }),
-      });
+      // The batch is out: only now its payer changes.
+      await burner.burn();
       await devnet.setAutomine(true);
       await devnet.mine();
       expect(await plug).toMatchObject({ success: true });
@@ -131,4 +156,37 @@ describe("a payer that burns all gas of a batch", () => {
       expect(used).toBeLessThanOrEqual(6);
     },
   );
+
+  it("leaves those of the next minute a quarter of their payments, so that it burns less", async () => {
+    settling = await startSettlingDevnet("sqlite");
+    const { devnet, start, pay } = settling;
+    let passedMs = 0;
+    const burner = await createBurner(settling);
+    const facilitator = await start({
+      maxPaymentsPerTransaction: 16,
+      clock: { ...systemClock, now: () => systemClock.now() + passedMs },
+    });
+    const pending = async () => (await devnet.client.getTxpoolStatus()).pending;
+    const payments = await Promise.all(Array.from({ length: 15 }, () => pay()));
+    const spoilt = await gather(settling, facilitator, [...payments, burner.paid]);
+    await vi.waitFor(async () => expect(await pending()).toBe(2), 5_000);
+    await burner.burn();
+    await devnet.setAutomine(true);
+    await devnet.mine();
+    await Promise.all([spoilt.plug, ...spoilt.settled]);
+
+    for (const { afterMs, transactions } of [
+      { afterMs: 0, transactions: 4 },
+      { afterMs: 60_000, transactions: 1 },
+    ]) {
+      passedMs += afterMs;
+      const more = await Promise.all(Array.from({ length: 16 }, () => pay()));
+      const { plug, settled } = await gather(settling, facilitator, more);
+      await vi.waitFor(async () => expect(await pending()).toBe(1 + transactions), 5_000);
+      await devnet.setAutomine(true);
+      await devnet.mine();
+      const outcomes = await Promise.all([plug, ...settled]);
+      expect(outcomes.every(({ success }) => success)).toBe(true);
+    }
+  });
 });

@@ -203,8 +203,8 @@ function hasShared(state: Relayer["state"]): boolean {
   return countInFlight(state) > countAlone(state);
 }
 
-function limitsOf({ multicall3, limits }: SettlementNetwork): BatchLimits {
-  return multicall3 ? limits : { ...limits, maxPayments: 1 };
+function limitsOf({ multicall3, limits, spoilt }: SettlementNetwork): BatchLimits {
+  return { ...limits, maxPayments: multicall3 ? spoilt.maxPayments(limits.maxPayments) : 1 };
 }
 
 async function isLikelyFull(

@@ -16,12 +16,13 @@ export async function recordReceipt(
   logger.debug({ transaction: transactionHash, blockNumber, ...labels }, "transaction included");
   const head = network.watcher.latest()?.number ?? 0n;
   const depth = Math.max(0, Number(head) - blockNumber);
-  const { outcomes, left } = await resolveTransaction({
+  const { outcomes, left, isSpoilt } = await resolveTransaction({
     network,
     transaction,
     receipt,
     depth,
   });
+  if (isSpoilt) network.spoilt.note(transaction.id);
   const isNews = outcomes.some(({ confirmed, failed, requeued }) =>
     [confirmed, requeued, ...(failed ?? [])].some((part) => part && part.ids.length > 0),
   );
