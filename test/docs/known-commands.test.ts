@@ -17,6 +17,7 @@ describe("a command in a document", () => {
   it.each([
     "npm run devnet -- --chain-id 988",
     "npm test",
+    "npm exec --yes pnpm@10.34.9 -- install",
     "KNOWN=1 npx vitest run packages/protocol",
     "coinslot bridge send --rpc-url http://localhost --yes",
     "coinslot bridge track 0x12 --to plasma",
@@ -33,6 +34,7 @@ describe("a command in a document", () => {
   it.each([
     ["npm run nothing", "there is no npm run nothing"],
     ["npm run devnet -- --nothing", "npm run devnet knows no --nothing"],
+    ["npm exec --yes pnpm@9.0.0 -- install", "npm exec runs pnpm@"],
     ["npx nothing", "there is no npx nothing"],
     ["npm install nothing", "nothing is no package"],
     ["coinslot nothing", "coinslot has no command nothing"],

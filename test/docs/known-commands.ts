@@ -73,6 +73,7 @@ function unknownVariables(words: readonly string[], context: CommandContext): st
 const manifestSchema = z.object({
   name: z.string().optional(),
   scripts: z.record(z.string(), z.string()).optional(),
+  packageManager: z.string().optional(),
 });
 
 function readManifest(path: string): z.infer<typeof manifestSchema> {
@@ -80,7 +81,7 @@ function readManifest(path: string): z.infer<typeof manifestSchema> {
 }
 
 function checkNpm([task = "", ...args]: readonly string[]): string[] | Promise<string[]> {
-  const { scripts = {} } = readManifest("package.json");
+  const { scripts = {}, packageManager = "" } = readManifest("package.json");
   if (task === "test" || task === "start") {
     return Object.hasOwn(scripts, task) ? [] : [`there is no npm ${task}`];
   }
@@ -90,6 +91,10 @@ function checkNpm([task = "", ...args]: readonly string[]): string[] | Promise<s
     return script === "coinslot" ? checkCoinslot(rest) : optionsOfTask(script, rest);
   }
   if (task === "install") return args.filter((name) => !isInstallable(name)).map(notInstallable);
+  if (task === "exec") {
+    const [manager = ""] = packageManager.split("+");
+    return args.includes(manager) ? [] : [`npm exec runs ${manager} alone`];
+  }
   return [`npm ${task} is not known`];
 }
 
