@@ -1,6 +1,7 @@
 import { type DevAccount, type Devnet, startDevnet, testUsdt0 } from "@coinslot/devnet";
+import { createLogger } from "@coinslot/hosting";
 import { createIndexerClient, devnetChain } from "@coinslot/indexer";
-import { createLogger, startPaidIndexer } from "@coinslot/paid-indexer-app";
+import { startPaidIndexer } from "@coinslot/paid-indexer-app";
 import { plasma, plasmaUsdt0 } from "@coinslot/protocol";
 
 /** A chain of its own with some life on it, and somebody who sells what is known of it. */

@@ -1,8 +1,10 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { readFacilitatorServiceConfiguration } from "@coinslot/cli";
-import { readServiceConfiguration } from "@coinslot/indexer";
+import {
+  readFacilitatorServiceConfiguration,
+  readIndexerServiceConfiguration,
+} from "@coinslot/hosting";
 import { readConfiguration } from "@coinslot/paid-indexer-app";
 import { afterAll, describe, expect, it } from "vitest";
 import { type ComposeService, readComposeFile } from "./compose-file.ts";
@@ -24,7 +26,7 @@ const contents: Readonly<Record<string, string>> = {
 type Environment = Record<string, string>;
 const readers: Readonly<Record<string, (env: Environment) => unknown>> = {
   facilitator: (env) => readFacilitatorServiceConfiguration({ env }),
-  indexer: (env) => readServiceConfiguration({ env: { ...env } }),
+  indexer: (env) => readIndexerServiceConfiguration({ env: { ...env } }),
   "paid-indexer": readConfiguration,
 };
 

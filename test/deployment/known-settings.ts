@@ -1,5 +1,4 @@
-import { facilitatorSettings } from "@coinslot/cli";
-import { indexerSettings } from "@coinslot/indexer";
+import { facilitatorSettings, indexerSettings } from "@coinslot/hosting";
 import { settings as paidIndexerSettings } from "@coinslot/paid-indexer-app";
 
 /** A setting, as each program lists its own. */

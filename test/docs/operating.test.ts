@@ -1,12 +1,12 @@
 import { createFacilitator } from "@coinslot/facilitator";
 import { expect, it } from "vitest";
-import { createServiceMetrics as createFacilitatorMetrics } from "../../packages/cli/src/facilitator/service-metrics.ts";
 import {
   paymentStates,
   type TransactionState,
 } from "../../packages/facilitator/src/ledger/schema.ts";
+import { createFacilitatorMetrics } from "../../packages/hosting/src/facilitator/service-metrics.ts";
+import { createIndexerMetrics } from "../../packages/hosting/src/indexer/service-metrics.ts";
 import { createApiMetrics } from "../../packages/indexer/src/api/api-metrics.ts";
-import { createServiceMetrics } from "../../packages/indexer/src/service/service-metrics.ts";
 import { readDocument } from "./code-block.ts";
 import { readTables } from "./tables.ts";
 
@@ -26,7 +26,7 @@ it("explains every metric that exists, and no other", async () => {
     ledger: "sqlite::memory:",
   });
   const hosted = await createFacilitatorMetrics().read(facilitator.metrics);
-  const indexer = createServiceMetrics().registry;
+  const indexer = createIndexerMetrics().registry;
   createApiMetrics(indexer);
   await facilitator.close();
   const names = metricsIn([hosted.text, await indexer.metrics()].join("\n"));

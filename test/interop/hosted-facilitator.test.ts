@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { runFacilitatorService } from "@coinslot/cli";
 import { type Devnet, type Listening, listen, startDevnet } from "@coinslot/devnet";
+import { runFacilitatorService } from "@coinslot/hosting";
 import { HTTPFacilitatorClient } from "@x402/core/server";
 import express from "express";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Devnet } from "@coinslot/devnet";
+import { createLogger } from "@coinslot/hosting";
 import { createIndexerClient, devnetChain } from "@coinslot/indexer";
-import { createLogger, type PaidIndexer, startPaidIndexer } from "@coinslot/paid-indexer-app";
+import { type PaidIndexer, startPaidIndexer } from "@coinslot/paid-indexer-app";
 import { plasma, plasmaUsdt0 } from "@coinslot/protocol";
 
 /** What one request costs, in the smallest unit of the token. */

@@ -3,11 +3,6 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import {
-  facilitatorSettings,
-  readFacilitatorServiceConfiguration,
-  type Setting,
-} from "@coinslot/cli";
 import { createPayingFetch } from "@coinslot/client";
 import {
   type Devnet,
@@ -19,6 +14,11 @@ import {
   startSource,
 } from "@coinslot/devnet";
 import { createFacilitatorClient, paymentMiddleware } from "@coinslot/express";
+import {
+  facilitatorSettings,
+  readFacilitatorServiceConfiguration,
+  type Setting,
+} from "@coinslot/hosting";
 import express from "express";
 import { describe, expect, it, onTestFinished } from "vitest";
 

@@ -1,9 +1,6 @@
 import { startDevnet, testUsdt0 } from "@coinslot/devnet";
-import {
-  devnetChain,
-  type IndexerConfigurationInput,
-  type IndexerService,
-} from "@coinslot/indexer";
+import type { IndexerService } from "@coinslot/hosting";
+import { devnetChain, type IndexerConfigurationInput } from "@coinslot/indexer";
 
 /** A chain to try the service on: buyer pays somebody now and then. All ends with the process, and leaves nothing. */
 export interface DemoChain {

@@ -1,4 +1,4 @@
-import { UsageError } from "@coinslot/indexer";
+import { KeysUsageError } from "@coinslot/hosting";
 import { describe, expect, it } from "vitest";
 import { readArguments } from "./read-arguments.ts";
 
@@ -16,7 +16,7 @@ describe("the arguments of the program", () => {
   });
 
   it("that mean nothing are refused", () => {
-    expect(() => readArguments(["start"])).toThrow(UsageError);
-    expect(() => readArguments(["--config"])).toThrow(UsageError);
+    expect(() => readArguments(["start"])).toThrow(KeysUsageError);
+    expect(() => readArguments(["--config"])).toThrow(KeysUsageError);
   });
 });

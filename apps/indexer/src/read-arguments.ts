@@ -1,4 +1,4 @@
-import { keysUsage, UsageError } from "@coinslot/indexer";
+import { KeysUsageError, keysUsage } from "@coinslot/hosting";
 
 /** What the program was asked to do. */
 export interface Arguments {
@@ -20,7 +20,7 @@ ${keysUsage}
 
 Configuration comes from INDEXER_… variables and a YAML or JSON file; see the README.`;
 
-/** @throws UsageError */
+/** @throws KeysUsageError */
 export function readArguments(args: readonly string[]): Arguments {
   const read = { isHelp: false, isDevnet: false, file: undefined, keysArgs: undefined };
   return readNext(read, args);
@@ -37,12 +37,12 @@ function readNext(read: Arguments, [argument, ...rest]: readonly string[]): Argu
       return readNext({ ...read, isDevnet: true }, rest);
     case "--config": {
       const [file, ...others] = rest;
-      if (file === undefined) throw new UsageError("--config takes the name of a file");
+      if (file === undefined) throw new KeysUsageError("--config takes the name of a file");
       return readNext({ ...read, file }, others);
     }
     case "keys":
       return { ...read, keysArgs: rest };
     default:
-      throw new UsageError(`There is no ${JSON.stringify(argument)}`);
+      throw new KeysUsageError(`There is no ${JSON.stringify(argument)}`);
   }
 }

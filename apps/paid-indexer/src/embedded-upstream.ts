@@ -1,7 +1,6 @@
+import { createMeteredIndexer, describeIndexerFault } from "@coinslot/hosting";
 import {
-  createMeteredIndexer,
   createTransferService,
-  describeIndexerFault,
   type IndexerConfigurationInput,
   transferApi,
 } from "@coinslot/indexer";
@@ -30,7 +29,7 @@ export function createEmbeddedUpstream(
     },
 
     isReady: async () => (await indexer.status()).database === "healthy",
-    readFigures: () => metrics.read(indexer),
+    readMetrics: async () => (await metrics.read(indexer)).text,
     close: () => indexer.close(),
   };
 }

@@ -2,7 +2,7 @@ import { listen } from "@coinslot/devnet";
 import { createErrorHandler } from "@coinslot/indexer";
 import express from "express";
 import { expect, it, onTestFinished } from "vitest";
-import { createLogger } from "./create-logger.ts";
+import { createLogger } from "@coinslot/hosting";
 import { type ForwardOptions, forwardTo } from "./forward-requests.ts";
 import { type ScriptedApi, startScriptedApi } from "./testing/scripted-api.ts";
 

@@ -2,7 +2,7 @@ import { listen } from "@coinslot/devnet";
 import { ApiError, createErrorHandler, type HealthBody } from "@coinslot/indexer";
 import express from "express";
 import { expect, it, onTestFinished } from "vitest";
-import { createLogger } from "./create-logger.ts";
+import { createLogger } from "@coinslot/hosting";
 import { freeRoutes } from "./free-routes.ts";
 
 /** The free routes before a source that answers as it is told, and a clock that is set by hand. */

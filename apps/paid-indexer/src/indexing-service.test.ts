@@ -1,7 +1,8 @@
 import { type Devnet, startDevnet } from "@coinslot/devnet";
-import { devnetChain, type IndexerService, startIndexerService } from "@coinslot/indexer";
+import { type IndexerService, startIndexerService } from "@coinslot/hosting";
+import { devnetChain } from "@coinslot/indexer";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
-import { createLogger } from "./create-logger.ts";
+import { createLogger } from "@coinslot/hosting";
 import { openShop, price, type Shop } from "./testing/shop.ts";
 
 let devnet: Devnet;

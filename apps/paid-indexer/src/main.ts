@@ -1,8 +1,12 @@
 /** Sells the indexing API by the request. The README says what it reads from the environment. */
 import { once } from "node:events";
-import { type Environment, EnvironmentFileError, loadEnvironment } from "@coinslot/indexer";
+import {
+  createLogger,
+  type Environment,
+  EnvironmentFileError,
+  loadEnvironment,
+} from "@coinslot/hosting";
 import { ConfigurationError } from "@coinslot/protocol";
-import { createLogger } from "./create-logger.ts";
 import { readConfiguration } from "./read-configuration.ts";
 import { settings } from "./settings.ts";
 import { startPaidIndexer } from "./start-paid-indexer.ts";

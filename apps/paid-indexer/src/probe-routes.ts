@@ -1,18 +1,17 @@
 import type { CoinslotFacilitator } from "@coinslot/facilitator";
-import { keepAnswer } from "@coinslot/indexer";
-import { Router } from "express";
+import { keepAnswer, probeRouter, type Readiness } from "@coinslot/hosting";
+import type { Router } from "express";
 import type { Upstream } from "./upstream.ts";
 
-/** Probes: `/livez` (the process answers), `/readyz` (it can sell), `/metrics`. Answers are cached for a second. */
+/** Probes. Ready: the ledger and the API answer, and the service is not about to stop. */
 export function probeRoutes(options: {
   facilitator: Pick<CoinslotFacilitator, "payments" | "metrics">;
-  upstream: Pick<Upstream, "isReady" | "readFigures">;
+  upstream: Pick<Upstream, "isReady" | "readMetrics">;
   isStopping: () => boolean;
 }): Router {
   const { facilitator, upstream, isStopping } = options;
-  const router = Router();
 
-  const readState = keepAnswer(async (): Promise<"ready" | "not ready"> => {
+  const readState = keepAnswer(async (): Promise<Readiness["status"]> => {
     // The ledger is asked for anything at all; it answers, or throws.
     const asked = await Promise.allSettled([
       facilitator.payments.list({ limit: 1 }),
@@ -22,24 +21,13 @@ export function probeRoutes(options: {
     const isReady = ledger.status === "fulfilled" && source.status === "fulfilled" && source.value;
     return isReady ? "ready" : "not ready";
   });
-  const readFigures = keepAnswer(async () => [
-    await facilitator.metrics.metrics(),
-    await upstream.readFigures(),
-  ]);
 
-  router.get("/livez", (_request, response) => {
-    response.json({ status: "live" });
+  return probeRouter({
+    readReadiness: async () => ({ status: isStopping() ? "stopping" : await readState() }),
+    async readMetrics() {
+      const { contentType } = facilitator.metrics;
+      const pages = [await facilitator.metrics.metrics(), await upstream.readMetrics()];
+      return { contentType, text: pages.join("\n") };
+    },
   });
-
-  router.get("/readyz", async (_request, response) => {
-    const status = isStopping() ? "stopping" : await readState();
-    response.status(status === "ready" ? 200 : 503).json({ status });
-  });
-
-  router.get("/metrics", async (_request, response) => {
-    const figures = await readFigures();
-    response.type(facilitator.metrics.contentType).send(figures.join("\n"));
-  });
-
-  return router;
 }

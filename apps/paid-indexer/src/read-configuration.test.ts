@@ -1,7 +1,7 @@
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Setting } from "@coinslot/indexer";
+import type { Setting } from "@coinslot/hosting";
 import { ConfigurationError } from "@coinslot/protocol";
 import { expect, it, onTestFinished } from "vitest";
 import { readConfiguration } from "./read-configuration.ts";

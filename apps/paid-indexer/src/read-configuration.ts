@@ -5,12 +5,13 @@ import {
 } from "@coinslot/facilitator";
 import {
   type Environment,
-  IndexerConfigurationError,
-  type IndexerConfigurationInput,
+  type LogLevel,
+  logLevels,
+  readIndexerServiceConfiguration,
   readSecret,
-  readServiceConfiguration,
   type Setting,
-} from "@coinslot/indexer";
+} from "@coinslot/hosting";
+import { IndexerConfigurationError, type IndexerConfigurationInput } from "@coinslot/indexer";
 import {
   addressSchema,
   ConfigurationError,
@@ -41,9 +42,6 @@ export interface PaidIndexerConfiguration {
   /** An API elsewhere, or what the one in this process is to index. */
   upstream: { remote: RemoteApi } | { embedded: IndexerConfigurationInput };
 }
-
-const logLevels = ["debug", "info", "warn", "error", "silent"] as const;
-type LogLevel = (typeof logLevels)[number];
 
 /** Reads one setting, from its variable or from the file that `<name>_FILE` names, or its default. */
 type Read = (name: SettingName) => string | undefined;
@@ -198,7 +196,7 @@ function readEmbedded(
     tell("INDEXER_API_KEY: is for a service elsewhere, and INDEXER_URL does not say where");
   }
   try {
-    return { embedded: readServiceConfiguration({ env }).indexer };
+    return { embedded: readIndexerServiceConfiguration({ env }).indexer };
   } catch (error) {
     if (!(error instanceof IndexerConfigurationError)) throw error;
     for (const problem of error.problems) tell(problem);

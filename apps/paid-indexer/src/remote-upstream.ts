@@ -26,7 +26,7 @@ export function createRemoteUpstream(api: RemoteApi): Upstream {
     },
 
     isReady: async () => true,
-    readFigures: async () => "",
+    readMetrics: async () => "",
     close: async () => undefined,
   };
 }

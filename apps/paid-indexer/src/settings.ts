@@ -1,4 +1,4 @@
-import type { Setting } from "@coinslot/indexer";
+import type { Setting } from "@coinslot/hosting";
 
 /** Every setting, in the order in which somebody fills them in. */
 export const settings = [

@@ -1,6 +1,6 @@
 import { paymentMiddleware } from "@coinslot/express";
 import { createFacilitator } from "@coinslot/facilitator";
-import { startHttpServer } from "@coinslot/indexer";
+import { startHttpServer } from "@coinslot/hosting";
 import { ConfigurationError } from "@coinslot/protocol";
 import type { Logger } from "pino";
 import { createApp } from "./create-app.ts";

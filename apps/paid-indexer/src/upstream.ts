@@ -12,6 +12,6 @@ export interface Upstream {
   start(): Promise<void>;
   isReady(): Promise<boolean>;
   /** Its figures, in the text form of Prometheus. */
-  readFigures(): Promise<string>;
+  readMetrics(): Promise<string>;
   close(): Promise<void>;
 }

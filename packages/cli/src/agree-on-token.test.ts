@@ -1,11 +1,12 @@
 import { text } from "node:stream/consumers";
 import { type Devnet, listen, startDevnet } from "@coinslot/devnet";
+import type { ConfiguredNetwork } from "@coinslot/hosting/environment";
 import { type Address, findKnownToken } from "@coinslot/protocol";
 import { erc20Abi, getAbiItem, pad, toFunctionSelector, toHex } from "viem";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { agreeOnToken } from "./agree-on-token.ts";
 import { exitCode } from "./exit-code.ts";
-import { type ConfiguredNetwork, readNetworks } from "./networks.ts";
+import { readNetworks } from "./networks.ts";
 import { inFolder, runCoinslot } from "./testing/run-coinslot.ts";
 
 let devnet: Devnet;

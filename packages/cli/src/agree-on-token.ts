@@ -1,7 +1,7 @@
 import { createChainClient, createRpcPool } from "@coinslot/chain";
+import { type ConfiguredNetwork, hasWitnesses } from "@coinslot/hosting/environment";
 import { type Address, type Asset, findKnownToken } from "@coinslot/protocol";
 import { UsageError } from "./exit-code.ts";
-import { type ConfiguredNetwork, hasWitnesses } from "./networks.ts";
 import { printable } from "./pay/printable.ts";
 import { readToken } from "./read-token.ts";
 

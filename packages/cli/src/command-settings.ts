@@ -1,4 +1,4 @@
-import type { Setting } from "@coinslot/indexer";
+import type { Setting } from "@coinslot/hosting/environment";
 
 /** Settings of the commands for people: accounts, and the nodes of the bridge. */
 export const commandSettings = [

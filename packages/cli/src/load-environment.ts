@@ -1,11 +1,11 @@
 import {
   type Environment,
+  facilitatorSettings,
   indexerSettings,
   type LoadedEnvironment,
   loadEnvironment as loadSettings,
-} from "@coinslot/indexer";
+} from "@coinslot/hosting/environment";
 import { commandSettings } from "./command-settings.ts";
-import { facilitatorSettings } from "./facilitator/settings.ts";
 
 /**
  * The environment of a command, with the settings of an .env file: those of all commands, and nothing else.

@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { stderr, stdin, stdout } from "node:process";
 import { createInterface } from "node:readline/promises";
-import type { LoadedEnvironment } from "@coinslot/indexer";
+import type { LoadedEnvironment } from "@coinslot/hosting/environment";
 import { exitCode } from "./exit-code.ts";
 import { movesTokens, runCli } from "./run-cli.ts";
 import { showUnsafeInColours } from "./safe-text.ts";

@@ -1,44 +1,16 @@
-import { getChainPreset } from "@coinslot/chain";
-import { readSecret } from "@coinslot/indexer";
 import {
-  type Address,
-  type Asset,
-  chainIdOf,
-  isNetwork,
-  isWellFormedAddress,
-  knownAsset,
-  type Network,
-  networkOf,
-} from "@coinslot/protocol";
+  type ConfiguredNetwork,
+  type Environment,
+  findNetworks,
+} from "@coinslot/hosting/environment";
 import { UsageError } from "./exit-code.ts";
-import type { Terminal } from "./terminal.ts";
-
-/** A network that the environment gives an RPC endpoint for. */
-export interface ConfiguredNetwork {
-  network: Network;
-  chainId: number;
-  /** For people. */
-  name: string;
-  /** Of its native coin. */
-  symbol: string;
-  rpcUrls: string[];
-  /** The stablecoin that is known there. */
-  knownToken: Asset | undefined;
-  /** Other tokens that `COINSLOT_TOKENS` names there; by their address alone, where it says nothing more of them. */
-  tokens: (Address | Asset)[];
-}
-
-const numbered = /^COINSLOT_RPC_URL_([1-9][0-9]{0,15})(?:_FILE)?$/;
 
 /**
- * The configured networks: `COINSLOT_NETWORK` with `COINSLOT_RPC_URL`, then every
- * `COINSLOT_RPC_URL_<chain id>`. Several URLs of one network are separated by commas, the preferred
- * one first. `COINSLOT_TOKENS` names tokens, separated by commas, as `<network>/<address>`, or with all that decides on
- * a payment as `<network>/<address>/<decimals>/<version>/<name>`.
+ * The networks that the environment configures.
  *
  * @throws UsageError with all that is wrong, or when there is none; no URL is repeated
  */
-export function readNetworks(env: Terminal["env"]): ConfiguredNetwork[] {
+export function readNetworks(env: Environment): ConfiguredNetwork[] {
   const problems: string[] = [];
   const networks = findNetworks(env, (problem) => problems.push(problem));
   if (problems.length > 0) throw new UsageError(problems.join("\n"));
@@ -48,87 +20,4 @@ export function readNetworks(env: Terminal["env"]): ConfiguredNetwork[] {
     );
   }
   return networks;
-}
-
-/** The same for those to whom none is fine. `tell` is told all that is wrong; no URL is repeated. */
-export function findNetworks(
-  env: Terminal["env"],
-  tell: (problem: string) => void,
-): ConfiguredNetwork[] {
-  const networks = new Map<Network, ConfiguredNetwork>();
-  function add(network: Network, variable: string): void {
-    const rpcUrls = (readSecret(env, variable, tell) ?? "").split(",").map((url) => url.trim());
-    if (!rpcUrls.every(isHttpUrl)) {
-      tell(`${variable} must hold URLs that begin with http:// or https://`);
-    }
-    networks.set(network, describe(network, rpcUrls));
-  }
-
-  const main = env.COINSLOT_NETWORK;
-  if (main) {
-    if (isNetwork(main)) add(main, mainVariable(env, main));
-    else tell("COINSLOT_NETWORK: must be a network such as eip155:9745");
-  } else if (readSecret(env, "COINSLOT_RPC_URL", tell)) {
-    tell("COINSLOT_RPC_URL is set: set COINSLOT_NETWORK to its network, too");
-  }
-  for (const [variable, value] of Object.entries(env)) {
-    const chainId = numbered.exec(variable)?.[1];
-    if (chainId === undefined || !value) continue;
-    const network = networkOf(Number(chainId));
-    if (!networks.has(network)) add(network, `COINSLOT_RPC_URL_${chainId}`);
-  }
-  for (const [network, token] of readTokens(env, tell)) {
-    const configured = networks.get(network);
-    if (configured) configured.tokens.push(token);
-    else tell(`COINSLOT_TOKENS names a token on ${network}, which has no RPC URL`);
-  }
-  return [...networks.values()];
-}
-
-/** The main network's nodes may be named by its number instead. */
-function mainVariable(env: Terminal["env"], main: Network): string {
-  const byNumber = `COINSLOT_RPC_URL_${chainIdOf(main)}`;
-  const isSet = (name: string) => Boolean(env[name] || env[`${name}_FILE`]);
-  return !isSet("COINSLOT_RPC_URL") && isSet(byNumber) ? byNumber : "COINSLOT_RPC_URL";
-}
-
-function describe(network: Network, rpcUrls: string[]): ConfiguredNetwork {
-  const chainId = chainIdOf(network);
-  const { name, nativeCurrency } = getChainPreset(chainId);
-  const { symbol } = nativeCurrency;
-  return { network, chainId, name, symbol, rpcUrls, knownToken: knownAsset(network), tokens: [] };
-}
-
-function readTokens(
-  env: Terminal["env"],
-  tell: (problem: string) => void,
-): [Network, Address | Asset][] {
-  const entries = (env.COINSLOT_TOKENS ?? "").split(",").map((entry) => entry.trim());
-  return entries.flatMap((entry): [Network, Address | Asset][] => {
-    if (entry === "") return [];
-    const [network = "", address = "", ...rest] = entry.split("/");
-    if (isNetwork(network) && isWellFormedAddress(address)) {
-      const token = rest.length === 0 ? address : toAsset(address, rest);
-      if (token !== undefined) return [[network, token]];
-    }
-    const forms = "eip155:8453/0x8335… or eip155:8453/0x8335…/6/2/USD Coin";
-    tell(`COINSLOT_TOKENS: ${entry} is not like ${forms}`);
-    return [];
-  });
-}
-
-/** What a person says of a token. A name may contain slashes. */
-function toAsset(address: Address, [decimals = "", version, ...name]: string[]): Asset | undefined {
-  if (!/^[0-9]{1,2}$/.test(decimals) || !version || name.join("/") === "") return undefined;
-  return { address, decimals: Number(decimals), version, name: name.join("/") };
-}
-
-/** Whether a network's nodes are of two hosts at least, so that one can contradict the other. */
-export function hasWitnesses({ rpcUrls }: Pick<ConfiguredNetwork, "rpcUrls">): boolean {
-  return new Set(rpcUrls.filter(isHttpUrl).map((url) => new URL(url).host)).size > 1;
-}
-
-/** Whether a text is a URL that RPC can be asked at. */
-export function isHttpUrl(url: string): boolean {
-  return URL.canParse(url) && /^https?:$/.test(new URL(url).protocol);
 }

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { describeUnreadable } from "@coinslot/indexer";
+import { describeUnreadable } from "@coinslot/hosting/environment";
 import type { Hex } from "@coinslot/protocol";
 import { validateMnemonic } from "@scure/bip39";
 import { isHex, type LocalAccount } from "viem";

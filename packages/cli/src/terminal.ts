@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { stripVTControlCharacters, styleText } from "node:util";
-import type { EnvironmentFile } from "@coinslot/indexer";
+import type { EnvironmentFile } from "@coinslot/hosting/environment";
 import { escapeUnsafeInJson } from "./safe-text.ts";
 
 /** Where a command reads its environment and writes what it has to say. */

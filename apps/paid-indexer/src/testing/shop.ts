@@ -8,7 +8,7 @@ import {
   plasma,
   plasmaUsdt0,
 } from "@coinslot/protocol";
-import { createLogger } from "../create-logger.ts";
+import { createLogger } from "@coinslot/hosting";
 import type { PaidIndexerConfiguration } from "../read-configuration.ts";
 import { startPaidIndexer } from "../start-paid-indexer.ts";
 

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { realpathSync } from "node:fs";
-import { readRegularFile } from "@coinslot/indexer";
+import { readRegularFile } from "@coinslot/hosting/environment";
 import { UsageError } from "../exit-code.ts";
 import { printableWhole } from "../pay/printable.ts";
 import { readWallet } from "../read-secret.ts";

@@ -1,5 +1,5 @@
 import { blockByNumber, getChainPreset, parseBlockHeader, type RpcPool } from "@coinslot/chain";
-import type { ConfiguredNetwork } from "../networks.ts";
+import type { ConfiguredNetwork } from "@coinslot/hosting/environment";
 import type { Check } from "./check.ts";
 
 /** A block's time may be a little ahead of everybody's. */

@@ -1,5 +1,5 @@
 import { createRpcPool, RpcNotReadyError, RpcWrongChainError } from "@coinslot/chain";
-import type { ConfiguredNetwork } from "../networks.ts";
+import type { ConfiguredNetwork } from "@coinslot/hosting/environment";
 import type { Check } from "./check.ts";
 
 const timeoutMs = 5_000;

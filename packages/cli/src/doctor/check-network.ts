@@ -1,8 +1,8 @@
 import { createRpcPool, RpcError, type RpcPool } from "@coinslot/chain";
 import { checkTokens } from "@coinslot/facilitator";
+import type { ConfiguredNetwork } from "@coinslot/hosting/environment";
 import { FacilitatorError, symbolOf } from "@coinslot/protocol";
 import type { LocalAccount } from "viem";
-import type { ConfiguredNetwork } from "../networks.ts";
 import { type Check, toChecks } from "./check.ts";
 import { checkClock } from "./check-clock.ts";
 import { checkEndpoints } from "./check-endpoints.ts";

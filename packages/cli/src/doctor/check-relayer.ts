@@ -1,8 +1,8 @@
 import { createChainClient, type RpcPool } from "@coinslot/chain";
 import { checkRelayers, readFacilitatorOptions } from "@coinslot/facilitator";
+import type { ConfiguredNetwork } from "@coinslot/hosting/environment";
 import { formatMoney } from "@coinslot/protocol";
 import type { LocalAccount } from "viem";
-import type { ConfiguredNetwork } from "../networks.ts";
 import { type Check, toChecks } from "./check.ts";
 
 /** What a settlement by itself usually takes; in a batch it takes less. */

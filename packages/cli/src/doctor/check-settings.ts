@@ -1,10 +1,11 @@
 import { statSync } from "node:fs";
 import { join } from "node:path";
+import type { ConfiguredNetwork } from "@coinslot/hosting/environment";
 import { isSameAddress } from "@coinslot/protocol";
 import type { LocalAccount } from "viem";
 import { UsageError } from "../exit-code.ts";
 import type { Io } from "../io.ts";
-import { type ConfiguredNetwork, readNetworks } from "../networks.ts";
+import { readNetworks } from "../networks.ts";
 import { readAccount } from "../read-secret.ts";
 import type { Terminal } from "../terminal.ts";
 import { readHolders } from "../wallet/read-holders.ts";

@@ -1,8 +1,7 @@
+import { facilitatorSettings } from "@coinslot/hosting/environment";
 import { Command } from "commander";
 import { UsageError } from "../exit-code.ts";
 import type { Terminal } from "../terminal.ts";
-import { createCallerKey, isCallerName } from "./caller-keys.ts";
-import { facilitatorSettings } from "./settings.ts";
 
 /** `coinslot facilitator`: verifies and settles for other sellers, until Ctrl-C. */
 export function facilitatorCommand(terminal: Terminal): Command {
@@ -17,7 +16,7 @@ export function facilitatorCommand(terminal: Terminal): Command {
         const { tryOnDevnet } = await import("./try-on-devnet.ts");
         return tryOnDevnet(terminal);
       }
-      const { runFacilitatorService } = await import("./run-service.ts");
+      const { runFacilitatorService } = await import("@coinslot/hosting");
       await runFacilitatorService({ env: terminal.env, file: config, signal: terminal.signal });
     });
 }
@@ -35,7 +34,8 @@ The standard output has the line for the facilitator, the standard error the key
 Example:
   coinslot facilitator new-key shop >> secrets/facilitator-keys`,
     )
-    .action((name: string): void => {
+    .action(async (name: string): Promise<void> => {
+      const { createCallerKey, isCallerName } = await import("@coinslot/hosting");
       if (!isCallerName(name)) {
         throw new UsageError("A name has up to 64 letters, digits, dots and dashes.");
       }

@@ -1,10 +1,9 @@
+import { describeIndexerFault, readIndexerServiceConfiguration } from "@coinslot/hosting";
 import {
-  describeIndexerFault,
   IndexerConfigurationError,
   MaintenanceError,
   type MaintenanceProgress,
   type MaintenanceWish,
-  readServiceConfiguration,
   runMaintenance,
 } from "@coinslot/indexer";
 import { UsageError } from "../exit-code.ts";
@@ -23,7 +22,7 @@ export async function runIndexerMaintenance(options: {
   wish: MaintenanceWish;
 }): Promise<void> {
   const { terminal, file, wish } = options;
-  const { indexer: configuration } = readServiceConfiguration({ env: terminal.env, file });
+  const { indexer: configuration } = readIndexerServiceConfiguration({ env: terminal.env, file });
   let last = "";
   const onProgress = (progress: MaintenanceProgress) => {
     const text = describeProgress(wish, progress);

@@ -1,10 +1,6 @@
-import {
-  type ProgressTerminal,
-  readServiceConfiguration,
-  startIndexerService,
-} from "@coinslot/indexer";
-import { pino, stdSerializers } from "pino";
-import { type Terminal, untilInterrupted } from "../terminal.ts";
+import { runIndexerService } from "@coinslot/hosting";
+import type { ProgressTerminal } from "@coinslot/indexer";
+import type { Terminal } from "../terminal.ts";
 
 /**
  * Runs the indexing service until it is interrupted, then ends it in order. It logs to the standard
@@ -18,19 +14,13 @@ export async function runIndexer(options: {
   file: string | undefined;
 }): Promise<void> {
   const { terminal, progress, file } = options;
-  const configuration = readServiceConfiguration({ env: terminal.env, file });
-  const logger = pino({
-    level: configuration.logLevel,
-    serializers: { error: stdSerializers.err },
+  await runIndexerService({
+    env: terminal.env,
+    file,
+    terminal: progress,
+    signal: terminal.signal,
+    onServing: ({ url }) =>
+      terminal.err(`Serving at ${url}; its page to try it is ${url}/docs. Ctrl-C stops it.`),
   });
-  const service = await startIndexerService(configuration, { logger, terminal: progress });
-  try {
-    terminal.err(
-      `Serving at ${service.url}; its page to try it is ${service.url}/docs. Ctrl-C stops it.`,
-    );
-    await untilInterrupted(terminal);
-  } finally {
-    await service.stop();
-  }
   terminal.err("Stopped.");
 }

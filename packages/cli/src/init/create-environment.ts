@@ -5,7 +5,6 @@ import {
   findKnownChain,
   isNetwork,
   knownAsset,
-  type Network,
   symbolOf,
 } from "@coinslot/protocol";
 import { english, generateMnemonic, mnemonicToAccount } from "viem/accounts";
@@ -31,7 +30,7 @@ export function createEnvironment(network: string): CreatedEnvironment {
   if (!isNetwork(network)) throw new UsageError("--network is no network such as eip155:9745.");
   const chainId = chainIdOf(network);
   const { name, nativeCurrency } = getChainPreset(chainId);
-  const rpcUrl = publicRpcUrl(network) ?? "";
+  const rpcUrl = findKnownChain(network)?.publicRpcUrl ?? "";
   const token = knownAsset(network);
   const relayer = drawAccount();
   const seller = drawAccount();
@@ -67,9 +66,4 @@ WALLET_SEED_PHRASE="${buyer.seed}"
 function drawAccount(): { seed: string; address: Address } {
   const seed = generateMnemonic(english);
   return { seed, address: mnemonicToAccount(seed).address };
-}
-
-/** Public endpoint of a known chain. */
-export function publicRpcUrl(network: Network): string | undefined {
-  return findKnownChain(network)?.publicRpcUrl;
 }

@@ -1,4 +1,4 @@
-import { UsageError as KeysUsageError, readDatabaseUrl, runKeysCommand } from "@coinslot/indexer";
+import { KeysUsageError, readIndexerDatabaseUrl, runKeysCommand } from "@coinslot/hosting";
 import { UsageError } from "../exit-code.ts";
 import type { Terminal } from "../terminal.ts";
 
@@ -9,7 +9,7 @@ export async function runKeys(options: {
   terminal: Terminal;
 }): Promise<void> {
   const { args, file, terminal } = options;
-  const databaseUrl = readDatabaseUrl({ env: terminal.env, file });
+  const databaseUrl = readIndexerDatabaseUrl({ env: terminal.env, file });
   const output = { out: terminal.out, note: terminal.err };
   try {
     await runKeysCommand(args, { databaseUrl, output });

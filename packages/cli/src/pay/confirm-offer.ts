@@ -1,7 +1,7 @@
 import type { PaymentTerms } from "@coinslot/client";
+import type { ConfiguredNetwork } from "@coinslot/hosting/environment";
 import type { Offer } from "@coinslot/protocol";
 import { UsageError } from "../exit-code.ts";
-import type { ConfiguredNetwork } from "../networks.ts";
 import { formatFacts } from "../terminal.ts";
 import { formatPrice } from "./format-price.ts";
 import type { PayContext } from "./pay-context.ts";

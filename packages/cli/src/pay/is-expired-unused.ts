@@ -5,8 +5,8 @@ import {
   type RpcRequester,
 } from "@coinslot/chain";
 import type { PaymentTerms } from "@coinslot/client";
+import { findNetworks, hasWitnesses } from "@coinslot/hosting/environment";
 import { eip3009Abi } from "@coinslot/protocol";
-import { findNetworks, hasWitnesses } from "../networks.ts";
 import type { Terminal } from "../terminal.ts";
 
 /** Clocks of chains differ, and a payment of the last second has to come deep enough. */

@@ -3,7 +3,7 @@ import { open, rename, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import { type SignedPayment, signedPaymentSchema } from "@coinslot/client";
-import { readRegularFile } from "@coinslot/indexer";
+import { readRegularFile } from "@coinslot/hosting/environment";
 import type { SettleResponse } from "@coinslot/protocol";
 import * as z from "zod";
 import { quote } from "../completion/quote.ts";

@@ -1,8 +1,8 @@
 import type { Budget, BudgetAsset } from "@coinslot/client";
+import type { ConfiguredNetwork } from "@coinslot/hosting/environment";
 import { type Asset, isSameAddress, type Network, parseMoney, symbolOf } from "@coinslot/protocol";
 import { agreeOnToken } from "../agree-on-token.ts";
 import { UsageError } from "../exit-code.ts";
-import type { ConfiguredNetwork } from "../networks.ts";
 
 /** A token that may be spent. */
 export interface SpendableToken extends Asset {

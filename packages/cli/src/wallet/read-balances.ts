@@ -1,7 +1,7 @@
 import { createChainClient, createRpcPool } from "@coinslot/chain";
+import type { ConfiguredNetwork } from "@coinslot/hosting/environment";
 import { type Address, type Network, symbolOf } from "@coinslot/protocol";
 import { erc20Abi, type PublicClient } from "viem";
-import type { ConfiguredNetwork } from "../networks.ts";
 import { readToken } from "../read-token.ts";
 import type { Holder } from "./read-holders.ts";
 

@@ -1,8 +1,8 @@
+import { findNetworks } from "@coinslot/hosting/environment";
 import { formatMoney } from "@coinslot/protocol";
 import { Command } from "commander";
 import { UsageError } from "../exit-code.ts";
 import type { Io } from "../io.ts";
-import { findNetworks } from "../networks.ts";
 import { formatJson, formatTable, paint, type Terminal } from "../terminal.ts";
 import { readBalances, type WalletBalance } from "./read-balances.ts";
 import { type Holder, readHolders } from "./read-holders.ts";

@@ -1,5 +1,4 @@
-import type { MigrateOptions } from "@coinslot/storage";
-import { hitsMigration } from "./limits/database-hit-counter.ts";
+import { hitsMigration, type MigrateOptions } from "@coinslot/storage";
 
 /** Where the API counts requests. */
 export const hitsTable = "indexer_api_hits";

@@ -1,9 +1,12 @@
-import { type Database, migrate } from "@coinslot/storage";
+import {
+  createDatabaseHitCounter,
+  createMemoryHitCounter,
+  type Database,
+  type HitCounter,
+  migrate,
+} from "@coinslot/storage";
 import { apiMigrations, hitsTable } from "./api-migrations.ts";
 import { createKeyStore, type KeyStore } from "./keys/key-store.ts";
-import { createDatabaseHitCounter } from "./limits/database-hit-counter.ts";
-import type { HitCounter } from "./limits/hit-counter.ts";
-import { createMemoryHitCounter } from "./limits/memory-hit-counter.ts";
 
 /** What the API keeps. */
 export interface ApiStores {

@@ -1,9 +1,9 @@
 import { setTimeout as pause } from "node:timers/promises";
+import { prepareOutage } from "@coinslot/devnet";
 import { sql } from "kysely";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { engines } from "../testing/engines.ts";
 import { expectExact } from "../testing/oracle.ts";
-import { prepareOutage } from "../testing/postgres-outage.ts";
 import { startIndexer, startUsedChain, stepRandomly, usdtOf } from "../testing/scene.ts";
 import { effort, randomOf } from "../testing/seeded-random.ts";
 
@@ -15,6 +15,7 @@ describe("a database that fails in the middle of a batch", () => {
     const devnet = await startUsedChain(40);
     const url = await postgres.createUrl();
     const outage = await prepareOutage(url);
+    onTestFinished(outage.close);
     const indexer = await startIndexer({
       rpcUrls: [devnet.rpcUrl],
       database: url,

@@ -1,11 +1,7 @@
-import express from "express";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { devnetChain } from "../chains/indexer-chain.ts";
 import { createIndexer } from "../create-indexer.ts";
 import { ChainStoppedError } from "../query/chain-stopped-error.ts";
-import { startHttpServer } from "../service/http-server.ts";
-import { probeRouter } from "../service/probes.ts";
-import { createServiceMetrics } from "../service/service-metrics.ts";
 import { addRequest } from "../store/requests.ts";
 import { engines } from "../testing/engines.ts";
 import { startFaultProxy } from "../testing/fault-proxy.ts";
@@ -14,7 +10,6 @@ import { expectExact, readStored } from "../testing/oracle.ts";
 import { startFork, startIndexer, startUsedChain, usdtOf } from "../testing/scene.ts";
 
 type UsedChain = Awaited<ReturnType<typeof startUsedChain>>;
-type TestIndexer = Awaited<ReturnType<typeof startIndexer>>;
 
 describe.each(engines)("reorganisations deeper than final, on $engine", ({ createUrl }) => {
   it("are taken back, with a retraction of each transfer that is gone", async () => {
@@ -101,8 +96,6 @@ describe.each(engines)("reorganisations deeper than final, on $engine", ({ creat
     await devnet.mint({ to: seller, amount: 7n });
     await devnet.mine(finalDepth + 6);
     await expectExact(indexer, devnet, usdtOf(devnet));
-    const readyz = await serveProbes(indexer);
-    expect((await fetch(readyz)).status).toBe(200);
 
     await devnet.reorg({ depth: finalDepth + 9 });
     await devnet.mine(5);
@@ -125,9 +118,6 @@ describe.each(engines)("reorganisations deeper than final, on $engine", ({ creat
     await expect(indexer.readEvents({ ...question, after: 0, limit: 1 })).rejects.toThrow(
       ChainStoppedError,
     );
-    // Its answers are kept for a second.
-    const isReady = async () => (await fetch(readyz)).status;
-    await expect.poll(isReady, { timeout: 20_000 }).toBe(503);
     // The head goes on, and the lag with it.
     await devnet.mine(4);
     await expect
@@ -140,7 +130,6 @@ describe.each(engines)("reorganisations deeper than final, on $engine", ({ creat
     await addRequest(kysely, dialect, { chainId, kind: "rewind", from: to + 1 });
     await expectExact(indexer, devnet, usdtOf(devnet));
     expect(await indexer.readBalance(question)).toBe(0n);
-    await expect.poll(isReady, { timeout: 20_000 }).toBe(200);
   }, 90_000);
 
   it("that an endpoint takes back after a while leave everything as it was", async () => {
@@ -242,19 +231,8 @@ describe.each(engines)("reorganisations deeper than final, on $engine", ({ creat
     };
     await expect.poll(() => indexer.readBalance(question), { timeout: 20_000 }).toBe(9n);
     expect(await readStored(indexer, usdtOf(devnet))).toEqual(stored);
-    expect((await fetch(await serveProbes(indexer))).status).toBe(200);
   }, 60_000);
 });
-
-/** Where `/readyz` of an indexer is. */
-async function serveProbes(indexer: TestIndexer): Promise<string> {
-  const metrics = createServiceMetrics();
-  const app = express().use(probeRouter({ indexer, metrics, isStopping: () => false }));
-  const variables = { host: "HOST", port: "PORT" };
-  const server = await startHttpServer(app, { host: "127.0.0.1", port: 0, variables });
-  onTestFinished(() => server.close());
-  return `${server.url}/readyz`;
-}
 
 /** The block of the newest stored transfer, of an indexer that is closed. */
 async function readNewest(devnet: UsedChain, database: string): Promise<number> {

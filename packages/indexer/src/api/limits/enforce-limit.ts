@@ -1,6 +1,6 @@
+import type { HitCounter } from "@coinslot/storage";
 import type { Response } from "express";
 import { ApiError } from "../api-error.ts";
-import type { HitCounter } from "./hit-counter.ts";
 import type { Limit } from "./limit.ts";
 
 /** Who is limited, in what, and how much. */

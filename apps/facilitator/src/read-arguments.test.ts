@@ -1,0 +1,29 @@
+import { describe, expect, it } from "vitest";
+import { readArguments, UsageError } from "./read-arguments.ts";
+
+describe("the arguments of the facilitator", () => {
+  it("are none to serve, with a file or on a devnet where they say so", () => {
+    expect(readArguments([])).toEqual({ kind: "serve", isDevnet: false, file: undefined });
+    expect(readArguments(["--config", "a.yaml"])).toMatchObject({ kind: "serve", file: "a.yaml" });
+    expect(readArguments(["--devnet"])).toMatchObject({ kind: "serve", isDevnet: true });
+  });
+
+  it("ask for help, or for a key", () => {
+    expect(readArguments(["--help"])).toEqual({ kind: "help" });
+    expect(readArguments(["-h"])).toEqual({ kind: "help" });
+    expect(readArguments(["new-key", "shop"])).toEqual({ kind: "new-key", name: "shop" });
+  });
+
+  it("are refused where they mean nothing", () => {
+    for (const args of [
+      ["start"],
+      ["--port", "1"],
+      ["--config"],
+      ["new-key"],
+      ["new-key", "a shop"],
+      ["new-key", "a", "b"],
+    ]) {
+      expect(() => readArguments(args)).toThrow(UsageError);
+    }
+  });
+});

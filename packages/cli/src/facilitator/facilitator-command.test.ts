@@ -1,0 +1,34 @@
+import { createHash } from "node:crypto";
+import { facilitatorSettings } from "@coinslot/hosting/environment";
+import { expect, it } from "vitest";
+import { exitCode } from "../exit-code.ts";
+import { runCoinslot } from "../testing/run-coinslot.ts";
+
+it("lists every setting of the service in its help", async () => {
+  const { code, out } = await runCoinslot(["facilitator", "--help"]);
+  expect(code).toBe(exitCode.done);
+  for (const { name, explanation } of facilitatorSettings) {
+    expect(out).toContain(`  ${name}\n      ${explanation}`);
+  }
+});
+
+it("makes a key for a caller, shown once, and the entry for the facilitator", async () => {
+  const { code, out, err } = await runCoinslot(["facilitator", "new-key", "shop"]);
+  expect(code).toBe(exitCode.done);
+  const [key = ""] = /^csf_[\w-]{43}$/m.exec(err) ?? [];
+  expect(out).toBe(`shop:sha256:${createHash("sha256").update(key).digest("hex")}\n`);
+});
+
+it("refuses a name that no caller may have", async () => {
+  const { code, out } = await runCoinslot(["facilitator", "new-key", "a shop"]);
+  expect({ code, out }).toEqual({ code: exitCode.usage, out: "" });
+});
+
+it("says all that is wrong with the settings, and fails", async () => {
+  const env = { FACILITATOR_PORT: "eighty", COINSLOT_LEDGER: "mysql://a:secret@b" };
+  const { code, err } = await runCoinslot(["facilitator"], { env });
+  expect(code).toBe(exitCode.failed);
+  expect(err).toContain("FACILITATOR_PORT: must be a whole number");
+  expect(err).toContain("COINSLOT_LEDGER: is not set, or is no URL that we know");
+  expect(err).not.toContain("secret");
+});

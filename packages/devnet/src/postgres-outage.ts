@@ -1,0 +1,35 @@
+import pg from "pg";
+
+/** Takes a PostgreSQL database away from everybody else, and gives it back. */
+export interface PostgresOutage {
+  /** Cuts all connections, and refuses new ones. */
+  begin(): Promise<void>;
+  end(): Promise<void>;
+  /** Closes its own connection. */
+  close(): Promise<void>;
+}
+
+/** Connects to a database while that is still possible. */
+export async function prepareOutage(url: string): Promise<PostgresOutage> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+
+  async function allowConnections(isAllowed: boolean): Promise<void> {
+    await client.query(
+      "update pg_database set datallowconn = $1 where datname = current_database()",
+      [isAllowed],
+    );
+  }
+
+  return {
+    async begin() {
+      await allowConnections(false);
+      await client.query(`
+        select pg_terminate_backend(pid) from pg_stat_activity
+        where datname = current_database() and pid <> pg_backend_pid()
+      `);
+    },
+    end: () => allowConnections(true),
+    close: () => client.end(),
+  };
+}

@@ -1,0 +1,175 @@
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { Setting } from "../setting.ts";
+import { EnvironmentFileError, loadEnvironment } from "./load-environment.ts";
+import type { Environment } from "./read-secret.ts";
+
+const explanation = "";
+const settings: readonly Setting[] = [
+  { name: "COINSLOT_NETWORK", explanation },
+  { name: "COINSLOT_RPC_URL", explanation },
+  { name: "COINSLOT_RPC_URL_<CHAIN_ID>", explanation },
+  { name: "INDEXER_RPC_URLS_<CHAIN>", explanation },
+  { name: "WALLET_SEED_PHRASE", explanation },
+  { name: "WALLET_PRIVATE_KEY", explanation },
+  { name: "SELLER_SEED_PHRASE", explanation },
+  { name: "PAY_TO", explanation },
+];
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "coinslot-environment-"));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+/** The variables that are taken from a file beside an environment. */
+function taken(file: Record<string, string>, environment: Environment = {}) {
+  const lines = Object.entries(file).map(([name, value]) => `${name}=${value}\n`);
+  writeFileSync(join(folder, ".env"), lines.join(""));
+  const loaded = loadEnvironment({ environment, folder, settings });
+  expect(loaded.env).toEqual({ ...environment, ...loaded.file?.values });
+  return loaded.file?.values;
+}
+
+describe("an .env file", () => {
+  it("brings the settings of the program and nothing else into the environment", () => {
+    const ours = {
+      COINSLOT_NETWORK: "eip155:9745",
+      COINSLOT_RPC_URL_988: "https://a.example",
+      COINSLOT_RPC_URL_FILE: "/run/secrets/url",
+      INDEXER_RPC_URLS_PLASMA: "https://b.example",
+    };
+    const others = {
+      NODE_TLS_REJECT_UNAUTHORIZED: "0",
+      NODE_OPTIONS: "--require=./evil.cjs",
+      NODE_EXTRA_CA_CERTS: "./evil.pem",
+      LD_PRELOAD: "./evil.so",
+      HTTPS_PROXY: "http://evil.example",
+      PATH: "./bin",
+      HOME: ".",
+      XDG_STATE_HOME: ".",
+      COINSLOT_ENV_FILE: "other.env",
+      COINSLOT_RPC_URL_X: "https://c.example",
+      XCOINSLOT_NETWORK: "eip155:1",
+    };
+    expect(taken({ ...ours, ...others })).toEqual(ours);
+  });
+
+  it("is read as dotenv reads it: quotes, comments, exports, and no expansion", () => {
+    writeFileSync(
+      join(folder, ".env"),
+      "# a comment\nexport PAY_TO=\"two words\" # behind\nWALLET_SEED_PHRASE='a $HOME'\n\nCOINSLOT_NETWORK: eip155:1\n",
+    );
+    const { env } = loadEnvironment({ environment: {}, folder, settings });
+    expect(env).toEqual({
+      PAY_TO: "two words",
+      WALLET_SEED_PHRASE: "a $HOME",
+      COINSLOT_NETWORK: "eip155:1",
+    });
+  });
+
+  it("is optional in the folder, and has to be there when the environment names it", () => {
+    expect(loadEnvironment({ environment: { A: "1" }, folder, settings })).toEqual({
+      env: { A: "1" },
+      file: undefined,
+    });
+    const file = join(folder, "other.env");
+    const environment = { COINSLOT_ENV_FILE: file };
+    const load = () => loadEnvironment({ environment, folder, settings });
+    expect(load).toThrow("cannot be read");
+    writeFileSync(file, "PAY_TO=1\n");
+    expect(load().file).toEqual({ path: file, isOfFolder: false, values: { PAY_TO: "1" } });
+  });
+});
+
+describe("an .env file of a hostile folder", () => {
+  const load = () => loadEnvironment({ environment: {}, folder, settings });
+
+  it("is refused above 64 KiB, before it is parsed", () => {
+    writeFileSync(join(folder, ".env"), "PAY_TO=1\n".padEnd(65_536, "#"));
+    expect(load().env).toEqual({ PAY_TO: "1" });
+    writeFileSync(join(folder, ".env"), "PAY_TO=1\n".padEnd(65_537, "#"));
+    expect(load).toThrow(EnvironmentFileError);
+  });
+
+  it("is neither waited for as a pipe nor read as a device", () => {
+    execFileSync("mkfifo", [join(folder, ".env")]);
+    expect(load).toThrow("regular file");
+    rmSync(join(folder, ".env"));
+    symlinkSync("/dev/zero", join(folder, ".env"));
+    expect(load).toThrow("regular file");
+    rmSync(join(folder, ".env"));
+    execFileSync("mkfifo", [join(folder, "pipe")]);
+    for (const named of [join(folder, "pipe"), `" ${folder}/pipe "`, "/dev/zero"]) {
+      writeFileSync(join(folder, ".env"), `WALLET_PRIVATE_KEY_FILE=${named}\n`);
+      expect(load).toThrow(".env: WALLET_PRIVATE_KEY_FILE names no regular file");
+      // What the environment says goes before it, and it is not looked at.
+      expect(taken({ WALLET_SEED_PHRASE_FILE: named }, { WALLET_PRIVATE_KEY: "1" })).toEqual({});
+    }
+  });
+});
+
+describe("the environment goes before the file", () => {
+  it("for the same name, unless it is empty", () => {
+    expect(taken({ PAY_TO: "2" }, { PAY_TO: "1" })).toEqual({});
+    expect(taken({ PAY_TO: "2" }, { PAY_TO: "" })).toEqual({ PAY_TO: "2" });
+  });
+
+  it("for every other form of an account", () => {
+    const file = { WALLET_SEED_PHRASE: "words", SELLER_SEED_PHRASE: "others" };
+    const environment = { WALLET_PRIVATE_KEY_FILE: "/run/secrets/key", PAY_TO: "0x1" };
+    expect(taken(file, environment)).toEqual({});
+  });
+
+  const url = "https://mine.example";
+  const evil = "https://evil.example";
+  it.each<[string, Environment, Record<string, string>, string[]]>([
+    [
+      "general in the environment, numbered in the file",
+      { COINSLOT_NETWORK: "eip155:9745", COINSLOT_RPC_URL: url },
+      { COINSLOT_RPC_URL_9745: evil, COINSLOT_RPC_URL_988: evil },
+      ["COINSLOT_RPC_URL_988"],
+    ],
+    [
+      "numbered in the environment, general in the file",
+      { COINSLOT_RPC_URL_9745: url },
+      { COINSLOT_NETWORK: "eip155:9745", COINSLOT_RPC_URL: evil, COINSLOT_RPC_URL_988: evil },
+      ["COINSLOT_RPC_URL_988"],
+    ],
+    [
+      "numbered in the environment as a file, numbered in the file",
+      { COINSLOT_RPC_URL_9745_FILE: "/run/secrets/url" },
+      { COINSLOT_RPC_URL_9745: evil },
+      [],
+    ],
+    [
+      "general in the environment without a network, both in the file",
+      { COINSLOT_RPC_URL: url },
+      { COINSLOT_NETWORK: "eip155:9745", COINSLOT_RPC_URL_FILE: evil, COINSLOT_RPC_URL_9745: evil },
+      ["COINSLOT_NETWORK"],
+    ],
+    [
+      "another network in the environment",
+      { COINSLOT_NETWORK: "eip155:988" },
+      { COINSLOT_NETWORK: "eip155:9745", COINSLOT_RPC_URL: evil, COINSLOT_RPC_URL_988: evil },
+      ["COINSLOT_RPC_URL_988"],
+    ],
+    [
+      "the same network in the environment, which names no nodes",
+      { COINSLOT_NETWORK: "eip155:9745" },
+      { COINSLOT_NETWORK: "eip155:9745", COINSLOT_RPC_URL: evil },
+      ["COINSLOT_RPC_URL"],
+    ],
+    [
+      "nodes of another network in the environment",
+      { COINSLOT_RPC_URL_988: url },
+      { COINSLOT_NETWORK: "eip155:9745", COINSLOT_RPC_URL: evil },
+      ["COINSLOT_NETWORK", "COINSLOT_RPC_URL"],
+    ],
+  ])("for nodes of a network: %s", (_name, environment, file, names) => {
+    expect(Object.keys(taken(file, environment) ?? {})).toEqual(names);
+  });
+});

@@ -1,0 +1,97 @@
+import { readFileSync, type Stats, statSync } from "node:fs";
+import { join } from "node:path";
+import { parse } from "dotenv";
+import type { Setting } from "../setting.ts";
+import { passOver } from "./pass-over.ts";
+import { readRegularFile } from "./read-regular-file.ts";
+import type { Environment } from "./read-secret.ts";
+
+/** An .env file that cannot be read. */
+export class EnvironmentFileError extends Error {
+  override readonly name = "EnvironmentFileError";
+}
+
+/** An environment, with the part of it that came from a file. */
+export interface LoadedEnvironment {
+  env: Environment;
+  file: EnvironmentFile | undefined;
+}
+
+/** A file of variables. */
+export interface EnvironmentFile {
+  path: string;
+  /** Whether it lay in the folder, rather than being named by the environment. */
+  isOfFolder: boolean;
+  /** The variables that were taken from it. */
+  values: Readonly<Record<string, string>>;
+}
+
+/**
+ * The environment together with an .env file: the one that `COINSLOT_ENV_FILE` names, else `.env` in the folder.
+ *
+ * A folder may come from anywhere, so only the given settings are taken from its file. Variables that steer the process
+ * itself, such as `NODE_OPTIONS` or `LD_PRELOAD`, are not, nor is `COINSLOT_ENV_FILE`. The environment goes before the
+ * file in whatever form it names a thing: `passOver` says how.
+ *
+ * @throws EnvironmentFileError when the file cannot be read, or is none that a folder should hold: nothing of it is
+ * repeated
+ */
+export function loadEnvironment(options: {
+  environment: Environment;
+  folder: string;
+  /** All that may come from a file. */
+  settings: readonly Setting[];
+}): LoadedEnvironment {
+  const { environment, folder, settings } = options;
+  const named = environment.COINSLOT_ENV_FILE || undefined;
+  const path = named ?? join(folder, ".env");
+  const text = readText(path, named);
+  if (text === undefined) return { env: environment, file: undefined };
+  const forms = settings.map(toPattern);
+  const ours = Object.entries(parse(text)).filter(([name]) =>
+    forms.some((form) => form.test(name)),
+  );
+  const values = passOver(environment, Object.fromEntries(ours));
+  if (named === undefined) requireRegularFiles(values);
+  return {
+    env: { ...environment, ...values },
+    file: { path, isOfFolder: named === undefined, values },
+  };
+}
+
+function readText(path: string, named: string | undefined): string | undefined {
+  try {
+    return named === undefined ? readRegularFile(path) : readFileSync(path, "utf8");
+  } catch (cause) {
+    const isAbsent = cause instanceof Error && "code" in cause && cause.code === "ENOENT";
+    if (isAbsent && named === undefined) return undefined;
+    const kind = named === undefined ? "a regular file of at most 64 KiB" : "a file";
+    const problem = `${named ?? ".env"}: cannot be read. Make it ${kind} that this user may read, or remove it`;
+    throw new EnvironmentFileError(problem, { cause });
+  }
+}
+
+/** A pipe would be waited for without end, and no signal ends that. What is not found is reported where it is needed. */
+function requireRegularFiles(values: Readonly<Record<string, string>>): void {
+  for (const [name, path] of Object.entries(values)) {
+    if (!name.endsWith("_FILE") || path === "") continue;
+    // Readers take a path without the space around it.
+    const found = findFile(path.trim());
+    if (found === undefined || found.isFile()) continue;
+    throw new EnvironmentFileError(`.env: ${name} names no regular file`);
+  }
+}
+
+function findFile(path: string): Stats | undefined {
+  try {
+    return statSync(path);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The names that a setting has in an environment. */
+function toPattern({ name }: Setting): RegExp {
+  const form = name.replace("<CHAIN_ID>", "[1-9][0-9]*").replace("<CHAIN>", "[A-Z0-9_]+");
+  return new RegExp(`^${form}(?:_FILE)?$`);
+}

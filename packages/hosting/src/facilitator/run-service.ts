@@ -1,0 +1,37 @@
+import { once } from "node:events";
+import type { Logger } from "pino";
+import { createLogger } from "../create-logger.ts";
+import {
+  type FacilitatorSources,
+  readFacilitatorServiceConfiguration,
+} from "./service-configuration.ts";
+import { type FacilitatorService, startFacilitatorService } from "./start-service.ts";
+
+export interface RunFacilitatorOptions extends FacilitatorSources {
+  /** Ends it, gracefully. */
+  signal: AbortSignal;
+  /** Default: JSON lines on standard output, from the configured level on. */
+  logger?: Logger | undefined;
+  /** Called when it serves. */
+  onServing?: ((service: FacilitatorService) => void) | undefined;
+}
+
+/**
+ * Runs the hosted facilitator until the signal: reads its configuration, starts, serves, and ends in order.
+ *
+ * @throws ConfigurationError with all that is wrong with the settings, or, once those are well, with what they name
+ */
+export async function runFacilitatorService(options: RunFacilitatorOptions): Promise<void> {
+  const { env, file, signal, onServing } = options;
+  const configuration = readFacilitatorServiceConfiguration({ env, file });
+  const { logger = createLogger(configuration.logLevel) } = options;
+  const service = await startFacilitatorService(configuration, { logger });
+  try {
+    logger.info({ url: service.url }, "Serving");
+    onServing?.(service);
+    if (!signal.aborted) await once(signal, "abort");
+    logger.info({}, "Stopping");
+  } finally {
+    await service.stop();
+  }
+}

@@ -1,0 +1,45 @@
+import type { EventOutcome } from "@coinslot/express";
+import type { RequestHandler } from "express";
+import { Counter, collectDefaultMetrics, Registry } from "prom-client";
+import type { MetricsPage } from "../probes.ts";
+import { endpointOf } from "./guard-callers.ts";
+
+/** What the service counts beside what the facilitator does. */
+export interface FacilitatorServiceMetrics {
+  countRequests: RequestHandler;
+  countEvent(outcome: EventOutcome): void;
+  /** Everything, with the figures of the facilitator, in the form that Prometheus reads. */
+  read(facilitator: Registry): Promise<MetricsPage>;
+}
+
+/** Creates the figures of one service. */
+export function createFacilitatorMetrics(): FacilitatorServiceMetrics {
+  const registry = new Registry();
+  const registers = [registry];
+  collectDefaultMetrics({ register: registry });
+  const requests = new Counter({
+    name: "coinslot_facilitator_requests_total",
+    help: "Requests by endpoint and status; 401 had no key, 429 were too many.",
+    labelNames: ["endpoint", "status"],
+    registers,
+  });
+  const events = new Counter({
+    name: "coinslot_facilitator_events_total",
+    help: "Lifecycle events: delivered, refused by the receiver, failed, dropped.",
+    labelNames: ["outcome"],
+    registers,
+  });
+
+  return {
+    countRequests(request, response, next) {
+      const endpoint = endpointOf(request);
+      response.once("finish", () => requests.inc({ endpoint, status: response.statusCode }));
+      next();
+    },
+    countEvent: (outcome) => events.inc({ outcome }),
+    async read(facilitator) {
+      const figures = await Promise.all([registry.metrics(), facilitator.metrics()]);
+      return { contentType: registry.contentType, text: figures.join("\n") };
+    },
+  };
+}

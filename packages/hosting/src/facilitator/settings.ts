@@ -1,0 +1,135 @@
+import type { Setting } from "../setting.ts";
+
+/** Every setting of the hosted facilitator, in the order in which somebody fills them in. */
+export const facilitatorSettings = [
+  {
+    name: "COINSLOT_NETWORK",
+    explanation: "A network to serve: eip155:9745 is Plasma, eip155:988 is Stable",
+    isOptional: true,
+    inFile: "networks[].network",
+  },
+  {
+    name: "COINSLOT_RPC_URL",
+    explanation: "Its JSON-RPC endpoints, separated by commas, the preferred one first",
+    isOptional: true,
+    isSecret: true,
+    inFile: "networks[].rpcUrls",
+  },
+  {
+    name: "COINSLOT_RPC_URL_<CHAIN_ID>",
+    explanation: "The endpoints of a further network, such as COINSLOT_RPC_URL_988",
+    isOptional: true,
+    isSecret: true,
+    inFile: "networks[].rpcUrls",
+  },
+  {
+    name: "FACILITATOR_NETWORKS",
+    explanation:
+      "The networks to serve, separated by commas. Default: those that have endpoints; where none has, Plasma and Stable at their public ones",
+    isOptional: true,
+  },
+  {
+    name: "COINSLOT_TOKENS",
+    explanation:
+      "Tokens to settle besides USDT0, as eip155:<chain id>/<address>, separated by commas",
+    isOptional: true,
+    inFile: "networks[].assets",
+  },
+  {
+    name: "FACILITATOR_SEED_PHRASE",
+    explanation: "The account that pays the gas of settlements, on every network",
+    isOptional: true,
+    isSecret: true,
+  },
+  {
+    name: "FACILITATOR_PRIVATE_KEY",
+    explanation: "The same by its private key; one of the two has to be set",
+    isOptional: true,
+    isSecret: true,
+  },
+  {
+    name: "COINSLOT_LEDGER",
+    explanation:
+      "Where payments are recorded: sqlite:<file>, or postgres://… for several processes",
+    defaultValue: "sqlite:./coinslot.db",
+    isSecret: true,
+    inFile: "ledger",
+  },
+  {
+    name: "FACILITATOR_KEYS",
+    explanation:
+      "Who may ask, as <name>:<key>, separated by commas; in a file by the hashes that `coinslot facilitator new-key` prints. Default: everybody",
+    isOptional: true,
+    isSecret: true,
+    inFile: "keys",
+  },
+  {
+    name: "FACILITATOR_PAY_TO",
+    explanation: "The addresses that payments may go to, separated by commas. Default: all",
+    isOptional: true,
+    inFile: "payTo",
+  },
+  {
+    name: "FACILITATOR_REQUESTS_PER_MINUTE",
+    explanation: "How often a caller may ask each endpoint: who has a key, or else an address",
+    defaultValue: "600",
+    inFile: "requestsPerMinute",
+  },
+  {
+    name: "FACILITATOR_PAYERS_WITH_CODE",
+    explanation:
+      "false refuses payers with code (contracts, EIP-7702 accounts), which runs on the relayer's gas",
+    defaultValue: "true",
+    inFile: "payersWithCode",
+  },
+  {
+    name: "FACILITATOR_CODE_GAS_PER_MINUTE",
+    explanation:
+      "Gas that payers with code and without a record may have at risk in a minute, on each network",
+    defaultValue: "4000000",
+    inFile: "codeGasPerMinute",
+  },
+  {
+    name: "FACILITATOR_EVENT_SECRET",
+    explanation:
+      "Signs lifecycle events by the Standard Webhooks scheme: whsec_ and 24 to 64 random bytes in base64; several, separated by commas, while one takes the place of another",
+    isOptional: true,
+    isSecret: true,
+  },
+  {
+    name: "FACILITATOR_UNSAFE_PRIVATE_CALLBACKS",
+    explanation:
+      "For development: true lets lifecycle events go to private addresses and over plain http",
+    defaultValue: "false",
+    inFile: "unsafePrivateCallbacks",
+  },
+  {
+    name: "FACILITATOR_HOST",
+    explanation: "Where to listen: 127.0.0.1 is this machine alone, 0.0.0.0 is everywhere",
+    defaultValue: "127.0.0.1",
+    inFile: "host",
+  },
+  {
+    name: "FACILITATOR_PORT",
+    explanation: "The port to listen on",
+    defaultValue: "4022",
+    inFile: "port",
+  },
+  {
+    name: "FACILITATOR_TRUST_PROXY",
+    explanation: "How many proxies in front are believed about the caller's address",
+    defaultValue: "0",
+    inFile: "trustProxy",
+  },
+  {
+    name: "FACILITATOR_LOG_LEVEL",
+    explanation: "debug, info, warn, error or silent",
+    defaultValue: "info",
+    inFile: "logLevel",
+  },
+  {
+    name: "FACILITATOR_CONFIG",
+    explanation: "A YAML or JSON file with settings; the environment goes before it",
+    isOptional: true,
+  },
+] as const satisfies readonly Setting[];

@@ -1,0 +1,404 @@
+import { startHttpServer } from "../http-server.ts";
+import { createHmac } from "node:crypto";
+import { createPayingFetch } from "@coinslot/client";
+import { type Devnet, listen, startDevnet, startPostgres } from "@coinslot/devnet";
+import { createFacilitatorClient, paymentMiddleware } from "@coinslot/express";
+import { ConfigurationError, FacilitatorError } from "@coinslot/protocol";
+import express from "express";
+import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
+import { createCallerKey } from "./caller-keys.ts";
+import { createDatabaseUrl, engines } from "../testing/database-url.ts";
+import { openReceiver, signRequest, startHosted } from "./testing/hosted.ts";
+
+/** For conditions, on a machine that has other things to do. */
+const patience = { timeout: 20_000 };
+
+let devnet: Devnet;
+
+beforeAll(async () => {
+  devnet = await startDevnet();
+  await devnet.mint({ to: devnet.accounts.buyer.address, amount: 1_000_000_000n });
+});
+
+afterEach(async () => {
+  await devnet.setIntervalMining(0);
+  await devnet.setAutomine(true);
+});
+
+afterAll(() => devnet?.stop());
+
+/** A shop whose facilitator is elsewhere; resolves to the URL of what it sells. */
+async function openShop(options: { url: string; key?: string; eventCallback?: string }) {
+  const { url, key, eventCallback } = options;
+  const facilitator = createFacilitatorClient({
+    url,
+    headers: key === undefined ? {} : { Authorization: `Bearer ${key}` },
+    eventCallback,
+  });
+  const { network, accounts } = devnet;
+  const payTo = accounts.seller.address;
+  const gate = paymentMiddleware(
+    { "GET /weather": { accepts: [{ scheme: "exact", network, price: "$0.001", payTo }] } },
+    facilitator,
+  );
+  const app = express().use(gate);
+  app.get("/weather", (_request, response) => void response.send("sun"));
+  await gate.ready();
+  const variables = { host: "", port: "" };
+  const server = await startHttpServer(app, { host: "127.0.0.1", port: 0, variables });
+  onTestFinished(() => server.close());
+  return `${server.url}/weather`;
+}
+
+function buy(url: string): Promise<Response> {
+  const { network, rpcUrl, accounts } = devnet;
+  return createPayingFetch({ account: accounts.buyer, rpcUrls: { [network]: rpcUrl } })(url);
+}
+
+async function problemsOf(env: Record<string, string>): Promise<readonly string[]> {
+  try {
+    await startHosted(devnet, env);
+  } catch (error) {
+    if (error instanceof ConfigurationError) return error.problems;
+    throw error;
+  }
+  return [];
+}
+
+const typesOfPurchase = [
+  "verify_started",
+  "verify_completed",
+  "settle_started",
+  "settle_completed",
+];
+
+describe.each(engines)("a hosted facilitator on %s", (engine) => {
+  it("lets a shop elsewhere sell, and tells it what happens, signed", async () => {
+    const { key, entry } = createCallerKey("shop");
+    const secret = Buffer.alloc(32, 7);
+    const receiver = await openReceiver();
+    const hosted = await startHosted(devnet, {
+      COINSLOT_LEDGER: await createDatabaseUrl(engine),
+      FACILITATOR_KEYS: entry,
+      FACILITATOR_EVENT_SECRET: `whsec_${secret.toString("base64")}`,
+      FACILITATOR_UNSAFE_PRIVATE_CALLBACKS: "true",
+    });
+    const { url } = hosted;
+    const shop = await openShop({ url, key, eventCallback: `${receiver.url}/events` });
+    const bought = await buy(shop);
+    expect(bought.status).toBe(200);
+    expect(await bought.text()).toBe("sun");
+
+    // Who verifies and who settles are two requests, so each pair comes in its order.
+    await expect
+      .poll(() => receiver.types().toSorted(), patience)
+      .toEqual(typesOfPurchase.toSorted());
+    const { payments } = await hosted.facilitator.payments.list();
+    const completed = receiver.received.find(({ body }) => body.includes("settle_completed"));
+    expect(JSON.parse(completed?.body ?? "")).toMatchObject({
+      details: {
+        network: devnet.network,
+        nonce: payments[0]?.authorization.nonce,
+        transactionHash: payments[0]?.inclusion?.transactionHash,
+      },
+    });
+    for (const { headers, body } of receiver.received) {
+      const signed = `${headers["webhook-id"]}.${headers["webhook-timestamp"]}.${body}`;
+      const signature = createHmac("sha256", secret).update(signed).digest("base64");
+      expect(headers["webhook-signature"]).toBe(`v1,${signature}`);
+    }
+
+    const metrics = await (await fetch(`${url}/metrics`)).text();
+    expect(metrics).toContain(
+      'coinslot_facilitator_requests_total{endpoint="settle",status="200"} 1',
+    );
+    expect(metrics).toContain('coinslot_facilitator_events_total{outcome="delivered"} 4');
+    expect(metrics).toMatch(
+      /coinslot_payments_total\{network="eip155:9745",outcome="confirmed"\} 1/,
+    );
+    expect(await (await fetch(`${url}/readyz`)).json()).toEqual({ status: "ready" });
+    for (const unsaid of [
+      key,
+      devnet.accounts.relayer.privateKey.slice(2),
+      secret.toString("base64"),
+    ]) {
+      expect(hosted.log() + metrics).not.toContain(unsaid);
+    }
+  });
+
+  it("counts each caller by itself, and each endpoint", async () => {
+    const [shop, kiosk] = [createCallerKey("shop"), createCallerKey("kiosk")];
+    const ledger = await createDatabaseUrl(engine);
+    const env = {
+      COINSLOT_LEDGER: ledger,
+      FACILITATOR_KEYS: `${shop.entry},${kiosk.entry}`,
+      FACILITATOR_REQUESTS_PER_MINUTE: "3",
+    };
+    const hosted = await startHosted(devnet, env);
+    // Of two on one PostgreSQL, each knows what the other has counted.
+    const other = engine === "postgres" ? await startHosted(devnet, env) : hosted;
+    const ask = async (which: typeof hosted, path: string, key: string) =>
+      (await which.post(path, {}, { Authorization: `Bearer ${key}` })).status;
+
+    const statuses = [];
+    for (const which of [hosted, other, hosted, other, hosted]) {
+      statuses.push(await ask(which, "/verify", shop.key));
+    }
+    expect(statuses).toEqual([400, 400, 400, 429, 429]);
+    expect(await ask(other, "/verify", kiosk.key)).toBe(400);
+    expect(await ask(other, "/settle", shop.key)).toBe(400);
+    const refused = await hosted.post("/VERIFY/", {}, { "X-API-Key": shop.key });
+    expect(refused.status).toBe(429);
+    expect(Number(refused.headers.get("Retry-After"))).toBeGreaterThan(0);
+    expect(refused.headers.get("RateLimit")).toContain("r=0");
+    expect(await refused.json()).toMatchObject({ error: "too_many_requests" });
+  });
+
+  it("finishes a settlement that is under way, then ends", async () => {
+    const ledger = await createDatabaseUrl(engine);
+    const receiver = await openReceiver();
+    const hosted = await startHosted(devnet, {
+      COINSLOT_LEDGER: ledger,
+      FACILITATOR_UNSAFE_PRIVATE_CALLBACKS: "true",
+    });
+    await devnet.setAutomine(false);
+    const { signature: _, ...body } = await signRequest(devnet);
+    const answer = hosted.post("/settle", body, { "X-Event-Callback": receiver.url });
+    await expect.poll(receiver.types, patience).toEqual(["settle_started"]);
+
+    const stopping = hosted.stop();
+    // Nobody new is let in, while who is in is waited for.
+    await expect(fetch(`${hosted.url}/livez`)).rejects.toThrow(TypeError);
+    // What is being broadcast may reach the node after the first block.
+    await devnet.setIntervalMining(1);
+    const settled = await answer;
+    expect(settled.headers.get("Connection")).toBe("close");
+    expect(await settled.json()).toMatchObject({ success: true });
+    await stopping;
+    await expect.poll(receiver.types, patience).toEqual(["settle_started", "settle_completed"]);
+
+    const next = await startHosted(devnet, { COINSLOT_LEDGER: ledger });
+    const { payments } = await next.facilitator.payments.list();
+    expect(payments.map(({ state }) => state)).toEqual(["confirmed"]);
+  });
+});
+
+describe("a hosted facilitator", () => {
+  it("asks for a key where it has some: whichever header, and nothing of it comes back", async () => {
+    const { key, entry } = createCallerKey("shop");
+    const hosted = await startHosted(devnet, { FACILITATOR_KEYS: entry });
+    const secret = "a-wrong-key-that-is-secret-too";
+    for (const headers of [
+      {},
+      { Authorization: secret },
+      { Authorization: `Bearer ${secret}` },
+      { "X-API-Key": secret },
+      { Authorization: `Bearer ${entry}` },
+      { Authorization: `Bearer ${secret}`, "X-API-Key": key },
+    ]) {
+      for (const path of ["/verify", "/settle", "/SETTLE", "/settle/", "/other"]) {
+        const refused = await hosted.post(path, {}, headers);
+        expect(refused.status).toBe(401);
+        expect(refused.headers.get("WWW-Authenticate")).toContain("Bearer");
+        expect(await refused.text()).not.toContain(secret);
+      }
+    }
+    expect((await hosted.post("/verify", {}, { Authorization: `bearer ${key}` })).status).toBe(400);
+    expect((await hosted.post("/verify", {}, { "X-API-Key": key })).status).toBe(400);
+    expect((await fetch(`${hosted.url}/supported`)).status).toBe(200);
+    expect(hosted.log()).not.toContain(secret);
+
+    const { paymentPayload, paymentRequirements } = await signRequest(devnet);
+    const keyless = createFacilitatorClient({ url: hosted.url });
+    await expect(keyless.verify(paymentPayload, paymentRequirements)).rejects.toThrow(
+      FacilitatorError,
+    );
+  });
+
+  it("settles its own sellers' payments alone, in its own tokens", async () => {
+    const hosted = await startHosted(devnet, {
+      FACILITATOR_PAY_TO: devnet.accounts.seller.address.toLowerCase(),
+    });
+    const [stranger] = devnet.accounts.others;
+    const toOther = await signRequest(devnet, { payTo: stranger?.address ?? devnet.token });
+    const verified = await hosted.post("/verify", toOther);
+    expect(await verified.json()).toMatchObject({
+      isValid: false,
+      invalidReason: "recipient_not_allowed",
+    });
+    const settled = await hosted.post("/settle", toOther);
+    expect(settled.status).toBe(200);
+    expect(await settled.json()).toMatchObject({
+      success: false,
+      errorReason: "recipient_not_allowed",
+      transaction: "",
+    });
+    const asset = await devnet.deployToken();
+    await devnet.mint({ to: devnet.accounts.buyer.address, amount: 1_000n, token: asset });
+    const otherToken = await signRequest(devnet, { asset });
+    expect(await (await hosted.post("/settle", otherToken)).json()).toMatchObject({
+      success: false,
+    });
+    const good = await signRequest(devnet);
+    expect(await (await hosted.post("/verify", good)).json()).toMatchObject({ isValid: true });
+    expect(await (await hosted.post("/settle", good)).json()).toMatchObject({ success: true });
+    expect((await hosted.facilitator.payments.list()).payments).toHaveLength(1);
+  });
+
+  it("contacts no private address, and settles all the same", async () => {
+    const receiver = await openReceiver();
+    const hosted = await startHosted(devnet);
+    for (const callback of [
+      receiver.url,
+      `https://127.0.0.1:${receiver.port}/`,
+      `https://2130706433:${receiver.port}/`,
+      `https://[::ffff:127.0.0.1]:${receiver.port}/`,
+      "https://169.254.169.254/latest/meta-data/",
+    ]) {
+      const { signature, ...body } = await signRequest(devnet);
+      const settled = await hosted.post("/settle", body, { "X-Event-Callback": callback });
+      expect(await settled.json()).toMatchObject({ success: true });
+      expect(hosted.log()).not.toContain(signature);
+    }
+    expect(receiver.received).toEqual([]);
+    const metrics = await (await fetch(`${hosted.url}/metrics`)).text();
+    expect(metrics).not.toContain("coinslot_facilitator_events_total{");
+  });
+
+  it("answers in JSON, bounded, and for no browser to make something of", async () => {
+    const hosted = await startHosted(devnet);
+    const large = await hosted.post("/verify", { filling: "x".repeat(70_000) });
+    expect(large.status).toBe(413);
+    const missing = await hosted.post("/nowhere", {});
+    expect(missing.status).toBe(404);
+    expect(missing.headers.get("Content-Type")).toContain("application/json");
+    expect(missing.headers.get("X-Content-Type-Options")).toBe("nosniff");
+    expect(missing.headers.get("Content-Security-Policy")).toBe(
+      "default-src 'none';frame-ancestors 'none'",
+    );
+    expect(missing.headers.get("X-Powered-By")).toBeNull();
+    const supported = await (await fetch(`${hosted.url}/supported`)).json();
+    expect(supported).toMatchObject({
+      kinds: [{ network: devnet.network }, { network: devnet.network }],
+      signers: { [devnet.network]: [devnet.accounts.relayer.address] },
+    });
+    expect(hosted.log()).toContain("Everybody who reaches this facilitator lets it pay gas");
+  });
+
+  it("counts callers without a key by their address, which a proxy tells only where it is believed", async () => {
+    const hosted = await startHosted(devnet, { FACILITATOR_REQUESTS_PER_MINUTE: "1" });
+    const proxied = await startHosted(devnet, {
+      FACILITATOR_REQUESTS_PER_MINUTE: "1",
+      FACILITATOR_TRUST_PROXY: "1",
+    });
+    const ask = async (which: typeof hosted, address: string) =>
+      (await which.post("/verify", {}, { "X-Forwarded-For": address })).status;
+    expect([await ask(hosted, "1.1.1.1"), await ask(hosted, "2.2.2.2")]).toEqual([400, 429]);
+    expect([await ask(proxied, "1.1.1.1"), await ask(proxied, "2.2.2.2")]).toEqual([400, 400]);
+    expect(await ask(proxied, "2.2.2.2")).toBe(429);
+  });
+
+  it("reads its ledger and figures once a second at most, however often its probes are asked", async () => {
+    const hosted = await startHosted(devnet);
+    let reads = 0;
+    const list = hosted.facilitator.payments.list;
+    const figures = hosted.facilitator.metrics.metrics;
+    vi.spyOn(hosted.facilitator.payments, "list").mockImplementation((filter) => {
+      reads += 1;
+      return list(filter);
+    });
+    vi.spyOn(hosted.facilitator.metrics, "metrics").mockImplementation(() => {
+      reads += 1;
+      return figures.call(hosted.facilitator.metrics);
+    });
+    const startedAt = performance.now();
+    const asked = Array.from({ length: 100 }, (_, n) =>
+      fetch(`${hosted.url}/${n % 2 ? "readyz" : "metrics"}`).then(({ status }) => status),
+    );
+    expect(new Set(await Promise.all(asked))).toEqual(new Set([200]));
+    const seconds = Math.ceil((performance.now() - startedAt) / 1000);
+    expect(reads).toBeLessThanOrEqual(2 * seconds);
+  });
+
+  it("counts forged payments against the key of their caller, and says when it may come back", async () => {
+    const [shop, kiosk] = [createCallerKey("shop"), createCallerKey("kiosk")];
+    const hosted = await startHosted(devnet, { FACILITATOR_KEYS: `${shop.entry},${kiosk.entry}` });
+    const forge = async () => {
+      const request = await signRequest(devnet);
+      const { authorization } = request.paymentPayload.payload;
+      authorization.from = privateKeyToAccount(generatePrivateKey()).address;
+      return request;
+    };
+    const ask = async (path: string, { key }: { key: string }, request: object) =>
+      hosted.post(path, request, { Authorization: `Bearer ${key}` });
+    const answers = [];
+    for (let count = 0; count < 62; count += 1) {
+      answers.push(await ask(count % 2 ? "/verify" : "/settle", shop, await forge()));
+    }
+    const limited = answers.filter(({ status }) => status === 503);
+    // Two at least, if a minute ended meanwhile.
+    expect(limited.length).toBeGreaterThanOrEqual(2);
+    for (const { headers } of limited) {
+      expect(Number(headers.get("Retry-After"))).toBeGreaterThan(0);
+    }
+    expect((await ask("/verify", kiosk, await forge())).status).toBe(200);
+    const good = await ask("/verify", shop, await signRequest(devnet));
+    expect(await good.json()).toMatchObject({ isValid: true });
+  });
+
+  it("says that it is not ready, and answers 503, while its database is away", async () => {
+    const postgres = await startPostgres();
+    onTestFinished(() => postgres.stop());
+    const { url } = await postgres.createDatabase();
+    const hosted = await startHosted(devnet, { COINSLOT_LEDGER: url });
+    expect((await fetch(`${hosted.url}/readyz`)).status).toBe(200);
+    await postgres.stop();
+    await expect.poll(async () => (await fetch(`${hosted.url}/readyz`)).status, patience).toBe(503);
+    expect((await fetch(`${hosted.url}/livez`)).status).toBe(200);
+    const unanswered = await hosted.post("/settle", await signRequest(devnet));
+    expect(unanswered.status).toBe(503);
+    expect(unanswered.headers.get("Retry-After")).toBe("2");
+    expect(await unanswered.text()).not.toContain("postgres");
+  });
+});
+
+describe("a hosted facilitator does not start", () => {
+  it("on a port in use, without its database and with the endpoint of another chain, and says so at once", async () => {
+    const { port, close } = await listen();
+    onTestFinished(close);
+    const problems = await problemsOf({
+      FACILITATOR_PORT: String(port),
+      COINSLOT_LEDGER: "postgres://user:secret@127.0.0.1:1/coinslot",
+      COINSLOT_NETWORK: "eip155:988",
+      COINSLOT_RPC_URL: `${devnet.rpcUrl}/?key=secret`,
+    });
+    const text = problems.join("\n");
+    expect(text).toContain(
+      `Port ${port} on 127.0.0.1 is in use. Stop what uses it, or set FACILITATOR_PORT`,
+    );
+    expect(text).toMatch(
+      /COINSLOT_LEDGER: The ledger cannot be used: .*127\.0\.0\.1:1\/coinslot.*\. Start or mend the database, or name another\./,
+    );
+    expect(text).toMatch(
+      /eip155:988: .*chain 9745.*COINSLOT_RPC_URL, or correct the network's name/,
+    );
+    expect(problems).toHaveLength(3);
+    expect(text).not.toContain("secret");
+  });
+
+  it("beside another one on the same file", async () => {
+    const ledger = await createDatabaseUrl("sqlite");
+    await startHosted(devnet, { COINSLOT_LEDGER: ledger });
+    const problems = await problemsOf({ COINSLOT_LEDGER: ledger });
+    expect(problems).toEqual([
+      expect.stringMatching(/^COINSLOT_LEDGER: The ledger cannot be used/),
+    ]);
+  });
+
+  it("where nobody answers for the chain", async () => {
+    const problems = await problemsOf({ COINSLOT_RPC_URL: "http://127.0.0.1:1/secret" });
+    expect(problems.join()).toMatch(/^eip155:9745: .*check its URL/);
+    expect(problems.join()).not.toContain("secret");
+  });
+});

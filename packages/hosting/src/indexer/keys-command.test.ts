@@ -1,0 +1,104 @@
+import { existsSync } from "node:fs";
+import { openKeyStore } from "@coinslot/indexer";
+import { openDatabase } from "@coinslot/storage";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { createDatabaseUrl, engines } from "../testing/database-url.ts";
+import { KeysUsageError, readDuration, runKeysCommand } from "./keys-command.ts";
+import { ServiceStartError } from "./service-start-error.ts";
+
+async function run(databaseUrl: string, ...args: string[]) {
+  const printed: string[] = [];
+  const notes: string[] = [];
+  const output = {
+    out: (line: string) => printed.push(line),
+    note: (line: string) => notes.push(line),
+  };
+  await runKeysCommand(args, { databaseUrl, output });
+  return { printed, notes };
+}
+
+describe.each(engines)("the commands on keys with %s", (engine) => {
+  it("create, list and revoke", async () => {
+    const url = await createDatabaseUrl(engine);
+    expect(
+      (await run(url, "keys-not-yet").catch((error: unknown) => error)) instanceof KeysUsageError,
+    ).toBe(true);
+    const limits = ["--ttl", "30d", "--max", "100", "--time-window", "10s"];
+    const made = await run(url, "create", "--owner", "alice", "--label", "shop", ...limits);
+    const [key = ""] = made.printed;
+    expect(made.printed).toHaveLength(1);
+    await run(url, "create", "--owner", "bob");
+
+    const database = await openDatabase<Record<string, never>>({ url });
+    onTestFinished(() => database.close());
+    const keys = await openKeyStore(database);
+    const check = await keys.check(key);
+    expect(check).toMatchObject({
+      state: "valid",
+      key: {
+        owner: "alice",
+        label: "shop",
+        ttlMs: 30 * 86_400_000,
+        limit: { max: 100, windowMs: 10_000 },
+      },
+    });
+    expect((await run(url, "list")).printed).toHaveLength(2);
+    const { printed } = await run(url, "list", "--owner", "alice", "--json");
+    const [listed] = JSON.parse(printed.join("\n"));
+    expect(listed).toMatchObject({ owner: "alice", label: "shop" });
+    expect(printed.join()).not.toContain(key.slice(17));
+
+    await run(url, "revoke", listed.hashedKey);
+    expect(await keys.check(key)).toEqual({ state: "invalid" });
+    await expect(run(url, "revoke", listed.hashedKey)).rejects.toThrow(KeysUsageError);
+  });
+});
+
+describe("the commands on keys", () => {
+  it("look into a database that is there, and make none", async () => {
+    const sqlite = await createDatabaseUrl("sqlite");
+    for (const args of [["list"], ["list", "--json"], ["revoke", "ab"]]) {
+      await expect(run(sqlite, ...args)).rejects.toThrow(/There is no database .* yet/);
+    }
+    expect(existsSync(sqlite.replace("sqlite:", ""))).toBe(false);
+
+    const postgres = await createDatabaseUrl("postgres");
+    expect(await run(postgres, "list")).toEqual({ printed: [], notes: ["There are no keys."] });
+  });
+
+  it("refuse what they do not understand, before they touch a database", async () => {
+    for (const args of [
+      [],
+      ["make"],
+      ["create"],
+      ["create", "--owner", ""],
+      ["create", "--owner", "a", "--ttl", "soon"],
+      ["create", "--owner", "a", "--max", "5"],
+      ["create", "--owner", "a", "--max", "many", "--time-window", "1s"],
+      ["create", "--owner", "a", "--max", "0", "--time-window", "1s"],
+      ["create", "--owner", "a", "--colour", "blue"],
+      ["list", "alice"],
+      ["revoke"],
+      ["revoke", "a", "b"],
+    ]) {
+      await expect(run("postgres://127.0.0.1:1/none", ...args)).rejects.toThrow(KeysUsageError);
+    }
+  });
+
+  it("say in a sentence that their database is away, or none", async () => {
+    for (const url of ["postgres://127.0.0.1:1/none", "mysql://127.0.0.1/none"]) {
+      await expect(run(url, "list")).rejects.toThrow(ServiceStartError);
+      await expect(run(url, "list")).rejects.toThrow(/set INDEXER_DATABASE to another/);
+    }
+  });
+
+  it("read times with their unit", () => {
+    expect(readDuration("--ttl", "45s")).toBe(45_000);
+    expect(readDuration("--ttl", "90m")).toBe(5_400_000);
+    expect(readDuration("--ttl", "12h")).toBe(43_200_000);
+    expect(readDuration("--ttl", "30d")).toBe(2_592_000_000);
+    for (const text of ["", "0s", "10", "1w", "-1s", "1.5h"]) {
+      expect(() => readDuration("--ttl", text)).toThrow(KeysUsageError);
+    }
+  });
+});

@@ -1,0 +1,48 @@
+import { RpcError } from "@coinslot/chain";
+import {
+  createIndexer,
+  type Indexer,
+  type IndexerConfigurationInput,
+  type IndexerLogger,
+  type ProgressTerminal,
+} from "@coinslot/indexer";
+import { isDatabaseError } from "@coinslot/storage";
+import { createIndexerMetrics, type IndexerServiceMetrics } from "./service-metrics.ts";
+
+/** An indexer, and its figures. */
+export interface MeteredIndexer {
+  indexer: Indexer;
+  metrics: IndexerServiceMetrics;
+}
+
+/**
+ * Creates an indexer whose events are counted, and logged where somebody should know of them.
+ *
+ * @throws IndexerConfigurationError
+ */
+export function createMeteredIndexer(
+  configuration: IndexerConfigurationInput,
+  { logger, terminal }: { logger: IndexerLogger; terminal?: ProgressTerminal | undefined },
+): MeteredIndexer {
+  const metrics = createIndexerMetrics();
+  const indexer = createIndexer({
+    ...configuration,
+    logger,
+    terminal,
+    onRpcEvent: metrics.countRpcEvent,
+    onBalanceDifference: metrics.countBalanceDifference,
+    onRepair: metrics.countRepair,
+  });
+  return { indexer, metrics };
+}
+
+/** Says why an indexer did not start, and which setting of a service mends that. */
+export function describeIndexerFault(error: unknown): string {
+  if (isDatabaseError(error)) {
+    return `${error.message}. Start or mend the database, or set INDEXER_DATABASE to another.`;
+  }
+  if (error instanceof RpcError) {
+    return `${error.message}. Name endpoints of the chain that is meant (COINSLOT_RPC_URL_… or INDEXER_RPC_URLS_…, or rpcUrls in the file).`;
+  }
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,183 @@
+import { readFileSync } from "node:fs";
+import {
+  IndexerConfigurationError,
+  type IndexerConfigurationInput,
+  indexerChain,
+  indexerChainNames,
+  isIndexerChainName,
+  readConfiguration,
+} from "@coinslot/indexer";
+import { parse } from "yaml";
+import * as z from "zod";
+import { logLevels } from "../create-logger.ts";
+import type { Environment } from "../environment/read-secret.ts";
+import { type EnvironmentValues, readEnvironment } from "./read-environment.ts";
+
+const port = "must be a port, 0 to 65535 (0: any free one)";
+
+const settingsSchema = z.object({
+  /** Where to listen. Default 127.0.0.1, this machine alone. */
+  host: z.string().min(1).default("127.0.0.1"),
+  port: z.int(port).min(0, port).max(65_535, port).default(8_080),
+  authStatus: z.enum(["specified", "live"], "must be specified or live").default("specified"),
+  /** How many proxies are in front, whose word on the caller's address is taken. */
+  trustProxy: z
+    .int("must be the number of proxies in front of the service")
+    .min(0, "must be the number of proxies in front of the service")
+    .default(0),
+  logLevel: z.enum(logLevels, `must be one of ${logLevels.join(", ")}`).default("info"),
+});
+
+/** Settings of the service beside those of the indexer. */
+export type ServiceSettings = z.output<typeof settingsSchema>;
+
+/** What the service runs with. */
+export interface IndexerServiceConfiguration extends ServiceSettings {
+  indexer: IndexerConfigurationInput;
+}
+
+export interface IndexerSources {
+  /** The process's environment; it goes before the file. */
+  env: Environment;
+  /** A YAML or JSON file. Default: the one in INDEXER_CONFIG, if any. */
+  file?: string | undefined;
+  /** Goes before both, such as the chain of a devnet. */
+  overrides?: Partial<IndexerConfigurationInput>;
+}
+
+const document = z.record(z.string(), z.unknown()).nullish();
+const fileChain = z.record(z.string(), z.unknown());
+
+/**
+ * Reads the configuration of the service from environment and file.
+ *
+ * @throws IndexerConfigurationError with all problems at once. None repeats a URL, since they may hold passwords.
+ */
+export function readIndexerServiceConfiguration(
+  sources: IndexerSources,
+): IndexerServiceConfiguration {
+  const { env, overrides = {} } = sources;
+  const environment = readEnvironment(env);
+  const problems = [...environment.problems];
+  const file = readFile(sources.file ?? environment.values.configFile, problems);
+  const { host, port: listenPort, authStatus, trustProxy, logLevel, ...engine } = file;
+  const settings = settingsSchema.safeParse({
+    ...withoutUndefined({ host, port: listenPort, authStatus, trustProxy, logLevel }),
+    ...withoutUndefined(environment.values.settings),
+  });
+  if (!settings.success) {
+    problems.push(
+      ...settings.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`),
+    );
+  }
+
+  const { chains: fileChains, ...rest } = engine;
+  const chains = overrides.chains ?? readChains(fileChains, environment.values, problems);
+  const input: unknown = {
+    ...rest,
+    ...withoutUndefined({ database: environment.values.database }),
+    ...overrides,
+    chains,
+  };
+  problems.push(...problemsOf(input));
+  if (problems.length > 0 || !settings.success || !isIndexerConfiguration(input)) {
+    throw new IndexerConfigurationError(problems.map((each) => rename(each, environment.names)));
+  }
+  return { ...settings.data, indexer: input };
+}
+
+/** Where the database is: all that the commands on keys need. @throws IndexerConfigurationError */
+export function readIndexerDatabaseUrl({ env, file }: IndexerSources): string {
+  const environment = readEnvironment(env);
+  const problems = [...environment.problems];
+  const { database } = readFile(file ?? environment.values.configFile, problems);
+  const url = environment.values.database ?? database ?? "sqlite:./indexer.db";
+  if (typeof url !== "string") problems.push("database: must be text");
+  if (problems.length > 0 || typeof url !== "string") throw new IndexerConfigurationError(problems);
+  return url;
+}
+
+function readFile(path: string | undefined, problems: string[]): Record<string, unknown> {
+  if (path === undefined) return {};
+  let content: unknown;
+  try {
+    content = parse(readFileSync(path, "utf8"));
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    problems.push(`${path}: cannot be read as YAML or JSON (${reason})`);
+    return {};
+  }
+  const read = document.safeParse(content);
+  if (read.success) return read.data ?? {};
+  problems.push(`${path}: must be a mapping with keys such as chains and database`);
+  return {};
+}
+
+// Stands where a chain is wrong and that is said already, so that it is not said twice.
+const standIn = indexerChain("plasma", { rpcUrls: ["http://localhost"] });
+
+const noChains = `chains: none is configured. Set INDEXER_CHAINS to names such as plasma,stable and COINSLOT_RPC_URL_9745 to the RPC URLs of plasma, or describe chains in a file and name that in INDEXER_CONFIG.`;
+
+/** The chains of the file and of the environment; a chain by the name of a preset needs its RPC URLs alone. */
+function readChains(
+  fromFile: unknown,
+  { chainNames, rpcUrls, startBlocks }: EnvironmentValues,
+  problems: string[],
+): unknown[] {
+  const read = z.array(fileChain).safeParse(fromFile ?? []);
+  if (!read.success) {
+    problems.push("chains: must be a list of chains");
+    return [];
+  }
+  const described = read.data.map(({ preset, ...chain }) => {
+    const name = String(preset ?? chain.name);
+    const urls = rpcUrls.get(name);
+    const whole = urls === undefined ? chain : { ...chain, rpcUrls: urls };
+    return preset === undefined ? whole : withPreset(name, whole, problems);
+  });
+  const named = chainNames.map((name) => {
+    const urls = rpcUrls.get(name) ?? [];
+    const startBlock = startBlocks.get(name);
+    return withPreset(name, { rpcUrls: urls, ...withoutUndefined({ startBlock }) }, problems);
+  });
+  const chains = [...described, ...named];
+  if (chains.length > 0) return chains;
+  problems.push(noChains);
+  return [standIn];
+}
+
+function withPreset(name: string, chain: Record<string, unknown>, problems: string[]): unknown {
+  if (isIndexerChainName(name)) {
+    const { startBlock = 0, ...options } = chain;
+    const { tokens, ...known } = indexerChain(name, { rpcUrls: [] });
+    return { ...known, tokens: tokens.map((token) => ({ ...token, startBlock })), ...options };
+  }
+  problems.push(`chains: ${name} is not known. Known are ${indexerChainNames().join(", ")}.`);
+  return standIn;
+}
+
+function problemsOf(input: unknown): readonly string[] {
+  try {
+    readConfiguration(input);
+    return [];
+  } catch (error) {
+    if (!(error instanceof IndexerConfigurationError)) throw error;
+    return error.problems;
+  }
+}
+
+/** What the engine takes is what has no problems. */
+function isIndexerConfiguration(input: unknown): input is IndexerConfigurationInput {
+  return problemsOf(input).length === 0;
+}
+
+/** Calls a setting by the variable that it came from. */
+function rename(problem: string, names: ReadonlyMap<string, string>): string {
+  const end = problem.indexOf(":");
+  const name = names.get(problem.slice(0, end));
+  return name === undefined ? problem : `${name}${problem.slice(end)}`;
+}
+
+function withoutUndefined(values: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
+}

@@ -1,0 +1,91 @@
+import type { RpcPoolEvent } from "@coinslot/chain";
+import type { BalanceDifference, Health, Indexer, Repair } from "@coinslot/indexer";
+import { Counter, collectDefaultMetrics, Gauge, Registry } from "prom-client";
+import type { MetricsPage } from "../probes.ts";
+
+/** What the service counts, in the form that Prometheus reads. */
+export interface IndexerServiceMetrics {
+  registry: Registry;
+  countRpcEvent(event: RpcPoolEvent & { chain: string }): void;
+  countBalanceDifference(difference: BalanceDifference): void;
+  countRepair(repair: Repair): void;
+  /** Everything, with the state of the chains as it is now. */
+  read(indexer: Pick<Indexer, "status">): Promise<MetricsPage>;
+}
+
+const healthValues: Readonly<Record<Health, number>> = { healthy: 2, degraded: 1, unhealthy: 0 };
+
+export function createIndexerMetrics(): IndexerServiceMetrics {
+  const registry = new Registry();
+  const registers = [registry];
+  collectDefaultMetrics({ register: registry });
+  const rpcEvents = new Counter({
+    name: "coinslot_indexer_rpc_events_total",
+    help: "What happened to RPC endpoints, by chain and kind.",
+    labelNames: ["chain", "kind"],
+    registers,
+  });
+  const differences = new Counter({
+    name: "coinslot_indexer_balance_differences_total",
+    help: "Balances that differ from what the chain says, found by the spot check.",
+    registers,
+  });
+  const repairs = new Counter({
+    name: "coinslot_indexer_repaired_blocks_total",
+    help: "Blocks that were stored wrongly, found by a second reading, and mended.",
+    labelNames: ["chain"],
+    registers,
+  });
+  const gauge = (name: string, help: string, labelNames: readonly string[]) =>
+    new Gauge({ name: `coinslot_indexer_${name}`, help, labelNames: [...labelNames], registers });
+  const health = gauge("health", "2 healthy, 1 degraded, 0 unhealthy.", []);
+  const writer = gauge("is_writer", "1 where this process follows the chains.", []);
+  const chainHealth = gauge("chain_health", "2 healthy, 1 degraded, 0 unhealthy.", ["chain"]);
+  const head = gauge("head_block", "The newest block that an endpoint reported.", ["chain"]);
+  const final = gauge("finalized_block", "The last block that cannot be replaced.", ["chain"]);
+  const lag = gauge("lag_blocks", "Blocks from the slowest token to the head.", ["chain"]);
+  const doubted = gauge(
+    "doubted_from_block",
+    "The lowest final block that is another one on the chain now; -1: none.",
+    ["chain"],
+  );
+  const latency = gauge("rpc_latency_ms", "Of the fastest endpoint.", ["chain"]);
+  const indexed = gauge("indexed_block", "The last block that is indexed without a gap.", [
+    "chain",
+    "token",
+  ]);
+  const verified = gauge("verified_block", "The last block that was read twice, or proven.", [
+    "chain",
+    "token",
+  ]);
+
+  return {
+    registry,
+    countRpcEvent: ({ chain, type }) => rpcEvents.inc({ chain, kind: type }),
+    countBalanceDifference: () => differences.inc(),
+    countRepair: ({ chain }) => repairs.inc({ chain }),
+    async read(indexer) {
+      const { health: whole, role, chains } = await indexer.status();
+      health.set(healthValues[whole]);
+      writer.set(role === "writer" ? 1 : 0);
+      for (const chain of chains) {
+        const labels = { chain: chain.name };
+        chainHealth.set(labels, healthValues[chain.health]);
+        setIfKnown(head, labels, chain.head);
+        setIfKnown(final, labels, chain.finalized);
+        setIfKnown(lag, labels, chain.lagBlocks);
+        setIfKnown(latency, labels, chain.rpcLatencyMs);
+        doubted.set(labels, chain.doubtedFrom ?? -1);
+        for (const { name, indexedTo, verifiedTo } of chain.tokens) {
+          setIfKnown(verified, { ...labels, token: name }, verifiedTo);
+          setIfKnown(indexed, { ...labels, token: name }, indexedTo);
+        }
+      }
+      return { contentType: registry.contentType, text: await registry.metrics() };
+    },
+  };
+}
+
+function setIfKnown(gauge: Gauge, labels: Record<string, string>, value: number | undefined): void {
+  if (value !== undefined) gauge.set(labels, value);
+}

@@ -1,0 +1,89 @@
+import type { Setting } from "../setting.ts";
+
+/** Every setting of the indexing service, in the order in which somebody fills them in. */
+export const indexerSettings = [
+  {
+    name: "INDEXER_CHAINS",
+    explanation:
+      "Chains whose USDT is known, separated by commas: plasma, stable, ethereum, arbitrum and others",
+    isOptional: true,
+    inFile: "chains[].preset",
+  },
+  {
+    name: "COINSLOT_RPC_URL_<CHAIN_ID>",
+    explanation: "RPC endpoints of a chain, separated by commas, the preferred one first",
+    isOptional: true,
+    isSecret: true,
+    inFile: "chains[].rpcUrls",
+  },
+  {
+    name: "COINSLOT_RPC_URL",
+    explanation: "The same of the chain that COINSLOT_NETWORK names",
+    isOptional: true,
+    isSecret: true,
+  },
+  {
+    name: "COINSLOT_NETWORK",
+    explanation: "The chain of COINSLOT_RPC_URL, such as eip155:9745, which is Plasma",
+    isOptional: true,
+  },
+  {
+    name: "INDEXER_RPC_URLS_<CHAIN>",
+    explanation: "Endpoints for the service alone, by the chain's name; they go before the others",
+    isOptional: true,
+  },
+  {
+    name: "INDEXER_START_BLOCK_<CHAIN>",
+    explanation: "The first block to index; balances are exact from any block on",
+    defaultValue: "0",
+    inFile: "chains[].startBlock",
+  },
+  {
+    name: "INDEXER_DATABASE",
+    explanation:
+      "Where transfers are kept: sqlite:<file>, or postgres://… for several processes, of which one writes",
+    defaultValue: "sqlite:./indexer.db",
+    isSecret: true,
+    inFile: "database",
+  },
+  {
+    name: "INDEXER_HOST",
+    explanation: "Where to listen: 127.0.0.1 is this machine alone, 0.0.0.0 is everywhere",
+    defaultValue: "127.0.0.1",
+    inFile: "host",
+  },
+  {
+    name: "INDEXER_PORT",
+    explanation: "The port to listen on",
+    defaultValue: "8080",
+    inFile: "port",
+  },
+  {
+    name: "INDEXER_AUTH_STATUS",
+    explanation:
+      "specified: 401 without a valid key, everywhere. live: as the public deployment of this API, 403 for a missing or wrong key, 401 for an expired one, health and chains open",
+    defaultValue: "specified",
+    inFile: "authStatus",
+  },
+  {
+    name: "INDEXER_TRUST_PROXY",
+    explanation: "How many proxies in front are believed about the caller's address",
+    defaultValue: "0",
+    inFile: "trustProxy",
+  },
+  {
+    name: "INDEXER_LOG_LEVEL",
+    explanation: "debug, info, warn, error or silent",
+    defaultValue: "info",
+    inFile: "logLevel",
+  },
+  {
+    name: "INDEXER_CONFIG",
+    explanation:
+      "A YAML or JSON file with settings, other tokens, and chains without a preset; the environment goes before it",
+    isOptional: true,
+  },
+] as const satisfies readonly Setting[];
+
+/** The name of a setting of the indexing service. */
+export type IndexerSettingName = (typeof indexerSettings)[number]["name"];

@@ -1,0 +1,14 @@
+/** A setting of a service: an environment variable, and often a name in its configuration file. */
+export interface Setting {
+  /** Where it ends in `<CHAIN>` or `<CHAIN_ID>`, there is one for each chain, its name in capitals. */
+  name: string;
+  /** What it is for, in one line. */
+  explanation: string;
+  /** What is taken where it is not set. A setting with neither this nor `isOptional` has to be set. */
+  defaultValue?: string;
+  isOptional?: boolean;
+  /** Never printed; may be given by a file, which `<name>_FILE` names. */
+  isSecret?: boolean;
+  /** What the configuration file calls it. What has no such name is not for files. */
+  inFile?: string;
+}
