@@ -201,6 +201,13 @@ spotCheck: { everyMs: 1000 }
     expect(problemsOf({ env: chain, file: broken })).toEqual([
       expect.stringContaining("cannot be read as YAML or JSON"),
     ]);
+    const leaky = await writeConfiguration(
+      "leaky.yaml",
+      "port: 1\ndatabase: 'postgres://user:secret@db'x",
+    );
+    const [problem] = problemsOf({ env: chain, file: leaky });
+    expect(problem).toMatch(/cannot be read as YAML or JSON.*line 2/);
+    expect(problem).not.toContain("secret");
     const list = await writeConfiguration("list.yaml", "- 1");
     expect(problemsOf({ env: chain, file: list })).toEqual([expect.stringContaining("mapping")]);
     expect(problemsOf({ env: chain, file: "/does/not/exist.yaml" })).toHaveLength(1);

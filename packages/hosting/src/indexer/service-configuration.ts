@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import {
   IndexerConfigurationError,
   type IndexerConfigurationInput,
@@ -7,10 +6,10 @@ import {
   isIndexerChainName,
   readConfiguration,
 } from "@coinslot/indexer";
-import { parse } from "yaml";
 import * as z from "zod";
 import { logLevels } from "../create-logger.ts";
 import type { Environment } from "../environment/read-secret.ts";
+import { readSettingsFile } from "../read-settings-file.ts";
 import { type EnvironmentValues, readEnvironment } from "./read-environment.ts";
 
 const port = "must be a port, 0 to 65535 (0: any free one)";
@@ -45,7 +44,6 @@ export interface IndexerSources {
   overrides?: Partial<IndexerConfigurationInput>;
 }
 
-const document = z.record(z.string(), z.unknown()).nullish();
 const fileChain = z.record(z.string(), z.unknown());
 
 /**
@@ -97,20 +95,10 @@ export function readIndexerDatabaseUrl({ env, file }: IndexerSources): string {
   return url;
 }
 
+/** @param problems receives what is wrong with the file */
 function readFile(path: string | undefined, problems: string[]): Record<string, unknown> {
-  if (path === undefined) return {};
-  let content: unknown;
-  try {
-    content = parse(readFileSync(path, "utf8"));
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    problems.push(`${path}: cannot be read as YAML or JSON (${reason})`);
-    return {};
-  }
-  const read = document.safeParse(content);
-  if (read.success) return read.data ?? {};
-  problems.push(`${path}: must be a mapping with keys such as chains and database`);
-  return {};
+  const tell = (problem: string) => void problems.push(problem);
+  return readSettingsFile(path, { keys: "chains and database", tell });
 }
 
 // Stands where a chain is wrong and that is said already, so that it is not said twice.
