@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { listen, type Program, startDevnet, startProgram, startSource } from "@coinslot/devnet";
+import supertest from "supertest";
 import { describe, expect, it, onTestFinished } from "vitest";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -75,7 +76,7 @@ describe("the indexing service", { timeout: 120_000 }, () => {
     expect(await create.ended).toBe(0);
     const key = create.stdout().trim();
     const headers = { "x-api-key": key };
-    expect((await fetch(`${url}/api/v1/chains`, { headers })).status).toBe(200);
+    await supertest(url).get("/api/v1/chains").set(headers).expect(200);
 
     const stream = await fetch(
       `${url}/api/v1/plasma/usdt/${devnet.accounts.buyer.address}/token-transfers`,
@@ -87,7 +88,7 @@ describe("the indexing service", { timeout: 120_000 }, () => {
     const [hashedKey = ""] = list.stdout().split(" ");
     expect(list.stdout()).not.toContain(key);
     expect(await run(["keys", "revoke", hashedKey], env).ended).toBe(0);
-    expect((await fetch(`${url}/api/v1/chains`, { headers })).status).toBe(401);
+    await supertest(url).get("/api/v1/chains").set(headers).expect(401);
 
     service.child.kill("SIGTERM");
     expect(await service.ended).toBe(0);

@@ -1,42 +1,39 @@
 import { listen } from "@coinslot/devnet";
-import { createErrorHandler } from "@coinslot/indexer";
-import express from "express";
-import { expect, it, onTestFinished } from "vitest";
 import { createLogger } from "@coinslot/hosting";
+import { createErrorHandler } from "@coinslot/indexer";
+import express, { type Express } from "express";
+import supertest from "supertest";
+import { expect, it, onTestFinished } from "vitest";
 import { type ForwardOptions, forwardTo } from "./forward-requests.ts";
 import { type ScriptedApi, startScriptedApi } from "./testing/scripted-api.ts";
 
-/** An API elsewhere, and a server that hands everything on to it. */
+/** An API elsewhere, and an app that hands everything on to it. */
 async function startForwarding(
   options: Partial<ForwardOptions> = {},
-): Promise<{ api: ScriptedApi; url: string }> {
+): Promise<{ api: ScriptedApi; app: Express }> {
   const api = await startScriptedApi();
   const app = express();
   app.get("/{*path}", forwardTo({ url: api.url, apiKey: "csk_key", ...options }));
   app.use(createErrorHandler(createLogger("silent")));
-  const { url, close } = await listen(app);
-  onTestFinished(async () => {
-    await close();
-    await api.stop();
-  });
-  return { api, url };
+  onTestFinished(api.stop);
+  return { api, app };
 }
 
 it("waits for an answer for so long, and no longer", async () => {
-  const { api, url } = await startForwarding({ timeoutMs: 50 });
+  const { api, app } = await startForwarding({ timeoutMs: 50 });
   api.answer(() => undefined);
-  const silent = await fetch(`${url}/quotes`);
-  expect(silent.status).toBe(503);
+  await supertest(app).get("/quotes").expect(503);
   api.answer((response) => void response.writeHead(200).write("{"));
-  const halting = await fetch(`${url}/quotes`);
-  expect(halting.status).toBe(503);
-  expect(await halting.json()).toMatchObject({
+  const halting = await supertest(app).get("/quotes").expect(503);
+  expect(halting.body).toMatchObject({
     message: "The source of the data does not answer.",
   });
 });
 
 it("asks no more for a buyer who has left", async () => {
-  const { api, url } = await startForwarding();
+  const { api, app } = await startForwarding();
+  const { url, close } = await listen(app);
+  onTestFinished(close);
   const left = new Promise<void>((resolve) => {
     api.answer((response) => void response.once("close", resolve));
   });
@@ -49,9 +46,9 @@ it("asks no more for a buyer who has left", async () => {
 });
 
 it("hands on the path and the query as they are meant, and says when nobody is there", async () => {
-  const { api, url } = await startForwarding();
-  expect((await fetch(`${url}/a%20b?c=%20d`)).status).toBe(200);
+  const { api, app } = await startForwarding();
+  await supertest(app).get("/a%20b?c=%20d").expect(200);
   expect(api.arrived[0]?.target).toBe("/a%20b?c=%20d");
-  const { url: away } = await startForwarding({ url: "http://127.0.0.1:1" });
-  expect((await fetch(`${away}/quotes`)).status).toBe(503);
+  const { app: away } = await startForwarding({ url: "http://127.0.0.1:1" });
+  await supertest(away).get("/quotes").expect(503);
 });

@@ -1,24 +1,19 @@
-import { listen } from "@coinslot/devnet";
+import { createLogger } from "@coinslot/hosting";
 import { ApiError, createErrorHandler, type HealthBody } from "@coinslot/indexer";
 import express from "express";
-import { expect, it, onTestFinished } from "vitest";
-import { createLogger } from "@coinslot/hosting";
+import supertest from "supertest";
+import { expect, it } from "vitest";
 import { freeRoutes } from "./free-routes.ts";
 
 /** The free routes before a source that answers as it is told, and a clock that is set by hand. */
-async function startFreeRoutes(getHealth: () => Promise<HealthBody>) {
+function createFreeRoutes(getHealth: () => Promise<HealthBody>) {
   let now = 0;
   const app = express();
   const free = { getHealth, listChains: async () => ({ chains: [] }) };
   app.use(freeRoutes({ free, healthFreshMs: 1_000 }, { now: () => now }));
   app.use(createErrorHandler(createLogger("silent")));
-  const { url, close } = await listen(app);
-  onTestFinished(close);
   return {
-    async askHealth() {
-      const answer = await fetch(`${url}/api/v1/health`);
-      return { status: answer.status, body: await answer.json() };
-    },
+    askHealth: () => supertest(app).get("/api/v1/health"),
     wait(ms: number) {
       now += ms;
     },
@@ -36,7 +31,7 @@ function health(status: HealthBody["status"]): HealthBody {
 
 it("asks again when an answer is old, and not before", async () => {
   let asked = 0;
-  const routes = await startFreeRoutes(async () => {
+  const routes = createFreeRoutes(async () => {
     asked += 1;
     return health(asked === 1 ? "healthy" : "degraded");
   });
@@ -51,7 +46,7 @@ it("asks again when an answer is old, and not before", async () => {
 
 it("keeps the last answer while the source has been asked too often, and no fault", async () => {
   let fault: Error | undefined;
-  const routes = await startFreeRoutes(async () => {
+  const routes = createFreeRoutes(async () => {
     if (fault !== undefined) throw fault;
     return health("healthy");
   });

@@ -1,8 +1,8 @@
 import { type Devnet, startDevnet } from "@coinslot/devnet";
-import { type IndexerService, startIndexerService } from "@coinslot/hosting";
+import { createLogger, type IndexerService, startIndexerService } from "@coinslot/hosting";
 import { devnetChain } from "@coinslot/indexer";
+import supertest from "supertest";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
-import { createLogger } from "@coinslot/hosting";
 import { openShop, price, type Shop } from "./testing/shop.ts";
 
 let devnet: Devnet;
@@ -54,7 +54,7 @@ describe("before an indexing service elsewhere, the shop", () => {
       expect(response.status).toBe(200);
     }
     expect(await shop.takings()).toBe(6n * price);
-    expect((await fetch(`${shop.url}/api/v1/health`)).status).toBe(200);
+    await supertest(shop.url).get("/api/v1/health").expect(200);
   });
 
   it("charges nothing once the limit of its key is reached", async () => {

@@ -10,6 +10,7 @@ import {
   startPostgres,
   startSource,
 } from "@coinslot/devnet";
+import supertest from "supertest";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { json, startScriptedApi } from "./testing/scripted-api.ts";
 
@@ -54,7 +55,7 @@ describe("the program", { timeout: 120_000 }, () => {
     const seller = run(environment());
     const [, url] = await seller.waitFor(/"url":"(http:[^"]+)","msg":"Selling"/);
     const owner = `${url}/api/v1/plasma/usdt/${devnet.accounts.buyer.address}`;
-    expect((await fetch(`${owner}/token-transfers`)).status).toBe(402);
+    await supertest(owner).get("/token-transfers").expect(402);
     seller.child.kill("SIGTERM");
     expect(await seller.ended).toBe(0);
     expect(seller.stdout()).toContain('"msg":"Stopping"');

@@ -2,6 +2,7 @@ import { connect } from "node:net";
 import { createPayingFetch, receiptOf } from "@coinslot/client";
 import { type Devnet, startDevnet } from "@coinslot/devnet";
 import { decodePaymentRequired, headerName } from "@coinslot/protocol";
+import supertest from "supertest";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { openShop, price, priceAsked, type Shop } from "./testing/shop.ts";
 
@@ -14,10 +15,9 @@ beforeAll(async () => {
   await devnet.mint({ to: devnet.accounts.buyer.address, amount: 5_000_000n });
   shop = await openShop(devnet);
   owner = `${shop.url}/api/v1/devnet/usdt/${devnet.accounts.buyer.address}`;
-  await vi.waitFor(
-    async () => expect((await fetch(`${shop.url}/api/v1/health`)).status).toBe(200),
-    { timeout: 10_000 },
-  );
+  await vi.waitFor(() => supertest(shop.url).get("/api/v1/health").expect(200), {
+    timeout: 10_000,
+  });
 });
 
 afterAll(async () => {
@@ -51,8 +51,8 @@ describe("an offer", () => {
     const behind = await openShop(devnet, undefined, { publicUrl: "https://shop.example/index" });
     try {
       const path = `/api/v1/devnet/usdt/${devnet.accounts.buyer.address}/token-balances`;
-      const answer = await fetch(behind.url + path);
-      const offer = decodePaymentRequired(answer.headers.get(headerName.paymentRequired) ?? "");
+      const { headers } = await supertest(behind.url).get(path).expect(402);
+      const offer = decodePaymentRequired(headers[headerName.paymentRequired.toLowerCase()] ?? "");
       expect(offer.resource?.url).toBe(`https://shop.example/index${path}`);
     } finally {
       await behind.stop();
@@ -62,27 +62,26 @@ describe("an offer", () => {
 
 describe("what is free", () => {
   it("is health and chains", async () => {
-    const chains = await fetch(`${shop.url}/api/v1/chains`);
-    expect(chains.status).toBe(200);
-    expect(await chains.json()).toEqual({ chains: [{ name: "devnet", tokens: ["usdt"] }] });
-    const health = await fetch(`${shop.url}/api/v1/health`);
-    expect(await health.json()).toMatchObject({ status: "healthy", summary: { total: 1 } });
+    const chains = { chains: [{ name: "devnet", tokens: ["usdt"] }] };
+    await supertest(shop.url).get("/api/v1/chains").expect(200, chains);
+    const health = await supertest(shop.url).get("/api/v1/health");
+    expect(health.body).toMatchObject({ status: "healthy", summary: { total: 1 } });
   });
 
   it("are probes and figures", async () => {
-    expect(await (await fetch(`${shop.url}/livez`)).json()).toEqual({ status: "live" });
-    expect(await (await fetch(`${shop.url}/readyz`)).json()).toEqual({ status: "ready" });
-    const figures = await (await fetch(`${shop.url}/metrics`)).text();
-    expect(figures).toContain("coinslot_relayer_balance_wei{");
-    expect(figures).toContain("coinslot_indexer_head_block{");
+    await supertest(shop.url).get("/livez").expect(200, { status: "live" });
+    await supertest(shop.url).get("/readyz").expect(200, { status: "ready" });
+    const { text } = await supertest(shop.url).get("/metrics");
+    expect(text).toContain("coinslot_relayer_balance_wei{");
+    expect(text).toContain("coinslot_indexer_head_block{");
   });
 });
 
 describe("what costs", () => {
   it("is asked for by 402, with its price", async () => {
     for (const what of ["token-transfers", "token-balances"]) {
-      expect(priceAsked(await fetch(`${owner}/${what}`))).toBe(price);
-      expect(priceAsked(await fetch(`${owner}/${what}`, { method: "HEAD" }))).toBe(price);
+      expect(priceAsked(await supertest(owner).get(`/${what}`))).toBe(price);
+      expect(priceAsked(await supertest(owner).head(`/${what}`))).toBe(price);
     }
   });
 
@@ -105,7 +104,8 @@ describe("what costs", () => {
     for (const what of ["token-transfers", "token-balances"]) {
       for (const count of [1, 3, 10]) {
         const items = Array.from({ length: count }, () => item);
-        expect(priceAsked(await fetch(...batch(what, items)))).toBe(BigInt(count) * price);
+        const offered = await supertest(shop.url).post(`/api/v1/batch/${what}`).send(items);
+        expect(priceAsked(offered)).toBe(BigInt(count) * price);
       }
       const unknown = { ...item, token: "doge" };
       const bought = await buy(...batch(what, [item, unknown, item]));
@@ -125,12 +125,13 @@ describe("what costs", () => {
     const { buyer } = devnet.accounts;
     const rpcUrls = { [devnet.network]: devnet.rpcUrl };
     await createPayingFetch({ account: buyer, rpcUrls, fetch: spy })(url, init);
-    const [, larger] = batch("token-balances", [item, item]);
-    const headers = { "content-type": "application/json", "PAYMENT-SIGNATURE": payment };
-    const answer = await fetch(url, { ...larger, headers });
+    const answer = await supertest(url)
+      .post("")
+      .set("PAYMENT-SIGNATURE", payment)
+      .send([item, item]);
     // The payment carries its key, which belongs to the smaller batch.
     expect(answer.status).toBe(409);
-    expect(await answer.json()).toMatchObject({ error: "idempotency_key_in_use" });
+    expect(answer.body).toMatchObject({ error: "idempotency_key_in_use" });
   });
 });
 
@@ -155,31 +156,27 @@ describe("what cannot be answered", () => {
       expect(refused).toMatchObject({ status: 400, cost: 0n });
       expect(refused.body.message).toBe("body: must be an array of 1 to 10 items");
     }
-    const [url, init] = batch("token-transfers", []);
-    const broken = await fetch(url, { ...init, body: "[{" });
-    expect(broken.status).toBe(400);
-    expect(await broken.json()).toMatchObject({ message: "The body is not valid JSON." });
-    const long = await fetch(url, { ...init, body: JSON.stringify(["x".repeat(70_000)]) });
-    expect(long.status).toBe(413);
+    const send = (body: string) =>
+      supertest(shop.url).post("/api/v1/batch/token-transfers").type("json").send(body);
+    const broken = await send("[{").expect(400);
+    expect(broken.body).toMatchObject({ message: "The body is not valid JSON." });
+    await send(JSON.stringify(["x".repeat(70_000)])).expect(413);
   });
 
   it("is said in JSON, and asks for no money: other paths, other methods, other formats", async () => {
-    for (const [path, init, status] of [
-      ["/api/v1/keys", {}, 404],
-      ["/api/v1/keys", { method: "POST", body: "{}" }, 404],
-      ["/api/v1/nothing", {}, 404],
-      ["/docs", {}, 404],
-      ["/api/v1/batch/token-transfers", {}, 404],
-      [new URL(`${owner}/token-transfers`).pathname, { headers: { accept: "text/csv" } }, 406],
-      [
-        new URL(`${owner}/token-transfers`).pathname,
-        { headers: { accept: "text/event-stream" } },
-        406,
-      ],
+    const requestTo = supertest(shop.url);
+    const history = `${new URL(owner).pathname}/token-transfers`;
+    for (const [status, request] of [
+      [404, requestTo.get("/api/v1/keys")],
+      [404, requestTo.post("/api/v1/keys").send("{}")],
+      [404, requestTo.get("/api/v1/nothing")],
+      [404, requestTo.get("/docs")],
+      [404, requestTo.get("/api/v1/batch/token-transfers")],
+      [406, requestTo.get(history).set("accept", "text/csv")],
+      [406, requestTo.get(history).set("accept", "text/event-stream")],
     ] as const) {
-      const answer = await fetch(`${shop.url}${path}`, init);
-      expect({ path, status: answer.status }).toEqual({ path, status });
-      expect(await answer.json()).toMatchObject({ status, message: expect.any(String) });
+      const answer = await request.expect(status);
+      expect(answer.body).toMatchObject({ status, message: expect.any(String) });
     }
   });
 });

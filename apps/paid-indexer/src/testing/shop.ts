@@ -1,5 +1,6 @@
 import { createPayingFetch, OutcomeUnclearError } from "@coinslot/client";
 import type { Devnet } from "@coinslot/devnet";
+import { createLogger } from "@coinslot/hosting";
 import { devnetChain } from "@coinslot/indexer";
 import {
   decodePaymentRequired,
@@ -8,7 +9,7 @@ import {
   plasma,
   plasmaUsdt0,
 } from "@coinslot/protocol";
-import { createLogger } from "@coinslot/hosting";
+import type supertest from "supertest";
 import type { PaidIndexerConfiguration } from "../read-configuration.ts";
 import { startPaidIndexer } from "../start-paid-indexer.ts";
 
@@ -100,9 +101,9 @@ export async function openShop(
 }
 
 /** What an unpaid answer asks for, in the smallest unit; `undefined` where it asks for nothing. */
-export function priceAsked({ status, headers }: Response): bigint | undefined {
-  const offer = headers.get(headerName.paymentRequired);
-  if (status !== 402 || offer === null) return undefined;
+export function priceAsked({ status, headers }: supertest.Response): bigint | undefined {
+  const offer = headers[headerName.paymentRequired.toLowerCase()];
+  if (status !== 402 || offer === undefined) return undefined;
   const [way] = decodePaymentRequired(offer).accepts;
   return way && BigInt(way.requirements.amount);
 }

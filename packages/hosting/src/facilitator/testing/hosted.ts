@@ -9,6 +9,7 @@ import {
   transferTypedData,
 } from "@coinslot/protocol";
 import { pino } from "pino";
+import supertest from "supertest";
 import { onTestFinished } from "vitest";
 import { readFacilitatorServiceConfiguration } from "../service-configuration.ts";
 import { type FacilitatorService, startFacilitatorService } from "../start-service.ts";
@@ -17,7 +18,8 @@ import { type FacilitatorService, startFacilitatorService } from "../start-servi
 export interface Hosted extends FacilitatorService {
   /** All that it has logged. */
   log(): string;
-  post(path: string, body: unknown, headers?: Record<string, string>): Promise<Response>;
+  get(path: string): Promise<supertest.Response>;
+  post(path: string, body: object, headers?: Record<string, string>): Promise<supertest.Response>;
 }
 
 /** Starts one with these settings; it ends with the test. */
@@ -45,12 +47,10 @@ export async function startHosted(
   return {
     ...service,
     log: () => log,
-    post: (path, body, headers = {}) =>
-      fetch(`${service.url}${path}`, {
-        method: "POST",
-        headers: { "Content-Type": "application/json", ...headers },
-        body: JSON.stringify(body),
-      }),
+    // Async functions: supertest sends a request when it is awaited, and no sooner.
+    get: async (path) => await supertest(service.url).get(path),
+    post: async (path, body, headers = {}) =>
+      await supertest(service.url).post(path).set(headers).send(body),
   };
 }
 

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { createTestDatabase, listen } from "@coinslot/devnet";
 import { openDatabase } from "@coinslot/storage";
 import express5 from "express";
+import supertest from "supertest";
 import { expect, onTestFinished } from "vitest";
 import * as z from "zod";
 import { silentLogger } from "../../logger.ts";
@@ -29,6 +30,23 @@ export interface Stand {
   expressVersion: 4 | 5;
 }
 
+const verbs = {
+  GET: "get",
+  HEAD: "head",
+  POST: "post",
+  PUT: "put",
+  PATCH: "patch",
+  DELETE: "delete",
+  OPTIONS: "options",
+} as const;
+
+/** What `call` sends; without an `x-api-key` among the headers, the test's own key. */
+export interface TestRequest {
+  method?: keyof typeof verbs;
+  headers?: Record<string, string>;
+  body?: string;
+}
+
 /** An answer whose shape was held against the OpenAPI document. */
 export interface TestAnswer {
   status: number;
@@ -44,8 +62,8 @@ export interface TestApi {
   key: string;
   createKey(wish?: Partial<KeyWish>): Promise<string>;
   /** Requests with `key`, unless headers say otherwise, and checks the answer against the document. */
-  call(path: string, init?: RequestInit): Promise<TestAnswer>;
-  post(path: string, body: unknown, init?: RequestInit): Promise<TestAnswer>;
+  call(path: string, request?: TestRequest): Promise<TestAnswer>;
+  post(path: string, body: unknown, request?: TestRequest): Promise<TestAnswer>;
 }
 
 const document = z.looseObject({
@@ -92,25 +110,24 @@ export async function startApi(
   const createKey = async (wish: Partial<KeyWish> = {}) =>
     (await keys.create({ owner: "tests", ...wish })).key;
   const key = await createKey({ limit: { max: 1_000_000, windowMs: 1_000 } });
-  const described = document.parse(await (await fetch(`${base}/openapi.json`)).json());
+  const described = document.parse((await supertest(base).get("/openapi.json")).body);
   const check = createContract(described);
 
-  async function call(path: string, init: RequestInit = {}): Promise<TestAnswer> {
-    const headers = new Headers(init.headers);
-    if (!headers.has("x-api-key")) headers.set("x-api-key", key);
-    if (headers.get("x-api-key") === "") headers.delete("x-api-key");
-    const response = await fetch(`${base}${path}`, { ...init, headers });
-    const contentType = response.headers.get("content-type");
-    const text = await response.text();
-    const isJson = text !== "" && contentType?.startsWith("application/json");
-    const body: unknown = isJson ? JSON.parse(text) : text;
-    const { method = "GET" } = init;
+  async function call(path: string, sent: TestRequest = {}): Promise<TestAnswer> {
+    const { method = "GET", body: text, headers: { ...headers } = {} } = sent;
+    headers["x-api-key"] ??= key;
+    if (headers["x-api-key"] === "") delete headers["x-api-key"];
+    const request = supertest(base)[verbs[method]](path).set(headers);
+    const response = await (text === undefined ? request : request.send(text));
     const { status } = response;
+    const contentType = response.headers["content-type"] ?? null;
+    const isJson = response.text && contentType?.startsWith("application/json");
+    const body: unknown = isJson ? response.body : (response.text ?? "");
     const [bare = ""] = path.split("?");
     if (method !== "HEAD") {
       expect(check({ method, path: bare, status, contentType, body })).toBeUndefined();
     }
-    return { status, headers: response.headers, body };
+    return { status, headers: new Headers(response.headers), body };
   }
 
   return {
@@ -120,12 +137,11 @@ export async function startApi(
     key,
     createKey,
     call,
-    post: (path, body, init = {}) =>
+    post: (path, body, { headers } = {}) =>
       call(path, {
         method: "POST",
         body: typeof body === "string" ? body : JSON.stringify(body),
-        ...init,
-        headers: { "content-type": "application/json", ...init.headers },
+        headers: { "content-type": "application/json", ...headers },
       }),
   };
 }
