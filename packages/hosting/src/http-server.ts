@@ -15,11 +15,11 @@ export interface ListenOptions {
 export interface HttpServer {
   /** Where it is, such as `http://127.0.0.1:8080`. */
   url: string;
-  /** Takes no more requests, and waits for those that run, up to ten seconds. Harmless when repeated. */
+  /** Takes no more requests, and waits up to ten seconds for those that run. Idempotent. */
   close(): Promise<void>;
 }
 
-/** Nobody can listen there. The message says why, and what to do. */
+/** The server cannot listen there. The message says why, and what to do. */
 export class ListenError extends Error {
   override readonly name = "ListenError";
 }

@@ -1,6 +1,6 @@
 /**
- * Lets everyone who asks within a second share one answer, or one failure, so that a probe without
- * a key costs the same however often it is called.
+ * Caches an answer, or a failure, for a second and shares it among concurrent callers: a probe
+ * without a key costs the same however often it is called.
  */
 export function keepAnswer<Answer>(
   ask: () => Promise<Answer>,

@@ -1,10 +1,12 @@
 /** A setting of a service: an environment variable, and often a name in its configuration file. */
 export interface Setting {
-  /** Where it ends in `<CHAIN>` or `<CHAIN_ID>`, there is one for each chain, its name in capitals. */
+  /**
+   * `<CHAIN>` or `<CHAIN_ID>` at its end stands for each chain: its name in capitals, or its id.
+   */
   name: string;
   /** What it is for, in one line. */
   explanation: string;
-  /** What is taken where it is not set. A setting with neither this nor `isOptional` has to be set. */
+  /** A setting with neither this nor `isOptional` has to be set. */
   defaultValue?: string;
   isOptional?: boolean;
   /** Never printed; may be given by a file, which `<name>_FILE` names. */

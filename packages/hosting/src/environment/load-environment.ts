@@ -27,14 +27,15 @@ export interface EnvironmentFile {
 }
 
 /**
- * The environment together with an .env file: the one that `COINSLOT_ENV_FILE` names, else `.env` in the folder.
+ * The environment with the variables of an .env file: the one of `COINSLOT_ENV_FILE`, else `.env`
+ * in the folder.
  *
- * A folder may come from anywhere, so only the given settings are taken from its file. Variables that steer the process
- * itself, such as `NODE_OPTIONS` or `LD_PRELOAD`, are not, nor is `COINSLOT_ENV_FILE`. The environment goes before the
- * file in whatever form it names a thing: `passOver` says how.
+ * A folder may come from anywhere, so only the given settings are taken from its file. Variables
+ * that steer the process itself, such as `NODE_OPTIONS` or `LD_PRELOAD`, are not, nor is
+ * `COINSLOT_ENV_FILE`. The environment overrides the file by subject, not by name: see `passOver`.
  *
- * @throws EnvironmentFileError when the file cannot be read, or is none that a folder should hold: nothing of it is
- * repeated
+ * @throws EnvironmentFileError when the file cannot be read, or names a file that is not regular;
+ *   the message repeats nothing of it
  */
 export function loadEnvironment(options: {
   environment: Environment;
@@ -71,7 +72,7 @@ function readText(path: string, named: string | undefined): string | undefined {
   }
 }
 
-/** A pipe would be waited for without end, and no signal ends that. What is not found is reported where it is needed. */
+/** Reading a pipe may block forever, signals included. A missing file is reported by its reader. */
 function requireRegularFiles(values: Readonly<Record<string, string>>): void {
   for (const [name, path] of Object.entries(values)) {
     if (!name.endsWith("_FILE") || path === "") continue;

@@ -3,12 +3,12 @@ import type { Environment } from "./read-secret.ts";
 const numbered = /^COINSLOT_RPC_URL_([1-9][0-9]*)$/;
 
 /**
- * The variables of a file without those about which the environment says something itself, in whatever form.
+ * The variables of a file without those whose subject the environment sets itself, in any form.
  *
- * - With `WALLET_PRIVATE_KEY_FILE` in the environment, the file's `WALLET_SEED_PHRASE` is passed over; and with
- *   `PAY_TO`, its `SELLER_SEED_PHRASE`.
- * - Where the environment names nodes of a network, by `COINSLOT_RPC_URL` or `COINSLOT_RPC_URL_<chain id>`, the file's
- *   nodes of that network are, in either form.
+ * - `WALLET_PRIVATE_KEY_FILE` in the environment hides the file's `WALLET_SEED_PHRASE`; `PAY_TO`
+ *   hides its `SELLER_SEED_PHRASE`.
+ * - Nodes of a network in the environment, by `COINSLOT_RPC_URL` or `COINSLOT_RPC_URL_<chain id>`,
+ *   hide the file's nodes of that network in both forms.
  */
 export function passOver(
   environment: Environment,

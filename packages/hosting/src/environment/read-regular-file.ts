@@ -1,10 +1,10 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 
 /**
- * The text of a regular file of at most 64 KiB, or another bound. Of a file that a stranger may have made: a pipe would be waited for, and
- * a device may never end.
+ * The text of a regular file of at most 64 KiB, or another bound. For files that a stranger may have
+ * made: reading a pipe may block, and a device may never end.
  *
- * @throws Error when it is no such file, or cannot be read
+ * @throws Error for any other file, and where it cannot be read
  */
 export function readRegularFile(path: string, maxBytes = 65_536): string {
   // Windows has no such flag, and no pipes among its files.

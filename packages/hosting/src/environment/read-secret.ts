@@ -1,14 +1,14 @@
 import { readFileSync } from "node:fs";
 import { describeUnreadable } from "./describe-unreadable.ts";
 
-/** What a process is told by its surroundings, as `process.env`. */
+/** Environment variables, as `process.env`. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * The value of a variable, or the content of the file that `<variable>_FILE` names, as secrets are handed to
- * containers. Empty is not set.
+ * The value of a variable, or the content of the file that `<variable>_FILE` names, which is how
+ * containers get secrets. Empty is not set.
  *
- * @param tell is told what is wrong, without the value
+ * @param tell receives a problem, without the value
  */
 export function readSecret(
   env: Environment,

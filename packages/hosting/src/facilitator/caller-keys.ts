@@ -1,6 +1,6 @@
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 
-/** Who may ask: a name for people, and the SHA-256 of the key in hex. */
+/** A caller: a name for people, and the SHA-256 of its key in hex. */
 export interface CallerKey {
   name: string;
   hash: string;
@@ -29,10 +29,10 @@ export function createCallerKey(name: string): NewCallerKey {
 }
 
 /**
- * Reads entries `<name>:<key>` or `<name>:sha256:<hash>`, separated by commas or line ends. What is in a file stays
- * there, so a file may hold hashes alone. A line may be a remark that begins with #.
+ * Reads entries `<name>:<key>` or `<name>:sha256:<hash>`, separated by commas or line ends. A file
+ * outlives the process, so it may hold hashes alone. Lines that begin with # are comments.
  *
- * @param tell is told what is wrong, by the entry's number; no key is repeated
+ * @param tell receives a problem by the entry's number; no key is repeated
  */
 export function readCallerKeys(
   text: string,
@@ -68,8 +68,8 @@ export function readCallerKeys(
 }
 
 /**
- * The name of who presents a key, or `undefined`. A fast hash protects 256 random bits well enough; comparing takes
- * the same time wherever two hashes differ, and whichever of the keys it is.
+ * The owner of a key, or `undefined`. A fast hash protects 256 random bits well enough. Every key
+ * is compared in constant time, so the duration tells nothing of a hash or of which key it was.
  */
 export function findCaller(keys: readonly CallerKey[], presented: string): string | undefined {
   const digest = Buffer.from(hashKey(presented), "hex");

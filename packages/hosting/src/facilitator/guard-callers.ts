@@ -17,8 +17,8 @@ export interface CallerCounts {
 }
 
 /**
- * Counts requests in the database of the ledger where processes may share it, else in memory. Opens it at once;
- * `ready()` says what came of that.
+ * Counts requests in the ledger's database where processes may share it, else in memory. It opens
+ * at once; `ready()` resolves or rejects with the outcome.
  */
 export function createCallerCounts(options: {
   ledger: string;
@@ -29,7 +29,7 @@ export function createCallerCounts(options: {
   const nothing = async () => undefined;
   if (ledger.startsWith("sqlite:")) return { store: undefined, ready: nothing, close: nothing };
   const opening = open();
-  // Told by `ready`, and by whoever counts.
+  // `ready` rejects with it, and so does each count.
   opening.catch(() => undefined);
 
   async function open() {
@@ -79,9 +79,9 @@ export function createCallerCounts(options: {
 }
 
 /**
- * Lets through who may ask, as often as that is allowed. A caller is the owner of a key, or else an address; callers
- * with a wrong key are counted by their address. Endpoints are counted apart, so that who could verify a payment can
- * settle it. `/supported` is for everybody.
+ * Authorizes callers by key, and limits their requests. A caller is the owner of a key, else an
+ * address; a wrong key counts against its address. Each endpoint has a limit of its own, so that a
+ * payment that was verified can be settled. `/supported` needs no key.
  */
 export function guardCallers(options: {
   keys: readonly CallerKey[] | undefined;
@@ -97,7 +97,7 @@ export function guardCallers(options: {
       standardHeaders: "draft-8",
       legacyHeaders: false,
       ...(store && { store }),
-      // Whose word counts on the caller's address is a setting, and was checked.
+      // The setting of trusted proxies was checked at the start.
       validate: { xForwardedForHeader: false, trustProxy: false },
       keyGenerator(request) {
         const caller = limitKeyOf(request, () => keys && callerOf(request, keys));

@@ -22,7 +22,7 @@ import { findNetworks, isHttpUrl } from "../networks/configured-networks.ts";
 
 type Tell = (problem: string) => void;
 
-/** Stands where an endpoint is wrong or missing and that is told already, so that it is not told twice. */
+/** Replaces an endpoint whose problem is reported already, so that it is not reported twice. */
 const standIn = ["http://localhost"];
 
 const networkForm = z.custom<Network>(
@@ -59,10 +59,10 @@ export const fileNetworkSchema = z.strictObject({
 export type FileNetwork = z.output<typeof fileNetworkSchema>;
 
 /**
- * The networks to serve: those that the file describes, and those of the environment. A service whose `/settle` is
+ * The networks to serve: those of the file and of the environment. A service whose `/settle` is
  * open to others settles the tokens that are named, and the one that is known on the network.
  *
- * @param tell is told all that can be known to be wrong without a chain, and of the ledger's URL
+ * @param tell receives each problem that shows without a chain, those of the ledger's URL included
  */
 export function readNetworkOptions(options: {
   env: Environment;
@@ -83,7 +83,7 @@ export function readNetworkOptions(options: {
     return {
       ...others,
       network,
-      // What is no URL in the environment has been told, and is not told again.
+      // Bad URLs of the environment are reported already.
       rpcUrls: rpcUrls === fileUrls || rpcUrls.every(isHttpUrl) ? rpcUrls : standIn,
       relayer,
       assets: readAssets(network, [...assets, ...tokens], tell),
@@ -94,7 +94,7 @@ export function readNetworkOptions(options: {
   return networks;
 }
 
-/** Whose gas pays; one account, on every network. */
+/** The account that pays the gas, on every network. */
 function readRelayer(env: Environment, tell: Tell): FacilitatorNetworkOptions["relayer"] {
   const seedPhrase = readSecret(env, "FACILITATOR_SEED_PHRASE", tell);
   const privateKey = readSecret(env, "FACILITATOR_PRIVATE_KEY", tell);
@@ -119,7 +119,7 @@ function chooseNetworks(options: {
   if (networks.length < parts.length) {
     tell("FACILITATOR_NETWORKS: must be networks such as eip155:9745,eip155:988");
   }
-  // That none can be read is told; all else is looked at as if it were not set.
+  // Without a readable one, the other checks go on as if it were not set.
   return networks.length > 0 ? [...new Set(networks)] : usual;
 }
 

@@ -17,9 +17,11 @@ export interface RunFacilitatorOptions extends FacilitatorSources {
 }
 
 /**
- * Runs the hosted facilitator until the signal: reads its configuration, starts, serves, and ends in order.
+ * Runs the hosted facilitator until the signal: reads its configuration, starts, serves, and ends
+ * in order.
  *
- * @throws ConfigurationError with all that is wrong with the settings, or, once those are well, with what they name
+ * @throws ConfigurationError with all problems of the settings, or, where there are none, of the
+ *   start
  */
 export async function runFacilitatorService(options: RunFacilitatorOptions): Promise<void> {
   const { env, file, signal, onServing } = options;

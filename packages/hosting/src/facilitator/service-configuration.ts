@@ -26,7 +26,7 @@ export interface FacilitatorServiceConfiguration {
   /** How many proxies in front are believed about the caller's address. */
   trustProxy: number;
   logLevel: LogLevel;
-  /** Who may ask; `undefined`: everybody. */
+  /** Keys of the callers; `undefined`: no key is needed. */
   keys: readonly CallerKey[] | undefined;
   /** Where payments may go; `undefined`: anywhere. */
   payTo: readonly Address[] | undefined;
@@ -87,10 +87,11 @@ const forms: Readonly<Record<string, (text: string) => unknown>> = {
 };
 
 /**
- * Reads the configuration of the hosted facilitator from environment and file; `facilitatorSettings` lists what is
- * read.
+ * Reads the configuration of the hosted facilitator from environment and file, by
+ * `facilitatorSettings`.
  *
- * @throws ConfigurationError with all that is wrong, and how to mend it; none repeats a secret, or a URL that may hold one
+ * @throws ConfigurationError with all problems, and how to mend them; none repeats a secret, or a
+ *   URL that may hold one
  */
 export function readFacilitatorServiceConfiguration({
   env,
@@ -112,7 +113,7 @@ export function readFacilitatorServiceConfiguration({
   }
   const keys = readKeys(env, tell) ?? read.data?.keys;
   const eventSecrets = readEventSecrets(env, tell);
-  // Looked at also where other settings are wrong, so that all is told at once.
+  // Checked also where other settings are wrong, so that one error has all problems.
   const ledger = settingsSchema.shape.ledger.safeParse(given.ledger).data ?? usualLedger;
   const described = settingsSchema.shape.networks.safeParse(given.networks).data ?? [];
   const networks = readNetworkOptions({ env, described, ledger, tell });

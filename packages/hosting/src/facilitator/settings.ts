@@ -1,6 +1,6 @@
 import type { Setting } from "../setting.ts";
 
-/** Every setting of the hosted facilitator, in the order in which somebody fills them in. */
+/** Every setting of the hosted facilitator, in the order of the README. */
 export const facilitatorSettings = [
   {
     name: "COINSLOT_NETWORK",

@@ -90,7 +90,7 @@ describe.each(engines)("a hosted facilitator on %s", (engine) => {
     expect(bought.status).toBe(200);
     expect(await bought.text()).toBe("sun");
 
-    // Who verifies and who settles are two requests, so each pair comes in its order.
+    // Verify and settle are two requests: the events of each come in their order.
     await expect
       .poll(() => receiver.types().toSorted(), patience)
       .toEqual(typesOfPurchase.toSorted());
@@ -173,7 +173,7 @@ describe.each(engines)("a hosted facilitator on %s", (engine) => {
     await expect.poll(receiver.types, patience).toEqual(["settle_started"]);
 
     const stopping = hosted.stop();
-    // Nobody new is let in, while who is in is waited for.
+    // New connections are refused, while running requests are finished.
     await expect(fetch(`${hosted.url}/livez`)).rejects.toThrow(TypeError);
     // What is being broadcast may reach the node after the first block.
     await devnet.setIntervalMining(1);
@@ -401,7 +401,7 @@ describe("a hosted facilitator does not start", () => {
     ]);
   });
 
-  it("where nobody answers for the chain", async () => {
+  it("where no endpoint answers for the chain", async () => {
     const problems = await problemsOf({ COINSLOT_RPC_URL: "http://127.0.0.1:1/secret" });
     expect(problems.join()).toMatch(/^eip155:9745: .*check its URL/);
     expect(problems.join()).not.toContain("secret");

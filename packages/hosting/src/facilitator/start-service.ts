@@ -19,7 +19,7 @@ export interface FacilitatorService {
   /** Where it is, such as `http://127.0.0.1:4022`. */
   url: string;
   facilitator: CoinslotFacilitator;
-  /** Takes no more requests, finishes those that run, and closes the ledger. Harmless when repeated. */
+  /** Takes no more requests, finishes those that run, and closes the ledger. Idempotent. */
   stop(): Promise<void>;
 }
 
@@ -65,11 +65,11 @@ export async function startFacilitatorService(
   async function stop(): Promise<void> {
     state = "stopping";
     if (listening.status === "fulfilled") await listening.value.close();
-    // Not before: what is answered meanwhile is told, too.
+    // Not before: requests that end meanwhile have events, too.
     endOfEvents.abort();
     const ends = await Promise.allSettled([facilitator.close(), counts.close()]);
     for (const end of ends) {
-      // A ledger that is away keeps nobody from ending: what was stored is followed by the next start.
+      // An unreachable ledger does not keep the process alive: the next start resumes from it.
       if (end.status === "rejected")
         logger.warn({ err: end.reason }, "the ledger was left as it is");
     }

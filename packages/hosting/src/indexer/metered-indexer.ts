@@ -16,7 +16,7 @@ export interface MeteredIndexer {
 }
 
 /**
- * Creates an indexer whose events are counted, and logged where somebody should know of them.
+ * Creates an indexer whose events are counted as metrics.
  *
  * @throws IndexerConfigurationError
  */

@@ -13,7 +13,7 @@ export interface EnvironmentValues {
   startBlocks: ReadonlyMap<string, number>;
 }
 
-/** The variables of the service that hold one plain value, with the settings that they stand for. */
+/** Settings that one variable with a plain value sets. */
 const variables = {
   host: "INDEXER_HOST",
   port: "INDEXER_PORT",
@@ -82,7 +82,7 @@ export function readEnvironment(env: Environment): {
   return { values, names, problems };
 }
 
-/** The endpoints that sellers, buyers and the facilitator use, too: those of the network by its chain id. */
+/** The endpoints that sellers, buyers and the facilitator use, too: by the chain id. */
 function findSharedUrls(
   env: Environment,
   chain: IndexerChainName,

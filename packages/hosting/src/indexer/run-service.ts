@@ -17,10 +17,11 @@ export interface RunIndexerOptions extends IndexerSources {
 }
 
 /**
- * Runs the indexing service until the signal: reads its configuration, starts, serves, and ends in order.
+ * Runs the indexing service until the signal: reads its configuration, starts, serves, and ends in
+ * order.
  *
- * @throws IndexerConfigurationError with all that is wrong with the settings, or ServiceStartError with all that they
- *   name in vain
+ * @throws IndexerConfigurationError with all problems of the settings; ServiceStartError with those
+ *   of the start
  */
 export async function runIndexerService(options: RunIndexerOptions): Promise<void> {
   const { signal, terminal, onServing, ...sources } = options;

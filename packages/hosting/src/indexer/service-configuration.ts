@@ -19,7 +19,7 @@ const settingsSchema = z.object({
   host: z.string().min(1).default("127.0.0.1"),
   port: z.int(port).min(0, port).max(65_535, port).default(8_080),
   authStatus: z.enum(["specified", "live"], "must be specified or live").default("specified"),
-  /** How many proxies are in front, whose word on the caller's address is taken. */
+  /** Number of proxies in front, whose word on the caller's address is taken. */
   trustProxy: z
     .int("must be the number of proxies in front of the service")
     .min(0, "must be the number of proxies in front of the service")
@@ -49,7 +49,8 @@ const fileChain = z.record(z.string(), z.unknown());
 /**
  * Reads the configuration of the service from environment and file.
  *
- * @throws IndexerConfigurationError with all problems at once. None repeats a URL, since they may hold passwords.
+ * @throws IndexerConfigurationError with all problems at once; none repeats a URL, which may hold a
+ *   password
  */
 export function readIndexerServiceConfiguration(
   sources: IndexerSources,
@@ -106,7 +107,7 @@ const standIn = indexerChain("plasma", { rpcUrls: ["http://localhost"] });
 
 const noChains = `chains: none is configured. Set INDEXER_CHAINS to names such as plasma,stable and COINSLOT_RPC_URL_9745 to the RPC URLs of plasma, or describe chains in a file and name that in INDEXER_CONFIG.`;
 
-/** The chains of the file and of the environment; a chain by the name of a preset needs its RPC URLs alone. */
+/** The chains of the file and of the environment. A preset needs its RPC URLs alone. */
 function readChains(
   fromFile: unknown,
   { chainNames, rpcUrls, startBlocks }: EnvironmentValues,

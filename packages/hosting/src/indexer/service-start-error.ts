@@ -1,4 +1,4 @@
-/** The service could not start. `problems` says all that is wrong, and how to mend it, a sentence each. */
+/** The service could not start. `problems` has all reasons, each with its remedy. */
 export class ServiceStartError extends Error {
   override readonly name = "ServiceStartError";
   readonly problems: readonly string[];

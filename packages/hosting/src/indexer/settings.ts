@@ -1,6 +1,6 @@
 import type { Setting } from "../setting.ts";
 
-/** Every setting of the indexing service, in the order in which somebody fills them in. */
+/** Every setting of the indexing service, in the order of the README. */
 export const indexerSettings = [
   {
     name: "INDEXER_CHAINS",

@@ -22,14 +22,18 @@ export interface IndexerService {
   url: string;
   indexer: Indexer;
   keys: KeyStore;
-  /** Ends streams, takes no more requests, finishes those that run, and what is being written. Harmless when repeated. */
+  /**
+   * Ends streams, takes no more requests, and finishes those that run and pending writes.
+   * Idempotent.
+   */
   stop(): Promise<void>;
 }
 
 /**
  * Follows the chains and serves the API, probes and metrics.
  *
- * @throws ServiceStartError if the port is taken, the database is away, or an endpoint serves another chain
+ * @throws ServiceStartError if the port is taken, the database is unreachable, or an endpoint
+ *   serves another chain
  */
 export async function startIndexerService(
   configuration: IndexerServiceConfiguration,

@@ -22,17 +22,18 @@ export interface ConfiguredNetwork {
   rpcUrls: string[];
   /** The stablecoin that is known there. */
   knownToken: Asset | undefined;
-  /** Other tokens that `COINSLOT_TOKENS` names there; by their address alone, where it says nothing more of them. */
+  /** Other tokens of `COINSLOT_TOKENS`, by their address alone where it says no more of them. */
   tokens: (Address | Asset)[];
 }
 
 const numbered = /^COINSLOT_RPC_URL_([1-9][0-9]{0,15})(?:_FILE)?$/;
 
 /**
- * The networks that an environment configures: `COINSLOT_NETWORK` with `COINSLOT_RPC_URL`, then every
- * `COINSLOT_RPC_URL_<chain id>`. Several URLs of one network are separated by commas, the preferred
- * one first. `COINSLOT_TOKENS` names tokens, separated by commas, as `<network>/<address>`, or with
- * all that decides on a payment as `<network>/<address>/<decimals>/<version>/<name>`.
+ * The networks that an environment configures: `COINSLOT_NETWORK` with `COINSLOT_RPC_URL`, then
+ * every `COINSLOT_RPC_URL_<chain id>`. Several URLs of one network are separated by commas, the
+ * preferred one first. `COINSLOT_TOKENS` names tokens, separated by commas, as
+ * `<network>/<address>`, or with all that decides on a payment as
+ * `<network>/<address>/<decimals>/<version>/<name>`.
  *
  * @param tell receives each problem; none repeats a URL
  */

@@ -87,7 +87,7 @@ export async function signRequest(
   return { x402Version: 2, paymentPayload, paymentRequirements, signature };
 }
 
-/** A server that is told of events, and says which have come. */
+/** A server that records the events it receives. */
 export async function openReceiver() {
   const received: { headers: Record<string, unknown>; body: string }[] = [];
   const { url, port, close } = await listen(async (request, response) => {
