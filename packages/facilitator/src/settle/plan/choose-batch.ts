@@ -8,6 +8,8 @@ export interface Candidate extends OrderedPayment {
 
 export interface BatchLimits {
   maxPayments: number;
+  /** Bound of a payment that was never in a spoilt batch, where it is not `maxPayments`. */
+  usualMaxPayments?: number;
   /** Of all calls together. */
   maxGas: bigint;
 }
@@ -32,10 +34,11 @@ export function chooseBatch<Chosen extends Candidate>(
   if (first.payment.isAlone) return { chosen: [first], isFull: true };
   const chosen: Chosen[] = [];
   let gas = 0n;
+  const { usualMaxPayments = limits.maxPayments } = limits;
   let most = limits.maxPayments;
   for (const candidate of queue) {
     if (candidate.payment.isAlone) continue;
-    const maxWith = Math.min(most, maxBatchSizeFor(candidate, limits.maxPayments));
+    const maxWith = Math.min(most, maxBatchSizeFor(candidate, usualMaxPayments));
     if (chosen.length >= maxWith) {
       if (chosen.length >= most) return { chosen, isFull: true };
       continue;

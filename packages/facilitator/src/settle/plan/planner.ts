@@ -204,7 +204,9 @@ function hasShared(state: Relayer["state"]): boolean {
 }
 
 function limitsOf({ multicall3, limits, spoilt }: SettlementNetwork): BatchLimits {
-  return { ...limits, maxPayments: multicall3 ? spoilt.maxPayments(limits.maxPayments) : 1 };
+  if (!multicall3) return { ...limits, maxPayments: 1 };
+  const usualMaxPayments = limits.maxPayments;
+  return { ...limits, maxPayments: spoilt.maxPayments(usualMaxPayments), usualMaxPayments };
 }
 
 async function isLikelyFull(
