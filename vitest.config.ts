@@ -8,7 +8,7 @@ export default defineConfig({
   resolve: { conditions },
   ssr: { resolve: { conditions } },
   test: {
-    include: ["packages/*/src/**/*.test.ts", "apps/*/src/**/*.test.ts", "test/**/*.test.ts"],
+    include: ["{packages,apps}/*/src/**/*.test.ts", "{test,bench}/**/*.test.ts"],
     globalSetup: ["packages/devnet/src/test-postgres.ts"],
     // Two workers fit two cores; every chain test starts an anvil of its own.
     maxWorkers: 2,

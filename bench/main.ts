@@ -1,13 +1,15 @@
 // Measures ours beside the reference implementation, on the same chain, in one run.
-//   pnpm bench                  everything
-//   pnpm bench verify settle    some scenarios
+//   npm run bench                       every scenario, as a table
+//   npm run bench -- verify settle      some of them
+//   npm run bench -- --json verify      the rows as JSON on standard output
+import { parseArgs } from "node:util";
 import { http } from "./scenarios/http.ts";
 import { indexing } from "./scenarios/indexing.ts";
 import { indexingQueries } from "./scenarios/indexing-queries.ts";
 import { settle } from "./scenarios/settle.ts";
 import { settleInBlocks } from "./scenarios/settle-in-blocks.ts";
 import { verify } from "./scenarios/verify.ts";
-import { type Figure, printFigures } from "./support/figure.ts";
+import { type Figure, formatJson, formatTable } from "./support/figure.ts";
 
 const scenarios: Record<string, () => Promise<Figure[]>> = {
   verify,
@@ -20,7 +22,11 @@ const scenarios: Record<string, () => Promise<Figure[]>> = {
   "indexing-queries-postgres": () => indexingQueries("postgres"),
 };
 
-const names = process.argv.length > 2 ? process.argv.slice(2) : Object.keys(scenarios);
+const { values, positionals } = parseArgs({
+  options: { json: { type: "boolean", default: false } },
+  allowPositionals: true,
+});
+const names = positionals.length > 0 ? positionals : Object.keys(scenarios);
 const unknown = names.filter((name) => scenarios[name] === undefined);
 if (unknown.length > 0) {
   console.error(`Unknown: ${unknown.join(", ")}. There are: ${Object.keys(scenarios).join(", ")}.`);
@@ -31,4 +37,4 @@ for (const name of names) {
   console.error(`${name} ...`);
   figures.push(...((await scenarios[name]?.()) ?? []));
 }
-printFigures(figures);
+console.log(values.json ? formatJson(figures) : formatTable(figures));

@@ -52,24 +52,23 @@ async function paid(place: Place): Promise<Figure[]> {
     return [
       {
         scenario: "paid GET, 128 at once",
-        ours: `${rates.ours.toFixed(0)} /s`,
-        reference: `${rates.reference.toFixed(0)} /s`,
+        ours: { value: rates.ours, unit: "/s" },
+        reference: { value: rates.reference, unit: "/s" },
         ratio: rates.ratio,
-        goal: "10x",
+        goal: { of: "ratio", atLeast: 10 },
       },
       {
         scenario: "paid GET, one at a time, p50",
-        ours: `${ourTime.toFixed(1)} ms`,
-        reference: `${theirTime.toFixed(1)} ms`,
-        ratio: `${(ourTime / theirTime).toFixed(2)}x the time`,
-        goal: "0.5x",
+        ours: { value: ourTime, unit: "ms" },
+        reference: { value: theirTime, unit: "ms" },
+        ratio: { value: ourTime / theirTime },
+        goal: { of: "ratio", atMost: 0.5 },
       },
       {
         scenario: "memory of the seller under this load",
-        ours: `${(ourMemory / 1e6).toFixed(0)} MB`,
-        reference: `${(theirMemory / 1e6).toFixed(0)} MB`,
-        ratio: "",
-        goal: "< 250 MB",
+        ours: { value: ourMemory / 1e6, unit: "MB" },
+        reference: { value: theirMemory / 1e6, unit: "MB" },
+        goal: { of: "ours", atMost: 250 },
       },
     ];
   } finally {
@@ -135,10 +134,10 @@ async function unpaid(place: Place): Promise<Figure> {
   const [bare = 0, ours = 0, reference = 0] = kinds.map((kind) => rates.get(kind));
   return {
     scenario: "unpaid GET, 402 answers, beside a bare route",
-    ours: `${ours.toFixed(0)} /s`,
-    reference: `${reference.toFixed(0)} /s`,
-    ratio: `${(ours / bare).toFixed(2)}x of ${bare.toFixed(0)} /s bare`,
-    goal: "0.9x",
+    ours: { value: ours, unit: "/s" },
+    reference: { value: reference, unit: "/s" },
+    ratio: { value: ours / bare, to: `${bare.toFixed(0)} /s bare` },
+    goal: { of: "ratio", atLeast: 0.9 },
   };
 }
 

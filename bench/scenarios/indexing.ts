@@ -24,28 +24,32 @@ export async function indexing(): Promise<Figure[]> {
     const figures: Figure[] = [];
     for (const [engine, database] of Object.entries(databases)) {
       const run = await indexOnce(program, { rpcUrl: devnet.rpcUrl, database, transfers });
-      const perHundredThousand = (run.requests / transfers) * 100_000;
+      const perHundredThousand = (requests: number) => (requests / transfers) * 100_000;
       figures.push(
-        figure(`index ${transfers} transfers, cold, ${engine}`, {
-          ours: `${Math.round(transfers / run.seconds).toLocaleString("en")} /s`,
-          goal: "30,000 /s",
-        }),
-        figure(`  processor time of the indexer for it, ${engine}`, {
-          ours: `${run.processorSeconds.toFixed(1)} s of ${run.seconds.toFixed(1)} s`,
-          goal: "",
-        }),
-        figure(`  memory, ${engine}`, {
-          ours: `${(run.peakBytes / 1e6).toFixed(0)} MB`,
-          goal: "< 350 MB",
-        }),
-        figure(`  RPC requests for 100,000 transfers, ${engine}`, {
-          ours: perHundredThousand.toFixed(0),
-          goal: "<= 60",
-        }),
-        figure(`  the same with the second reading, ${engine}`, {
-          ours: ((run.requestsVerified / transfers) * 100_000).toFixed(0),
-          goal: "<= 130",
-        }),
+        {
+          scenario: `index ${transfers} transfers, cold, ${engine}`,
+          ours: { value: transfers / run.seconds, unit: "/s" },
+          goal: { of: "ours", atLeast: 30_000 },
+        },
+        {
+          scenario: `  processor time of the indexer for it, ${engine}`,
+          ours: { value: run.processorSeconds, unit: "s", note: `of ${run.seconds.toFixed(1)} s` },
+        },
+        {
+          scenario: `  memory, ${engine}`,
+          ours: { value: run.peakBytes / 1e6, unit: "MB" },
+          goal: { of: "ours", atMost: 350 },
+        },
+        {
+          scenario: `  RPC requests for 100,000 transfers, ${engine}`,
+          ours: { value: perHundredThousand(run.requests), unit: "" },
+          goal: { of: "ours", atMost: 60 },
+        },
+        {
+          scenario: `  the same with the second reading, ${engine}`,
+          ours: { value: perHundredThousand(run.requestsVerified), unit: "" },
+          goal: { of: "ours", atMost: 130 },
+        },
       );
     }
     return figures;
@@ -77,8 +81,4 @@ async function crowd(devnet: Devnet): Promise<number> {
   }
   await devnet.mine(10);
   return transactions * transfersPerTransaction;
-}
-
-function figure(scenario: string, { ours, goal }: { ours: string; goal: string }): Figure {
-  return { scenario, ours, reference: "", ratio: "", goal };
 }

@@ -34,7 +34,7 @@ async function throughput(): Promise<Figure> {
     const used: number[] = [];
     for (let number = first + 1n; number <= endOfLoad; number += 1n) {
       const block = await devnet.client.getBlock({ blockNumber: number });
-      used.push(Number((block.gasUsed * 1000n) / blockGasLimit) / 10);
+      used.push(Number(block.gasUsed) / Number(blockGasLimit));
     }
     // The first one was begun before there was any load, and those after the last payment came have less and less.
     const full = used.filter((share) => share > 0).slice(1);
@@ -45,10 +45,10 @@ async function throughput(): Promise<Figure> {
     });
     return {
       scenario: "settle, 1 s blocks of 30M gas, 1,000 at once",
-      ours: `${(mine.length / ourSeconds).toFixed(0)} /s`,
-      reference: `${(payments.length / theirSeconds).toFixed(0)} /s (128 at once)`,
-      ratio: `${share.toFixed(0)}% of the gas of a block under load`,
-      goal: "90%",
+      ours: { value: mine.length / ourSeconds, unit: "/s" },
+      reference: { value: payments.length / theirSeconds, unit: "/s", note: "128 at once" },
+      ratio: { value: share, to: "the gas of a block under load" },
+      goal: { of: "ratio", atLeast: 0.9 },
     };
   } finally {
     await close();
@@ -80,10 +80,10 @@ async function gasInBatch(): Promise<Figure> {
     const each = Number(await gasUsed(largest[0])) / largest[1];
     return {
       scenario: `gas of one payment in a batch of ${largest[1]}`,
-      ours: each.toFixed(0),
-      reference: `${aloneGas} (alone)`,
-      ratio: `${(each / Number(aloneGas)).toFixed(2)}x`,
-      goal: "0.67x",
+      ours: { value: each, unit: "gas" },
+      reference: { value: Number(aloneGas), unit: "gas", note: "alone" },
+      ratio: { value: each / Number(aloneGas) },
+      goal: { of: "ratio", atMost: 0.67 },
     };
   } finally {
     await close();

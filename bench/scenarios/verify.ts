@@ -30,17 +30,17 @@ export async function verify(): Promise<Figure[]> {
     return [
       {
         scenario: "verify, 128 at once",
-        ours: `${ourRate.toFixed(0)} /s`,
-        reference: `${referenceRate.toFixed(0)} /s`,
-        ratio: `${(ourRate / referenceRate).toFixed(1)}x`,
-        goal: "8x",
+        ours: { value: ourRate, unit: "/s" },
+        reference: { value: referenceRate, unit: "/s" },
+        ratio: { value: ourRate / referenceRate },
+        goal: { of: "ratio", atLeast: 8 },
       },
       {
         scenario: "verify, one at a time, p50",
-        ours: `${ourTime.toFixed(2)} ms`,
-        reference: `${referenceTime.toFixed(2)} ms`,
-        ratio: `${(ourTime / referenceTime).toFixed(2)}x the time`,
-        goal: "0.7x",
+        ours: { value: ourTime, unit: "ms" },
+        reference: { value: referenceTime, unit: "ms" },
+        ratio: { value: ourTime / referenceTime },
+        goal: { of: "ratio", atMost: 0.7 },
       },
     ];
   } finally {

@@ -19,8 +19,8 @@ export interface Side<Job> {
 export interface Rates {
   ours: number;
   reference: number;
-  /** Of these two, and in each turn. */
-  ratio: string;
+  /** Of these two, over all turns and in each. */
+  ratio: { value: number; turns: number[] };
 }
 
 export const turns = 4;
@@ -43,11 +43,11 @@ export async function takeTurns<Job>(
   await take("ours", ours, ours.warmUp);
   await take("reference", reference, reference.warmUp);
   const seconds = { ours: 0, reference: 0 };
-  const ratios: string[] = [];
+  const ratios: number[] = [];
   for (let turn = 0; turn < turns; turn += 1) {
     const oursTook = await take("ours", ours, ours.perTurn);
     const referenceTook = await take("reference", reference, reference.perTurn);
-    ratios.push(ratioOf(ours.perTurn / oursTook, reference.perTurn / referenceTook));
+    ratios.push(ours.perTurn / oursTook / (reference.perTurn / referenceTook));
     seconds.ours += oursTook;
     seconds.reference += referenceTook;
   }
@@ -56,12 +56,8 @@ export async function takeTurns<Job>(
   return {
     ours: ourRate,
     reference: theirRate,
-    ratio: `${ratioOf(ourRate, theirRate)}x (${ratios.join(", ")})`,
+    ratio: { value: ourRate / theirRate, turns: ratios },
   };
-}
-
-function ratioOf(ours: number, reference: number): string {
-  return (ours / reference).toFixed(1);
 }
 
 /** Resolves to the seconds that it took. */
