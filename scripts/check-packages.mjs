@@ -1,65 +1,95 @@
-// Looks at the packages as those who install them will: asks publint and attw about each tarball,
-// then installs all of them into empty folders, with the newest and the oldest dependencies that
-// they take, lets the README's seller sell to its buyer on each version of Node, tries the coinslot
-// command, the examples, and projects in CommonJS.
-//   node scripts/check-packages.mjs [--built]      the packages are built first unless they are
+// Checks the packages as they will be installed:
+//   - publint, attw and a dry run of publishing, for each
+//   - all of them in an empty folder: sizes, one copy of what they share, the README's seller and buyer,
+//     the coinslot command, require() from CommonJS, and the examples
+//   - with --all also other versions of Node, the oldest dependencies, compilers and Jest
+//
+//   node scripts/check-packages.mjs [--built] [--all]      builds them first unless they are built
 import { execFile } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { basename, join } from "node:path";
+import { join } from "node:path";
 import { promisify } from "node:util";
+import { replaceLinks } from "./markdown-links.mjs";
 import { installNode, testedNodes } from "./node-binary.mjs";
-import { packPackages } from "./pack.mjs";
+import { packStaged } from "./pack.mjs";
+import { measurePackages } from "./package-sizes.mjs";
+import { publicationOrPlaceholder } from "./publication.mjs";
+import { publishStaged } from "./publish-staged.mjs";
+import { stagePackages } from "./stage-packages.mjs";
 import { tryCommand } from "./try-command.mjs";
 import { tryConsumers } from "./try-consumers.mjs";
 import { tryExamples } from "./try-examples.mjs";
 import { installReadme, tryReadme } from "./try-readme.mjs";
+import { tryRequire } from "./try-require.mjs";
 
 const run = promisify(execFile);
 const folder = mkdtempSync(join(tmpdir(), "coinslot-packages-"));
-let isWell = true;
+const faults = [];
 try {
-  const isBuilt = process.argv.includes("--built");
-  const tarballs = packPackages(join(folder, "packed"), { isBuilt });
-  for (const tarball of tarballs) {
-    const complaints = await Promise.all([
-      complaintOf("publint", [tarball, "--strict"]),
-      complaintOf("attw", [tarball, "--profile", "esm-only", "--no-emoji"]),
-    ]);
-    const said = complaints.filter((complaint) => complaint !== "");
-    console.log(
-      `${basename(tarball)}: ${said.length === 0 ? "well" : `FAILED\n${said.join("\n")}`}`,
-    );
-    isWell &&= said.length === 0;
-  }
+  const [isBuilt, isWhole] = ["--built", "--all"].map((option) => process.argv.includes(option));
+  const publication = publicationOrPlaceholder();
+  const staged = stagePackages(join(folder, "staged"), { publication, isBuilt });
+  for (const each of staged) await checkStaged(each);
+  const tarballs = packStaged(staged, join(folder, "packed"));
+  const names = staged.map(({ name }) => name);
+
   const newest = join(folder, "newest");
   await installReadme({ folder: newest, tarballs });
+  const sizes = measurePackages(newest, names);
+  console.log(sizes.lines.join("\n"));
+  faults.push(...sizes.faults);
   console.log(`one copy of each: ${await countCopies(newest)}`);
   console.log(`README: ${await tryReadme({ folder: newest })}`);
-  for (const version of testedNodes) {
-    await tryReadme({ folder: newest, binaries: await installNode(version) });
-    console.log(`README on Node ${version}: well`);
-  }
   console.log(`coinslot: ${await tryCommand({ installed: newest, empty: join(folder, "empty") })}`);
+  console.log(`require(): ${await tryRequire({ installed: newest, names })}`);
   console.log(`examples: ${await tryExamples({ installed: newest })}`);
-  const oldest = join(folder, "oldest");
-  const overrides = await oldestVersions(tarballs);
-  await installReadme({ folder: oldest, tarballs, overrides });
-  await tryReadme({ folder: oldest });
-  console.log(`README with ${JSON.stringify(overrides)}: well`);
-  console.log(`consumers: ${await tryConsumers({ installed: newest })}`);
+  if (isWhole) await checkEverywhere({ newest, tarballs, staged });
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }
-process.exit(isWell ? 0 : 1);
+for (const fault of faults) console.error(`FAILED: ${fault}`);
+process.exit(faults.length === 0 ? 0 : 1);
 
-/** The lower end of every range that the packages declare for what is not ours. */
-async function oldestVersions(tarballs) {
+async function checkStaged(each) {
+  const said = await Promise.all([
+    complaintOf("publint", [each.folder, "--strict"]),
+    complaintOf("attw", ["--pack", each.folder, "--profile", "esm-only", "--no-emoji"]),
+  ]);
+  const readme = readFileSync(join(each.folder, "README.md"), "utf8");
+  replaceLinks(readme, (target) => {
+    said.push(`README.md: a registry page cannot follow ${target}`);
+    return target;
+  });
+  faults.push(
+    ...said.filter((complaint) => complaint !== "").map((text) => `${each.name}: ${text}`),
+  );
+  console.log(publishStaged(each, { isDryRun: true }));
+}
+
+async function checkEverywhere({ newest, tarballs, staged }) {
+  const names = staged.map(({ name }) => name);
+  for (const version of testedNodes) {
+    const binaries = await installNode(version);
+    await tryReadme({ folder: newest, binaries });
+    await tryRequire({ installed: newest, names, binaries });
+    console.log(`README and require() on Node ${version}: ok`);
+  }
+  const oldest = join(folder, "oldest");
+  const overrides = oldestVersions(staged);
+  await installReadme({ folder: oldest, tarballs, overrides });
+  await tryReadme({ folder: oldest });
+  console.log(`README with ${JSON.stringify(overrides)}: ok`);
+  console.log(`consumers: ${await tryConsumers({ installed: newest })}`);
+}
+
+/** The lower end of every range that the packages declare for dependencies that are not ours. */
+function oldestVersions(staged) {
   const oldest = {};
-  for (const tarball of tarballs) {
-    const { stdout } = await run("tar", ["-xOf", tarball, "package/package.json"]);
-    const { dependencies, peerDependencies } = JSON.parse(stdout);
-    for (const [name, range] of Object.entries({ ...dependencies, ...peerDependencies })) {
+  for (const { folder: source } of staged) {
+    const manifest = JSON.parse(readFileSync(join(source, "package.json"), "utf8"));
+    const ranges = { ...manifest.dependencies, ...manifest.peerDependencies };
+    for (const [name, range] of Object.entries(ranges)) {
       if (name.startsWith("@coinslot/") || name === "express" || name.startsWith("@types/"))
         continue;
       oldest[name] = /\d+\.\d+\.\d+/.exec(range)[0];
@@ -68,11 +98,11 @@ async function oldestVersions(tarballs) {
   return oldest;
 }
 
-/** @throws where an ordinary install has two copies of what is large, or has types that cross packages */
-async function countCopies(folder) {
+/** @throws where an install has two copies of a large package, or of one whose types cross packages */
+async function countCopies(installed) {
   const counted = [];
   for (const name of ["viem", "zod", "kysely", "express"]) {
-    const { stdout } = await run("npm", ["ls", name, "--all", "--parseable"], { cwd: folder });
+    const { stdout } = await run("npm", ["ls", name, "--all", "--parseable"], { cwd: installed });
     const copies = new Set(stdout.split("\n").filter((line) => line.endsWith(`/${name}`)));
     if (copies.size !== 1) throw new Error(`${copies.size} copies of ${name}:\n${stdout}`);
     counted.push(name);
@@ -80,7 +110,7 @@ async function countCopies(folder) {
   return counted.join(", ");
 }
 
-/** @returns what the tool says when it finds fault, else nothing. */
+/** @returns the tool's output where it finds fault, else nothing. */
 async function complaintOf(tool, args) {
   try {
     await run(join("node_modules", ".bin", tool), args);

@@ -1,40 +1,43 @@
 // Builds and packs every public package, as it would be published, into a folder.
-//   node scripts/pack.mjs [folder]      the folder is packed/ unless said
+//   node scripts/pack.mjs [folder]      the default folder is packed/
 import { execFileSync } from "node:child_process";
-import { mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { publicationOrPlaceholder } from "./publication.mjs";
+import { stagePackages } from "./stage-packages.mjs";
 
 /**
- * Packs every public package.
+ * Packs packages that are staged.
  *
- * @param {string} folder where the tarballs go; what is in it is removed first
- * @param {{ isBuilt?: boolean }} options whether they are built already
+ * @param {readonly { folder: string }[]} staged as `stagePackages` returns them
+ * @param {string} folder for the tarballs; its previous content is removed
  * @returns {string[]} the tarballs' paths
  */
-export function packPackages(folder, { isBuilt = false } = {}) {
+export function packStaged(staged, folder) {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
-  const { packageManager } = JSON.parse(readFileSync("package.json", "utf8"));
-  const pnpm = ["exec", "--yes", packageManager.split("+")[0], "--"];
-  if (!isBuilt) {
-    execFileSync(join("node_modules", ".bin", "tsdown"), {
-      stdio: ["ignore", "ignore", "inherit"],
-    });
-  }
-  const filters = readdirSync("packages")
-    .map((name) => JSON.parse(readFileSync(join("packages", name, "package.json"), "utf8")))
-    .filter((manifest) => manifest.private !== true)
-    .map((manifest) => `--filter=${manifest.name}`);
   execFileSync(
     "npm",
-    [...pnpm, "--recursive", ...filters, "pack", "--pack-destination", resolve(folder)],
-    { stdio: ["ignore", "ignore", "inherit"] },
+    [
+      "pack",
+      "--ignore-scripts",
+      "--pack-destination",
+      resolve(folder),
+      ...staged.map(({ folder }) => folder),
+    ],
+    { stdio: ["ignore", "ignore", "pipe"] },
   );
   return readdirSync(folder).map((name) => join(folder, name));
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const tarballs = packPackages(process.argv[2] ?? "packed");
-  console.log(tarballs.join("\n"));
+  const folder = mkdtempSync(join(tmpdir(), "coinslot-staged-"));
+  try {
+    const staged = stagePackages(folder, { publication: publicationOrPlaceholder() });
+    console.log(packStaged(staged, process.argv[2] ?? "packed").join("\n"));
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 }
