@@ -23,10 +23,18 @@ const tasks = {
   bench: [...typescript, "bench/main.ts"],
   pack: [process.execPath, "scripts/pack.mjs"],
   "raise-version": [process.execPath, "scripts/raise-version.mjs"],
+  release: [process.execPath, "scripts/release.mjs"],
+  site: [...typescript, "site/main.ts"],
+  "site:browser": [...typescript, "site/check-in-browser.ts"],
   test: [process.execPath, "node_modules/vitest/vitest.mjs", "run"],
 };
 
 const [task = "", ...args] = process.argv.slice(2);
+if (task === "install") {
+  requireNode();
+  install();
+  process.exit(0);
+}
 if (!Object.hasOwn(tasks, task)) {
   fail(`Unknown task "${task}". There are: ${Object.keys(tasks).join(", ")}.`);
 }
