@@ -25,7 +25,7 @@ export interface LedgerReader {
  * Opens a ledger to look into it, while sellers go on working with it: takes no lock, and can write
  * nothing. The methods are those of a facilitator, and throw a `DatabaseError` on faults of the database.
  *
- * @param options.url `sqlite:./file.db` or `postgres://…`
+ * @param options `url`: `sqlite:./file.db` or `postgres://…`
  * @throws DatabaseError when it cannot be reached, is not there, or is of another version
  */
 export async function openLedgerReader({ url }: { url: string }): Promise<LedgerReader> {
