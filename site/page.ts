@@ -61,7 +61,7 @@ export function publicPackages(): string[] {
 }
 
 /** The first heading's text. */
-export function titleOf(markdown: string): string {
+function titleOf(markdown: string): string {
   const title = /^# (.+)$/m.exec(markdown)?.[1];
   if (title === undefined) throw new Error(`A page has no title:\n${markdown.slice(0, 200)}`);
   return title.replaceAll("`", "");

@@ -49,6 +49,7 @@ async function writeReference(names: readonly string[], folder: string): Promise
     // Public types of viem and zod are named, not expanded.
     maxTypeConversionDepth: 4,
     validation: { notExported: false, invalidLink: true, invalidPath: true },
+    groupOrder: ["Functions", "Variables", "Classes", "Interfaces", "Type Aliases", "*"],
     hideBreadcrumbs: true,
     hidePageHeader: true,
     sanitizeComments: true,

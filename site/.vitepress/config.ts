@@ -57,7 +57,9 @@ function pagesWithoutScript(): string {
   const items = pages.map(
     ({ path, title }) => `<li><a href="${sitePath()}${htmlOf(path)}">${title}</a></li>`,
   );
-  return `<noscript><nav class="vp-doc" aria-label="All pages" style="padding: 24px">
+  return `<noscript><style>
+.VPNavBarHamburger, .VPNavBarSearch, .VPLocalNav .menu { display: none !important }
+</style><nav class="vp-doc" aria-label="All pages" style="padding: 24px">
 <h2>All pages</h2><ul>${items.join("")}</ul></nav></noscript>`;
 }
 
