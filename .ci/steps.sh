@@ -35,9 +35,9 @@ finish() {
   [ ${#failed[@]} -eq 0 ] && [ $counted -eq 0 ]
 }
 
-# checks_of_text: format, lint, order of imports, types and unused code.
+# checks_of_text [OPTIONS OF TSC]: format, lint, order of imports, types and unused code.
 checks_of_text() {
   step "format, lint, imports" biome check --error-on-warnings .
-  step "types" tsc --noEmit
+  step "types" tsc --noEmit "$@"
   step "unused code" knip
 }

@@ -46,6 +46,7 @@ export function writtenPages(): Page[] {
       "test/interop/README.md",
       "bench/README.md",
       "bench/LOG.md",
+      "site/README.md",
     ]),
   ];
 }
