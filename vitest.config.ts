@@ -20,7 +20,7 @@ export default defineConfig({
         extends: true,
         test: {
           ...shared("tests"),
-          include: ["{packages,apps}/*/src/**/*.test.ts", "{test,bench}/**/*.test.ts"],
+          include: ["{packages,apps}/*/src/**/*.test.ts", "{test,bench,site}/**/*.test.ts"],
           exclude: ["**/node_modules/**", ...isolated],
           // Loading viem, Express and zod anew for each of 320 files took two thirds of the processor's time.
           isolate: false,

@@ -9,7 +9,7 @@ const starters =
 const relativeImports = /(?:from|import\() ?"(\.[^"]+)"/g;
 const known = new Map();
 
-const files = ["packages", "apps", "test", "bench"]
+const files = ["packages", "apps", "test", "bench", "site"]
   .flatMap((folder) =>
     readdirSync(folder, { recursive: true, encoding: "utf8" }).map((file) => join(folder, file)),
   )
