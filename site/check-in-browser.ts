@@ -69,7 +69,7 @@ async function readOnPhone(browser: Browser): Promise<void> {
   for (const path of paths) {
     await page.goto(`${address}${path}`);
     if (!(await page.locator("main h1").first().isVisible())) faults.push(`${path}: no heading`);
-    const width = await page.evaluate(() => document.documentElement.scrollWidth);
+    const width = await page.evaluate<number>("document.documentElement.scrollWidth");
     if (width > phone.width) faults.push(`${path}: ${width} pixels wide on a phone`);
     const listed = await page.locator("noscript nav a, nav[aria-label='All pages'] a").count();
     if (listed !== paths.length) faults.push(`${path}: ${listed} pages listed without JavaScript`);
