@@ -62,8 +62,8 @@ describe("the configuration of the hosted facilitator", () => {
       ...seed,
       COINSLOT_NETWORK: "eip155:9745",
       COINSLOT_RPC_URL: "https://one.example, https://two.example",
-      COINSLOT_RPC_URL_8453: "https://three.example",
-      COINSLOT_TOKENS: `eip155:8453/${token}`,
+      COINSLOT_RPC_URL_4242: "https://three.example",
+      COINSLOT_TOKENS: `eip155:4242/${token}`,
       COINSLOT_LEDGER: "postgres://localhost/coinslot",
       FACILITATOR_KEYS: "shop:a-key-of-more-than-24-signs",
       FACILITATOR_PAY_TO: seller,
@@ -91,7 +91,7 @@ describe("the configuration of the hosted facilitator", () => {
         payersWithCode: { gasPerMinute: 900_000n },
         networks: [
           { network: "eip155:9745", rpcUrls: ["https://one.example", "https://two.example"] },
-          { network: "eip155:8453", assets: [token] },
+          { network: "eip155:4242", assets: [token] },
         ],
       },
     });
@@ -137,7 +137,7 @@ networks:
     finalAfter: 20
     minimumBalance: "5000000000000000"
     maxFeePerGas: 100000000000
-  - network: eip155:8453
+  - network: eip155:4242
     rpcUrls: [https://base.example]
     assets: [{ address: "${token}", name: "USD Coin", version: "2", decimals: 6 }]
 `,
@@ -146,8 +146,8 @@ networks:
       ...seed,
       FACILITATOR_CONFIG: yaml,
       FACILITATOR_PORT: "9001",
-      COINSLOT_RPC_URL_8453: "http://other:1",
-      COINSLOT_TOKENS: `eip155:8453/${token.toLowerCase()}`,
+      COINSLOT_RPC_URL_4242: "http://other:1",
+      COINSLOT_TOKENS: `eip155:4242/${token.toLowerCase()}`,
     };
     expect(readFacilitatorServiceConfiguration({ env })).toMatchObject({
       port: 9001,
@@ -157,7 +157,7 @@ networks:
         ledger: "sqlite:./from-file.db",
         networks: [
           {
-            network: "eip155:8453",
+            network: "eip155:4242",
             rpcUrls: ["http://other:1"],
             assets: [{ address: token, name: "USD Coin", version: "2", decimals: 6 }],
           },
@@ -201,12 +201,12 @@ networks:
       env: {
         COINSLOT_NETWORK: "plasma",
         COINSLOT_RPC_URL_988: "ftp://user:secret@host",
-        COINSLOT_RPC_URL_8453: "https://three.example/secret",
+        COINSLOT_RPC_URL_4243: "https://three.example/secret",
         COINSLOT_TOKENS: "USDC",
         COINSLOT_LEDGER: "mysql://user:secret@host/db",
         FACILITATOR_SEED_PHRASE: "secret words that are no phrase",
         FACILITATOR_PRIVATE_KEY: "0xsecret",
-        FACILITATOR_NETWORKS: "eip155:988,eip155:8453,atlantis,eip155:4242",
+        FACILITATOR_NETWORKS: "eip155:988,eip155:4243,atlantis,eip155:4242",
         FACILITATOR_KEYS: "shop:secret",
         FACILITATOR_PAY_TO: "0xsecret",
         FACILITATOR_REQUESTS_PER_MINUTE: "0",
@@ -222,7 +222,7 @@ networks:
       "COINSLOT_NETWORK: must be a network such as eip155:9745",
       "COINSLOT_RPC_URL_988 must hold URLs that begin with http:// or https://",
       "COINSLOT_TOKENS: USDC is not like",
-      "COINSLOT_TOKENS: names no token on eip155:8453",
+      "COINSLOT_TOKENS: names no token on eip155:4243",
       "COINSLOT_RPC_URL_4242: is not set. Name endpoints of eip155:4242",
       "COINSLOT_LEDGER: is not set, or is no URL that we know",
       "FACILITATOR_SEED_PHRASE and FACILITATOR_PRIVATE_KEY are both set",
