@@ -15,6 +15,7 @@ import type { LedgerSchema } from "./ledger/schema.ts";
 import type { Logger } from "./logger.ts";
 import type { Chain } from "./open-chain.ts";
 import type { NetworkReport } from "./ready/check-network.ts";
+import type { Claim } from "./schemes/scheme.ts";
 import { createPaymentReserver, type ReservePayment } from "./settle/admit-payment.ts";
 import type { SettlementContext, SettlementNetwork } from "./settle/context.ts";
 import { startNetworkSettlement } from "./settle/engine.ts";
@@ -24,7 +25,7 @@ import { createSpoiltBatches } from "./settle/plan/spoilt-batches.ts";
 import { createFeeQuoter } from "./settle/relay/fee-quote.ts";
 import { createPaymentSettler, type PaymentSettler } from "./settle/settle-payment.ts";
 import type { SettlementEvent } from "./settle/settlement-event.ts";
-import { createSimulationCache, type NetworkTransfer } from "./simulation/simulation-cache.ts";
+import { createSimulationCache } from "./simulation/simulation-cache.ts";
 import { defaultCallGas } from "./simulation/simulator.ts";
 import { startMaintenance } from "./start-maintenance.ts";
 import type { Verifier } from "./verify/verifier.ts";
@@ -52,10 +53,7 @@ export interface Engine extends PaymentSettler {
   readonly ledger: Ledger;
   reserve: ReservePayment;
   /** Keeps what a verification has told, for the transaction to come. */
-  remember(
-    payment: NetworkTransfer,
-    facts: { payerHasCode: boolean; gasUsed?: bigint | undefined },
-  ): void;
+  remember(payment: Claim, facts: { payerHasCode: boolean; gasUsed?: bigint | undefined }): void;
   /** Gas that the payment may burn, where its payer has been seen with code a moment ago. */
   gasAtRisk(id: AuthorizationId): bigint | undefined;
   /** Whether a relayer of the network has gas money, and payments may be accepted. */

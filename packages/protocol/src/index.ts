@@ -85,7 +85,7 @@ export {
 } from "./x402/eip3009.ts";
 export { freezeMessage } from "./x402/frozen-message.ts";
 export { headerName } from "./x402/header-name.ts";
-export { type Payment, type ReadPayment, readPayment } from "./x402/payment.ts";
+export { type Payment, type PaymentKind, type ReadPayment, readPayment } from "./x402/payment.ts";
 export { type PaymentFlow, paymentFlowSchema } from "./x402/payment-flow.ts";
 export { paymentIdentifier, paymentIdentifierExtension } from "./x402/payment-identifier.ts";
 export {

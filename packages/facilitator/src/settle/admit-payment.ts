@@ -29,7 +29,7 @@ export function createPaymentReserver(options: {
     if (open.length === 0) return [];
     const states = await readAuthorizationStates({
       rpc,
-      authorizations: open.map(({ authorization }) => authorization),
+      payments: open,
       blockNumber: balance.blockNumber,
     });
     return open.flatMap((payment, index) => (states[index] === true ? payment.id : []));

@@ -13,13 +13,14 @@ import {
 import type { QueuedPayment } from "../ledger/payments/enqueue-payments.ts";
 import type { ConcludedPayment, LedgerPayment } from "../ledger/payments/ledger-payment.ts";
 import type { OrderedPayment } from "../ledger/queries/find-orders.ts";
+import { schemeOf } from "../schemes/registry.ts";
 import type { Verdict } from "../verify/verdict.ts";
 import type { Verifier } from "../verify/verifier.ts";
 import type { ReservePayment } from "./admit-payment.ts";
 import type { SettlementContext } from "./context.ts";
 import { hasOutcome } from "./outcome-notifier.ts";
 import { toRefusedSettlement } from "./reserved.ts";
-import { isAskedFor, keyHashOf, orderOf, paymentOf, settleFingerprint } from "./settle-request.ts";
+import { isAskedFor, keyHashOf, paymentOf, settleFingerprint } from "./settle-request.ts";
 import { duplicateResponse, refusedResponse, settleResponseOf } from "./settle-response.ts";
 import { outOfGasMoney, reservationLost } from "./unavailable-errors.ts";
 
@@ -63,7 +64,7 @@ export function createPaymentSettler(options: SettlePaymentOptions): PaymentSett
     const queued = await ledger.enqueue({
       token: reservation.token,
       payer: payment.id.payer,
-      order: orderOf(payment),
+      order: schemeOf(payment).commit(payment),
       answer: answer && answer.sealed.length <= maxAnswerBytes ? answer : undefined,
     });
     if (queued === undefined) {
@@ -111,14 +112,11 @@ export function createPaymentSettler(options: SettlePaymentOptions): PaymentSett
     const keyHash = keyHashOf(payment, idempotencyKey);
     const fingerprint = settleFingerprint(payment);
     const reserved = await reserve({
-      id: payment.id,
+      ...schemeOf(payment).admit(payment),
       fingerprint,
       keyHash,
-      value: payment.authorization.value,
-      validBefore: payment.authorization.validBefore,
-      payTo: payment.payTo,
       balance,
-      order: orderOf(payment),
+      order: schemeOf(payment).commit(payment),
       gasAtRisk: payerHasCode ? readings.gasAtRisk(payment.id) : undefined,
     });
     await faultPoint("queued");
@@ -199,12 +197,9 @@ export function createPaymentSettler(options: SettlePaymentOptions): PaymentSett
     if (known === undefined || standing === "free" || standing === "key_conflict") return undefined;
     if (standing !== "resumable") return repeat(known, keyHash, payment);
     const taken = await ledger.reserve({
-      id: payment.id,
+      ...schemeOf(payment).admit(payment),
       fingerprint: settleFingerprint(payment),
       keyHash,
-      value: payment.authorization.value,
-      validBefore: payment.authorization.validBefore,
-      payTo: payment.payTo,
     });
     if (taken.outcome === "reserved") {
       // It has come to nothing since it was looked up. Held, it would be nobody's to settle, or to watch.
@@ -272,12 +267,13 @@ export function createPaymentSettler(options: SettlePaymentOptions): PaymentSett
 function orderedPayment(queued: QueuedPayment, payment: Payment): OrderedPayment {
   return {
     payment: {
+      kind: payment.kind,
       authorization: payment.id,
       transactionId: undefined,
       inclusion: undefined,
       ...queued,
     },
-    order: orderOf(payment),
+    order: schemeOf(payment).commit(payment),
   };
 }
 

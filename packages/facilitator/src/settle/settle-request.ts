@@ -5,9 +5,8 @@ import {
   formatAuthorization,
   type Payment,
   readFacilitatorArguments,
-  readPayment,
 } from "@coinslot/protocol";
-import type { TransferOrder } from "../ledger/payments/transfer-order.ts";
+import { readClaim } from "../schemes/registry.ts";
 
 /** The payment that the arguments of `settle` bring; `undefined` where they cannot be read. */
 export function paymentOf(
@@ -16,13 +15,8 @@ export function paymentOf(
 ): Payment | undefined {
   const read = readFacilitatorArguments(payload, requirements);
   if (!read.ok) return undefined;
-  const held = readPayment(read.request.paymentPayload, read.request.paymentRequirements);
+  const held = readClaim(read.request.paymentPayload, read.request.paymentRequirements);
   return held.ok ? held.payment : undefined;
-}
-
-/** What the ledger is given to execute. */
-export function orderOf({ payTo, authorization, signature }: Payment): TransferOrder {
-  return { payTo, validAfter: authorization.validAfter, signature };
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { Hex, InvalidReason, SettleErrorReason, SettleResponse } from "@coinslot/protocol";
 import type { ConcludedPayment } from "../ledger/payments/ledger-payment.ts";
+import { schemeOf } from "../schemes/registry.ts";
 
 /** What to answer for a payment as it stands. `hash`: its transaction, where no block holds it yet. */
 export function settleResponseOf(payment: ConcludedPayment, hash: Hex | undefined): SettleResponse {
@@ -16,7 +17,7 @@ export function settleResponseOf(payment: ConcludedPayment, hash: Hex | undefine
       };
     case "failed":
     case "expired": {
-      const errorReason = payment.reason ?? "invalid_exact_evm_transaction_failed";
+      const errorReason = payment.reason ?? schemeOf(payment).reasons.executionFailed;
       const transaction = inclusion?.transactionHash ?? "";
       return { success: false, errorReason, transaction, ...common };
     }

@@ -2,10 +2,11 @@ import type { Hex } from "@coinslot/protocol";
 import { FacilitatorError } from "@coinslot/protocol";
 import * as z from "zod";
 import { simulator } from "../../contracts/simulator.generated.ts";
-import { splitSignature } from "../evm/split-signature.ts";
-import { bytesWords, hexWord, uintWord } from "../evm/word.ts";
+import { uintWord } from "../evm/word.ts";
+import { schemeOf } from "../schemes/registry.ts";
+import type { Claim } from "../schemes/scheme.ts";
+import type { SimulationResult } from "../schemes/simulation-result.ts";
 import { readRevertReason } from "./revert-reason.ts";
-import type { SignedTransfer, SimulationResult } from "./simulation-result.ts";
 
 /** EIP-3860: the most that init code may be. */
 const maxInitCode = 49_152;
@@ -20,7 +21,6 @@ const gasPerAnswer = 100_000n;
 /** EIP-7623. */
 const gasPerByte = 40n;
 
-const headWords = 11;
 const answerHeadWords = 4;
 const readingWords = 11;
 
@@ -47,9 +47,9 @@ function gasOf(callGas: bigint): bigint {
 }
 
 /** How much of the init code a transfer takes, in bytes. */
-export function sizeOf(transfer: SignedTransfer): number {
-  // A word for its offset, its head, and its signature with a length.
-  return 32 * (1 + headWords + 1) + Math.ceil((transfer.signature.length - 2) / 64) * 32;
+export function sizeOf(claim: Claim): number {
+  // A word for its offset, and itself.
+  return 32 + schemeOf(claim).trialBytes(claim);
 }
 
 /** What all transfers of one call may take of the init code, in bytes. */
@@ -57,10 +57,10 @@ export const roomForTransfers = maxInitCode - initCodeOverhead;
 
 /** The call object of an `eth_call` that tries each transfer in a frame of its own. */
 export function encodeDeploylessCall(
-  transfers: readonly SignedTransfer[],
+  claims: readonly Claim[],
   callGas: bigint,
 ): { data: Hex; gas: Hex } {
-  const tuples = transfers.map(encodeTuple);
+  const tuples = claims.map((claim) => schemeOf(claim).encodeTrial(claim));
   let offset = 32 * tuples.length;
   const offsets = tuples.map((tuple) => {
     const word = uintWord(offset);
@@ -77,28 +77,8 @@ export function encodeDeploylessCall(
   ];
   const data: Hex = `${simulator.bytecode}${words.join("")}`;
   const shared = baseGas + BigInt(data.length / 2) * gasPerByte;
-  const gas = shared + BigInt(transfers.length) * gasOf(callGas);
+  const gas = shared + BigInt(claims.length) * gasOf(callGas);
   return { data, gas: `0x${gas.toString(16)}` };
-}
-
-function encodeTuple({ asset, authorization, signature }: SignedTransfer): string {
-  const { from, to, value, validAfter, validBefore, nonce } = authorization;
-  const key = splitSignature(signature);
-  const asTravelled = key && `${key.r}${key.s.slice(2)}${key.v.toString(16)}`;
-  return [
-    hexWord(asset),
-    hexWord(from),
-    hexWord(to),
-    uintWord(value),
-    uintWord(validAfter),
-    uintWord(validBefore),
-    hexWord(nonce),
-    uintWord(key?.v ?? 0),
-    hexWord(key?.r ?? "0x"),
-    hexWord(key?.s ?? "0x"),
-    uintWord(headWords * 32),
-    bytesWords(signature === asTravelled ? "0x" : signature),
-  ].join("");
 }
 
 const answerSchema = z.string().regex(/^0x(?:[0-9a-f]{64})+$/i);

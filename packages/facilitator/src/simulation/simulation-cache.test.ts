@@ -1,5 +1,7 @@
+import type { Hex } from "@coinslot/protocol";
 import { expect, test } from "vitest";
-import { createSimulationCache, type NetworkTransfer } from "./simulation-cache.ts";
+import type { Claim } from "../schemes/scheme.ts";
+import { createSimulationCache } from "./simulation-cache.ts";
 
 const times = { freshMs: 1_000, keepMs: 60_000, callGasOf: () => 300_000n };
 const first = transferOf(1);
@@ -43,12 +45,12 @@ test("a simulation says nothing of what else the payer has signed under the same
   const readings = createSimulationCache({ ...times, now: () => 0 });
   readings.remember(first, facts);
   const { authorization } = first;
-  const others: NetworkTransfer[] = [
+  const others: Claim[] = [
     { ...first, authorization: { ...authorization, value: 2n } },
-    { ...first, authorization: { ...authorization, to: second.asset } },
+    { ...first, authorization: { ...authorization, to: second.id.asset } },
     { ...first, authorization: { ...authorization, validBefore: 3n } },
     { ...first, signature: `0x${"22".repeat(100)}` },
-    { ...first, network: "eip155:988" },
+    { ...first, id: { ...first.id, network: "eip155:988" } },
   ];
   for (const other of others) {
     expect(readings.isFresh(other)).toBe(false);
@@ -59,8 +61,7 @@ test("a simulation says nothing of what else the payer has signed under the same
 test("a payer seen with code puts gas at risk for a while, whatever is simulated of its nonce then", () => {
   let now = 0;
   const readings = createSimulationCache({ ...times, now: () => now });
-  const id = { network: first.network, asset: first.asset, payer: first.authorization.from };
-  const identity = { ...id, nonce: first.authorization.nonce };
+  const identity = first.id;
   expect(readings.gasAtRisk(identity)).toBeUndefined();
   readings.remember({ ...first, signature: "0x1234" }, { payerHasCode: true, gasUsed: undefined });
   readings.remember(first, facts);
@@ -77,17 +78,20 @@ test("gas that no call can have used is not believed", () => {
   expect(readings.recall(first)?.gasUsed).toBe(300_000n);
 });
 
-function transferOf(number: number): NetworkTransfer {
+function transferOf(number: number): Claim {
+  const payer = "0x00000000000000000000000000000000000000bb";
+  const nonce: Hex = `0x${number.toString(16).padStart(64, "0")}`;
+  const asset = "0x00000000000000000000000000000000000000aa";
   return {
-    network: "eip155:9745",
-    asset: "0x00000000000000000000000000000000000000aa",
+    kind: "eip3009",
+    id: { network: "eip155:9745", asset, payer, nonce },
     authorization: {
-      from: "0x00000000000000000000000000000000000000bb",
+      from: payer,
       to: "0x00000000000000000000000000000000000000cc",
       value: 1n,
       validAfter: 0n,
       validBefore: 2n,
-      nonce: `0x${number.toString(16).padStart(64, "0")}`,
+      nonce,
     },
     signature: `0x${"11".repeat(65)}`,
   };

@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
 import { type AuthorizationId, authorizationKey, type Network } from "@coinslot/protocol";
+import { schemeOf } from "../schemes/registry.ts";
+import type { Claim } from "../schemes/scheme.ts";
 import { gasAtRisk, gasOfCall } from "../settle/relay/gas.ts";
-import type { SignedTransfer } from "./simulation-result.ts";
 
 /** What a simulation has told of a payment that matters for its transaction. */
 export interface CallFacts {
@@ -10,21 +11,18 @@ export interface CallFacts {
   gasUsed: bigint | undefined;
 }
 
-/** A signed transfer and its network. A `Payment` is one. */
-export type NetworkTransfer = SignedTransfer & { network: Network };
-
 /**
  * Simulations of a moment ago, by the whole authorization and its signature: one nonce may be signed for
  * many things, and what is known of one of them says nothing of another.
  */
 export interface SimulationCache {
-  remember(transfer: NetworkTransfer, facts: CallFacts): void;
+  remember(transfer: Claim, facts: CallFacts): void;
   /** The facts about a payment that no transaction carries yet. */
-  recall(transfer: NetworkTransfer): CallFacts | undefined;
+  recall(transfer: Claim): CallFacts | undefined;
   /** Whether the transfer has been simulated so recently that it need not be tried again. */
-  isFresh(transfer: NetworkTransfer): boolean;
+  isFresh(transfer: Claim): boolean;
   /** For a payment that a transaction carries, or that was refused: it has to be tried again. */
-  forget(transfer: NetworkTransfer): void;
+  forget(transfer: Claim): void;
   /**
    * Gas that a transaction for this authorization may burn, where any simulation of it has seen code at its
    * payer; `undefined` where none has. It only ever errs against a payer that has had code.
@@ -67,14 +65,14 @@ export function createSimulationCache(options: {
 
   return {
     remember(transfer, { payerHasCode, gasUsed: told }) {
-      const callGas = callGasOf(transfer.network);
+      const callGas = callGasOf(transfer.id.network);
       // No call was granted more; a node that tells more would only spoil a transaction's gas limit.
       const gasUsed = told !== undefined && told > callGas ? callGas : told;
       lastGas = gasUsed ?? lastGas;
       put(entries, keyOf(transfer), { payerHasCode, gasUsed, at: now() });
       if (!payerHasCode) return;
-      const gas = gasAtRisk(transfer.signature, callGas);
-      put(atRisk, authorizationKey(idOf(transfer)), { gas, at: now() });
+      const gas = gasAtRisk(schemeOf(transfer).maxCallBytes(transfer), callGas);
+      put(atRisk, authorizationKey(transfer.id), { gas, at: now() });
     },
     recall: (transfer) => entries.get(keyOf(transfer)),
     isFresh(transfer) {
@@ -89,15 +87,12 @@ export function createSimulationCache(options: {
   };
 }
 
-function idOf({ network, asset, authorization }: NetworkTransfer): AuthorizationId {
-  return { network, asset, payer: authorization.from, nonce: authorization.nonce };
-}
-
-function keyOf({ network, asset, authorization, signature }: NetworkTransfer): string {
+function keyOf({ kind, id, authorization, signature }: Claim): string {
+  const { network, asset } = id;
   const { from, to, value, validAfter, validBefore, nonce } = authorization;
   const signed =
     signature.length <= maxPlainSignature
       ? signature
       : createHash("sha256").update(signature).digest("base64");
-  return `${nonce}/${from}/${to}/${value}/${validAfter}/${validBefore}/${asset}/${network}/${signed}`;
+  return `${nonce}/${from}/${to}/${value}/${validAfter}/${validBefore}/${asset}/${network}/${kind}/${signed}`;
 }

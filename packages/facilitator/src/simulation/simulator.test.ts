@@ -1,5 +1,6 @@
 import { type Address, FacilitatorError, type Hex } from "@coinslot/protocol";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Claim } from "../schemes/scheme.ts";
 import { createInterferingPool } from "../testing/interfering-pool.ts";
 import {
   createPool,
@@ -7,7 +8,6 @@ import {
   startVerifyingDevnet,
   type VerifyingDevnet,
 } from "../testing/verifying-devnet.ts";
-import type { SignedTransfer } from "./simulation-result.ts";
 import { createSimulator } from "./simulator.ts";
 
 let chain: VerifyingDevnet;
@@ -18,9 +18,12 @@ afterAll(() => chain.stop());
 
 type Change = Parameters<VerifyingDevnet["sign"]>[0];
 
-async function transfer(change: Change = {}): Promise<SignedTransfer> {
+async function transfer(change: Change = {}): Promise<Claim> {
   const { authorization, signature } = await chain.sign(change);
-  return { asset: change.asset ?? chain.devnet.token, authorization, signature };
+  const { network, token } = chain.devnet;
+  const { from: payer, nonce } = authorization;
+  const id = { network, asset: change.asset ?? token, payer, nonce };
+  return { kind: "eip3009", id, authorization, signature };
 }
 
 const many = (count: number, change?: Change) =>

@@ -1,5 +1,7 @@
 import { RpcError, type RpcRequester, RpcResponseError } from "@coinslot/chain";
 import { FacilitatorError } from "@coinslot/protocol";
+import type { Claim } from "../schemes/scheme.ts";
+import type { SimulationResult } from "../schemes/simulation-result.ts";
 import {
   decodeDeploylessAnswer,
   encodeDeploylessCall,
@@ -7,7 +9,6 @@ import {
   roomForTransfers,
   sizeOf,
 } from "./deployless-call.ts";
-import type { SignedTransfer, SimulationResult } from "./simulation-result.ts";
 import { simulateSingly } from "./single-calls.ts";
 import { senderFields, type TrialSender } from "./trial-sender.ts";
 
@@ -38,13 +39,13 @@ export interface Simulator {
    * @throws FacilitatorError when the chain cannot be asked: that says nothing of the transfer. Its `cause`
    * is an `RpcResponseError` where a node was asked about this transfer alone, and would not say.
    */
-  simulate(transfer: SignedTransfer): Promise<SimulationResult>;
+  simulate(transfer: Claim): Promise<SimulationResult>;
   /** `simulate` for many, in their order; by default one RPC request for each 64. */
-  simulateAll(transfers: readonly SignedTransfer[]): Promise<SimulationResult[]>;
+  simulateAll(transfers: readonly Claim[]): Promise<SimulationResult[]>;
 }
 
 interface Waiting {
-  transfer: SignedTransfer;
+  transfer: Claim;
   resolve: (reading: SimulationResult) => void;
   reject: (error: unknown) => void;
 }
@@ -104,9 +105,7 @@ export function createSimulator(options: SimulatorOptions): Simulator {
     }
   }
 
-  async function ask(
-    transfers: readonly SignedTransfer[],
-  ): Promise<(SimulationResult | RpcError)[]> {
+  async function ask(transfers: readonly Claim[]): Promise<(SimulationResult | RpcError)[]> {
     if (limit() === 0) return askSingly(transfers);
     const answered = await askDeployless(transfers);
     if (answered.length === transfers.length) return answered;
@@ -126,9 +125,7 @@ export function createSimulator(options: SimulatorOptions): Simulator {
     return readings;
   }
 
-  function askSingly(
-    transfers: readonly SignedTransfer[],
-  ): Promise<(SimulationResult | RpcError)[]> {
+  function askSingly(transfers: readonly Claim[]): Promise<(SimulationResult | RpcError)[]> {
     return simulateSingly({ rpc, transfers, callGas, from: sender?.().from });
   }
 
@@ -136,7 +133,7 @@ export function createSimulator(options: SimulatorOptions): Simulator {
    * The readings of as many transfers, from the first on, as the node's gas limit left room for; none
    * where the node refuses such a call, or does not know it.
    */
-  async function askDeployless(transfers: readonly SignedTransfer[]): Promise<SimulationResult[]> {
+  async function askDeployless(transfers: readonly Claim[]): Promise<SimulationResult[]> {
     const call = encodeDeploylessCall(transfers, callGas);
     const { gasPrice, ...free } = senderFields(sender?.(), BigInt(call.gas));
     let answer: unknown;
@@ -165,7 +162,7 @@ export function createSimulator(options: SimulatorOptions): Simulator {
     }
   }
 
-  function simulate(transfer: SignedTransfer): Promise<SimulationResult> {
+  function simulate(transfer: Claim): Promise<SimulationResult> {
     return new Promise((resolve, reject) => {
       queue.push({ transfer, resolve, reject });
       schedule();

@@ -7,14 +7,14 @@ import {
 } from "@coinslot/chain";
 import { type Address, FacilitatorError, type Hex } from "@coinslot/protocol";
 import * as z from "zod";
-import { encodeTransfer } from "../evm/encode-transfer.ts";
 import { isRevert } from "../evm/is-revert.ts";
 import { hexWord } from "../evm/word.ts";
+import { schemeOf } from "../schemes/registry.ts";
+import type { BatchCall, Claim } from "../schemes/scheme.ts";
+import type { SimulationResult } from "../schemes/simulation-result.ts";
 import { readRevertReason } from "./revert-reason.ts";
-import type { SignedTransfer, SimulationResult } from "./simulation-result.ts";
 
 const balanceOfSelector = "0x70a08231";
-const authorizationStateSelector = "0xe94a0102";
 
 /**
  * Tries transfers by one `eth_call` each, in JSON-RPC batches: slower than the simulator contract, and
@@ -26,7 +26,7 @@ const authorizationStateSelector = "0xe94a0102";
  */
 export async function simulateSingly(options: {
   rpc: RpcRequester;
-  transfers: readonly SignedTransfer[];
+  transfers: readonly Claim[];
   callGas: bigint;
   /** The relayer. It offers no gas price: a node's refusal of that could not be told from one of the call. */
   from: Address | undefined;
@@ -75,15 +75,15 @@ function orError<Value>(read: () => Value): Value | RpcError {
   }
 }
 
-function readFacts({ authorization }: SignedTransfer, answers: readonly RpcOutcome[]) {
+function readFacts(claim: Claim, answers: readonly RpcOutcome[]) {
   const [state, balanceOf, payerCode, assetCode] = answers;
   const used = wordOf(state);
   const balance = wordOf(balanceOf) ?? 0n;
   // What knows no authorizations may well answer the call, as an address without code answers any.
-  const cannotMove = used === undefined || balance < authorization.value;
+  const cannotMove = used === undefined || balance < claim.authorization.value;
   return {
     isExact: cannotMove ? false : undefined,
-    isUsed: used !== undefined && used !== 0n,
+    isUsed: used !== undefined && schemeOf(claim).isUsed(claim.id, used) !== false,
     balance,
     payerHasCode: codeOf(payerCode) !== "0x",
     assetHasCode: codeOf(assetCode) !== "0x",
@@ -98,28 +98,26 @@ const unsigned: Outcome = {
   revertReason: "the signature is not one of a key",
 };
 
-function questionsBefore(
-  { asset, authorization: { from, nonce } }: SignedTransfer,
-  blockTag: Hex,
-): RpcCall[] {
-  const call = (data: Hex): RpcCall => ({
+function questionsBefore(claim: Claim, blockTag: Hex): RpcCall[] {
+  const { asset, payer } = claim.id;
+  const call = ({ target, callData }: BatchCall): RpcCall => ({
     method: "eth_call",
-    params: [{ to: asset, data }, blockTag],
+    params: [{ to: target, data: callData }, blockTag],
   });
   const code = (address: Address): RpcCall => ({
     method: "eth_getCode",
     params: [address, blockTag],
   });
   return [
-    call(`${authorizationStateSelector}${hexWord(from)}${hexWord(nonce)}`),
-    call(`${balanceOfSelector}${hexWord(from)}`),
-    code(from),
+    call(schemeOf(claim).nonceStateCall(claim.id)),
+    call({ target: asset, callData: `${balanceOfSelector}${hexWord(payer)}` }),
+    code(payer),
     code(asset),
   ];
 }
 
 function transferCall(
-  { asset, authorization, signature }: SignedTransfer,
+  claim: Claim,
   options: {
     payerHasCode: boolean;
     callGas: bigint;
@@ -128,11 +126,12 @@ function transferCall(
   },
 ): RpcCall | undefined {
   const { payerHasCode, callGas, blockTag, from } = options;
-  const data = encodeTransfer({ authorization, signature, payerHasCode });
-  if (data === undefined) return undefined;
+  const composed = schemeOf(claim).compose(claim, { payerHasCode });
+  if (composed === undefined) return undefined;
+  const { target: to, callData: data } = composed;
   // What a transaction costs before its first step, its calldata above all, comes on top.
   const gas = callGas + 21_000n + BigInt(data.length / 2) * 40n;
-  const call = { to: asset, data, gas: `0x${gas.toString(16)}`, ...(from && { from }) };
+  const call = { to, data, gas: `0x${gas.toString(16)}`, ...(from && { from }) };
   return { method: "eth_call", params: [call, blockTag] };
 }
 

@@ -1,15 +1,14 @@
 import {
   type Address,
-  checkPayment,
   type Hex,
   type Network,
   type Payment,
   type PaymentRequirements,
   readFacilitatorArguments,
-  readPayment,
   type VerifyOptions,
 } from "@coinslot/protocol";
 import { zeroAddress } from "viem";
+import { readClaim, schemeOf } from "../schemes/registry.ts";
 import { refuse } from "./refuse.ts";
 import type { LocalVerdict, Refused } from "./verdict.ts";
 
@@ -37,7 +36,7 @@ export function checkLocally(check: LocalCheck): LocalVerdict {
   if (!read.ok) return refuse(read.reason, { message: read.message });
   const { paymentPayload, paymentRequirements } = read.request;
 
-  const held = readPayment(paymentPayload, paymentRequirements);
+  const held = readClaim(paymentPayload, paymentRequirements);
   const network = check.served.get(paymentRequirements.network);
   if (!held.ok) {
     // A network that is not served comes before a domain that is missing.
@@ -51,7 +50,8 @@ export function checkLocally(check: LocalCheck): LocalVerdict {
 
   const unpayable = checkRequirements(payment, paymentRequirements, network);
   if (unpayable !== undefined) return unpayable;
-  const reason = checkPayment(payment, {
+  const { check: checkClaim, reasons } = schemeOf(payment);
+  const reason = checkClaim(payment, {
     now: check.now,
     handlerTimeoutSeconds: check.options?.handlerTimeoutSeconds,
     blockTimeSeconds: network.blockTimeSeconds,
@@ -59,11 +59,11 @@ export function checkLocally(check: LocalCheck): LocalVerdict {
   if (reason !== undefined) return refuse(reason, { payer });
   if (payer === payment.payTo) {
     const message = "The payer would pay itself.";
-    return refuse("invalid_exact_evm_recipient_mismatch", { payer, message });
+    return refuse(reasons.recipientMismatch, { payer, message });
   }
   if (isPredeploySignature(payment.signature)) {
     const message = "Signatures of accounts that are not deployed yet (EIP-6492) are not served.";
-    return refuse("invalid_exact_evm_signature", { payer, message });
+    return refuse(reasons.signature, { payer, message });
   }
   return { isValid: true, payer, payment, isSignedByPayer: () => check.isSignedByPayer(payment) };
 }

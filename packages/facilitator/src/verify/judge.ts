@@ -1,6 +1,7 @@
-import type { InvalidReason, Payment } from "@coinslot/protocol";
-import { goesThrough, type SimulationResult } from "../simulation/simulation-result.ts";
-import { type DiagnosisTools, diagnose } from "./diagnose.ts";
+import type { Payment } from "@coinslot/protocol";
+import { schemeOf } from "../schemes/registry.ts";
+import type { DiagnosisTools } from "../schemes/scheme.ts";
+import { goesThrough, type SimulationResult } from "../schemes/simulation-result.ts";
 import { refuse } from "./refuse.ts";
 import type { Verdict } from "./verdict.ts";
 
@@ -19,18 +20,21 @@ export async function judge(
 ): Promise<Verdict> {
   const { payerHasCode, gasUsed } = reading;
   const payer = payment.authorization.from;
-  if (!payerHasCode && !isSignedByPayer) return refuse("invalid_exact_evm_signature", { payer });
+  if (!payerHasCode && !isSignedByPayer) {
+    return refuse(schemeOf(payment).reasons.signature, { payer });
+  }
   if (goesThrough(reading)) {
     const balance = { amount: reading.balance, blockNumber: reading.blockNumber };
     return { isValid: true, payer, payment, payerHasCode, balance, gasUsed };
   }
+  const { diagnose, reasons } = schemeOf(payment);
   const reason = await diagnose(payment, reading, tools);
-  return refuse(reason, { payer, message: explain(reason, reading) });
+  const message = reason === reasons.trialFailed ? explain(reading) : undefined;
+  return refuse(reason, { payer, message });
 }
 
 /** More than the reason says, where we know more. */
-function explain(reason: InvalidReason, reading: SimulationResult): string | undefined {
-  if (reason !== "invalid_exact_evm_transaction_simulation_failed") return undefined;
+function explain(reading: SimulationResult): string | undefined {
   if (reading.outcome === "succeeded") {
     return "The token takes the authorization, but does not move exactly the amount to payTo.";
   }

@@ -1,17 +1,9 @@
 import type { RpcRequester } from "@coinslot/chain";
-import {
-  type Address,
-  type Network,
-  type Payment,
-  toLowerHex,
-  type VerifyOptions,
-} from "@coinslot/protocol";
-import { createDomainSeparatorCache } from "../evm/domain-separator.ts";
-import { hashTransfer } from "../evm/hash-transfer.ts";
+import { type Address, type Network, toLowerHex, type VerifyOptions } from "@coinslot/protocol";
 import { createSignerRecovery } from "../evm/recover-signer.ts";
-import { createSignatureCheck } from "../evm/signature-check.ts";
 import type { Logger } from "../logger.ts";
-import { goesThrough } from "../simulation/simulation-result.ts";
+import { schemeOf } from "../schemes/registry.ts";
+import { goesThrough } from "../schemes/simulation-result.ts";
 import type { Simulator } from "../simulation/simulator.ts";
 import { createTokenFactsCache } from "../token/token-facts-cache.ts";
 import { checkLocally, type ServedNetwork } from "./check-locally.ts";
@@ -19,6 +11,7 @@ import { judge } from "./judge.ts";
 import { refuse } from "./refuse.ts";
 import { createSenderCodes } from "./sender-codes.ts";
 import { createSignatureBudget, type SignatureLimits } from "./signature-budget.ts";
+import { createSignatureCheck } from "./signature-check.ts";
 import type { LocalVerdict, Verdict } from "./verdict.ts";
 
 /** One network as a verifier sees it. */
@@ -76,7 +69,6 @@ export interface Verifier {
 /** Creates a verifier for some networks. */
 export function createVerifier(options: VerifierOptions): Verifier {
   const { networks, acceptsPayersWithCode = true, now, logger, limits } = options;
-  const separatorOf = createDomainSeparatorCache();
   const recovery = createSignerRecovery();
   if (recovery.implementation === "noble") {
     logger.warn(
@@ -96,20 +88,16 @@ export function createVerifier(options: VerifierOptions): Verifier {
       {
         simulator,
         codes: createSenderCodes({ rpc, now }),
-        tools: { rpc, digestOf, readFacts: createTokenFactsCache({ rpc, now }) },
+        tools: { rpc, readFacts: createTokenFactsCache({ rpc, now }) },
       },
     ]),
   );
 
   const budget = createSignatureBudget({ limits, now });
   const isSignedByPayer = createSignatureCheck({
-    separatorOf,
+    digestOf: (payment) => schemeOf(payment).digestOf(payment),
     recoverSigner: recovery.recoverSigner,
   });
-
-  function digestOf(payment: Payment): Uint8Array {
-    return hashTransfer(separatorOf(payment), payment.authorization);
-  }
 
   function verifyLocally(
     paymentPayload: unknown,
@@ -148,7 +136,7 @@ export function createVerifier(options: VerifierOptions): Verifier {
       budget.charge(payment, limitKey);
       if (codes?.recall(payer) || (await codes?.read(payer))) return local;
     }
-    return refuse("invalid_exact_evm_signature", { payer });
+    return refuse(schemeOf(payment).reasons.signature, { payer });
   }
 
   async function verify(

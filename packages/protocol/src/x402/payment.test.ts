@@ -22,6 +22,7 @@ describe("a payload and its requirements make a payment", () => {
     expect(readPayment(payload, sampleRequirements)).toEqual({
       ok: true,
       payment: {
+        kind: "eip3009",
         x402Version: payload.x402Version,
         id: { network: "eip155:9745", asset, payer, nonce },
         network: "eip155:9745",

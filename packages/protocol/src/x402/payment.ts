@@ -7,8 +7,12 @@ import type { PaymentPayload } from "./payment-payload.ts";
 import type { PaymentRequirements } from "./payment-requirements.ts";
 import type { InvalidReason } from "./reason.ts";
 
+/** How the money of a payment moves. The offer decides it, never the payload's members alone. */
+export type PaymentKind = "eip3009";
+
 /** A payment held against the requirements that it means to fulfil, as we compute with it. */
 export interface Payment {
+  kind: PaymentKind;
   x402Version: 1 | 2;
   id: AuthorizationId;
   network: Network;
@@ -60,6 +64,7 @@ function holdAgainst(payload: PaymentPayload, requirements: PaymentRequirements)
   return {
     ok: true,
     payment: freezeMessage({
+      kind: "eip3009",
       x402Version: payload.x402Version,
       id: { network, asset, payer: authorization.from, nonce: authorization.nonce },
       network,

@@ -1,4 +1,4 @@
-import type { AuthorizationId, Hex, SettleErrorReason } from "@coinslot/protocol";
+import type { AuthorizationId, Hex, PaymentKind, SettleErrorReason } from "@coinslot/protocol";
 import type { Dialect } from "@coinslot/storage";
 import type { Selectable } from "kysely";
 import type { PaymentState, PaymentsTable } from "../schema.ts";
@@ -14,6 +14,7 @@ export interface Inclusion {
 export interface LedgerPayment {
   /** Sorts by time of creation. */
   id: string;
+  kind: PaymentKind;
   authorization: AuthorizationId;
   /** In the token's smallest unit. */
   value: bigint;
@@ -46,7 +47,7 @@ export interface LedgerPayment {
 /** What whoever waits for a payment is told of it. */
 export type ConcludedPayment = Pick<
   LedgerPayment,
-  "id" | "authorization" | "value" | "state" | "transactionId" | "inclusion" | "reason"
+  "id" | "kind" | "authorization" | "value" | "state" | "transactionId" | "inclusion" | "reason"
 >;
 
 /** The columns of a `SettledPayment`: half of them all, and reading them is much of what an outcome costs. */
@@ -72,6 +73,7 @@ export function toSettledPayment(row: SettledRow, dialect: Dialect): ConcludedPa
   const { transaction_hash, block_number, block_hash } = row;
   return {
     id: row.id,
+    kind: "eip3009",
     authorization: {
       network: row.network,
       asset: row.asset,

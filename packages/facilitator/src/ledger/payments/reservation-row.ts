@@ -57,6 +57,7 @@ export function reservedPayment(options: {
   const { request, runs, paymentId, now } = options;
   return {
     id: paymentId,
+    kind: "eip3009",
     authorization: request.id,
     value: request.value,
     validBefore: request.validBefore,

@@ -8,6 +8,7 @@ import type { LedgerSchema, PaymentsTable } from "../schema.ts";
 export type PendingPayment = Pick<
   LedgerPayment,
   | "id"
+  | "kind"
   | "authorization"
   | "value"
   | "validBefore"

@@ -14,14 +14,17 @@ it("a token that answers rubbish says nothing of its own authorization, and spoi
     await devnet.client.setCode({ address: rubbish, bytecode: "0x5f195f5260205ff3" });
     const { buyer } = devnet.accounts;
     const assets: Address[] = [rubbish, empty, devnet.token];
-    const authorizations = assets.map((asset) => ({
-      network: devnet.network,
-      asset,
-      payer: buyer.address,
-      nonce: `0x${"01".repeat(32)}` as const,
+    const payments = assets.map((asset) => ({
+      kind: "eip3009" as const,
+      authorization: {
+        network: devnet.network,
+        asset,
+        payer: buyer.address,
+        nonce: `0x${"01".repeat(32)}` as const,
+      },
     }));
     const blockNumber = await devnet.client.getBlockNumber();
-    expect(await readAuthorizationStates({ rpc, authorizations, blockNumber })).toEqual([
+    expect(await readAuthorizationStates({ rpc, payments, blockNumber })).toEqual([
       undefined,
       undefined,
       false,

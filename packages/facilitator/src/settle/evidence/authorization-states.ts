@@ -1,38 +1,37 @@
 import type { RpcRequester } from "@coinslot/chain";
-import { type AuthorizationId, eip3009Abi } from "@coinslot/protocol";
-import { encodeFunctionData } from "viem";
 import * as z from "zod";
+import type { LedgerPayment } from "../../ledger/payments/ledger-payment.ts";
+import { schemeOf } from "../../schemes/registry.ts";
 
-/** A token is not trusted to answer with a word, or with a boolean in it. */
-const boolSchema = z
+/** A contract is not trusted to return one word. */
+const wordSchema = z
   .string()
-  .regex(/^0x0{63}[01]$/)
-  .transform((word) => word.endsWith("1"));
+  .regex(/^0x[0-9a-f]{64}$/i)
+  .transform(BigInt);
 
 /**
- * Whether authorizations were used, or cancelled, at the end of a block (EIP-3009), in their order;
- * `undefined` where the token does not answer, or answers rubbish.
+ * Whether authorizations were used, or cancelled, at the end of a block, in the order of their
+ * payments; `undefined` where the contract does not answer, or returns rubbish.
  *
  * @throws RpcError when the chain cannot be asked.
  */
 export async function readAuthorizationStates(options: {
   rpc: RpcRequester;
-  authorizations: readonly AuthorizationId[];
+  payments: readonly Pick<LedgerPayment, "kind" | "authorization">[];
   blockNumber: bigint;
 }): Promise<(boolean | undefined)[]> {
-  const { rpc, authorizations, blockNumber } = options;
+  const { rpc, payments, blockNumber } = options;
+  const block = `0x${blockNumber.toString(16)}`;
   const states = await rpc.requestMany(
-    authorizations.map(({ asset, payer, nonce }) => {
-      const args = [payer, nonce] as const;
-      const data = encodeFunctionData({
-        abi: eip3009Abi,
-        functionName: "authorizationState",
-        args,
-      });
-      const block = `0x${blockNumber.toString(16)}`;
-      return { method: "eth_call", params: [{ to: asset, data }, block] };
+    payments.map((payment) => {
+      const { target, callData } = schemeOf(payment).nonceStateCall(payment.authorization);
+      return { method: "eth_call", params: [{ to: target, data: callData }, block] };
     }),
     { minBlock: blockNumber },
   );
-  return states.map((state) => (state.ok ? boolSchema.safeParse(state.result).data : undefined));
+  return payments.map((payment, index) => {
+    const state = states[index];
+    const word = wordSchema.safeParse(state?.ok ? state.result : undefined).data;
+    return word === undefined ? undefined : schemeOf(payment).isUsed(payment.authorization, word);
+  });
 }

@@ -1,6 +1,7 @@
 import { RpcError } from "@coinslot/chain";
 import { parseTransaction } from "viem";
 import * as z from "zod";
+import type { TransactionReceipt } from "../../evm/transaction-receipt.ts";
 import { hexWord } from "../../evm/word.ts";
 import type { GasBurn } from "../../ledger/payments/admit-code.ts";
 import type { OrderedPayment } from "../../ledger/queries/find-orders.ts";
@@ -8,7 +9,6 @@ import type { Broadcast } from "../../ledger/transactions/store-transaction.ts";
 import type { SettlementNetwork } from "../context.ts";
 import { gasBeforeCall } from "../relay/gas.ts";
 import { readAuthorizationStates } from "./authorization-states.ts";
-import type { TransactionReceipt } from "./transaction-receipt.ts";
 
 /** More than a token uses that refuses an honest wallet's payment: proxy, signature check, cold storage. */
 const ordinaryFailureGas = 100_000n;
@@ -52,7 +52,7 @@ async function couldHavePaid(options: {
   const params = [balanceOf, `0x${minBlock.toString(16)}`];
   try {
     const [states, balance] = await Promise.all([
-      readAuthorizationStates({ rpc, authorizations: [authorization], blockNumber: minBlock }),
+      readAuthorizationStates({ rpc, payments: [payment.payment], blockNumber: minBlock }),
       rpc.request({ method: "eth_call", params }, { minBlock }),
     ]);
     return states[0] === false && word.parse(balance) >= value;

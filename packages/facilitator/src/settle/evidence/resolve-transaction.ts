@@ -1,14 +1,16 @@
 import { parseTransaction } from "viem";
+import type { TransactionReceipt } from "../../evm/transaction-receipt.ts";
 import type { Inclusion } from "../../ledger/payments/ledger-payment.ts";
 import type { PaymentOutcomes } from "../../ledger/payments/record-outcomes.ts";
 import type { OrderedPayment } from "../../ledger/queries/find-orders.ts";
 import type { OpenTransaction } from "../../ledger/transactions/find-transactions.ts";
 import type { Broadcast } from "../../ledger/transactions/store-transaction.ts";
+import { schemeOf } from "../../schemes/registry.ts";
+import type { Execution } from "../../schemes/scheme.ts";
 import type { SettlementNetwork } from "../context.ts";
+import { claimsByScheme } from "./claims-by-scheme.ts";
 import { findBurn } from "./find-burn.ts";
-import { type Execution, expectedTransfer, tryToFindExecutions } from "./find-executions.ts";
-import { readOutcomes } from "./read-outcomes.ts";
-import type { TransactionReceipt } from "./transaction-receipt.ts";
+import { tryToFindExecutions } from "./find-executions.ts";
 
 /** After so many transactions that tried it unfairly, a payment has failed. */
 const maxCarried = 8;
@@ -43,7 +45,7 @@ export async function resolveTransaction(options: {
     ({ payment }) => network.serveAfter(payment) <= depth,
   );
   const sent = transaction.broadcasts.find(({ hash }) => hash === receipt.transactionHash);
-  const isAlone = transaction.payments.length === 1 && callsToken(sent, transaction.payments);
+  const isAlone = transaction.payments.length === 1 && callsTarget(sent, transaction.payments);
   const inclusion: Inclusion = {
     transactionHash: receipt.transactionHash,
     blockNumber: receipt.blockNumber,
@@ -59,14 +61,15 @@ export async function resolveTransaction(options: {
       isSpoilt: sent !== undefined && sent.content !== "filler",
     };
   }
-  const expected = due.map((each) => ({ each, ...expectedTransfer(each) }));
   const executed: OrderedPayment[] = [];
   const mismatched: OrderedPayment[] = [];
   const absent: OrderedPayment[] = [];
-  for (const [{ each }, outcome] of readOutcomes(receipt.logs, expected)) {
-    if (outcome === "executed") executed.push(each);
-    else if (outcome === "mismatch") mismatched.push(each);
-    else absent.push(each);
+  for (const [scheme, claims] of claimsByScheme(due)) {
+    for (const [{ payment }, outcome] of scheme.readOutcomes(receipt.logs, claims)) {
+      if (outcome === "executed") executed.push(payment);
+      else if (outcome === "mismatch") mismatched.push(payment);
+      else absent.push(payment);
+    }
   }
   const ranOut = !isAlone && isExhausted(transaction, receipt);
   const [unfair, tried] = partition(
@@ -86,13 +89,11 @@ export async function resolveTransaction(options: {
     outcomes: [
       {
         confirmed: { ids: idsOf(executed), inclusion },
-        failed: [
-          {
-            ids: idsOf(mismatched),
-            reason: "invalid_exact_evm_transfer_event_mismatch",
-            inclusion,
-          },
-        ],
+        failed: mismatched.map(({ payment }) => ({
+          ids: [payment.id],
+          reason: schemeOf(payment).reasons.transferMismatch,
+          inclusion,
+        })),
       },
       requeue(transaction, unfair),
       ...outcomes,
@@ -125,16 +126,16 @@ async function explainAbsent(
     if (execution?.outcome === "executed") {
       return { confirmed: { ids: [each.payment.id], inclusion: execution.inclusion } };
     }
-    const reason = "invalid_exact_evm_transaction_failed";
+    const reason = schemeOf(each.payment).reasons.executionFailed;
     return { failed: [{ ids: [each.payment.id], reason, inclusion }] };
   });
   return { outcomes, unexplained };
 }
 
-/** What goes to a token directly carries one payment; all else is a batch, also with one payment left. */
-function callsToken(sent: Broadcast | undefined, payments: readonly OrderedPayment[]): boolean {
+/** What calls a payment's contract directly carries one payment; all else is a batch, also with one payment left. */
+function callsTarget(sent: Broadcast | undefined, payments: readonly OrderedPayment[]): boolean {
   const to = sent && parseTransaction(sent.raw).to?.toLowerCase();
-  return payments.some(({ payment }) => payment.authorization.asset === to);
+  return payments.some(({ payment }) => schemeOf(payment).targetOf(payment.authorization) === to);
 }
 
 /** Calls that run out of gas take 63 of 64 parts of what there is, so next to nothing is left. */

@@ -1,14 +1,9 @@
-import type { Address, Hex } from "@coinslot/protocol";
+import type { Hex } from "@coinslot/protocol";
 import { bytesWords, hexWord, uintWord } from "../../evm/word.ts";
+import type { BatchCall } from "../../schemes/scheme.ts";
 
 /** Multicall3's `aggregate3((address target, bool allowFailure, bytes callData)[])`. */
 const aggregate3 = "82ad56cb";
-
-/** One call of a batch. */
-export interface BatchCall {
-  target: Address;
-  callData: Hex;
-}
 
 /**
  * The calldata with which Multicall3 makes many calls of which each may fail by itself. Written by

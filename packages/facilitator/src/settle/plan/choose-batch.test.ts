@@ -10,6 +10,7 @@ function candidate(changes: { gas?: bigint; isAlone?: boolean; carried?: number 
     order: { payTo: "0x", validAfter: 0n, signature: "0x" },
     payment: {
       id: "",
+      kind: "eip3009",
       authorization: { network: "eip155:1", asset: "0x", payer: "0x", nonce: "0x" },
       value: 1n,
       validBefore: 1n,

@@ -10,7 +10,7 @@ export interface ComposedCall {
   gasLimit: bigint;
 }
 
-/** One payment goes to its token directly, several go through Multicall3. */
+/** One payment calls its contract directly, several go through Multicall3. */
 export function composeCall(options: {
   chosen: readonly [PreparedCandidate, ...PreparedCandidate[]];
   multicall3: Address | undefined;
@@ -19,13 +19,11 @@ export function composeCall(options: {
   const { chosen, multicall3, callGasCap } = options;
   const [first] = chosen;
   if (chosen.length === 1 || multicall3 === undefined) {
-    const { payment, callData: data, payerHasCode, gas } = first;
+    const { target: to, callData: data, payerHasCode, gas } = first;
     const gasLimit = payerHasCode ? gasLimitForCode(data, callGasCap) : gasLimitOf(data, gas);
-    return { to: payment.authorization.asset, data, gasLimit };
+    return { to, data, gasLimit };
   }
-  const data = encodeBatch(
-    chosen.map(({ payment, callData }) => ({ target: payment.authorization.asset, callData })),
-  );
+  const data = encodeBatch(chosen);
   const gas = chosen.reduce((total, candidate) => total + candidate.gas, 0n);
   return { to: multicall3, data, gasLimit: gasLimitOf(data, gas) };
 }

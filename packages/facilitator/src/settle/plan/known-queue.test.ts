@@ -47,8 +47,16 @@ async function enqueue(wanted: ReserveWish): Promise<OrderedPayment> {
   if (reserved.outcome !== "reserved") throw new Error(reserved.outcome);
   const queued = await ledger.enqueue({ token: reserved.token, payer, order });
   if (queued === undefined || "authorization" in queued) throw new Error("It was not queued");
-  const known = { authorization: wanted.id, transactionId: undefined, inclusion: undefined };
-  return { order, payment: { ...known, ...queued } };
+  return {
+    order,
+    payment: {
+      kind: "eip3009",
+      authorization: wanted.id,
+      transactionId: undefined,
+      inclusion: undefined,
+      ...queued,
+    },
+  };
 }
 
 /** Queues a payment as this process does. */

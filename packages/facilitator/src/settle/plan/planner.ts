@@ -1,12 +1,13 @@
 import type { PaymentOutcomes } from "../../ledger/payments/record-outcomes.ts";
 import type { OrderedPayment } from "../../ledger/queries/find-orders.ts";
 import type { Lane } from "../../ledger/queries/find-queued.ts";
+import { schemeOf } from "../../schemes/registry.ts";
+import { claimOf } from "../claim-of.ts";
 import type { SettlementContext, SettlementNetwork } from "../context.ts";
 import type { Fees } from "../relay/fee-quote.ts";
 import type { Relayer } from "../relay/relayer.ts";
 import type { RelayerFunds } from "../relay/relayer-funds.ts";
 import { countAlone, countInFlight } from "../relay/relayer-state.ts";
-import { signedTransferOf } from "../relay/signed-transfer.ts";
 import { type BatchLimits, chooseBatch } from "./choose-batch.ts";
 import { fitBalance } from "./fit-balance.ts";
 import type { KnownQueue } from "./known-queue.ts";
@@ -164,7 +165,7 @@ async function maySend(
   const { context, network, doubted } = plan;
   const { queue, relayer, first, call, fees } = options;
   const { payer } = first.payment.authorization;
-  const failed = failedOutcome(first, "invalid_exact_evm_transaction_simulation_failed");
+  const failed = failedOutcome(first, schemeOf(first.payment).reasons.trialFailed);
   if ((await context.ledger.findRefusal(payer)) !== undefined) {
     await recordOutcomes(plan, queue, [failed]);
     return false;
@@ -172,7 +173,7 @@ async function maySend(
   const from = relayer.signer.address;
   const trial = await tryAsSent({ network, from, call, fees });
   if (trial === "passes") return true;
-  context.readings.forget(signedTransferOf(first));
+  context.readings.forget(claimOf(first));
   if (trial === "unknown") {
     passOver(plan, first, "no node says what its transaction would come to");
   } else if (doubted.has(first.payment.id)) {

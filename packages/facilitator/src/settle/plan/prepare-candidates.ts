@@ -1,20 +1,26 @@
 import { RpcResponseError } from "@coinslot/chain";
-import { FacilitatorError, type Hex, type SettleErrorReason } from "@coinslot/protocol";
-import { encodeTransfer } from "../../evm/encode-transfer.ts";
+import {
+  type Address,
+  FacilitatorError,
+  type Hex,
+  type SettleErrorReason,
+} from "@coinslot/protocol";
 import type { PaymentOutcomes } from "../../ledger/payments/record-outcomes.ts";
 import type { OrderedPayment } from "../../ledger/queries/find-orders.ts";
+import { schemeOf } from "../../schemes/registry.ts";
+import { goesThrough, type SimulationResult } from "../../schemes/simulation-result.ts";
 import type { CallFacts, SimulationCache } from "../../simulation/simulation-cache.ts";
-import { goesThrough, type SimulationResult } from "../../simulation/simulation-result.ts";
+import { claimOf } from "../claim-of.ts";
 import type { SettlementNetwork } from "../context.ts";
 import { tryToFindExecutions } from "../evidence/find-executions.ts";
 import { gasOfCall } from "../relay/gas.ts";
-import { signedTransferOf } from "../relay/signed-transfer.ts";
 import type { Candidate } from "./choose-batch.ts";
 
 /** A payment that was tried, with the call that executes it. */
 export interface PreparedCandidate extends Candidate {
   /** Contracts have code, and accounts that delegate to one (EIP-7702). */
   payerHasCode: boolean;
+  target: Address;
   callData: Hex;
 }
 
@@ -28,7 +34,7 @@ export interface Prepared {
 
 /** An estimate of what a queued payment takes, without asking: enough to see whether a batch is full. */
 export function guessCandidate(queued: OrderedPayment, readings: SimulationCache): Candidate {
-  const facts = readings.recall(signedTransferOf(queued));
+  const facts = readings.recall(claimOf(queued));
   return { payment: queued.payment, order: queued.order, gas: gasOfCall(facts?.gasUsed) };
 }
 
@@ -49,10 +55,10 @@ export async function prepareCandidates(options: {
   const facts = new Map<OrderedPayment, CallFacts>();
   const stale: OrderedPayment[] = [];
   for (const queued of queue) {
-    const transfer = signedTransferOf(queued);
+    const claim = claimOf(queued);
     // One whose transaction came to nothing may be what spoilt it, however lately it was tried.
-    const isFresh = queued.payment.carried === 0 && readings.isFresh(transfer);
-    const known = isFresh ? readings.recall(transfer) : undefined;
+    const isFresh = queued.payment.carried === 0 && readings.isFresh(claim);
+    const known = isFresh ? readings.recall(claim) : undefined;
     if (known) facts.set(queued, known);
     else stale.push(queued);
   }
@@ -77,14 +83,14 @@ export async function prepareCandidates(options: {
     payments: readonly OrderedPayment[],
   ): Promise<Map<OrderedPayment, SimulationResult>> {
     const refusals = new Map<OrderedPayment, SimulationResult>();
-    const transfers = payments.map(signedTransferOf);
-    const trials = await Promise.allSettled(transfers.map(network.simulator.simulate));
+    const claims = payments.map(claimOf);
+    const trials = await Promise.allSettled(claims.map(network.simulator.simulate));
     for (const [index, queued] of payments.entries()) {
       const trial = trials[index];
       if (trial?.status === "fulfilled" && goesThrough(trial.value)) {
         const { payerHasCode, gasUsed } = trial.value;
         facts.set(queued, { payerHasCode, gasUsed });
-        readings.remember(signedTransferOf(queued), { payerHasCode, gasUsed });
+        readings.remember(claimOf(queued), { payerHasCode, gasUsed });
       } else if (trial?.status === "fulfilled") {
         refusals.set(queued, trial.value);
       } else if (isAboutOne(trial?.reason)) {
@@ -102,16 +108,15 @@ function isAboutOne(reason: unknown): boolean {
 
 function prepare(queued: OrderedPayment, facts: CallFacts, { candidates, outcomes }: Prepared) {
   const { payerHasCode, gasUsed } = facts;
-  const { authorization, signature } = signedTransferOf(queued);
-  const callData = encodeTransfer({ authorization, signature, payerHasCode });
+  const call = schemeOf(queued.payment).compose(claimOf(queued), { payerHasCode });
   // Its payer has code since it was reserved: it was given no gas to burn, and must spoil no company.
   const hasChanged = payerHasCode && !queued.payment.isAlone;
-  if (callData === undefined || hasChanged) {
-    outcomes.push(failedOutcome(queued, "invalid_exact_evm_transaction_simulation_failed"));
+  if (call === undefined || hasChanged) {
+    outcomes.push(failedOutcome(queued, schemeOf(queued.payment).reasons.trialFailed));
     return;
   }
   const { payment, order } = queued;
-  candidates.push({ payment, order, payerHasCode, callData, gas: gasOfCall(gasUsed) });
+  candidates.push({ payment, order, payerHasCode, ...call, gas: gasOfCall(gasUsed) });
 }
 
 /** The end of a queued payment that no transaction will carry. */
@@ -159,14 +164,13 @@ async function explainRefusals(options: {
 }
 
 function isUnexplained(queued: OrderedPayment, reading: SimulationResult): boolean {
-  return reasonFor(queued, reading) === "invalid_exact_evm_transaction_simulation_failed";
+  return reasonFor(queued, reading) === schemeOf(queued.payment).reasons.trialFailed;
 }
 
 function reasonFor({ payment }: OrderedPayment, reading: SimulationResult): SettleErrorReason {
-  if (reading.isUsed) return "invalid_exact_evm_nonce_already_used";
-  if (reading.balance < payment.value) return "invalid_exact_evm_insufficient_balance";
-  if (payment.validBefore <= reading.blockTimestamp) {
-    return "invalid_exact_evm_payload_authorization_valid_before";
-  }
-  return "invalid_exact_evm_transaction_simulation_failed";
+  const { reasons } = schemeOf(payment);
+  if (reading.isUsed) return reasons.alreadyUsed;
+  if (reading.balance < payment.value) return reasons.insufficientBalance;
+  if (payment.validBefore <= reading.blockTimestamp) return reasons.expired;
+  return reasons.trialFailed;
 }

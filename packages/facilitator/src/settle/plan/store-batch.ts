@@ -1,12 +1,12 @@
 import type { Address } from "@coinslot/protocol";
 import { createSortableId } from "../../ledger/sortable-id.ts";
 import type { StoreOutcome } from "../../ledger/transactions/store-transaction.ts";
+import { claimOf } from "../claim-of.ts";
 import type { SettlementContext, SettlementNetwork } from "../context.ts";
 import type { Fees } from "../relay/fee-quote.ts";
 import type { Relayer } from "../relay/relayer.ts";
 import { trackedFrom } from "../relay/relayer-state.ts";
 import { signBroadcast } from "../relay/sign-broadcast.ts";
-import { signedTransferOf } from "../relay/signed-transfer.ts";
 import type { Candidate } from "./choose-batch.ts";
 import type { ComposedCall } from "./compose-call.ts";
 
@@ -77,7 +77,7 @@ export async function storeBatch(options: {
       return false;
   }
   state.nextNonce = nonce + 1;
-  for (const each of chosen) readings.forget(signedTransferOf(each));
+  for (const each of chosen) readings.forget(claimOf(each));
   metrics.batchSize.observe({ network: network.network }, chosen.length);
   metrics.transactions.inc({ network: network.network, event: "stored" });
   const createdAt = context.now();

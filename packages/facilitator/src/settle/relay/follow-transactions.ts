@@ -2,7 +2,7 @@ import {
   parseReceipt,
   receiptCall,
   type TransactionReceipt,
-} from "../evidence/transaction-receipt.ts";
+} from "../../evm/transaction-receipt.ts";
 import { recordReceipt } from "./record-receipt.ts";
 import type { RelayerContext } from "./relayer-context.ts";
 import type { TrackedTransaction } from "./relayer-state.ts";

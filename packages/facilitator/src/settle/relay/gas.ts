@@ -20,13 +20,9 @@ export function calldataGas(data: Hex): bigint {
   return BigInt(16 * (bytes - zeros) + 4 * zeros);
 }
 
-/** A token call of a payer with code, its signature apart: at most so many bytes of calldata. */
-const codeCallBytes = 4 + 8 * 32 + 31;
-
 /** The most that a transaction for one payment of a payer with code may use: its gas limit, or a little more. */
-export function gasAtRisk(signature: Hex, callGas: bigint): bigint {
-  const bytes = BigInt(codeCallBytes + signature.length / 2 - 1);
-  return transactionGas + 16n * bytes + callGas;
+export function gasAtRisk(callBytes: number, callGas: bigint): bigint {
+  return transactionGas + 16n * BigInt(callBytes) + callGas;
 }
 
 /**

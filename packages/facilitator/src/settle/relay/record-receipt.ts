@@ -1,5 +1,5 @@
+import type { TransactionReceipt } from "../../evm/transaction-receipt.ts";
 import { resolveTransaction } from "../evidence/resolve-transaction.ts";
-import type { TransactionReceipt } from "../evidence/transaction-receipt.ts";
 import type { RelayerContext } from "./relayer-context.ts";
 import type { TrackedTransaction } from "./relayer-state.ts";
 

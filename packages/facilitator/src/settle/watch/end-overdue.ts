@@ -1,6 +1,7 @@
 import { blockByNumber, parseBlockHeader } from "@coinslot/chain";
 import type { PaymentOutcomes } from "../../ledger/payments/record-outcomes.ts";
 import type { OrderedPayment } from "../../ledger/queries/find-orders.ts";
+import { schemeOf } from "../../schemes/registry.ts";
 import type { SettlementContext, SettlementNetwork } from "../context.ts";
 import { readAuthorizationStates } from "../evidence/authorization-states.ts";
 import { findExecutions } from "../evidence/find-executions.ts";
@@ -39,12 +40,10 @@ export async function endOverdue(options: {
   const { unused, used } = await readStates(network, over, head);
   const outcomes: PaymentOutcomes[] = await explainUsed(network, used, head);
   outcomes.push({
-    failed: [
-      {
-        ids: unused.map(({ payment }) => payment.id),
-        reason: "invalid_exact_evm_payload_authorization_valid_before",
-      },
-    ],
+    failed: unused.map(({ payment }) => ({
+      ids: [payment.id],
+      reason: schemeOf(payment).reasons.expired,
+    })),
   });
   const ended = await ledger.recordOutcomes(outcomes);
   board.publish(ended);
@@ -63,7 +62,7 @@ async function readStates(
 ): Promise<{ unused: OrderedPayment[]; used: OrderedPayment[] }> {
   const states = await readAuthorizationStates({
     rpc,
-    authorizations: payments.map(({ payment }) => payment.authorization),
+    payments: payments.map(({ payment }) => payment),
     blockNumber: head,
   });
   const unused: OrderedPayment[] = [];
@@ -92,7 +91,7 @@ async function explainUsed(
     if (execution.outcome === "executed") {
       outcomes.push({ confirmed: { ids, inclusion: execution.inclusion } });
     } else if (execution.outcome === "spent") {
-      outcomes.push({ failed: [{ ids, reason: "invalid_exact_evm_nonce_already_used" }] });
+      outcomes.push({ failed: [{ ids, reason: schemeOf(payment).reasons.alreadyUsed }] });
     }
   }
   return outcomes;

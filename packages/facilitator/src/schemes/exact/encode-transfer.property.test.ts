@@ -2,9 +2,9 @@ import { eip3009Abi } from "@coinslot/protocol";
 import fc from "fast-check";
 import { encodeFunctionData } from "viem";
 import { expect, test } from "vitest";
-import { anyAuthorization, anySignature } from "../testing/arbitraries.ts";
+import { splitSignature } from "../../evm/split-signature.ts";
+import { anyAuthorization, anySignature } from "../../testing/arbitraries.ts";
 import { encodeTransfer } from "./encode-transfer.ts";
-import { splitSignature } from "./split-signature.ts";
 
 const functionName = "transferWithAuthorization";
 

@@ -2,15 +2,28 @@ import { testUsdt0 } from "@coinslot/devnet";
 import type { Address, Hex } from "@coinslot/protocol";
 import { encodeAbiParameters, encodeEventTopics, toHex, type Hex as ViemHex } from "viem";
 import { describe, expect, it } from "vitest";
-import { type ExpectedTransfer, readOutcomes, wordOf } from "./read-outcomes.ts";
-import type { ReceiptLog } from "./transaction-receipt.ts";
+import type { ReceiptLog } from "../../evm/transaction-receipt.ts";
+import type { Claim } from "../scheme.ts";
+import { readOutcomes, wordOf } from "./read-outcomes.ts";
 
 const asset: Address = `0x${"aa".repeat(20)}`;
 const payer: Address = `0x${"bb".repeat(20)}`;
 const payTo: Address = `0x${"dd".repeat(20)}`;
 
-function expected(number: number, changes: Partial<ExpectedTransfer> = {}): ExpectedTransfer {
-  return { asset, payer, nonce: nonceOf(number), payTo, value: 10n, ...changes };
+function expected(
+  number: number,
+  changes: { asset?: Address; payer?: Address; payTo?: Address; value?: bigint } = {},
+): Claim {
+  const nonce = nonceOf(number);
+  const to = changes.payTo ?? payTo;
+  const { value = 10n } = changes;
+  const id = { network: "eip155:9745" as const, asset, payer, nonce, ...changes };
+  return {
+    kind: "eip3009",
+    id,
+    authorization: { from: id.payer, to, value, validAfter: 0n, validBefore: 1n, nonce },
+    signature: "0x",
+  };
 }
 
 function nonceOf(number: number): Hex {
@@ -47,7 +60,7 @@ function lower(topic: ViemHex | ViemHex[] | null): Hex {
   return `0x${topic.slice(2).toLowerCase()}`;
 }
 
-function outcomesOf(logs: readonly ReceiptLog[], wanted: readonly ExpectedTransfer[]) {
+function outcomesOf(logs: readonly ReceiptLog[], wanted: readonly Claim[]) {
   return [...readOutcomes(logs, wanted).values()];
 }
 

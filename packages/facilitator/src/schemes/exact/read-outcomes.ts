@@ -1,6 +1,7 @@
 import type { Address, Hex } from "@coinslot/protocol";
 import { keccak256, stringToBytes } from "viem";
-import type { ReceiptLog } from "./transaction-receipt.ts";
+import type { ReceiptLog } from "../../evm/transaction-receipt.ts";
+import type { Claim, LogOutcome } from "../scheme.ts";
 
 /** `AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)`, EIP-3009. */
 export const authorizationUsedTopic = topicOf("AuthorizationUsed(address,bytes32)");
@@ -8,21 +9,6 @@ export const authorizationUsedTopic = topicOf("AuthorizationUsed(address,bytes32
 export const authorizationCanceledTopic = topicOf("AuthorizationCanceled(address,bytes32)");
 /** `Transfer(address indexed from, address indexed to, uint256 value)`, ERC-20. */
 const transferTopic = topicOf("Transfer(address,address,uint256)");
-
-/** What was to happen: this payer's authorization moves exactly this. All in lower case. */
-export interface ExpectedTransfer {
-  asset: Address;
-  payer: Address;
-  nonce: Hex;
-  payTo: Address;
-  value: bigint;
-}
-
-/**
- * What a transaction's logs say of an authorization. `executed`: used, and its exact Transfer is
- * there. `mismatch`: used, and no Transfer of its own is exact. `absent`: not used in here.
- */
-export type LogOutcome = "executed" | "mismatch" | "absent";
 
 interface Move {
   index: number;
@@ -39,25 +25,25 @@ interface Move {
  * claimed once, also by authorizations that nobody asks about here: two equal payments of one payer,
  * of which the token executed one, must not both find the one Transfer.
  */
-export function readOutcomes<Expected extends ExpectedTransfer>(
+export function readOutcomes<Item extends Claim>(
   logs: readonly ReceiptLog[],
-  expected: readonly Expected[],
-): Map<Expected, LogOutcome> {
-  const outcomes = new Map<Expected, LogOutcome>(expected.map((each) => [each, "absent"]));
-  for (const asset of new Set(expected.map((each) => each.asset))) {
+  claims: readonly Item[],
+): Map<Item, LogOutcome> {
+  const outcomes = new Map<Item, LogOutcome>(claims.map((each) => [each, "absent"]));
+  for (const asset of new Set(claims.map(({ id }) => id.asset))) {
     readToken(
       logs.filter(({ address }) => address === asset),
-      new Map(expected.filter((each) => each.asset === asset).map((each) => [keyOf(each), each])),
+      new Map(claims.filter(({ id }) => id.asset === asset).map((each) => [keyOf(each), each])),
       outcomes,
     );
   }
   return outcomes;
 }
 
-function readToken<Expected extends ExpectedTransfer>(
+function readToken<Item extends Claim>(
   logs: readonly ReceiptLog[],
-  wanted: ReadonlyMap<string, Expected>,
-  outcomes: Map<Expected, LogOutcome>,
+  wanted: ReadonlyMap<string, Item>,
+  outcomes: Map<Item, LogOutcome>,
 ): void {
   const moves = logs.flatMap((log, index) => readMove(log, index) ?? []);
   const movesByPayer = new Map<string, Move[]>();
@@ -74,7 +60,8 @@ function readToken<Expected extends ExpectedTransfer>(
     const fits = (move: Move) =>
       !move.isClaimed &&
       (want === undefined ||
-        (move.to === wordOf(want.payTo) && move.value === uintHex(want.value)));
+        (move.to === wordOf(want.authorization.to) &&
+          move.value === uintHex(want.authorization.value)));
     const own = movesByPayer.get(payerWord) ?? [];
     const claimed =
       own.find((move) => move.index > index && fits(move)) ??
@@ -90,8 +77,8 @@ function readMove({ topics, data }: ReceiptLog, index: number): Move | undefined
   return { index, from, to, value: data, isClaimed: false };
 }
 
-function keyOf({ payer, nonce }: ExpectedTransfer): string {
-  return wordOf(payer) + nonce;
+function keyOf({ id }: Claim): string {
+  return wordOf(id.payer) + id.nonce;
 }
 
 /** An address as it stands in a topic. */

@@ -1,6 +1,6 @@
 import type { Authorization, Hex } from "@coinslot/protocol";
-import { keccak256 } from "./keccak.ts";
-import { hexWord, uintWord } from "./word.ts";
+import { keccak256 } from "../../evm/keccak.ts";
+import { hexWord, uintWord } from "../../evm/word.ts";
 
 const transferTypeHash = keccak256(
   Buffer.from(

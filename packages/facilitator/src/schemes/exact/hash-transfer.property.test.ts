@@ -2,8 +2,8 @@ import { transferTypedData } from "@coinslot/protocol";
 import fc from "fast-check";
 import { bytesToHex, hashTypedData, domainSeparator as viemDomainSeparator } from "viem";
 import { expect, test } from "vitest";
-import { anyAddress, anyAuthorization } from "../testing/arbitraries.ts";
-import { createDomainSeparatorCache, domainSeparator } from "./domain-separator.ts";
+import { createDomainSeparatorCache, domainSeparator } from "../../evm/domain-separator.ts";
+import { anyAddress, anyAuthorization } from "../../testing/arbitraries.ts";
 import { hashTransfer } from "./hash-transfer.ts";
 
 const anyToken = fc.record({

@@ -1,13 +1,4 @@
-import type { Address, Authorization, Hex } from "@coinslot/protocol";
-
-/** A signed transfer to be tried. A `Payment` is one. */
-export interface SignedTransfer {
-  asset: Address;
-  authorization: Authorization;
-  signature: Hex;
-}
-
-/** What a chain says of a signed transfer, all of it at the end of one block. */
+/** The trial of a claim on the chain, with what was read before it, all at the end of one block. */
 export interface SimulationResult {
   /** What became of the token call when it was tried. */
   outcome: "succeeded" | "reverted";

@@ -32,7 +32,7 @@ function paymentOf(signature: `0x${string}`) {
 test("the key of one payment is looked for once, and of each payment by itself", () => {
   let asked = 0;
   const isSignedByPayer = createSignatureCheck({
-    separatorOf: () => `0x${"00".repeat(32)}`,
+    digestOf: () => new Uint8Array(32),
     recoverSigner: (_digest, { r }) => {
       asked += 1;
       return r.endsWith("1") ? from : to;

@@ -1,7 +1,6 @@
-import type { Hex, Payment } from "@coinslot/protocol";
-import { hashTransfer } from "./hash-transfer.ts";
-import type { RecoverSigner } from "./recover-signer.ts";
-import { splitSignature } from "./split-signature.ts";
+import type { Payment } from "@coinslot/protocol";
+import type { RecoverSigner } from "../evm/recover-signer.ts";
+import { splitSignature } from "../evm/split-signature.ts";
 
 /**
  * Says whether a payment was signed by its payer's own key. With a memory, since one payment is
@@ -9,18 +8,17 @@ import { splitSignature } from "./split-signature.ts";
  * longer than the rest of a check. A payment cannot be changed, so what is remembered stays true.
  */
 export function createSignatureCheck(options: {
-  separatorOf: (payment: Payment) => Hex;
+  digestOf: (payment: Payment) => Uint8Array;
   recoverSigner: RecoverSigner;
 }): (payment: Payment) => boolean {
-  const { separatorOf, recoverSigner } = options;
+  const { digestOf, recoverSigner } = options;
   const known = new WeakMap<Payment, boolean>();
 
   function check(payment: Payment): boolean {
     const { authorization, signature } = payment;
     const key = splitSignature(signature);
     if (key === undefined) return false;
-    const digest = hashTransfer(separatorOf(payment), authorization);
-    return recoverSigner(digest, key) === authorization.from;
+    return recoverSigner(digestOf(payment), key) === authorization.from;
   }
 
   return function isSignedByPayer(payment) {

@@ -1,6 +1,7 @@
 import type { Authorization, Hex } from "@coinslot/protocol";
-import { splitSignature } from "./split-signature.ts";
-import { bytesWords, hexWord, uintWord } from "./word.ts";
+import { splitSignature } from "../../evm/split-signature.ts";
+import { bytesWords, hexWord, uintWord } from "../../evm/word.ts";
+import type { Claim } from "../scheme.ts";
 
 /** Selectors of EIP-3009's `transferWithAuthorization`, and of its overload for contract payers. */
 const selectorByKey = "e3ee160e";
@@ -37,4 +38,9 @@ export function encodeTransfer(options: {
   const key = splitSignature(signature);
   if (key === undefined) return undefined;
   return `0x${selectorByKey}${words}${uintWord(key.v)}${hexWord(key.r)}${hexWord(key.s)}`;
+}
+
+/** Bytes of the calldata for a payer with code: selector, words, the signature filled up to a word. */
+export function maxTransferBytes({ signature }: Pick<Claim, "signature">): number {
+  return 4 + (headWordsByCode + 1) * 32 + 31 + signature.length / 2 - 1;
 }

@@ -1,20 +1,13 @@
-import { RpcError, type RpcRequester } from "@coinslot/chain";
-import {
-  type Address,
-  FacilitatorError,
-  type InvalidReason,
-  type Payment,
-} from "@coinslot/protocol";
-import { isRevert } from "../evm/is-revert.ts";
-import { bytesWords, uintWord } from "../evm/word.ts";
-import type { SimulationResult } from "../simulation/simulation-result.ts";
-import { compareDomain } from "../token/compare-domain.ts";
-import type { TokenFacts } from "../token/token-facts.ts";
+import { RpcError } from "@coinslot/chain";
+import { FacilitatorError, type InvalidReason, type Payment } from "@coinslot/protocol";
+import { isRevert } from "../../evm/is-revert.ts";
+import { bytesWords, uintWord } from "../../evm/word.ts";
+import { compareDomain } from "../../token/compare-domain.ts";
+import type { DiagnosisTools } from "../scheme.ts";
+import type { SimulationResult } from "../simulation-result.ts";
 
-/** What a diagnosis may ask. */
-export interface DiagnosisTools {
-  rpc: RpcRequester;
-  readFacts: (asset: Address) => Promise<TokenFacts>;
+/** A diagnosis may use these. */
+interface ExactDiagnosisTools extends DiagnosisTools {
   /** The EIP-712 digest that the payer is to have signed. */
   digestOf: (payment: Payment) => Uint8Array;
 }
@@ -28,7 +21,7 @@ export interface DiagnosisTools {
 export async function diagnose(
   payment: Payment,
   reading: SimulationResult,
-  tools: DiagnosisTools,
+  tools: ExactDiagnosisTools,
 ): Promise<InvalidReason> {
   const { authorization, asset } = payment;
   if (!reading.assetHasCode) return "asset_not_deployed_contract";
@@ -61,7 +54,7 @@ const signatureCheckGas = 300_000n;
 /** Asks a payer with code whether a signature is its own (EIP-1271). */
 async function acceptsSignature(
   payment: Payment,
-  { rpc, digestOf }: DiagnosisTools,
+  { rpc, digestOf }: ExactDiagnosisTools,
 ): Promise<boolean> {
   const { authorization, signature } = payment;
   const digest = Buffer.from(digestOf(payment)).toString("hex");

@@ -1,0 +1,21 @@
+import type {
+  PaymentKind,
+  PaymentPayload,
+  PaymentRequirements,
+  ReadPayment,
+} from "@coinslot/protocol";
+import { exactScheme } from "./exact/exact-scheme.ts";
+import type { Scheme } from "./scheme.ts";
+
+/** Every scheme. The only file outside a scheme's folder that imports one. */
+const schemes: Readonly<Record<PaymentKind, Scheme>> = { eip3009: exactScheme };
+
+/** The scheme of a payment, a claim or a row of the ledger. */
+export function schemeOf({ kind }: { kind: PaymentKind }): Scheme {
+  return schemes[kind];
+}
+
+/** Reads a payload by the scheme for which the requirements ask. */
+export function readClaim(payload: PaymentPayload, requirements: PaymentRequirements): ReadPayment {
+  return exactScheme.read(payload, requirements);
+}
