@@ -26,6 +26,8 @@ export {
   type Reservations,
   type Reserved,
   type SealedAnswer,
+  type SoldItem,
+  type WireName,
 } from "./facilitator/reservation.ts";
 export {
   type Address,

@@ -1,4 +1,4 @@
-import type { LookUp, ReservationRequest, Reserved } from "@coinslot/protocol";
+import type { LookUp, ReservationRequest, Reserved, SoldItem } from "@coinslot/protocol";
 import { answerPaymentRequired, answerRefusal } from "../answer.ts";
 import { askFacilitator } from "../facilitator/ask-facilitator.ts";
 import * as refusals from "../refusals.ts";
@@ -124,9 +124,12 @@ async function admit(
   }
   const { value, validBefore, to: payTo } = payment.authorization;
   const balance = verified?.balance;
+  const { kind } = payment;
+  const sold = soldItemOf(order);
   const reserved = await turns.take<Reserved>({
     payer: request.id.payer,
-    attempt: () => facilitator.reserve({ value, validBefore, payTo, balance, ...request }),
+    attempt: () =>
+      facilitator.reserve({ value, validBefore, payTo, balance, kind, sold, ...request }),
     mustWait: (result) => result.state === "payer_limited" && result.isRunning && mayWait(),
     isGone: () => isGone(response),
   });
@@ -134,6 +137,13 @@ async function admit(
   // What was to be resumed has come to nothing meanwhile, and of a new one nobody asked the chain.
   await facilitator.release(reserved.reservation, "unused", { hasRun: false });
   return { state: "in_use" };
+}
+
+function soldItemOf({ route, resource, payment }: MatchedPayment): SoldItem {
+  const wire = payment.x402Version === 1 ? "x402v1" : "x402v2";
+  // The query is the buyer's, and differs with every request.
+  const [url = resource.url] = resource.url.split("?");
+  return { route: route.key, resource: url, wire };
 }
 
 function verify(order: MatchedPayment) {

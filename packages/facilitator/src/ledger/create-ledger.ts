@@ -28,6 +28,7 @@ import { releasePayment } from "./payments/release-payment.ts";
 import { reservePayments } from "./payments/reserve-payments.ts";
 import type { ReserveRequest, ReserveResult } from "./payments/reserve-request.ts";
 import { createOwedEnds } from "./payments/retry-queue.ts";
+import { rememberSoldNames, type SoldNames } from "./payments/sold-names.ts";
 import { countQueued, findQueued } from "./queries/find-queued.ts";
 import { findFailed, findOverdue } from "./queries/find-watched.ts";
 import { getPayments, listPayments } from "./queries/list-payments.ts";
@@ -94,8 +95,9 @@ export function createLedger(options: LedgerOptions): Ledger {
       lookUpPayments({ db, dialect, requests, now: now(), heartbeatLeaseMs, keepAnswersMs }),
     { maxItems: maxAtOnce },
   );
-  const reserveAll = (requests: readonly ReserveRequest[], spent: readonly string[] = []) =>
-    writeForProcess((transaction) =>
+  const soldNames: SoldNames = new Map();
+  async function reserveAll(requests: readonly ReserveRequest[], spent: readonly string[] = []) {
+    const reserved = await writeForProcess((transaction) =>
       reservePayments({
         transaction,
         dialect,
@@ -107,8 +109,12 @@ export function createLedger(options: LedgerOptions): Ledger {
         keepAnswersMs,
         releaseLimit,
         codePayers,
+        soldNames,
       }),
     );
+    rememberSoldNames(soldNames, reserved.soldNames);
+    return reserved.results;
+  }
   const reserveOne = gather<ReserveRequest, ReserveResult>((requests) => reserveAll(requests), {
     maxItems: maxAtOnce,
   });

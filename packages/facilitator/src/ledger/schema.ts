@@ -1,4 +1,11 @@
-import type { Address, Hex, Network, SettleErrorReason } from "@coinslot/protocol";
+import type {
+  Address,
+  Hex,
+  Network,
+  PaymentKind,
+  SettleErrorReason,
+  WireName,
+} from "@coinslot/protocol";
 import type { StoredAmount } from "@coinslot/storage";
 import type { Generated } from "kysely";
 
@@ -39,6 +46,8 @@ export interface PaymentsTable {
   id: string;
   network: Network;
   asset: Address;
+  /** The contract that uses the nonce up; `null`: the asset itself. */
+  authority: Address | null;
   payer: Address;
   nonce: Hex;
   value: StoredAmount;
@@ -72,6 +81,15 @@ export interface PaymentsTable {
   delivered_at: number | null;
   /** Failed, and nothing can change that any more. */
   closed_at: number | null;
+  scheme: Generated<PaymentKind>;
+  /** The wire that brought it; `null` where the caller did not say what it sells. */
+  wire: WireName | null;
+  /** Names of `sold_names`: the route, the URL of the resource, and the recipient. */
+  route_id: number | null;
+  resource_id: number | null;
+  pay_to_id: number | null;
+  /** Its part of the gas of the transaction of ours that tried it; `null` where there is none. */
+  gas_share: number | null;
 }
 
 /** What is to be executed for a payment. Written when it is queued, never changed. */
@@ -158,6 +176,12 @@ export interface CodeGasTable {
   is_vouched: Generated<number>;
 }
 
+/** The dictionary of what was sold: routes, resources and recipients, each text once. */
+export interface SoldNamesTable {
+  id: Generated<number>;
+  name: string;
+}
+
 /** The tables of the ledger. */
 export interface LedgerSchema {
   payments: PaymentsTable;
@@ -170,4 +194,5 @@ export interface LedgerSchema {
   code_payers: CodePayersTable;
   code_budgets: CodeBudgetsTable;
   code_gas: CodeGasTable;
+  sold_names: SoldNamesTable;
 }

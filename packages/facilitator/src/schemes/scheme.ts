@@ -118,6 +118,7 @@ export interface CheckOptions {
 
 /** The right that a claim takes up in the ledger while its handler runs. */
 export interface Admission {
+  kind: PaymentKind;
   id: AuthorizationId;
   /** Reserved of the payer's balance, in the token's smallest unit. */
   value: bigint;

@@ -1,4 +1,4 @@
-import { sql } from "kysely";
+import { type RawBuilder, sql } from "kysely";
 import { afterEach, beforeEach } from "vitest";
 import { createLedger, type LedgerOptions } from "../ledger/create-ledger.ts";
 import type { Ledger } from "../ledger/ledger.ts";
@@ -17,6 +17,8 @@ export interface SharedLedger {
     column: "spent_at" | "refused_until" | "confirmed_at" | "submitted_at",
     ms: number,
   ): Promise<void>;
+  /** Rows of a query, as the engine returns them; big numbers may be texts. */
+  read(query: RawBuilder<unknown>): Promise<unknown[]>;
   /** Puts the clock of every process forward. */
   wait(ms: number): void;
 }
@@ -66,6 +68,9 @@ export function ledgerForEachTest(
       await sql`update ${of} set ${at} = ${at} - cast(${ms} as bigint)`.execute(
         opened.database.kysely,
       );
+    },
+    async read(query) {
+      return (await query.execute(opened.database.kysely)).rows;
     },
     wait(ms) {
       now += ms;

@@ -1,5 +1,6 @@
 import type { Address } from "../money/address.ts";
 import type { AuthorizationId } from "../x402/authorization.ts";
+import type { PaymentKind } from "../x402/payment.ts";
 import type { InvalidReason } from "../x402/reason.ts";
 import type { SettleResponse } from "../x402/settle-response.ts";
 
@@ -35,6 +36,18 @@ export interface ReservationRequest {
   fingerprint: string;
   /** Finds a kept answer, if the buyer sent an `Idempotency-Key`. */
   keyHash?: string | undefined;
+}
+
+/** The protocol and version in which a request spoke of payment. */
+export type WireName = "x402v1" | "x402v2";
+
+/** What a payment buys, for the seller's records. */
+export interface SoldItem {
+  /** The route, as the seller wrote it. */
+  route: string;
+  /** URL of the resource, without a query. */
+  resource: string;
+  wire: WireName;
 }
 
 /** Where an authorization stands, for a request that brings it. */
@@ -115,6 +128,10 @@ export interface Reservations {
       payTo: Address;
       /** The payer's balance, where the record can hold promises against it. */
       balance?: BalanceReading | undefined;
+      /** How its money moves. Default `eip3009`. */
+      kind?: PaymentKind | undefined;
+      /** What it buys. Kept with the payment; decides nothing. */
+      sold?: SoldItem | undefined;
     },
   ): Promise<Reserved>;
   /**

@@ -45,13 +45,15 @@ export interface Authorization {
 }
 
 /**
- * What makes an authorization the one that it is. A token executes a nonce of a payer once, so
+ * What makes an authorization the one that it is. A contract executes a nonce of a payer once, so
  * whatever else differs between two messages (version, letter case, form of the signature), equal
  * identities are one payment. All members are in lower case.
  */
 export interface AuthorizationId {
   network: Network;
   asset: Address;
+  /** The contract that uses the nonce up, where that is not the asset. */
+  authority?: Address | undefined;
   payer: Address;
   nonce: Hex;
 }
@@ -83,7 +85,7 @@ export function formatAuthorization(
   };
 }
 
-/** The identity as one text, for maps and log lines. */
+/** The identity as one text, for maps and log lines: network, authority, payer, nonce. */
 export function authorizationKey(id: AuthorizationId): string {
-  return `${id.network}/${id.asset}/${id.payer}/${id.nonce}`;
+  return `${id.network}/${id.authority ?? id.asset}/${id.payer}/${id.nonce}`;
 }

@@ -10,7 +10,10 @@ import { type LedgerDatabase, openLedger } from "../open-ledger.ts";
 import { ledgerMigrations } from "./ledger-migrations.ts";
 
 /** Ledgers of killed processes, one for each schema that has landed, and the number of migrations it had. */
-const fixtures = [{ name: "01-654c325", migrations: 2 }];
+const fixtures = [
+  { name: "01-654c325", migrations: 2 },
+  { name: "02-8c680ad", migrations: 5 },
+];
 
 describe.each(engines)("the ledger's migrations, on %s", (engine) => {
   let place: TestLedger;
@@ -55,6 +58,50 @@ describe.each(engines)("the ledger's migrations, on %s", (engine) => {
     } finally {
       await database.close();
     }
+  });
+
+  describe("beside a process of the previous release", () => {
+    /** The identity of a row that the previous release writes: without the columns of the last step. */
+    const identity = {
+      network: "eip155:9745",
+      asset: `0x${"aa".repeat(20)}`,
+      payer: `0x${"bb".repeat(20)}`,
+      nonce: `0x${"01".repeat(32)}`,
+    } as const;
+    const { network, asset, payer, nonce } = identity;
+    const [value, validBefore] =
+      engine === "sqlite" ? ["01:5", "10:4000000000"] : ["5", "4000000000"];
+    const insertByPrevious = () =>
+      withDatabase(place.url, ({ execute }) =>
+        execute(`
+          insert into payments (id, network, asset, payer, nonce, value, valid_before, state,
+            fingerprint, carried, is_alone, created_at)
+          values ('a', '${network}', '${asset}', '${payer}', '${nonce}', '${value}',
+            '${validBefore}', 'released', 'GET /', 0, 0, 1)
+        `),
+      );
+    const reserve = (ledger: Ledger) =>
+      ledger.reserve({
+        id: identity,
+        fingerprint: "GET /",
+        value: 5n,
+        validBefore: 4_000_000_000n,
+        payTo: relayer,
+      });
+
+    it("find the payment of the other by its identity", async () => {
+      const ledger = await openNewest();
+      await insertByPrevious();
+      expect(await reserve(ledger)).toMatchObject({ outcome: "reserved", paymentId: "a" });
+      const { payments } = await ledger.list({});
+      expect(payments).toMatchObject([{ kind: "eip3009", authorization: identity }]);
+    });
+
+    it("let neither of two write a second row for one authorization", async () => {
+      const ledger = await openNewest();
+      await reserve(ledger);
+      await expect(insertByPrevious()).rejects.toThrow(/unique/i);
+    });
   });
 
   describe.each(fixtures)("from a ledger of $name", ({ name, migrations }) => {

@@ -2,6 +2,7 @@ import { authorizationKey, type ReservationRequest } from "@coinslot/protocol";
 import type { Kysely } from "kysely";
 import { type LedgerSchema, openStates } from "../schema.ts";
 import { is } from "../states.ts";
+import { identityColumns, toAuthorizationId } from "./ledger-payment.ts";
 
 /**
  * Which payment a buyer's key belongs to: `payer/keyHash` → `authorizationKey`. A key belongs to an
@@ -18,7 +19,7 @@ export async function findKeyOwners(options: {
   if (keyHashes.length === 0) return new Map();
   const rows = await db
     .selectFrom("payments")
-    .select(["network", "asset", "payer", "nonce", "key_hash"])
+    .select([...identityColumns, "key_hash"])
     .where("key_hash", "in", keyHashes)
     .where((where) =>
       where.or([
@@ -30,5 +31,7 @@ export async function findKeyOwners(options: {
       ]),
     )
     .execute();
-  return new Map(rows.map((row) => [`${row.payer}/${row.key_hash}`, authorizationKey(row)]));
+  return new Map(
+    rows.map((row) => [`${row.payer}/${row.key_hash}`, authorizationKey(toAuthorizationId(row))]),
+  );
 }

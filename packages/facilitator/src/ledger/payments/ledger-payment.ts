@@ -55,6 +55,8 @@ export const settledColumns = [
   "id",
   "network",
   "asset",
+  "authority",
+  "scheme",
   "payer",
   "nonce",
   "value",
@@ -68,18 +70,25 @@ export const settledColumns = [
 
 export type SettledRow = Pick<Selectable<PaymentsTable>, (typeof settledColumns)[number]>;
 
+/** The columns of an identity. */
+export const identityColumns = ["network", "asset", "authority", "payer", "nonce"] as const;
+
+/** Reads a row of `identityColumns`. */
+export function toAuthorizationId(
+  row: Pick<Selectable<PaymentsTable>, (typeof identityColumns)[number]>,
+): AuthorizationId {
+  const { network, asset, authority, payer, nonce } = row;
+  if (authority === null) return { network, asset, payer, nonce };
+  return { network, asset, authority, payer, nonce };
+}
+
 /** Reads a row of `settledColumns`. */
 export function toSettledPayment(row: SettledRow, dialect: Dialect): ConcludedPayment {
   const { transaction_hash, block_number, block_hash } = row;
   return {
     id: row.id,
-    kind: "eip3009",
-    authorization: {
-      network: row.network,
-      asset: row.asset,
-      payer: row.payer,
-      nonce: row.nonce,
-    },
+    kind: row.scheme,
+    authorization: toAuthorizationId(row),
     value: dialect.amount.decode(row.value),
     state: row.state,
     transactionId: row.transaction_id ?? undefined,

@@ -15,13 +15,16 @@ import {
 /** What a block, or the chain's refusal beforehand, decided for payments. */
 export interface PaymentOutcomes {
   /** `queued`, `submitted`, `failed` → `confirmed`: the exact Transfer stands in this block. */
-  confirmed?: { ids: readonly string[]; inclusion: Inclusion } | undefined;
+  confirmed?:
+    | { ids: readonly string[]; inclusion: Inclusion; gasShare?: bigint | undefined }
+    | undefined;
   /** `queued`, `submitted` → `failed`. With the block of the transaction that did not move the money, if there was one. */
   failed?:
     | {
         ids: readonly string[];
         reason: SettleErrorReason;
         inclusion?: Inclusion | undefined;
+        gasShare?: bigint | undefined;
         /** Its payer's record begins anew; one that is to blame is refused from now on. */
         burn?: GasBurn | undefined;
       }[]
@@ -67,6 +70,7 @@ export async function recordOutcomes(options: {
         reason: null,
         confirmed_at: now,
         closed_at: null,
+        ...gasShareColumn(confirmed.gasShare),
       })
       .where("id", "in", dialect.among(confirmed.ids))
       .where(standsAt(["queued", "submitted", "failed"], { queuedUnder, dialect }))
@@ -74,7 +78,7 @@ export async function recordOutcomes(options: {
       .execute();
     changed.push(...rows);
   }
-  for (const { ids, reason, inclusion, burn } of failed) {
+  for (const { ids, reason, inclusion, gasShare, burn } of failed) {
     if (ids.length === 0) continue;
     const rows = await transaction
       .updateTable("payments")
@@ -84,6 +88,7 @@ export async function recordOutcomes(options: {
         transaction_hash: inclusion?.transactionHash ?? null,
         block_number: inclusion?.blockNumber ?? null,
         block_hash: inclusion?.blockHash ?? null,
+        ...gasShareColumn(gasShare),
       })
       .where("id", "in", dialect.among(ids))
       .where(standsAt(["queued", "submitted"], { queuedUnder, dialect }))
@@ -104,6 +109,11 @@ export async function recordOutcomes(options: {
       .execute();
   }
   return changed.map((row) => toSettledPayment(row, dialect));
+}
+
+/** An execution by another sender leaves the share of a transaction of ours that tried before. */
+function gasShareColumn(gas: bigint | undefined): { gas_share?: number } {
+  return gas === undefined ? {} : { gas_share: Number(gas) };
 }
 
 /** The guard of an outcome: one of these states; or, of what was decided of the queue, only there. */

@@ -27,6 +27,7 @@ export function reservationRow(options: {
     id: request.paymentId,
     network: id.network,
     asset: id.asset,
+    authority: id.authority === id.asset ? null : (id.authority ?? null),
     payer: id.payer,
     nonce: id.nonce,
     value: dialect.amount.encode(request.value),
@@ -42,6 +43,12 @@ export function reservationRow(options: {
     is_alone: request.gasAtRisk === undefined ? 0 : 1,
     created_at: now,
     queued_at: order ? now : null,
+    scheme: request.kind ?? "eip3009",
+    wire: request.sold?.wire ?? null,
+    route_id: null,
+    resource_id: null,
+    pay_to_id: null,
+    gas_share: null,
   };
 }
 
@@ -57,7 +64,7 @@ export function reservedPayment(options: {
   const { request, runs, paymentId, now } = options;
   return {
     id: paymentId,
-    kind: "eip3009",
+    kind: request.kind ?? "eip3009",
     authorization: request.id,
     value: request.value,
     validBefore: request.validBefore,

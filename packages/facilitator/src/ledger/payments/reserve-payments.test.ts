@@ -1,7 +1,7 @@
 import type { AuthorizationId } from "@coinslot/protocol";
 import { describe, expect, it } from "vitest";
 import { ledgerForEachTest } from "../../testing/ledger-for-each-test.ts";
-import { payer, wish } from "../../testing/ledger-payments.ts";
+import { order, payer, wish } from "../../testing/ledger-payments.ts";
 import { engines } from "../../testing/settling-devnet.ts";
 
 describe.each(engines)("reservations on %s", (engine) => {
@@ -17,7 +17,7 @@ describe.each(engines)("reservations on %s", (engine) => {
     expect(results.filter(({ outcome }) => outcome === "in_use")).toHaveLength(9);
   });
 
-  it("keeps a nonce of another payer, asset or network apart", async () => {
+  it("keeps a nonce of another payer, asset, authority or network apart", async () => {
     const ledger = await join("one");
     const { id } = wish();
     const others: Partial<AuthorizationId>[] = [
@@ -25,9 +25,10 @@ describe.each(engines)("reservations on %s", (engine) => {
       { payer: `0x${"be".repeat(20)}` },
       { asset: `0x${"ab".repeat(20)}` },
       { network: "eip155:988" },
+      { authority: `0x${"ee".repeat(20)}` },
     ];
     const results = await Promise.all(
-      others.map((other) => ledger.reserve(wish({ id: { ...id, ...other } }))),
+      others.map((other) => ledger.reserve(wish({ order, id: { ...id, ...other } }))),
     );
     expect(results.map(({ outcome }) => outcome)).toEqual(others.map(() => "reserved"));
   });

@@ -12,7 +12,7 @@ import { createFreeRuns, type FreeRunLimit } from "./free-runs.ts";
 import { findKeyOwners } from "./key-owners.ts";
 import type { LedgerPayment } from "./ledger-payment.ts";
 import { lockPayers } from "./lock-payers.ts";
-import { reservationRow, reservedPayment } from "./reservation-row.ts";
+import { type ReservationRow, reservationRow, reservedPayment } from "./reservation-row.ts";
 import {
   findWatchedOrder,
   isSameAuthorization,
@@ -20,6 +20,7 @@ import {
   reserveWatched,
 } from "./reserve-again.ts";
 import type { ReserveRequest, ReserveResult } from "./reserve-request.ts";
+import { findSoldNames, nameSoldItem, type SoldNames } from "./sold-names.ts";
 import { insertOrders, orderRow } from "./transfer-order.ts";
 
 /**
@@ -44,6 +45,15 @@ export interface ReserveOptions {
   keepAnswersMs: number;
   releaseLimit: FreeRunLimit;
   codePayers: CodePayerLimits;
+  /** Ids of what was sold, as far as they are known. */
+  soldNames: SoldNames;
+}
+
+/** What was decided, in the order of the requests. */
+export interface Reservations {
+  results: ReserveResult[];
+  /** Ids of what is sold, to be remembered once the transaction is committed. */
+  soldNames: SoldNames;
 }
 
 /**
@@ -55,7 +65,7 @@ export interface ReserveOptions {
  * everybody; whatever changes a payer's promises upwards passes here, so what is read under the
  * lock stays true until the commit. (Others only lower them.)
  */
-export async function reservePayments(options: ReserveOptions): Promise<ReserveResult[]> {
+export async function reservePayments(options: ReserveOptions): Promise<Reservations> {
   const { transaction, dialect, requests, now, heartbeatLeaseMs, keepAnswersMs } = options;
   const { spent = [] } = options;
   // Awake again after a freeze, it would count as dead until its heart beats, and whoever comes meanwhile
@@ -83,16 +93,28 @@ export async function reservePayments(options: ReserveOptions): Promise<ReserveR
   const { releaseLimit: limit } = options;
   const freeRuns = createFreeRuns({ transaction, dialect, releases, commitments, now, limit });
 
+  /** Rows of what is admitted; names that are new are added for these alone. */
+  const admitted: { request: ReserveRequest; row: ReservationRow }[] = [];
   const inserts: Insertable<PaymentsTable>[] = [];
+  const overwrites: (() => Promise<void>)[] = [];
   const orders: Insertable<OrdersTable>[] = [];
   const results: ReserveResult[] = [];
   for (const request of requests) {
     results.push(await decide(request));
   }
+  const sales = admitted.map(({ request }) => request);
+  const soldNames = await findSoldNames({
+    transaction,
+    dialect,
+    requests: sales,
+    known: options.soldNames,
+  });
+  for (const { request, row } of admitted) nameSoldItem(row, request, soldNames);
   await dialect.insertMany<LedgerSchema, "payments">(transaction, "payments", inserts);
+  for (const overwrite of overwrites) await overwrite();
   await insertOrders({ transaction, dialect, orders });
   await code.store();
-  return results;
+  return { results, soldNames };
 
   async function decide(request: ReserveRequest): Promise<ReserveResult> {
     const key = authorizationKey(request.id);
@@ -130,9 +152,11 @@ export async function reservePayments(options: ReserveOptions): Promise<ReserveR
     const row = reservationRow({ request, dialect, owner: options.owner, now, runs });
     const paymentId = payment?.id ?? row.id;
     code.admitted(request, paymentId, payment);
+    admitted.push({ request, row });
     if (payment === undefined) inserts.push(row);
-    else if (watched === undefined) await reserveAnew({ transaction, payment, row });
-    else await reserveWatched({ transaction, payment, row });
+    else if (watched === undefined)
+      overwrites.push(() => reserveAnew({ transaction, payment, row }));
+    else overwrites.push(() => reserveWatched({ transaction, payment, row }));
     if (request.order) orders.push(orderRow(paymentId, request.order, dialect));
     if (request.keyHash) keyOwners.set(`${request.id.payer}/${request.keyHash}`, key);
     known.set(key, {

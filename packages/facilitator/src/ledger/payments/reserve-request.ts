@@ -1,4 +1,11 @@
-import type { Address, BalanceReading, ReservationRequest, SealedAnswer } from "@coinslot/protocol";
+import type {
+  Address,
+  BalanceReading,
+  PaymentKind,
+  ReservationRequest,
+  SealedAnswer,
+  SoldItem,
+} from "@coinslot/protocol";
 import type { PayerLimit } from "./free-runs.ts";
 import type { LedgerPayment } from "./ledger-payment.ts";
 import type { TransferOrder } from "./transfer-order.ts";
@@ -9,6 +16,8 @@ export interface ReserveRequest extends ReservationRequest {
   validBefore: bigint;
   payTo: Address;
   balance?: BalanceReading | undefined;
+  kind?: PaymentKind | undefined;
+  sold?: SoldItem | undefined;
   /** Identity of the row, if a new one is written. */
   paymentId: string;
   /** Becomes the secret of the reservation. */

@@ -1,6 +1,9 @@
-import type { ReservationRequest, SealedAnswer } from "@coinslot/protocol";
+import { authorizationKey, type ReservationRequest, type SealedAnswer } from "@coinslot/protocol";
 import type { Kysely } from "kysely";
+import { identityColumns, toAuthorizationId } from "../payments/ledger-payment.ts";
 import type { LedgerSchema } from "../schema.ts";
+
+const identity = identityColumns.map((column) => `payments.${column}` as const);
 
 /** The kept answers that these requests bring the key to, in their payer's scope. */
 export async function findAnswers<
@@ -17,15 +20,16 @@ export async function findAnswers<
   const rows = await db
     .selectFrom("answers")
     .innerJoin("payments", "payments.id", "answers.payment_id")
-    .select(["answers.payer", "answers.key_hash", "answers.sealed", "payments.nonce"])
+    .select(["answers.key_hash", "answers.sealed", ...identity])
     .where("answers.key_hash", "in", keyHashes)
     .where("expires_at", ">", now)
     .execute();
   const found = new Map<Request, SealedAnswer>();
   for (const request of requests) {
     const row = rows.find(
-      ({ payer, key_hash, nonce }) =>
-        payer === request.id.payer && key_hash === request.keyHash && nonce === request.id.nonce,
+      (row) =>
+        row.key_hash === request.keyHash &&
+        authorizationKey(toAuthorizationId(row)) === authorizationKey(request.id),
     );
     if (row) found.set(request, { keyHash: row.key_hash, sealed: row.sealed });
   }

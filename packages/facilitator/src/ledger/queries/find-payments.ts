@@ -35,7 +35,12 @@ export async function findPayments(options: {
     // A nonce is random: alone it finds the payment, and who copied one is told apart below.
     .where("nonce", "in", dialect.among([...new Set(ids.map(({ nonce }) => nonce))]))
     .execute();
-  return new Map(rows.map((row) => [authorizationKey(row), toHeldPayment(row, dialect)]));
+  return new Map(
+    rows.map((row) => {
+      const held = toHeldPayment(row, dialect);
+      return [authorizationKey(held.payment.authorization), held];
+    }),
+  );
 }
 
 const columns = paymentColumns.map((column) => `payments.${column}` as const);

@@ -1,5 +1,6 @@
 import type { AuthorizationId, Hex, Network } from "@coinslot/protocol";
 import type { Kysely, Transaction } from "kysely";
+import { identityColumns, toAuthorizationId } from "../payments/ledger-payment.ts";
 import type { LedgerSchema } from "../schema.ts";
 import { is } from "../states.ts";
 
@@ -88,12 +89,12 @@ export async function undoBlocks(options: {
     .where("state", "=", is("confirmed"))
     .where("final_at", "is", null)
     .where("block_hash", "in", [...blockHashes])
-    .returning(["id", "network", "asset", "payer", "nonce", "delivered_at"])
+    .returning(["id", ...identityColumns, "delivered_at"])
     .execute();
-  return rows.map(({ id, delivered_at, ...authorization }) => ({
-    id,
-    authorization,
-    wasDelivered: delivered_at !== null,
+  return rows.map((row) => ({
+    id: row.id,
+    authorization: toAuthorizationId(row),
+    wasDelivered: row.delivered_at !== null,
   }));
 }
 

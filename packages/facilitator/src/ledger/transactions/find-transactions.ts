@@ -17,6 +17,8 @@ export interface OpenTransaction {
   createdAt: number;
   /** Every signed form, oldest first. The last one was sent last. */
   broadcasts: (Broadcast & { createdAt: number })[];
+  /** How many payments it was stored with. */
+  batchSize: number;
   /** What it carries and has no outcome yet. */
   payments: OrderedPayment[];
 }
@@ -44,28 +46,32 @@ export async function findOpenTransactions(options: {
     dialect,
     where: (query) => query.where("transaction_id", "in", ids),
   });
-  return rows.map((row) => ({
-    id: row.id,
-    network: row.network,
-    relayer: row.relayer,
-    nonce: row.nonce,
-    gasLimit: BigInt(row.gas_limit),
-    createdAt: row.created_at,
-    broadcasts: broadcasts
-      .filter(({ transaction_id }) => transaction_id === row.id)
-      .map((broadcast) => ({
-        hash: broadcast.hash,
-        raw: broadcast.raw,
-        content: broadcast.content,
-        maxFeePerGas: dialect.amount.decode(broadcast.max_fee_per_gas),
-        maxPriorityFeePerGas:
-          broadcast.max_priority_fee_per_gas === null
-            ? undefined
-            : dialect.amount.decode(broadcast.max_priority_fee_per_gas),
-        createdAt: broadcast.created_at,
-      })),
-    payments: payments.filter(({ payment }) => payment.transactionId === row.id),
-  }));
+  return rows.map((row) => {
+    const carried = payments.filter(({ payment }) => payment.transactionId === row.id);
+    return {
+      id: row.id,
+      network: row.network,
+      relayer: row.relayer,
+      nonce: row.nonce,
+      gasLimit: BigInt(row.gas_limit),
+      createdAt: row.created_at,
+      batchSize: carried.length,
+      broadcasts: broadcasts
+        .filter(({ transaction_id }) => transaction_id === row.id)
+        .map((broadcast) => ({
+          hash: broadcast.hash,
+          raw: broadcast.raw,
+          content: broadcast.content,
+          maxFeePerGas: dialect.amount.decode(broadcast.max_fee_per_gas),
+          maxPriorityFeePerGas:
+            broadcast.max_priority_fee_per_gas === null
+              ? undefined
+              : dialect.amount.decode(broadcast.max_priority_fee_per_gas),
+          createdAt: broadcast.created_at,
+        })),
+      payments: carried,
+    };
+  });
 }
 
 /** The rows of the open transactions of a relayer, by nonce. */

@@ -26,7 +26,8 @@ export const exactScheme: Scheme = {
   digestOf,
   diagnose: (payment, result, { rpc, readFacts }) =>
     diagnose(payment, result, { rpc, readFacts, digestOf }),
-  admit: ({ id, authorization, payTo }) => ({
+  admit: ({ kind, id, authorization, payTo }) => ({
+    kind,
     id,
     value: authorization.value,
     validBefore: authorization.validBefore,

@@ -51,10 +51,14 @@ export async function resolveTransaction(options: {
     blockNumber: receipt.blockNumber,
     blockHash: receipt.blockHash,
   };
+  const gasShare = gasShareOf(transaction, receipt);
   const hasTried = sent?.content !== "filler" && (receipt.isSuccess || isAlone);
   if (!hasTried) {
     const [tryAgain, tooOften] = partition(due, ({ payment }) => payment.carried < maxCarried);
-    const { outcomes, unexplained } = await explainAbsent(network, tooOften, inclusion);
+    const { outcomes, unexplained } = await explainAbsent(network, tooOften, {
+      inclusion,
+      gasShare,
+    });
     return {
       outcomes: [requeue(transaction, tryAgain), ...outcomes],
       left: [...young, ...unexplained],
@@ -76,7 +80,7 @@ export async function resolveTransaction(options: {
     absent,
     ({ payment }) => ranOut && payment.carried < maxCarried,
   );
-  const { outcomes, unexplained } = await explainAbsent(network, tried, inclusion);
+  const { outcomes, unexplained } = await explainAbsent(network, tried, { inclusion, gasShare });
   const [only] = transaction.payments;
   if (isAlone && only?.payment.isAlone && sent) {
     for (const failed of outcomes.flatMap((each) => each.failed ?? [])) {
@@ -88,11 +92,12 @@ export async function resolveTransaction(options: {
     isSpoilt: ranOut,
     outcomes: [
       {
-        confirmed: { ids: idsOf(executed), inclusion },
+        confirmed: { ids: idsOf(executed), inclusion, gasShare },
         failed: mismatched.map(({ payment }) => ({
           ids: [payment.id],
           reason: schemeOf(payment).reasons.transferMismatch,
           inclusion,
+          gasShare,
         })),
       },
       requeue(transaction, unfair),
@@ -104,7 +109,7 @@ export async function resolveTransaction(options: {
 async function explainAbsent(
   { rpc }: SettlementNetwork,
   absent: readonly OrderedPayment[],
-  inclusion: Inclusion,
+  { inclusion, gasShare }: { inclusion: Inclusion; gasShare: bigint | undefined },
 ): Promise<{ outcomes: PaymentOutcomes[]; unexplained: OrderedPayment[] }> {
   const starts = absent.flatMap(({ payment }) => payment.unusedAtBlock ?? []);
   const executions =
@@ -127,7 +132,7 @@ async function explainAbsent(
       return { confirmed: { ids: [each.payment.id], inclusion: execution.inclusion } };
     }
     const reason = schemeOf(each.payment).reasons.executionFailed;
-    return { failed: [{ ids: [each.payment.id], reason, inclusion }] };
+    return { failed: [{ ids: [each.payment.id], reason, inclusion, gasShare }] };
   });
   return { outcomes, unexplained };
 }
@@ -141,6 +146,14 @@ function callsTarget(sent: Broadcast | undefined, payments: readonly OrderedPaym
 /** Calls that run out of gas take 63 of 64 parts of what there is, so next to nothing is left. */
 function isExhausted({ gasLimit }: OpenTransaction, { gasUsed }: TransactionReceipt): boolean {
   return gasUsed * 32n >= gasLimit * 31n;
+}
+
+/** Its gas in equal parts: it was stored for all of them. */
+function gasShareOf(
+  { batchSize }: OpenTransaction,
+  { gasUsed }: TransactionReceipt,
+): bigint | undefined {
+  return batchSize === 0 ? undefined : gasUsed / BigInt(batchSize);
 }
 
 function requeue(

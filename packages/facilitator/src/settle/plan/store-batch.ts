@@ -90,7 +90,7 @@ export async function storeBatch(options: {
     },
   }));
   const broadcasts = [{ createdAt, ...broadcast }];
-  const transaction = { createdAt, broadcasts, payments, ...record };
+  const transaction = { createdAt, broadcasts, payments, batchSize: payments.length, ...record };
   relayer.launch(trackedFrom(transaction, clock.now()));
   board.started(
     payments.map(({ payment }) => payment),

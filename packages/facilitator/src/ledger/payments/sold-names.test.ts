@@ -1,0 +1,97 @@
+import { sql } from "kysely";
+import { describe, expect, it } from "vitest";
+import { ledgerForEachTest } from "../../testing/ledger-for-each-test.ts";
+import { order, submit, wish } from "../../testing/ledger-payments.ts";
+import { engines } from "../../testing/settling-devnet.ts";
+
+const resource = "https://shop.example/weather/oslo";
+const sold = { route: "GET /weather/:city", resource, wire: "x402v2" } as const;
+
+describe.each(engines)("what was sold, on %s", (engine) => {
+  const { join, read } = ledgerForEachTest(engine);
+
+  /** What each payment says of its sale, the oldest first. */
+  const readSales = () =>
+    read(sql`
+      select scheme, wire, route.name as route, resource.name as resource, pay_to.name as pay_to
+      from payments
+      left join sold_names route on route.id = route_id
+      left join sold_names resource on resource.id = resource_id
+      left join sold_names pay_to on pay_to.id = pay_to_id
+      order by payments.id
+    `);
+  const readNames = async () =>
+    (await read(sql<{ name: string }>`select name from sold_names order by name`)) as unknown;
+
+  it("stands with a payment, by its names", async () => {
+    const ledger = await join("one");
+    await ledger.reserve(wish({ sold }));
+    expect(await readSales()).toEqual([
+      {
+        scheme: "eip3009",
+        wire: "x402v2",
+        route: sold.route,
+        resource: sold.resource,
+        pay_to: order.payTo,
+      },
+    ]);
+  });
+
+  it("stands once for many payments, here and in other processes", async () => {
+    const [one, two] = [await join("one"), await join("two")];
+    await Promise.all(
+      Array.from({ length: 10 }, (_, index) =>
+        (index % 2 ? one : two).reserve(wish({ sold, order })),
+      ),
+    );
+    await one.reserve(
+      wish({ order, sold: { ...sold, resource: "https://shop.example/weather/rome" } }),
+    );
+    const names = [order.payTo, sold.route, resource, "https://shop.example/weather/rome"];
+    expect(await readNames()).toEqual(names.sort().map((name) => ({ name })));
+    expect(new Set((await readSales()).map((sale) => JSON.stringify(sale))).size).toBe(2);
+  });
+
+  it("is cut where a name is longer than an index takes", async () => {
+    const ledger = await join("one");
+    const long = `${"x".repeat(499)}\u{1F600}${"y".repeat(4_000)}`;
+    await ledger.reserve(wish({ sold: { ...sold, route: long } }));
+    await ledger.reserve(wish({ sold: { ...sold, route: long } }));
+    const kept = { route: `${"x".repeat(499)}\uFFFD`, resource };
+    expect(await readSales()).toMatchObject([kept, kept]);
+  });
+
+  it("is that of the newest request, where a payment is reserved again", async () => {
+    const ledger = await join("one");
+    const wanted = wish({ sold });
+    const first = await ledger.reserve(wanted);
+    if (first.outcome !== "reserved") throw new Error(first.outcome);
+    const { token } = first;
+    await ledger.release({ token, payer: wanted.id.payer, countsAgainstPayer: false });
+    await ledger.reserve({ ...wanted, sold: { ...sold, route: "GET /tides" } });
+    expect(await readSales()).toMatchObject([{ route: "GET /tides" }]);
+  });
+
+  it("keeps the share of gas of a transaction of ours, when another sender executes it", async () => {
+    const ledger = await join("one");
+    const id = await submit(ledger);
+    const inclusion = { transactionHash: "0x01", blockNumber: 5, blockHash: "0x05" } as const;
+    const reason = "invalid_exact_evm_transaction_failed";
+    await ledger.recordOutcomes([
+      { failed: [{ ids: [id], reason, inclusion, gasShare: 49_598n }] },
+    ]);
+    await ledger.recordOutcomes([{ confirmed: { ids: [id], inclusion } }]);
+    expect(await read(sql`select state, cast(gas_share as text) as gas from payments`)).toEqual([
+      { state: "confirmed", gas: "49598" },
+    ]);
+  });
+
+  it("adds no name for a payment that is refused", async () => {
+    const ledger = await join("one");
+    const balance = { amount: 5n, blockNumber: 1n };
+    expect(await ledger.reserve(wish({ sold, balance }))).toMatchObject({
+      outcome: "over_promised",
+    });
+    expect(await readNames()).toEqual([]);
+  });
+});
