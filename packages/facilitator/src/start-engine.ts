@@ -1,6 +1,5 @@
 import { type Clock, getChainPreset } from "@coinslot/chain";
 import {
-  type AuthorizationId,
   ConfigurationError,
   multicall3Address,
   type Network,
@@ -9,22 +8,19 @@ import {
 import { type Database, isDatabaseError } from "@coinslot/storage";
 import type { SettlementSettings } from "./configuration/settlement-options.ts";
 import { createLedger } from "./ledger/create-ledger.ts";
-import type { Ledger } from "./ledger/ledger.ts";
 import { openLedger } from "./ledger/open-ledger.ts";
 import type { LedgerSchema } from "./ledger/schema.ts";
 import type { Logger } from "./logger.ts";
 import type { Chain } from "./open-chain.ts";
 import type { NetworkReport } from "./ready/check-network.ts";
-import type { Claim } from "./schemes/scheme.ts";
-import { createPaymentReserver, type ReservePayment } from "./settle/admit-payment.ts";
 import type { SettlementContext, SettlementNetwork } from "./settle/context.ts";
 import { startNetworkSettlement } from "./settle/engine.ts";
 import type { SettlementMetrics } from "./settle/metrics.ts";
 import { createOutcomeNotifier } from "./settle/outcome-notifier.ts";
 import { createSpoiltBatches } from "./settle/plan/spoilt-batches.ts";
 import { createFeeQuoter } from "./settle/relay/fee-quote.ts";
-import { createPaymentSettler, type PaymentSettler } from "./settle/settle-payment.ts";
 import type { SettlementEvent } from "./settle/settlement-event.ts";
+import type { SettlingContext } from "./settle/settling-context.ts";
 import { createSimulationCache } from "./simulation/simulation-cache.ts";
 import { defaultCallGas } from "./simulation/simulator.ts";
 import { startMaintenance } from "./start-maintenance.ts";
@@ -49,15 +45,7 @@ export interface EngineOptions {
 }
 
 /** The running parts of a facilitator: its ledger and its settlement. */
-export interface Engine extends PaymentSettler {
-  readonly ledger: Ledger;
-  reserve: ReservePayment;
-  /** Keeps what a verification has told, for the transaction to come. */
-  remember(payment: Claim, facts: { payerHasCode: boolean; gasUsed?: bigint | undefined }): void;
-  /** Gas that the payment may burn, where its payer has been seen with code a moment ago. */
-  gasAtRisk(id: AuthorizationId): bigint | undefined;
-  /** Whether a relayer of the network has gas money, and payments may be accepted. */
-  canPay(network: Network): boolean;
+export interface Engine extends SettlingContext {
   /** Resolves when what was not final before has been reconciled. */
   ready(): Promise<void>;
   close(): Promise<void>;
@@ -184,18 +172,6 @@ async function startParts(
     await Promise.all([...settlements.values()].map((settlement) => settlement.stop()));
   });
   for (const each of started) if (each.status === "rejected") throw each.reason;
-  const canPay = (network: Network) => settlements.get(network)?.funds.suffice() ?? true;
-  const pools = new Map(chains.map(({ configuration, pool }) => [configuration.network, pool]));
-  const reserve = createPaymentReserver({ ledger, rpcOf: (network) => pools.get(network) });
-  const settler = createPaymentSettler({
-    context,
-    verifier,
-    reserve,
-    canPay,
-    notify: (network, queued) => settlements.get(network)?.notify(queued),
-    timeoutMs: settings.settleTimeoutMs,
-    maxAnswerBytes: settings.maxAnswerBytes,
-  });
   const housekeeping = startMaintenance({
     context,
     heartbeatLeaseMs: settings.heartbeatLeaseMs,
@@ -204,14 +180,11 @@ async function startParts(
   begun(() => housekeeping.stop());
 
   return {
-    ledger,
-    reserve,
-    settle: settler.settle,
-    isBegun: settler.isBegun,
-    remember: (payment, { payerHasCode, gasUsed }) =>
-      readings.remember(payment, { payerHasCode, gasUsed }),
-    gasAtRisk: readings.gasAtRisk,
-    canPay,
+    context,
+    verifier,
+    settlements,
+    timeoutMs: settings.settleTimeoutMs,
+    maxAnswerBytes: settings.maxAnswerBytes,
     async ready() {
       await Promise.all([...settlements.values()].map((settlement) => settlement.ready()));
     },

@@ -1,3 +1,4 @@
+import type { RpcRequester } from "@coinslot/chain";
 import type { Network } from "@coinslot/protocol";
 import type { OrderedPayment } from "../ledger/queries/find-orders.ts";
 import type { Lane } from "../ledger/queries/find-queued.ts";
@@ -23,6 +24,7 @@ export interface NetworkSettlementOptions {
 
 /** The settlement engine of one network in one process. */
 export interface NetworkSettlement {
+  readonly rpc: RpcRequester;
   readonly funds: RelayerFunds;
   readonly relayers: readonly Relayer[];
   /** To be called with a payment that has been queued here, or without one if the queue may have changed otherwise. */
@@ -173,6 +175,7 @@ export async function startNetworkSettlement(
   }
 
   return {
+    rpc: network.rpc,
     funds,
     relayers,
     notify(queued) {

@@ -42,7 +42,7 @@ export function toReserved(id: AuthorizationId, result: ReserveResult): Reserved
     case "delivered":
       return {
         state: "delivered",
-        settlement: settleResponseOf(result.payment, undefined),
+        settlement: settleResponseOf({ payment: result.payment }),
         answer: result.answer,
       };
     case "over_promised":

@@ -2,8 +2,14 @@ import type { Hex, InvalidReason, SettleErrorReason, SettleResponse } from "@coi
 import type { ConcludedPayment } from "../ledger/payments/ledger-payment.ts";
 import { schemeOf } from "../schemes/registry.ts";
 
-/** What to answer for a payment as it stands. `hash`: its transaction, where no block holds it yet. */
-export function settleResponseOf(payment: ConcludedPayment, hash: Hex | undefined): SettleResponse {
+/** A payment as it stands, and the hash of its transaction where no block holds it yet. */
+export interface StandingPayment {
+  payment: ConcludedPayment;
+  hash?: Hex | undefined;
+}
+
+/** The response for a payment as it stands. */
+export function settleResponseOf({ payment, hash }: StandingPayment): SettleResponse {
   const { authorization, inclusion, value } = payment;
   const { network, payer } = authorization;
   const common = { network, payer };
@@ -36,10 +42,7 @@ export function settleResponseOf(payment: ConcludedPayment, hash: Hex | undefine
 }
 
 /** The answer to a settlement of what was settled, or is being settled, for somebody else. */
-export function duplicateResponse(
-  payment: ConcludedPayment,
-  hash: Hex | undefined,
-): SettleResponse {
+export function duplicateResponse({ payment, hash }: StandingPayment): SettleResponse {
   const { network, payer } = payment.authorization;
   return {
     success: false,

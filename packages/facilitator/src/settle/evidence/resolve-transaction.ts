@@ -11,6 +11,7 @@ import type { SettlementNetwork } from "../context.ts";
 import { claimsByScheme } from "./claims-by-scheme.ts";
 import { findBurn } from "./find-burn.ts";
 import { tryToFindExecutions } from "./find-executions.ts";
+import { outcomeOf } from "./outcome-of.ts";
 
 /** After so many transactions that tried it unfairly, a payment has failed. */
 const maxCarried = 8;
@@ -122,18 +123,15 @@ async function explainAbsent(
           toBlock: BigInt(inclusion.blockNumber),
         });
   if (executions === undefined) return { outcomes: [], unexplained: [...absent] };
-  const [unexplained, explained] = partition(
-    absent,
-    (each) => executions.get(each)?.outcome === "unknown",
-  );
-  const outcomes = explained.map((each): PaymentOutcomes => {
-    const execution = executions.get(each);
-    if (execution?.outcome === "executed") {
-      return { confirmed: { ids: [each.payment.id], inclusion: execution.inclusion } };
-    }
+  const outcomes: PaymentOutcomes[] = [];
+  const unexplained: OrderedPayment[] = [];
+  for (const each of absent) {
     const reason = schemeOf(each.payment).reasons.executionFailed;
-    return { failed: [{ ids: [each.payment.id], reason, inclusion, gasShare }] };
-  });
+    const failure = { reason, inclusion, gasShare };
+    const outcome = outcomeOf(each.payment.id, executions.get(each), failure);
+    if (outcome) outcomes.push(outcome);
+    else unexplained.push(each);
+  }
   return { outcomes, unexplained };
 }
 

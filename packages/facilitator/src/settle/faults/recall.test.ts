@@ -10,8 +10,9 @@ import { asset, hash, inclusion, network, order } from "../../testing/ledger-pay
 import { signPayment } from "../../testing/payments.ts";
 import { createMetrics } from "../metrics.ts";
 import { createOutcomeNotifier } from "../outcome-notifier.ts";
-import { createPaymentSettler } from "../settle-payment.ts";
+import { settlePayment } from "../settle-payment.ts";
 import { paymentOf, settleFingerprint } from "../settle-request.ts";
+import type { SettlingContext } from "../settling-context.ts";
 
 const buyer = privateKeyToAccount(hash(1));
 const { join } = ledgerForEachTest("sqlite");
@@ -23,7 +24,7 @@ async function settlerOf(ledger: Ledger) {
   const emit = () => undefined;
   const clock = systemClock;
   const board = await createOutcomeNotifier({ ledger, clock, logger, metrics, emit, pollMs: 10 });
-  const settler = createPaymentSettler({
+  const settler: SettlingContext = {
     context: {
       ledger,
       board,
@@ -49,12 +50,10 @@ async function settlerOf(ledger: Ledger) {
         payer: toLowerHex(buyer.address),
       }),
     },
-    reserve: (wish) => ledger.reserve(wish),
-    notify: () => undefined,
-    canPay: () => true,
+    settlements: new Map(),
     timeoutMs: 100,
     maxAnswerBytes: 0,
-  });
+  };
   return { settler, board };
 }
 
@@ -96,7 +95,7 @@ it("leaves a payment to the watch that has failed while it was being looked up a
     },
   });
 
-  const settled = await settler.settle(paymentPayload, paymentRequirements, {});
+  const settled = await settlePayment(settler, paymentPayload, paymentRequirements, {});
 
   expect(await ledger.get([paymentId])).toMatchObject([{ state: "failed" }]);
   expect(await ledger.lookUp({ id: payment.id, fingerprint: "GET /b" })).toMatchObject({
@@ -122,7 +121,7 @@ it("does not tell as settled what a reorganisation took back while it was being 
     },
   });
 
-  const settled = await settler.settle(paymentPayload, paymentRequirements, {});
+  const settled = await settlePayment(settler, paymentPayload, paymentRequirements, {});
 
   expect(settled).toMatchObject({ success: false, errorReason: "settlement_pending" });
   expect(await ledger.get([paymentId])).toMatchObject([{ deliveredAt: undefined }]);

@@ -11,12 +11,7 @@ import { countAlone, countInFlight } from "../relay/relayer-state.ts";
 import { type BatchLimits, chooseBatch } from "./choose-batch.ts";
 import { fitBalance } from "./fit-balance.ts";
 import type { KnownQueue } from "./known-queue.ts";
-import {
-  failedOutcome,
-  guessCandidate,
-  type PreparedCandidate,
-  prepareCandidates,
-} from "./prepare-candidates.ts";
+import { failedOutcome, type PreparedCandidate, prepareCandidates } from "./prepare-candidates.ts";
 import { storeBatch } from "./store-batch.ts";
 import { tryAsSent } from "./try-as-sent.ts";
 
@@ -95,19 +90,15 @@ async function planNext(plan: Plan, lane: Lane): Promise<Step> {
     await expire(plan, deadline);
     return "again";
   }
-  const guess = chooseBatch(
-    ready.map((queued) => guessCandidate(queued, context.readings)),
-    limits,
-  );
-  const isUrgent = guess.chosen.some(({ payment }) => payment.validBefore <= deadline + 2n);
-  if (!isIdle && !guess.isFull && !isUrgent) return "idle";
-
-  const { readings } = context;
-  const prepared = await prepareCandidates({ network, readings, queue: guess.chosen });
+  // One that goes alone is tried when its turn comes.
+  const next = lane === "alone" ? ready.slice(0, 1) : ready;
+  const prepared = await prepareCandidates({ network, readings: context.readings, queue: next });
   for (const { queued, why } of prepared.waiting) passOver(plan, queued, why);
   await recordOutcomes(plan, queue, prepared.outcomes);
-  const { chosen } = chooseBatch(prepared.candidates, limits);
+  const { chosen, isFull } = chooseBatch(prepared.candidates, limits);
   if (chosen.length === 0) return "again";
+  const isUrgent = chosen.some(({ payment }) => payment.validBefore <= deadline + 2n);
+  if (!isIdle && !isFull && !isUrgent) return "idle";
   return send(plan, { lane, relayer, chosen });
 }
 

@@ -8,11 +8,13 @@ import {
 import type { PaymentOutcomes } from "../../ledger/payments/record-outcomes.ts";
 import type { OrderedPayment } from "../../ledger/queries/find-orders.ts";
 import { schemeOf } from "../../schemes/registry.ts";
+import type { Execution } from "../../schemes/scheme.ts";
 import { goesThrough, type SimulationResult } from "../../schemes/simulation-result.ts";
 import type { CallFacts, SimulationCache } from "../../simulation/simulation-cache.ts";
 import { claimOf } from "../claim-of.ts";
 import type { SettlementNetwork } from "../context.ts";
 import { tryToFindExecutions } from "../evidence/find-executions.ts";
+import { outcomeOf } from "../evidence/outcome-of.ts";
 import { gasOfCall } from "../relay/gas.ts";
 import type { Candidate } from "./choose-batch.ts";
 
@@ -30,12 +32,6 @@ export interface Prepared {
   outcomes: PaymentOutcomes[];
   /** Nothing can be said of them now, and why. */
   waiting: { queued: OrderedPayment; why: string }[];
-}
-
-/** An estimate of what a queued payment takes, without asking: enough to see whether a batch is full. */
-export function guessCandidate(queued: OrderedPayment, readings: SimulationCache): Candidate {
-  const facts = readings.recall(claimOf(queued));
-  return { payment: queued.payment, order: queued.order, gas: gasOfCall(facts?.gasUsed) };
 }
 
 /**
@@ -139,6 +135,8 @@ async function explainRefusals(options: {
   const why = "it was used by another sender, and whether that paid it is not certain yet";
   for (const [queued, reading] of refused) {
     const { id, fingerprint, unusedAtBlock } = queued.payment;
+    const reason = reasonFor(queued, reading);
+    let execution: Execution | undefined;
     if (reading.isUsed && unusedAtBlock !== undefined) {
       const found = await tryToFindExecutions({
         rpc,
@@ -146,20 +144,14 @@ async function explainRefusals(options: {
         fromBlock: BigInt(unusedAtBlock) + 1n,
         toBlock: reading.blockNumber,
       });
-      const execution = found?.get(queued);
-      if (found === undefined || execution?.outcome === "unknown") {
-        waiting.push({ queued, why });
-        continue;
-      }
-      if (execution?.outcome === "executed") {
-        const { inclusion } = execution;
-        const depth = Number(reading.blockNumber) - inclusion.blockNumber;
-        if (depth < serveAfter(queued.payment)) waiting.push({ queued, why });
-        else outcomes.push({ confirmed: { ids: [id], inclusion }, queuedUnder: [fingerprint] });
-        continue;
-      }
+      execution = found === undefined ? { outcome: "unknown" } : found.get(queued);
     }
-    outcomes.push(failedOutcome(queued, reasonFor(queued, reading)));
+    const outcome = outcomeOf(id, execution, { reason });
+    const paidAt = outcome?.confirmed?.inclusion.blockNumber;
+    const isYoung =
+      paidAt !== undefined && Number(reading.blockNumber) - paidAt < serveAfter(queued.payment);
+    if (outcome === undefined || isYoung) waiting.push({ queued, why });
+    else outcomes.push({ ...outcome, queuedUnder: [fingerprint] });
   }
 }
 

@@ -5,6 +5,7 @@ import { schemeOf } from "../../schemes/registry.ts";
 import type { SettlementContext, SettlementNetwork } from "../context.ts";
 import { readAuthorizationStates } from "../evidence/authorization-states.ts";
 import { findExecutions } from "../evidence/find-executions.ts";
+import { outcomeOf } from "../evidence/outcome-of.ts";
 
 /** Payments looked at in one round. */
 const maxAtOnce = 500;
@@ -87,12 +88,9 @@ async function explainUsed(
   const executions = await findExecutions({ rpc, payments, fromBlock, toBlock: head });
   const outcomes: PaymentOutcomes[] = [];
   for (const [{ payment }, execution] of executions) {
-    const ids = [payment.id];
-    if (execution.outcome === "executed") {
-      outcomes.push({ confirmed: { ids, inclusion: execution.inclusion } });
-    } else if (execution.outcome === "spent") {
-      outcomes.push({ failed: [{ ids, reason: schemeOf(payment).reasons.alreadyUsed }] });
-    }
+    const reason = schemeOf(payment).reasons.alreadyUsed;
+    const outcome = outcomeOf(payment.id, execution, { reason });
+    if (outcome) outcomes.push(outcome);
   }
   return outcomes;
 }

@@ -1,0 +1,79 @@
+import { FacilitatorError } from "@coinslot/protocol";
+import { isDatabaseError } from "@coinslot/storage";
+import type { FacilitatorConfiguration } from "./configuration/facilitator-configuration.ts";
+import type { SettlementSettings } from "./configuration/settlement-options.ts";
+import type { Chain } from "./open-chain.ts";
+import type { SettlementMetrics } from "./settle/metrics.ts";
+import type { SettlementEvent, SettlementListener } from "./settle/settlement-event.ts";
+import type { Engine } from "./start-engine.ts";
+import type { Verifier } from "./verify/verifier.ts";
+
+/** What the methods of a facilitator share. */
+export interface FacilitatorContext {
+  configuration: FacilitatorConfiguration;
+  settings: SettlementSettings;
+  chains: readonly Chain[];
+  verifier: Verifier;
+  metrics: SettlementMetrics;
+  listeners: Set<SettlementListener>;
+  starting: Promise<Engine>;
+}
+
+/** Calls every listener. One that throws changes nothing for the payment and the others. */
+export function emitTo(
+  listeners: ReadonlySet<SettlementListener>,
+  { logger }: FacilitatorConfiguration,
+  event: SettlementEvent,
+): void {
+  for (const listener of listeners) {
+    try {
+      listener(event);
+    } catch (err) {
+      logger.error({ err, event: event.type }, "a listener threw: nothing is changed by it");
+    }
+  }
+}
+
+/**
+ * The engine, for methods that are of no use without it.
+ *
+ * @throws FacilitatorError when its start has failed.
+ */
+export async function engineOf({ starting }: FacilitatorContext): Promise<Engine> {
+  try {
+    return await starting;
+  } catch (cause) {
+    throw new FacilitatorError("The facilitator is not ready", { kind: "unavailable", cause });
+  }
+}
+
+/** Works with the engine. A fault of the database is a fault of ours, and its words are for the log. */
+export async function withEngine<Result>(
+  facilitator: FacilitatorContext,
+  work: (engine: Engine) => Promise<Result>,
+): Promise<Result> {
+  const engine = await engineOf(facilitator);
+  try {
+    return await work(engine);
+  } catch (cause) {
+    if (!isDatabaseError(cause)) throw cause;
+    facilitator.configuration.logger.error({ err: cause }, "the ledger failed");
+    throw new FacilitatorError("The ledger cannot be used at the moment", {
+      kind: "unavailable",
+      cause,
+    });
+  }
+}
+
+/** Ends the engine, then the connections to the chains. */
+export async function closeFacilitator({ starting, chains }: FacilitatorContext): Promise<void> {
+  const engine = await starting.catch(() => undefined);
+  try {
+    await engine?.close();
+  } finally {
+    for (const { pool, watcher } of chains) {
+      watcher.close();
+      pool.close();
+    }
+  }
+}

@@ -1,0 +1,47 @@
+import type { LookUp, ReleaseCause, Reservations, Reserved } from "@coinslot/protocol";
+import type { FacilitatorContext } from "./facilitator-context.ts";
+import { admitPayment } from "./settle/admit-payment.ts";
+import { canPay } from "./settle/can-pay.ts";
+import { toReserved } from "./settle/reserved.ts";
+import { settleResponseOf } from "./settle/settle-response.ts";
+import { outOfGasMoney } from "./settle/unavailable-errors.ts";
+import type { Engine } from "./start-engine.ts";
+
+/** Where an authorization stands for a request: `lookUp` of a facilitator. */
+export async function lookUpPayment(
+  { context }: Engine,
+  request: Parameters<Reservations["lookUp"]>[0],
+): Promise<LookUp> {
+  const { standing, payment, answer } = await context.ledger.lookUp(request);
+  if (standing !== "delivered") return { state: standing };
+  if (payment === undefined) return { state: "free" };
+  return { state: "delivered", settlement: settleResponseOf({ payment }), answer };
+}
+
+/** Takes an authorization for one request: `reserve` of a facilitator. */
+export async function reservePayment(
+  engine: Engine,
+  { metrics, settings }: FacilitatorContext,
+  request: Parameters<Reservations["reserve"]>[0],
+): Promise<Reserved> {
+  const { context, settlements } = engine;
+  const { ledger, readings } = context;
+  const { id } = request;
+  if (!canPay(settlements, id.network)) {
+    // What is under way already can be resumed: that takes no gas.
+    const { standing } = await ledger.lookUp(request);
+    if (standing === "free") throw outOfGasMoney(id.network);
+  }
+  const startedAt = performance.now();
+  const wish = { gasAtRisk: readings.gasAtRisk(id), ...request };
+  const result = await admitPayment({ ledger, settlements }, wish);
+  metrics.reserveSeconds(startedAt);
+  await settings.faultPoint("reserved");
+  return toReserved(id, result);
+}
+
+/** Whether a reservation that ends so counts against its payer. */
+export function countsAgainstPayer(cause: ReleaseCause, hasRun: boolean): boolean | "if_failed" {
+  if (cause === "refused") return "if_failed";
+  return hasRun && (cause === "handler_failed" || cause === "disconnected");
+}

@@ -1,0 +1,80 @@
+import type { Hex, Payment, SettleResponse } from "@coinslot/protocol";
+import type { QueuedPayment } from "../ledger/payments/enqueue-payments.ts";
+import type { ConcludedPayment, LedgerPayment } from "../ledger/payments/ledger-payment.ts";
+import type { OrderedPayment } from "../ledger/queries/find-orders.ts";
+import { schemeOf } from "../schemes/registry.ts";
+import { hasOutcome } from "./outcome-notifier.ts";
+import { type StandingPayment, settleResponseOf } from "./settle-response.ts";
+import type { SettlingContext } from "./settling-context.ts";
+import { reservationLost } from "./unavailable-errors.ts";
+
+/** Waits as the holder of the token, and records that the outcome was returned. */
+export async function conclude(
+  settling: SettlingContext,
+  options: { payment: Payment; known: QueuedPayment | LedgerPayment; token: string },
+): Promise<SettleResponse> {
+  const { ledger, logger } = settling.context;
+  const { payment, known, token } = options;
+  const { payer } = payment.id;
+  let outcome: StandingPayment | undefined;
+  try {
+    outcome = await awaitOutcome(settling, known, payment);
+    return settleResponseOf(outcome);
+  } finally {
+    const end =
+      outcome?.payment.state === "confirmed"
+        ? ledger.deliver(token)
+        : ledger.release({ token, payer, countsAgainstPayer: false });
+    // Written later, it does not change the response.
+    await end.catch((err: unknown) => {
+      logger.warn({ err, ...payment.id }, "the end of a settlement could not be recorded yet");
+    });
+  }
+}
+
+/** Waits until the payment has an outcome, or the time is over. */
+export async function awaitOutcome(
+  settling: SettlingContext,
+  known: QueuedPayment | LedgerPayment,
+  payment: Payment | undefined,
+): Promise<StandingPayment> {
+  const { context, settlements, timeoutMs } = settling;
+  const { board, metrics } = context;
+  const isNew = !("authorization" in known);
+  if (!isNew && hasOutcome(known)) return { payment: known, hash: undefined };
+  const startedAt = performance.now();
+  board.follow(known.id);
+  const waiting = board.wait(known.id, { timeoutMs });
+  if (payment) {
+    const queued = isNew ? orderedPayment(known, payment) : undefined;
+    settlements.get(payment.network)?.notify(queued);
+  }
+  const concluded = await waiting;
+  metrics.settleSeconds(startedAt);
+  if (concluded === undefined) throw reservationLost();
+  return { payment: concluded, hash: await findHash(settling, concluded) };
+}
+
+/** The hash of a payment's transaction: the one in a block, or the newest that was signed. */
+export async function findHash(
+  { context }: SettlingContext,
+  { inclusion, transactionId }: ConcludedPayment,
+): Promise<Hex | undefined> {
+  if (inclusion || transactionId === undefined) return inclusion?.transactionHash;
+  const [newest] = await context.ledger.findHashes(transactionId);
+  return newest;
+}
+
+/** The operation of a payment that has just been queued here: it need not be read from the ledger. */
+function orderedPayment(queued: QueuedPayment, payment: Payment): OrderedPayment {
+  return {
+    payment: {
+      kind: payment.kind,
+      authorization: payment.id,
+      transactionId: undefined,
+      inclusion: undefined,
+      ...queued,
+    },
+    order: schemeOf(payment).commit(payment),
+  };
+}

@@ -1,0 +1,10 @@
+import type { Network } from "@coinslot/protocol";
+import type { NetworkSettlement } from "./engine.ts";
+
+/** Whether a relayer of the network has gas money, and payments may be accepted. */
+export function canPay(
+  settlements: ReadonlyMap<Network, NetworkSettlement>,
+  network: Network,
+): boolean {
+  return settlements.get(network)?.funds.suffice() ?? true;
+}

@@ -1,0 +1,32 @@
+import type { SettleErrorReason } from "@coinslot/protocol";
+import type { Inclusion } from "../../ledger/payments/ledger-payment.ts";
+import type { PaymentOutcomes } from "../../ledger/payments/record-outcomes.ts";
+import type { Execution } from "../../schemes/scheme.ts";
+
+/** The record of a payment that has not paid. */
+export interface Failure {
+  reason: SettleErrorReason;
+  /** The transaction of ours that did not move the money, if there was one. */
+  inclusion?: Inclusion | undefined;
+  gasShare?: bigint | undefined;
+}
+
+/**
+ * Outcome of a payment by what the chain's events say of its claim: paid by any sender, or failed
+ * where it was used for something else, cancelled, or never seen. `undefined`: not certain yet.
+ */
+export function outcomeOf(
+  id: string,
+  execution: Execution | undefined,
+  failure: Failure,
+): Pick<PaymentOutcomes, "confirmed" | "failed"> | undefined {
+  switch (execution?.outcome) {
+    case "executed":
+      return { confirmed: { ids: [id], inclusion: execution.inclusion } };
+    case "unknown":
+      return undefined;
+    case "spent":
+    case undefined:
+      return { failed: [{ ids: [id], ...failure }] };
+  }
+}
