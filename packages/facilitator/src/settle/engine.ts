@@ -5,7 +5,8 @@ import type { Lane } from "../ledger/queries/find-queued.ts";
 import type { SettlementContext, SettlementNetwork } from "./context.ts";
 import { createKnownQueue } from "./plan/known-queue.ts";
 import { planTransactions } from "./plan/planner.ts";
-import { type Relayer, startRelayer } from "./relay/relayer.ts";
+import { startRelayer, stopRelayer } from "./relay/relayer.ts";
+import { isReady, type Relayer } from "./relay/relayer-context.ts";
 import {
   type RelayerFunds,
   type RelayerFundsOptions,
@@ -100,7 +101,7 @@ export async function startNetworkSettlement(
     }),
   );
   const reload = () => {
-    for (const relayer of relayers) relayer.reload();
+    for (const relayer of relayers) relayer.reconciling.trigger();
   };
   const watch = startBlockWatch({
     context,
@@ -112,7 +113,7 @@ export async function startNetworkSettlement(
     },
   });
   const unsubscribe = network.watcher.subscribe(() => {
-    for (const { look, state } of relayers) if (state.open.size > 0) look();
+    for (const { polling, state } of relayers) if (state.open.size > 0) polling.trigger();
   });
   const listening: (() => Promise<void>)[] = [];
   try {
@@ -143,7 +144,7 @@ export async function startNetworkSettlement(
       isSweep = true;
       planAnew();
       watch.look();
-      for (const relayer of relayers) relayer.sweep();
+      for (const relayer of relayers) relayer.sweeping.trigger();
       if (!isStopped) sweep();
     }, times.sweepMs);
   }
@@ -171,7 +172,11 @@ export async function startNetworkSettlement(
     unsubscribe();
     await Promise.all(listening.map((end) => end()));
     await planning.stop();
-    await Promise.all([watch.stop(), funds.stop(), ...relayers.map((relayer) => relayer.stop())]);
+    await Promise.all([
+      watch.stop(),
+      funds.stop(),
+      ...relayers.map((relayer) => stopRelayer(relayer)),
+    ]);
   }
 
   return {
@@ -183,10 +188,10 @@ export async function startNetworkSettlement(
       else doubtQueues();
       planning.trigger();
       // Only where somebody else may have to do it.
-      if (relayers.some((relayer) => !relayer.isReady())) tell(queueChannel);
+      if (relayers.some((relayer) => !isReady(relayer))) tell(queueChannel);
     },
     async ready() {
-      await Promise.all(relayers.map((relayer) => relayer.settled()));
+      await Promise.all(relayers.map((relayer) => relayer.settled));
     },
     stop,
   };

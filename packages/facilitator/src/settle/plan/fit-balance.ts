@@ -1,6 +1,6 @@
 import type { SettlementNetwork } from "../context.ts";
 import { type Fees, priceOf } from "../relay/fee-quote.ts";
-import type { Relayer } from "../relay/relayer.ts";
+import type { Relayer } from "../relay/relayer-context.ts";
 import type { RelayerFunds } from "../relay/relayer-funds.ts";
 import { costInFlight } from "../relay/relayer-state.ts";
 import { type ComposedCall, composeCall } from "./compose-call.ts";

@@ -5,7 +5,7 @@ import { schemeOf } from "../../schemes/registry.ts";
 import { claimOf } from "../claim-of.ts";
 import type { SettlementContext, SettlementNetwork } from "../context.ts";
 import type { Fees } from "../relay/fee-quote.ts";
-import type { Relayer } from "../relay/relayer.ts";
+import { isReady, type Relayer } from "../relay/relayer-context.ts";
 import type { RelayerFunds } from "../relay/relayer-funds.ts";
 import { countAlone, countInFlight } from "../relay/relayer-state.ts";
 import { type BatchLimits, chooseBatch } from "./choose-batch.ts";
@@ -184,7 +184,7 @@ function chooseRelayer({ relayers, network, poor }: Plan, lane: Lane): Relayer |
     .filter(
       (relayer) =>
         !poor[lane].has(relayer) &&
-        relayer.isReady() &&
+        isReady(relayer) &&
         countInFlight(relayer.state) < maxInFlight &&
         (lane === "shared" || countAlone(relayer.state) < maxAlone),
     )

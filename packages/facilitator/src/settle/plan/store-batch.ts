@@ -4,7 +4,8 @@ import type { StoreOutcome } from "../../ledger/transactions/store-transaction.t
 import { claimOf } from "../claim-of.ts";
 import type { SettlementContext, SettlementNetwork } from "../context.ts";
 import type { Fees } from "../relay/fee-quote.ts";
-import type { Relayer } from "../relay/relayer.ts";
+import { launchTransaction } from "../relay/relayer.ts";
+import { loseLease, type Relayer } from "../relay/relayer-context.ts";
 import { trackedFrom } from "../relay/relayer-state.ts";
 import { signBroadcast } from "../relay/sign-broadcast.ts";
 import type { Candidate } from "./choose-batch.ts";
@@ -60,18 +61,18 @@ export async function storeBatch(options: {
   } catch (error) {
     // The commit may have happened though nobody heard of it: the ledger is asked what it holds.
     state.nextNonce = undefined;
-    relayer.reload();
+    relayer.reconciling.trigger();
     throw error;
   }
   switch (outcome) {
     case "stored":
       break;
     case "lease_lost":
-      relayer.leaseLost();
+      loseLease(relayer);
       return false;
     case "nonce_taken":
       state.nextNonce = undefined;
-      relayer.reload();
+      relayer.reconciling.trigger();
       return false;
     case "payments_changed":
       return false;
@@ -91,7 +92,7 @@ export async function storeBatch(options: {
   }));
   const broadcasts = [{ createdAt, ...broadcast }];
   const transaction = { createdAt, broadcasts, payments, batchSize: payments.length, ...record };
-  relayer.launch(trackedFrom(transaction, clock.now()));
+  launchTransaction(relayer, trackedFrom(transaction, clock.now()));
   board.started(
     payments.map(({ payment }) => payment),
     broadcast.hash,

@@ -1,5 +1,5 @@
 import type { Broadcast } from "../../ledger/transactions/store-transaction.ts";
-import type { RelayerContext } from "./relayer-context.ts";
+import type { Relayer } from "./relayer-context.ts";
 import { newestForm, type TrackedTransaction } from "./relayer-state.ts";
 import { sendTransaction } from "./send-transaction.ts";
 import { signReplacement } from "./sign-replacement.ts";
@@ -9,15 +9,15 @@ const maxRefusals = 3;
 
 /** Sends the newest form of an open transaction, and does what a node's refusal asks for. */
 export async function dispatchTransaction(
-  relayer: RelayerContext,
+  relayer: Relayer,
   transaction: TrackedTransaction,
 ): Promise<void> {
-  const { context, network, state } = relayer;
+  const { context, network, state, keeper, polling } = relayer;
   const { ledger, clock, times, faultPoint } = context;
   const { lease } = state;
   if (lease === undefined) return;
   // A process that slept since it stored this may have been replaced by another meanwhile.
-  if (!(await ledger.leases.isHeld(lease))) return relayer.leaseLost(lease);
+  if (!(await ledger.leases.isHeld(lease))) return keeper.lost(lease);
   const form = newestForm(transaction);
   transaction.sentAt = clock.now();
   transaction.isTooDear = false;
@@ -30,7 +30,7 @@ export async function dispatchTransaction(
     case "unknown":
       return;
     case "nonce_too_low":
-      return relayer.look();
+      return polling.trigger();
     case "nonce_too_high": {
       for (const other of state.open.values()) {
         if (other.nonce < transaction.nonce) other.sentAt = clock.now() - times.resendMs;
@@ -60,11 +60,11 @@ export async function dispatchTransaction(
 
 /** Sends another form of an open transaction, which pays more or only uses its nonce up. */
 export async function replaceTransaction(
-  relayer: RelayerContext,
+  relayer: Relayer,
   transaction: TrackedTransaction,
   content: Broadcast["content"],
 ): Promise<void> {
-  const { context, network, signer, state, labels } = relayer;
+  const { context, network, signer, state, labels, keeper, reconciling } = relayer;
   const { ledger, clock, logger, metrics } = context;
   const { lease } = state;
   if (lease === undefined) return;
@@ -78,8 +78,8 @@ export async function replaceTransaction(
     return dispatchTransaction(relayer, transaction);
   }
   const stored = await ledger.storeReplacement(lease, { id: transaction.id, broadcast: form });
-  if (stored === "lease_lost") return relayer.leaseLost(lease);
-  if (stored !== "stored") return relayer.reload();
+  if (stored === "lease_lost") return keeper.lost(lease);
+  if (stored !== "stored") return reconciling.trigger();
   transaction.broadcasts.push({ createdAt: context.now(), ...form });
   metrics.transactions.inc({ network: network.network, event: "replaced" });
   await dispatchTransaction(relayer, transaction);

@@ -4,12 +4,12 @@ import {
   type TransactionReceipt,
 } from "../../evm/transaction-receipt.ts";
 import { recordReceipt } from "./record-receipt.ts";
-import type { RelayerContext } from "./relayer-context.ts";
+import type { Relayer } from "./relayer-context.ts";
 import type { TrackedTransaction } from "./relayer-state.ts";
 import { resendStuck } from "./resend-stuck.ts";
 
 /** Reads receipts, records outcomes, and sends again or replaces what takes too long. */
-export async function followTransactions(relayer: RelayerContext): Promise<void> {
+export async function followTransactions(relayer: Relayer): Promise<void> {
   const open = [...relayer.state.open.values()].sort((a, b) => a.nonce - b.nonce);
   const receipts = await readReceipts(relayer, open);
   const missing: TrackedTransaction[] = [];
@@ -24,7 +24,7 @@ export async function followTransactions(relayer: RelayerContext): Promise<void>
 }
 
 async function readReceipts(
-  { network }: RelayerContext,
+  { network }: Relayer,
   open: readonly TrackedTransaction[],
 ): Promise<Map<string, TransactionReceipt>> {
   const asked = open.flatMap(({ id, broadcasts }) => broadcasts.map(({ hash }) => ({ id, hash })));
@@ -40,7 +40,7 @@ async function readReceipts(
 }
 
 function notice(
-  { context, pace }: RelayerContext,
+  { context, pace }: Relayer,
   transaction: TrackedTransaction,
   isIncluded: boolean,
 ): void {

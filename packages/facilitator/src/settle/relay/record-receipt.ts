@@ -1,11 +1,11 @@
 import type { TransactionReceipt } from "../../evm/transaction-receipt.ts";
 import { resolveTransaction } from "../evidence/resolve-transaction.ts";
-import type { RelayerContext } from "./relayer-context.ts";
+import type { Relayer } from "./relayer-context.ts";
 import type { TrackedTransaction } from "./relayer-state.ts";
 
 /** Records what an included transaction means for its payments, as far as they are deep enough, and tells it. */
 export async function recordReceipt(
-  relayer: RelayerContext,
+  relayer: Relayer,
   transaction: TrackedTransaction,
   receipt: TransactionReceipt,
 ): Promise<void> {

@@ -1,6 +1,7 @@
 import type { Address, Network } from "@coinslot/protocol";
-import type { Lease } from "@coinslot/storage";
 import type { SettlementContext, SettlementNetwork } from "../context.ts";
+import type { SingleFlight } from "../single-flight.ts";
+import type { LeaseKeeper } from "./lease-keeper.ts";
 import type { LookPace } from "./receipt-poll-interval.ts";
 import type { RelayerSigner } from "./relayer-signer.ts";
 import type { RelayerState } from "./relayer-state.ts";
@@ -17,16 +18,55 @@ export interface RelayerOptions {
   onInsufficientFunds: () => void;
 }
 
-/** What the functions share that send the transactions of one relayer and follow them. */
-export interface RelayerContext extends RelayerOptions {
+/** One address that sends transactions, in this process as long as that holds its lease. */
+export interface Relayer extends RelayerOptions {
   state: RelayerState;
   pace: LookPace;
   /** Names it in logs and metrics. */
   labels: { network: Network; relayer: Address };
-  /** To be called when the ledger has said that the lease is over. */
-  leaseLost: (lease: Lease) => void;
-  /** Reads the open transactions from the ledger again. */
-  reload: () => void;
-  /** Looks for receipts. */
-  look: () => void;
+  /** Names it in the ledger. */
+  identity: { network: Network; relayer: Address };
+  keeper: LeaseKeeper;
+  /** Reads the open transactions from the ledger again, and compares them with the chain. */
+  reconciling: SingleFlight;
+  /** Reconciles if the ledger has transactions that are not followed: their process may have died. */
+  sweeping: SingleFlight;
+  /** Polls for receipts. */
+  polling: SingleFlight;
+  /** Transactions on their way to a node. */
+  sending: Set<Promise<void>>;
+  /** The next poll by the clock. */
+  nextPoll: { at: number; cancel: (() => void) | undefined };
+  isStopped: boolean;
+  /** The ledger may hold more open transactions than are followed here: reconciling is yet to be done. */
+  isStale: boolean;
+  /** Resolves when this process is ready to plan, or another one holds the lease; rejects if it ends before. */
+  settled: Promise<void>;
+  resolveSettled: () => void;
+  rejectSettled: (error: Error) => void;
+}
+
+/** Whether transactions may be planned: the lease is held, and what was open before is known. */
+export function isReady({ state }: Relayer): boolean {
+  return state.lease !== undefined && state.nextNonce !== undefined;
+}
+
+/** Gives up what is known under a lease, once the ledger refused to write under it. */
+export function loseLease({ state, keeper }: Relayer): void {
+  if (state.lease) keeper.lost(state.lease);
+}
+
+/** Polls after a delay, unless a poll is due before that: who comes later puts nothing off. */
+export function schedulePoll(relayer: Relayer, delayMs: number): void {
+  const { nextPoll } = relayer;
+  const { clock } = relayer.context;
+  const wished = clock.now() + delayMs;
+  if (relayer.isStopped || nextPoll.at <= wished) return;
+  nextPoll.cancel?.();
+  nextPoll.at = wished;
+  nextPoll.cancel = clock.setTimer(() => {
+    nextPoll.at = Number.POSITIVE_INFINITY;
+    if (relayer.isStale) relayer.reconciling.trigger();
+    else relayer.polling.trigger();
+  }, delayMs);
 }

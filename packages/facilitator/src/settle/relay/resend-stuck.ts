@@ -1,12 +1,12 @@
 import { dispatchTransaction, replaceTransaction } from "./dispatch-transaction.ts";
 import { fillNonces } from "./fill-nonces.ts";
-import type { RelayerContext } from "./relayer-context.ts";
+import type { Relayer } from "./relayer-context.ts";
 import { newestForm, type TrackedTransaction } from "./relayer-state.ts";
 import { countUsedNonces } from "./used-nonces.ts";
 
 /** What no block holds: is sent again, then replaced; or its nonce was used by somebody else. */
 export async function resendStuck(
-  relayer: RelayerContext,
+  relayer: Relayer,
   missing: readonly TrackedTransaction[],
 ): Promise<void> {
   const { context, state } = relayer;
@@ -40,13 +40,13 @@ export async function resendStuck(
 }
 
 /** Whether no block to come can execute any of its payments: then its nonce is used up for less. */
-function isOver({ network }: RelayerContext, { payments }: TrackedTransaction): boolean {
+function isOver({ network }: Relayer, { payments }: TrackedTransaction): boolean {
   const time = network.watcher.latest()?.timestamp ?? 0n;
   return payments.every(({ payment }) => payment.validBefore <= time);
 }
 
 /** What the chain waits for must be there, whoever caused the gap: nothing behind it is ever mined. */
-async function fillGap(relayer: RelayerContext, used: number): Promise<void> {
+async function fillGap(relayer: Relayer, used: number): Promise<void> {
   const { context, network, signer, state } = relayer;
   const { lease } = state;
   const lowest = Math.min(
@@ -56,14 +56,14 @@ async function fillGap(relayer: RelayerContext, used: number): Promise<void> {
   const length = Math.min(lowest - used, network.maxInFlight);
   const nonces = Array.from({ length }, (_, index) => used + index);
   const filled = await fillNonces({ context, network, signer, lease, nonces });
-  if (filled === "lease_lost") return relayer.leaseLost(lease);
+  if (filled === "lease_lost") return relayer.keeper.lost(lease);
   for (const transaction of filled.stored) state.open.set(transaction.id, transaction);
   for (const transaction of filled.stored) await dispatchTransaction(relayer, transaction);
-  if (filled.isReopened) relayer.reload();
+  if (filled.isReopened) relayer.reconciling.trigger();
 }
 
 async function lose(
-  { context, network, state, labels, onQueueChanged, onCapacity }: RelayerContext,
+  { context, network, state, labels, onQueueChanged, onCapacity }: Relayer,
   transaction: TrackedTransaction,
 ): Promise<void> {
   const { ledger, logger, metrics } = context;

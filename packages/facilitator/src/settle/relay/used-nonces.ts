@@ -1,5 +1,5 @@
 import * as z from "zod";
-import type { RelayerContext } from "./relayer-context.ts";
+import type { Relayer } from "./relayer-context.ts";
 
 const nonceSchema = z
   .string()
@@ -11,7 +11,7 @@ const nonceSchema = z
  * used, would leave a gap that nothing passes: it counts only as far as it is said twice.
  */
 export async function countUsedNonces(
-  { context, network, signer, labels }: RelayerContext,
+  { context, network, signer, labels }: Relayer,
   next: number,
 ): Promise<number> {
   const { rpc } = network;

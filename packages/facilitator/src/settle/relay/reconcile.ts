@@ -1,0 +1,60 @@
+import { dispatchTransaction } from "./dispatch-transaction.ts";
+import { followTransactions } from "./follow-transactions.ts";
+import { type Relayer, schedulePoll } from "./relayer-context.ts";
+import { countInFlight, learnFromLedger, trackedFrom } from "./relayer-state.ts";
+import { countUsedNonces } from "./used-nonces.ts";
+
+/** Compares ledger and chain under a lease that is new, or after something left the chain. */
+export async function reconcile(relayer: Relayer): Promise<void> {
+  relayer.isStale = true;
+  const { context, state, identity } = relayer;
+  const { ledger, clock } = context;
+  const { lease } = state;
+  if (lease === undefined) return;
+  const [open, highest = -1] = await Promise.all([
+    ledger.findOpenTransactions(identity),
+    ledger.findHighestNonce(identity),
+  ]);
+  const next = Math.max(state.nextNonce ?? 0, highest + 1);
+  const used = await countUsedNonces(relayer, next);
+  if (state.lease?.epoch !== lease.epoch) return;
+  for (const transaction of open) {
+    const tracked = state.open.get(transaction.id);
+    if (tracked) learnFromLedger(tracked, transaction);
+    else state.open.set(transaction.id, trackedFrom(transaction, clock.now()));
+  }
+  await pollTransactions(relayer);
+  for (const transaction of state.open.values()) {
+    if (transaction.sentAt !== undefined || transaction.isIncluded) continue;
+    await dispatchTransaction(relayer, transaction);
+  }
+  if (state.lease?.epoch !== lease.epoch) return;
+  // Only now: what breaks off before this is done again from its beginning.
+  relayer.isStale = false;
+  state.nextNonce = Math.max(state.nextNonce ?? 0, next, used);
+  relayer.resolveSettled();
+  // Under a lease that is new, another process may have planned from this queue until now.
+  relayer.onQueueChanged();
+  relayer.onCapacity();
+}
+
+/** Reconciles if the ledger has open transactions that are not followed here. */
+export async function compareLedger({
+  context,
+  state,
+  identity,
+  reconciling,
+}: Relayer): Promise<void> {
+  if (state.lease === undefined) return;
+  const ids = await context.ledger.findOpenIds(identity);
+  if (ids.some((id) => !state.open.has(id))) reconciling.trigger();
+}
+
+/** Asks what became of the open transactions, and plans the next poll. */
+export async function pollTransactions(relayer: Relayer): Promise<void> {
+  const { context, state, labels, pace } = relayer;
+  if (state.lease === undefined || state.open.size === 0) return;
+  await followTransactions(relayer);
+  context.metrics.inFlight.set(labels, countInFlight(state));
+  if (state.open.size > 0) schedulePoll(relayer, pace.next());
+}

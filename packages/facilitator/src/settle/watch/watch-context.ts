@@ -1,0 +1,24 @@
+import type { Hex } from "@coinslot/protocol";
+import type { Lease } from "@coinslot/storage";
+import type { SettlementContext, SettlementNetwork } from "../context.ts";
+
+export interface BlockWatchOptions {
+  context: SettlementContext;
+  network: SettlementNetwork;
+  /** Called when transactions that were settled are open again. */
+  onReorg: () => void;
+}
+
+/** What one process remembers while it follows the blocks of a network. */
+export interface WatchContext extends BlockWatchOptions {
+  /** Held while this process is the one that watches. */
+  lease: Lease | undefined;
+  /** Up to where failed payments have been looked for; a reorganisation sets it back. */
+  searchedTo: Map<string, bigint>;
+  /** The failed payment after which the next round goes on. An authorization may never expire. */
+  lookedAt: string;
+  /** Blocks that have left the chain since the last round. */
+  left: Hex[];
+  /** Blocks known to be canonical. A block that came and went between two polls is not. */
+  canonical: Set<Hex>;
+}

@@ -1,0 +1,92 @@
+import { blockByNumber, parseBlockHeader } from "@coinslot/chain";
+import type { ConcludedPayment } from "../../ledger/payments/ledger-payment.ts";
+import type { OrderedPayment, PendingPayment } from "../../ledger/queries/find-orders.ts";
+import type { Execution } from "../../schemes/scheme.ts";
+import { findExecutions } from "../evidence/find-executions.ts";
+import type { WatchContext } from "./watch-context.ts";
+
+/** Payments looked at in one round. */
+const maxAtOnce = 500;
+
+/** Confirms failed payments that somebody executed, and closes those that nobody can any more. */
+export async function watchFailed(watch: WatchContext, head: bigint): Promise<void> {
+  const { context, network, searchedTo } = watch;
+  const failed = await context.ledger.findFailed({
+    network: network.network,
+    limit: maxAtOnce,
+    afterId: watch.lookedAt,
+  });
+  if (failed.length === 0 && watch.lookedAt === "") return searchedTo.clear();
+  watch.lookedAt = failed.length === maxAtOnce ? (failed.at(-1)?.payment.id ?? "") : "";
+  const searchable = failed.filter(({ payment }) => startOf(watch, payment) <= head);
+  if (searchable.length > 0) {
+    const starts = searchable.map(({ payment }) => Number(startOf(watch, payment)));
+    const found = await findExecutions({
+      rpc: network.rpc,
+      payments: searchable,
+      fromBlock: BigInt(Math.min(...starts)),
+      toBlock: head,
+    });
+    const unsettled = await recordExecutions(watch, found, head);
+    for (const each of searchable) {
+      if (!unsettled.has(each)) searchedTo.set(each.payment.id, head);
+    }
+  }
+  await closeOver(watch, failed, head - BigInt(network.finalAfter));
+}
+
+/** Returns what is to be looked for again in the same blocks: nothing in them is certain yet. */
+async function recordExecutions(
+  { context, network }: WatchContext,
+  found: ReadonlyMap<OrderedPayment, Execution>,
+  head: bigint,
+): Promise<Set<OrderedPayment>> {
+  const { ledger, board } = context;
+  const confirmed: ConcludedPayment[] = [];
+  const spent: string[] = [];
+  const unsettled = new Set<OrderedPayment>();
+  for (const [each, execution] of found) {
+    const { id } = each.payment;
+    if (execution.outcome === "executed") {
+      const { inclusion } = execution;
+      const isDeep = Number(head) - inclusion.blockNumber >= network.serveAfter(each.payment);
+      const outcomes = { confirmed: { ids: [id], inclusion } };
+      const changed = isDeep ? await ledger.recordOutcomes([outcomes]) : [];
+      confirmed.push(...changed);
+      // Not deep enough yet. Or reserved again meanwhile: if it is given up, it is looked for here once more.
+      if (changed.length === 0) unsettled.add(each);
+    } else if (
+      execution.outcome === "spent" &&
+      execution.blockNumber <= head - BigInt(network.finalAfter)
+    ) {
+      spent.push(id);
+    } else {
+      unsettled.add(each);
+    }
+  }
+  await ledger.closePayments(spent);
+  board.publish(confirmed);
+  return unsettled;
+}
+
+async function closeOver(
+  { context, network, searchedTo }: WatchContext,
+  failed: readonly OrderedPayment[],
+  height: bigint,
+): Promise<void> {
+  if (height < 0n) return;
+  const header = parseBlockHeader(await network.rpc.request(blockByNumber(height)));
+  if (header === undefined) return;
+  const over = failed.filter(
+    ({ payment }) =>
+      payment.validBefore <= header.timestamp && (searchedTo.get(payment.id) ?? -1n) >= height,
+  );
+  await context.ledger.closePayments(over.map(({ payment }) => payment.id));
+  for (const { payment } of over) searchedTo.delete(payment.id);
+}
+
+function startOf({ searchedTo }: WatchContext, payment: PendingPayment): bigint {
+  const searched = searchedTo.get(payment.id);
+  if (searched !== undefined) return searched + 1n;
+  return BigInt(payment.unusedAtBlock ?? payment.inclusion?.blockNumber ?? 0) + 1n;
+}
