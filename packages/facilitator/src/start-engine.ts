@@ -14,7 +14,7 @@ import type { Logger } from "./logger.ts";
 import type { Chain } from "./open-chain.ts";
 import type { NetworkReport } from "./ready/check-network.ts";
 import type { SettlementContext, SettlementNetwork } from "./settle/context.ts";
-import { startNetworkSettlement } from "./settle/engine.ts";
+import { startNetworkSettlement, stopNetworkSettlement, whenReconciled } from "./settle/engine.ts";
 import type { SettlementMetrics } from "./settle/metrics.ts";
 import { createOutcomeNotifier } from "./settle/outcome-notifier.ts";
 import { createSpoiltBatches } from "./settle/plan/spoilt-batches.ts";
@@ -169,7 +169,7 @@ async function startParts(
     started.flatMap((each) => (each.status === "fulfilled" ? [each.value] : [])),
   );
   begun(async () => {
-    await Promise.all([...settlements.values()].map((settlement) => settlement.stop()));
+    await Promise.all([...settlements.values()].map(stopNetworkSettlement));
   });
   for (const each of started) if (each.status === "rejected") throw each.reason;
   const housekeeping = startMaintenance({
@@ -186,7 +186,7 @@ async function startParts(
     timeoutMs: settings.settleTimeoutMs,
     maxAnswerBytes: settings.maxAnswerBytes,
     async ready() {
-      await Promise.all([...settlements.values()].map((settlement) => settlement.ready()));
+      await Promise.all([...settlements.values()].map(whenReconciled));
     },
   };
 }

@@ -44,7 +44,7 @@ async function findDebited(
   { ledger, settlements }: AdmissionContext,
   { id, balance }: ReserveWish,
 ): Promise<string[]> {
-  const rpc = settlements.get(id.network)?.rpc;
+  const rpc = settlements.get(id.network)?.network.rpc;
   if (balance === undefined || rpc === undefined) return [];
   const open = await ledger.findPromised({ limit: maxLookedAt, ...id });
   if (open.length === 0) return [];

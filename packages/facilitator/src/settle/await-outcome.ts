@@ -3,6 +3,7 @@ import type { QueuedPayment } from "../ledger/payments/enqueue-payments.ts";
 import type { ConcludedPayment, LedgerPayment } from "../ledger/payments/ledger-payment.ts";
 import type { OrderedPayment } from "../ledger/queries/find-orders.ts";
 import { schemeOf } from "../schemes/registry.ts";
+import { planQueued } from "./engine.ts";
 import { hasOutcome } from "./outcome-notifier.ts";
 import { type StandingPayment, settleResponseOf } from "./settle-response.ts";
 import type { SettlingContext } from "./settling-context.ts";
@@ -47,7 +48,8 @@ export async function awaitOutcome(
   const waiting = board.wait(known.id, { timeoutMs });
   if (payment) {
     const queued = isNew ? orderedPayment(known, payment) : undefined;
-    settlements.get(payment.network)?.notify(queued);
+    const settlement = settlements.get(payment.network);
+    if (settlement) planQueued(settlement, queued);
   }
   const concluded = await waiting;
   metrics.settleSeconds(startedAt);

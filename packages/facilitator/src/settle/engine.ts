@@ -1,9 +1,7 @@
-import type { RpcRequester } from "@coinslot/chain";
-import type { Network } from "@coinslot/protocol";
 import type { OrderedPayment } from "../ledger/queries/find-orders.ts";
 import type { Lane } from "../ledger/queries/find-queued.ts";
 import type { SettlementContext, SettlementNetwork } from "./context.ts";
-import { createKnownQueue } from "./plan/known-queue.ts";
+import { createKnownQueue, type KnownQueue } from "./plan/known-queue.ts";
 import { planTransactions } from "./plan/planner.ts";
 import { startRelayer, stopRelayer } from "./relay/relayer.ts";
 import { isReady, type Relayer } from "./relay/relayer-context.ts";
@@ -13,8 +11,8 @@ import {
   watchRelayerFunds,
 } from "./relay/relayer-funds.ts";
 import type { RelayerSigner } from "./relay/relayer-signer.ts";
-import { createSingleFlight } from "./single-flight.ts";
-import { startBlockWatch } from "./watch/watch-blocks.ts";
+import { createSingleFlight, type SingleFlight } from "./single-flight.ts";
+import { type BlockWatch, startBlockWatch } from "./watch/watch-blocks.ts";
 
 export interface NetworkSettlementOptions {
   context: SettlementContext;
@@ -25,14 +23,20 @@ export interface NetworkSettlementOptions {
 
 /** The settlement engine of one network in one process. */
 export interface NetworkSettlement {
-  readonly rpc: RpcRequester;
+  readonly context: SettlementContext;
+  readonly network: SettlementNetwork;
   readonly funds: RelayerFunds;
   readonly relayers: readonly Relayer[];
-  /** To be called with a payment that has been queued here, or without one if the queue may have changed otherwise. */
-  notify(queued?: OrderedPayment): void;
-  /** Resolves when what was not final before has been reconciled, here or by who holds the lease. */
-  ready(): Promise<void>;
-  stop(): Promise<void>;
+  /** The queue as this process knows it. */
+  readonly queues: Readonly<Record<Lane, KnownQueue>>;
+  /** Turns the queue into transactions. */
+  readonly planning: SingleFlight;
+  readonly watch: BlockWatch;
+  /** The next sweep, and whether one is due with the next plan. */
+  readonly sweep: { isDue: boolean; cancel: (() => void) | undefined };
+  /** What ends the subscriptions. */
+  readonly subscriptions: (() => Promise<void> | void)[];
+  isStopped: boolean;
 }
 
 /** For so many transactions the queue is read at a time, and known without reading it again. */
@@ -44,12 +48,65 @@ const undoneChannel = "coinslot_undone";
 export async function startNetworkSettlement(
   options: NetworkSettlementOptions,
 ): Promise<NetworkSettlement> {
-  const { context, network, signers } = options;
-  const { ledger, logger, times, clock, metrics, emit } = context;
-  let cancelSweep: (() => void) | undefined;
-  let isStopped = false;
-  let isSweep = false;
+  const settlement = createNetworkSettlement(options);
+  const { context, network, relayers, subscriptions } = settlement;
+  const { ledger } = context;
+  const isForUs = (payload: string | undefined) =>
+    // No payload: the connection was lost for a while, anything may have happened.
+    payload === undefined || payload === network.network;
+  subscriptions.push(
+    network.watcher.subscribe(() => {
+      for (const { polling, state } of relayers) if (state.open.size > 0) polling.trigger();
+    }),
+  );
+  try {
+    subscriptions.push(
+      await ledger.listen(queueChannel, (payload) => isForUs(payload) && planAnew(settlement)),
+      await ledger.listen(undoneChannel, (payload) => isForUs(payload) && reconcileAll(settlement)),
+    );
+  } catch (error) {
+    await stopNetworkSettlement(settlement);
+    throw error;
+  }
+  scheduleSweep(settlement);
+  return settlement;
+}
 
+/** Plans a payment that has been queued here, or, without one, whatever may be in the queue now. */
+export function planQueued(settlement: NetworkSettlement, queued?: OrderedPayment): void {
+  const { queues, planning, relayers } = settlement;
+  if (queued) queues[queued.payment.isAlone ? "alone" : "shared"].add(queued);
+  else invalidateQueues(settlement);
+  planning.trigger();
+  // Only where another process may have to do it.
+  if (relayers.some((relayer) => !isReady(relayer))) notifyOthers(settlement, queueChannel);
+}
+
+/** Resolves when what was not final before has been reconciled, here or by who holds the lease. */
+export async function whenReconciled({ relayers }: NetworkSettlement): Promise<void> {
+  await Promise.all(relayers.map(({ settled }) => settled));
+}
+
+/** Ends in order: no new plans, then everything that runs, then the leases. */
+export async function stopNetworkSettlement(settlement: NetworkSettlement): Promise<void> {
+  const { sweep, subscriptions, planning, watch, funds, relayers } = settlement;
+  settlement.isStopped = true;
+  sweep.cancel?.();
+  await Promise.all(subscriptions.map((end) => end()));
+  await planning.stop();
+  await Promise.all([watch.stop(), funds.stop(), ...relayers.map(stopRelayer)]);
+}
+
+function createNetworkSettlement(options: NetworkSettlementOptions): NetworkSettlement {
+  const { context, network, signers } = options;
+  const { ledger, logger, clock, metrics, emit } = context;
+  const queueOf = (lane: Lane) =>
+    createKnownQueue({
+      ledger,
+      network: network.network,
+      lane,
+      maxKnown: transactionsKnown * network.limits.maxPayments,
+    });
   const funds = watchRelayerFunds({
     ...options.funds,
     network: network.network,
@@ -60,139 +117,92 @@ export async function startNetworkSettlement(
     metrics,
     emit,
   });
-  const queueOf = (lane: Lane) =>
-    createKnownQueue({
-      ledger,
-      network: network.network,
-      lane,
-      maxKnown: transactionsKnown * network.limits.maxPayments,
-    });
-  const queues = { shared: queueOf("shared"), alone: queueOf("alone") };
-  const planning = createSingleFlight(async () => {
-    const sweeps = isSweep;
-    isSweep = false;
-    try {
-      await funds.looked;
-      await planTransactions({
-        context,
-        network,
-        queues,
-        relayers: whoCanPay(),
-        funds,
-        isSweep: sweeps,
-      });
-    } catch (error) {
-      doubtQueues();
-      if (isStopped) return;
-      logger.warn(
-        { err: error, network: network.network },
-        "the queue could not be planned; it is tried again",
-      );
-    }
-  });
-  const relayers = signers.map((signer) =>
-    startRelayer({
-      context,
-      network,
-      signer,
-      onQueueChanged: doubtQueues,
-      onCapacity: planning.trigger,
-      onInsufficientFunds: funds.look,
-    }),
-  );
-  const reload = () => {
-    for (const relayer of relayers) relayer.reconciling.trigger();
-  };
-  const watch = startBlockWatch({
+  const planning = createSingleFlight(() => plan(settlement));
+  const settlement: NetworkSettlement = {
     context,
     network,
-    onReorg() {
-      reload();
-      planAnew();
-      tell(undoneChannel);
-    },
-  });
-  const unsubscribe = network.watcher.subscribe(() => {
-    for (const { polling, state } of relayers) if (state.open.size > 0) polling.trigger();
-  });
-  const listening: (() => Promise<void>)[] = [];
-  try {
-    listening.push(
-      await ledger.listen(queueChannel, (payload) => forUs(payload) && planAnew()),
-      await ledger.listen(undoneChannel, (payload) => forUs(payload) && reload()),
-    );
-  } catch (error) {
-    await stop();
-    throw error;
-  }
-  sweep();
-
-  function doubtQueues(): void {
-    queues.shared.invalidate();
-    queues.alone.invalidate();
-  }
-
-  /** The queue may not be what is known of it. */
-  function planAnew(): void {
-    doubtQueues();
-    planning.trigger();
-  }
-
-  /** What nobody told us of: lost messages, payments of dead processes, answers whose time is over. */
-  function sweep(): void {
-    cancelSweep = clock.setTimer(() => {
-      isSweep = true;
-      planAnew();
-      watch.look();
-      for (const relayer of relayers) relayer.sweeping.trigger();
-      if (!isStopped) sweep();
-    }, times.sweepMs);
-  }
-
-  /** Those with gas money. If none has any, all: the little that is left may be enough for what waits. */
-  function whoCanPay(): readonly Relayer[] {
-    const able = relayers.filter(({ signer }) => funds.sufficeFor(signer.address));
-    return able.length > 0 ? able : relayers;
-  }
-
-  /** No payload: the connection was lost for a while, anything may have happened. */
-  function forUs(payload: string | undefined): boolean {
-    return payload === undefined || payload === network.network;
-  }
-
-  function tell(channel: string): void {
-    ledger.notify(channel, network.network satisfies Network).catch((error: unknown) => {
-      logger.warn({ err: error, network: network.network }, "other processes could not be told");
-    });
-  }
-
-  async function stop(): Promise<void> {
-    isStopped = true;
-    cancelSweep?.();
-    unsubscribe();
-    await Promise.all(listening.map((end) => end()));
-    await planning.stop();
-    await Promise.all([
-      watch.stop(),
-      funds.stop(),
-      ...relayers.map((relayer) => stopRelayer(relayer)),
-    ]);
-  }
-
-  return {
-    rpc: network.rpc,
     funds,
-    relayers,
-    notify(queued) {
-      if (queued) queues[queued.payment.isAlone ? "alone" : "shared"].add(queued);
-      else doubtQueues();
-      planning.trigger();
-      // Only where somebody else may have to do it.
-      if (relayers.some((relayer) => !isReady(relayer))) tell(queueChannel);
-    },
-    async ready() {
-      await Promise.all(relayers.map((relayer) => relayer.settled));
-    },
-    stop,
+    planning,
+    queues: { shared: queueOf("shared"), alone: queueOf("alone") },
+    relayers: signers.map((signer) =>
+      startRelayer({
+        context,
+        network,
+        signer,
+        onQueueChanged: () => invalidateQueues(settlement),
+        onCapacity: planning.trigger,
+        onInsufficientFunds: funds.look,
+      }),
+    ),
+    watch: startBlockWatch({
+      context,
+      network,
+      onReorg() {
+        reconcileAll(settlement);
+        planAnew(settlement);
+        notifyOthers(settlement, undoneChannel);
+      },
+    }),
+    sweep: { isDue: false, cancel: undefined },
+    subscriptions: [],
+    isStopped: false,
   };
+  return settlement;
+}
+
+async function plan(settlement: NetworkSettlement): Promise<void> {
+  const { context, network, funds, queues, sweep } = settlement;
+  const isSweep = sweep.isDue;
+  sweep.isDue = false;
+  try {
+    await funds.looked;
+    const relayers = findPayingRelayers(settlement);
+    await planTransactions({ context, network, queues, relayers, funds, isSweep });
+  } catch (err) {
+    invalidateQueues(settlement);
+    if (settlement.isStopped) return;
+    context.logger.warn(
+      { err, network: network.network },
+      "the queue could not be planned; it is tried again",
+    );
+  }
+}
+
+/** Those with gas money. If none has any, all: the little that is left may be enough for what waits. */
+function findPayingRelayers({ relayers, funds }: NetworkSettlement): readonly Relayer[] {
+  const able = relayers.filter(({ signer }) => funds.sufficeFor(signer.address));
+  return able.length > 0 ? able : relayers;
+}
+
+/** Finds what no message told of: lost messages, payments of dead processes, answers whose time is over. */
+function scheduleSweep(settlement: NetworkSettlement): void {
+  const { context, sweep, watch, relayers } = settlement;
+  sweep.cancel = context.clock.setTimer(() => {
+    sweep.isDue = true;
+    planAnew(settlement);
+    watch.look();
+    for (const { sweeping } of relayers) sweeping.trigger();
+    if (!settlement.isStopped) scheduleSweep(settlement);
+  }, context.times.sweepMs);
+}
+
+/** The queue may not be what is known of it. */
+function planAnew(settlement: NetworkSettlement): void {
+  invalidateQueues(settlement);
+  settlement.planning.trigger();
+}
+
+function invalidateQueues({ queues }: NetworkSettlement): void {
+  queues.shared.invalidate();
+  queues.alone.invalidate();
+}
+
+function reconcileAll({ relayers }: NetworkSettlement): void {
+  for (const { reconciling } of relayers) reconciling.trigger();
+}
+
+function notifyOthers({ context, network }: NetworkSettlement, channel: string): void {
+  context.ledger.notify(channel, network.network).catch((err: unknown) => {
+    context.logger.warn({ err, network: network.network }, "other processes could not be told");
+  });
 }
