@@ -11,8 +11,8 @@ export default defineConfig({
   resolve: { conditions },
   ssr: { resolve: { conditions } },
   test: {
-    // Tests wait for chains and databases more than they compute: three workers keep two cores busy.
-    maxWorkers: 3,
+    // Each worker keeps a chain and a database busy beside itself: two for two cores.
+    maxWorkers: 2,
     retry: 0,
     allowOnly: false,
     projects: [

@@ -15,6 +15,7 @@ const bounds = {
   "@coinslot/facilitator": { packages: 70, megabytes: 105 },
   "@coinslot/express": { packages: 95, megabytes: 63 },
   "@coinslot/indexer": { packages: 120, megabytes: 102 },
+  "@coinslot/hosting": { packages: 150, megabytes: 109 },
   "@coinslot/cli": { packages: 155, megabytes: 110 },
 };
 
