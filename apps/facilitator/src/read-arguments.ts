@@ -1,7 +1,7 @@
 import { parseArgs } from "node:util";
 import { facilitatorSettings, isCallerName } from "@coinslot/hosting";
 
-/** The work that the arguments ask for. */
+/** The requested work. */
 export type Arguments =
   | { kind: "help" }
   | { kind: "new-key"; name: string }

@@ -2,11 +2,14 @@ import { startDevnet, testUsdt0 } from "@coinslot/devnet";
 import type { IndexerService } from "@coinslot/hosting";
 import { devnetChain, type IndexerConfigurationInput } from "@coinslot/indexer";
 
-/** A chain to try the service on: buyer pays somebody now and then. All ends with the process, and leaves nothing. */
+/**
+ * A demo chain: a buyer pays an account now and then. All ends with the process, and leaves
+ * nothing.
+ */
 export interface DemoChain {
-  /** What the service is to follow. */
+  /** Configuration for following this chain. */
   overrides: Partial<IndexerConfigurationInput>;
-  /** Lets everybody in with a key that everybody knows, and says what to try. */
+  /** Creates an API key that is public, and returns what to try. */
   introduce(service: IndexerService): Promise<string>;
   stop(): Promise<void>;
 }
@@ -36,7 +39,7 @@ export async function startDemoChain(): Promise<DemoChain> {
   let count = 15;
   const timer = setInterval(() => {
     count += 1;
-    // A chain that is about to end takes no more payments, and nobody misses them.
+    // A chain that is about to end takes no more payments, and none is missed.
     pay(count).catch(() => undefined);
   }, paymentEveryMs);
 

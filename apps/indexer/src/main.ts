@@ -1,4 +1,7 @@
-/** The indexing service: reads environment and file, follows chains, serves the API. `--help` says more. */
+/**
+ * The indexing service: reads environment and file, follows chains, serves the API. `--help` says
+ * more.
+ */
 import {
   createLogger,
   KeysUsageError,
@@ -44,6 +47,6 @@ main().catch((error: unknown) => {
     error instanceof IndexerConfigurationError || error instanceof ServiceStartError;
   if (error instanceof KeysUsageError) console.error(`${error.message}\n\n${usage}`);
   else console.error(isExpected ? error.message : error);
-  // Whatever still holds the process is of no use to anybody.
+  // Remaining handles must not keep the process alive.
   process.exit(1);
 });

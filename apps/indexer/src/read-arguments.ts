@@ -1,13 +1,13 @@
 import { KeysUsageError, keysUsage } from "@coinslot/hosting";
 
-/** What the program was asked to do. */
+/** The program's arguments. */
 export interface Arguments {
   isHelp: boolean;
   /** Whether to start a development chain, and follow that. */
   isDevnet: boolean;
   /** A configuration file. */
   file: string | undefined;
-  /** What stands after `keys`. */
+  /** The arguments after `keys`. */
   keysArgs: readonly string[] | undefined;
 }
 

@@ -8,7 +8,7 @@ import type { Upstream } from "./upstream.ts";
 /** The largest body of a batch that the API takes. */
 const batchBytes = 65_536;
 
-/** Puts an API behind a coin slot. The order is the way of a request. */
+/** Puts an API behind a coin slot. A request meets the handlers in this order. */
 export function createApp(options: {
   routes: PaymentRoutes;
   gate: PaymentMiddleware;
@@ -24,7 +24,7 @@ export function createApp(options: {
   app.use(probes);
   app.use(freeRoutes(upstream));
   app.use("/api", sellJson);
-  // A batch is priced by its items, so it is read before its price is asked.
+  // A batch is priced by its items, so it is read before its price.
   app.use("/api/v1/batch", express.json({ limit: batchBytes, strict: false, type: () => true }));
   app.use(gate);
   handSoldRequestsTo(app, routes, upstream.handle);
@@ -33,7 +33,7 @@ export function createApp(options: {
   return app;
 }
 
-/** The API has files and endless streams as well; what is sold is an answer of a size that can be held. */
+/** The API has files and endless streams as well; a sold answer must fit into memory. */
 const sellJson: RequestHandler = function sellJson(request, _response, next) {
   if (!request.accepts("application/json")) {
     throw new ApiError(406, "Answers are sold in JSON: accept application/json.");
@@ -42,7 +42,7 @@ const sellJson: RequestHandler = function sellJson(request, _response, next) {
   next();
 };
 
-/** What is not sold never reaches the API: it may have operations, such as those on keys, that are ours alone. */
+/** Unsold requests never reach the API: it may have private operations, such as those on keys. */
 function handSoldRequestsTo(app: Express, routes: PaymentRoutes, handle: RequestHandler): void {
   for (const key of Object.keys(routes)) {
     const [verb = "", path = ""] = key.split(" ");

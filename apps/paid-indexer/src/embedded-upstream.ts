@@ -8,7 +8,7 @@ import { ConfigurationError } from "@coinslot/protocol";
 import type { Logger } from "pino";
 import type { Upstream } from "./upstream.ts";
 
-/** The indexing API in this process: nobody asks for a key, and nothing is limited, but that it is paid for. */
+/** The indexing API in this process: without keys and limits. Payment alone limits it. */
 export function createEmbeddedUpstream(
   configuration: IndexerConfigurationInput,
   { logger }: { logger: Logger },

@@ -1,4 +1,4 @@
-/** Which setting a problem of the facilitator is about, and what it calls that. */
+/** The facilitator's names of settings, with this program's names for them. */
 const subjects: readonly (readonly [pattern: RegExp, setting: string])[] = [
   [/^(?:the )?ledger/i, "COINSLOT_LEDGER"],
   [/: relayer\.seedPhrase/, "FACILITATOR_SEED_PHRASE"],
@@ -7,7 +7,7 @@ const subjects: readonly (readonly [pattern: RegExp, setting: string])[] = [
   [/RPC URL|rpcUrls|its URL/, "COINSLOT_RPC_URL"],
 ];
 
-/** Says a problem of the facilitator in the words of this program's settings. */
+/** Rewrites a problem of the facilitator with the names of this program's settings. */
 export function inOurWords(problem: string): string {
   const [, setting] = subjects.find(([pattern]) => pattern.test(problem)) ?? [];
   const words = problem

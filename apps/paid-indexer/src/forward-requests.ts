@@ -2,31 +2,34 @@ import { ApiError } from "@coinslot/indexer";
 import type { Request, RequestHandler } from "express";
 import { maxAnswerBytes as defaultMaxAnswerBytes } from "./sold-routes.ts";
 
-/** An API elsewhere, and our way in. */
+/** A remote API, and our access to it. */
 export interface RemoteApi {
   /** Without a path, such as `https://indexer.example.com`. */
   url: string;
-  /** Sent as `x-api-key`, and told to nobody else. */
+  /** Sent as `x-api-key`, to this API alone. */
   apiKey: string;
 }
 
 export interface ForwardOptions extends RemoteApi {
-  /** Until an answer has come, whole. Default 20 s. */
+  /** Timeout of a whole answer. Default 20 s. */
   timeoutMs?: number;
-  /** The longest answer that is taken. Default: what the payment middleware holds. */
+  /** The longest accepted answer. Default: the bound of the payment middleware. */
   maxAnswerBytes?: number;
 }
 
-/** What of an answer is for the buyer. All else is between us and the API: limits of our key, cookies, connections. */
+/**
+ * Headers for the buyer. All others concern us and the API: limits of our key, cookies,
+ * connections.
+ */
 const passedHeaders = ["cache-control", "content-type", "link", "retry-after"];
 
 /**
- * Hands a request on to an API elsewhere, with our key, and answers what that answers: success, and errors that are
- * the buyer's (4xx) or pass (429, 5xx). A request has its query, and its body as it was counted, in JSON; whatever
- * else the buyer sent stays here.
+ * Forwards a request to a remote API, with our key, and returns its answer: success, and errors
+ * that are the buyer's (4xx) or temporary (429, 5xx). A request has its query, and its body as it
+ * was counted, in JSON. The rest of the buyer's request stays here.
  *
- * Where there is no answer that a buyer could use it throws an `ApiError`: 503 when nothing answers, 502 when what
- * answers is not the API, or no longer knows our key.
+ * Without an answer that a buyer could use it throws an `ApiError`: 503 when the API is
+ * unreachable, 502 when another server answers, or the API no longer knows our key.
  */
 export function forwardTo(options: ForwardOptions): RequestHandler {
   const { url, apiKey, timeoutMs = 20_000, maxAnswerBytes = defaultMaxAnswerBytes } = options;
@@ -40,7 +43,7 @@ export function forwardTo(options: ForwardOptions): RequestHandler {
       method: request.method === "POST" ? "POST" : "GET",
       headers: headersFor(request, apiKey),
       body: request.method === "POST" ? JSON.stringify(request.body) : null,
-      // Our key goes to the API alone, wherever that may point.
+      // Our key goes to the API alone, never to the target of a redirect.
       redirect: "manual",
       signal,
     });
@@ -59,13 +62,13 @@ export function forwardTo(options: ForwardOptions): RequestHandler {
   };
 }
 
-/** The API no longer lets us in. Nothing that a buyer did, or could mend. */
+/** The API refuses our key. The buyer neither caused it nor can mend it. */
 export function keyRefused(status: number): ApiError {
   const cause = new Error(`The indexing service refuses INDEXER_API_KEY with status ${status}.`);
   return new ApiError(502, "The source of the data refuses this service.", { cause });
 }
 
-/** Nothing answers, or not in time. */
+/** No answer, or not in time. */
 export function unreachable(cause: unknown): ApiError {
   const message = "The source of the data does not answer.";
   return new ApiError(503, message, { retryAfterSeconds: 1, cause });
@@ -77,9 +80,9 @@ function notTheApi(reason: string): ApiError {
 }
 
 /**
- * The path as Express read it and the price was made for, written plainly, and the query. A name with a slash in it,
- * or one that means the folder above, is no name of a chain, a token or an address, and another server might read it
- * as another path.
+ * The path as Express read it for the price, normalised, and the query. No name of a chain, a token
+ * or an address has a slash in it, or means the parent folder. Another server might read such a
+ * name as another path.
  */
 function targetOf({ path, originalUrl }: Request): string {
   const names = path.split("/").map(decodeURIComponent);
@@ -93,7 +96,7 @@ function headersFor({ method }: Request, apiKey: string): Record<string, string>
   return {
     accept: "application/json",
     "x-api-key": apiKey,
-    // The body is written anew, whatever its form was when it came.
+    // The body is serialised anew, whatever its form was on arrival.
     ...(method === "POST" && { "content-type": "application/json" }),
   };
 }

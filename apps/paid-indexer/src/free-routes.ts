@@ -4,7 +4,7 @@ import type { Upstream } from "./upstream.ts";
 
 const chainsFreshMs = 60_000;
 
-/** What costs nothing: health and chains, asked of the API once for everybody, so that its limits are kept. */
+/** Free routes: health and chains. A cache shared by all callers keeps the API's limits. */
 export function freeRoutes(
   { free, healthFreshMs }: Pick<Upstream, "free" | "healthFreshMs">,
   { now = Date.now }: { now?: () => number } = {},
@@ -26,8 +26,8 @@ export function freeRoutes(
 }
 
 /**
- * Asks again when the last answer is so old, and once for all who want it at that time. A source that has been asked
- * too often (429) leaves the last answer good; what else it throws is thrown, and not kept.
+ * A cache with a maximum age that shares one refresh between concurrent callers. After a 429 of the
+ * source, the last answer stays good. Any other error is thrown, and not kept.
  */
 function keepFor<Answer>(
   freshMs: number,

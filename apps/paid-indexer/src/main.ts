@@ -1,4 +1,4 @@
-/** Sells the indexing API by the request. The README says what it reads from the environment. */
+/** Sells the indexing API by the request. The README lists its environment variables. */
 import { once } from "node:events";
 import {
   createLogger,
@@ -22,7 +22,10 @@ async function main(): Promise<void> {
   await seller.stop();
 }
 
-/** The environment, with the settings of the folder's .env; what is set in the environment itself wins. */
+/**
+ * The environment, with the settings of the folder's .env; a variable of the environment itself
+ * wins.
+ */
 function readEnvironment(): Environment {
   try {
     return loadEnvironment({ environment: process.env, folder: process.cwd(), settings }).env;
@@ -34,6 +37,6 @@ function readEnvironment(): Environment {
 
 main().catch((error: unknown) => {
   console.error(error instanceof ConfigurationError ? error.message : error);
-  // Whatever still holds the process is of no use to anybody.
+  // Remaining handles must not keep the process alive.
   process.exit(1);
 });

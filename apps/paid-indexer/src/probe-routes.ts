@@ -12,7 +12,7 @@ export function probeRoutes(options: {
   const { facilitator, upstream, isStopping } = options;
 
   const readState = keepAnswer(async (): Promise<Readiness["status"]> => {
-    // The ledger is asked for anything at all; it answers, or throws.
+    // Any query proves the ledger: it answers, or throws.
     const asked = await Promise.allSettled([
       facilitator.payments.list({ limit: 1 }),
       upstream.isReady(),

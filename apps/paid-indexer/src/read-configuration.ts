@@ -27,30 +27,32 @@ import type { RemoteApi } from "./forward-requests.ts";
 import { type SettingName, settings } from "./settings.ts";
 import type { Terms } from "./sold-routes.ts";
 
-/** What the program runs with. */
+/** Configuration of the program. */
 export interface PaidIndexerConfiguration {
   host: string;
   /** 0: any free one. */
   port: number;
-  /** How many proxies are in front, whose word on host, protocol and caller is taken. */
+  /** Number of trusted proxies in front, for host, protocol and caller. */
   trustProxy: number;
-  /** Where buyers reach this service, if a proxy is in front. */
+  /** The buyers' URL of this service, if a proxy is in front. */
   publicUrl?: string | undefined;
   logLevel: LogLevel;
   terms: Terms;
   facilitator: Pick<FacilitatorOptions, "networks" | "ledger">;
-  /** An API elsewhere, or what the one in this process is to index. */
+  /** A remote API, or the chains that the one in this process is to index. */
   upstream: { remote: RemoteApi } | { embedded: IndexerConfigurationInput };
 }
 
-/** Reads one setting, from its variable or from the file that `<name>_FILE` names, or its default. */
+/**
+ * Reads one setting, from its variable or from the file that `<name>_FILE` names, or its default.
+ */
 type Read = (name: SettingName) => string | undefined;
 type Tell = (problem: string) => void;
 
 /**
- * Reads the configuration from the environment; `settings` lists what is read.
+ * Reads the configuration from the environment; `settings` lists the variables.
  *
- * @throws ConfigurationError with everything that is wrong, and how to mend it; no problem repeats a secret
+ * @throws ConfigurationError with all faults and their remedies; no problem repeats a secret
  */
 export function readConfiguration(env: Environment): PaidIndexerConfiguration {
   const problems: string[] = [];
@@ -128,7 +130,7 @@ function readFacilitator(
   const options = {
     networks: [
       {
-        // What is wrong with the network is told with the terms.
+        // A fault of the network is reported with the terms.
         network: isNetwork(network) ? network : plasma,
         rpcUrls: rpcUrls?.map((url) => url.trim()) ?? [],
         relayer: seedPhrase ? { seedPhrase } : privateKey && { privateKey },
@@ -146,7 +148,7 @@ function readFacilitator(
   }
 }
 
-/** Whoever breaks into this process has the relayer's key: it must not be the one to the takings. */
+/** An intruder in this process has the relayer's key: it must not be the one to the takings. */
 function requireTwoAccounts(
   { networks }: FacilitatorConfiguration,
   { payTo = "", tell }: { payTo: string | undefined; tell: Tell },
@@ -180,7 +182,7 @@ function readRemote(read: Read, tell: Tell): { remote: RemoteApi } | undefined {
       "INDEXER_API_KEY: is not set. The service behind INDEXER_URL asks for a key: make one there",
     );
   } else if (!/^[\x21-\x7e]{1,512}$/.test(apiKey)) {
-    // Said here, since who finds out later repeats it.
+    // Reported here, since a later error would repeat the key.
     tell("INDEXER_API_KEY: holds a character that no header can carry");
   }
   if (url === undefined || apiKey === undefined) return undefined;

@@ -5,7 +5,7 @@ import type { Upstream } from "./upstream.ts";
 
 const checkTimeoutMs = 10_000;
 
-/** An indexing API elsewhere, which knows us by a key. */
+/** A remote indexing API, which knows us by a key. */
 export function createRemoteUpstream(api: RemoteApi): Upstream {
   const client = createIndexerClient({ ...api, timeoutMs: checkTimeoutMs });
   return {
@@ -14,7 +14,7 @@ export function createRemoteUpstream(api: RemoteApi): Upstream {
       getHealth: () => client.getHealth().catch(blameNobody),
       listChains: () => client.listChains().catch(blameNobody),
     },
-    // Ten in an hour is what every key may ask.
+    // Every key may ask ten times in an hour.
     healthFreshMs: 360_000,
 
     async start() {
@@ -31,7 +31,7 @@ export function createRemoteUpstream(api: RemoteApi): Upstream {
   };
 }
 
-/** What the API says of our key is not said to who asked without one. */
+/** Hides the API's answer about our key from a caller without one. */
 function blameNobody(error: unknown): never {
   if (error instanceof ApiUnreachableError) throw unreachable(error);
   if (error instanceof ApiError && isRefusalOfKey(error)) throw keyRefused(error.status);

@@ -1,6 +1,6 @@
 import type { Setting } from "@coinslot/hosting";
 
-/** Every setting, in the order in which somebody fills them in. */
+/** Every setting, in the order of filling them in. */
 export const settings = [
   {
     name: "COINSLOT_NETWORK",

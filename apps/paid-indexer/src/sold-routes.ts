@@ -1,7 +1,7 @@
 import type { PaymentOption, PaymentRoutes, TokenPrice } from "@coinslot/express";
 import type { Address, Asset, Network } from "@coinslot/protocol";
 
-/** For how much, and to whom. */
+/** Price and recipient. */
 export interface Terms {
   network: Network;
   asset: Asset;
@@ -13,13 +13,16 @@ export interface Terms {
 /** The longest answer that is sold: ten histories of a thousand transfers have less than 7 MB. */
 export const maxAnswerBytes = 8 * 2 ** 20;
 
-/** What is sold, in the form of the payment middleware. Whatever is not listed here is not to be had at all. */
+/**
+ * The sold routes, in the form of the payment middleware. An unlisted route is not available at
+ * all.
+ */
 export function soldRoutes(terms: Terms): PaymentRoutes {
   const single = { accepts: acceptOne(terms, priceOf(terms, 1)), mimeType: "application/json" };
   const batch = {
     accepts: acceptOne(terms, ({ body }) => priceOf(terms, countItems(body))),
     mimeType: "application/json",
-    // A POST that only reads: when the buyer has left, nothing has happened that would have to be paid.
+    // A POST that only reads: when the buyer has left, nothing has happened that must be paid.
     onDisconnect: "release",
   } as const;
   return {
@@ -53,8 +56,8 @@ function priceOf({ asset, price }: Terms, count: number): TokenPrice {
 }
 
 /**
- * How many items a batch is charged for. Every item counts, however many: the API refuses what is too many, or no
- * list at all, and a refusal costs nothing.
+ * Number of items that a batch is charged for. Every item counts, without a maximum: the API
+ * refuses too many, or no list at all, and a refusal costs nothing.
  */
 function countItems(body: unknown): number {
   return Array.isArray(body) ? Math.max(1, body.length) : 1;

@@ -11,11 +11,11 @@ import type { PaidIndexerConfiguration } from "./read-configuration.ts";
 import { createRemoteUpstream } from "./remote-upstream.ts";
 import { maxAnswerBytes, soldRoutes } from "./sold-routes.ts";
 
-/** The seller, at work. */
+/** A running seller. */
 export interface PaidIndexer {
-  /** Where it is, such as `http://127.0.0.1:4021`. */
+  /** URL of the service, such as `http://127.0.0.1:4021`. */
   url: string;
-  /** Finishes what has been asked for and paid, then ends. Harmless when repeated. */
+  /** Finishes accepted and paid requests, then ends. Idempotent. */
   stop(): Promise<void>;
 }
 
@@ -24,7 +24,8 @@ const variables = { host: "PAID_INDEXER_HOST", port: "PAID_INDEXER_PORT" };
 /**
  * Sells the indexing API.
  *
- * @throws ConfigurationError with all that stands in the way: the port, the databases, the chains, the API elsewhere
+ * @throws ConfigurationError with all obstacles: the port, the databases, the chains, the remote
+ * API
  */
 export async function startPaidIndexer(
   configuration: PaidIndexerConfiguration,
@@ -44,7 +45,7 @@ export async function startPaidIndexer(
     publicUrl,
     maxResponseBytes: maxAnswerBytes,
     onError(error) {
-      // What stands in the way of a start is told by it, below.
+      // The start reports its own obstacles, below.
       if (error instanceof ConfigurationError) return;
       logger.error({ error }, "A request could not be sold");
     },
@@ -64,7 +65,8 @@ export async function startPaidIndexer(
     if (listening.status === "fulfilled") await listening.value.close();
     const ends = await Promise.allSettled([upstream.close(), facilitator.close()]);
     for (const end of ends) {
-      // A database that is away keeps nobody from ending: what was stored is followed by the next start.
+      // An unreachable database must not keep the process alive: the next start resumes from the
+      // stored state.
       if (end.status === "rejected") {
         logger.warn({ error: end.reason }, "A database was left as it is");
       }

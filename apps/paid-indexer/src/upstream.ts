@@ -3,15 +3,15 @@ import type { RequestHandler } from "express";
 
 /** The API that is sold. */
 export interface Upstream {
-  /** Answers requests that are paid for. What it answers with 400 or more is not charged. */
+  /** Answers paid requests. An answer of 400 or more is not charged. */
   handle: RequestHandler;
-  /** What is free, and for how long an answer about health is good enough for everybody who asks. */
+  /** The free operations, and the maximum age of a shared answer about health. */
   free: Pick<TransferService, "getHealth" | "listChains">;
   healthFreshMs: number;
-  /** @throws ConfigurationError that says what stands in the way, and what to do */
+  /** @throws ConfigurationError that names the obstacle and the remedy */
   start(): Promise<void>;
   isReady(): Promise<boolean>;
-  /** Its figures, in the text form of Prometheus. */
+  /** Its metrics, in the text form of Prometheus. */
   readMetrics(): Promise<string>;
   close(): Promise<void>;
 }

@@ -1,9 +1,12 @@
 import type { Hash } from "viem";
 import type { TransferProgress } from "./send/transfer-progress.ts";
 
-/** Why a transfer was not quoted, sent or seen to arrive. One code for each kind of fault. */
+/**
+ * Reason codes of a transfer that was not quoted, sent or seen to arrive. One code for each kind of
+ * fault.
+ */
 export type BridgeErrorCode =
-  /** What was given to `createBridge` cannot work. */
+  /** The options of `createBridge` cannot work. */
   | "invalid_configuration"
   /** No chain of that name is in the table or the configuration. */
   | "unknown_target_chain"
@@ -13,7 +16,10 @@ export type BridgeErrorCode =
   | "same_chain"
   /** `token` is no address, or has a wrong checksum. */
   | "invalid_token"
-  /** `oftContractAddress` is no address, or nothing there answers as an OFT; or it would take more than is to be sent. */
+  /**
+   * `oftContractAddress` is no address, or no OFT answers there; or it would take more than is to
+   * be sent.
+   */
   | "invalid_contract"
   /** No contract of the source chain takes this token to this target. */
   | "no_route"
@@ -23,7 +29,7 @@ export type BridgeErrorCode =
   | "amount_too_small"
   /** More than the contract takes at once, or more than a message can carry. */
   | "amount_too_large"
-  /** Less would arrive than 999 of 1000. */
+  /** Less than 999 of 1000 would arrive. */
   | "loss_too_large"
   /** The account holds less of the token than is to be sent. */
   | "insufficient_balance"
@@ -31,7 +37,9 @@ export type BridgeErrorCode =
   | "insufficient_native_balance"
   /** LayerZero's fee is above `bridgeMaxFee`. */
   | "bridge_fee_above_maximum"
-  /** It would now cost more, bring less or go another way than was agreed to: quote again, and ask again. */
+  /**
+   * It would now cost more, bring less or go another way than agreed. Quote again, and ask again.
+   */
   | "terms_changed"
   /** Gas and LayerZero's fee together are above `maxTotalFee`. */
   | "total_fee_above_maximum"
@@ -39,27 +47,45 @@ export type BridgeErrorCode =
   | "read_only_account"
   /** The account did not sign. */
   | "signing_failed"
-  /** The contracts refuse this transfer; the message says in which words. */
+  /** The contracts refuse this transfer; the message has their words. */
   | "refused_by_contract"
-  /** Every node refused the signed transaction, of two hosts at least; for an approval, one host is enough. */
+  /**
+   * Every node refused the signed transaction, of two hosts at least; for an approval, one host is
+   * enough.
+   */
   | "rejected_by_node"
   /** The approval was mined, and reverted. No token has moved. */
   | "approval_reverted"
-  /** The approval was sent, and not mined in time. No token has moved: the same transfer can be run again. */
+  /**
+   * The approval was sent, and not mined in time. No token has moved: the same transfer can be run
+   * again.
+   */
   | "approval_not_mined"
-  /** By nodes of two hosts, the transfer was mined, and reverted. No token has moved; its gas is paid. */
+  /**
+   * By nodes of two hosts, the transfer was mined, and reverted. No token has moved; its gas is
+   * paid.
+   */
   | "send_reverted"
-  /** The transaction `hash` was signed and may have been sent; its fate is unknown, or one host alone tells it. */
+  /**
+   * The transaction `hash` was signed and may have been sent. Its fate is unknown, or reported by
+   * one host alone.
+   */
   | "outcome_unclear"
-  /** By nodes of two hosts, another transaction has taken the transfer's nonce: it has moved no token, and never will. */
+  /**
+   * By nodes of two hosts, another transaction has taken the transfer's nonce. It has moved no
+   * token, and never will.
+   */
   | "replaced"
   /** The transaction to track sends nothing through the contracts of its chain. */
   | "not_a_transfer"
   /** The target chain cannot be watched: it is no EVM chain, or no RPC URL was given for it. */
   | "target_not_watchable"
-  /** Not seen to arrive in time. `progress` says where the money is. */
+  /** Not seen to arrive in time. `progress` has the tokens' place. */
   | "delivery_timeout"
-  /** The file of a top-up cannot be read or written, or another one has used it meanwhile. What it should have told is not sent. */
+  /**
+   * The file of a top-up cannot be read or written, or another one has used it meanwhile. The
+   * transfer that it should have recorded is not sent.
+   */
   | "file_unavailable"
   /** No RPC endpoint answered. */
   | "rpc_unavailable";
@@ -70,7 +96,7 @@ export class BridgeError extends Error {
   readonly code: BridgeErrorCode;
   /** The transaction that the error is about, where there is one. */
   readonly hash: Hash | undefined;
-  /** How far a transfer has come, for `delivery_timeout`, `target_not_watchable`. */
+  /** Progress of a transfer, for `delivery_timeout`, `target_not_watchable`. */
   readonly progress: TransferProgress | undefined;
 
   constructor(

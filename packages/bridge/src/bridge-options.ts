@@ -6,27 +6,33 @@ import type { BridgeChain } from "./chains/bridge-chain.ts";
 import { type ChainList, createChainList } from "./chains/chain-list.ts";
 import { type Connections, createConnections } from "./chains/connect.ts";
 
-/** Who sends: an address, and EIP-1559 signing as viem's local accounts offer it. */
+/** The sender: an address, and EIP-1559 signing as in viem's local accounts. */
 export type BridgeAccount = Pick<LocalAccount, "address" | "signTransaction">;
 
-/** What a bridge is made of. */
+/** Options of a bridge. */
 export type BridgeOptions = SourceOptions & {
   /** A viem account; or an address, which can quote and track but not send. */
   account: BridgeAccount | Address;
-  /** The most that LayerZero may take for a transfer, in the native coin of the source chain (18 decimals). */
+  /**
+   * The most that LayerZero may take for a transfer, in the native coin of the source chain (18
+   * decimals).
+   */
   bridgeMaxFee: bigint;
   /** The most that LayerZero and the gas may cost together. Default: no bound. */
   maxTotalFee?: bigint | undefined;
-  /** Where to see tokens arrive, by key of the target chain. Of several, the next is asked when one fails. */
+  /**
+   * RPC URLs of the target chains, by key, for seeing tokens arrive. Of several, the next is asked
+   * when one fails.
+   */
   targetRpcUrls?: Readonly<Record<string, string | readonly string[]>> | undefined;
   /** Further chains. One with the key of a chain in the table takes its place. */
   chains?: readonly BridgeChain[] | undefined;
-  /** How long to wait for a transaction to be mined. Default 180 000. */
+  /** Timeout of a transaction's mining. Default 180 000. */
   receiptTimeoutMs?: number | undefined;
   clock?: Clock | undefined;
 };
 
-/** The chain where the tokens are: the one that is behind the URL or the client. */
+/** The source chain: the one behind the URL or the client. */
 export type SourceOptions =
   | { rpcUrl: string | readonly string[]; client?: undefined }
   | { client: PublicClient; rpcUrl?: undefined };
@@ -47,7 +53,7 @@ export interface BridgeContext {
 /**
  * Reads the options.
  *
- * @throws BridgeError `invalid_configuration`, which names everything that is wrong at once
+ * @throws BridgeError `invalid_configuration`, which names all faults at once
  */
 export function readOptions(options: BridgeOptions): BridgeContext {
   const problems: string[] = [];
@@ -79,9 +85,9 @@ export function readOptions(options: BridgeOptions): BridgeContext {
 }
 
 /**
- * Reads what is needed to ask one chain of the table.
+ * Reads the options for asking one chain of the table.
  *
- * @param subject the function that was called
+ * @param subject the name of the called function
  * @throws BridgeError `invalid_configuration`
  */
 export function readChainOptions(
@@ -132,7 +138,7 @@ function toUrls(given: string | readonly string[]): readonly string[] {
 
 function checkUrls(name: string, urls: readonly string[], problems: string[]): void {
   const isHttp = (url: string) => URL.canParse(url) && /^https?:$/.test(new URL(url).protocol);
-  // Never the URL itself: there may be a key in it.
+  // The URL itself may hold a key, so it is never repeated.
   if (urls.length === 0 || !urls.every(isHttp)) problems.push(`${name} needs http or https URLs`);
 }
 

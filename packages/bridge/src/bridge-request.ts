@@ -5,7 +5,7 @@ import { BridgeError } from "./bridge-error.ts";
 import type { BridgeChain } from "./chains/bridge-chain.ts";
 import type { ChainList } from "./chains/chain-list.ts";
 
-/** What is to be sent, and where. */
+/** A transfer to make: amount, token and destination. */
 export interface BridgeRequest {
   /** Key of the target chain, such as "plasma". */
   targetChain: string;
@@ -19,7 +19,7 @@ export interface BridgeRequest {
   oftContractAddress?: string | undefined;
 }
 
-/** A request whose members are what they should be, as far as that can be said without asking a chain. */
+/** A request that passed every check that needs no chain. */
 export interface CheckedRequest {
   target: BridgeChain;
   /** The recipient in 32 bytes. */
@@ -32,8 +32,8 @@ export interface CheckedRequest {
 /**
  * Checks a request.
  *
- * @throws BridgeError `unknown_target_chain`, `invalid_recipient`, `invalid_token`, `invalid_contract`,
- * `amount_too_small`
+ * @throws BridgeError `unknown_target_chain`, `invalid_recipient`, `invalid_token`,
+ * `invalid_contract`, `amount_too_small`
  */
 export function checkRequest(request: BridgeRequest, chains: ChainList): CheckedRequest {
   const target = chains.byKey(request.targetChain);

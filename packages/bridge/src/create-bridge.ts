@@ -13,40 +13,59 @@ import { createTurns } from "./send/turns.ts";
 import type { TrackOptions } from "./track/track-options.ts";
 import { trackTransfer } from "./track/track-transfer.ts";
 
-/** Brings tokens from one chain to others. Every method throws BridgeError, with one code for each kind of fault. */
+/**
+ * Sends tokens from one chain to others. Every method throws BridgeError, with one code for each
+ * kind of fault.
+ */
 export interface Bridge {
-  /** What a transfer would cost, and the least that would arrive. Signs nothing, and needs no allowance. */
+  /** Cost of a transfer, and the least that would arrive. Signs nothing, and needs no allowance. */
   quoteBridge(request: BridgeRequest): Promise<BridgeQuote>;
   /**
-   * Approves what is missing, sends, and resolves when the transfer is in a block of the source chain. What cannot or
-   * must not be sent is refused before anything is signed. Transfers of one bridge are made one after the other.
+   * Makes the missing approvals, sends, and resolves when the transfer is in a block of the source
+   * chain. Every refusal comes before the first signature. Transfers of one bridge are made one
+   * after the other.
    */
   bridge(request: BridgeRequest, options?: BridgeCallOptions): Promise<BridgeResult>;
   /** Waits until a transfer has arrived on the target chain. */
   track(options: TrackOptions): Promise<Delivered>;
-  /** The chain table, with what the configuration adds to it. */
+  /** The chain table, with the chains that the configuration adds. */
   supportedChains(): readonly BridgeChain[];
-  /** What can be sent from the source chain. */
+  /** The tokens that can be sent from the source chain. */
   supportedTokens(): Promise<SupportedToken[]>;
-  /** What a token of the source chain says of itself, whether it can be sent or not. */
+  /** Metadata of a token of the source chain, whether it can be sent or not. */
   readToken(address: string): Promise<TokenFacts>;
-  /** What an account holds on a target chain; `undefined` where it cannot be asked. */
+  /** An account's balance on a target chain; `undefined` where it cannot be asked. */
   readTargetBalance(request: TargetBalanceRequest): Promise<bigint | undefined>;
-  /** Ends the connections to chains. What is under way fails. */
+  /** Ends the connections to chains. Pending calls fail. */
   close(): void;
 }
 
 /**
  * Creates a bridge from the chain behind `rpcUrl` or `client`.
  *
- * @throws BridgeError `invalid_configuration`, which names everything that is wrong at once
+ * @example
+ * ```ts
+ * const bridge = createBridge({
+ *   account: privateKeyToAccount(`0x${process.env.PRIVATE_KEY}`),
+ *   rpcUrl: "https://arb1.arbitrum.io/rpc", // the chain where the tokens are
+ *   targetRpcUrls: { plasma: "https://rpc.plasma.to" }, // to see them arrive
+ *   bridgeMaxFee: 1_000_000_000_000_000n, // LayerZero may take 0.001 ETH
+ * });
+ * const request = { targetChain: "plasma", recipient, token, amount: 5_000_000n }; // 5 USDT0
+ * const agreed = await bridge.quoteBridge(request); // show fees and amountReceived, and ask
+ * const { hash } = await bridge.bridge(request, { agreed }); // takes no more, brings no less
+ * const { targetHash } = await bridge.track({ hash });
+ * ```
+ *
+ * @throws BridgeError `invalid_configuration`, which names all faults at once
  */
 export function createBridge(options: BridgeOptions): Bridge {
   const context = readOptions(options);
   const turns = createTurns();
   return {
     quoteBridge: (request) => quoteTransfer(context, request),
-    // Nonces and allowances are the account's: two transfers at once would take them from one another.
+    // Nonces and allowances belong to the account: two transfers at once would take them from one
+    // another.
     bridge: (request, callOptions) =>
       turns.take(() => makeTransfer(context, request, callOptions), callOptions?.signal),
     track: (trackOptions) => trackTransfer(context, trackOptions),

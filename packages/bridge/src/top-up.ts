@@ -13,7 +13,7 @@ import type { TransferProgress } from "./send/transfer-progress.ts";
 import { createTurns, type Turns } from "./send/turns.ts";
 import { checkWait } from "./track/track-options.ts";
 
-/** What a payer would have to hold for a payment, as a fetch that pays tells it. Amounts in the smallest unit. */
+/** A fetch's need of funds for a payment. Amounts in the smallest unit. */
 export interface FundsNeed {
   /** CAIP-2, such as "eip155:9745". */
   network: string;
@@ -23,44 +23,45 @@ export interface FundsNeed {
   balance: bigint;
 }
 
-/** Asks for funds. Any one of `needs` is enough; the best comes first. */
+/** A request for funds. Any one of `needs` is enough; the best comes first. */
 export interface FundsRequest {
   payer: string;
   needs: readonly FundsNeed[];
   signal: AbortSignal | undefined;
 }
 
-/** What is about to be bridged, and at what price. */
+/** A proposed transfer, with its price. */
 export interface TopUpProposal {
   request: BridgeRequest;
   quote: BridgeQuote;
-  /** With the balance of this moment. */
+  /** With the current balance. */
   need: FundsNeed;
 }
 
-/** Quotes that are asked about for one transfer, while prices rise. */
+/** Maximum number of quotes presented for one transfer, while prices rise. */
 const maxAsked = 3;
 
 export interface TopUpOptions {
-  /** From the chain where the tokens are, with `targetRpcUrls` for the chains where they are needed. */
+  /** A bridge from the source chain, with `targetRpcUrls` for the chains that need the tokens. */
   bridge: Bridge;
   /** The token on the source chain. */
   token: string;
   /**
-   * Is asked before anything is signed; only `true` lets it happen. The quote then bounds all that is paid. Where that is
-   * not enough any more, it is asked again with a new quote, at most three times in all.
+   * Called before the first signature; only `true` permits the transfer. The quote then bounds all
+   * that is paid. Where that is not enough any more, it is called again with a new quote, at most
+   * three times in all.
    */
   ask: (proposal: TopUpProposal) => boolean | Promise<boolean>;
   /**
-   * A file, for this top-up alone, that remembers the transfer under way over restarts. Without one, it is remembered as
-   * long as the process lives.
+   * A file, for this top-up alone, that keeps the transfer under way over restarts. Without one, it
+   * is kept for the lifetime of the process.
    */
   file?: string | undefined;
-  /** Bridges at least so much, however little is needed, in the token's smallest unit. Default: what is needed. */
+  /** Minimum amount of a transfer, in the token's smallest unit. Default: the missing amount. */
   minAmount?: bigint | undefined;
-  /** How deep on the target chain before it is spent. Default 1. */
+  /** Required depth on the target chain before it is spent. Default 1. */
   confirmations?: number | undefined;
-  /** How long to wait for the tokens to arrive. Default 600 000. */
+  /** Timeout of the tokens' arrival. Default 600 000. */
   timeoutMs?: number | undefined;
   pollIntervalMs?: number | undefined;
   onProgress?: ((progress: TransferProgress) => void | Promise<void>) | undefined;
@@ -68,15 +69,27 @@ export interface TopUpOptions {
 }
 
 /**
- * Creates the `topUp` of a fetch that pays (`createPayingFetch` of @coinslot/client): when no offered network has the
- * funds, it quotes, asks, bridges and waits. It resolves to whether the tokens are there: `false` if none of the needs
- * can be served by the bridge, or `ask` declined.
+ * Creates the `topUp` of a fetch that pays (`createPayingFetch` of @coinslot/client). When no
+ * offered network has the funds, it quotes, asks, bridges and waits. It resolves to whether the
+ * tokens are there: `false` if the bridge can serve none of the needs, or `ask` declined.
  *
- * A transfer is remembered before it is sent, until it has arrived or certainly never will. As long as one may be under
- * way to a payer on a chain, no other is sent there: it is waited for, and sent again as it is if no node has it. So
- * neither a crash nor a timeout makes it bridge twice, and those who ask at the same time share what arrives.
+ * A transfer is stored before it is sent, until it has arrived or certainly never will. While one
+ * may be under way to a payer on a chain, no other is sent there. It is awaited, and sent again as
+ * it is if no node has it. So neither a crash nor a timeout makes it bridge twice, and concurrent
+ * callers share the arriving tokens.
  *
  * The function it returns throws BridgeError when a transfer fails, or does not arrive in time.
+ *
+ * @example
+ * ```ts
+ * const topUp = createTopUp({
+ *   bridge,
+ *   token: "0xFd086bC7CD5C481DCC9C85ebE478A1C0b69FCbb9",
+ *   file: "top-up.json", // remembers the transfer under way over restarts
+ *   ask: ({ quote }) => confirm(`Bridge for ${quote.fee + quote.bridgeFee}?`),
+ * });
+ * const pay = createPayingFetch({ account, rpcUrls, topUp });
+ * ```
  *
  * @throws BridgeError `invalid_configuration`
  */
@@ -86,7 +99,7 @@ export function createTopUp(options: TopUpOptions): (request: FundsRequest) => P
   checkOptions(options);
   const memory = createTransferMemory(options.file);
   const turnsByRoute = new Map<string, Turns>();
-  /** By target chain, the newest block in which something has arrived. */
+  /** By target chain, the newest block of an arrival. */
   const arrivedIn = new Map<string, bigint>();
 
   return async function topUp({ payer, needs, signal }) {
@@ -99,7 +112,7 @@ export function createTopUp(options: TopUpOptions): (request: FundsRequest) => P
     return false;
   };
 
-  /** `undefined`: the bridge does not go there, or nobody could see it arrive. */
+  /** `undefined`: the bridge does not go there, or the arrival could not be seen. */
   async function serve(options: {
     need: FundsNeed;
     target: EvmBridgeChain;
@@ -116,7 +129,7 @@ export function createTopUp(options: TopUpOptions): (request: FundsRequest) => P
       });
     }
 
-    // What the caller has seen may be older than what has arrived for somebody else meanwhile.
+    // The caller's balance may be older than the arrival for a concurrent caller.
     const { asset, amount: needed } = options.need;
     const held = { targetChain: target.key, token: asset, owner: payer };
     const balance = await readBalance(held, deadline, signal);
@@ -146,7 +159,7 @@ export function createTopUp(options: TopUpOptions): (request: FundsRequest) => P
     }
   }
 
-  // Before a node knows of what has arrived, it tells a balance that looks as if nothing had been brought.
+  // A node that lags behind the arrival returns a balance from before the top-up.
   async function readBalance(
     held: TargetBalanceRequest,
     deadline: number,
@@ -173,7 +186,7 @@ export function createTopUp(options: TopUpOptions): (request: FundsRequest) => P
     async function tell(progress: TransferProgress) {
       await onProgress?.(progress);
       if (progress.state !== "sending") return;
-      // Nothing stands between this and the node.
+      // The store comes last: no other await stands between it and the broadcast.
       const { hash, transaction } = progress;
       sent = { targetChain, recipient, hash, transaction };
       await memory.remember(sent);
@@ -189,7 +202,10 @@ export function createTopUp(options: TopUpOptions): (request: FundsRequest) => P
     return sent;
   }
 
-  /** Sees a transfer arrive, and forgets it then; also if it has moved nothing and never will. */
+  /**
+   * Waits for a transfer's arrival, then removes it from the store; also if it has moved nothing
+   * and never will.
+   */
   async function finish(
     transfer: RememberedTransfer,
     waitMs: number,
@@ -215,7 +231,9 @@ export function createTopUp(options: TopUpOptions): (request: FundsRequest) => P
     return turns;
   }
 
-  /** The needs on chains that the bridge knows. What may be on its way already is waited for before more is sent. */
+  /**
+   * The needs on chains that the bridge knows. Transfers under way are awaited before more is sent.
+   */
   async function underWayFirst(payer: string, needs: readonly FundsNeed[]) {
     const found = await Promise.all(
       needs.map(async (need) => {
@@ -247,7 +265,7 @@ function isDead(error: unknown): boolean {
   return error.code === "send_reverted" || error.code === "replaced";
 }
 
-/** The chain of a need, if the token that arrives there is the one that is needed. */
+/** The chain of a need, if the token that arrives there is the required one. */
 function findTarget(bridge: Bridge, need: FundsNeed): EvmBridgeChain | undefined {
   const asset = parseEvmAddress(need.asset);
   if (asset instanceof Error) return undefined;
@@ -258,7 +276,7 @@ function findTarget(bridge: Bridge, need: FundsNeed): EvmBridgeChain | undefined
   return undefined;
 }
 
-/** So much that what is missing arrives, if as much is lost on the way as a bridge allows: 1 of 1000. */
+/** Adds the loss that a bridge allows, 1 of 1000, so that the missing amount arrives. */
 function coverLoss(missing: bigint): bigint {
   return (missing * 1000n + 998n) / 999n;
 }

@@ -8,8 +8,8 @@ export interface ChainPreset extends ChainFacts {
 const gwei = 10n ** 9n;
 
 /**
- * A local anvil under its own chain id. It mines on demand, and has no Multicall3 at first. A devnet
- * that goes by another chain's id gets that chain's preset.
+ * A local anvil under its own chain id. It mines on demand, and has no Multicall3 at first. A
+ * devnet that goes by another chain's id gets that chain's preset.
  */
 const anvil: ChainFacts = {
   name: "Anvil",
@@ -23,7 +23,7 @@ const anvil: ChainFacts = {
   minimumRelayerBalance: 10n ** 15n,
 };
 
-/** The preset of a chain; for an unknown one, careful assumptions that fit any EVM chain. */
+/** The preset of a chain; for an unknown one, conservative assumptions that fit any EVM chain. */
 export function getChainPreset(chainId: number): ChainPreset {
   const known = chainId === 31337 ? anvil : findKnownChain(networkOf(chainId));
   return { ...(known ?? unknownChain(chainId)), chainId };

@@ -1,6 +1,6 @@
 /** Time as a parameter, so that a test can hold it. */
 export interface Clock {
-  /** Milliseconds that never run backwards. Only differences have a meaning. */
+  /** Monotonic milliseconds. Only differences have a meaning. */
   now(): number;
   /** Runs `run` once after `delayMs`, unless the returned function is called before. */
   setTimer(run: () => void, delayMs: number): () => void;

@@ -6,11 +6,12 @@ import { printable } from "./pay/printable.ts";
 import { readToken } from "./read-token.ts";
 
 /**
- * Decimals and domain of a token, which decide how much is paid: from our table, else from the configuration, else from
- * all RPC endpoints of its network when there are two hosts at least, and all say the same. One node alone is never
- * believed: with other decimals, a high price looks low.
+ * Decimals and domain of a token, which decide how much is paid: from our table, else from the
+ * configuration, else from all RPC endpoints of its network. The last one needs two hosts at least,
+ * and one answer. One node alone is never believed: with other decimals, a high price looks low.
  *
- * @throws UsageError when one node alone knows it; Error when a node cannot be asked, or contradicts another
+ * @throws UsageError when one node alone knows it; Error when a node cannot be asked, or
+ * contradicts another
  */
 export async function agreeOnToken(
   network: ConfiguredNetwork,
@@ -36,12 +37,12 @@ export async function agreeOnToken(
   );
 }
 
-/** Whether the setting would say this and nothing else: a comma begins another token. */
+/** Whether the setting can hold this token: a comma begins another token. */
 function isPlain({ version, name }: Asset): boolean {
   return printable(name) === name && /^[^,]+$/.test(name) && /^[\w.-]+$/.test(version);
 }
 
-/** As `COINSLOT_TOKENS` has it. */
+/** The token in the form of `COINSLOT_TOKENS`. */
 function describe({ decimals, version, name }: Asset): string {
   return `${decimals}/${version}/${name}`;
 }

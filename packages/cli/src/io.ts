@@ -1,9 +1,9 @@
 import { cwd, stderr, stdin, stdout } from "node:process";
 import { buffer } from "node:stream/consumers";
 
-/** What a command has around it besides the words it exchanges with a person. */
+/** A command's surroundings besides its dialogue with a person. */
 export interface Io {
-  /** The folder in which files without a path are. */
+  /** The folder of files without a path. */
   folder: string;
   /** Whether the standard output is a terminal, which reads some characters as commands. */
   isTerminal: boolean;
@@ -13,9 +13,9 @@ export interface Io {
   now(): number;
   /** All of the standard input. */
   readInput(): Promise<Uint8Array>;
-  /** Shows what is waited for, on a terminal; ends with the function that it returns. */
+  /** Shows a wait, on a terminal, until the returned function is called. */
   showWaiting(words: string): () => void;
-  /** Where a bar of progress may be drawn; `undefined` where nobody would see it. */
+  /** A stream for a progress bar; `undefined` without a terminal. */
   progress: { isTTY?: boolean; columns?: number; write(text: string): unknown } | undefined;
 }
 
@@ -23,7 +23,7 @@ const frames = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "
 const frameMs = 80;
 const clearLine = "\r\u001b[2K";
 
-/** Those of this process. */
+/** The surroundings of this process. */
 export const processIo: Io = {
   folder: cwd(),
   isTerminal: stdout.isTTY === true,

@@ -16,10 +16,10 @@ export function ledgerOption(): Option {
 }
 
 /**
- * Where the ledger is: `--ledger`, else `COINSLOT_LEDGER` or the file that `COINSLOT_LEDGER_FILE`
- * names, else the usual file.
+ * Location of the ledger: `--ledger`, else `COINSLOT_LEDGER` or the file that
+ * `COINSLOT_LEDGER_FILE` names, else the usual file.
  *
- * @throws UsageError for a URL with a password among the options, where everybody would see it
+ * @throws UsageError for a URL with a password among the options, which every process list shows
  */
 export function readLedgerUrl(env: Terminal["env"], option: string | undefined): string {
   if (option === undefined) return readSecret(env, "COINSLOT_LEDGER") ?? usualLedger;
@@ -36,7 +36,7 @@ export function ledgerFile(url: string, folder: string): string | undefined {
   return path === undefined || path === ":memory:" ? undefined : resolve(folder, path);
 }
 
-/** Whether this is a SQLite ledger that nobody has made yet. */
+/** Whether this is a SQLite ledger that does not exist yet. */
 export function isLedgerAbsent(url: string, folder: string): boolean {
   const file = ledgerFile(url, folder);
   return file !== undefined && !existsSync(file);

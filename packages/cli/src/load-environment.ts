@@ -8,7 +8,8 @@ import {
 import { commandSettings } from "./command-settings.ts";
 
 /**
- * The environment of a command, with the settings of an .env file: those of all commands, and nothing else.
+ * The environment of a command, with the settings of an .env file: those of all commands, and
+ * nothing else.
  *
  * @throws EnvironmentFileError when the file cannot be read
  */

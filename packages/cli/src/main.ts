@@ -14,8 +14,8 @@ for (const name of ["SIGINT", "SIGTERM"] as const) {
 const words = process.argv.slice(2);
 let outputError: NodeJS.ErrnoException | undefined;
 stdout.on("error", (error: NodeJS.ErrnoException) => {
-  // The reader of the output, such as `head`, has seen enough. A command that moves tokens goes on: it
-  // has to say what became of them.
+  // The reader of the output, such as `head`, has left. A command that moves tokens goes on, to
+  // report their fate.
   if (error.code === "EPIPE" && !movesTokens(words)) process.exit(exitCode.done);
   outputError ??= error;
 });
@@ -26,7 +26,7 @@ const { NO_COLOR, TERM } = process.env;
 
 try {
   const { env, file } = await loadSettings();
-  // Options that may come from the environment look for themselves.
+  // Options from the environment read this object themselves.
   Object.assign(process.env, file?.values);
   process.exitCode = await runCli(words, {
     out: (text) => console.log(forStream(stdout, text)),
@@ -48,7 +48,7 @@ try {
   process.exitCode = exitCode.usage;
 }
 
-/** Where there is no file, as most of the time, what reads one is not loaded. */
+/** Lazy import of the reader: most of the time there is no file. */
 async function loadSettings(): Promise<LoadedEnvironment> {
   const isThere = Boolean(process.env.COINSLOT_ENV_FILE) || existsSync(".env");
   if (!isThere) return { env: process.env, file: undefined };
@@ -56,14 +56,14 @@ async function loadSettings(): Promise<LoadedEnvironment> {
   return loadEnvironment(process.env, process.cwd());
 }
 
-/** One of the two may be a file, and colours are for terminals. */
+/** One of the two streams may be a file, and colours are for terminals. */
 function forStream(stream: { isTTY?: boolean }, text: string): string {
   return showUnsafeInColours(text, stream.isTTY === true);
 }
 
 async function confirm(question: string): Promise<boolean> {
   const lines = createInterface({ input: stdin, output: stderr });
-  // While it reads, a terminal hands Ctrl-C over as a key; Ctrl-D ends the input without an answer.
+  // In raw mode, a terminal sends Ctrl-C as a key. Ctrl-D ends the input without an answer.
   lines.once("SIGINT", () => interrupted.abort());
   const ended = new AbortController();
   lines.once("close", () => ended.abort());

@@ -8,7 +8,7 @@ import { UsageError } from "./exit-code.ts";
 /**
  * The networks that the environment configures.
  *
- * @throws UsageError with all that is wrong, or when there is none; no URL is repeated
+ * @throws UsageError with all faults, or when there is no network; no URL is repeated
  */
 export function readNetworks(env: Environment): ConfiguredNetwork[] {
   const problems: string[] = [];

@@ -7,12 +7,12 @@ import { english, mnemonicToAccount, privateKeyToAccount } from "viem/accounts";
 import { UsageError } from "./exit-code.ts";
 import type { Terminal } from "./terminal.ts";
 
-/** Whose account: the beginning of the names of its variables. */
+/** Prefix of an account's variables. */
 export type AccountName = "WALLET" | "FACILITATOR" | "SELLER";
 
 /**
  * Reads a secret from the environment: from the variable of this name, or from the file that
- * `<name>_FILE` names. Secrets are no options, since options are seen by everybody on the machine.
+ * `<name>_FILE` names. Secrets are no options, since the machine's process list shows those.
  *
  * @throws UsageError when both are set, or the file cannot be read
  */
@@ -60,7 +60,7 @@ export function readAccount(env: Terminal["env"], name: AccountName): LocalAccou
 
 function fromSeedPhrase(text: string): LocalAccount {
   const words = text.normalize("NFKD").trim().split(/\s+/).join(" ").toLowerCase();
-  // Deriving takes any words, and a mistyped phrase would be an empty wallet.
+  // Derivation accepts any words, and a mistyped phrase would be an empty wallet.
   if (!validateMnemonic(words, english)) throw new RangeError("The checksum is wrong");
   return mnemonicToAccount(words);
 }

@@ -8,10 +8,10 @@ import {
 } from "viem";
 
 /**
- * What a token contract says of itself: its decimals, and the EIP-712 domain (EIP-5267, else `name()`
+ * A token contract's own metadata: its decimals, and the EIP-712 domain (EIP-5267, else `name()`
  * and `version()`) under which its payments are signed.
  *
- * @throws when it cannot be asked, and when what it says does not fit its own separator: signatures
+ * @throws when it cannot be asked, and when its answers do not fit its own separator: signatures
  * are checked against that
  */
 export async function readToken(client: PublicClient, address: Address): Promise<Asset> {
@@ -46,7 +46,10 @@ async function readDomain(
   return { name, version };
 }
 
-/** Whether the contract has no such function, rather than that nobody could be asked. */
+/**
+ * Whether a node answered that the contract has no such function. A network error is no such
+ * answer.
+ */
 function isAnsweredByNode(error: unknown): boolean {
   if (!(error instanceof ContractFunctionExecutionError)) return false;
   return (

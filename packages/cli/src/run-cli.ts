@@ -7,12 +7,15 @@ import { paint, type Terminal } from "./terminal.ts";
 type CreateCommand = (terminal: Terminal, io: Io) => Command;
 
 interface Entry {
-  /** What it is for. */
+  /** Purpose of the command. */
   summary: string;
   load(): Promise<CreateCommand>;
 }
 
-/** Every command, in the order of the help text. Loaded when it is wanted: one needs not what another does. */
+/**
+ * Every command, in the order of the help text. Lazy imports: a command loads only its own
+ * packages.
+ */
 const commands: Readonly<Record<string, Entry>> = {
   init: {
     summary: "write an .env file with fresh seeds for seller, relayer and buyer",
@@ -69,7 +72,7 @@ Ends with 0 when it is done; 1 when it failed and no tokens have moved; 2 when a
 missing or wrong, or the answer was no; 3 when tokens may have moved: do not pay or send again before
 you know; 130 when it was interrupted.`;
 
-/** Whether a command may send tokens, or follows sent ones: then it always says what became of them. */
+/** Whether a command may send tokens, or follows sent ones: then it always reports their fate. */
 export function movesTokens(args: readonly string[]): boolean {
   const [name, subject = ""] = args.filter((word) => !word.startsWith("-"));
   return name === "pay" || (name === "bridge" && ["send", "track"].includes(subject));
@@ -78,8 +81,8 @@ export function movesTokens(args: readonly string[]): boolean {
 /**
  * Runs the `coinslot` command.
  *
- * @param args what follows the command's name
- * @returns the exit code: `exitCode` says what each means
+ * @param args the arguments after the command's name
+ * @returns the exit code, one of `exitCode`
  */
 export async function runCli(
   args: readonly string[],
@@ -92,7 +95,7 @@ export async function runCli(
     return exitCode.done;
   } catch (error) {
     if (error instanceof CommanderError) {
-      // Commander has said it already, help and version included.
+      // Commander has printed it already, help and version included.
       return error.exitCode === 0 ? exitCode.done : exitCode.usage;
     }
     if (terminal.signal.aborted && !(error instanceof UnclearError)) {
@@ -106,7 +109,7 @@ export async function runCli(
   }
 }
 
-/** The program with the commands that the line is about; of the others it knows what they are for. */
+/** The program with the full commands of this line; the others have a summary only. */
 async function createProgram(
   args: readonly string[],
   terminal: Terminal,
@@ -129,7 +132,7 @@ async function createProgram(
   return program;
 }
 
-/** Lets a command and those below it speak through the terminal, and throw instead of exiting. */
+/** Makes a command and those below it print through the terminal, and throw instead of exiting. */
 function prepare(command: Command, terminal: Terminal): void {
   command
     .exitOverride()
@@ -149,7 +152,7 @@ function readVersion(): string {
   return isManifest ? String(manifest.version) : "unknown";
 }
 
-/** The packages say so of their errors; they are not loaded for that. */
+/** The packages' errors carry a mark, so that no package is loaded for this. */
 function isUnclear(error: unknown): boolean {
   if (error instanceof UnclearError) return true;
   return error instanceof Error && "moneyMayHaveMoved" in error && error.moneyMayHaveMoved === true;

@@ -19,7 +19,7 @@ export function showUnsafe(text: string): string {
     );
 }
 
-/** Escapes unsafe characters in JSON, which stays the same JSON for who parses it. */
+/** Escapes unsafe characters in JSON, which parses to the same value. */
 export function escapeUnsafeInJson(json: string): string {
   return json.replace(unsafe, (character) => {
     if (character === " " || character === "\n") return character;
@@ -33,7 +33,7 @@ export function escapeUnsafeInJson(json: string): string {
 /** The codes of `paint`, and no other: some hide text. */
 const colour = new RegExp(`(${String.fromCharCode(0x1b)}\\[(?:2|22|3[1236]|39)m)`);
 
-/** As `showUnsafe`, but colours stay where they are seen, and go where they are not. */
+/** As `showUnsafe`, but colours stay on a terminal with colours, and go elsewhere. */
 export function showUnsafeInColours(text: string, seesColours: boolean): string {
   return text
     .split(colour)

@@ -3,13 +3,13 @@ import { stripVTControlCharacters, styleText } from "node:util";
 import type { EnvironmentFile } from "@coinslot/hosting/environment";
 import { escapeUnsafeInJson } from "./safe-text.ts";
 
-/** Where a command reads its environment and writes what it has to say. */
+/** A command's environment and outputs. */
 export interface Terminal {
-  /** Results: what a script would read. */
+  /** Results: the output for a script. */
   out(text: string): void;
   /** Everything else: progress, warnings, errors. */
   err(text: string): void;
-  /** Asks a question that is answered with yes or no; `undefined` where nobody can answer. */
+  /** Asks a yes-or-no question; `undefined` without a person at the terminal. */
   confirm: ((question: string) => Promise<boolean>) | undefined;
   isColourful: boolean;
   env: Readonly<Record<string, string | undefined>>;
@@ -18,14 +18,14 @@ export interface Terminal {
   signal: AbortSignal;
 }
 
-/** Resolves when somebody wants the command to end. */
+/** Resolves when the command is interrupted. */
 export async function untilInterrupted({ signal }: Terminal): Promise<void> {
   if (!signal.aborted) await once(signal, "abort");
 }
 
 type Style = Parameters<typeof styleText>[0];
 
-/** Colours a text where colours are seen. */
+/** Colours a text, on a terminal with colours. */
 export function paint(terminal: Terminal, style: Style, text: string): string {
   return terminal.isColourful ? styleText(style, text, { validateStream: false }) : text;
 }
@@ -59,8 +59,8 @@ export function formatFacts(terminal: Terminal, facts: Readonly<Record<string, s
 }
 
 /**
- * JSON for scripts: amounts, which may be beyond what a JSON number holds, as decimal strings. Characters
- * that would steer a terminal are escaped.
+ * JSON for scripts: amounts, which may be beyond the range of a JSON number, as decimal strings.
+ * Characters that would steer a terminal are escaped.
  */
 export function formatJson(value: unknown): string {
   const json = JSON.stringify(

@@ -12,40 +12,42 @@ import { type PayerOptions, type PayingAccount, readPayer } from "./sign/payer.t
 import type { SignedPayment } from "./sign/signed-payment.ts";
 import type { TopUp } from "./top-up.ts";
 
-/** What a fetch that pays is made of. */
+/** Options of a fetch that pays. */
 export type PayingFetchOptions = PayerOptions & {
-  /** Where to look for the payer's funds. Payments are made on these networks and on no other. */
+  /**
+   * RPC endpoints for the payer's balances. Payments are made on these networks and on no other.
+   */
   rpcUrls: RpcUrls;
-  /** What may be spent. Without one, a little in a known dollar stablecoin. */
+  /** Spending limits. Default: a small budget in a known dollar stablecoin. */
   budget?: Budget | undefined;
   /** Sends the requests. Must not repeat them by itself. Default: the global `fetch`. */
   fetch?: typeof fetch | undefined;
   /**
-   * Is told where each payment stands, and not waited for. What it throws, at once or later, is warned
-   * about, and changes nothing.
+   * Called with each state of a payment, and not awaited. A listener that throws or rejects causes
+   * a warning, and changes nothing.
    */
   onPayment?: ((event: PaymentEvent) => void) | undefined;
   /**
-   * Is awaited once a payment is signed, before it is sent: here it can be kept where it outlives this
-   * process, for `resume`. If it throws, nothing is sent. A payment that was given to it stays booked until
-   * it has expired unused, even if it is never sent, since it may have been kept.
+   * Awaited between signing and sending. It can store the payment where it outlives this process,
+   * for `resume`. If it throws, nothing is sent. A payment that it received may be stored. So its
+   * booking stays until the payment has expired unused, even if it is never sent.
    */
   beforeSend?: ((payment: SignedPayment) => Promise<void> | void) | undefined;
-  /** Is asked for funds when no offered network has them. */
+  /** Called for funds when no offered network has them. */
   topUp?: TopUp | undefined;
-  /** Pays over plain HTTP too. Loopback may always be paid so. */
+  /** Pays over plain HTTP too. Loopback needs no such permission. */
   allowInsecureHttp?: boolean | undefined;
   /** Longest body that can be sent again with a payment. Default 4 MiB. */
   maxBodyBytes?: number | undefined;
   /** Longest validity of an authorization, whatever the seller asks for. Default 600. */
   maxValiditySeconds?: number | undefined;
-  /** How long the chains may take to tell the payer's funds. Default 5000. */
+  /** Timeout of the chains for the payer's balances. Default 5000. */
   balanceTimeoutMs?: number | undefined;
-  /** How often one payment is sent at most. Default 5. */
+  /** Maximum number of times one payment is sent. Default 5. */
   maxAttempts?: number | undefined;
   /**
-   * How long an attempt to pay may take until its answer: the headers, and the reason of a refusal. Default 120 000. An
-   * offer in a body may take as long, but at most 10 s.
+   * Timeout of one attempt to pay, up to its answer: the headers, and the reason of a refusal.
+   * Default 120 000. An offer in a body has the same time, but at most 10 s.
    */
   attemptTimeoutMs?: number | undefined;
   /** Longest pause between two attempts. Default 30 000. */
@@ -54,7 +56,7 @@ export type PayingFetchOptions = PayerOptions & {
   now?: (() => number) | undefined;
   /** Cryptographically random bytes. Default: Web Crypto. */
   randomBytes?: ((size: number) => Uint8Array) | undefined;
-  /** Resolves after so many milliseconds, rejects when the signal aborts. Default: a timer. */
+  /** Resolves after the given milliseconds, rejects when the signal aborts. Default: a timer. */
   wait?: ((ms: number, signal?: AbortSignal) => Promise<void>) | undefined;
 };
 
@@ -81,7 +83,7 @@ export interface PayingFetchContext {
 /**
  * Reads the options.
  *
- * @throws PaymentError `invalid_configuration`, which names everything that is wrong at once.
+ * @throws PaymentError `invalid_configuration`, which names all faults at once.
  */
 export function readOptions(options: PayingFetchOptions): PayingFetchContext {
   const problems: string[] = [];
@@ -130,7 +132,7 @@ export function readOptions(options: PayingFetchOptions): PayingFetchContext {
   };
 }
 
-/** A timer that is to wait longer fires at once. */
+/** Node fires a timer with a longer delay at once. */
 const maxTimerMs = 2 ** 31 - 1;
 
 type NumericOption =
@@ -142,7 +144,7 @@ type NumericOption =
   | "maxWaitMs";
 
 function guard(onPayment: PayingFetchOptions["onPayment"]): PayingFetchContext["onPayment"] {
-  // It begins at once, as every async function does; a rejection that nobody handles would end the process.
+  // An async function starts synchronously. An unhandled rejection would end the process.
   const tell = async (event: PaymentEvent) => onPayment?.(event);
   return (event) => {
     tell(event).catch((error: unknown) => {

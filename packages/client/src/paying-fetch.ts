@@ -28,17 +28,18 @@ import { bookAndSign } from "./sign/book-and-sign.ts";
 import { type SignedPayment, signedPaymentSchema } from "./sign/signed-payment.ts";
 import { type TopUp, toTopUpNeed } from "./top-up.ts";
 
-/** A `fetch` that pays. It may be used wherever `fetch` is. */
+/** A `fetch` that pays, with the signature of `fetch`. */
 export interface PayingFetch {
   /**
-   * As `fetch`; but a 402 answer that offers a way to pay, within the budget and for which there are
-   * funds, is paid and answered with what was bought. `receiptOf` tells the seller's receipt.
+   * As `fetch`, but pays for a 402 answer whose offer is within the budget and the funds. It then
+   * returns the paid response. `receiptOf` returns the seller's receipt.
    *
-   * A payment that the seller rejects comes back as its 402 response, and so does a 402 that is no
-   * offer of x402. An answer to a paid request that redirects is returned as it is.
+   * A payment that the seller rejects returns its 402 response, and so does a 402 that is no offer
+   * of x402. An answer to a paid request that redirects is returned as it is.
    *
    * @throws PaymentError for every offer that is not paid, and for a payment whose outcome is not
-   * known; else what `fetch` throws. Aborted before a payment is sent, it throws the signal's reason.
+   * known; else the error of `fetch`. Aborted before a payment is sent, it throws the signal's
+   * reason.
    */
   (input: string | URL | Request, init?: RequestInit): Promise<Response>;
 
@@ -59,7 +60,19 @@ export interface PayingFetch {
 /**
  * Creates a `fetch` that pays.
  *
- * @throws PaymentError `invalid_configuration`, which names everything that is wrong at once.
+ * @example
+ * ```ts
+ * const payingFetch = createPayingFetch({
+ *   seedPhrase: process.env.WALLET_SEED_PHRASE,
+ *   rpcUrls: { "eip155:9745": "https://rpc.plasma.to" },
+ *   budget: { perPayment: "$0.01", perDay: "$1", file: "./budget.json" },
+ * });
+ *
+ * const response = await payingFetch("https://api.example.com/weather");
+ * console.log(await response.json(), receiptOf(response)?.transaction);
+ * ```
+ *
+ * @throws PaymentError `invalid_configuration`, which names all faults at once.
  */
 export function createPayingFetch(options: PayingFetchOptions): PayingFetch {
   const context = readOptions(options);
@@ -88,7 +101,7 @@ function offerTimeoutOf({ persistence }: PayingFetchContext): number {
   return Math.min(maxOfferMs, persistence.attemptTimeoutMs);
 }
 
-/** What funds were fetched for, once, before the offer is fetched again. */
+/** The funded offer, for which a top-up ran once before the offer is fetched again. */
 interface ToppedUp {
   candidates: readonly Candidate[];
   /** Nonces of the bookings that keep the room in the budget. */
@@ -125,7 +138,7 @@ async function payIfAsked(
     const payment = await bookAndSign(context, wanted);
     return deliverPayment(context, { request, payment, wasSent: false });
   }
-  // Where a balance cannot be read, the funds may be there: nothing is fetched that may not be needed.
+  // Where a balance cannot be read, the funds may be there: no top-up without proof of a shortfall.
   const isUnsure = found.refusals.some(({ code }) => code === "balance_unreadable");
   if (!topUp || toppedUp || isUnsure || found.shortfalls.length === 0) {
     throw new OfferRefusedError([...refusals, ...found.refusals]);
@@ -133,7 +146,7 @@ async function payIfAsked(
   return topUpAndPay({ context, request, topUp, candidates, refusals, found, url });
 }
 
-/** Brings funds, once, and begins anew: with the room in the budget, and no more than that, kept. */
+/** Runs the top-up, once, and begins anew. Only the reserved room in the budget is kept. */
 async function topUpAndPay(options: {
   context: PayingFetchContext;
   request: RepeatableRequest;
@@ -172,12 +185,12 @@ async function topUpAndPay(options: {
   }
 }
 
-// A request that already brings a payment is somebody else's to see through.
+// A request that already carries a payment belongs to another payer.
 function carriesPayment(headers: Headers): boolean {
   return headers.has(headerName.payment) || headers.has(headerName.paymentSignature);
 }
 
-// What funds were fetched for is what the caller agreed to: same token, same recipient, no dearer.
+// The caller agreed to the funded terms: same token, same recipient, no dearer.
 function checkNoWorse(candidates: readonly Candidate[], before: readonly Candidate[]): void {
   const isKnown = (candidate: Candidate) =>
     before.some(

@@ -1,11 +1,11 @@
 /**
- * Why a fetch that pays did not return a response. Only for `outcome_unclear` may money have moved;
- * every other code means that this call has sent no payment.
+ * Reason codes of a fetch that pays and returned no response. Only for `outcome_unclear` may money
+ * have moved; every other code means that this call has sent no payment.
  */
 export type PaymentErrorCode =
-  /** What was given to `createPayingFetch` cannot work. */
+  /** The options of `createPayingFetch` cannot work. */
   | "invalid_configuration"
-  /** The body is longer than what is kept for sending it again. */
+  /** The body is longer than the bound for sending it again. */
   | "body_too_large"
   /** Payment is asked for over plain HTTP, by a host that is not this machine. */
   | "insecure_url"
@@ -17,19 +17,19 @@ export type PaymentErrorCode =
   | "unsupported_offer"
   /** The budget names no such token. */
   | "unknown_asset"
-  /** What the offer says of a token contradicts what is known of it. */
+  /** The offer's data on a token contradicts the known data. */
   | "asset_mismatch"
-  /** Above what may be spent for one payment, at one host, or in a day. */
+  /** Above a limit for one payment, for one host, or for a day. */
   | "over_budget"
   /** No offered network has the funds. */
   | "insufficient_funds"
-  /** No configured RPC endpoint told the balance. */
+  /** No configured RPC endpoint returned the balance. */
   | "balance_unreadable"
-  /** After a top-up, the seller asks for something else than before. */
+  /** After a top-up, the seller asks for other terms than before. */
   | "offer_changed"
   /** The account did not sign, or not before the payment expired. */
   | "signing_failed"
-  /** With what the seller wants repeated, the payment is too long for a header. */
+  /** The payment is too long for a header, with the extensions that the seller wants repeated. */
   | "payment_too_large"
   /** The seller could not be connected to with the payment. */
   | "unreachable"
@@ -37,14 +37,16 @@ export type PaymentErrorCode =
   | "budget_file_corrupt"
   /** The budget file cannot be read, locked or written. */
   | "budget_file_unavailable"
-  /** The clock contradicts the chains, so the budget cannot tell which bookings are a day old. */
+  /** The clock contradicts the chains, so the age of bookings is unknown. */
   | "clock_wrong"
   /** The payment to resume was made for another request. */
   | "request_mismatch"
-  /** The payment was sent, and nobody said what became of it. */
+  /** The payment was sent, and its outcome is unknown. */
   | "outcome_unclear";
 
-/** The one base of all errors of a fetch that pays. No message holds a key, a URL or a signature. */
+/**
+ * The one base of all errors of a fetch that pays. No message holds a key, a URL or a signature.
+ */
 export class PaymentError extends Error {
   override readonly name: string = "PaymentError";
   readonly code: PaymentErrorCode;

@@ -11,18 +11,18 @@ import type { PaymentTerms } from "./sign/signed-payment.ts";
  *            released <-----------'
  * ```
  *
- * - `booked`: its amount counts against the budget, and is on disk if the budget has a file. Nothing
- *   is signed before.
+ * - `booked`: its amount counts against the budget, and is on disk if the budget has a file.
+ *   Nothing is signed before.
  * - `signed`: exactly one authorization exists. No other is ever signed in its place.
  * - `sent`: an attempt begins, the first or a repeated one, with the same authorization.
  * - `settled`: the seller's receipt says that the tokens moved.
- * - `rejected`: the seller answered with another 402. It could still execute the authorization until
- *   that expires, so the booking stays.
- * - `unclear`: nobody knows. The booking stays, and the payment may be resumed.
- * - `released`: signing failed, the caller aborted before the first attempt, or no attempt came as far
- *   as a connection; and `beforeSend`, which may keep a payment, did not get it. The booking is gone.
- *   One that stays is released later, when the budget needs the room and the chain shows that its
- *   authorization has expired unused.
+ * - `rejected`: the seller answered with another 402. It could still execute the authorization
+ *   until that expires, so the booking stays.
+ * - `unclear`: the outcome is unknown. The booking stays, and the payment may be resumed.
+ * - `released`: signing failed, the caller aborted before the first attempt, or no attempt came as
+ *   far as a connection; and `beforeSend`, which may keep a payment, did not get it. The booking is
+ *   gone. One that stays is released later, when the budget needs the room and the chain shows that
+ *   its authorization has expired unused.
  */
 export type PaymentState =
   | "booked"
@@ -33,7 +33,7 @@ export type PaymentState =
   | "unclear"
   | "released";
 
-/** A payment has come into a state. Holds nothing secret, so it may be logged. */
+/** A payment's change of state. Holds nothing secret, so it may be logged. */
 export interface PaymentEvent {
   state: PaymentState;
   /** The seller's host, with its port. */

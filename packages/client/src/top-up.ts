@@ -1,7 +1,7 @@
 import type { Address, Network } from "@coinslot/protocol";
 import type { Shortfall } from "./chain/find-funds.ts";
 
-/** What the payer would have to hold to pay one entry of an offer. Amounts are in the token's smallest unit. */
+/** Funds that one entry of an offer needs. Amounts are in the token's smallest unit. */
 export interface TopUpNeed {
   network: Network;
   asset: Address;
@@ -20,13 +20,13 @@ export interface TopUpRequest {
 }
 
 /**
- * Brings funds to one of the networks, for example through a bridge, and waits until they are there.
- * Resolves to whether they are; then the offer is fetched again, once, and paid if it is no worse
- * than before.
+ * Brings funds to one of the networks, for example through a bridge, and waits until they are
+ * there. Resolves to whether they are; then the offer is fetched again, once, and paid if it is no
+ * worse than before.
  */
 export type TopUp = (request: TopUpRequest) => Promise<boolean>;
 
-/** Says in the words of a top-up policy what is lacking. */
+/** Converts a shortfall into the type of a top-up callback. */
 export function toTopUpNeed({ candidate, balance }: Shortfall): TopUpNeed {
   const { asset, amount } = candidate;
   return { network: asset.network, asset: asset.address, amount, balance };

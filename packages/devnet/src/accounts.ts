@@ -2,14 +2,20 @@ import type { Hex, PrivateKeyAccount } from "viem";
 import { bytesToHex } from "viem";
 import { type HDKey, mnemonicToAccount, privateKeyToAccount } from "viem/accounts";
 
-/** The seed phrase that every development chain uses. It is public: never send anything of value to its accounts. */
+/**
+ * The seed phrase that every development chain uses. It is public: never send anything of value to
+ * its accounts.
+ */
 export const devSeedPhrase = "test test test test test test test test test test test junk";
 
-/** An account of the devnet. It signs locally; the chain also signs for it when asked for by its address. */
+/**
+ * An account of the devnet. It signs locally; the chain also signs for it when asked for by its
+ * address.
+ */
 export type DevAccount = PrivateKeyAccount & { privateKey: Hex };
 
 export type DevAccounts = {
-  /** m/44'/60'/0'/0/0: signs where the client is told nobody else */
+  /** m/44'/60'/0'/0/0: the default signer of the client */
   deployer: DevAccount;
   /** m/44'/60'/0'/0/1 */
   relayer: DevAccount;

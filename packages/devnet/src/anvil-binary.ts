@@ -2,9 +2,9 @@ import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 
 /**
- * Path of the native anvil binary for this machine.
- * It is a file of a platform package, an optional dependency of `@foundry-rs/anvil`; starting it without that
- * package's Node wrapper saves a process.
+ * Path of the native anvil binary for this machine. It is a file of a platform package, an optional
+ * dependency of `@foundry-rs/anvil`. Starting it without that package's Node wrapper saves a
+ * process.
  *
  * @throws if there is none for this platform, or it was not installed
  */

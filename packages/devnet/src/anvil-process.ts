@@ -6,13 +6,13 @@ import { guardedCommand } from "./guarded-command.ts";
 
 export type AnvilProcess = {
   rpcUrl: string;
-  /** Ends the process. Returns when it is gone. */
+  /** Ends the process. Returns after its exit. */
   stop: () => Promise<void>;
 };
 
 /**
- * Starts an anvil that mines each transaction at once.
- * It ends with this process, even if that is killed.
+ * Starts an anvil that mines each transaction at once. It ends with this process, even if that is
+ * killed.
  *
  * @param host an address of this machine; 0.0.0.0 for all of them
  * @param port 0 for any free one
@@ -24,8 +24,9 @@ export async function startAnvil(options: {
   accountCount: number;
   blockGasLimit: bigint;
 }): Promise<AnvilProcess> {
-  // While this is open, anvil lives: ending it ends anvil just as the end of this process would. The package's own
-  // stop() races against a timer that either rejects on a busy machine or keeps the process from exiting.
+  // Lifeline: anvil lives while this stream is open. Ending it ends anvil as the end of this
+  // process would. The package's own stop() races against a timer. The timer either rejects on a
+  // busy machine or keeps the process from exiting.
   const lifeline = new PassThrough();
   const anvil = createAnvil({
     anvilBinary: anvilBinary(),
@@ -63,6 +64,6 @@ export async function startAnvil(options: {
     await stop();
     throw new Error(`anvil did not say where it listens. It said: ${output}`);
   }
-  // Where it listens everywhere, it can be reached from here by the loopback interface.
+  // An anvil that listens on all addresses is reachable from here by the loopback interface.
   return { rpcUrl: `http://${address.replace("0.0.0.0", "127.0.0.1")}`, stop };
 }

@@ -5,13 +5,14 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { build, type Plugin } from "esbuild";
 
 /**
- * Compiles a program of this repository into JavaScript in few files: a loader of TypeScript costs a second at each
- * start, and what it takes of memory and time would be counted as the program's own.
+ * Compiles a program of this repository into JavaScript in few files. A loader of TypeScript costs
+ * a second at each start, and its memory and time would be counted as the program's own.
  *
  * @param source the program's file, such as `new URL("./seller.ts", import.meta.url)`
- * @param folder where the files are written
- * @param options.minifies as a program is shipped: without comments. One character outside of Latin-1 in any of them
- * doubles what the text takes of memory. Stack traces are harder to read then. Default `false`.
+ * @param folder the output folder
+ * @param options.minifies as a program is shipped: without comments. One character outside of
+ * Latin-1 in any of them doubles the text's memory. Stack traces are harder to read then. Default
+ * `false`.
  * @returns the path of the compiled program
  */
 export async function bundleProgram(
@@ -24,7 +25,7 @@ export async function bundleProgram(
     entryPoints: [entryPoint],
     outdir: folder,
     outExtension: { ".js": ".mjs" },
-    // What is imported when it is needed stays apart until then.
+    // Lazy imports stay in files of their own.
     splitting: true,
     bundle: true,
     platform: "node",
@@ -42,7 +43,7 @@ export async function bundleProgram(
   return join(folder, `${basename(entryPoint, ".ts")}.mjs`);
 }
 
-/** What loads binaries is loaded from its own place, as without a bundle. */
+/** Code that loads binaries is resolved from its own location, as without a bundle. */
 const stayWhereTheyAre: Plugin = {
   name: "stay-where-they-are",
   setup(building) {

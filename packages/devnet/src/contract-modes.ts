@@ -1,4 +1,4 @@
-/** What a misbehaving token does wrong; the numbers are those of the contract's enum. */
+/** Faults of a misbehaving token; the numbers are those of the contract's enum. */
 export const behaviours = {
   honest: 0,
   ignoresReplay: 1,
@@ -15,12 +15,15 @@ export const behaviours = {
 
 export type Behaviour = keyof typeof behaviours;
 
-/** How a smart account answers when asked for its signature; the numbers are those of the contract's enum. */
+/** A smart account's answers to a signature check; the numbers are those of the contract's enum. */
 export const smartAccountAnswers = { honest: 0, refuses: 1, reverts: 2, burnsGas: 3 } as const;
 
 export type SmartAccountAnswer = keyof typeof smartAccountAnswers;
 
-/** Where a lying wallet burns the gas that it is given; the numbers are those of the contract's enum. */
+/**
+ * Conditions under which a lying wallet burns the given gas; the numbers are those of the
+ * contract's enum.
+ */
 export const walletLies = { none: 0, hasOrigin: 1, hasColdBalance: 2, afterBlock: 3 } as const;
 
 export type WalletLie = keyof typeof walletLies;

@@ -3,11 +3,13 @@ import pg from "pg";
 
 export type Database = {
   url: string;
-  /** Removes the database, and cuts the connections to it that are still open. Harmless when repeated. */
+  /** Removes the database, and cuts the connections to it that are still open. Idempotent. */
   drop: () => Promise<void>;
 };
 
-/** Creates an empty database with a name of its own on the server at `adminUrl`, a superuser's URL. */
+/**
+ * Creates an empty database with a name of its own on the server at `adminUrl`, a superuser's URL.
+ */
 export async function createDatabase(adminUrl: string): Promise<Database> {
   const name = `test_${randomBytes(8).toString("hex")}`;
   await execute(adminUrl, `CREATE DATABASE ${name}`);

@@ -59,12 +59,18 @@ export function deploySmartAccount(
   return deploy(send, encodeDeployData({ ...smartAccount, args }));
 }
 
-/** Deploys an account that accepts any signature, until it is set to lie; resolves to its address when mined. */
+/**
+ * Deploys an account that accepts any signature, until it is set to lie; resolves to its address
+ * when mined.
+ */
 export function deployLyingWallet(send: Faucet): Promise<Address> {
   return deploy(send, lyingWallet.bytecode);
 }
 
-/** Deploys a contract that emits many Transfers in one transaction; resolves to its address when mined. */
+/**
+ * Deploys a contract that emits many Transfers in one transaction; resolves to its address when
+ * mined.
+ */
 export function deployTransferBatch(send: Faucet): Promise<Address> {
   return deploy(send, transferBatch.bytecode);
 }

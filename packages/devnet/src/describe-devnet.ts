@@ -3,7 +3,7 @@ import { testUsdt0 } from "../contracts/test-usdt0.generated.ts";
 import { devSeedPhrase } from "./accounts.ts";
 import type { Devnet } from "./devnet.ts";
 
-/** Tells a person where everything is on a devnet, with the balances of this moment. */
+/** Text for people: every address and URL of a devnet, with the present balances. */
 export async function describeDevnet(
   devnet: Devnet,
   { blockTimeSeconds }: { blockTimeSeconds: number | undefined },
@@ -49,7 +49,7 @@ ${described.join("\n")}
 `;
 }
 
-/** What a seller and a buyer on a devnet export in their shell: the names that README and command read. */
+/** Shell exports for a seller and a buyer on a devnet: the names that README and command read. */
 export function describeExports({ accounts, network, rpcUrl }: Devnet): string {
   return [
     `export COINSLOT_NETWORK=${network} COINSLOT_RPC_URL=${rpcUrl}`,

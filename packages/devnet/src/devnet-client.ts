@@ -24,8 +24,8 @@ type ReorgRequest = {
 export type DevnetClient = ReturnType<typeof createDevnetClient>;
 
 /**
- * A viem client with test, public and wallet actions for an anvil.
- * `account` signs where an action names no other.
+ * A viem client with test, public and wallet actions for an anvil. `account` signs where an action
+ * names no other.
  */
 export function createDevnetClient(options: {
   rpcUrl: string;
@@ -59,8 +59,8 @@ export function createDevnetClient(options: {
 const maxWaitMs = 20_000;
 
 /**
- * Asks for a receipt until there is one. viem's own asks again only when another block comes: one that comes while it
- * is looking is missed, and a chain that mines when it is sent something may not have another.
+ * Polls for a receipt until there is one. viem's own polls again only at another block. It misses a
+ * block that arrives during its check, and a chain that mines on demand may not have another.
  */
 async function waitForReceipt(
   client: Pick<PublicActions, "getTransactionReceipt"> & { pollingInterval: number },

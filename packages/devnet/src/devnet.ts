@@ -25,11 +25,14 @@ export type DevnetOptions = {
   chainId?: number;
   /** Seconds between blocks. By default each transaction is mined at once. */
   blockTimeSeconds?: number;
-  /** An address of this machine. Default 127.0.0.1; 0.0.0.0 lets other machines in, such as containers. */
+  /**
+   * An address of this machine. Default 127.0.0.1; 0.0.0.0 lets other machines in, such as
+   * containers.
+   */
   host?: string;
   /** Default 0: any free one. */
   port?: number;
-  /** How many accounts have gas money. At least 4, default 20. */
+  /** Number of accounts with gas money. At least 4, default 20. */
   accountCount?: number;
   /** Default 100 million. */
   blockGasLimit?: bigint;
@@ -40,15 +43,21 @@ export type Devnet = {
   chainId: number;
   /** CAIP-2, such as "eip155:9745" */
   network: `eip155:${number}`;
-  /** The stablecoin: EIP-712 domain name "USDT0", version "1", 6 decimals. On 9745 and 988 it has its real address. */
+  /**
+   * The stablecoin: EIP-712 domain name "USDT0", version "1", 6 decimals. On 9745 and 988 it has
+   * its real address.
+   */
   token: Address;
   multicall3: Address;
   /** Each holds 10,000 of the native coin, and no token. */
   accounts: DevAccounts;
-  /** viem's test, public and wallet actions. The deployer signs where nobody else is named. */
+  /** viem's test, public and wallet actions. The deployer is the default signer. */
   client: DevnetClient;
 
-  /** Mints `amount` smallest units of the token, or of another one; resolves to the transaction hash when mined. */
+  /**
+   * Mints `amount` smallest units of the token, or of another one; resolves to the transaction hash
+   * when mined.
+   */
   mint: (options: { to: Address; amount: bigint; token?: Address }) => Promise<Hex>;
   deployToken: (options?: TokenOptions) => Promise<Address>;
   /** `setBehaviour(uint8)` changes the fault later. */
@@ -58,45 +67,63 @@ export type Devnet = {
   /** Accepts any signature, also as the delegate of an EIP-7702 account. `setLie` changes that. */
   deployLyingWallet: () => Promise<Address>;
   /**
-   * Makes a lying wallet, or an account that delegates to one, burn gas where the lie says. `hint`: the last block
-   * in which it is honest, or the account whose balance it looks at.
+   * Makes a lying wallet, or an account that delegates to one, burn gas where the lie says. `hint`:
+   * the last block in which it is honest, or the account whose balance it reads.
    */
   setLie: (wallet: Address, lie: WalletLie, hint?: bigint) => Promise<void>;
-  /** Lets an account run a contract's code (EIP-7702), or, without one, no code any more; resolves when mined. */
+  /**
+   * Lets an account run a contract's code (EIP-7702), or, without one, no code any more; resolves
+   * when mined.
+   */
   delegate: (account: DevAccount, contract?: Address) => Promise<void>;
   deployTransferBatch: () => Promise<Address>;
-  /** Puts a contract at an address of choice, as if its constructor had run there, and mines a block. */
+  /**
+   * Puts a contract at an address of choice, as if its constructor had run there, and mines a
+   * block.
+   */
   place: (contract: { address: Address; creationCode: Hex }) => Promise<void>;
   /** Sends from an account that tests do not use; resolves when mined, rejects if it reverts. */
   send: Faucet;
 
-  /** Mines so many blocks, by default one; waiting transactions go into the first. */
+  /** Mines `blocks` blocks, by default one; waiting transactions go into the first. */
   mine: (blocks?: number) => Promise<void>;
   /**
-   * Replaces the last `depth` blocks by as many others. Their transactions are gone, from the mempool too;
-   * instead `transactions`, signed and serialized, are mined, each in the new block of the given index.
+   * Replaces the last `depth` blocks by as many others. Their transactions are gone, from the
+   * mempool too; instead `transactions`, signed and serialized, are mined, each in the new block of
+   * the given index.
    */
   reorg: (options: { depth: number; transactions?: ReorgTransaction[] }) => Promise<void>;
   /** Whether each transaction is mined at once. Otherwise only an interval or `mine` does. */
   setAutomine: (enabled: boolean) => Promise<void>;
-  /** Mines a block every so many seconds; 0 ends that. */
+  /** Mines a block every `seconds` seconds; 0 stops that. */
   setIntervalMining: (seconds: number) => Promise<void>;
   /** Resolves to an id for `revert`. */
   snapshot: () => Promise<Hex>;
   /** Goes back to a snapshot, and uses it up. */
   revert: (id: Hex) => Promise<void>;
 
-  /** Ends the chain; harmless when repeated. */
+  /** Ends the chain. Idempotent. */
   stop: () => Promise<void>;
 };
 
 export type ReorgTransaction = { rawTransaction: Hex; blockIndex: number };
 
 /**
- * Starts a chain in a process of its own, with a stablecoin, Multicall3 and accounts that can pay for gas.
- * Several may run at once. It ends with `stop`, or with this process, however that ends.
+ * Starts a chain in a process of its own, with a stablecoin, Multicall3 and accounts that can pay
+ * for gas. Several may run at once. It ends with `stop`, or with this process, even if that is
+ * killed.
  *
  * @throws if there is no anvil for this platform, or it does not start
+ *
+ * @example
+ * ```ts
+ * const devnet = await startDevnet(); // { chainId: 9745 } by default
+ * const { buyer } = devnet.accounts;
+ *
+ * await devnet.mint({ to: buyer.address, amount: 5_000_000n }); // 5 USDT0
+ *
+ * await devnet.stop();
+ * ```
  */
 export async function startDevnet(options: DevnetOptions = {}): Promise<Devnet> {
   const { chainId = 9745, blockTimeSeconds, accountCount = 20 } = options;
@@ -196,7 +223,7 @@ async function reorganise(
   });
 }
 
-/** The real address, where the token of a devnet has it: its domain is that of USDT0. */
+/** The real address of USDT0, on a devnet whose token has it: its domain is that of USDT0. */
 function findUsdt0(chainId: number): Address | undefined {
   const tokens = findKnownChain(networkOf(chainId))?.tokens ?? [];
   return tokens.find(({ name }) => name === plasmaUsdt0.name)?.address;

@@ -1,7 +1,10 @@
 import { describeSchema } from "./describe-schema.ts";
 import { type DatabaseReader, withDatabase } from "./read-database.ts";
 
-/** A database as SQL statements, one a line: its schema, then all rows. Read back with `restoreDatabase`. */
+/**
+ * A database as SQL statements, one a line: its schema, then all rows. Read back with
+ * `restoreDatabase`.
+ */
 export async function dumpDatabase(url: string): Promise<string> {
   return withDatabase(url, async (reader) => {
     const lines = [...(await describeSchema(reader))];
@@ -14,7 +17,7 @@ export async function dumpDatabase(url: string): Promise<string> {
   });
 }
 
-/** Fills an empty database with what `dumpDatabase` returned for one of the same engine. */
+/** Fills an empty database with the output of `dumpDatabase` for one of the same engine. */
 export async function restoreDatabase(url: string, dump: string): Promise<void> {
   await withDatabase(url, ({ execute }) => execute(dump));
 }
@@ -28,7 +31,7 @@ async function listTables({ engine, read }: DatabaseReader): Promise<string[]> {
   return rows.map(({ name }) => String(name));
 }
 
-/** Identity columns of PostgreSQL do not count what was inserted with a value of its own. */
+/** PostgreSQL's identity columns do not count rows that were inserted with an explicit value. */
 async function continueCounting({ engine, read }: DatabaseReader, table: string) {
   if (engine === "sqlite") return [];
   const columns = await read(`
@@ -47,7 +50,7 @@ function insertRow(
 ): string {
   const columns = Object.keys(row);
   const values = columns.map((column) => literal(engine, row[column]));
-  // An identity column takes a given value only by this clause.
+  // An identity column takes an explicit value only by this clause.
   const overriding = engine === "postgres" ? " overriding system value" : "";
   return `insert into ${table} (${columns.join(", ")})${overriding} values (${values.join(", ")})`;
 }

@@ -1,13 +1,14 @@
 import type { Address, Hex, TransactionReceipt } from "viem";
 import type { DevnetClient } from "./devnet-client.ts";
 
-/** Sends what the devnet itself has to send; resolves when mined, and rejects if it reverts. */
+/** Sends the devnet's own transactions; resolves when mined, and rejects if it reverts. */
 export type Faucet = (transaction: { to?: Address; data?: Hex }) => Promise<TransactionReceipt>;
 
 /**
- * Sends from an account that only the devnet uses, so that it never takes a nonce from a test. The chain signs for
- * the account and counts its nonces, which stays right over reorganisations and snapshots. It would give one nonce
- * to two that ask at once, so transactions are handed over in turn; they may still share a block.
+ * Sends from an account that only the devnet uses, so that it never takes a nonce from a test. The
+ * chain signs for the account and counts its nonces, which stays right over reorganisations and
+ * snapshots. It would give one nonce to two concurrent requests, so transactions are sent in turn;
+ * they may still share a block.
  */
 export function createFaucet(client: DevnetClient, account: Address): Faucet {
   let last: Promise<unknown> = Promise.resolve();

@@ -1,11 +1,13 @@
 /**
- * The first words of a command line that runs a program which ends when its parent does, however the parent
- * ends. The parent keeps the write end of a pipe: the program's standard input. Only the parent has it, so the
- * kernel closes it with the parent, SIGKILL included. A watching shell then reads the end of file, kills the
- * program and removes the directory, if one is given. A program that has ended by itself is left in peace.
- * The wait for its end has a bound: in some containers nobody collects the dead, and they seem to live on.
+ * Parent-death guard: the beginning of a command line for a program that ends with its parent,
+ * however that ends. The parent keeps the write end of a pipe: the program's standard input. Only
+ * the parent has it, so the kernel closes it with the parent, SIGKILL included. A watching shell
+ * then reads the end of file, kills the program and removes the directory, if one is given. The
+ * guard does not touch a program that has ended by itself. The wait for its end has a bound: some
+ * containers never reap zombies, which seem to live on.
  *
- * `exec` gives the program the process id of the shell, so signals that the parent sends arrive directly.
+ * `exec` gives the program the process id of the shell, so signals that the parent sends arrive
+ * directly.
  */
 const guardScript = `
 signal=$1 directory=$2
@@ -29,11 +31,11 @@ export type GuardedCommand = {
 };
 
 /**
- * Wraps a command so that it dies with the process that spawns it.
- * Spawn it with standard input as a pipe, and `detached`, so that a Ctrl-C in the terminal reaches the parent
- * alone, which may then stop it in order.
+ * Wraps a command so that it dies with the process that spawns it. Spawn it with standard input as
+ * a pipe, and `detached`. A Ctrl-C in the terminal then reaches the parent alone, which may stop it
+ * in order.
  *
- * @param signal what the program is sent when its parent is gone
+ * @param signal sent to the program when its parent is gone
  * @param directory removed after the program has ended that way
  */
 export function guardedCommand(options: {

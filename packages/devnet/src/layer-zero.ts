@@ -7,44 +7,45 @@ import { testTether } from "../contracts/test-tether.generated.ts";
 import type { Devnet } from "./devnet.ts";
 import { createMessenger, type Messenger } from "./messenger.ts";
 
-/** Where LayerZero's EndpointV2 stands on Ethereum and most other chains; here on every devnet. */
+/** Address of LayerZero's EndpointV2 on Ethereum and most other chains; here on every devnet. */
 const endpointAddress: Address = "0x1a44076050125825900e736c501f859c50fE728c";
 
 /** One end of an omnichain token. */
 export type OmnichainEnd = {
   devnet: Devnet;
-  /** Where its OFT is to stand. */
+  /** Address for its OFT. */
   oft: Address;
-  /** Where its token is to stand. What is there already keeps its balances. */
+  /** Address for its token. A token that is there already keeps its balances. */
   token: Address;
   /**
-   * `true`: the token is at home here, with the manners of USDT on Ethereum; what leaves is locked, by allowance.
-   * `false`: it is the devnets' stablecoin; what leaves is burned and what arrives is minted.
+   * `true`: the token is at home here, with the behaviour of USDT on Ethereum; outgoing tokens are
+   * locked, by allowance. `false`: it is the devnets' stablecoin; outgoing tokens are burned and
+   * incoming ones minted.
    */
   locks: boolean;
 };
 
-/** LayerZero between devnets: an endpoint on each, and who carries the messages. */
+/** LayerZero between devnets: an endpoint on each, and the messenger between them. */
 export type LayerZero = Messenger & {
   /** The same on each chain. */
   endpoint: Address;
-  /** Puts an OFT and its token on each chain, and makes them known to one another. */
+  /** Puts an OFT and its token on each chain, and makes them peers of one another. */
   connect: (ends: readonly OmnichainEnd[]) => Promise<void>;
-  /** Puts an OFT before a token that is there already. Its peer on another chain has the same address. */
+  /** Puts an OFT before an existing token. Its peer on another chain has the same address. */
   adapt: (token: {
     devnet: Devnet;
     token: Address;
     oft: Address;
     peerEid: number;
   }) => Promise<void>;
-  /** Sets what a message from a chain costs, in its native coin. */
+  /** Sets the fee of a message from a chain, in its native coin. */
   setNativeFee: (devnet: Devnet, nativeFee: bigint) => Promise<void>;
 };
 
 /**
  * Places endpoints, so that omnichain tokens can go from one devnet to another.
  *
- * @param options.nativeFee what a message costs. Default 0.0001 of the native coin
+ * @param options.nativeFee fee of a message. Default 0.0001 of the native coin
  */
 export async function startLayerZero(options: {
   chains: readonly { devnet: Devnet; eid: number }[];

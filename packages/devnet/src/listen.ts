@@ -11,7 +11,7 @@ export interface Listening {
 /**
  * Serves on a free loopback port until `close`, which also ends open connections.
  *
- * @param handler without it, the port is taken and nobody answers
+ * @param handler without it, the port is taken and no request is answered
  */
 export async function listen(handler: RequestListener = () => undefined): Promise<Listening> {
   const server = createServer(handler);

@@ -1,4 +1,4 @@
-/** Starts a devnet for people: prints where everything is, and stays until Ctrl-C. */
+/** Starts a devnet for people: prints its addresses and URLs, and stays until Ctrl-C. */
 import { once } from "node:events";
 import { parseArgs } from "node:util";
 import { describeDevnet, describeExports } from "./describe-devnet.ts";

@@ -15,21 +15,24 @@ import { type Packet, parsePacket } from "./packet.ts";
 const { abi } = testEndpoint;
 const packetSent = getAbiItem({ abi, name: "PacketSent" });
 
-/** A chain that messages leave and reach, and the number LayerZero knows it by. */
+/** A chain as source and destination of messages, with its LayerZero number. */
 export type MessengerChain = { devnet: Devnet; eid: number; endpoint: Address };
 
-/** Everything off the chains: who verifies messages, and who executes them. Remembers nothing but what chains say. */
+/**
+ * Everything off the chains: verifier and executor of messages. Stateless: it reads all from the
+ * chains.
+ */
 export type Messenger = {
   /**
-   * Verifies and executes all messages that were sent and have not arrived; resolves to the GUIDs of those that
-   * were executed. One that reverts is announced by LzReceiveAlert and may be tried again.
+   * Verifies and executes all messages that were sent and have not arrived; resolves to the GUIDs
+   * of the executed ones. LzReceiveAlert announces one that reverts; it may be tried again.
    */
   deliver: () => Promise<Hex[]>;
-  /** Verifies only, so that messages wait on the chain they are for. */
+  /** Verifies only, so that messages wait on their destination chain. */
   verify: () => Promise<void>;
 };
 
-/** Creates who carries messages between endpoints. */
+/** Creates the messenger between endpoints. */
 export function createMessenger(chains: readonly MessengerChain[]): Messenger {
   async function verify(): Promise<void> {
     for (const { chain, packet } of await findUndelivered(chains)) {
@@ -53,7 +56,7 @@ export function createMessenger(chains: readonly MessengerChain[]): Messenger {
   return { deliver, verify };
 }
 
-/** Messages to a chain we know, in the order in which their chains sent them. */
+/** Messages to a known chain, in the order in which their chains sent them. */
 async function findUndelivered(chains: readonly MessengerChain[]) {
   const found: { chain: MessengerChain; packet: Packet }[] = [];
   for (const source of chains) {

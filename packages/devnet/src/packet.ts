@@ -13,7 +13,9 @@ export type Packet = {
   message: Hex;
 };
 
-/** Takes apart version (1 byte), nonce (8), source (4 + 32), destination (4 + 32), GUID (32) and message. */
+/**
+ * Parses version (1 byte), nonce (8), source (4 + 32), destination (4 + 32), GUID (32) and message.
+ */
 export function parsePacket(encoded: Hex): Packet {
   return {
     nonce: hexToBigInt(slice(encoded, 1, 9)),

@@ -3,11 +3,12 @@ import type { DevnetClient } from "./devnet-client.ts";
 import type { Faucet } from "./faucet.ts";
 
 /**
- * Puts a contract at an address of choice, as if its constructor had run there: the creation code is placed as if
- * it were the contract, and called; what it writes stays in the storage of that address, and what it returns is
- * the code to be placed there at last.
+ * Puts a contract at an address of choice, as if its constructor had run there. First the creation
+ * code is placed as if it were the contract, and called. Its writes stay in the storage of that
+ * address; its return value is the code that is placed there at last.
  *
- * Changes made this way belong to no block. Mine one afterwards, or a reorganisation takes them away.
+ * Changes made this way belong to no block. Mine one afterwards, or a reorganisation takes them
+ * away.
  *
  * @param creationCode bytecode with the encoded constructor arguments
  */

@@ -1,6 +1,6 @@
 import pg from "pg";
 
-/** Takes a PostgreSQL database away from everybody else, and gives it back. */
+/** Simulated outage: takes a PostgreSQL database away from all other clients, and gives it back. */
 export interface PostgresOutage {
   /** Cuts all connections, and refuses new ones. */
   begin(): Promise<void>;
@@ -9,7 +9,7 @@ export interface PostgresOutage {
   close(): Promise<void>;
 }
 
-/** Connects to a database while that is still possible. */
+/** Connects to a database before its outage. */
 export async function prepareOutage(url: string): Promise<PostgresOutage> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();

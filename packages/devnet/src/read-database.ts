@@ -1,7 +1,10 @@
 import { DatabaseSync } from "@photostructure/sqlite";
 import pg from "pg";
 
-/** A connection of its own to a database, for what a test reads and writes beside the program that owns it. */
+/**
+ * A connection of its own to a database, for a test that reads and writes beside the program that
+ * owns it.
+ */
 export interface DatabaseReader {
   engine: "sqlite" | "postgres";
   /** Executes one statement, and returns its rows as the driver has them. */
@@ -11,7 +14,7 @@ export interface DatabaseReader {
 }
 
 /**
- * Opens a database for the time of `work`.
+ * Opens a database for the duration of `work`.
  *
  * @param url `sqlite:file.db` or `postgres://…`
  */

@@ -7,9 +7,9 @@ import type { Devnet } from "./devnet.ts";
 type ReferenceSigner = ReturnType<typeof toFacilitatorEvmSigner>;
 
 /**
- * The reference implementation's facilitator in this process, in the best configuration that we know of.
+ * The reference implementation's facilitator in this process, in its best known configuration.
  *
- * @param chain a devnet, or what is known of it in another process
+ * @param chain a devnet, or its description in another process
  * @param account pays the gas; with a nonce manager it may send several transactions at a time
  */
 export function createReferenceFacilitator(
@@ -20,7 +20,7 @@ export function createReferenceFacilitator(
   return new x402Facilitator().register(chain.network, scheme);
 }
 
-/** What the reference implementation's facilitators sign and send with. */
+/** Signer and sender of the reference implementation's facilitators. */
 export function createReferenceSigner(
   chain: Pick<Devnet, "chainId" | "rpcUrl">,
   account: LocalAccount,

@@ -1,14 +1,17 @@
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 
-/** Command lines of the processes on this machine that contain `text`: for tests that leave no process behind. */
+/**
+ * Command lines of the processes on this machine that contain `text`: for tests that leave no
+ * process behind.
+ */
 export function runningCommands(text: string): string[] {
   return (process.platform === "linux" ? fromProc() : fromPs()).filter((line) =>
     line.includes(text),
   );
 }
 
-/** Without `ps`, which small container images lack. */
+/** Alternative to `ps`, which small container images lack. */
 function fromProc(): string[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))

@@ -1,32 +1,35 @@
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { once } from "node:events";
 
-/** A program in a process of its own, as a test watches it. */
+/** A program in a process of its own, as a test observes it. */
 export interface Program {
   child: ChildProcessWithoutNullStreams;
   stdout(): string;
   stderr(): string;
-  /** Both, in the order in which they came. */
+  /** Both streams, in order of arrival. */
   printed(): string;
-  /** Resolves with the exit code, when all that was printed has been read. */
+  /** Resolves with the exit code, when all output has been read. */
   ended: Promise<number | null>;
   /**
-   * Waits until what was printed matches.
+   * Waits until the output matches.
    *
-   * @throws with all that was printed, if the program ends without it or takes longer than a minute
+   * @throws with all output, if the program ends without it or takes longer than a minute
    */
   waitFor(pattern: RegExp): Promise<RegExpExecArray>;
-  /** Ends it as a fault of the machine would, if it has not ended. */
+  /** Kills it, if it has not ended, as a fault of the machine would. */
   kill(): Promise<void>;
 }
 
-/** Where a program runs, and what it finds in its environment beside PATH. */
+/** Working directory of a program, and its environment beside PATH. */
 export interface ProgramPlace {
   folder: string;
   env?: Readonly<Record<string, string>>;
 }
 
-/** Starts a program with this environment and no other settings. Who starts it sees to it that it is killed. */
+/**
+ * Starts a program with this environment and no other settings. The caller must make sure that it
+ * is killed.
+ */
 export function startProgram(
   command: string,
   args: readonly string[],
@@ -73,7 +76,10 @@ export function startProgram(
   };
 }
 
-/** Starts a program of this repository from its sources: `args` are those of Node.js, the source file among them. */
+/**
+ * Starts a program of this repository from its sources: `args` are those of Node.js, the source
+ * file among them.
+ */
 export function startSource(args: readonly string[], place: ProgramPlace): Program {
   const typescript = ["--conditions=source", "--import", import.meta.resolve("tsx")];
   return startProgram(process.execPath, [...typescript, ...args], place);

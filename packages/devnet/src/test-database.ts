@@ -4,8 +4,8 @@ import { createDatabase, type Database } from "./database.ts";
 export const postgresOfferVariable = "COINSLOT_TEST_POSTGRES";
 
 /**
- * Creates an empty PostgreSQL database for one test, or one test file, on the server of the test run, which starts
- * with the first call.
+ * Creates an empty PostgreSQL database for one test, or one test file, on the server of the test
+ * run. The first call starts that server.
  *
  * @throws outside of a test run, and if the server cannot be started
  */

@@ -50,13 +50,16 @@ const types = {
 
 export type TokenFixture = ReturnType<typeof createTokenFixture>;
 
-/** Signs for a token of the devnet as a payer would, and sends as a relayer would: for this package's tests. */
+/**
+ * Signs for a token of the devnet as a payer would, and sends as a relayer would: for this
+ * package's tests.
+ */
 export function createTokenFixture({ devnet, token }: { devnet: Devnet; token: Address }) {
   const { client, chainId, accounts } = devnet;
   const contract = { address: token, abi: testUsdt0.abi } as const;
   const domain = { name: "USDT0", version: "1", chainId, verifyingContract: token };
 
-  /** An authorization of the buyer to the seller with a fresh nonce, valid for ever, unless told otherwise. */
+  /** An authorization of the buyer to the seller with a fresh nonce, by default valid for ever. */
   function authorize(parts: Partial<Authorization> & { value: bigint }): Authorization {
     return {
       from: accounts.buyer.address,
@@ -90,7 +93,10 @@ export function createTokenFixture({ devnet, token }: { devnet: Devnet; token: A
     return signer.signTypedData({ domain, types, primaryType: "Permit", message });
   }
 
-  /** Sends `transferWithAuthorization`. Rejects with the revert reason, unless `gas` is given: then it is sent blindly. */
+  /**
+   * Sends `transferWithAuthorization`. Rejects with the revert reason, unless `gas` is given: it
+   * then sends without a simulation.
+   */
   async function transfer(
     { from, to, value, validAfter, validBefore, nonce }: Authorization,
     signature: Hex,

@@ -25,7 +25,7 @@ export async function answerUnpaid(visit: Visit, offer: Offer): Promise<void> {
   answerPaymentRequired(visit, { offer, error: unpaidError, unpaidBody });
 }
 
-/** @returns `undefined` where the seller's function leaves it to us */
+/** @returns `undefined` where the seller's function leaves the body to us */
 async function askBody(
   what: string,
   routeKey: string,
@@ -38,7 +38,7 @@ async function askBody(
   throw new SellerFunctionError(`${what} of "${routeKey}" returned ${read.problem}`);
 }
 
-/** Answers 402 with what would be accepted, and why what came was not. */
+/** Answers 402 with the accepted ways to pay, and the reason why the payment was refused. */
 export function answerPaymentRequired(
   visit: Visit,
   options: {
@@ -57,8 +57,8 @@ export function answerPaymentRequired(
 }
 
 /**
- * Answers a payment that was given to be settled and is not: 402 if it was rejected, 503 while
- * nobody knows. The receipt says so too, in the header of the version that paid.
+ * Answers a payment that was sent for settlement and is not settled: 402 if it was rejected, 503
+ * while the outcome is unknown. The receipt says so too, in the header of the version that paid.
  */
 export function answerUnsettled(order: MatchedPayment, settlement: SettleResponse): void {
   const { response, payload, offer } = order;
@@ -72,7 +72,7 @@ export function answerUnsettled(order: MatchedPayment, settlement: SettleRespons
 export function answerRefusal(response: Response, refusal: Refusal): void {
   const { status, retryAfterSeconds, error, message, transaction, charged } = refusal;
   if (retryAfterSeconds !== undefined) response.setHeader("Retry-After", retryAfterSeconds);
-  // The rest of the body is not waited for.
+  // Do not wait for the rest of the body.
   if (status === 413 || error === "request_dropped") response.setHeader("Connection", "close");
   const body = Buffer.from(JSON.stringify({ error, message, transaction, charged }));
   send(response, { status, contentType: json, body });

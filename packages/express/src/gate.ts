@@ -25,7 +25,7 @@ import type { Visit } from "./sale.ts";
 import { readSettings } from "./settings.ts";
 import { createPaymentRequiredAnswers } from "./wires/payment-required-answer.ts";
 
-/** What stands before paid routes: settings, a facilitator, and whether it can be used yet. */
+/** The gate in front of paid routes: settings, a facilitator, and its readiness. */
 export interface Gate {
   /** `undefined` while payments cannot be taken. */
   open(options: {
@@ -34,7 +34,7 @@ export interface Gate {
     response: Response;
     next: NextFunction;
   }): Visit | undefined;
-  /** Told of what no caller sees. */
+  /** Receives faults that no caller sees. */
   onError: (error: unknown) => void;
   /** Resolves when payments can be taken. */
   ready(): Promise<void>;
@@ -42,7 +42,9 @@ export interface Gate {
   close(): Promise<void>;
 }
 
-/** Shared by every gate of this process: what is bounded here is its memory, and each payer's share. */
+/**
+ * Shared by every gate of this process: the bounds are on its memory, and on each payer's share.
+ */
 const shared = {
   answers: createAnswerMemory(),
   bodies: createBodyPool(),
@@ -50,8 +52,8 @@ const shared = {
 };
 
 /**
- * What the gates of one facilitator share where it keeps no reservations: a payment has one
- * reservation and a payer one limit, however many gates there are.
+ * State that the gates of one facilitator share where it keeps no reservations. A payment has one
+ * reservation and a payer one limit, for any number of gates.
  */
 const storeOf = perFacilitator((now) => createReservationStore({ now }));
 const budgetOf = perFacilitator((now) => createVerificationBudget({ now }));
@@ -143,7 +145,10 @@ function sourceOf(config: {
   return { load: async () => reserving, close: async () => undefined };
 }
 
-/** What a facilitator that has to ask nobody says at once; one that has to is waited for. */
+/**
+ * Problems that a facilitator shows at once, without a network request. The gate waits for any
+ * other one.
+ */
 function problemsKnownAtOnce(routes: readonly Route[], facilitator: Facilitator): string[] {
   if (isReserving(facilitator)) return [];
   const supported = facilitator.getSupported();
@@ -155,7 +160,7 @@ function problemsKnownAtOnce(routes: readonly Route[], facilitator: Facilitator)
   return read.success ? unservedNetworks(routes, read.data) : [];
 }
 
-/** Sellers in plain JavaScript may pass anything, such as the options in its place. */
+/** Sellers in plain JavaScript may pass any value, such as the options in its place. */
 function isFacilitator(value: unknown): value is Facilitator {
   const methods = ["verify", "settle", "getSupported"];
   return isRecord(value) && methods.every((name) => typeof Reflect.get(value, name) === "function");

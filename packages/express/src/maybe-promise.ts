@@ -1,2 +1,2 @@
-/** What a function of the seller's may return: a value, or the promise of one. */
+/** Result of a function of the seller's: a value, or the promise of one. */
 export type MaybePromise<T> = T | Promise<T>;

@@ -32,22 +32,36 @@ export interface PaymentMiddleware {
   /**
    * Resolves when payments can be taken; until then paid routes answer 503.
    *
-   * @throws what stands in the way, all of it at once: an application logs it and exits with 1.
+   * @throws all obstacles at once: an application logs them and exits with 1.
    */
   ready(): Promise<void>;
-  /** Closes the facilitator that was made from the environment; one that was passed in stays open. */
+  /** Closes a facilitator that was made from the environment; one that was passed in stays open. */
   close(): Promise<void>;
 }
 
 /**
  * Express middleware that sells the listed routes: unpaid requests get 402 with an offer, paid ones
- * get the handler's answer once the money has moved. Other routes are none of its business.
+ * get the handler's answer once the money has moved. Other routes pass untouched.
  *
- * `paymentMiddleware.route(payment, facilitator?, options?)` sells whatever reaches it: it stands
- * beside a handler, where no path has to be matched.
+ * `paymentMiddleware.route(payment, facilitator?, options?)` sells every request that reaches it.
+ * It stands beside a handler, where no path has to be matched.
+ *
+ * @example
+ * ```ts
+ * const gate = paymentMiddleware(
+ *   {
+ *     "GET /weather": {
+ *       accepts: { scheme: "exact", network: "eip155:9745", price: "$0.001", payTo },
+ *     },
+ *   },
+ *   facilitator,
+ * );
+ * app.use(gate);
+ * await gate.ready(); // throws all obstacles at once
+ * ```
  *
  * @param facilitator verifies and settles; made from the environment when left out
- * @throws ConfigurationError with everything that is wrong with routes and options
+ * @throws ConfigurationError with all problems of routes and options
  */
 export function paymentMiddleware(
   routes: PaymentRoutes,
@@ -88,7 +102,7 @@ paymentMiddleware.route = (
   return Object.assign(middleware, { ready: gate.ready, close: gate.close });
 };
 
-/** What is sold to each request whose handler runs. */
+/** The route sold to each request whose handler runs. */
 const sales = new WeakMap<Request, { route: Route; path: string }>();
 
 /** The path under which a request is served, the same in a mounted router as before it. */
@@ -103,7 +117,7 @@ function enter(
   const { route, request, response, next } = options;
   const sold = sales.get(request);
   if (sold?.route === route && sold.path === fullPath(request)) {
-    // The same gate stands in its way again.
+    // The same gate met this request before.
     next();
     return;
   }
@@ -177,7 +191,7 @@ async function serve(visit: Visit): Promise<void> {
   const { invalidReason = "invalid_payload" } = checked;
   const isTooLate = !checked.isValid && invalidReason === tooLate;
   if (!checked.isValid && !isTooLate) return refuse(asked ? invalidReason : noMatch);
-  // What is under way, or settled, is delivered at any time and for the terms of its time.
+  // A payment under way, or settled, is delivered at any time and for the terms of its time.
   const refusalIfNew = asked === undefined ? noMatch : isTooLate ? tooLate : undefined;
 
   const admitted = await admitPayment(order, checked, refusalIfNew);

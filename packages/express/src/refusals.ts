@@ -1,6 +1,6 @@
 import { FacilitatorError } from "@coinslot/protocol";
 
-/** A refusal that is not about what is offered: a code for programs, and the same in words. */
+/** A refusal for another reason than the offer: a code for programs, and the same in words. */
 export interface Refusal {
   status: 400 | 403 | 409 | 413 | 429 | 500 | 502 | 503 | 504;
   error: string;
@@ -24,12 +24,12 @@ export const malformedPath: Refusal = {
   message: "The path of the request cannot be decoded",
 };
 
-/** The seller turns this payer away. */
+/** The seller refuses this payer. */
 export function refusedPayer(message: string): Refusal {
   return { status: 403, error: "payer_refused", message };
 }
 
-/** Another request has the authorization, or the same one still runs. */
+/** Another request holds the authorization, or the same one still runs. */
 export const inUse: Refusal = {
   status: 409,
   error: "payment_in_use",
@@ -37,14 +37,14 @@ export const inUse: Refusal = {
   retryAfterSeconds: 1,
 };
 
-/** The idempotency key belongs to something else. */
+/** The idempotency key belongs to another payment or request. */
 export const keyConflict: Refusal = {
   status: 409,
   error: "idempotency_key_in_use",
   message: "This Idempotency-Key belongs to another payment or another request",
 };
 
-/** The request cannot be known again, because it is not read to its end. */
+/** The request cannot be recognised again, because it is not read to its end. */
 export function requestTooLarge(maxBytes: number): Refusal {
   return {
     status: 413,
@@ -53,7 +53,7 @@ export function requestTooLarge(maxBytes: number): Refusal {
   };
 }
 
-/** Too much is being read for payments that are not verified: this body was the slowest. */
+/** The pool for bodies of unverified payments is full: this body was the slowest. */
 export const bodyDropped: Refusal = {
   status: 503,
   error: "request_dropped",
@@ -61,7 +61,7 @@ export const bodyDropped: Refusal = {
   retryAfterSeconds: 1,
 };
 
-/** The payer has let too many handlers run without paying. */
+/** The payer has had too many unpaid handler runs. */
 export function payerLimited(retryAfterSeconds: number): Refusal {
   return {
     status: 429,
@@ -101,12 +101,12 @@ export function handlerTimeout({ isPaid }: { isPaid: boolean }): Refusal {
   };
 }
 
-/** What a handler's failure means for the buyer's money. */
+/** Consequence of a handler's failure for the buyer's money. */
 function consequenceOf(isPaid: boolean): string {
   return isPaid ? "It has been paid for, and is not charged again" : "Nothing was charged";
 }
 
-/** The seller's side has not been found well yet. */
+/** The seller's side has not passed its checks yet. */
 export const notReady: Refusal = {
   status: 503,
   error: "not_ready",
@@ -114,14 +114,17 @@ export const notReady: Refusal = {
   retryAfterSeconds: 1,
 };
 
-/** The seller's key means one thing to one Express, and another to the application's. */
+/** The two Expresses of the application read the seller's key differently. */
 export const closedRoute: Refusal = {
   status: 503,
   error: "route_closed",
   message: "This route cannot be sold as it is configured. Nothing was charged",
 };
 
-/** Nobody knows yet whether the money moved. The same payment resumes, and never pays twice. */
+/**
+ * The money may have moved; the outcome is not known yet. The same payment resumes, and never pays
+ * twice.
+ */
 export function settlementPending(transaction: string): Refusal {
   return {
     status: 503,

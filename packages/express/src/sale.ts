@@ -37,21 +37,21 @@ export interface Visit {
   next: NextFunction;
 }
 
-/** A visit that brings a payment for something that is offered. */
+/** A visit with a payment for part of the offer. */
 export interface MatchedPayment extends Visit, Purchase {
   offer: Offer;
   resource: ResourceInfo;
-  /** Whose limits the request counts against. */
+  /** The client whose limits the request counts against. */
   limitKey: string;
 }
 
-/** An order that may run its handler. */
+/** A matched payment that may run its handler. */
 export interface Sale extends MatchedPayment {
   reservation: Reservation;
   /** Under the buyer's idempotency key, if there is one. */
   seal: AnswerSeal | undefined;
   fingerprint: string;
-  /** What has happened under the reservation: one record, whatever copies of the sale there are. */
+  /** Progress under the reservation: one record, shared by all copies of the sale. */
   progress: { hasRun: boolean };
 }
 

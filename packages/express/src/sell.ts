@@ -24,7 +24,7 @@ export async function sellOnAnswer(sale: Sale): Promise<void> {
   held.replace(() => answerUnsettled(sale, settlement));
 }
 
-/** The money moves, and the handler answers as it likes. */
+/** The money moves, and the handler answers freely. */
 export async function sellUpfront(sale: Sale): Promise<void> {
   const settlement = await settleSale(sale);
   if (settlement.success) return handOverStream({ settlement, ...sale });

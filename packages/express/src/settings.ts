@@ -7,7 +7,7 @@ import { isApplication } from "./routes/application-router.ts";
 type Hook = "grantAccess" | "refusePayer" | "unpaidAnswer" | "clientKey";
 type Optional = Hook | "publicUrl";
 
-/** The options of the middleware, read, with every default in its place. */
+/** The parsed options of the middleware, with every default in its place. */
 export type Settings = Pick<PaymentMiddlewareOptions, Optional> & {
   [name in Exclude<
     keyof PaymentMiddlewareOptions,
@@ -39,10 +39,10 @@ const names = new Set<string>([
 ]);
 
 /**
- * Reads the options, and tells every problem: a misspelt hook would be a gate that stands open.
+ * Reads the options, and reports every problem: a misspelt hook would be a gate that stands open.
  *
- * @param environment where settings are looked up that the options leave out; empty for a middleware
- * that is not made from the environment
+ * @param environment source of settings that the options leave out; empty for a middleware that is
+ * not made from the environment
  */
 export function readSettings(
   options: PaymentMiddlewareOptions,
@@ -98,7 +98,7 @@ function findPublicUrl(
   return readPublicUrl(COINSLOT_PUBLIC_URL, { name: "COINSLOT_PUBLIC_URL", tell });
 }
 
-/** Whoever is told of a fault must not add one: somebody waits for an answer. */
+/** A fault of `onError` must not add to the first: a caller waits for an answer. */
 function harmless(tell: (error: unknown) => void): (error: unknown) => void {
   return (error) => {
     try {

@@ -3,8 +3,9 @@ import { encodeAnswer, type HeldAnswer } from "./response/held-answer.ts";
 import type { Sale } from "./sale.ts";
 
 /**
- * Settles a sale, keeping the handler's answer first for a buyer who brought a key. Whatever the
- * facilitator throws, it was asked: the outcome is then not known, and the payment is not given up.
+ * Settles a sale, keeping the handler's answer first for a buyer with an idempotency key. After any
+ * throw of the facilitator, the outcome is unknown, and the payment is not given up: the
+ * facilitator was asked.
  */
 export async function settleSale(sale: Sale, answer?: HeldAnswer): Promise<SettleResponse> {
   const { facilitator, payload, requirements, reservation, resource, settings, payment } = sale;

@@ -45,7 +45,7 @@ export interface CoinslotFacilitator
   settle(
     ...parameters: Parameters<ReservingFacilitator["settle"]>
   ): Promise<SettleResponse & { network: Caip2 }>;
-  /** What the ledger knows of payments. */
+  /** The ledger's records of payments. */
   readonly payments: {
     /** The newest first, page by page. */
     list(filter?: PaymentFilter): Promise<PaymentPage>;
@@ -54,17 +54,36 @@ export interface CoinslotFacilitator
   };
   /** Counts and sums by network, asset and state. */
   stats(options?: { createdFrom?: number | undefined }): Promise<PaymentStats[]>;
-  /** Figures for Prometheus: `await metrics.metrics()` is the text of a scrape. */
+  /** Metrics for Prometheus: `await metrics.metrics()` is the text of a scrape. */
   readonly metrics: Registry;
-  /** Calls the listener for everything that happens to payments from now on; returns what ends that. */
+  /**
+   * Calls the listener for all later events of payments. Returns the function that unsubscribes it.
+   */
   onEvent(listener: SettlementListener): () => void;
-  /** Ends in order: what was begun is stored, leases are given back. Harmless when repeated. */
+  /**
+   * Ends in order: work that was begun is stored, leases are given back. Harmless when repeated.
+   */
   close(): Promise<void>;
 }
 
 /**
  * Creates a facilitator that verifies and settles payments in this process. It begins at once to
- * open its ledger and to check its chains; `ready()` says what came of it.
+ * open its ledger and to check its chains. `ready()` resolves or rejects with the result.
+ *
+ * @example
+ * ```ts
+ * const facilitator = createFacilitator({
+ *   networks: [
+ *     {
+ *       network: "eip155:9745",
+ *       rpcUrls: ["https://rpc.plasma.to"],
+ *       relayer: { seedPhrase: process.env.FACILITATOR_SEED_PHRASE },
+ *     },
+ *   ],
+ *   ledger: "sqlite:./coinslot.db",
+ * });
+ * await facilitator.ready();
+ * ```
  *
  * @throws ConfigurationError with everything that is wrong in the options.
  */

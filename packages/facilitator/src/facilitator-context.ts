@@ -8,7 +8,7 @@ import type { SettlementEvent, SettlementListener } from "./settle/settlement-ev
 import type { Engine } from "./start-engine.ts";
 import type { Verifier } from "./verify/verifier.ts";
 
-/** What the methods of a facilitator share. */
+/** Shared by the methods of a facilitator. */
 export interface FacilitatorContext {
   configuration: FacilitatorConfiguration;
   settings: SettlementSettings;
@@ -47,7 +47,9 @@ export async function engineOf({ starting }: FacilitatorContext): Promise<Engine
   }
 }
 
-/** Works with the engine. A fault of the database is a fault of ours, and its words are for the log. */
+/**
+ * Works with the engine. A fault of the database is a fault of ours, and its text is for the log.
+ */
 export async function withEngine<Result>(
   facilitator: FacilitatorContext,
   work: (engine: Engine) => Promise<Result>,

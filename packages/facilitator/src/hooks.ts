@@ -6,18 +6,18 @@ import type {
 } from "@coinslot/protocol";
 import type { Logger } from "./logger.ts";
 
-/** What every hook is told: the two messages, as the caller passed them. */
+/** Arguments of every hook: the two messages, as the caller passed them. */
 export interface HookContext {
   paymentPayload: AnyPaymentPayload;
   requirements: AnyPaymentRequirements;
 }
 
-/** With what came of it. */
+/** With the result. */
 export interface ResultContext<Result> extends HookContext {
   result: Result;
 }
 
-/** With why it came to nothing. */
+/** With the reason of the failure. */
 export interface FailureContext extends HookContext {
   error: Error;
 }
@@ -34,10 +34,10 @@ type Awaitable<T> = T | Promise<T>;
 /** Runs before; refuses the payment by returning an `Abort`, or by throwing. */
 // biome-ignore lint/suspicious/noConfusingVoidType: most hooks are async functions that return nothing.
 export type BeforeHook = (context: HookContext) => Awaitable<Abort | void>;
-/** Looks on. What it returns or throws changes nothing; a throw is logged. */
+/** An observer. Its result and its exceptions change nothing. An exception is logged. */
 export type ObservingHook<Context> = (context: Context) => Awaitable<unknown>;
 
-/** Every hook that there is. */
+/** All hooks. */
 export interface HookSet {
   onBeforeVerify: BeforeHook;
   /** Sees valid and invalid payments. */
@@ -51,7 +51,10 @@ export interface HookSet {
   onSettleFailure: ObservingHook<FailureContext>;
 }
 
-/** The methods that add a hook and return what they were called on, so that they can be chained. */
+/**
+ * The methods that add a hook. They return the object they were called on, so that they can be
+ * chained.
+ */
 export type HookMethods<Self> = {
   [Name in keyof HookSet]: (hook: HookSet[Name]) => Self;
 };
@@ -65,8 +68,9 @@ export interface Hooks {
     verify: () => Promise<Result>,
   ): Promise<Result | VerifyResponse>;
   /**
-   * Runs `settle` among its hooks. Throws only what `settle` and `isBegun` throw. The hooks before it
-   * decide on a payment once: what `isBegun` may be on the chain, and is settled without them.
+   * Runs `settle` among its hooks. Throws only exceptions of `settle` and `isBegun`. The hooks
+   * before it decide on a payment once: one that `isBegun` reports may be on the chain, and is
+   * settled without them.
    */
   aroundSettle(
     context: HookContext,
@@ -76,11 +80,11 @@ export interface Hooks {
 }
 
 /**
- * The hooks of a facilitator. They run in the calling process, in the order in which they were added,
- * and are waited for. What happens after a crash they do not see: the ledger is the record.
+ * The hooks of a facilitator. They run in the calling process, in the order in which they were
+ * added, and are awaited. They do not see events after a crash: the ledger is the record.
  *
- * The rule: before-hooks decide, and fail closed; all others look on, and cannot change what has
- * happened. A refusal by a before-hook is a result like any other to those that look on.
+ * The rule: before-hooks decide, and fail closed. All others observe, and cannot change a result.
+ * They see a refusal by a before-hook as a result like any other.
  */
 export function createHooks(options: {
   logger: Logger;
@@ -97,7 +101,7 @@ export function createHooks(options: {
     onSettleFailure: listOf(hooks.onSettleFailure),
   };
 
-  /** The first refusal, and nobody is asked after it. */
+  /** The first refusal. No later hook runs. */
   async function decide(
     name: "onBeforeVerify" | "onBeforeSettle",
     context: HookContext,

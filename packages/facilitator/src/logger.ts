@@ -1,4 +1,4 @@
-/** Where the facilitator writes what happens. A pino logger is one. No field holds a secret. */
+/** Log of the facilitator. A pino logger is one. No field holds a secret. */
 export interface Logger {
   debug(fields: object, message: string): void;
   info(fields: object, message: string): void;

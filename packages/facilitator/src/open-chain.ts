@@ -15,11 +15,11 @@ export interface Chain {
   pool: RpcPool;
   watcher: BlockWatcher;
   simulator: Simulator;
-  /** How its trials are sent. The engine keeps the relayer's balance in it. */
+  /** Sender of its trials. The engine keeps the relayer's balance in it. */
   sender: TrialSender;
 }
 
-/** Connects to a network. Nothing is asked yet. */
+/** Connects to a network. Sends no request yet. */
 export function openChain(
   configuration: NetworkConfiguration,
   { clock, now }: { clock: Clock; now: () => number },

@@ -7,7 +7,7 @@ import { settleResponseOf } from "./settle/settle-response.ts";
 import { outOfGasMoney } from "./settle/unavailable-errors.ts";
 import type { Engine } from "./start-engine.ts";
 
-/** Where an authorization stands for a request: `lookUp` of a facilitator. */
+/** Availability of an authorization for a request: `lookUp` of a facilitator. */
 export async function lookUpPayment(
   { context }: Engine,
   request: Parameters<Reservations["lookUp"]>[0],
@@ -28,7 +28,7 @@ export async function reservePayment(
   const { ledger, readings } = context;
   const { id } = request;
   if (!canPay(settlements, id.network)) {
-    // What is under way already can be resumed: that takes no gas.
+    // A payment that is under way already can be resumed: that takes no gas.
     const { standing } = await ledger.lookUp(request);
     if (standing === "free") throw outOfGasMoney(id.network);
   }

@@ -30,10 +30,10 @@ export interface EngineOptions {
   processId: string;
   ledgerUrl: string;
   chains: readonly Chain[];
-  /** What is found of the networks, under way already. */
+  /** Findings about the networks, under way already. */
   checks: Promise<ReadonlyMap<Network, NetworkReport>>;
   settings: SettlementSettings;
-  /** How long payments are kept that have ended; `undefined`: for ever. */
+  /** Time for which ended payments are kept. `undefined`: for ever. */
   keepPaymentsMs: number | undefined;
   verifier: Verifier;
   metrics: SettlementMetrics;
@@ -71,7 +71,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     if (opened.status === "fulfilled") await opened.value.close();
     throw joinProblems([opened, checked]);
   }
-  /** What ends the parts that run, the first one begun last. */
+  /** Close functions of the running parts, the first one begun last. */
   const ends = [opened.value.close];
   async function close(): Promise<void> {
     const failures: unknown[] = [];
@@ -96,7 +96,7 @@ async function startParts(
   opened: {
     database: Database<LedgerSchema>;
     reports: ReadonlyMap<Network, NetworkReport>;
-    /** Takes what ends a part, as soon as it runs. */
+    /** Registers the close function of a part, as soon as it runs. */
     begun: (end: () => Promise<void>) => void;
   },
 ): Promise<Omit<Engine, "close">> {
@@ -201,7 +201,7 @@ function describeNetwork(
   const { report, settings, clock } = options;
   const { network, chainId, fees, callGas, serveAfter, finalAfter } = configuration;
   const preset = getChainPreset(chainId);
-  // Several transactions to a block waste little of it, whatever else stands there.
+  // Several transactions to a block waste little of it, whatever its other transactions are.
   const share = report.blockGasLimit / 12n;
   return {
     network,

@@ -2,14 +2,17 @@ import type { ForgetProgress } from "./ledger/maintenance/forget-payments.ts";
 import type { SettlementContext } from "./settle/context.ts";
 import { createSingleFlight } from "./settle/single-flight.ts";
 
-/** Looked at in one step of forgetting: of no consequence for whoever wants to write meanwhile. */
+/** Rows read in one step of forgetting: few enough to delay no writer. */
 const forgottenAtOnce = 500;
 
-/** Says that this process lives, ends what it owes and what those left that do not, and forgets what is over. */
+/**
+ * Sends this process's heartbeat, retries its pending ends, ends the holdings of dead processes,
+ * and forgets expired rows.
+ */
 export function startMaintenance(options: {
   context: SettlementContext;
   heartbeatLeaseMs: number;
-  /** How long payments are kept that have ended; `undefined`: for ever. */
+  /** Time for which ended payments are kept. `undefined`: for ever. */
   keepPaymentsMs: number | undefined;
 }): { stop(): Promise<void> } {
   const { heartbeatLeaseMs, keepPaymentsMs } = options;

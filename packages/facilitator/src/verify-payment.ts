@@ -24,7 +24,9 @@ export async function verifyBeforeChain(
   return isBegun && payer ? { isValid: true, payer, isSignatureKnown: () => true } : response;
 }
 
-/** All checks: `verify` of a facilitator. The engine keeps the result for the transaction to come. */
+/**
+ * All checks: `verify` of a facilitator. The engine keeps the result for the transaction to come.
+ */
 export async function verifyOnChain(
   facilitator: FacilitatorContext,
   ...[payload, requirements, options]: Parameters<ReservingFacilitator["verify"]>

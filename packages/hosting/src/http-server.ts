@@ -2,24 +2,24 @@ import { createServer, type RequestListener, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** Where a server is to listen. */
+/** Address of a server. */
 export interface ListenOptions {
   host: string;
   /** 0: any free one. */
   port: number;
-  /** The settings that host and port come from, to be named where they are of no use. */
+  /** The settings of host and port, to be named where they are unusable. */
   variables: { host: string; port: string };
 }
 
 /** A server that listens. */
 export interface HttpServer {
-  /** Where it is, such as `http://127.0.0.1:8080`. */
+  /** Its URL, such as `http://127.0.0.1:8080`. */
   url: string;
   /** Takes no more requests, and waits up to ten seconds for those that run. Idempotent. */
   close(): Promise<void>;
 }
 
-/** The server cannot listen there. The message says why, and what to do. */
+/** The server cannot listen there. The message gives the reason and the remedy. */
 export class ListenError extends Error {
   override readonly name = "ListenError";
 }
@@ -28,6 +28,17 @@ const drainMs = 10_000;
 
 /**
  * Serves HTTP.
+ *
+ * @example
+ * ```ts
+ * const server = await startHttpServer(app, {
+ *   host: "127.0.0.1",
+ *   port: 8080,
+ *   variables: { host: "INDEXER_HOST", port: "INDEXER_PORT" },
+ * });
+ * console.log(server.url); // http://127.0.0.1:8080
+ * await server.close(); // waits up to ten seconds for running requests
+ * ```
  *
  * @throws ListenError if the port is taken, or not to be had
  */
@@ -55,7 +66,10 @@ export async function startHttpServer(
   }
 }
 
-/** A connection that is kept for further requests would hold the server until its time is over. */
+/**
+ * Closes the connection after its answer: a keep-alive connection would hold the server until its
+ * timeout.
+ */
 function endWith(response: ServerResponse): void {
   if (!response.headersSent) response.setHeader("Connection", "close");
 }
@@ -72,7 +86,7 @@ function listen(server: Server, { host, port }: ListenOptions): Promise<string> 
   });
 }
 
-/** Waits for the answers that are under way, for a while. */
+/** Waits for the answers that are under way, up to a bound. */
 async function closeServer(server: Server): Promise<void> {
   if (!server.listening) return;
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));

@@ -1,6 +1,6 @@
 /**
  * Caches an answer, or a failure, for a second and shares it among concurrent callers: a probe
- * without a key costs the same however often it is called.
+ * without a key costs the same at any request rate.
  */
 export function keepAnswer<Answer>(
   ask: () => Promise<Answer>,
@@ -20,7 +20,7 @@ export function keepAnswer<Answer>(
       untilMs = now() + keepMs;
     };
     kept = asked;
-    // No second question is asked before the first is answered.
+    // No second read starts before the first has finished.
     untilMs = Number.POSITIVE_INFINITY;
     asked.then(settle, settle);
     return asked;

@@ -4,13 +4,13 @@ export interface Setting {
    * `<CHAIN>` or `<CHAIN_ID>` at its end stands for each chain: its name in capitals, or its id.
    */
   name: string;
-  /** What it is for, in one line. */
+  /** Its purpose, in one line. */
   explanation: string;
   /** A setting with neither this nor `isOptional` has to be set. */
   defaultValue?: string;
   isOptional?: boolean;
   /** Never printed; may be given by a file, which `<name>_FILE` names. */
   isSecret?: boolean;
-  /** What the configuration file calls it. What has no such name is not for files. */
+  /** Its name in the configuration file. A setting without one is not for files. */
   inFile?: string;
 }

@@ -10,9 +10,9 @@ import { addMark } from "./store/marks.ts";
 import { extendWindow } from "./store/window.ts";
 
 /**
- * From history to live: indexes all that is final now, and lays the base of the window on top. What became final
- * meanwhile is live's to read, or, if that is much, the first look leads back here: so a chain that is as fast as we
- * are does not keep us in history for ever.
+ * Indexes all that is final now, and lays the base of the window on top: from history to live. Live
+ * reads the blocks that become final meanwhile. If those are many, the first look leads back here.
+ * So a chain as fast as the indexer does not stay in history for ever.
  */
 export async function catchUp(context: ChainContext, signal: AbortSignal): Promise<void> {
   const { chain, database, lease, pool, clock } = context;
@@ -22,7 +22,8 @@ export async function catchUp(context: ChainContext, signal: AbortSignal): Promi
   const { latest, finalized } = await pool.onEndpoint(
     async (endpoint) => {
       const head = await readHead(endpoint, chain);
-      // Who tells a head that is not there yet does not have this block either; we would wait for it.
+      // An endpoint that reports a head before it exists lacks this block too; history would wait
+      // for it.
       await readHeaders(endpoint, [head.finalized]);
       return head;
     },
@@ -61,8 +62,8 @@ export async function catchUp(context: ChainContext, signal: AbortSignal): Promi
 }
 
 /**
- * The tokens that decide when live begins: those that are furthest, and those that start above them. The others were
- * added later, and are filled beside live, lest they keep everybody waiting.
+ * The tokens that decide when live begins: those that are furthest, and those that start above
+ * them. The others were added later. They are filled beside live, so that they do not delay it.
  */
 async function findLeadingTokens({ database, tokens }: ChainContext) {
   const coverage = await readCoverage(database.kysely, tokens);

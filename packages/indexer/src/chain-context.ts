@@ -10,7 +10,7 @@ import type { IndexerSchema } from "./store/schema.ts";
 import type { WriterLease } from "./store/writer-lease.ts";
 import type { Repair } from "./verify/repair.ts";
 
-/** All that following one chain needs. */
+/** Context of following one chain. */
 export interface ChainContext {
   chain: ChainConfiguration;
   tokens: readonly KnownToken[];
@@ -23,11 +23,13 @@ export interface ChainContext {
   /** The most logs that each endpoint has given for one block; see `readBlocks`. */
   maxLogs: Map<number, number>;
   evidence: ChainEvidence;
-  /** Counts what takes back final blocks: a second reading that began before must not be written. */
+  /**
+   * Counts rewrites of final blocks. A second reading that began before one must not be written.
+   */
   rewrites: { count: number };
   /** From 0 up to but not including 1. */
   random: () => number;
   onRepair: (repair: Repair) => void;
-  /** Of what was asked for last at the live end. */
+  /** The tolerance of the last question asked at the live end. */
   toleranceOf: (question: string) => Tolerance;
 }

@@ -1,4 +1,4 @@
-/** The configuration cannot work. `problems` names all that is wrong with it, one sentence each. */
+/** The configuration cannot work. `problems` names every fault, one sentence each. */
 export class IndexerConfigurationError extends Error {
   override readonly name = "IndexerConfigurationError";
   readonly problems: readonly string[];

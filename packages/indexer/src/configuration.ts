@@ -6,7 +6,7 @@ import { IndexerConfigurationError } from "./configuration-error.ts";
 const name = z
   .string()
   .regex(/^[a-z0-9][a-z0-9_-]{0,63}$/, "must be lowercase letters, digits, - and _")
-  // They would stand where the API has paths of its own.
+  // Names of the API's own paths.
   .refine((text) => !["batch", "blockchains", "chains", "health", "keys"].includes(text), {
     error: "is a word of the API itself",
   });
@@ -40,46 +40,50 @@ const chainSchema = z.strictObject({
   /** In order of preference. */
   rpcUrls: z.array(httpUrl).min(1, "names no RPC URL"),
   tokens: z.array(tokenSchema).min(1, "names no token"),
-  /** When a block is final. Default: what is known of the chain, else 64 blocks deep. */
+  /** Finality rule. Default: the known rule of the chain, else 64 blocks deep. */
   finality: z
     .strictObject({
       /** Ask for the block tagged `finalized`. */
       finalizedTag: z.boolean(),
-      /** Without the tag: how many blocks have to be on top. */
+      /** Without the tag: number of blocks that have to be on top. */
       depth: z.int().min(1).max(10_000),
     })
     .partial()
     .optional(),
-  /** How often to look for a new block. Default: what suits the chain. */
+  /** Interval between looks for a new block. Default: a value that suits the chain. */
   pollIntervalMs: z.int().min(10).max(60_000).optional(),
   /**
-   * Without a new block for so long the chain is degraded, and for five times as long unhealthy. Default: 20 block
-   * times, at least 30 s; never where blocks come on demand.
+   * Time without a new block until the chain is degraded; after five times as long it is unhealthy.
+   * Default: 20 block times, at least 30 s; never where blocks come on demand.
    */
   staleAfterMs: z.int().positive().optional(),
   /** The widest range to ask for. Default 10,000 blocks. */
   maxBlocksPerRequest: z.int().positive().default(10_000),
-  /** How many transfers a request for a range aims at. Default 4,000. */
+  /** Target number of transfers per request for a range. Default 4,000. */
   transfersPerRequest: z.int().positive().default(4_000),
   /** Ranges under way at a time. Default 2. */
   requestsInFlight: z.int().min(1).max(32).default(2),
   /** Limit of RPC calls per second and endpoint. Default: none. */
   callsPerSecond: z.number().positive().optional(),
-  /** For one attempt at one endpoint. Default 20 s. */
+  /** Timeout of one attempt at one endpoint. Default 20 s. */
   requestTimeoutMs: z.int().positive().default(20_000),
   /**
-   * How long after a range was read it is read for the second time; until then nothing in it is final. As long, all
-   * endpoints have to name another final block before it is believed. Default 10 s.
+   * Delay between the first and the second reading of a range; until the second nothing in it is
+   * final. All endpoints have to name another final block for the same time before it is believed.
+   * Default 10 s.
    */
   verifyAfterMs: z.int().min(10).max(3_600_000).default(10_000),
-  /** How many final blocks are taken back by itself where the chain has replaced them. Default 1,000; 0: none. */
+  /**
+   * Maximum number of final blocks that a rewind takes back without a command, where the chain has
+   * replaced them. Default 1,000; 0: none.
+   */
   maxRewindBlocks: z.int().min(0).max(10_000_000).default(1_000),
 });
 
 const spotCheckSchema = z.strictObject({
   /** Default: one minute. */
   everyMs: z.int().positive().default(60_000),
-  /** How many addresses are compared each time. Default 5. */
+  /** Number of addresses compared each time. Default 5. */
   addresses: z.int().min(1).max(100).default(5),
 });
 
@@ -90,7 +94,9 @@ const optionsSchema = z.strictObject({
     .string()
     .regex(/^(sqlite:.|postgres(ql)?:\/\/)/, "must begin with sqlite: or postgres://")
     .default("sqlite:./indexer.db"),
-  /** How long after the writer's death another process takes over, on PostgreSQL. Default 15 s. */
+  /**
+   * Time after the writer's death until another process takes over, on PostgreSQL. Default 15 s.
+   */
   leaseMs: z.int().min(200).default(15_000),
   /** Compares some balances with the chain now and then. Default: never. */
   spotCheck: spotCheckSchema.optional(),
@@ -114,7 +120,10 @@ export type ChainConfiguration = Omit<
   staleAfterMs: number;
 };
 
-/** Checks a configuration and fills in the defaults. Throws one `IndexerConfigurationError` with all its problems. */
+/**
+ * Checks a configuration and fills in the defaults. Throws one `IndexerConfigurationError` with all
+ * its problems.
+ */
 export function readConfiguration(input: unknown): IndexerConfiguration {
   const parsed = optionsSchema.safeParse(input);
   if (!parsed.success) {
@@ -163,7 +172,7 @@ function withChainDefaults(chain: z.output<typeof chainSchema>): ChainConfigurat
   return {
     ...chain,
     finality: {
-      // Who names a depth means it.
+      // A configured depth takes precedence over the preset's tag.
       finalizedTag:
         chain.finality?.finalizedTag ??
         (chain.finality?.depth === undefined && preset.finality.finalizedTag),

@@ -32,18 +32,20 @@ import type { Repair } from "./verify/repair.ts";
 export type IndexerOptions = IndexerConfigurationInput & {
   /** Default: none. */
   logger?: IndexerLogger | undefined;
-  /** Where a bar shows how far history is, if it is a terminal. Default: none, and lines in the log. */
+  /**
+   * Output for a progress bar of history, if it is a terminal. Default: none, and lines in the log.
+   */
   terminal?: ProgressTerminal | undefined;
-  /** What the endpoints do, for logs and counters. */
+  /** Events of the endpoints, for logs and counters. */
   onRpcEvent?: ((event: RpcPoolEvent & { chain: string }) => void) | undefined;
-  /** What the spot check found. */
+  /** Differences that the spot check found. */
   onBalanceDifference?: ((difference: BalanceDifference) => void) | undefined;
-  /** What second readings found to be wrong, and mended. */
+  /** Faults that second readings found and mended. */
   onRepair?: ((repair: Repair) => void) | undefined;
   clock?: Clock | undefined;
   /** Chooses blocks to be proven: from 0 up to but not including 1. Default: `Math.random`. */
   random?: (() => number) | undefined;
-  /** How RPC requests are sent. Default: `httpPost` of `@coinslot/chain`. */
+  /** Transport of RPC requests. Default: `httpPost` of `@coinslot/chain`. */
   post?: HttpPost | undefined;
 };
 
@@ -54,7 +56,23 @@ interface ChainRuntime {
   progress: Progress;
 }
 
-/** Makes an indexer. Throws an `IndexerConfigurationError` with all that is wrong with the options. */
+/**
+ * Creates an indexer. It follows the chains from `start()` on, and answers queries without it, too.
+ *
+ * Throws an `IndexerConfigurationError` that names every fault of the options.
+ *
+ * @example
+ * ```ts
+ * const indexer = createIndexer({
+ *   chains: [indexerChain("plasma", { rpcUrls: ["https://rpc.plasma.to"] })],
+ *   database: "sqlite:./indexer.db", // or postgres://…
+ * });
+ * await indexer.start();
+ *
+ * const usdt = { blockchain: "plasma", token: "usdt" };
+ * const balance = await indexer.readBalance({ ...usdt, address });
+ * ```
+ */
 export function createIndexer(options: IndexerOptions): Indexer {
   const {
     logger = silentLogger,
@@ -153,7 +171,7 @@ export function createIndexer(options: IndexerOptions): Indexer {
     },
     async close() {
       closing.abort(new Error("The indexer is closed"));
-      // First, lest a node that has fallen silent keep us waiting. What is being written is finished.
+      // Pools first: a silent node would delay the close. A write under way is finished.
       for (const { pool } of lines) pool.close();
       await following?.catch(() => undefined);
       await close();

@@ -1,11 +1,13 @@
-/** Tells listeners that there may be new events. */
+/** Signals listeners that there may be new events. */
 export interface EventSignal {
   ring(): void;
-  /** Returns what ends the listening. */
+  /** Returns a function that ends the listening. */
   listen(listener: () => void): () => void;
 }
 
-/** On SQLite a writer in another process cannot notify; on PostgreSQL a notification may be lost. */
+/**
+ * On SQLite a writer in another process cannot notify; on PostgreSQL a notification may be lost.
+ */
 const ringAnywayMs = 1_000;
 
 export function createEventSignal(): EventSignal {

@@ -4,9 +4,10 @@ import { toQuantity } from "./rpc/get-logs.ts";
 import type { KnownToken } from "./store/known-token.ts";
 
 /**
- * Notes of each token whether anybody can have had a balance before its start block. Nobody can if there was no block
- * before, or no code at its address in it. A node that does not keep states that old cannot tell: then balances
- * before the start are asked for one by one, as if there were any.
+ * Records for each token whether an address can have had a balance before its start block. None can
+ * if there was no block before, or no code at the token's address in it. A node that does not keep
+ * states that old leaves it open. Then balances before the start are asked for one by one, as if
+ * there were any.
  */
 export async function findOpenings(context: ChainContext, signal: AbortSignal): Promise<void> {
   const { tokens, lease } = context;

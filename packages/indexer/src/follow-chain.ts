@@ -18,12 +18,13 @@ import { LeaseLostError } from "./store/writer-lease.ts";
 
 const firstPauseMs = 100;
 const maxPauseMs = 10_000;
-/** How often others are told that a chain without new blocks is being looked at. */
+/** Interval at which the writer records that it looks at a chain without new blocks. */
 const tellEveryMs = 1_000;
 
 /**
- * Follows a chain until the signal is aborted. Every step begins with what the database holds, and leaves it whole, so
- * any failure is survived by beginning the next step. Rejects when the writer lease is lost.
+ * Follows a chain until the signal is aborted. Every step begins with the state of the database,
+ * and leaves it whole. So any failure is survived by beginning the next step. Rejects when the
+ * writer lease is lost.
  */
 export async function followChain(context: ChainContext, signal: AbortSignal): Promise<void> {
   const { chain, pool, logger, clock } = context;
@@ -72,12 +73,13 @@ export async function followChain(context: ChainContext, signal: AbortSignal): P
       signal,
     );
     if (event.type === "beyond-finality") {
-      // It would read blocks of the new chain among those of the old one.
+      // Gap filling would read blocks of the new chain among those of the old one.
       await filling.stop();
       return doubt.raise(event, { endpoint, unasked });
     }
     await doubt.clear();
-    // Before a rollback there is nothing to join: the blocks of the window may be nowhere any more.
+    // Before a rollback there is nothing to join: the window's blocks may no longer exist on any
+    // node.
     const isSound = event.type === "unchanged" || event.type === "advanced";
     const live = isSound ? await joinTokens(context, { window, signal, filling }) : [];
     if (event.type === "unchanged" && clock.now() - toldAt < tellEveryMs)
@@ -88,7 +90,7 @@ export async function followChain(context: ChainContext, signal: AbortSignal): P
   }
 }
 
-/** Best effort: what is wrong may be the database. */
+/** Best effort: the database itself may be at fault. */
 async function tellProblem(
   { chain: { chainId }, database, lease }: ChainContext,
   error: unknown,

@@ -4,7 +4,10 @@ import { followChain } from "./follow-chain.ts";
 import { type BalanceDifference, spotCheck } from "./spot-check.ts";
 import { verifyChain } from "./verify/verify-chain.ts";
 
-/** Follows each chain, verifies what is final, and compares balances with it where that is asked for, until the signal is aborted. */
+/**
+ * Follows each chain and verifies its final blocks, until the signal is aborted. Compares balances
+ * with the chain where that is configured.
+ */
 export async function followChains(
   contexts: readonly ChainContext[],
   options: {
@@ -22,7 +25,8 @@ export async function followChains(
       return work;
     }),
   );
-  // A chain that has stopped leaves the writer lease to the others, and to nobody else.
+  // A stopped chain leaves the writer lease to the other chains of this process, not to another
+  // process.
   if (!signal.aborted) await aborted(signal);
 }
 

@@ -22,18 +22,22 @@ export interface IndexedChain {
 }
 
 /**
- * Follows chains, and answers what it has seen. Every query names a token by the names of the configuration and
- * throws an `UnknownTokenError` for any other; a `DatabaseError` means that the database does not answer.
+ * Follows chains, and answers queries about their transfers and balances. Every query names a token
+ * by the names of the configuration, and throws an `UnknownTokenError` for any other. A
+ * `DatabaseError` means that the database does not answer.
  */
 export interface Indexer extends TransferSource {
   readonly chains: readonly IndexedChain[];
-  /** Opens the database and brings its tables up to date. Everything else waits for it. */
+  /** Opens the database and brings its tables up to date. Every other method waits for it. */
   ready(): Promise<void>;
-  /** Begins to follow the chains, or to stand by while another process does. Without it, it only answers. */
+  /**
+   * Begins to follow the chains, or to stand by while another process does. Without it, the indexer
+   * only answers queries.
+   */
   start(): Promise<void>;
   status(): Promise<IndexerStatus>;
-  /** For what else is to be kept beside the transfers, such as API keys. */
+  /** The database, for data to be kept beside the transfers, such as API keys. */
   database(): Promise<Database<IndexerSchema>>;
-  /** Finishes what is being written, and lets another process take over at once. */
+  /** Finishes the write under way, and lets another process take over at once. */
   close(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-/** Where the indexer writes what an operator may want to read. A pino logger fits. */
+/** Log for operators. A pino logger fits. */
 export interface IndexerLogger {
   info(details: object, message: string): void;
   warn(details: object, message: string): void;

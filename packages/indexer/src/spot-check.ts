@@ -9,7 +9,10 @@ import { wrapUint256 } from "./store/wrap-uint256.ts";
 
 const confirmAfterMs = 1_000;
 
-/** A balance that is not what the token itself says: it changed without a `Transfer`, or the index is wrong. */
+/**
+ * A balance that differs from the token's own answer: it changed without a `Transfer`, or the index
+ * is wrong.
+ */
 export interface BalanceDifference {
   chain: string;
   token: string;
@@ -19,7 +22,7 @@ export interface BalanceDifference {
   onChain: bigint;
 }
 
-/** Compares balances with the chain now and then, and reports differences; it changes nothing. */
+/** Compares balances with the chain at intervals, and reports differences; it changes nothing. */
 export async function spotCheck(
   context: ChainContext,
   options: NonNullable<IndexerConfiguration["spotCheck"]> & {
@@ -39,13 +42,14 @@ export async function spotCheck(
       }
     } catch (error) {
       if (signal.aborted) return;
-      // Whatever it is, what a node answered or who was told: it must not end what it only watches.
+      // No failure, neither a node's answer nor a listener's error, may end the work that is only
+      // watched.
       logger.warn({ chain: chain.name, error }, "Balances could not be compared");
     }
   }
 }
 
-/** Looks at those addresses of each token that moved last. */
+/** Looks at the addresses of each token that moved last. */
 async function findDifferences(
   { clock, database, pool, tokens, chain }: ChainContext,
   {
@@ -64,16 +68,17 @@ async function findDifferences(
       .limit(count)
       .execute();
     const moved = recent.flatMap((row) => [row.to_address, row.from_address].map(hexOfBytes));
-    // Nothing is summed up for what mints and burns name.
+    // The zero address, which mints and burns name, has no sum.
     const addresses = new Set(moved.filter((address) => address !== zeroAddress).slice(0, count));
     for (const address of addresses) {
       const { gain, opening, block } = await readKnownBalance(database, { token, address });
-      // Without an opening there is nothing to compare with: it would be taken from the same answer.
+      // Without an opening there is no comparison: it would be taken from the same answer.
       if (opening === undefined || block === undefined) continue;
       const indexed = wrapUint256(gain + opening);
       const ask = () => readTokenBalance(pool, { token: token.address, address, block });
       if (indexed === (await ask())) continue;
-      // A node that is adding a block may answer from the state after it: what is told is what it still says later.
+      // A node that is adding a block may answer from the state after it. A difference is reported
+      // only if a later answer confirms it.
       await sleep(clock, Math.min(everyMs, confirmAfterMs), signal);
       const onChain = await ask();
       if (indexed === onChain) continue;

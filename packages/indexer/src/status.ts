@@ -1,22 +1,30 @@
-/** How well something is served: `degraded` answers, but late; `unhealthy` must not be relied upon. */
+/**
+ * Health of a served chain or token: `degraded` answers, but late; `unhealthy` must not be relied
+ * upon.
+ */
 export type Health = "healthy" | "degraded" | "unhealthy";
 
 /**
- * Where a chain is on its way.
+ * State of a chain.
  *
- * - `waiting`: nobody has followed it yet; the writing process has just started, or cannot reach it.
+ * - `waiting`: no process has followed it yet; the writing process has just started, or cannot
+ *   reach it.
  * - `history`: final blocks are being read, range by range.
  * - `live`: it follows the head, block by block.
- * - `stopped`: it was reorganised deeper than is taken back by itself. It is not served, and nothing is written, until
- *   its endpoints are on the indexed chain again, or it is rewound by command.
+ * - `stopped`: a reorganisation was deeper than a rewind takes back without a command. It is not
+ *   served, and nothing is written, until its endpoints are on the indexed chain again, or a
+ *   command rewinds it.
  */
 export type ChainState = "waiting" | "history" | "live" | "stopped";
 
 export interface TokenStatus {
   name: string;
-  /** The last block up to which everything is indexed from the start block on; undefined: nothing yet. */
+  /**
+   * The last block up to which all blocks from the start block on are indexed; undefined: nothing
+   * yet.
+   */
   indexedTo: number | undefined;
-  /** The last block up to which everything was read twice, or proven; undefined: nothing yet. */
+  /** The last block up to which all blocks were read twice, or proven; undefined: nothing yet. */
   verifiedTo: number | undefined;
   health: Health;
 }
@@ -26,22 +34,25 @@ export interface ChainStatus {
   chainId: number;
   state: ChainState;
   health: Health;
-  /** Why it is not healthy, for an operator. */
+  /** Reason for which it is not healthy, for an operator. */
   problem: string | undefined;
   /** The newest block reported by an endpoint, and the last one that cannot be replaced. */
   head: number | undefined;
   finalized: number | undefined;
-  /** How many blocks the slowest token is behind the head. */
+  /** Number of blocks that the slowest token is behind the head. */
   lagBlocks: number | undefined;
   /** Time since something new was indexed, on the database's clock. */
   sinceProgressMs: number | undefined;
-  /** The fastest endpoint's; undefined before the first request, and where this process has not asked. */
+  /**
+   * Latency of the fastest endpoint; undefined before the first request, and where this process has
+   * not asked.
+   */
   rpcLatencyMs: number | undefined;
   /** Whether receipts prove the blocks of this chain; undefined until one was read. */
   proofs: "provable" | "unprovable" | undefined;
-  /** Blocks that were stored wrongly, were found so by a second reading, and are mended. */
+  /** Wrongly stored blocks that a second reading found and mended. */
   repairedBlocks: number;
-  /** The lowest block that is final here and another one at every endpoint; undefined: there is none. */
+  /** The lowest block that is final here and another one at every endpoint; undefined: none. */
   doubtedFrom: number | undefined;
   /** While in history: transfers per second, and the time left. */
   eventsPerSecond: number | undefined;

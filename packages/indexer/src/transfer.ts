@@ -1,6 +1,6 @@
 import type { Address, Hash } from "viem";
 
-/** One ERC-20 `Transfer` event, as it is served. Addresses and hashes are in lowercase. */
+/** One ERC-20 `Transfer` event as served. Addresses and hashes are in lowercase. */
 export interface Transfer {
   /** The chain's and the token's names in the configuration. */
   blockchain: string;
@@ -23,11 +23,13 @@ export interface Transfer {
   amount: bigint;
 }
 
-/** A stored transfer, with how firmly it stands. */
+/** A stored transfer with its finality. */
 export interface IndexedTransfer extends Transfer {
   /** 1 in the newest block. */
   confirmations: number;
-  /** Whether no reorganisation can take it away any more, and its block was read twice or proven. */
+  /**
+   * Whether no reorganisation can take it away any more, and its block was read twice or proven.
+   */
   finalized: boolean;
 }
 
@@ -37,7 +39,7 @@ export interface TokenName {
   token: string;
 }
 
-/** Something new at the live end. `id` grows; it is what a reader resumes after. */
+/** A new event at the live end. `id` grows; a reader resumes after it. */
 export type TransferEvent =
   | { id: number; type: "transfer"; transfer: Transfer }
   /** The block of a transfer that was announced is no longer part of the chain. */

@@ -1,6 +1,6 @@
 /**
- * Makes `action` skip repetitions: while one call for a key runs, the calls for the same key that come meanwhile
- * wait for it and then share a single further run. So every caller's run starts after its call.
+ * Coalesces repeated calls. While one call for a key runs, later calls for the same key wait for
+ * it. They then share a single further run, so every caller's run starts after its call.
  */
 export function coalesce(action: (key: string) => Promise<void>): (key: string) => Promise<void> {
   const running = new Map<string, Promise<void>>();

@@ -1,16 +1,17 @@
 /**
- * What went wrong, the same words for both engines:
+ * Kinds of failure, the same for both engines:
  *
  * - `configuration`: the URL, the credentials or the file are wrong; waiting does not help.
- * - `unreachable`: no connection, or it was lost before the commit was sent, or it leads to a server that takes no
- *   writes at the moment; nothing was written.
- * - `connection-lost`: lost while a statement outside a transaction, or a commit, was under way; it may
- *   have been written. Repeat only what is guarded by the state before it.
+ * - `unreachable`: no connection, or it was lost before the commit was sent, or it leads to a
+ *   server that takes no writes at the moment; nothing was written.
+ * - `connection-lost`: lost during a statement outside a transaction, or during a commit; it may
+ *   have been written. Repeat only statements that are guarded by the state before them.
  * - `busy`: a lock was not free in time, a deadlock was broken, a snapshot was too old; undone.
  * - `storage-full`: the disk is full or fails; undone.
  * - `unique-violation`, `constraint-violation`: the data refuses the statement.
  * - `newer-schema`: a newer release migrated this database.
- * - `older-schema`: the program that owns the tables has not brought them up to date (see `requireMigrated`).
+ * - `older-schema`: the program that owns the tables has not brought them up to date (see
+ *   `requireMigrated`).
  * - `foreign-schema`: the migrations applied to it are not the ones of this program.
  * - `file-locked`: another process owns the database file (see `lockDatabaseFile`).
  * - `statement`: anything else the engine refused, usually a mistake in a query.
@@ -36,11 +37,14 @@ const retryableKinds: ReadonlySet<DatabaseErrorKind> = new Set([
   "storage-full",
 ]);
 
-/** The one error of this package. Its message never contains a password; `cause` is the driver's error. */
+/**
+ * The one error of this package. Its message never contains a password; `cause` is the driver's
+ * error.
+ */
 export class DatabaseError extends Error {
   override readonly name = "DatabaseError";
   readonly kind: DatabaseErrorKind;
-  /** The same work may succeed later without anybody changing anything. */
+  /** The same work may succeed later without any change. */
   readonly retryable: boolean;
 
   constructor(kind: DatabaseErrorKind, message: string, options?: { cause?: unknown }) {
@@ -50,7 +54,9 @@ export class DatabaseError extends Error {
   }
 }
 
-/** Whether `error` is a `DatabaseError` of this kind, such as the `unique-violation` that a lost race ends in. */
+/**
+ * Whether `error` is a `DatabaseError` of this kind, such as the `unique-violation` of a lost race.
+ */
 export function isDatabaseError(error: unknown, kind?: DatabaseErrorKind): error is DatabaseError {
   return error instanceof DatabaseError && (kind === undefined || error.kind === kind);
 }

@@ -1,19 +1,22 @@
 import { DatabaseError } from "./database-error.ts";
 
-/** Where a database is, taken from its URL. `label` names it in messages, without credentials. */
+/**
+ * Location of a database, taken from its URL. `label` names it in messages, without credentials.
+ */
 export type DatabaseLocation =
   | { engine: "sqlite"; path: string; label: string }
   | { engine: "postgres"; connectionString: string; label: string };
 
-/** The path that SQLite understands as a database that lives in memory. */
+/** SQLite's path for an in-memory database. */
 export const memoryPath = ":memory:";
 
 const expectation =
   "Expected sqlite:./file.db, sqlite::memory: or postgres://user:password@host:5432/database.";
 
 /**
- * Reads `sqlite:<path>`, `sqlite::memory:`, `postgres://…` and `postgresql://…`.
- * Throws a `DatabaseError` of kind `configuration` that repeats nothing of the URL, since it may hold a password.
+ * Reads `sqlite:<path>`, `sqlite::memory:`, `postgres://…` and `postgresql://…`. Throws a
+ * `DatabaseError` of kind `configuration` that repeats nothing of the URL, since it may hold a
+ * password.
  */
 export function parseDatabaseUrl(url: string): DatabaseLocation {
   if (url.startsWith("sqlite:")) {

@@ -11,51 +11,75 @@ import { openSqliteEngine } from "./sqlite/sqlite-engine.ts";
 export interface DatabaseOptions {
   /** `sqlite:./file.db`, `sqlite::memory:` or `postgres://user:password@host:5432/database`. */
   url: string;
-  /** Whether a commit is on the disk before it resolves, unless a transaction says otherwise. Default `true`. */
+  /**
+   * Whether a commit is on the disk before it resolves, unless a transaction says otherwise.
+   * Default `true`.
+   */
   durable?: boolean;
   /** Opens without the right to write, and without creating a file. Default `false`. */
   readOnly?: boolean;
-  /** SQLite: what each of the two connections keeps of the file in memory at most, in MiB. Default 16. */
+  /** SQLite: largest page cache of each of the two connections, in MiB. Default 16. */
   cacheMebibytes?: number;
-  /** How long a statement waits for what others have locked. Default 10,000. */
+  /** Longest wait of a statement for locks of others. Default 10,000. */
   lockTimeoutMs?: number;
   /** PostgreSQL: connections in the pool. Default 16: more were not faster on two cores. */
   poolSize?: number;
-  /** PostgreSQL: how long to wait for a connection. Default 5,000. */
+  /** PostgreSQL: longest wait for a connection. Default 5,000. */
   connectTimeoutMs?: number;
-  /** PostgreSQL: how long a statement, or the pause between two of a transaction, may take. Default 30,000. */
+  /**
+   * PostgreSQL: limit of a statement, and of the pause between two of a transaction. Default
+   * 30,000.
+   */
   statementTimeoutMs?: number;
-  /** PostgreSQL: the name under which its administrator sees the connections. Default `coinslot`. */
+  /** PostgreSQL: name of the connections for its administrator. Default `coinslot`. */
   applicationName?: string;
-  /** Told of connections that broke in the background, and of handlers of notifications that threw. */
+  /** Receives errors of connections that broke in the background, and of notification handlers. */
   onBackgroundError?: (error: unknown) => void;
 }
 
-/** An open database. Whatever its engine refuses comes as a `DatabaseError`. */
+/** An open database. Every error of its engine arrives as a `DatabaseError`. */
 export interface Database<Schema> {
   readonly engine: Dialect["engine"];
   readonly dialect: Dialect;
-  /** For queries outside of transactions; each is one by itself. */
+  /** Queries outside of transactions; each is one by itself. */
   readonly kysely: Kysely<Schema>;
   /**
-   * Runs `work` in a transaction, which is undone if it throws. Query through the handle it is given alone: another
-   * query would wait for the transaction it stands in, until `lockTimeoutMs`. An error of kind `unreachable` means
-   * that nothing was written, `connection-lost` that the commit may have been.
+   * Runs `work` in a transaction, which is undone if it throws. Query through the given handle
+   * alone. Another query would wait for the transaction that contains it, until `lockTimeoutMs`. An
+   * error of kind `unreachable` means that nothing was written, `connection-lost` that the commit
+   * may have been.
    */
   transaction<Result>(
     work: (transaction: Transaction<Schema>) => Promise<Result>,
     options?: TransactionOptions,
   ): Promise<Result>;
-  /** Sends to all that listen on this database: on PostgreSQL in all processes, on SQLite in this one. */
+  /**
+   * Sends to all listeners of this database: on PostgreSQL in all processes, on SQLite in this one.
+   */
   readonly notify: Notifications["notify"];
   readonly listen: Notifications["listen"];
-  /** Waits for what runs, then closes. Harmless when repeated. */
+  /** Waits for running queries, then closes. Idempotent. */
   close(): Promise<void>;
 }
 
 /**
- * Opens a database, and asks it for something, so that a wrong URL, credentials, a file that is no database, or a host
- * that does not answer are told now: rejects with a `DatabaseError` of kind `configuration` or `unreachable`.
+ * Opens a database and queries it at once, to detect faults early: a wrong URL, wrong credentials,
+ * a file that is no database, or a host that does not answer. Rejects with a `DatabaseError` of
+ * kind `configuration` or `unreachable`.
+ *
+ * @example
+ * ```ts
+ * const database = await openDatabase<Schema>({ url: "sqlite:./coinslot.db" }); // or postgres://…
+ * await migrate(database, { name: "payments", migrations });
+ *
+ * const amount = database.dialect.amount.encode(1_000n);
+ * const { write } = createWriter(database);
+ * await write((tx) =>
+ *   tx.insertInto("payments").values({ nonce: "0x01", state: "reserved", amount }).execute(),
+ * );
+ *
+ * await database.close();
+ * ```
  */
 export async function openDatabase<Schema>(options: DatabaseOptions): Promise<Database<Schema>> {
   const location = parseDatabaseUrl(options.url);

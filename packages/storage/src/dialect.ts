@@ -13,18 +13,24 @@ import { decodeSqliteAmount, encodeSqliteAmount, sqliteSum } from "./sqlite/sqli
 declare const storedAmount: unique symbol;
 
 /**
- * A uint256 as it stands in a column and travels to and from the engine. Made by `dialect.amount.encode` alone, so
- * that a plain decimal text, which would sort wrongly in SQLite, does not compile.
+ * A uint256 in the form of a column and of the engine's driver. Only `dialect.amount.encode` makes
+ * one. A plain decimal text, which would sort wrongly in SQLite, therefore does not compile.
  */
 export type StoredAmount = string & { readonly [storedAmount]: true };
 
-/** All that differs between SQLite and PostgreSQL in the queries of the packages above. */
+/** All differences between SQLite and PostgreSQL in the queries of the packages above. */
 export interface Dialect {
   readonly engine: "sqlite" | "postgres";
 
-  /** Column types. In a schema: `integer` and `timestampMs` are `number`, `amount` is `StoredAmount`. */
+  /**
+   * Column types. In a schema: `integer` and `timestampMs` are `number`, `amount` is
+   * `StoredAmount`.
+   */
   readonly types: {
-    /** Whole numbers up to 2^53; larger ones are refused when read, never rounded. Also for booleans, as 0 and 1. */
+    /**
+     * Whole numbers up to 2^53; larger ones are refused when read, never rounded. Also for
+     * booleans, as 0 and 1.
+     */
     readonly integer: RawBuilder<unknown>;
     /** Milliseconds since 1970. */
     readonly timestampMs: RawBuilder<unknown>;
@@ -34,7 +40,7 @@ export interface Dialect {
     readonly text: RawBuilder<unknown>;
   };
 
-  /** Makes a column of type `integer` a primary key that counts by itself and never gives a number twice. */
+  /** Makes an `integer` column an auto-increment primary key that never reuses a number. */
   readonly autoIncrement: ColumnBuilderCallback;
 
   /** Stored amounts compare and sort as numbers: `=`, `<`, `order by`, `min`, `max`, indexes. */
@@ -42,7 +48,7 @@ export interface Dialect {
     /** Throws a `RangeError` on a number that is not a uint256. */
     encode(amount: bigint): StoredAmount;
     decode(stored: StoredAmount): bigint;
-    /** The sum, `0` of no rows. It may exceed a uint256; comparisons with it hold. */
+    /** The sum, `0` without rows. It may exceed a uint256; comparisons with it hold. */
     sum(column: Expression<StoredAmount | null>): RawBuilder<StoredAmount>;
   };
 
@@ -50,32 +56,35 @@ export interface Dialect {
   nowMs(): RawBuilder<number>;
 
   /**
-   * Texts for `where(column, "in", dialect.among(texts))`; one at least. In SQLite they are one parameter, so that the
-   * statement is the same for any number of them and stays prepared; PostgreSQL plans better when it sees them.
+   * Texts for `where(column, "in", dialect.among(texts))`; at least one. In SQLite they are one
+   * parameter: the statement is the same for any number of them and stays prepared. PostgreSQL
+   * plans better with separate values.
    */
   among<Text extends string>(texts: readonly Text[]): RawBuilder<Text>;
 
   /** Locks the selected rows until the transaction ends. For `query.$call(dialect.forUpdate)`. */
   readonly forUpdate: RowLock;
-  /** As `forUpdate`, but leaves out rows that others hold: for workers that share a queue. */
+  /** As `forUpdate`, but skips locked rows: for workers that share a queue. */
   readonly forUpdateSkipLocked: RowLock;
-  /** For the end of a raw select: nobody changes the rows before this transaction has ended. */
+  /** For the end of a raw select: no other transaction changes the rows before this one ends. */
   readonly forShare: RawBuilder<unknown>;
 
   /**
-   * Waits until no other transaction holds `key`, and holds it until this one ends. Take keys in the order of their
-   * texts when you need several. SQLite has one writer at a time, so it has nothing to do.
+   * Waits until no other transaction holds `key`, and holds it until this one ends. Lock order for
+   * several keys: that of their texts. SQLite has one writer at a time, so it has nothing to do.
    */
   lockKey<Schema>(transaction: Transaction<Schema>, key: string): Promise<void>;
 
   readonly insertMany: InsertMany;
 
-  /** Lifts the time limits of statements for this transaction: building an index may take minutes. */
+  /**
+   * Lifts the time limits of statements for this transaction: building an index may take minutes.
+   */
   liftTimeouts<Schema>(transaction: Transaction<Schema>): Promise<void>;
 
   hasTable<Schema>(transaction: Transaction<Schema>, table: string): Promise<boolean>;
 
-  /** What an error of the engine's driver means. */
+  /** Kind of an error of the engine's driver. */
   classify(error: unknown): DatabaseErrorKind;
 }
 
@@ -114,7 +123,9 @@ export const sqliteDialect: Dialect = {
   classify: classifySqliteError,
 };
 
-/** The driver knows it too, and then waits for answers as long as the server does. */
+/**
+ * The driver recognises this statement too, and then waits for answers as long as the server does.
+ */
 export const postgresLiftTimeouts =
   "select set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true)";
 
@@ -157,7 +168,10 @@ function uint256(amount: bigint): bigint {
   return amount;
 }
 
-/** By SQLite's extended result codes, https://www.sqlite.org/rescode.html; the low byte is the primary one. */
+/**
+ * By SQLite's extended result codes, https://www.sqlite.org/rescode.html; the low byte is the
+ * primary one.
+ */
 function classifySqliteError(error: unknown): DatabaseErrorKind {
   const code = property(error, "errcode");
   if (typeof code !== "number") return classifySqliteMessage(property(error, "message"));
@@ -180,7 +194,10 @@ function classifySqliteError(error: unknown): DatabaseErrorKind {
   }
 }
 
-/** Statements that return rows throw without a code in @photostructure/sqlite; these are SQLite's own messages. */
+/**
+ * `@photostructure/sqlite` throws without a code for statements that return rows; these are
+ * SQLite's own messages.
+ */
 function classifySqliteMessage(message: unknown): DatabaseErrorKind {
   if (typeof message !== "string") return "statement";
   if (/database (table |schema )?is locked/.test(message)) return "busy";
@@ -193,7 +210,10 @@ function classifySqliteMessage(message: unknown): DatabaseErrorKind {
   return "statement";
 }
 
-/** By SQLSTATE, https://www.postgresql.org/docs/current/errcodes-appendix.html, and by the system's network codes. */
+/**
+ * By SQLSTATE, https://www.postgresql.org/docs/current/errcodes-appendix.html, and by the system's
+ * network codes.
+ */
 function classifyPostgresError(error: unknown): DatabaseErrorKind {
   const code = property(error, "code");
   if (typeof code !== "string") return classifyPostgresMessage(property(error, "message"));
@@ -202,9 +222,9 @@ function classifyPostgresError(error: unknown): DatabaseErrorKind {
   }
   if (code === "23505") return "unique-violation";
   if (code === "57P03" || code === "53300") return "unreachable"; // starting up; too many connections
-  // A primary that has become a standby: a new connection finds the one that has taken its place.
+  // A primary that has become a standby: a new connection finds the new primary.
   if (code === "25006") return "unreachable";
-  // Its administrator lets nobody in. Other things that are not ready have the same code.
+  // Its administrator refuses all connections. Other objects that are not ready have the same code.
   if (code === "55000" && /accepting connections/.test(String(property(error, "message"))))
     return "unreachable";
   if (/^(40001|40P01|55P03|57014)$/.test(code)) return "busy"; // serialization, deadlock, lock, time limit
@@ -215,7 +235,7 @@ function classifyPostgresError(error: unknown): DatabaseErrorKind {
   return "statement";
 }
 
-/** The errors that the driver makes itself have no code. */
+/** Errors of the driver itself have no code. */
 function classifyPostgresMessage(message: unknown): DatabaseErrorKind {
   if (typeof message !== "string") return "statement";
   if (/not queryable|timeout expired|trying to connect|due to connection timeout/.test(message)) {

@@ -1,17 +1,20 @@
 /**
- * What a transaction survives once it is told as done.
+ * Durability of a transaction once it has resolved: the faults that it survives.
  *
  * - `disk`: a loss of power.
- * - `process`: the end of this process. If the machine, or the database's server, fails within the next moment, the
- *   transaction may be undone, and then so is everything that was committed after it: nothing on the disk ever stands
- *   upon something that is not.
+ * - `process`: the end of this process. A fault of the machine or the database's server within the
+ *   next moment may undo it. Everything that was committed after it is then undone too. Nothing on
+ *   the disk ever depends on a transaction that is not.
  */
 export type Durability = "disk" | "process";
 
-/** How a transaction ends. */
+/** Options of a transaction's commit. */
 export interface TransactionOptions {
   /** Default: `disk`, or `process` in a database that was opened as not durable. */
   durability?: Durability | undefined;
-  /** Called once everybody sees what was written, which may be before it is on the disk. Must not throw. */
+  /**
+   * Called once the writes are visible to all, which may be before they are on the disk. Must not
+   * throw.
+   */
   onCommit?: (() => void) | undefined;
 }

@@ -3,13 +3,15 @@ import type { Dialect } from "./dialect.ts";
 import type { Durability } from "./durability.ts";
 import type { Notifications } from "./notifications.ts";
 
-/** What an engine gives `openDatabase` to build a database of. */
+/** Parts from which `openDatabase` builds a database. */
 export interface Engine {
   readonly dialect: Dialect;
   readonly kyselyDialect: KyselyDialect;
   readonly notifications: Notifications;
-  /** To be called at the beginning of a transaction whose durability is not that of the database. */
+  /** Call at the beginning of a transaction whose durability is not that of the database. */
   setDurability<Schema>(transaction: Transaction<Schema>, durability: Durability): Promise<void>;
-  /** Resolves once what was committed for the disk is there, where a commit does not wait for it. */
+  /**
+   * Resolves once all commits of durability `disk` are there, where a commit does not wait for it.
+   */
   sync(): Promise<void>;
 }

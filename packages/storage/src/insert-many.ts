@@ -4,8 +4,8 @@ import { encodeCopyRows } from "./postgres/encode-copy-rows.ts";
 import { sqliteAdd } from "./sqlite/sqlite-amount.ts";
 
 /**
- * What to do with a row whose key is taken: skip it, write these columns of it over those of the row that is there,
- * or add these amounts to them, modulo 2^256.
+ * Conflict resolution for a row whose key is taken: skip it, replace these columns of the existing
+ * row, or add these amounts to them, modulo 2^256.
  */
 export type OnConflict<Row> =
   | "ignore"
@@ -15,9 +15,9 @@ export type OnConflict<Row> =
 type Column<Row> = keyof Row & string;
 
 /**
- * Writes many rows, as fast as the engine takes them; returns how many were written. All rows have the columns of
- * the first, and no two of them the same key if `replace` or `add` is asked for. It is not atomic by itself: call it
- * inside a transaction.
+ * Bulk insert; returns the number of rows written. All rows have the columns of the first. With
+ * `replace` or `add`, no two have the same key. It is not atomic by itself: call it inside a
+ * transaction.
  */
 export type InsertMany = <Schema, Table extends keyof Schema & string>(
   // The union lets the compiler find the schema of either.
@@ -27,7 +27,8 @@ export type InsertMany = <Schema, Table extends keyof Schema & string>(
   onConflict?: OnConflict<NoInfer<Insertable<Schema[Table]>>>,
 ) => Promise<number>;
 
-// Larger statements gained nothing more: SQLite binds every value by itself. Powers of two, so that few rows take few.
+// Larger statements gained nothing more: SQLite binds every value by itself. Powers of two, so that
+// a few rows take few statements.
 const sqliteRowsPerStatement = [64, 32, 16, 8, 4, 2, 1];
 
 /** SQLite: `values (…), (…)`; only seven texts per table, so all stay prepared. */
@@ -60,12 +61,13 @@ export const insertWithValues: InsertMany = async (executor, table, rows, onConf
 };
 
 const postgresRowsPerStatement = 5_000;
-/** Fewer are faster written by a statement, which takes one round trip less. */
+/** Below this, a statement is faster: it takes one round trip less. */
 const minRowsToCopy = 200;
 
 /**
- * PostgreSQL: many rows by COPY, which takes two thirds of the server's time for them but knows no conflicts; few
- * rows, and those that may conflict, by a statement with one array per column.
+ * PostgreSQL: many rows by COPY, which takes two thirds of the server's time for them but handles
+ * no conflicts. A few rows, and those that may conflict, go by a statement with one array per
+ * column.
  */
 export const insertWithCopyOrUnnest: InsertMany = async (executor, table, rows, onConflict) => {
   const [first] = rows;
@@ -110,10 +112,10 @@ export const insertWithCopyOrUnnest: InsertMany = async (executor, table, rows, 
 type ColumnTypes = ReadonlyMap<string, string>;
 
 /**
- * The types of the tables of each open database, which has one adapter for all its connections: for few rows, asking
- * for them would take longer than writing. A column may have another type by now: the values of a statement are then
- * converted without loss, or it fails, and the types are asked for again. The bytes of a COPY could be read as another
- * value, so it asks every time.
+ * Cache of column types for each open database, which has one adapter for all its connections. For
+ * a few rows, the query for them would take longer than the write. A column's type may have changed
+ * since. The values of a statement are then converted without loss, or it fails, and the types are
+ * queried again. The bytes of a COPY could be read as another value, so it queries every time.
  */
 const knownTypes = new WeakMap<object, Map<string, ColumnTypes>>();
 
@@ -124,7 +126,7 @@ function typesOf<Schema>(executor: Kysely<Schema>): Map<string, ColumnTypes> {
   return known;
 }
 
-/** The name of each column's type, as it is now. */
+/** The name of each column's current type. */
 async function findColumnTypes<Schema>(
   executor: Kysely<Schema>,
   table: string,
@@ -141,7 +143,7 @@ async function findColumnTypes<Schema>(
   return types;
 }
 
-/** `sumOf` writes the sum of the column in the row that is there and the one in the row that is not written. */
+/** `sumOf` writes the sum of the column in the existing and in the rejected row. */
 function conflictClause<Row>(
   onConflict: OnConflict<Row> | undefined,
   sumOf: (column: string) => string,

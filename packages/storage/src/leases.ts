@@ -3,31 +3,37 @@ import type { Database } from "./database.ts";
 import type { Migration } from "./migrate.ts";
 
 /**
- * The right of one owner to act for `name` until `expiresAtMs` on the database's clock. The epoch of a name grows
- * with every acquisition, so an owner that slept through its expiry is told from the one that came after it.
+ * The right of one owner to act for `name` until `expiresAtMs` on the database's clock. `epoch` is
+ * a fencing token. It grows with every acquisition, which distinguishes an owner that slept through
+ * its expiry from its successor.
  */
 export interface Lease {
   readonly name: string;
-  /** Unique for each process that runs, such as a random id made at its start. */
+  /** Unique for each running process, such as a random id made at its start. */
   readonly owner: string;
   readonly epoch: number;
   readonly expiresAtMs: number;
 }
 
-/** Leases on database time; the clocks of the processes play no part. */
+/** Leases on database time; clock skew between processes has no effect. */
 export interface Leases {
-  /** Takes the lease if nobody holds it, else `undefined`. */
+  /** Takes the lease if it is free, else `undefined`. */
   acquire(wish: { name: string; owner: string; ttlMs: number }): Promise<Lease | undefined>;
-  /** Extends the lease to `ttlMs` from now; `undefined` if it has expired, even if nobody took it since. */
+  /**
+   * Extends the lease to `ttlMs` from now; `undefined` if it has expired, even if it is still free.
+   */
   renew(lease: Lease, options: { ttlMs: number }): Promise<Lease | undefined>;
   /** Ends the lease now. Harmless if it is over. */
   release(lease: Lease): Promise<void>;
-  /** Ends every lease now: for whoever knows that all other owners are dead, as the holder of a file's lock does. */
+  /**
+   * Ends every lease now: for a process that knows that all other owners are dead, such as the
+   * holder of a file's lock.
+   */
   endAll(): Promise<void>;
   /**
-   * A condition for the statement that must not happen after the lease: `update … where … and ${guard(lease)}`.
-   * Inside a transaction it keeps others from taking the lease until the commit, so what it guarded is visible to
-   * the next owner.
+   * Guard condition for a statement that must not happen after the lease:
+   * `update … where … and ${guard(lease)}`. Inside a transaction it keeps others from taking the
+   * lease until the commit. The next owner therefore sees every guarded write.
    */
   guard(lease: Lease): RawBuilder<SqlBool>;
   /** Whether the lease is held at this moment. */
@@ -40,7 +46,10 @@ export interface LeasesOptions<Schema> {
   nowMs?: Expression<number>;
 }
 
-/** Creates the table of leases, unless it is there: part of the migrations of every package that uses leases. */
+/**
+ * Creates the table of leases if it is missing: part of the migrations of every package that uses
+ * leases.
+ */
 export const leasesMigration: Migration = {
   title: "leases",
   async up(transaction, { types }) {
@@ -60,7 +69,7 @@ interface LeaseRow {
   expires_at_ms: number;
 }
 
-/** Needs `leasesMigration` to have run. */
+/** Requires `leasesMigration`. */
 export function createLeases<Schema>({
   database: { kysely, dialect },
   nowMs = dialect.nowMs(),
@@ -73,7 +82,8 @@ export function createLeases<Schema>({
 
   return {
     async acquire({ name, owner, ttlMs }) {
-      // Two may race for an expired lease: the second waits for the row, finds it taken, and writes nothing.
+      // Two processes may race for an expired lease: the second waits for the row, finds it taken,
+      // and writes nothing.
       const { rows } = await sql<LeaseRow>`
         insert into coinslot_leases as held (name, owner, epoch, expires_at_ms)
         values (${name}, ${owner}, 1, ${nowMs} + ${ttlMs})

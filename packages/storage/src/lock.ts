@@ -1,11 +1,12 @@
 import { DatabaseError } from "./database-error.ts";
 
-/** Gives the lock back; the next in line gets it. */
+/** Releases the lock; the next in line gets it. */
 export type Release = () => void;
 
 /**
- * A lock within this process, first come first served. `acquire` waits up to `timeoutMs`, then rejects with a
- * `DatabaseError` of kind `busy`: that is how a query that waits for its own transaction ends, instead of never.
+ * A lock within this process, first come first served. `acquire` waits up to `timeoutMs`, then
+ * rejects with a `DatabaseError` of kind `busy`. The limit ends the self-deadlock of a query that
+ * waits for its own transaction.
  */
 export function createLock({ timeoutMs }: { timeoutMs: number }): { acquire(): Promise<Release> } {
   const waiting = new Set<(release: Release) => void>();

@@ -5,23 +5,26 @@ import type { Dialect } from "./dialect.ts";
 
 /** One step of a schema. Once released it never changes, and keeps its place in the list. */
 export interface Migration {
-  /** Says what it does, and tells it from the others. */
+  /** Unique description of the step. */
   title: string;
   up<Schema>(transaction: Transaction<Schema>, dialect: Dialect): Promise<void>;
 }
 
 export interface MigrateOptions {
-  /** Whose tables these are; several packages may keep theirs in one database. */
+  /** Owner of the tables; several packages may share one database. */
   name: string;
-  /** In the order in which they are applied. */
+  /** In the order of application. */
   migrations: readonly Migration[];
 }
 
 /**
- * Brings the tables of `name` to the last of `migrations`, each in a transaction of its own, and remembers which ran.
- * Any number of processes may start at once: one of them does the work, the others wait for it.
- * Rejects with a `DatabaseError` of kind `newer-schema` if the database has more migrations than this program, and
- * `foreign-schema` if it has others. A database opened with `readOnly` passes if nothing is to be done.
+ * Migrates the tables of `name` to the last of `migrations`, each in a transaction of its own, and
+ * records which ran. Any number of processes may start at once: one of them does the work, the
+ * others wait for it.
+ *
+ * Rejects with a `DatabaseError`: of kind `newer-schema` if the database has more migrations than
+ * this program, and `foreign-schema` if it has others. A database opened with `readOnly` passes if
+ * no migration is pending.
  */
 export async function migrate<Schema>(
   { transaction, dialect }: Database<Schema>,
@@ -31,7 +34,8 @@ export async function migrate<Schema>(
   while (!done) {
     done = await transaction(async (tx) => {
       await dialect.liftTimeouts(tx);
-      // Held until the commit: whoever waits here then reads what the one before has done.
+      // Held until the commit: a process that waits here then reads the migrations of the one
+      // before.
       await dialect.lockKey(tx, "coinslot:migrate");
       const applied = await readApplied(tx, { name, dialect });
       refuseOthers(applied, { name, migrations });
@@ -45,8 +49,9 @@ export async function migrate<Schema>(
 }
 
 /**
- * For programs that only look: rejects as `migrate` does, and with a `DatabaseError` of kind `older-schema` where
- * something is yet to be done, which is left to the program that owns the tables. Writes nothing.
+ * For read-only programs. Rejects as `migrate` does, and with a `DatabaseError` of kind
+ * `older-schema` where migrations are pending. Those are left to the program that owns the tables.
+ * Writes nothing.
  */
 export async function requireMigrated<Schema>(
   { transaction, dialect }: Database<Schema>,

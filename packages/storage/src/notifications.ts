@@ -1,19 +1,21 @@
 /**
- * Told that something happened on a channel. `payload` is `undefined` when the connection was lost and is back:
- * notifications may have been missed, so look for yourself.
+ * Handler of notifications on a channel. `payload` is `undefined` when a lost connection is back.
+ * Notifications may have been missed, so the handler must read the tables.
  */
 export type NotificationHandler = (payload: string | undefined) => void;
 
 /** Messages between processes that share a database. They are hints: the truth is in the tables. */
 export interface Notifications {
-  /** Equal messages that wait for their turn are sent once. */
+  /** Sends a message. Equal messages that wait in line are sent once. */
   notify(channel: string, payload: string): Promise<void>;
-  /** Resolves when listening has begun, with the function that ends it. */
+  /** Resolves when listening has begun, with the unsubscribe function. */
   listen(channel: string, handler: NotificationHandler): Promise<() => Promise<void>>;
   close(): Promise<void>;
 }
 
-/** The handlers of each channel. A handler that throws is reported, and disturbs nobody. */
+/**
+ * The handlers of each channel. A handler that throws is reported, and does not affect the others.
+ */
 export interface HandlerRegistry {
   add(channel: string, handler: NotificationHandler): void;
   /** Returns whether it was the last of its channel. */

@@ -8,9 +8,10 @@ type Work<Schema, Result> = (transaction: Transaction<Schema>) => Promise<Result
 /** Runs small pieces of work durably; see `createWriter`. */
 export interface Writer<Schema> {
   /**
-   * Runs `work` in a transaction and resolves with its result once that is committed, and, unless `durability` says
-   * otherwise, on the disk. If `work` throws, its effects are undone, and nobody else's. It must await its own queries
-   * and nothing else: others wait for it. The kinds of errors are those of `Database.transaction`.
+   * Runs `work` in a transaction. Resolves with its result once that is committed, and, unless
+   * `durability` says otherwise, on the disk. If `work` throws, only its own effects are undone. It
+   * must await its own queries and nothing else, since others wait for it. The kinds of errors are
+   * those of `Database.transaction`.
    */
   write<Result>(
     work: Work<Schema, Result>,
@@ -19,12 +20,12 @@ export interface Writer<Schema> {
 }
 
 /**
- * A writer for many small concurrent transactions.
+ * Group commit: a writer for many small concurrent transactions.
  *
- * SQLite has one writer, and every commit costs it, so what comes while a commit runs is put together into the next
- * one, each piece in a savepoint; the next one begins while the disk takes the last one. PostgreSQL does that by
- * itself for commits of several connections; there each piece has a transaction of its own, since pieces put together
- * would hold each other's row locks, and the groups of two processes would lock each other out.
+ * SQLite has one writer, and every commit costs it. Pieces that arrive during a commit join the
+ * next one, each in a savepoint; the next one begins while the disk takes the last one. PostgreSQL
+ * groups the commits of several connections itself. There each piece has a transaction of its own:
+ * grouped pieces would hold each other's row locks, and the groups of two processes would deadlock.
  */
 export function createWriter<Schema>(database: Database<Schema>): Writer<Schema> {
   return database.engine === "sqlite"
@@ -35,12 +36,12 @@ export function createWriter<Schema>(database: Database<Schema>): Writer<Schema>
 /** One waiting piece of work. */
 interface Piece<Schema> {
   durability: Durability | undefined;
-  /** Returns what tells its caller once the commit is done. */
+  /** Returns the function that reports to its caller after the commit. */
   run(transaction: Transaction<Schema>): Promise<() => void>;
   fail(error: unknown): void;
 }
 
-// Bounds the time for which readers of uncommitted work, the callers, have to wait.
+// Bounds the wait of readers of uncommitted work, the callers.
 const maxGroup = 256;
 
 function createGroupWriter<Schema>({ transaction }: Database<Schema>): Writer<Schema> {
@@ -50,8 +51,8 @@ function createGroupWriter<Schema>({ transaction }: Database<Schema>): Writer<Sc
   async function runAll(): Promise<void> {
     running = true;
     while (waiting.length > 0) {
-      // Everything here is synchronous underneath: without this turn, no socket would be read between two groups,
-      // and whoever is about to write in this turn of the event loop joins the group.
+      // All work below is synchronous underneath: without this turn, no socket would be read
+      // between two groups. Writers of the same turn of the event loop join the group.
       await nextTurn();
       const group = waiting.slice(0, maxGroup);
       waiting = waiting.slice(maxGroup);
@@ -60,7 +61,7 @@ function createGroupWriter<Schema>({ transaction }: Database<Schema>): Writer<Sc
     running = false;
   }
 
-  /** Resolves once the group is committed, or has failed; whoever wants the disk as well is told later. */
+  /** Resolves once the group is committed, or has failed; waits for the disk follow. */
   function runGroup(group: readonly Piece<Schema>[]): Promise<void> {
     const isForProcess = group.every(({ durability }) => durability === "process");
     return new Promise((resolve) => {
@@ -69,7 +70,7 @@ function createGroupWriter<Schema>({ transaction }: Database<Schema>): Writer<Sc
       const running = transaction(
         async (tx) => {
           for (const piece of group) {
-            // Alone, the transaction is all that has to be undone.
+            // A single piece needs no savepoint: undoing the transaction undoes it.
             const tell = await (group.length === 1 ? piece.run(tx) : inSavepoint(tx, piece));
             if (piece.durability === "process") tellAtCommit.push(tell);
             else tellAtEnd.push(tell);
@@ -89,7 +90,7 @@ function createGroupWriter<Schema>({ transaction }: Database<Schema>): Writer<Sc
             for (const tell of tellAtEnd) tell();
           },
           (error: unknown) => {
-            // Those that have been told already hear nothing of it.
+            // Has no effect on callers that already have their result.
             for (const piece of group) piece.fail(error);
           },
         )
@@ -118,9 +119,10 @@ const release = CompiledQuery.raw("release piece");
 const rollback = CompiledQuery.raw("rollback to piece");
 
 /**
- * An error of a piece undoes the piece, and is told after the commit like a result: it may follow from what another
- * piece of the group has written. If the savepoint is gone, since SQLite ends the whole transaction when the disk is
- * full, the error is thrown, and fails the group.
+ * Runs a piece in a savepoint, which its error undoes. The error is reported after the commit like
+ * a result, since it may follow from the writes of another piece. SQLite ends the whole
+ * transaction, and the savepoint with it, when the disk is full. The error is then thrown, and
+ * fails the group.
  */
 async function inSavepoint<Schema>(
   tx: Transaction<Schema>,

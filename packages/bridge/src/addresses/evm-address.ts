@@ -2,8 +2,8 @@ import { type Address, getAddress, isAddress } from "viem";
 import { BridgeError, type BridgeErrorCode } from "../bridge-error.ts";
 
 /**
- * Reads an address in lower case, in upper case, or with a correct checksum (EIP-55): one in mixed case whose checksum
- * is wrong was mistyped. An error says what is wrong.
+ * Reads an address in lower case, in upper case, or with a correct checksum (EIP-55). A wrong
+ * checksum in mixed case means a typing error. The error names the fault.
  */
 export function parseEvmAddress(text: string): Address | Error {
   const digits = /^0x([0-9a-fA-F]{40})$/.exec(text)?.[1];
@@ -16,7 +16,7 @@ export function parseEvmAddress(text: string): Address | Error {
 /**
  * Reads an address, or refuses it.
  *
- * @param name what it is called by whoever gave it
+ * @param name the caller's name for it, for the error
  * @throws BridgeError with this code
  */
 export function requireEvmAddress(text: string, name: string, code: BridgeErrorCode): Address {

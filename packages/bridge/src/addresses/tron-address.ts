@@ -4,8 +4,8 @@ import { decodeBase58 } from "./base58.ts";
 const mainnetPrefix = 0x41;
 
 /**
- * The 20 bytes of a TRON address, in 32: what stands before them in the address, its prefix 0x41, is not part of what
- * contracts see. An error says what is wrong with it.
+ * The 20 bytes of a TRON address, in 32. The address's prefix 0x41 is dropped: contracts do not see
+ * it. An error names the fault.
  */
 export function parseTronAddress(text: string): Hex | Error {
   if (text.length !== 34) return new Error("has not 34 characters");

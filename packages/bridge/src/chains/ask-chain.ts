@@ -4,7 +4,7 @@ import { BridgeError } from "../bridge-error.ts";
 import { describeRevert, findRevertData } from "./revert-reason.ts";
 
 /**
- * Waits for an answer of a chain, and says in the words of a bridge why there is none. `signal` keeps its own reason.
+ * Awaits a chain's answer, and wraps its failure in a BridgeError. `signal` keeps its own reason.
  *
  * @param subject ends the sentence "No RPC endpoint told …", or "The contract refuses …"
  * @throws BridgeError `refused_by_contract` or `rpc_unavailable`
@@ -22,7 +22,7 @@ export async function askChain<T>(
   }
 }
 
-/** Whether a chain was not asked because the bridge is closed: it never will be. */
+/** Whether a chain was not asked because the bridge is closed. A retry would fail as well. */
 export function isClosed(error: unknown): boolean {
   return error instanceof BridgeError && error.cause instanceof RpcClosedError;
 }
@@ -34,7 +34,7 @@ function toBridgeError(error: unknown, subject: string): unknown {
     const reason = describeRevert(revertData);
     return new BridgeError("refused_by_contract", `The contract refuses ${subject}: ${reason}`);
   }
-  // Errors of a pool hide URLs; those of any other client hold them, and are not passed on.
+  // Errors of a pool hide URLs. Those of any other client hold them, and are dropped.
   const cause = error instanceof BaseError ? error.walk((each) => each instanceof RpcError) : error;
   if (cause instanceof RpcError) {
     return new BridgeError("rpc_unavailable", cause.message, { cause });

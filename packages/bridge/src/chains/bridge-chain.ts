@@ -2,11 +2,12 @@ import * as z from "zod";
 import { parseEvmAddress } from "../addresses/evm-address.ts";
 
 /**
- * The networks of contracts. A token travels within one of them: a contract knows only contracts of its own network as
- * its peers.
+ * The networks of contracts. A token travels within one of them: a contract knows only contracts of
+ * its own network as its peers.
  *
  * - `oft`: USDT0.
- * - `legacyMesh`: pools of the USDT that was there before USDT0, joined to it on Ethereum and Arbitrum.
+ * - `legacyMesh`: pools of the USDT that was there before USDT0, joined to it on Ethereum and
+ *   Arbitrum.
  * - `xautOft`: XAUT0, gold.
  *
  * In the order in which they are tried.
@@ -22,12 +23,12 @@ const address = z.string().transform((text, context) => {
 });
 
 const named = {
-  /** How the chain is called in requests. */
+  /** The chain's name in requests. */
   key: z.string().min(1),
   name: z.string().min(1),
   /** LayerZero's endpoint id. */
   eid: z.int().positive(),
-  /** Symbol of what gas is paid in. */
+  /** Symbol of the native coin, which pays for gas. */
   nativeToken: z.string().min(1),
 };
 
@@ -41,7 +42,7 @@ const evmBridgeChainSchema = z.strictObject({
     legacyMesh: address.optional(),
     xautOft: address.optional(),
   }),
-  /** What arrives through `contracts.oft`, where public tables agree on it. */
+  /** The token that arrives through `contracts.oft`, where public tables agree on it. */
   token: address.optional(),
 });
 

@@ -10,8 +10,8 @@ export interface ChainList {
 }
 
 /**
- * The checked-in table and further chains; one of the same key takes the place of the table's. Tells `problems` what is
- * wrong with them.
+ * The checked-in table and further chains; one of the same key takes the place of the table's. Adds
+ * the faults of the further chains to `problems`.
  */
 export function createChainList(further: readonly unknown[], problems: string[]): ChainList {
   const chains = new Map(usdt0Chains.map((chain) => [chain.key, chain]));

@@ -11,25 +11,25 @@ import {
 import { readToken } from "./find-contract.ts";
 import { findSourceChain } from "./source-chain.ts";
 
-/** One row of the chain table, held against its chain. */
+/** One row of the chain table, compared with its chain. */
 export interface ChainCheck {
   chain: EvmBridgeChain;
   contracts: readonly ContractCheck[];
 }
 
-/** One contract of a row, held against the chain. */
+/** One contract of a row, compared with the chain. */
 export interface ContractCheck {
   kind: ContractKind;
   contract: Address;
-  /** What it says its token is; `undefined` if there is no OFT. */
+  /** The contract's `token()`; `undefined` if there is no OFT. */
   token: Address | undefined;
-  /** What differs from the table, in words. None: all is as it says. */
+  /** Differences from the table, in words. Empty: the row is true. */
   problems: readonly string[];
 }
 
 /**
- * Asks the chain behind an RPC endpoint whether its row of the chain table is true: that each contract is an OFT, of the
- * token that the row names, and has as peers the contracts that the other rows have.
+ * Verifies a row of the chain table at the chain behind an RPC endpoint. Each contract is an OFT,
+ * of the token that the row names, and has as peers the contracts that the other rows have.
  *
  * @throws BridgeError `invalid_configuration`, `unknown_source_chain`, `rpc_unavailable`
  */

@@ -12,16 +12,16 @@ import { type Broadcast, broadcastThroughClient, broadcastThroughPool } from "..
 import { askChain } from "./ask-chain.ts";
 import type { ChainNode } from "./witnesses.ts";
 
-/** A chain to ask, and to send to. */
+/** A chain's client for reads and broadcasts. */
 export interface Connection {
   chainId: number;
   client: PublicClient;
-  /** Each node by itself, to be asked whether all say the same. */
+  /** Each node by itself, for comparing their answers. */
   nodes: readonly ChainNode[];
   broadcast: Broadcast;
 }
 
-/** Connections of one bridge to its chains, made when first needed. */
+/** Connections of one bridge to its chains, made on first use. */
 export interface Connections {
   source(): Promise<Connection>;
   /** `undefined`: no RPC URL was given for it. */
@@ -29,10 +29,10 @@ export interface Connections {
   close(): void;
 }
 
-/** Where the source chain is: a viem client, or RPC URLs. */
+/** Location of the source chain: a viem client, or RPC URLs. */
 export type Endpoint = { client: PublicClient } | { rpcUrls: readonly string[] };
 
-/** Creates connections; asks nothing yet. */
+/** Creates connections; sends no request yet. */
 export function createConnections(options: {
   source: Endpoint;
   targets: ReadonlyMap<string, readonly string[]>;
@@ -55,7 +55,7 @@ export function createConnections(options: {
   async function connectSource(endpoint: Endpoint): Promise<Connection> {
     if ("rpcUrls" in endpoint) return open(await findChainId(endpoint.rpcUrls), endpoint.rpcUrls);
     const { client } = endpoint;
-    // Its own word on which chain it is for says nothing about where its requests go.
+    // A client's own `chain` does not prove where its requests go.
     const chainId = await askChain("its chain id", client.getChainId());
     return {
       chainId,
@@ -88,12 +88,12 @@ export function createConnections(options: {
 }
 
 /**
- * Which chain RPC endpoints serve.
+ * The chain id that RPC endpoints serve.
  *
  * @throws BridgeError `rpc_unavailable`
  */
 async function findChainId(rpcUrls: readonly string[]): Promise<number> {
-  // No chain has the id 0, so every endpoint of this pool objects, and tells the id that it has.
+  // No chain has the id 0, so every endpoint of this pool objects, and reports its own id.
   const pool = createRpcPool({ chainId: 0, rpcUrls });
   try {
     await pool.ready();

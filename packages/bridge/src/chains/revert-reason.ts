@@ -10,8 +10,8 @@ import { findNodeAnswer } from "./node-answer.ts";
 import { oftAbi } from "./oft-abi.ts";
 
 /**
- * What a contract reverted with, if that is what the error of a viem action means. "0x": without a reason, or there is
- * no such contract or function.
+ * Revert data of a contract, if the error of a viem action means a revert. "0x": without a reason,
+ * or there is no such contract or function.
  */
 export function findRevertData(error: unknown): Hex | undefined {
   if (!(error instanceof BaseError)) return undefined;
@@ -29,7 +29,7 @@ export function describeRevert(data: Hex): string {
   return inOneLine(readReason(data));
 }
 
-/** What a contract or a node says, in words of its own, as they may be shown: a terminal obeys some characters. */
+/** The words of a contract or a node, sanitised for display: a terminal obeys some characters. */
 export function inOneLine(text: string): string {
   return text.replace(/\p{C}+/gu, " ").slice(0, 200);
 }

@@ -3,13 +3,13 @@ import type { BridgeContext } from "../bridge-options.ts";
 import type { BridgeChain, EvmBridgeChain } from "./bridge-chain.ts";
 import type { Connection } from "./connect.ts";
 
-/** The chain where the tokens are. */
+/** The chain that holds the tokens. */
 export interface SourceChain extends Connection {
   chain: EvmBridgeChain;
 }
 
 /**
- * Finds out which chain is behind the RPC endpoint; with `target`, that it is another one.
+ * Reads which chain is behind the RPC endpoint. With `target`, checks that it is another one.
  *
  * @throws BridgeError `unknown_source_chain`, `same_chain`, `rpc_unavailable`
  */

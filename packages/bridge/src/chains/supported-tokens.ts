@@ -5,7 +5,7 @@ import { readToken } from "./find-contract.ts";
 import { findSourceChain } from "./source-chain.ts";
 import { readTokenFacts, type TokenFacts } from "./token-facts.ts";
 
-/** A token that can be sent from the source chain, and where to. */
+/** A token that can be sent from the source chain, with its target chains. */
 export interface SupportedToken extends TokenFacts {
   /** The network of contracts that takes it. The same token may be in two of them. */
   kind: ContractKind;
@@ -15,9 +15,10 @@ export interface SupportedToken extends TokenFacts {
 }
 
 /**
- * Asks the source chain which tokens its contracts are for.
+ * Reads from the source chain the tokens of its contracts.
  *
- * @throws BridgeError `unknown_source_chain`, `invalid_contract`, `invalid_token`, `rpc_unavailable`
+ * @throws BridgeError `unknown_source_chain`, `invalid_contract`, `invalid_token`,
+ * `rpc_unavailable`
  */
 export async function listSupportedTokens(context: BridgeContext): Promise<SupportedToken[]> {
   const { client, chain } = await findSourceChain(context);

@@ -4,24 +4,26 @@ import { BridgeError } from "../bridge-error.ts";
 import type { BridgeContext } from "../bridge-options.ts";
 import { askChain } from "./ask-chain.ts";
 
-/** Whose balance, and where. */
+/** A balance to read on a target chain. */
 export interface TargetBalanceRequest {
   /** Key of the chain. */
   targetChain: string;
   /** The token there. */
   token: string;
   owner: string;
-  /** A block of the target chain that the answer has to know. Default: whichever is the newest that the node has. */
+  /** A block of the target chain that the node must have. Default: the newest block of the node. */
   notBefore?: bigint | undefined;
 }
 
 /**
- * What an account holds on a target chain, in the token's smallest unit. `undefined` where it cannot be asked: no RPC URL
- * was given for the chain, or it is no EVM chain. The highest answer of its nodes: one that is behind, or lies, would have
- * tokens brought that are there.
+ * An account's balance on a target chain, in the token's smallest unit. `undefined` where it cannot
+ * be asked: no RPC URL was given for the chain, or it is no EVM chain.
  *
- * @throws BridgeError `invalid_token`, `invalid_recipient`, `refused_by_contract`, `rpc_unavailable`; the last one also
- * while no endpoint has the block that it has to know
+ * The highest answer of its nodes counts. A node that is behind, or lies, would otherwise cause a
+ * transfer of tokens that are there.
+ *
+ * @throws BridgeError `invalid_token`, `invalid_recipient`, `refused_by_contract`,
+ * `rpc_unavailable`; the last one also while no endpoint has the required block
  */
 export async function readTargetBalance(
   { chains, connections }: Pick<BridgeContext, "chains" | "connections">,
@@ -52,7 +54,7 @@ async function readBalance(
   if (notBefore === undefined) {
     return askChain("to tell the balance", client.readContract(call));
   }
-  // Behind one URL there may be several nodes. Of a block that it does not have, a node tells no balance.
+  // Behind one URL there may be several nodes. A node has no balance at a block that it lacks.
   const newest = client.getBlockNumber({ cacheTime: 0 });
   const blockNumber = await askChain("the newest block of the target chain", newest);
   if (blockNumber < notBefore) {

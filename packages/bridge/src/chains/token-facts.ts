@@ -2,7 +2,7 @@ import { type Address, erc20Abi, type PublicClient } from "viem";
 import { BridgeError } from "../bridge-error.ts";
 import { askChain } from "./ask-chain.ts";
 
-/** What a token says of itself. */
+/** A token's metadata, as the contract reports it. */
 export interface TokenFacts {
   address: Address;
   symbol: string;
@@ -10,7 +10,7 @@ export interface TokenFacts {
 }
 
 /**
- * Asks a token what it is.
+ * Reads a token's metadata.
  *
  * @throws BridgeError `invalid_token` if there is none; `rpc_unavailable`
  */

@@ -1,8 +1,9 @@
 import type { BridgeChain } from "./bridge-chain.ts";
 
 /**
- * Where USDT0, the legacy mesh and XAUT0 are, from their public deployment tables of August 2026. Chains of which the
- * tables leave a part unconfirmed (Hedera, Tempo) are not in it. `checkChain` compares a row with its chain.
+ * Deployments of USDT0, the legacy mesh and XAUT0, from their public tables of August 2026. Chains
+ * of which the tables leave a part unconfirmed (Hedera, Tempo) are not in it. `checkChain` compares
+ * a row with its chain.
  */
 export const usdt0Chains: readonly BridgeChain[] = [
   {

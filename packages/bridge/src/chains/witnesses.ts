@@ -14,8 +14,9 @@ export function hasWitnesses(nodes: readonly ChainNode[]): boolean {
 }
 
 /**
- * The end of a transfer invites another one, so the word of one host never proves it. That host may keep a transaction
- * which it claims to refuse, or deny one that it has executed, for as long as it likes.
+ * Requires two hosts for a claim that a transfer has ended. That end invites another transfer, so
+ * one host never proves it. The host may keep a transaction which it claims to refuse, or deny one
+ * that it has executed, without a time limit.
  *
  * @param claim a sentence without its full stop
  * @throws BridgeError `outcome_unclear` where all nodes are of one host

@@ -3,9 +3,10 @@ import type { BridgeContext } from "../bridge-options.ts";
 import type { TransferPlan } from "./plan-transfer.ts";
 
 /**
- * Holds a plan against what the account has, and against the most that LayerZero may take.
+ * Compares a plan with the account's balances, and with the maximum of LayerZero's fee.
  *
- * @throws BridgeError `insufficient_balance`, `bridge_fee_above_maximum`, `insufficient_native_balance`
+ * @throws BridgeError `insufficient_balance`, `bridge_fee_above_maximum`,
+ * `insufficient_native_balance`
  */
 export function checkAffordable(
   { bridgeMaxFee }: Pick<BridgeContext, "bridgeMaxFee">,

@@ -15,7 +15,7 @@ import { type GasPrice, maxPerGas } from "./gas-price.ts";
 /** The GasPriceOracle that every rollup of the OP stack has from its first block on. */
 export const opStackOracle: Address = "0x420000000000000000000000000000000000000F";
 
-/** The GasPriceOracle of Morph, whose functions are the same as far as they are used here. */
+/** The GasPriceOracle of Morph. The functions used here are the same. */
 export const morphOracle: Address = "0x530000000000000000000000000000000000000f";
 
 const oracleAbi = parseAbi([
@@ -28,25 +28,28 @@ const quantitySchema = z
   .regex(/^0x[0-9a-f]{1,64}$/i)
   .transform(BigInt);
 
-/** viem passes on what it does not know as the node has written it, and gives `null` for what a node leaves out. */
+/**
+ * viem passes unknown members on as the node has written them, and gives `null` for absent ones.
+ */
 const costSchema = z.object({
   gasUsed: z.bigint().optional().catch(undefined),
   effectiveGasPrice: z.bigint().optional().catch(undefined),
   l1Fee: z.union([z.bigint(), quantitySchema]).optional().catch(undefined),
 });
 
-/** More than any account has sent: a longer number than the real one costs no less. */
+/** More than any account has sent: a longer number costs at least as much as the real one. */
 const anyNonce = 2 ** 32 - 1;
 
 /**
- * The most that a rollup takes for transactions besides their gas, in the native coin: for the publication of their data
- * on the chain below, and for its operator. Zero on every chain that takes nothing but gas; Arbitrum and its kin count
- * their data as gas, which their nodes include when they estimate.
+ * Upper bound of a rollup's fees besides gas, in the native coin: for the publication of the
+ * transactions' data on the chain below, and for its operator. Zero on every chain that takes
+ * nothing but gas. Arbitrum and its kin count their data as gas, which their nodes include when
+ * they estimate.
  *
- * Whether a chain is such a rollup is asked of the chain itself: nobody but its founders can put code at the address of
- * an oracle, so no table has to know of each upgrade.
+ * The chain itself shows whether it is such a rollup: only its founders can put code at the address
+ * of an oracle. So no table has to follow each upgrade.
  *
- * @throws BridgeError `refused_by_contract` where the oracle does not tell; `rpc_unavailable`
+ * @throws BridgeError `refused_by_contract` where the oracle does not answer; `rpc_unavailable`
  */
 export async function readDataFee(
   client: PublicClient,
@@ -58,18 +61,19 @@ export async function readDataFee(
   const fees = steps.map(async (step, index) => {
     const unsigned = serializeTransaction({ chainId, nonce: anyNonce, gas, ...step, ...gasPrice });
     const l1Fee = await readL1Fee(client, oracle, unsigned);
-    // One part of it is for the gas of all, and one is the same for each.
+    // One part covers the gas of all transactions, and one is the same for each.
     const operatorFee = await readOperatorFee(client, oracle, index === 0 ? gas : 0n);
-    // The L1 fee follows the base fee of the chain below: half as much again lasts for three full blocks there.
+    // The L1 fee follows the base fee of the chain below: half as much again lasts for three full
+    // blocks there.
     return (l1Fee * 3n) / 2n + operatorFee;
   });
   return (await Promise.all(fees)).reduce((sum, fee) => sum + fee, 0n);
 }
 
 /**
- * What a transaction has cost, in the native coin: its gas, and what a rollup took for its data and for its operator.
- * Where the node leaves something out, it is what the transaction offered at most: this never throws, since nothing
- * is undone by not knowing what it has cost.
+ * Actual cost of a transaction, in the native coin: its gas, and a rollup's fees for data and
+ * operator. A value that the node leaves out counts as the transaction's maximum offer. It never
+ * throws: an unknown cost undoes nothing.
  *
  * @param offered the gas and the price that the transaction was signed with
  */

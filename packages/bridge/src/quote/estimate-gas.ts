@@ -23,21 +23,27 @@ export interface Step {
 }
 
 /**
- * What the send of an OFT takes at most where gas is reckoned as on Ethereum, with what the message libraries of
- * LayerZero do in it: some 250,000 to 350,000.
+ * Upper bound of the gas of an OFT's send on a chain with Ethereum's gas schedule. A send takes
+ * some 250,000 to 350,000, LayerZero's message libraries included.
  */
 export const sendGasBound = 700_000n;
 
-/** What an approval takes at most where gas is reckoned as on Ethereum: some 30,000 to 60,000, with proxies. */
+/**
+ * Upper bound of the gas of an approval on a chain with Ethereum's gas schedule. An approval takes
+ * some 30,000 to 60,000, with proxies.
+ */
 export const approvalGasBound = 150_000n;
 
-/** What a transaction costs before it does anything. */
+/** Base gas of an empty transaction. */
 const transactionGas = 21_000n;
 
-/** Nobody's address: it has money only where a node pretends so, as it is asked to. */
+/** An address without a key. It has money only by a state override in a node's call. */
 const pretender = slice(keccak256(toHex("coinslot: rehearsal of a transfer")), 12);
 
-/** Gas of one transaction, with a fifth more than the node says: what it does may change until it is mined. */
+/**
+ * Gas of one transaction, with a fifth more than the node's estimate: the state may change until it
+ * is mined.
+ */
 export async function estimateGas(
   client: PublicClient,
   options: { owner: Address; step: Step; subject: string },
@@ -47,9 +53,9 @@ export async function estimateGas(
 }
 
 /**
- * Gas of several transactions of one account of which the later ones need what the earlier ones do, such as approvals
- * and a send. The node is asked to pretend that the account had the code of a contract that does one after the other,
- * and the money to do it. `undefined`: the node does not do such things.
+ * Gas of several transactions of one account of which the later ones depend on the earlier ones,
+ * such as approvals and a send. A state override gives the account the code of a contract that runs
+ * one after the other, and the money for it. `undefined`: the node has no state overrides.
  *
  * @throws BridgeError `refused_by_contract` if one of them would revert; `rpc_unavailable`
  */
@@ -63,7 +69,8 @@ export async function rehearseGas(
     const gas = await client.estimateGas({
       account: pretender,
       to: owner,
-      // A node that ignores the pretence cannot move this, and objects instead of answering something else.
+      // A node that ignores the override cannot move this value, and objects instead of answering
+      // something else.
       value: 1n,
       data: encodeFunctionData({ abi, functionName: "run", args: [steps] }),
       stateOverride: [
@@ -84,9 +91,9 @@ export async function rehearseGas(
 }
 
 /**
- * Gas that a send and so many approvals do not exceed, for nodes that cannot try them. Not every chain reckons gas as
- * Ethereum does: Arbitrum adds the cost of data on another chain, Mantle its price, MegaETH that of storage. By how
- * much is seen by what the emptiest of all transactions takes there, and the bound is raised as much.
+ * Upper bound of the gas of a send and a number of approvals, for nodes that cannot try them. Gas
+ * schedules differ: Arbitrum adds the cost of data on another chain, Mantle its price, MegaETH that
+ * of storage. The gas of an empty transaction shows the factor, and the bound is raised by it.
  *
  * @throws BridgeError `rpc_unavailable`
  */
@@ -101,7 +108,7 @@ export async function boundGas(
   return (bound * needed + transactionGas - 1n) / transactionGas;
 }
 
-/** What the step reverted with that the rehearsal failed at. */
+/** Revert data of the step that the rehearsal failed at. */
 function findStepFailure(error: unknown): Hex | undefined {
   const data = findRevertData(error);
   if (data === undefined || data === "0x") return undefined;

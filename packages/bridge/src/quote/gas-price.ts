@@ -2,7 +2,7 @@ import { type FeeModel, getChainPreset } from "@coinslot/chain";
 import type { PublicClient } from "viem";
 import { askChain } from "../chains/ask-chain.ts";
 
-/** What to offer for gas, in wei. */
+/** Gas price to offer, in wei. */
 export type GasPrice =
   | { type: "eip1559"; maxFeePerGas: bigint; maxPriorityFeePerGas: bigint }
   | { type: "legacy"; gasPrice: bigint };
@@ -15,7 +15,7 @@ export interface GasQuote {
   minPerGas: bigint;
 }
 
-/** Reads what gas costs now. */
+/** Reads the current gas price. */
 export async function readGasPrice(client: PublicClient, chainId: number): Promise<GasQuote> {
   const { feeModel } = getChainPreset(chainId);
   const block = await askChain("the newest block", client.getBlock());

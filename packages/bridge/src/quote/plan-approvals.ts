@@ -5,7 +5,8 @@ import { oftAbi } from "../chains/oft-abi.ts";
 import type { Step } from "./estimate-gas.ts";
 
 /**
- * The approvals that are missing until `contract` may take exactly `amount`, in order; none where it asks for none.
+ * The missing approvals until `contract` may take exactly `amount`, in order; none where it needs
+ * none.
  *
  * @throws BridgeError `refused_by_contract`, `rpc_unavailable`
  */

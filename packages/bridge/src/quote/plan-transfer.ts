@@ -11,16 +11,19 @@ import { planApprovals } from "./plan-approvals.ts";
 import { type AmountQuote, quoteAmounts } from "./quote-amounts.ts";
 import { encodeSend, toSendParam } from "./send-param.ts";
 
-/** Everything that is to be known of a transfer before anything is signed. */
+/** All facts of a transfer that are needed before the first signature. */
 export interface TransferPlan extends AmountQuote, GasQuote {
   /** The contract it is sent through. */
   contract: Address;
-  /** The network of contracts that it is of; `undefined`: it is not in the table. */
+  /** The contract's network; `undefined`: it is not in the table. */
   kind: ContractKind | undefined;
   /** Approvals that are still needed, in order. */
   approvals: readonly Step[];
   send: Step;
-  /** Gas of the send, where it can be tried as it is: no approval is missing, and there is money for it. */
+  /**
+   * Gas of the send, where it can be tried as it is: no approval is missing, and there is money for
+   * it.
+   */
   sendGas: bigint | undefined;
   /** The most gas that all these steps take. */
   gas: bigint;
@@ -34,7 +37,9 @@ export interface TransferPlan extends AmountQuote, GasQuote {
   bridgeFee: bigint;
   tokenBalance: bigint;
   nativeBalance: bigint;
-  /** What the amount takes of the native balance: on Stable, both are the same money. Zero elsewhere. */
+  /**
+   * The amount's share of the native balance: on Stable, both are the same money. Zero elsewhere.
+   */
   amountInNative: bigint;
 }
 
@@ -42,10 +47,10 @@ export interface TransferPlan extends AmountQuote, GasQuote {
 const nativeUnitsPerTokenUnit = 1_000_000_000_000n;
 
 /**
- * Asks the source chain for all that decides on a transfer. Changes nothing, and needs no allowance.
+ * Reads all data for a transfer from the source chain. Changes nothing, and needs no allowance.
  *
- * @throws BridgeError `no_route`, `invalid_contract`, `amount_too_small`, `amount_too_large`, `loss_too_large`,
- * `refused_by_contract`, `rpc_unavailable`
+ * @throws BridgeError `no_route`, `invalid_contract`, `amount_too_small`, `amount_too_large`,
+ * `loss_too_large`, `refused_by_contract`, `rpc_unavailable`
  */
 export async function planTransfer(options: {
   client: PublicClient;
@@ -84,7 +89,8 @@ export async function planTransfer(options: {
   const data = encodeSend({ param, nativeFee, refundTo: owner });
   const send = { to: contract, value: nativeFee, data };
 
-  // Without the tokens, no node can try it; nor where LayerZero's fee would be paid with some of them.
+  // Without the tokens, no node can try it; nor where LayerZero's fee would be paid with some of
+  // them.
   const hasTokens = tokenBalance >= amountSent;
   const amountInNative = isNativeCoin(source, token) ? amountSent * nativeUnitsPerTokenUnit : 0n;
   const isPaidFor = nativeBalance > nativeFee + amountInNative;

@@ -4,18 +4,20 @@ import { askChain } from "../chains/ask-chain.ts";
 import { oftAbi } from "../chains/oft-abi.ts";
 import { minAcceptable, toSendParam } from "./send-param.ts";
 
-/** What an OFT says of an amount before it is sent, in the token's smallest unit. */
+/** An OFT's answer on an amount before it is sent, in the token's smallest unit. */
 export interface AmountQuote {
-  /** What would leave the account: the amount without what no other chain can represent. */
+  /**
+   * The amount that would leave the account, without the part that no other chain can represent.
+   */
   amountSent: bigint;
-  /** What would arrive. */
+  /** The amount that would arrive. */
   amountReceived: bigint;
-  /** What the contract takes in one transfer. */
+  /** The contract's bounds for one transfer. */
   limits: { min: bigint; max: bigint };
 }
 
 /**
- * Asks an OFT what becomes of an amount.
+ * Reads from an OFT how much of an amount would leave and arrive.
  *
  * @throws BridgeError `invalid_contract`, `amount_too_small`, `amount_too_large`, `loss_too_large`,
  * `refused_by_contract`, `rpc_unavailable`
@@ -31,13 +33,14 @@ export async function quoteAmounts(
   },
 ): Promise<AmountQuote> {
   const { contract, dstEid, to, amount, subject } = options;
-  // Whatever arrives is told; whether it is enough is decided here, in words.
+  // No minimum in the question: the contract returns any amount, and the check below refuses with a
+  // message.
   const param = toSendParam({ dstEid, to, amount, minAmount: 0n });
   const call = { address: contract, abi: oftAbi, functionName: "quoteOFT", args: [param] } as const;
   const [limit, , receipt] = await askChain(subject, client.readContract(call));
   const limits = { min: limit.minAmountLD, max: limit.maxAmountLD };
   const { amountSentLD: amountSent, amountReceivedLD: amountReceived } = receipt;
-  // Allowances are given for what is sent.
+  // The approval covers `amountSent`, so it may not exceed the request.
   if (amountSent > amount) {
     const text = `${contract} would take ${amountSent}, and ${amount} are to be sent`;
     throw new BridgeError("invalid_contract", text);

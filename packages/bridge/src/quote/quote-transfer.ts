@@ -6,27 +6,32 @@ import { findSourceChain } from "../chains/source-chain.ts";
 import { planTransfer } from "./plan-transfer.ts";
 import type { AmountQuote } from "./quote-amounts.ts";
 
-/** What a transfer would cost, and bring. Fees are in the native coin of the source chain (18 decimals). */
+/** Cost and result of a transfer. Fees are in the native coin of the source chain (18 decimals). */
 export interface BridgeQuote extends AmountQuote {
   /** Key of the chain that is behind the RPC endpoint. */
   sourceChain: string;
-  /** As they were requested. */
+  /** As in the request. */
   targetChain: string;
   recipient: string;
   token: Address;
-  /** The most that gas costs, and on a rollup data: of the send, and of approvals where they are missing. */
+  /**
+   * Maximum cost of gas, and on a rollup of data: of the send, and of approvals where they are
+   * missing.
+   */
   fee: bigint;
   /** LayerZero's fee. */
   bridgeFee: bigint;
-  /** `bound`: the node could not try the transfer, so the gas is what no transfer exceeds. */
+  /**
+   * `bound`: the node could not try the transfer, so the gas is the upper bound of any transfer.
+   */
   feeBasis: "estimate" | "bound";
   /** The contract it would be sent through. */
   contract: Address;
-  /** The network of contracts that it is of; `undefined`: it was given, and is not in the table. */
+  /** The contract's network; `undefined`: it was given, and is not in the table. */
   kind: ContractKind | undefined;
 }
 
-/** Says what a transfer would cost. Signs nothing, and needs neither an allowance nor the tokens. */
+/** Quotes a transfer. Signs nothing, and needs neither an allowance nor the tokens. */
 export async function quoteTransfer(
   context: BridgeContext,
   request: BridgeRequest,

@@ -12,7 +12,7 @@ export interface SendParam {
   oftCmd: Hex;
 }
 
-/** LayerZero options of type 3 that ask for nothing: the contracts add what they need on arrival. */
+/** LayerZero options of type 3, empty: the contracts add their own on arrival. */
 const noOptions: Hex = "0x0003";
 
 const minOfThousand = 999n;
@@ -40,7 +40,10 @@ export function toSendParam(transfer: {
   };
 }
 
-/** Calldata of OFT's `send`. The fee is paid in the native coin; what is paid too much returns to `refundTo`. */
+/**
+ * Calldata of OFT's `send`. The fee is paid in the native coin; the excess is refunded to
+ * `refundTo`.
+ */
 export function encodeSend(options: {
   param: SendParam;
   nativeFee: bigint;

@@ -8,7 +8,7 @@ import { type Hex, keccak256, type PublicClient } from "viem";
 import { findNodeAnswer } from "../chains/node-answer.ts";
 
 /**
- * What became of a signed transaction.
+ * Result of a broadcast.
  *
  * - `accepted`: a node has it.
  * - `rejected`: every node refused it, in these words.
@@ -23,8 +23,9 @@ export type BroadcastResult =
 export type Broadcast = (raw: Hex) => Promise<BroadcastResult>;
 
 /**
- * Broadcasts through a pool, which knows whether an endpoint that failed may have seen the transaction. What one node
- * refuses is sent to every node by itself: one that lies may have kept the bytes, to execute them later.
+ * Broadcasts through a pool, which knows whether an endpoint that failed may have seen the
+ * transaction. After one node's refusal, the bytes go to every node by itself. The refusing node
+ * may lie, and keep the bytes to execute them later.
  */
 export function broadcastThroughPool(pool: RpcPool): Broadcast {
   return async (raw) => {
@@ -57,8 +58,9 @@ async function broadcastTo(node: RpcRequester, raw: Hex): Promise<BroadcastResul
 }
 
 /**
- * Broadcasts through a viem client: what is no answer of a node may mean anything. It is tried once, so that a node which
- * refuses has not taken it before. Of a transport that asks several nodes nobody can know what the others have done.
+ * Broadcasts through a viem client. An error that is no answer of a node proves nothing. There is
+ * no retry, so a node that refuses has not taken it before. A transport over several nodes hides
+ * the results of the others.
  */
 export function broadcastThroughClient(client: PublicClient): Broadcast {
   const asksOne = transportsOfOneNode.has(client.transport.type);

@@ -23,32 +23,33 @@ import { waitUntilMined } from "./wait-until-mined.ts";
 
 export interface BridgeCallOptions {
   /**
-   * The quote to which a person or a program has agreed. It bounds all that is paid: token, recipient, both chains and
-   * the contract, what leaves, what arrives, and `fee + bridgeFee` in all, approvals included. Else it is refused with `terms_changed`. Required unless the bridge
-   * has a `maxTotalFee`.
+   * The quote to which a person or a program has agreed. It bounds token, recipient, both chains,
+   * the contract, what leaves, what arrives, and `fee + bridgeFee` in all, approvals included. A
+   * transfer beyond it is refused with `terms_changed`. Required unless the bridge has a
+   * `maxTotalFee`.
    */
   agreed?: AgreedTerms | undefined;
   /**
-   * Is told each step. What it returns is waited for, and what it throws ends the transfer: so the hash of a transfer
-   * can be stored before it is sent.
+   * Called with each step, and awaited. A throw ends the transfer, so the hash of a transfer can be
+   * stored before it is sent.
    */
   onProgress?: ((progress: TransferProgress) => void | Promise<void>) | undefined;
   /**
-   * When aborted, nothing more is signed or sent, and the reason is thrown. What was told as `sending` is seen through
-   * to its end all the same.
+   * On abort, nothing more is signed or sent, and the reason is thrown. A step reported as
+   * `sending` is followed to its end all the same.
    */
   signal?: AbortSignal | undefined;
 }
 
 /** A transfer that has left the source chain. */
 export interface BridgeResult {
-  /** Of the transaction on the source chain: what `track` needs. */
+  /** Hash of the transaction on the source chain: the input of `track`. */
   hash: Hash;
-  /** What gas has cost, and on a rollup data, approvals included, in the native coin. */
+  /** Actual cost of gas, and on a rollup of data, approvals included, in the native coin. */
   fee: bigint;
-  /** What LayerZero was paid, in the native coin. */
+  /** LayerZero's actual fee, in the native coin. */
   bridgeFee: bigint;
-  /** LayerZero's name for the message. */
+  /** LayerZero's id of the message. */
   guid: Hex;
   /** In the token's smallest unit. */
   amountSent: bigint;
@@ -57,9 +58,9 @@ export interface BridgeResult {
 }
 
 /**
- * Makes a transfer: approves what is missing, sends, and waits until it is in a block of the source chain. Every check
- * comes before the first signature. Approvals that are there already are not made again, so what was interrupted
- * before `sending` can be run again.
+ * Makes a transfer: sends the missing approvals, sends the transfer, and waits until it is in a
+ * block of the source chain. Every check comes before the first signature. Existing approvals are
+ * not repeated, so a transfer interrupted before `sending` can be run again.
  */
 export async function makeTransfer(
   context: BridgeContext,
@@ -78,7 +79,7 @@ export async function makeTransfer(
   const source = await findSourceChain(context, checked.target);
   const { client, chain } = source;
   let feeSpent = 0n;
-  /** The most that was signed away for gas so far. What it has cost, only a node says. */
+  /** The most that was signed away for gas so far. The actual cost comes only from a node. */
   let committed = 0n;
   const makePlan = async () => {
     const planned = await planTransfer({ client, source: chain, owner, request: checked });
@@ -96,18 +97,18 @@ export async function makeTransfer(
     const hash = await (state === "sending" ? sending.catch(requireRefusal) : sending);
     const offered = gas * maxPerGas(gasPrice);
     committed += offered;
-    // No token moves by an approval, so nobody has to see it through.
+    // An approval moves no token, so an abort may end the wait for it.
     const waitSignal = state === "approving" ? signal : undefined;
     const receipt = await waitUntilMined(context, { client, hash, signal: waitSignal });
     if (receipt === undefined) throw notMined(hash, state);
     const cost = await readCost(client, receipt, { gas, gasPrice });
     feeSpent += cost;
-    // What a rollup took for data, no transaction can bound.
+    // A rollup's fee for data is not bounded by the transaction.
     if (cost > offered) committed += cost - offered;
     return receipt;
   };
 
-  /** A host that refuses a send, and no other is there to ask, may have kept it. */
+  /** A refused send is certain only with a second host: the refusing host may have kept it. */
   const requireRefusal = (error: unknown): never => {
     const isRefused = error instanceof BridgeError && error.code === "rejected_by_node";
     if (isRefused && error.hash !== undefined) {
@@ -116,7 +117,10 @@ export async function makeTransfer(
     throw error;
   };
 
-  /** That a send reverted invites another one: every node has to say so, in its time, of two hosts at least. */
+  /**
+   * A reverted send invites another one, so every node has to report it, within its timeout, of two
+   * hosts at least.
+   */
   const requireAgreement = async (hash: Hash) => {
     requireWitnesses(source.nodes, { claim: `The send ${hash} reverted`, hash });
     const receipts = await Promise.all(
@@ -153,7 +157,10 @@ export async function makeTransfer(
   return { hash, fee: feeSpent, bridgeFee: plan.bridgeFee, guid, amountSent, amountReceived };
 }
 
-/** What our own send has sent. One that did not revert, and does not say so, may have moved tokens all the same. */
+/**
+ * The transfer of our own send. A send without a revert and without the event may have moved tokens
+ * all the same.
+ */
 function readSent(receipt: TransactionReceipt, contract: Address): SentTransfer {
   try {
     return findSent(receipt, [contract]);

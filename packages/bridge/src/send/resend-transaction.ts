@@ -13,15 +13,16 @@ import { askChain } from "../chains/ask-chain.ts";
 import type { SourceChain } from "../chains/source-chain.ts";
 import { requireWitnesses } from "../chains/witnesses.ts";
 
-/** So long another transaction must have had the nonce until it is believed: endpoints may be behind one another. */
+/** Grace time of a replaced nonce: endpoints may lag behind one another. */
 const replacedAfterMs = 60_000;
 
 /**
- * Returns a function to call while a transaction is in no block. It sends the same bytes again, which can move tokens
- * once only, and notices when that cannot happen any more.
+ * Returns a function to call while a transaction is in no block. It sends the same bytes again,
+ * which can move tokens once only. It detects when that cannot happen any more.
  *
- * It throws BridgeError `replaced` when every node, of two hosts at least, says for a while that another transaction has
- * its nonce; `outcome_unclear` when the nodes of one host alone say so; `rpc_unavailable`.
+ * It throws BridgeError `replaced` when every node, of two hosts at least, reports for a minute
+ * that another transaction has its nonce; `outcome_unclear` when the nodes of one host alone report
+ * it; `rpc_unavailable`.
  *
  * @throws BridgeError `not_a_transfer` if these are not the bytes of this hash, for this chain
  */
@@ -62,17 +63,17 @@ async function readSigned(options: {
     if (isSerialized(transaction) && keccak256(transaction) === hash.toLowerCase()) {
       const { nonce = 0, chainId } = parseTransaction(transaction);
       const sender = await recoverTransactionAddress({ serializedTransaction: transaction });
-      // The nonces of another chain say nothing.
+      // Nonces are per chain.
       if (chainId === source.chain.chainId) return { sender, nonce };
     }
   } catch {
-    // What cannot be read is no transaction either.
+    // Unreadable bytes are no transaction either.
   }
   const text = `The transaction that was given is not ${hash} on ${source.chain.name}`;
   throw new BridgeError("not_a_transfer", text, { hash });
 }
 
-/** A number that names the type of the transaction (EIP-2718), or the beginning of a list. */
+/** The type byte of the transaction (EIP-2718), or the first byte of an RLP list. */
 function isSerialized(transaction: Hex): transaction is TransactionSerialized {
   return /^0x(?:0[1-4]|[c-f])/i.test(transaction);
 }

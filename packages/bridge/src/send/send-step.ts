@@ -8,7 +8,7 @@ import type { ChainNode } from "../chains/witnesses.ts";
 import type { Step } from "../quote/estimate-gas.ts";
 import type { GasPrice } from "../quote/gas-price.ts";
 
-/** What is sent, by whom, and at what price. */
+/** A transaction to send: content, account and price. */
 export interface SendStepOptions {
   connection: Connection;
   signer: BridgeAccount;
@@ -16,9 +16,9 @@ export interface SendStepOptions {
   step: Step;
   gas: bigint;
   gasPrice: GasPrice;
-  /** When aborted before `onSigned` was told, nothing is sent, and its reason is thrown. */
+  /** On abort before the call of `onSigned`, nothing is sent, and the reason is thrown. */
   signal: AbortSignal | undefined;
-  /** Is told before any node is; what it returns is waited for, and if it throws, nothing is sent. */
+  /** Awaited before any node gets the transaction; if it throws, nothing is sent. */
   onSigned: (signed: SignedStep) => void | Promise<void>;
 }
 
@@ -29,7 +29,7 @@ export interface SignedStep {
 }
 
 /**
- * Signs one transaction and sends it. Its hash means that a node has it, or may have it.
+ * Signs one transaction and sends it. A returned hash means that a node has it, or may have it.
  *
  * @throws BridgeError `signing_failed`, `rejected_by_node`, `rpc_unavailable`: it was not sent
  */
@@ -57,14 +57,14 @@ export async function sendStep(options: SendStepOptions): Promise<Hash> {
   return hash;
 }
 
-/** How nodes word that they have a transaction already: from an attempt whose answer was lost. */
+/** Node errors for a known transaction: from an attempt whose answer was lost. */
 const alreadyKnown =
   /already\s*known|known transaction|already imported|already (exists )?in (the )?(mem)?pool/i;
 
-/** How they word that something went wrong on the way, or within: such an answer refuses nothing. */
+/** Node errors for a fault on the way, or within: such an answer refuses nothing. */
 const undecided = /time(d)?[\s-]*out|internal (server )?error|try again|temporar/i;
 
-/** Whether what a node objects may come from one that has the transaction already, or takes it after all. */
+/** Whether a node that objects may have the transaction already, or take it after all. */
 async function mayHave(nodes: readonly ChainNode[], hash: Hash, details: string): Promise<boolean> {
   if (alreadyKnown.test(details) || undecided.test(details)) return true;
   const answers = await Promise.all(nodes.map(({ client }) => isUnknown(client, hash)));

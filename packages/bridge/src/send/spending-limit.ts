@@ -7,7 +7,7 @@ import { lowerTo, maxPerGas } from "../quote/gas-price.ts";
 import type { TransferPlan } from "../quote/plan-transfer.ts";
 import type { BridgeQuote } from "../quote/quote-transfer.ts";
 
-/** The terms of a quote to which its reader has agreed. */
+/** The agreed terms of a quote. */
 export type AgreedTerms = Pick<
   BridgeQuote,
   | "sourceChain"
@@ -21,7 +21,10 @@ export type AgreedTerms = Pick<
   | "contract"
 >;
 
-/** The most that one transfer may take of the native coin, in all: LayerZero's fee, gas and data, approvals included. */
+/**
+ * The most that one transfer may take of the native coin, in all: LayerZero's fee, gas and data,
+ * approvals included.
+ */
 export interface SpendingLimit {
   maxTotal: bigint;
   /** Whether the terms or the configuration set it. */
@@ -29,9 +32,9 @@ export interface SpendingLimit {
 }
 
 /**
- * The tighter one of what was agreed to and what is configured.
+ * The tighter one of the agreed limit and the configured limit.
  *
- * @throws BridgeError `invalid_configuration` where neither bounds what gas may cost
+ * @throws BridgeError `invalid_configuration` where neither bounds the cost of gas
  */
 export function readSpendingLimit(options: {
   agreed: AgreedTerms | undefined;
@@ -48,8 +51,8 @@ export function readSpendingLimit(options: {
 }
 
 /**
- * Compares a new plan with the agreed terms. Between a quote and the send, a person may have thought, an approval may
- * have been mined, and a node may answer differently.
+ * Compares a new plan with the agreed terms. Between a quote and the send, a person may have
+ * thought, an approval may have been mined, and a node may answer differently.
  *
  * @throws BridgeError `terms_changed`
  */
@@ -97,8 +100,8 @@ export function checkTerms(
 }
 
 /**
- * Fits a plan into what may still be spent. Where the price of gas has risen, the room for the next blocks shrinks
- * first: the transaction offers less per gas, as long as the next block may take that.
+ * Fits a plan into the remaining limit. After a rise of the gas price, the room for the next blocks
+ * shrinks first. The transaction offers less per gas, down to a price that the next block may take.
  *
  * @param committed the most that earlier transactions of this transfer can have cost
  * @throws BridgeError `terms_changed`, `total_fee_above_maximum`

@@ -12,7 +12,7 @@ const transferSchema = z.object({
   recipient: z.string(),
   /** Of the transaction on the source chain. */
   hash: hex,
-  /** The signed transaction: anybody who has it can send it, as it is and once only. */
+  /** The signed transaction: any holder can send it, as it is and once only. */
   transaction: hex,
 });
 const fileSchema = z.object({ version: z.literal(1), transfers: z.array(transferSchema) });
@@ -21,22 +21,25 @@ const fileSchema = z.object({ version: z.literal(1), transfers: z.array(transfer
 export type RememberedTransfer = z.infer<typeof transferSchema>;
 type Route = Pick<RememberedTransfer, "targetChain" | "recipient">;
 
-/** Remembers which transfers may be under way: one for each recipient on a target chain. */
+/** Store of transfers that may be under way: one for each recipient on a target chain. */
 export interface TransferMemory {
   /** @throws BridgeError `file_unavailable`, as the others do; then nothing has changed */
   find(route: Route): Promise<RememberedTransfer | undefined>;
-  /** When it resolves, a crash does not make it forget. Rejects where one to the same recipient is remembered already. */
+  /** Durable once it resolves. Rejects where a transfer to the same recipient is stored already. */
   remember(transfer: RememberedTransfer): Promise<void>;
   forget(transfer: RememberedTransfer): Promise<void>;
 }
 
-/** Keeps transfers in a JSON file of its own; without one, as long as the process lives. */
+/** Keeps transfers in a JSON file of its own; without one, for the lifetime of the process. */
 export function createTransferMemory(file: string | undefined): TransferMemory {
   const path = file === undefined ? undefined : resolve(file);
   const turns = createTurns();
   let inMemory: readonly RememberedTransfer[] = [];
 
-  /** Read anew each time: another top-up may have been given the same file, and whoever gives a transfer up removes it. */
+  /**
+   * Read anew each time: another top-up may have the same file, and an operator removes it to give
+   * a transfer up.
+   */
   async function read(): Promise<readonly RememberedTransfer[]> {
     return path === undefined ? inMemory : readTransfers(path);
   }
@@ -85,8 +88,8 @@ async function readTransfers(path: string): Promise<RememberedTransfer[]> {
   }
 }
 
-// A crash at any moment leaves the old file or the new one, and the new one is on disk, with its name, before anything
-// is sent.
+// Atomic replace: a crash at any moment leaves the old file or the new one. The new one is on disk,
+// with its name, before anything is sent.
 async function writeTransfers(path: string, transfers: RememberedTransfer[]): Promise<void> {
   const temporary = `${path}.tmp`;
   const text = `${JSON.stringify({ version: 1, transfers }, undefined, 2)}\n`;
@@ -96,7 +99,7 @@ async function writeTransfers(path: string, transfers: RememberedTransfer[]): Pr
       await handle.sync();
     });
     await rename(temporary, path);
-    // Windows has no such call, and keeps renames in its journal.
+    // Windows has no such call, and journals renames.
     if (process.platform !== "win32") await withFile(dirname(path), "r", (handle) => handle.sync());
   } catch (cause) {
     throw unavailable("cannot be written", cause);

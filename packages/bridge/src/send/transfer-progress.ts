@@ -1,16 +1,17 @@
 import type { Address, Hash, Hex } from "viem";
 
 /**
- * How far a transfer has come. `hash` is that of the transaction on the source chain, for approvals their own;
- * `transaction` is the signed transaction itself, which anybody can send.
+ * Progress of a transfer. `hash` is that of the transaction on the source chain, for approvals
+ * their own. `transaction` is the signed transaction itself, which any holder can send.
  *
- * Told by `bridge`:
+ * Reported by `bridge`:
  * - `approving`: an approval is signed, and about to be sent.
  * - `approved`: the contract may take what is to be sent. No token has moved.
- * - `sending`: the transfer is signed, and about to be sent. From here on, track it before sending again.
+ * - `sending`: the transfer is signed, and about to be sent. From here on, track it before sending
+ *   again.
  * - `sent`: the transfer is in a block of the source chain.
  *
- * Told by `track`:
+ * Reported by `track`:
  * - `pending`: the transfer is in no block of the source chain, or not any more.
  * - `in_flight`: the tokens have left the source chain, and are not on the target chain.
  * - `received`: they are on the target chain, in a block that is not deep enough yet.
@@ -22,7 +23,7 @@ export type TransferProgress =
   | { state: "sent"; hash: Hash; guid: Hex }
   | TrackedProgress;
 
-/** What `track` tells. */
+/** Progress reported by `track`. */
 export type TrackedProgress =
   | { state: "pending"; hash: Hash }
   | InFlight
@@ -31,14 +32,14 @@ export type TrackedProgress =
 
 interface Departure {
   hash: Hash;
-  /** LayerZero's name for the message: the same on both chains. */
+  /** LayerZero's id of the message: the same on both chains. */
   guid: Hex;
   /** Key of the chain. */
   sourceChain: string;
   /** Key of the chain. */
   targetChain: string;
   sourceBlock: bigint;
-  /** What left the account, in the smallest unit of the token on the source chain. */
+  /** The amount that left the account, in the smallest unit of the token on the source chain. */
   amountSent: bigint;
 }
 
@@ -54,7 +55,7 @@ interface Arrival extends Departure {
   /** The target block and those on top of it. */
   confirmations: number;
   recipient: Address;
-  /** What arrived, in the smallest unit of the token on the target chain. */
+  /** The amount that arrived, in the smallest unit of the token on the target chain. */
   amountReceived: bigint;
 }
 
@@ -63,7 +64,7 @@ export interface Delivered extends Arrival {
   state: "delivered";
 }
 
-/** Whether something has changed that is worth telling. */
+/** Whether a change is worth a report. */
 export function isNews(progress: TrackedProgress, before: TrackedProgress | undefined): boolean {
   if (progress.state !== before?.state) return true;
   if ("guid" in progress && "guid" in before && progress.guid !== before.guid) return true;
@@ -72,7 +73,7 @@ export function isNews(progress: TrackedProgress, before: TrackedProgress | unde
   );
 }
 
-/** Where the money is, in a sentence. */
+/** The tokens' place, in a sentence. */
 export function describeWhereabouts(progress: TrackedProgress): string {
   switch (progress.state) {
     case "pending":

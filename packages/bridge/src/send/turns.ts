@@ -1,6 +1,9 @@
-/** Lets those who ask do their work one after the other, in the order in which they asked. */
+/** A queue of callers: runs one piece of work after the other, in the order of the calls. */
 export interface Turns {
-  /** Rejects as the work does; with the signal's reason if that comes first, and then the work is not begun. */
+  /**
+   * Rejects with the work's error, or with the signal's reason if that comes first. Then the work
+   * is not begun.
+   */
   take<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T>;
 }
 
@@ -10,7 +13,7 @@ export function createTurns(): Turns {
     take(work, signal) {
       const before = last;
       const result = untilAborted(before, signal).then(work);
-      // Who leaves the queue still leaves those behind it waiting for those before it.
+      // An aborted caller must not let the next one run before those ahead have ended.
       last = Promise.allSettled([before, result]);
       return result;
     },

@@ -5,8 +5,8 @@ import { isClosed } from "../chains/ask-chain.ts";
 import { readReceipt } from "../track/read-receipt.ts";
 
 /**
- * Waits until a transaction that was sent is in a block; it may have reverted, which its receipt says. `undefined`: not
- * in time, or not before the bridge was closed, and it may be mined yet.
+ * Waits until a transaction that was sent is in a block; it may have reverted, which its receipt
+ * says. `undefined`: not in time, or not before the bridge was closed, and it may be mined yet.
  *
  * @param options.signal when aborted, it rejects with its reason
  */

@@ -2,8 +2,9 @@ import type { PublicClient } from "viem";
 import { askChain } from "../chains/ask-chain.ts";
 
 /**
- * The number of a block not younger than `timestamp` (Unix seconds) of which all earlier ones are older: 0 if no block
- * is older. Looks back from the newest in growing steps, so what is recent is found in a few questions.
+ * The number of a block not younger than `timestamp` (Unix seconds) of which all earlier ones are
+ * older: 0 if no block is older. The search runs from the newest in growing steps, so a recent
+ * block takes few questions.
  */
 export async function findBlockBefore(client: PublicClient, timestamp: bigint): Promise<bigint> {
   const isOlder = async (blockNumber: bigint) => {

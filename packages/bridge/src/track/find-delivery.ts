@@ -10,7 +10,7 @@ import { askChain } from "../chains/ask-chain.ts";
 import { findNodeAnswer } from "../chains/node-answer.ts";
 import { oftAbi } from "../chains/oft-abi.ts";
 
-/** What an OFT says of a transfer that has arrived. */
+/** An OFT's event for a transfer that has arrived. */
 export interface Delivery {
   targetHash: Hash;
   targetBlock: bigint;
@@ -20,16 +20,16 @@ export interface Delivery {
   amountReceived: bigint;
 }
 
-/** Looks for one message on its target chain, and remembers where it has looked. */
+/** Searches for one message on its target chain, and remembers the searched range. */
 export interface DeliveryFinder {
   /**
-   * `undefined`: it is in no block up to now; or the search was no longer wanted, and goes on from there when it is
-   * asked for again.
+   * `undefined`: it is in no block up to now; or the search was no longer wanted, and resumes from
+   * there on the next call.
    *
    * @throws BridgeError `rpc_unavailable`
    */
   find(): Promise<Delivery | undefined>;
-  /** The newest block that was looked at. */
+  /** The newest searched block. */
   head(): bigint | undefined;
 }
 
@@ -42,8 +42,9 @@ const maxBlocks = 2_000n;
  * Creates a finder.
  *
  * @param options.contract the OFT on the target chain
- * @param options.rescan so many of the newest blocks are looked at again each time, since they may have been replaced
- * @param options.isWanted is asked within a long search, after each answer
+ * @param options.rescan number of the newest blocks to search again each time, since they may have
+ * been replaced
+ * @param options.isWanted checked within a long search, after each answer
  */
 export function createDeliveryFinder(options: {
   client: PublicClient;

@@ -8,7 +8,7 @@ import {
 import { BridgeError } from "../bridge-error.ts";
 import { oftAbi } from "../chains/oft-abi.ts";
 
-/** What an OFT says of a transfer that has left. */
+/** An OFT's event for a transfer that has left. */
 export interface SentTransfer {
   contract: Address;
   guid: Hex;
@@ -18,8 +18,8 @@ export interface SentTransfer {
 }
 
 /**
- * The transfer that a transaction has sent through one of `contracts`. Other contracts may emit the same event, and
- * are not believed.
+ * The transfer that a transaction has sent through one of `contracts`. Other contracts may emit the
+ * same event, and are not believed.
  *
  * @throws BridgeError `send_reverted`, `not_a_transfer`
  */

@@ -18,7 +18,10 @@ import { createDeliveryFinder, type DeliveryFinder } from "./find-delivery.ts";
 import { findSent, type SentTransfer } from "./find-sent.ts";
 import { readReceipt } from "./read-receipt.ts";
 
-/** Clocks of chains differ; a message does not arrive by so much earlier than it was sent. */
+/**
+ * Clock skew between chains: the earliest time at which a message can seem to arrive before it was
+ * sent.
+ */
 const clockToleranceSeconds = 600n;
 
 interface Watch {
@@ -31,9 +34,11 @@ interface Watch {
 }
 
 /**
- * Returns a function that reads from both chains how far a transfer is now. It remembers only where it has looked.
+ * Returns a function that reads a transfer's progress from both chains. It remembers only the
+ * searched range.
  *
- * It throws BridgeError `send_reverted`, `outcome_unclear`, `not_a_transfer`, `target_not_watchable`, `rpc_unavailable`.
+ * It throws BridgeError `send_reverted`, `outcome_unclear`, `not_a_transfer`,
+ * `target_not_watchable`, `rpc_unavailable`.
  */
 export function createTransferReader(
   context: Pick<BridgeContext, "chains" | "connections">,
@@ -106,7 +111,9 @@ export function createTransferReader(
   };
 }
 
-/** That a transfer has moved nothing invites another one: every node has to say so, of two hosts at least. */
+/**
+ * A reverted transfer invites another one, so every node has to report it, of two hosts at least.
+ */
 async function requireAgreement({ nodes }: SourceChain, hash: Hash): Promise<void> {
   requireWitnesses(nodes, { claim: `The transaction ${hash} reverted`, hash });
   const receipts = await Promise.all(nodes.map(({ client }) => readReceipt(client, hash)));

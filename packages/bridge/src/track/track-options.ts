@@ -2,20 +2,25 @@ import type { Hash, Hex } from "viem";
 import { BridgeError } from "../bridge-error.ts";
 import type { TrackedProgress } from "../send/transfer-progress.ts";
 
-/** Which transfer to wait for, and how long. */
+/** The transfer to wait for, and the limits of the wait. */
 export interface TrackOptions {
-  /** Of the transaction on the source chain. */
+  /** Hash of the transaction on the source chain. */
   hash: Hash;
   /**
-   * The signed transaction, as `sending` told it. With it, the transfer is sent again as it is while it is in no block,
-   * and found out to be `replaced`.
+   * The signed transaction, as `sending` reported it. With it, the transfer is sent again as it is
+   * while it is in no block, and can be recognised as `replaced`.
    */
   transaction?: Hex | undefined;
   /** The contract it was sent through, if the request named one. */
   oftContractAddress?: string | undefined;
-  /** Is told each change, in either direction: a reorganisation may take back what was told before. */
+  /**
+   * Called with each change, in either direction: a reorganisation may take back an earlier report.
+   */
   onProgress?: ((progress: TrackedProgress) => void | Promise<void>) | undefined;
-  /** How deep on the target chain, 1 being its newest block. Default: as deep as the chain needs to be final. */
+  /**
+   * Required depth on the target chain, 1 being its newest block. Default: the chain's depth of
+   * finality.
+   */
   confirmations?: number | undefined;
   /** Default 1 800 000. */
   timeoutMs?: number | undefined;
@@ -26,10 +31,10 @@ export interface TrackOptions {
 }
 
 /**
- * Checks how it is to be waited.
+ * Checks the options of a wait.
  *
- * @param subject the function that was called
- * @throws BridgeError `invalid_configuration`, which names everything that is wrong at once
+ * @param subject the name of the called function
+ * @throws BridgeError `invalid_configuration`, which names all faults at once
  */
 export function checkWait(
   subject: string,

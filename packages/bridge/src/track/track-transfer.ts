@@ -16,9 +16,9 @@ import { createTransferReader } from "./read-transfer.ts";
 import { checkWait, type TrackOptions } from "./track-options.ts";
 
 /**
- * Waits until a transfer has arrived. All that is known of it is read from the chains, again and again: so it may be
- * asked for in another process and at any time, follows reorganisations of both chains, and outlives endpoints that
- * fail for a while.
+ * Waits until a transfer has arrived. Its state is read from the chains again and again. So a wait
+ * can start in another process and at any time. It follows reorganisations of both chains, and
+ * outlives endpoints that fail for a while.
  */
 export async function trackTransfer(
   context: BridgeContext,

@@ -2,7 +2,7 @@ import type { Hash } from "viem";
 import * as z from "zod";
 import type { RpcCall } from "../rpc/rpc-envelope.ts";
 
-/** What identifies a block and links it to its parent. */
+/** Identity of a block, and the link to its parent. */
 export interface BlockHeader {
   number: bigint;
   hash: Hash;
@@ -27,7 +27,9 @@ const blockHeaderSchema = z.object({
   baseFeePerGas: quantity.nullish().transform((fee) => fee ?? undefined),
 });
 
-/** The header in an answer to `eth_getBlockBy…`; undefined where the answer is null, or no block. */
+/**
+ * The header in an answer to `eth_getBlockBy…`; undefined where the answer is null, or no block.
+ */
 export function parseBlockHeader(result: unknown): BlockHeader | undefined {
   return blockHeaderSchema.safeParse(result).data;
 }

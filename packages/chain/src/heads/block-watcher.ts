@@ -6,9 +6,9 @@ import type { RpcPool } from "../rpc/rpc-pool.ts";
 import { type BlockHeader, blockByNumber } from "./block-header.ts";
 import { createBlockWindow } from "./block-window.ts";
 
-/** What happened to the chain, or to our sight of it. Blocks are listed oldest first. */
+/** Change of the chain, or of its visibility. Blocks are listed oldest first. */
 export type BlockEvent =
-  /** Blocks were added on top of the head; all of them, also those between two polls. */
+  /** New blocks on top of the head; all of them, also those between two polls. */
   | { type: "advanced"; head: BlockHeader; entered: readonly BlockHeader[] }
   /** The newest blocks were replaced by others. */
   | {
@@ -17,22 +17,22 @@ export type BlockEvent =
       left: readonly BlockHeader[];
       entered: readonly BlockHeader[];
     }
-  /** Nothing links this head to what was known. Reconcile with the chain instead of counting on. */
+  /** A head without a link to the known blocks. Subscribers must reconcile with the chain. */
   | { type: "reset"; head: BlockHeader; reason: "missed-blocks" | "deep-reorganisation" }
-  /** The head could not be read. Told once per outage. */
+  /** The head could not be read. One event per outage. */
   | { type: "unreachable"; error: unknown }
-  /** The first answer after an outage; what happened meanwhile follows. */
+  /** The first answer after an outage. Events for the blocks in between follow. */
   | { type: "reachable" };
 
 export interface BlockWatcherOptions {
   pool: RpcPool;
   /** Default: the chain's preset. A subscriber may ask for a shorter one. */
   pollIntervalMs?: number;
-  /** How many blocks are remembered, to recognise a reorganisation and to fill a gap. Default 128. */
+  /** Number of remembered blocks, to recognise a reorganisation and to fill a gap. Default 128. */
   windowSize?: number;
-  /** A head older than this is called stalled. Default: ten block times, at least 15 s; never where blocks come on demand. */
+  /** Age of a stalled head. Default: ten block times, at least 15 s; never for blocks on demand. */
   stalledAfterMs?: number;
-  /** Gets what a subscriber threw. Default: a process warning. */
+  /** Receives errors that a subscriber threw. Default: a process warning. */
   onListenerError?: (error: unknown) => void;
   clock?: Clock;
 }
@@ -41,9 +41,9 @@ export type BlockListener = (event: BlockEvent) => void | Promise<void>;
 
 export interface BlockWatcherStatus {
   head: BlockHeader | undefined;
-  /** Number of the endpoint that told the head. */
+  /** Number of the endpoint that reported the head. */
   endpoint: number | undefined;
-  /** Time since the head changed, or since watching began. By our own clock, so skew does not matter. */
+  /** Time since the head changed, or watching began. On this process's clock: immune to skew. */
   sinceNewHeadMs: number | undefined;
   watching: boolean;
   reachable: boolean;
@@ -52,13 +52,15 @@ export interface BlockWatcherStatus {
 }
 
 export interface BlockWatcher {
-  /** The last known head, without asking. */
+  /** The last known head, without a request. */
   latest(): BlockHeader | undefined;
   /** Polls now, or joins a poll under way. Rejects with what the pool throws. */
   refresh(): Promise<BlockHeader>;
-  /** Calls `listener` for every event from now on; returns the function that ends it. */
+  /** Calls `listener` for every later event. Returns the unsubscribe function. */
   subscribe(listener: BlockListener, options?: { pollIntervalMs?: number }): () => void;
-  /** Resolves to the head once its number is at least `number`. Rejects on abort and on `close()`. */
+  /**
+   * Resolves to the head once its number is at least `number`. Rejects on abort and on `close()`.
+   */
   waitForBlock(
     number: bigint,
     options?: { signal?: AbortSignal; pollIntervalMs?: number },
@@ -68,12 +70,22 @@ export interface BlockWatcher {
 }
 
 /**
- * Watches the head of one chain for everybody in the process: make one per network. While somebody is
- * subscribed it looks whenever a node tells of a new head over WebSocket, and polls where none does, at
- * the shortest interval that any subscriber asked for.
+ * Watches the head of one chain for the whole process: create one watcher per network. While it has
+ * subscribers, it reads the chain at each WebSocket notification of a new head. Without such
+ * notifications it polls, at the shortest interval that any subscriber requested.
  *
- * An old head from an endpoint that lags changes nothing. Another block at a height that we know is
- * believed from the endpoint that told us our head; another endpoint has to show a longer chain.
+ * An old head from a lagging endpoint changes nothing. A different block at a known height is
+ * accepted from the endpoint that reported the current head. Another endpoint must show a longer
+ * chain.
+ *
+ * @example
+ * ```ts
+ * const watcher = createBlockWatcher({ pool });
+ * const unsubscribe = watcher.subscribe((event) => console.log(event.type));
+ * const head = await watcher.refresh();
+ * await watcher.waitForBlock(head.number + 3n);
+ * unsubscribe();
+ * ```
  */
 export function createBlockWatcher(options: BlockWatcherOptions): BlockWatcher {
   const { pool, windowSize = 128, clock = systemClock } = options;
@@ -112,7 +124,7 @@ export function createBlockWatcher(options: BlockWatcherOptions): BlockWatcher {
     }
   }
 
-  /** Reads the head, and what lies between it and ours, at one endpoint. Undefined: nothing new. */
+  /** Reads the head, and the blocks since the window's, at one endpoint. Undefined: no change. */
   function look(): Promise<BlockEvent | undefined> {
     return pool.onEndpoint(async (endpoint) => {
       const latest = await readBlock(endpoint, blockByNumber("latest"));
@@ -163,7 +175,7 @@ export function createBlockWatcher(options: BlockWatcherOptions): BlockWatcher {
     return polling;
   }
 
-  /** Sets the time of the next poll, unless an earlier one is set: a newcomer never puts it off. */
+  /** Schedules the next poll, unless an earlier one is set: a new subscriber never delays it. */
   function schedule(delayMs: number) {
     const wished = clock.now() + delayMs;
     if (pollAt <= wished) return;
@@ -171,7 +183,7 @@ export function createBlockWatcher(options: BlockWatcherOptions): BlockWatcher {
     pollAt = wished;
     cancelTimer = clock.setTimer(() => {
       pollAt = Number.POSITIVE_INFINITY;
-      // A failed poll has been told by an event; only a closed pool is a reason to stop.
+      // An event has reported a failed poll; only a closed pool is a reason to stop.
       const before = window.head();
       refresh()
         .catch((error) => error instanceof RpcClosedError && close())
@@ -181,8 +193,9 @@ export function createBlockWatcher(options: BlockWatcherOptions): BlockWatcher {
   }
 
   /**
-   * While nodes tell of new heads, and what they tell of is found, nobody else is asked. A node may
-   * fall silent, and the one that is asked may know less than the one that tells: then it is polled.
+   * Delay until the next poll. While nodes announce new heads, and those are found, it is at least
+   * `silenceMs`. A node may fall silent, and the node that is read may lag behind the one that
+   * announces: the watcher then polls.
    */
   function nextDelayMs(before: BlockHeader | undefined): number {
     const isTold = clock.now() - hintedAt < silenceMs && window.head() !== before;
@@ -191,7 +204,7 @@ export function createBlockWatcher(options: BlockWatcherOptions): BlockWatcher {
 
   function onNewHead(): void {
     hintedAt = clock.now();
-    // What is being read may be older than what was told.
+    // The read under way may be older than the announcement.
     const read = polling?.then(
       () => undefined,
       () => undefined,

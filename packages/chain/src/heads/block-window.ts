@@ -4,12 +4,12 @@ import type { BlockHeader } from "./block-header.ts";
 /** The newest blocks of one chain, each the parent of the next. */
 export interface BlockWindow {
   head(): BlockHeader | undefined;
-  /** The oldest block that is remembered. */
+  /** The oldest remembered block. */
   tail(): BlockHeader | undefined;
   has(hash: Hash): boolean;
   /**
-   * Puts `blocks` (oldest first, linked) on top of their parent, or in place of everything when
-   * their parent is not remembered. Returns the blocks that left the chain, oldest first.
+   * Puts `blocks` (oldest first, linked) on top of their parent. Replaces all blocks when their
+   * parent is not remembered. Returns the blocks that left the chain, oldest first.
    */
   put(blocks: readonly BlockHeader[]): BlockHeader[];
 }

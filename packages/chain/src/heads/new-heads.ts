@@ -5,13 +5,13 @@ import type { EndpointEvent } from "../rpc/rpc-endpoint.ts";
 import type { EndpointName } from "../rpc/rpc-errors.ts";
 import { reportedChainId } from "../rpc/rpc-methods.ts";
 
-/** Whoever wants to hear of new heads, on however many connections. */
+/** Listeners for new heads, over any number of connections. */
 export interface NewHeads {
   listen(listener: () => void): () => void;
   close(): void;
 }
 
-/** Keeps subscriptions to the new heads of some nodes, for as long as anybody listens. */
+/** Keeps subscriptions to the new heads of some nodes while there is a listener. */
 export function createNewHeads(options: {
   chainId: number;
   clock: Clock;
@@ -64,10 +64,12 @@ export function createNewHeads(options: {
 
 interface SubscriptionOptions {
   chainId: number;
-  /** `wss://…`, with whatever keys it needs; it appears nowhere else. */
+  /** `wss://…`, with any keys it needs; it appears nowhere else. */
   href: string;
   clock: Clock;
-  /** A node says that there is a new head. Which one is not believed: whoever hears it looks. */
+  /**
+   * Notification of a new head. Its content is not trusted: the listener reads the chain itself.
+   */
   onHead: () => void;
   onLost: (details: string) => void;
   onWrongChain: (chainId: number) => void;
@@ -81,9 +83,9 @@ const answerSchema = z.object({ id: z.number(), result: z.unknown() });
 const subscriptionSchema = z.string().min(1);
 
 /**
- * Subscribes to a node's new heads over WebSocket (`eth_subscribe`), and again whenever the connection
- * is lost, at first after a second, then after twice as long each time. A node of another chain is
- * left alone. Returns what ends it.
+ * Subscribes to a node's new heads over WebSocket (`eth_subscribe`). Reconnects with exponential
+ * backoff: first after a second, then after twice as long each time. Stops at a node of another
+ * chain. Returns the unsubscribe function.
  */
 function subscribeNewHeads(options: SubscriptionOptions): () => void {
   const { chainId, href, clock, onHead, onLost, onWrongChain } = options;
@@ -107,14 +109,14 @@ function subscribeNewHeads(options: SubscriptionOptions): () => void {
       }
       subscriptionSchema.parse(await connection.ask("eth_subscribe", ["newHeads"], onHead));
       pauseMs = minPauseMs;
-      // There may have been blocks that nobody told of.
+      // Blocks may have arrived while no connection stood.
       onHead();
     } catch {
       lost("it takes no subscription to new heads");
     }
   }
 
-  /** However often it is told for one connection, the next one is made once. */
+  /** Idempotent per connection: one loss schedules one reconnection. */
   function lost(details: string): void {
     hangUp?.();
     hangUp = undefined;
@@ -135,12 +137,15 @@ function subscribeNewHeads(options: SubscriptionOptions): () => void {
 }
 
 interface Connection {
-  /** Rejects where there is no result. `onMessage`: of the subscription that is asked for. */
+  /**
+   * Rejects where there is no result. `onMessage` receives the messages of the requested
+   * subscription.
+   */
   ask(method: string, params: unknown[], onMessage?: () => void): Promise<unknown>;
   close(): void;
 }
 
-/** One connection, not made again by itself. Whatever is thrown may hold the URL. */
+/** One connection, without reconnection. Its errors may hold the URL. */
 async function openConnection(options: {
   href: string;
   clock: Clock;

@@ -11,11 +11,11 @@ import type { RpcOutcome } from "./rpc-requester.ts";
 
 export interface AskInTurnOptions {
   calls: readonly RpcCall[];
-  /** The endpoints to try, one after the other; it may tell why it passed some over. */
+  /** The endpoints to try, in order; `passOver` reports why one was skipped. */
   endpoints: (passOver: (problem: EndpointProblem) => void) => AsyncIterable<RpcEndpoint>;
   timeoutMs: number;
   signal: AbortSignal | undefined;
-  /** Makes the error of a call that nobody answered. */
+  /** Makes the error of a call without an answer. */
   unavailable: (subject: string, failures: readonly EndpointProblem[]) => RpcUnavailableError;
 }
 
@@ -26,8 +26,9 @@ interface Pending {
 }
 
 /**
- * Asks one endpoint after the other, each with the calls that have no answer yet. An error from a
- * node is an answer. A call that may not be repeated goes on only when it was certainly not sent.
+ * Failover: asks one endpoint after the other, each with the calls that have no answer yet. An
+ * error from a node is an answer. A call that must not be repeated moves on only when it was
+ * certainly not sent.
  */
 export async function askInTurn(options: AskInTurnOptions): Promise<RpcOutcome[]> {
   const { calls, unavailable } = options;

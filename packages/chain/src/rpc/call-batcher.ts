@@ -6,12 +6,15 @@ export interface CallBatcherOptions {
   rpc: RpcRequester;
   /** Calls in one HTTP request. Default 50. */
   maxBatchSize?: number;
-  /** HTTP requests at a time; calls gather while that many are on their way. Default 4. */
+  /** HTTP requests in flight; further calls gather meanwhile. Default 4. */
   maxConcurrent?: number;
 }
 
 export interface CallBatcher {
-  /** As `RpcRequester.request`, and throws the same; a neighbour's failure is never one's own. */
+  /**
+   * As `RpcRequester.request`, with the same errors; a failure of another call in the batch is not
+   * passed on.
+   */
   request(call: RpcCall, options?: { minBlock?: bigint }): Promise<unknown>;
 }
 
@@ -22,14 +25,14 @@ interface Waiting {
   reject: (error: unknown) => void;
 }
 
-/** After the I/O of this turn, so that requests which arrived together leave together. */
+/** Runs after the I/O of this turn, so that requests which arrived together leave together. */
 const afterThisTurn: (run: () => void) => void =
   typeof setImmediate === "function" ? setImmediate : queueMicrotask;
 
 /**
  * Lets concurrent callers share JSON-RPC batches: calls of one turn of the event loop leave in one
- * HTTP request. Idle, nobody waits for others; busy, calls gather, so batches grow with the load.
- * Each call is executed by itself on the node, so none sees another's effects.
+ * HTTP request. When idle, a call leaves at once. When busy, calls gather, so batches grow with the
+ * load. The node executes each call by itself, so none sees another's effects.
  */
 export function createCallBatcher(options: CallBatcherOptions): CallBatcher {
   const { rpc, maxBatchSize = 50, maxConcurrent = 4 } = options;
@@ -46,7 +49,7 @@ export function createCallBatcher(options: CallBatcherOptions): CallBatcher {
   function flush() {
     scheduled = false;
     while (queue.length > 0 && onTheirWay < maxConcurrent) {
-      // Who asks for a block that no endpoint has yet must not make the others wait for it.
+      // A call for a block that no endpoint has yet must not delay the others.
       const wish = queue[0]?.minBlock;
       const batch = queue.filter(({ minBlock }) => minBlock === wish).slice(0, maxBatchSize);
       queue = queue.filter((each) => !batch.includes(each));

@@ -1,23 +1,27 @@
 import type { Clock } from "../clock.ts";
 
 /**
+ * States of the circuit breaker:
+ *
  * - `closed`: requests pass.
  * - `open`: the endpoint rests; nothing is sent until `restMs()` is 0.
- * - `half-open`: the rest is over, and a single trial decides: success closes the circuit, failure
+ * - `half-open`: the rest is over, and a single trial decides. Success closes the circuit; failure
  *   opens it again for twice as long.
  */
 export type CircuitState = "closed" | "open" | "half-open";
 
 export interface CircuitBreaker {
   state(): CircuitState;
-  /** What is left of the rest. */
+  /** Remaining rest. */
   restMs(): number;
   succeeded(startedAt: number): void;
   /** `restAtLeastMs` opens the circuit at once (a rate limit, a failed trial). */
   failed(startedAt: number, restAtLeastMs?: number): void;
 }
 
-/** Opens after `threshold` failures in a row, for `restMs`, doubled each time up to `maxRestMs`. */
+/**
+ * Opens after `threshold` consecutive failures, for `restMs`, doubled each time up to `maxRestMs`.
+ */
 export function createCircuitBreaker(options: {
   clock: Clock;
   threshold: number;
@@ -42,7 +46,7 @@ export function createCircuitBreaker(options: {
       return restMs() > 0 ? "open" : "half-open";
     },
     succeeded(startedAt) {
-      // An answer to a question from before the circuit opened says nothing about now.
+      // A request from before the circuit opened says nothing about the present state.
       if (startedAt < changedAt) return;
       failures = 0;
       rests = 0;

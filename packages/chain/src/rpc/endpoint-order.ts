@@ -8,18 +8,18 @@ export interface EndpointWish {
   signal?: AbortSignal;
 }
 
-/** The endpoints to try for one request. `passOver` hears why one was not. */
+/** The endpoints to try for one request. `passOver` receives the reason why one was skipped. */
 export type EndpointSource = (
   wish: EndpointWish,
   passOver: (problem: EndpointProblem) => void,
 ) => AsyncIterable<RpcEndpoint>;
 
 export interface EndpointOrder {
-  /** Those worth a try, the best first, over and over while patience lasts. */
+  /** Usable endpoints, the best first, repeated until `patienceMs` is over. */
   candidates: EndpointSource;
-  /** This one, if it can be used now. */
+  /** The given endpoint, if it can be used now. */
   only(endpoint: RpcEndpoint): EndpointSource;
-  /** Asks every endpoint for its head; those that lag come last from now on. Rejects only on close. */
+  /** Asks every endpoint for its head; lagging ones then come last. Rejects only on close. */
   compareHeads(): Promise<void>;
   isLagging(endpoint: RpcEndpoint): boolean;
   /** Time until an endpoint may be used again; infinite when all serve another chain. */
@@ -42,7 +42,7 @@ export function createEndpointOrder(options: {
   let lagging: ReadonlySet<RpcEndpoint> = new Set();
   let headsComparedAt = clock.now();
 
-  /** Why the endpoint cannot be used for this request now; undefined: it can. */
+  /** The reason why the endpoint cannot be used for this request now; undefined: none. */
   async function findObstacle(
     endpoint: RpcEndpoint,
     { minBlock, signal }: EndpointWish,
@@ -79,7 +79,7 @@ export function createEndpointOrder(options: {
     const deadline = clock.now() + options.patienceMs;
     compareHeadsNowAndThen();
     for (;;) {
-      // A trial runs beside the request, so that nobody waits for it while others are well.
+      // A trial runs beside the request, so that no request waits for it while others are healthy.
       const onTrial = endpoints.filter((endpoint) => endpoint.onTrial());
       for (const endpoint of onTrial) void endpoint.check();
       const well = endpoints.filter((endpoint) => !onTrial.includes(endpoint));
@@ -134,7 +134,7 @@ export function createEndpointOrder(options: {
   };
 }
 
-/** The endpoint's own problem says what happened to an earlier request; this one was not sent. */
+/** The endpoint's own problem describes an earlier request; this one was not sent. */
 function notReady(endpoint: RpcEndpoint): EndpointProblem {
   const problem = endpoint.problem();
   if (problem instanceof RpcWrongChainError) return problem;

@@ -6,7 +6,7 @@ export interface HttpExchangeOptions {
   href: string;
   headers: Readonly<Record<string, string>>;
   body: string;
-  /** Covers the whole exchange, the last byte of the body included. */
+  /** Limit of the whole exchange, the last byte of the body included. */
   timeoutMs: number;
   maxResponseBytes: number;
   /** Aborted by the caller, or by the pool that closes. */
@@ -22,7 +22,10 @@ export type HttpExchangeResult =
   | { kind: "too-large" }
   | { kind: "connection"; code: string; maybeSent: boolean };
 
-/** One HTTP POST of JSON. Never rejects; what `post` threw is reduced to its code, for its text may hold the URL. */
+/**
+ * One HTTP POST of JSON. Never rejects. An error of `post` is reduced to its code, since its text
+ * may hold the URL.
+ */
 export async function httpExchange(options: HttpExchangeOptions): Promise<HttpExchangeResult> {
   const { signal } = options;
   if (signal.aborted) return { kind: "aborted" };

@@ -9,13 +9,13 @@ export interface HttpPostRequest {
   href: string;
   headers: Readonly<Record<string, string>>;
   body: string;
-  /** Of the answer's body, unpacked. */
+  /** Limit of the answer's body, decompressed. */
   maxResponseBytes: number;
-  /** Ends the exchange at once; what was asked for is then rejected. */
+  /** Ends the exchange at once; the request then rejects. */
   signal: AbortSignal;
 }
 
-/** What a server answered, whatever its status. */
+/** Answer of a server, with any status. */
 export interface HttpAnswer {
   status: number;
   /** Names in lower case. */
@@ -24,7 +24,7 @@ export interface HttpAnswer {
   text: string | undefined;
 }
 
-/** No connection came about, so nothing was sent. Its cause says why. */
+/** No connection was established, so nothing was sent. Its cause holds the reason. */
 export class NotConnectedError extends Error {
   override readonly name = "NotConnectedError";
 }
@@ -35,7 +35,10 @@ export class NotConnectedError extends Error {
  */
 export type HttpPost = (request: HttpPostRequest) => Promise<HttpAnswer>;
 
-/** A connection that nobody uses for longer is closed by us, before its server does in the middle of a request. */
+/**
+ * Keep-alive limit. This process closes an idle connection before its server does so in the middle
+ * of a request.
+ */
 const idleMs = 4_000;
 const agents = {
   "http:": new Agent({ keepAlive: true, timeout: idleMs }),
@@ -43,8 +46,8 @@ const agents = {
 };
 
 /**
- * A POST by Node's own HTTP client, which follows no redirects: one would carry the request, and a key
- * in its headers, to somebody else. The platform's `fetch` takes five times as long for the same.
+ * A POST by Node's own HTTP client, which follows no redirects. A redirect would carry the request,
+ * and a key in its headers, to another host. The platform's `fetch` takes five times as long.
  */
 export const httpPost: HttpPost = ({ href, headers, body, maxResponseBytes, signal }) =>
   new Promise((resolve, reject) => {
@@ -60,7 +63,7 @@ export const httpPost: HttpPost = ({ href, headers, body, maxResponseBytes, sign
       headers: {
         "content-type": "application/json",
         "accept-encoding": "gzip, br",
-        // Some gateways refuse whoever does not say what it is.
+        // Some gateways refuse requests without a user agent.
         "user-agent": "coinslot",
         ...headers,
       },
@@ -68,7 +71,8 @@ export const httpPost: HttpPost = ({ href, headers, body, maxResponseBytes, sign
     const abort = () => sent.destroy();
     signal.addEventListener("abort", abort, { once: true });
     sent.once("close", () => signal.removeEventListener("abort", abort));
-    // What is written waits until the connection stands, and until the server's certificate has been found well.
+    // Node buffers writes until the connection stands, and the server's certificate has been
+    // verified.
     let isConnected = false;
     const onConnected = () => {
       isConnected = true;
@@ -80,14 +84,15 @@ export const httpPost: HttpPost = ({ href, headers, body, maxResponseBytes, sign
     sent.on("error", (cause) =>
       reject(isConnected ? cause : new NotConnectedError("There is no connection", { cause })),
     );
-    // A server that goes over to another protocol, unasked, ends the connection with neither an answer nor an error.
+    // A server that switches protocols unasked ends the connection with neither an answer nor an
+    // error.
     const onEnd = () => reject(new Error("The connection ended without an answer"));
     sent.once("close", onEnd);
     sent.once("response", (response) => {
       sent.off("close", onEnd);
       const { statusCode: status = 0, headers } = response;
       readText(response, maxResponseBytes).then((text) => {
-        // What is left of an answer that is too large is not waited for.
+        // The rest of an answer that is too large is not read.
         if (text === undefined) sent.destroy();
         resolve({ status, headers, text });
       }, reject);
@@ -110,7 +115,7 @@ function readText(response: IncomingMessage, maxBytes: number): Promise<string |
   });
 }
 
-/** The body as it was before its server packed it; an encoding that we did not ask for stays as it is. */
+/** The decompressed body; an encoding that was not requested stays as it is. */
 function unpack(response: IncomingMessage, onError: (error: Error) => void): Readable {
   const packing = response.headers["content-encoding"]?.trim().toLowerCase();
   const isEmpty = response.headers["content-length"] === "0";

@@ -1,16 +1,16 @@
 import { setMaxListeners } from "node:events";
 
 /**
- * Runs `work` with a signal that any of `sources` aborts; then rejects with the reason of the one
- * that did, at once. Leaves no listener behind, unlike `AbortSignal.any`, which Node 20 keeps alive
- * for as long as a source lives.
+ * Runs `work` with a signal that any of `sources` aborts; then rejects at once with that source's
+ * reason. Leaves no listener behind. `AbortSignal.any` does: Node 20 keeps it alive as long as a
+ * source lives.
  */
 export async function withLinkedAbort<T>(
   sources: readonly AbortSignal[],
   work: (controller: AbortController) => Promise<T>,
 ): Promise<T> {
   for (const source of sources) source.throwIfAborted();
-  // Many requests share a signal, and each takes its listener back: no leak to be warned of.
+  // Many requests share a signal, and each removes its listener: no leak to warn of.
   setMaxListeners(0, ...sources);
   const controller = new AbortController();
   const { promise: aborted, reject } = withReject();

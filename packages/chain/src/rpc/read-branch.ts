@@ -10,12 +10,12 @@ import { RpcUnavailableError } from "./rpc-errors.ts";
 import type { RpcRequester } from "./rpc-requester.ts";
 
 /**
- * The blocks from the window's chain up to `latest`, oldest first, so that the first one's parent is
- * in the window. Undefined when there is no common ancestor in reach: more than `limit` blocks were
- * missed, or the chain was replaced from below the window.
+ * The blocks from the window's chain up to `latest`, oldest first: the first one's parent is in the
+ * window. Undefined without a common ancestor in reach: more than `limit` blocks were missed, or
+ * the chain was replaced from below the window.
  *
- * Throws `RpcUnavailableError` where the endpoint contradicts itself, e.g. because its chain changed
- * while it was read; then another endpoint, or the next poll, gives a whole picture.
+ * Throws `RpcUnavailableError` where the endpoint contradicts itself, e.g. because its chain
+ * changed during the read. Another endpoint, or the next poll, then gives a consistent picture.
  */
 export async function readBranch(
   endpoint: RpcRequester,
@@ -27,14 +27,14 @@ export async function readBranch(
   const tail = window.tail();
   if (!head || !tail || latest.number - head.number > BigInt(limit)) return undefined;
   const branch = [latest];
-  // What was missed is most likely on top of our head: read in one request, by number.
+  // Missed blocks are most likely on top of the window's head: read in one request, by number.
   const numbers: bigint[] = [];
   for (let number = head.number + 1n; number < latest.number; number += 1n) numbers.push(number);
   for (const block of (await readBlocks(endpoint, numbers.map(blockByNumber))).reverse()) {
     if (branch[0]?.parentHash !== block.hash) throw contradiction(endpoint, block.number);
     branch.unshift(block);
   }
-  // Whatever is left to the common ancestor is a reorganisation, followed parent by parent.
+  // The rest down to the common ancestor is a reorganisation, followed parent by parent.
   for (let oldest = branch[0]; oldest && !window.has(oldest.parentHash); oldest = branch[0]) {
     if (oldest.number <= tail.number) return undefined;
     const parent = await readBlock(endpoint, blockByHash(oldest.parentHash));
@@ -45,7 +45,7 @@ export async function readBranch(
   return branch;
 }
 
-/** One block that must be there. Throws `RpcUnavailableError` when it is not, or is no block. */
+/** One block that must exist. Throws `RpcUnavailableError` when it does not, or is no block. */
 export async function readBlock(endpoint: RpcRequester, call: RpcCall): Promise<BlockHeader> {
   return toHeader(endpoint, call, await endpoint.request(call));
 }

@@ -2,16 +2,17 @@ import { type Clock, sleep } from "../clock.ts";
 
 export interface RequestGate {
   /**
-   * Waits for a place. Resolves to the function that gives it back; rejects with the signal's
-   * reason when that comes first.
+   * Waits for a slot. Resolves to the function that releases it; rejects with the signal's reason
+   * when that comes first.
    */
   enter(calls: number, signal: AbortSignal): Promise<() => void>;
   inFlight(): number;
 }
 
 /**
- * Limits what one endpoint gets: `maxInFlight` HTTP requests at a time, first come first served, and
- * `callsPerSecond` JSON-RPC calls, for providers count every call of a batch.
+ * Rate limit and concurrency limit of one endpoint. `maxInFlight` bounds concurrent HTTP requests,
+ * first come first served. `callsPerSecond` bounds JSON-RPC calls, since providers count every call
+ * of a batch.
  */
 export function createRequestGate(options: {
   clock: Clock;
@@ -21,13 +22,13 @@ export function createRequestGate(options: {
   const { clock, maxInFlight, callsPerSecond } = options;
   const waiting: (() => void)[] = [];
   let inFlight = 0;
-  // A bucket that may go into debt: whoever takes more than there is waits until it is paid off.
+  // Token bucket that may go into debt: a request beyond its content waits until the debt is paid.
   let tokens = Math.max(1, callsPerSecond ?? 0);
   let filledAt = clock.now();
 
   function leave() {
     const next = waiting.shift();
-    // The place is handed over, so that nobody who comes later can take it in between.
+    // The slot is handed over directly, so that no later request can take it in between.
     if (next) next();
     else inFlight -= 1;
   }
@@ -68,7 +69,7 @@ export function createRequestGate(options: {
       try {
         if (delayMs > 0) await sleep(clock, delayMs, signal);
       } catch (error) {
-        // What was not sent is not owed: or those who give up would keep out everybody after them.
+        // Unsent calls are refunded; otherwise aborted requests would block all later ones.
         tokens += calls;
         leave();
         throw error;

@@ -14,7 +14,7 @@ import { type EndpointName, RpcEndpointError, RpcResponseError } from "./rpc-err
 import { isRateLimit } from "./rpc-methods.ts";
 import { type RpcUrl, shortenBytes } from "./rpc-url.ts";
 
-/** What one server made of one call. */
+/** Outcome of one call at one server. */
 export type ChannelOutcome =
   | { ok: true; result: unknown }
   | { ok: false; error: RpcResponseError | RpcEndpointError };
@@ -22,11 +22,11 @@ export type ChannelOutcome =
 export interface SendOptions {
   timeoutMs: number;
   signal: AbortSignal | undefined;
-  /** Asked once more when the request's turn has come: it may have waited for its place. */
+  /** Checked again when the request leaves the queue, since it may have waited for its slot. */
   mayStart: () => boolean;
 }
 
-/** One HTTP request that is over. `failure` is undefined when every call was answered. */
+/** One finished HTTP request. `failure` is undefined when every call was answered. */
 export interface ExchangeReport {
   startedAt: number;
   failure: RpcEndpointError | undefined;
@@ -54,22 +54,23 @@ export interface RpcChannel {
   inFlight(): number;
 }
 
-/** HTTP statuses of a server that understood us and did not like the request. */
+/** HTTP statuses of a server that understood the message and refused the request. */
 const refusals: ReadonlySet<number> = new Set([400, 405, 413, 415, 422]);
 
-/** JSON-RPC over HTTP with one server, within its limits. It takes no decisions about its health. */
+/** JSON-RPC over HTTP with one server, within its limits. It does not judge the server's health. */
 export function createRpcChannel(options: RpcChannelOptions): RpcChannel {
   const { name, clock, closing, redact } = options;
   const gate = createRequestGate(options);
   let batchLimit = options.maxBatchSize;
   let nextId = 1;
 
-  /** Splits into batches that the server takes. */
+  /** Splits calls into batches that the server takes. */
   async function send(
     calls: readonly RpcCall[],
     sendOptions: SendOptions,
   ): Promise<ChannelOutcome[]> {
-    // Its own calls may take longer than one answer may; that is no lack of room.
+    // One request's own calls may take longer than the time limit of an answer. That is no lack of
+    // room.
     const { callsPerSecond = Number.POSITIVE_INFINITY } = options;
     const roomMs = sendOptions.timeoutMs + (calls.length / callsPerSecond) * 1_000;
     if (calls.length <= batchLimit) return exchange(calls, sendOptions, roomMs);
@@ -79,7 +80,7 @@ export function createRpcChannel(options: RpcChannelOptions): RpcChannel {
     return (await Promise.all(parts)).flat();
   }
 
-  /** One HTTP request. A refused batch is split, here and from now on, until it fits. */
+  /** One HTTP request. A refused batch is split until it fits; later batches keep that size. */
   async function exchange(
     calls: readonly RpcCall[],
     sendOptions: SendOptions,
@@ -110,7 +111,7 @@ export function createRpcChannel(options: RpcChannelOptions): RpcChannel {
         leave();
       }
     });
-    // Not sent: that is our doing, and no news of the server.
+    // Not sent: caused by this process, and no sign of the server's health.
     if (exchanged instanceof RpcEndpointError) return failAll(calls, exchanged);
 
     const { startedAt, response } = exchanged;
@@ -125,7 +126,7 @@ export function createRpcChannel(options: RpcChannelOptions): RpcChannel {
     return outcomes;
   }
 
-  /** Waits for a place, at most `roomMs`. */
+  /** Waits for a slot, at most `roomMs`. */
   async function enter(calls: number, roomMs: number, controller: AbortController) {
     const cancelTimer = clock.setTimer(() => controller.abort(), roomMs);
     try {

@@ -18,9 +18,11 @@ import {
 import { reportedChainId, reportedHead } from "./rpc-methods.ts";
 
 /**
+ * States of an endpoint:
+ *
  * - `unchecked`: its chain id is not known yet, or it comes back from a rest.
- * - `ready`: it serves our chain, and answers.
- * - `resting`: it failed, or asked us to stay away, and is left alone for a while.
+ * - `ready`: it serves the pool's chain, and answers.
+ * - `resting`: it failed, or asked for a pause, and receives no requests for a while.
  * - `wrong-chain`: it serves another chain, and is never used.
  */
 export type EndpointState = "unchecked" | "ready" | "resting" | "wrong-chain";
@@ -35,22 +37,25 @@ export type EndpointEvent =
 export interface RpcEndpoint {
   readonly name: EndpointName;
   state(): EndpointState;
-  /** Whether it has failed before and waits for a trial that succeeds. */
+  /** Whether it has failed before and needs a successful trial. */
   onTrial(): boolean;
-  /** What is left of its rest. */
+  /** Remaining rest. */
   restMs(): number;
-  /** Finds out the chain id, which also ends or prolongs a rest. Never rejects: `state()` tells. */
+  /**
+   * Reads the chain id, which also ends or prolongs a rest. Never rejects: `state()` has the
+   * outcome.
+   */
   check(): Promise<void>;
   /** One outcome per call, in order. Rejects only with the reason of an abort. */
   send(
     calls: readonly RpcCall[],
     options: Omit<SendOptions, "mayStart">,
   ): Promise<ChannelOutcome[]>;
-  /** The block that it last called its head. */
+  /** The last head that it reported. */
   head(): bigint | undefined;
   latencyMs(): number | undefined;
   inFlight(): number;
-  /** Why it is, or was last, of no use. */
+  /** The present or last reason why it could not be used. */
   problem(): EndpointProblem | undefined;
 }
 
@@ -63,12 +68,12 @@ export interface RpcEndpointOptions extends Omit<RpcChannelOptions, "onExchange"
   emit: (event: EndpointEvent) => void;
 }
 
-/** A trial must not keep callers waiting as long as a heavy read may. */
+/** A trial must not delay callers as long as a heavy read may. */
 const checkTimeoutMs = 3_000;
-/** A server that asks for more than this is asked again all the same. */
+/** Cap on `Retry-After`: a server that asks for more is still tried again after this. */
 const maxRetryAfterMs = 3_600_000;
 
-/** One RPC server and what is known about it: its health, chain id, head and speed. */
+/** One RPC server and its record: health, chain id, head and speed. */
 export function createRpcEndpoint(options: RpcEndpointOptions): RpcEndpoint {
   const { name, clock, emit } = options;
   const endpoint = name.number;
@@ -83,7 +88,7 @@ export function createRpcEndpoint(options: RpcEndpointOptions): RpcEndpoint {
     restMs: options.restMs,
     maxRestMs: options.maxRestMs,
     onChange(state) {
-      // Whoever answers after an outage may be somebody else: the chain id is asked again.
+      // A different server may answer after an outage: the chain id is read again.
       verified = false;
       if (state === "open") emit({ type: "endpoint-resting", endpoint, restMs: breaker.restMs() });
       else emit({ type: "endpoint-recovered", endpoint });
@@ -112,7 +117,7 @@ export function createRpcEndpoint(options: RpcEndpointOptions): RpcEndpoint {
   function onFailure(failure: RpcEndpointError, startedAt: number) {
     lastFailure = failure;
     emit({ type: "endpoint-failed", endpoint, kind: failure.kind, message: failure.message });
-    // It rests at once where it asked for it, and when this was its trial; else after a few failures.
+    // Rests at once if the server asked for it, or if its trial failed; else after a few failures.
     const atOnce =
       !verified ||
       failure.retryAfterMs !== undefined ||
@@ -136,7 +141,7 @@ export function createRpcEndpoint(options: RpcEndpointOptions): RpcEndpoint {
     const timeoutMs = Math.min(options.timeoutMs, checkTimeoutMs);
     const outcomes = await channel
       .send([{ method: "eth_chainId" }], { timeoutMs, signal: undefined, mayStart: () => true })
-      // It rejects only when the pool closes, and then nobody asks for the state any more.
+      // Rejects only when the pool closes; then the state has no reader any more.
       .catch(() => []);
     const [outcome] = outcomes;
     if (!outcome) return;
@@ -147,7 +152,7 @@ export function createRpcEndpoint(options: RpcEndpointOptions): RpcEndpoint {
       wrongChain = new RpcWrongChainError({ name, expected: options.chainId, actual });
       emit({ type: "endpoint-wrong-chain", endpoint, chainId: actual });
     } else if (outcome.ok || outcome.error instanceof RpcResponseError) {
-      // It answers, but does not say what it serves: of no use, though the exchange itself was fine.
+      // It answers, but without a chain id: unusable, though the exchange itself succeeded.
       const details = "no chain id in the answer to eth_chainId";
       const failure = new RpcEndpointError({ name, kind: "malformed", details, maybeSent: true });
       onFailure(failure, clock.now());

@@ -1,6 +1,6 @@
 import * as z from "zod";
 
-/** A JSON-RPC call. The id is ours to give. */
+/** A JSON-RPC call. The encoder assigns its id. */
 export interface RpcCall {
   method: string;
   params?: readonly unknown[];
@@ -18,11 +18,15 @@ export type JsonRpcAnswer = { result: unknown } | { error: JsonRpcError } | unde
 export type JsonRpcReply =
   /** One answer per call, in the order of the calls. */
   | { kind: "answers"; answers: JsonRpcAnswer[] }
-  /** A batch was answered by one error without an id: this server takes no batches, or none this long. */
+  /**
+   * A batch was answered by one error without an id: this server takes no batches, or none this
+   * long.
+   */
   | { kind: "batch-refused"; error: JsonRpcError }
   | { kind: "malformed" };
 
-// JSON-RPC 2.0, section 5. `jsonrpc` is not checked: some servers leave it out, and nothing hangs on it.
+// JSON-RPC 2.0, section 5. `jsonrpc` is not checked: some servers omit it, and nothing depends on
+// it.
 const errorSchema = z.object({
   code: z.coerce.number().int(),
   message: z.string().catch(""),
@@ -36,7 +40,9 @@ const answerSchema = z.union([
     .refine((answer) => "result" in answer && answer.result !== undefined),
 ]);
 
-/** Writes calls as one JSON text: an object for one, a batch for more. Ids count up from `firstId`. */
+/**
+ * Writes calls as one JSON text: an object for one, a batch for more. Ids count up from `firstId`.
+ */
 export function encodeCalls(calls: readonly RpcCall[], firstId: number): string {
   const requests = calls.map((call, index) => ({
     jsonrpc: "2.0",

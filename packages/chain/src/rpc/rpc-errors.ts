@@ -1,4 +1,4 @@
-/** What went wrong between this process and one endpoint, without an answer to the question. */
+/** Failures between this process and one endpoint that leave a request without an answer. */
 export type EndpointFailureKind =
   /** No complete answer within the time limit. */
   | "timeout"
@@ -10,18 +10,20 @@ export type EndpointFailureKind =
   | "unauthorized"
   /** HTTP 429, or a JSON-RPC error that says the same. */
   | "rate-limited"
-  /** Not JSON, not JSON-RPC, an answer to another question, or none to this one. */
+  /** Not JSON, not JSON-RPC, an answer to another request, or none to this one. */
   | "malformed"
   /** The answer was larger than `maxResponseBytes`. */
   | "too-large"
-  /** Our own limits kept the request waiting until its time was over. It was never sent. */
+  /**
+   * The request waited for this process's own limits until its time was over. It was never sent.
+   */
   | "busy"
-  /** It failed before and is left alone for a while. Not sent. */
+  /** It failed before and rests. Not sent. */
   | "resting"
   /** The endpoint has not seen the block that the read asked for. */
   | "behind";
 
-/** How an endpoint is called in texts and fields. Its URL is never part of it. */
+/** Name of an endpoint in texts and fields. Its URL is never part of it. */
 export interface EndpointName {
   /** Place in the configuration, counted from 1. */
   number: number;
@@ -31,18 +33,18 @@ export interface EndpointName {
 
 /** Base of every error of this package. Messages name endpoints by number and never hold a URL. */
 export abstract class RpcError extends Error {
-  /** Whether the same request may succeed later without anybody changing anything. */
+  /** Whether the same request may succeed later without any change. */
   abstract readonly retryable: boolean;
 }
 
-/** The node understood the question and answered with a JSON-RPC error object. */
+/** The node understood the request and answered with a JSON-RPC error object. */
 export class RpcResponseError extends RpcError {
   override readonly name = "RpcResponseError";
   readonly retryable = false;
   readonly method: string;
   /** JSON-RPC error code, e.g. 3 for a revert in most nodes, -32000 for most other refusals. */
   readonly code: number;
-  /** The node's own words, with URLs removed. */
+  /** The node's own message, with URLs removed. */
   readonly details: string;
   /** `error.data` as the node sent it (revert data is a hex string), with URLs removed. */
   readonly data: unknown;
@@ -76,7 +78,7 @@ export class RpcEndpointError extends RpcError {
   readonly endpoint: number;
   /** `false` only where it is certain that no node has seen the request. */
   readonly maybeSent: boolean;
-  /** How long the endpoint asked us to stay away. */
+  /** Duration of the pause that the endpoint asked for. */
   readonly retryAfterMs: number | undefined;
 
   constructor(options: {
@@ -115,7 +117,7 @@ export class RpcWrongChainError extends RpcError {
 
 export type EndpointProblem = RpcEndpointError | RpcWrongChainError;
 
-/** No endpoint gave an answer. `failures` holds what each of them did, in order. */
+/** No endpoint gave an answer. `failures` holds the failure of each of them, in order. */
 export class RpcUnavailableError extends RpcError {
   override readonly name = "RpcUnavailableError";
   /** `false` when every endpoint serves another chain. */

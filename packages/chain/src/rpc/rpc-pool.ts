@@ -19,44 +19,50 @@ import { createRedactor, parseRpcUrls } from "./rpc-url.ts";
 export interface RpcPoolOptions {
   chainId: number;
   /**
-   * In order of preference, http or https. Those that begin with ws or wss are asked nothing: there
-   * new heads are subscribed to. Keys in them never reach an error, event or status.
+   * In order of preference, http or https. URLs that begin with ws or wss receive no requests: they
+   * serve subscriptions to new heads. Keys in them never reach an error, event or status.
    */
   rpcUrls: readonly string[];
   /** For one attempt at one endpoint, its body included. Default 10 s. */
   timeoutMs?: number;
-  /** How long a request may wait, when all endpoints fail or rest, for one to come back. Default 2 s. */
+  /** Longest wait of a request for an endpoint to come back, when all fail or rest. Default 2 s. */
   patienceMs?: number;
   /** Limit of JSON-RPC calls per second and endpoint. Default: none. */
   callsPerSecond?: number;
   /** Limit of HTTP requests at a time and endpoint. Default 32. */
   maxInFlight?: number;
-  /** Limit of calls in one JSON-RPC batch; lowered by itself where a server takes fewer. Default 100. */
+  /**
+   * Limit of calls in one JSON-RPC batch; lowered automatically where a server takes fewer. Default
+   * 100.
+   */
   maxBatchSize?: number;
   /** Default 64 MiB. */
   maxResponseBytes?: number;
   /** An endpoint more than this behind the best is used last. Default 5. */
   maxLagBlocks?: number;
-  /** How often the endpoints' heads are compared, while there is traffic and more than one. Default 15 s. */
+  /**
+   * Interval of the comparison of the endpoints' heads, while there is traffic and more than one.
+   * Default 15 s.
+   */
   headCheckMs?: number;
-  /** Failures in a row until an endpoint rests. Default 3. */
+  /** Consecutive failures until an endpoint rests. Default 3. */
   failureThreshold?: number;
   /** First rest of a failing endpoint, doubled up to 30 s. Default 1 s. */
   restMs?: number;
   onEvent?: (event: RpcPoolEvent) => void;
   clock?: Clock;
-  /** How requests are sent. Default `httpPost`. */
+  /** Transport of requests. Default `httpPost`. */
   post?: HttpPost;
 }
 
-/** What an operator may want to log or count. */
+/** Event for an operator's log or metrics. */
 export type RpcPoolEvent = EndpointEvent;
 
 export interface RpcEndpointStatus {
   endpoint: number;
   state: EndpointState;
   head: bigint | undefined;
-  /** More than `maxLagBlocks` behind the best when heads were compared last. */
+  /** More than `maxLagBlocks` behind the best at the last comparison of heads. */
   lagging: boolean;
   /** Moving average of answered requests. */
   latencyMs: number | undefined;
@@ -68,38 +74,56 @@ export interface RpcEndpointStatus {
 export interface RpcPool extends RpcRequester {
   /**
    * Checks every endpoint's chain id. Rejects with one `RpcNotReadyError` when an endpoint serves
-   * another chain, or when none can be reached; one that is merely down is told by `status()`.
+   * another chain, or when none can be reached. `status()` shows one that is merely down.
    */
   ready(): Promise<void>;
   /**
    * Runs `read` against one healthy endpoint; when that one fails, again from its beginning against
-   * the next. So `read` sees one chain only, and must not have effects that cannot be repeated.
+   * the next. `read` therefore sees one chain only, and must not have effects that cannot be
+   * repeated.
    */
   onEndpoint<T>(
     read: (endpoint: RpcEndpointHandle) => Promise<T>,
     options?: Pick<RpcRequestOptions, "minBlock" | "signal">,
   ): Promise<T>;
-  /** Every endpoint by itself, in order, e.g. to spread work over them. Their requests do not fail over. */
+  /**
+   * Handles of single endpoints, in order, e.g. to spread work over them. Their requests do not
+   * fail over.
+   */
   readonly endpoints: readonly RpcEndpointHandle[];
   /**
-   * Calls `listener` whenever a node says over WebSocket that there is a new head, as long as anybody
-   * listens; never, where no URL is a WebSocket's. Returns what ends it. It is a hint to look.
+   * Calls `listener` for each WebSocket notification of a new head; never, where no URL is a
+   * WebSocket's. The connections stand while there is a listener. Returns the unsubscribe function.
+   * A notification is a hint to read the chain.
    */
   onNewHead(listener: () => void): () => void;
-  /** Asks every endpoint for its head, and moves those that lag to the end of the order. */
+  /** Asks every endpoint for its head, and moves lagging ones to the end of the order. */
   compareHeads(): Promise<void>;
   status(): RpcEndpointStatus[];
-  /** Aborts what is in flight, and refuses what comes after. */
+  /** Aborts requests in flight, and refuses later ones. */
   close(): void;
 }
 
 /**
- * JSON-RPC over HTTP to one chain through several endpoints, the first that is well being used.
+ * JSON-RPC over HTTP to one chain through several endpoints; requests go to the first healthy one.
  *
- * An endpoint's chain id is checked before its first use and after every rest. Reads move to the
- * next endpoint when one fails, and go round again while `patienceMs` lasts; an error that a node
- * answers with is an answer, and is not retried. A call with effects (`isRepeatable` says which)
- * moves on only when it is certain that no node has seen it.
+ * An endpoint's chain id is checked before its first use and after every rest. Reads fail over to
+ * the next endpoint, and go round again while `patienceMs` lasts. An error that a node returns is
+ * an answer, and is not retried. A call with effects (see `isRepeatable`) moves on only when it is
+ * certain that no node has seen it.
+ *
+ * @example
+ * ```ts
+ * const pool = createRpcPool({
+ *   chainId: 9745,
+ *   // In order of preference: the second takes over while the first one fails.
+ *   rpcUrls: ["https://rpc.plasma.to", process.env.COINSLOT_RPC_URL ?? "https://rpc.plasma.to"],
+ *   onEvent: (event) => console.log(event),
+ * });
+ * await pool.ready();
+ *
+ * console.log(await pool.request({ method: "eth_gasPrice" })); // unknown: the caller parses it
+ * ```
  */
 export function createRpcPool(options: RpcPoolOptions): RpcPool {
   const { chainId, timeoutMs = 10_000, clock = systemClock } = options;
@@ -142,7 +166,7 @@ export function createRpcPool(options: RpcPoolOptions): RpcPool {
     try {
       options.onEvent?.(event);
     } catch {
-      // Whoever listens must not be able to fail a request.
+      // A listener must not be able to fail a request.
     }
   }
 

@@ -2,10 +2,10 @@ import type { RpcCall } from "./rpc-envelope.ts";
 import type { RpcEndpointError, RpcResponseError, RpcUnavailableError } from "./rpc-errors.ts";
 
 export interface RpcRequestOptions {
-  /** Ask only endpoints that claim to have this block. */
+  /** Restricts the request to endpoints that claim to have this block. */
   minBlock?: bigint;
   timeoutMs?: number;
-  /** When aborted, the request rejects with the signal's reason. */
+  /** Abort signal: the request then rejects with its reason. */
   signal?: AbortSignal;
 }
 
@@ -15,11 +15,11 @@ export type RpcOutcome =
   | {
       ok: false;
       error: RpcResponseError | RpcUnavailableError;
-      /** What endpoints did before this outcome. */
+      /** Failures of endpoints before this outcome. */
       failures: readonly RpcEndpointError[];
     };
 
-/** What asks: a whole pool, or one endpoint of it. */
+/** Sender of requests: a whole pool, or one endpoint of it. */
 export interface RpcRequester {
   readonly chainId: number;
   /**
@@ -29,8 +29,8 @@ export interface RpcRequester {
    */
   request(call: RpcCall, options?: RpcRequestOptions): Promise<unknown>;
   /**
-   * Many calls as one JSON-RPC batch in one HTTP request where the server allows it. One outcome per
-   * call, in order; a failing call does not touch its neighbours.
+   * Many calls as one JSON-RPC batch in one HTTP request where the server allows it. One outcome
+   * per call, in order; a failing call does not affect its neighbours.
    */
   requestMany(calls: readonly RpcCall[], options?: RpcRequestOptions): Promise<RpcOutcome[]>;
 }
@@ -39,6 +39,6 @@ export interface RpcRequester {
 export interface RpcEndpointHandle extends RpcRequester {
   /** Counted from 1, as in messages. */
   readonly endpoint: number;
-  /** The block that it last called its head; undefined before it was asked. */
+  /** The last head that it reported; undefined before its first report. */
   head(): bigint | undefined;
 }

@@ -1,4 +1,4 @@
-/** One RPC URL, taken apart into what is asked and what nobody may read. */
+/** One RPC URL, split into its public and its secret parts. */
 export interface RpcUrl {
   /** The URL without user and password, which travel in a header. */
   href: string;
@@ -10,11 +10,11 @@ export interface RpcUrl {
 /** A WebSocket URL, with user and password in it. */
 export type SocketUrl = Omit<RpcUrl, "headers">;
 
-/** RPC URLs by what they are for, each with its place in the configuration, counted from 1. */
+/** RPC URLs by purpose, each with its place in the configuration, counted from 1. */
 export interface RpcUrls {
   /** At least one: requests go here. */
   http: readonly (RpcUrl & { number: number })[];
-  /** Here new heads are subscribed to, and nothing is asked. */
+  /** Subscriptions to new heads use these; they receive no other request. */
   sockets: readonly (SocketUrl & { number: number })[];
 }
 
@@ -76,16 +76,17 @@ const anyUrl = /\b[a-z][a-z0-9+.-]*:\/\/[^\s"'<>]+/gi;
 const longBytes = /0x[0-9a-f]{65,}/gi;
 
 /**
- * Leaves hashes and addresses in words of a node, and no longer bytes: a node that refuses a
- * transaction may echo it, and the authorizations in it are still good.
+ * Keeps hashes and addresses in a node's text, and cuts longer bytes. A node that refuses a
+ * transaction may echo it, and the authorizations in it are still valid.
  */
 export function shortenBytes(text: string): string {
   return text.replace(longBytes, (bytes) => `${bytes.slice(0, 10)}…`);
 }
 
 /**
- * Removes URLs, and the known parts of ours, from a value that a node sent. Nodes and their proxies
- * like to echo the request's URL in an error, and such texts end up in logs and answers.
+ * Removes URLs, and the known parts of the configured ones, from a value that a node sent. Nodes
+ * and their proxies often echo the request's URL in an error. Such texts end up in logs and
+ * answers.
  */
 export function createRedactor({ http, sockets }: RpcUrls): (value: unknown) => unknown {
   const secrets = [...http, ...sockets]

@@ -3,13 +3,13 @@ import { RpcResponseError, RpcUnavailableError } from "./rpc-errors.ts";
 import type { RpcRequester, RpcRequestOptions } from "./rpc-requester.ts";
 
 /**
- * What became of a broadcast. Every outcome carries the hash, which follows from the bytes alone.
+ * Outcome of a broadcast. Every outcome carries the hash, which follows from the bytes alone.
  *
  * - `accepted`: a node took it into its pool. It may still be dropped or replaced.
- * - `rejected`: the first node that saw it refused it with an error. Its words may still mean that
- *   the transaction is known or mined already; whoever knows the nonce must read them.
- * - `unknown`: some node may have it: an answer was lost, or one node refused what another may have
- *   taken before. Look it up by its hash, or send the same bytes again.
+ * - `rejected`: the first node that saw it refused it with an error. The error may still mean that
+ *   the transaction is known or mined already; a caller that knows the nonce must read it.
+ * - `unknown`: some node may have it: an answer was lost, or one node refused it after another may
+ *   have taken it. Look it up by its hash, or send the same bytes again.
  * - `unsent`: it is certain that no node has seen it.
  */
 export type BroadcastOutcome =
@@ -19,15 +19,15 @@ export type BroadcastOutcome =
   | { outcome: "unsent"; hash: Hash; error: RpcUnavailableError };
 
 /**
- * Broadcasts a signed transaction with `eth_sendRawTransaction`. An endpoint that gives no answer is
- * followed by the next with the same bytes: that is safe, for they are one transaction wherever they
- * arrive. Throws only `RpcClosedError`, or the reason of an abort.
+ * Broadcasts a signed transaction with `eth_sendRawTransaction`. When an endpoint gives no answer,
+ * the next one receives the same bytes. That is safe, since they are one transaction on every node.
+ * Throws only `RpcClosedError`, or the reason of an abort.
  */
 export async function sendRawTransaction(
   rpc: RpcRequester,
   rawTransaction: Hex,
   options: Omit<RpcRequestOptions, "minBlock"> & {
-    /** Of the same bytes, where it is known: a large transaction takes a while to hash. */
+    /** Hash of the same bytes, if known: a large transaction takes a while to hash. */
     hash?: Hash | undefined;
   } = {},
 ): Promise<BroadcastOutcome> {
@@ -38,7 +38,7 @@ export async function sendRawTransaction(
   if (outcome.ok) {
     const { result, endpoint } = outcome;
     if (result === hash) return { outcome: "accepted", hash, endpoint };
-    // It took something, but says it was something else.
+    // The node accepted a transaction, but returned another hash.
     const subject = "eth_sendRawTransaction with the hash of what was sent";
     const { chainId } = rpc;
     const error = new RpcUnavailableError({ chainId, subject, failures: [], retryAfterMs: 0 });

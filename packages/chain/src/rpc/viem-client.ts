@@ -12,9 +12,9 @@ import { RpcResponseError } from "./rpc-errors.ts";
 import type { RpcRequester } from "./rpc-requester.ts";
 
 /**
- * A viem transport over a pool, or over one endpoint of it: viem's actions with our failover. Node
- * errors arrive as viem's own, so that reverts are decoded; an `RpcUnavailableError` is found as
- * `cause` with `error.walk()`.
+ * A viem transport over a pool, or over one endpoint of it: viem's actions with the pool's
+ * failover. Node errors arrive as viem's own, so that reverts are decoded. `error.walk()` finds an
+ * `RpcUnavailableError` as `cause`.
  */
 export function viemTransport(rpc: RpcRequester): CustomTransport {
   async function request({ method, params }: RpcCall): Promise<unknown> {
@@ -30,7 +30,7 @@ export function viemTransport(rpc: RpcRequester): CustomTransport {
       });
     }
   }
-  // The pool has retried already, and knows better which calls may be repeated.
+  // The pool has retried already, and knows which calls may be repeated.
   return custom({ request }, { retryCount: 0, name: "RPC pool" });
 }
 
@@ -41,7 +41,7 @@ export function createChainClient(rpc: RpcRequester): PublicClient {
     id: preset.chainId,
     name: preset.name,
     nativeCurrency: preset.nativeCurrency,
-    // The transport decides where requests go.
+    // The transport chooses the endpoint.
     rpcUrls: { default: { http: [] } },
     contracts: preset.multicall3 ? { multicall3: { address: preset.multicall3 } } : {},
   });

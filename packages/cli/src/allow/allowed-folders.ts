@@ -14,7 +14,8 @@ export async function isAllowed(env: Terminal["env"], { hash }: FolderSettings):
 }
 
 /**
- * Remembers that this user allows these settings. One file for each, so that two processes need no lock.
+ * Records that this user allows these settings. One file for each, so that two processes need no
+ * lock.
  *
  * @throws when it cannot be written
  */
@@ -24,7 +25,7 @@ export async function allow(env: Terminal["env"], settings: FolderSettings): Pro
   await writeFile(join(folder, settings.hash), `${settings.path}\n`, { mode: 0o600 });
 }
 
-/** Of the user, and never within the folder at hand: a relative path is not followed, as XDG wants it. */
+/** In the user's home, never within the folder at hand: XDG ignores a relative path. */
 function stateFolder(env: Terminal["env"]): string {
   const { XDG_STATE_HOME: xdg, LOCALAPPDATA: windows } = env;
   const base = [xdg, windows].find((path) => path && isAbsolute(path));

@@ -6,15 +6,17 @@ import { printableWhole } from "../pay/printable.ts";
 import { readWallet } from "../read-secret.ts";
 import type { Terminal } from "../terminal.ts";
 
-/** Settings of a folder's .env file that decide whose money goes where: nodes, tokens and keys. */
+/** Settings of a folder's .env file that decide the flow of money: nodes, tokens and keys. */
 export interface FolderSettings {
   /** The .env file. */
   path: string;
   /** Changes with each of the settings, and with the files that they name. */
   hash: string;
-  /** For people, by name: without keys, and URLs without what may be a key in them. */
+  /** For people, by name: without keys, and URLs without the parts that may be a key. */
   shown: Readonly<Record<string, string>>;
-  /** The environment with the contents of those files: one that changes after the question changes nothing. */
+  /**
+   * The environment with the contents of those files: a change after the question has no effect.
+   */
   env: Terminal["env"];
 }
 
@@ -22,9 +24,10 @@ const deciding =
   /^(?:COINSLOT_NETWORK|COINSLOT_TOKENS|BRIDGE_(?:TARGET_)?RPC_URL|(?:COINSLOT_RPC_URL(?:_[0-9]+)?|WALLET_(?:SEED_PHRASE|PRIVATE_KEY))(?:_FILE)?)$/;
 
 /**
- * `undefined`: the folder decides nothing. A file that `COINSLOT_ENV_FILE` names was chosen already.
+ * `undefined`: the folder decides nothing. A file named by `COINSLOT_ENV_FILE` counts as chosen.
  *
- * @throws UsageError when a file that a setting names cannot be read, or is not all that names its subject
+ * @throws UsageError when a file that a setting names cannot be read, or is not all that names its
+ * subject
  */
 export function readFolderSettings({ env, envFile }: Terminal): FolderSettings | undefined {
   if (envFile === undefined || !envFile.isOfFolder) return undefined;
@@ -50,7 +53,7 @@ export function readFolderSettings({ env, envFile }: Terminal): FolderSettings |
 interface Entry {
   name: string;
   value: string;
-  /** Of the file that it names; `undefined`: it names none. */
+  /** Content of the file that it names; `undefined`: it names none. */
   content: string | undefined;
 }
 
@@ -88,7 +91,10 @@ function describe({ name, value, content }: Entry, agreed: Terminal["env"]): str
   return `${(content ?? value).split(",").map(originOf).join(", ")}${from}`;
 }
 
-/** Without what may be a key; with the scheme where others on the way could answer in the node's place. */
+/**
+ * Strips the parts that may be a key. The scheme stays: over plain HTTP, a host on the way could
+ * answer in the node's place.
+ */
 function originOf(text: string): string {
   const url = text.trim();
   if (!URL.canParse(url)) return "no URL";

@@ -5,14 +5,14 @@ import { allow, isAllowed } from "./allowed-folders.ts";
 import { type FolderSettings, readFolderSettings } from "./folder-settings.ts";
 
 /**
- * Makes sure that this user has agreed to the nodes, tokens and keys of the folder's .env file, before money moves by
- * them. A folder may be somebody else's checkout: its nodes could lie about balances and outcomes, and its tokens be
- * any. As with direnv, each change asks anew.
+ * Requires this user's consent to the nodes, tokens and keys of the folder's .env file, before
+ * money moves by them. A folder may be a stranger's checkout: its nodes could lie about balances
+ * and outcomes, and its tokens be any. As with direnv, each change asks anew.
  *
- * Returns the terminal with the environment that was agreed to, in which no file is read a second time.
+ * Returns the terminal with the agreed environment, in which no file is read a second time.
  *
  * @param options.mayAsk whether a person may be asked now
- * @throws UsageError when the answer is no, or there is nobody to ask
+ * @throws UsageError when the answer is no, or no terminal can ask
  */
 export async function requireAllowed(
   terminal: Terminal,
@@ -35,7 +35,7 @@ export async function requireAllowed(
   return agreed;
 }
 
-/** Shows what a folder's file decides. */
+/** Shows the settings of a folder's file. */
 export function showSettings(terminal: Terminal, { path, shown }: FolderSettings): void {
   terminal.err(`${printableWhole(path)} is new here, or has changed. It names:`);
   terminal.err(formatFacts(terminal, shown));

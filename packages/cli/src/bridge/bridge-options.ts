@@ -7,12 +7,12 @@ import type { Terminal } from "../terminal.ts";
 
 /** Decimals of USDT0 and XAUT0, on every chain of the table. */
 const tableDecimals = 6;
-/** More decimals than a token has that anybody bridges. */
+/** Above the decimals of any bridged token. */
 const maxDecimals = 36;
 /** Decimals of every native coin, in JSON-RPC. */
 export const nativeDecimals = 18;
 
-/** What `quote` and `send` are asked with. */
+/** Options of `quote` and `send`. */
 export interface RequestOptions {
   rpcUrl: string[];
   to: string;
@@ -37,7 +37,7 @@ export function targetRpcUrlOption(): Option {
     .argParser(collect);
 }
 
-/** What is to be sent, and where. */
+/** Amount, token and destination. */
 export function requestOptions(): Option[] {
   return [
     rpcUrlOption().makeOptionMandatory(),
@@ -67,7 +67,7 @@ export function feeOptions(): Option[] {
   ];
 }
 
-/** Whose tokens: `--account`, or the wallet of the environment. */
+/** The owner of the tokens: `--account`, or the wallet of the environment. */
 export function ownerOf(terminal: Terminal, account: string | undefined): Address {
   const owner = account ?? readWallet(terminal.env)?.address;
   if (owner === undefined) {
@@ -78,9 +78,9 @@ export function ownerOf(terminal: Terminal, account: string | undefined): Addres
 }
 
 /**
- * What is to be sent, as a bridge takes it, and the decimals of its token.
+ * The request in the form of a bridge, and the decimals of its token.
  *
- * @throws UsageError when the amount is none, there is no such chain, or the recipient must be said
+ * @throws UsageError when the amount is none, there is no such chain, or the recipient is missing
  */
 export async function readRequest(
   bridge: Bridge,
@@ -106,8 +106,8 @@ export async function readRequest(
 }
 
 /**
- * Decimals of the token. A token that is sent through a contract of one's own may be any, and one node's word on it
- * would decide how much is sent: the option names them, and the chain has to agree.
+ * Decimals of the token. A custom contract may send any token, and one node's answer would decide
+ * the amount. So the option names the decimals, and the chain has to agree.
  */
 async function findDecimals(bridge: Bridge, options: RequestOptions): Promise<number> {
   const { oft, token, decimals } = options;
@@ -134,8 +134,9 @@ function readDecimals(text: string): number {
 }
 
 /**
- * Where tokens can be seen to arrive; `undefined` where nobody has said it, or nobody can. A variable of the environment
- * is for whatever target it fits; an option is for this one.
+ * RPC URLs for seeing tokens arrive; `undefined` where none is given, or the target cannot be
+ * watched. A variable of the environment applies to every target it fits; an option is for this
+ * one.
  */
 export function readTargetUrls(
   command: Command,
@@ -148,7 +149,7 @@ export function readTargetUrls(
 }
 
 function collect(value: string, previous: string[] | undefined): string[] {
-  // Commander calls this for the environment as well, where several stand in one variable.
+  // Commander calls this for the environment as well, where one variable may hold several.
   return [...(previous ?? []), ...value.split(",").map((url) => url.trim())];
 }
 
@@ -162,7 +163,7 @@ function amountParser(decimals: number): (text: string) => bigint {
   };
 }
 
-/** Whether it is a number. How many decimals it may have is a question of the token. */
+/** Whether it is a number. The token bounds its decimals. */
 function checkAmount(text: string): string {
   if (readAmount(text, maxDecimals) !== undefined) return text;
   throw new InvalidArgumentError("expected a number, such as 12.5");

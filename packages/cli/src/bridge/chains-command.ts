@@ -11,7 +11,7 @@ interface ChainsOptions {
   json?: true;
 }
 
-/** `coinslot bridge chains`: the chain table, and whether a row of it is true. */
+/** `coinslot bridge chains`: the chain table, and a check of one row. */
 export function chainsCommand(terminal: Terminal): Command {
   return new Command("chains")
     .description("list the chains that the bridge knows")

@@ -1,7 +1,7 @@
 import type { TransferProgress } from "@coinslot/bridge";
 import { paint, type Terminal } from "../terminal.ts";
 
-/** Says each step of a transfer in a line. */
+/** Prints each step of a transfer as a line. */
 export function printProgress(terminal: Terminal): (progress: TransferProgress) => void {
   return (progress) => terminal.err(`${paint(terminal, "cyan", "•")} ${inWords(progress)}`);
 }

@@ -11,7 +11,7 @@ import {
 } from "./bridge-options.ts";
 import { useBridge } from "./use-bridge.ts";
 
-/** `coinslot bridge quote`: what a transfer would cost. Signs nothing. */
+/** `coinslot bridge quote`: the cost of a transfer. Signs nothing. */
 export function quoteCommand(terminal: Terminal): Command {
   const command = new Command("quote")
     .description("say what a transfer would cost, and the least that would arrive")
@@ -29,7 +29,7 @@ Example:
     async (options: RequestOptions & { account?: string; json?: true }): Promise<void> => {
       const account = ownerOf(terminal, options.account);
       const { rpcUrl, to } = options;
-      // Nothing is sent, so nothing has to be bounded.
+      // Nothing is sent, so no bound is needed.
       const create = () => createBridge({ account, rpcUrl, bridgeMaxFee: 0n });
       await useBridge(create, async (bridge) => {
         const { request, decimals } = await readRequest(bridge, options, account);

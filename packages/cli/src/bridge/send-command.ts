@@ -92,7 +92,9 @@ Example:
   });
 }
 
-/** Shows what will go at most, asks, and sends no more than that. What has become dearer is shown and asked again. */
+/**
+ * Shows the maximum, asks, and sends no more than that. A higher price is shown and asked again.
+ */
 async function agreeAndSend(parts: {
   bridge: Bridge;
   terminal: Terminal;

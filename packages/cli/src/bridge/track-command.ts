@@ -39,7 +39,7 @@ Example:
     .action(async (hash: string, options: TrackOptions): Promise<void> => {
       if (!isHash(hash)) throw new UsageError("<hash> is no transaction hash.");
       const { rpcUrl, to, targetRpcUrl, oft: oftContractAddress, timeout, json } = options;
-      // Tracking asks the chains alone: nobody's account is looked at.
+      // Tracking reads the chains alone: it needs no account.
       const account = zeroAddress;
       const targetRpcUrls = { [to]: targetRpcUrl };
       const create = () => createBridge({ account, rpcUrl, bridgeMaxFee: 0n, targetRpcUrls });

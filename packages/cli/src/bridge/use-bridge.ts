@@ -1,7 +1,7 @@
 import { type Bridge, BridgeError, type BridgeErrorCode } from "@coinslot/bridge";
 import { UnclearError, UsageError } from "../exit-code.ts";
 
-/** Faults in what the person has typed, some of which only a chain can tell. */
+/** Faults in the person's input, some of which only a chain can detect. */
 const usageCodes: ReadonlySet<BridgeErrorCode> = new Set<BridgeErrorCode>([
   "invalid_configuration",
   "unknown_target_chain",
@@ -13,7 +13,10 @@ const usageCodes: ReadonlySet<BridgeErrorCode> = new Set<BridgeErrorCode>([
   "invalid_recipient",
 ]);
 
-/** Does something with a bridge that ends with it, and says its errors with the exit code that they stand for. */
+/**
+ * Runs a function with a bridge, closes the bridge, and converts its errors to those with an exit
+ * code.
+ */
 export async function useBridge<T>(
   create: () => Bridge,
   work: (bridge: Bridge) => Promise<T>,

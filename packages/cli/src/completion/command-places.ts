@@ -1,10 +1,10 @@
 import type { Command, Option } from "commander";
 
-/** A place on the line: behind the words of one command. */
+/** A place on the line: after the words of one command. */
 export interface Place {
-  /** The words, each with a space before it; empty behind the program's name. */
+  /** The words, each with a space before it; empty after the program's name. */
   path: string;
-  /** What may be said next: commands, or the choices of an argument. */
+  /** Possible next words: commands, or the choices of an argument. */
   words: Described[];
   options: DescribedOption[];
 }

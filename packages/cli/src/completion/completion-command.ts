@@ -8,8 +8,8 @@ import { zshScript } from "./zsh-script.ts";
 const scripts = { bash: bashScript, zsh: zshScript, fish: fishScript } as const;
 
 /**
- * `coinslot completion`: a script that completes commands and options. It holds all of them, so that
- * a press of the tabulator starts no program, and evaluates nothing that stands on the line.
+ * `coinslot completion`: a script that completes commands and options. It holds all of them. So the
+ * tab key starts no program, and evaluates nothing that stands on the line.
  */
 export function completionCommand(terminal: Terminal): Command {
   return new Command("completion")

@@ -14,7 +14,10 @@ interface DevnetOptions {
 
 const tokensForBuyer = 1_000_000_000n;
 
-/** `coinslot devnet`: a chain on this machine, with the test token and funded accounts, until Ctrl-C. */
+/**
+ * `coinslot devnet`: a chain on this machine, with the test token and funded accounts, until
+ * Ctrl-C.
+ */
 export function devnetCommand(terminal: Terminal): Command {
   return new Command("devnet")
     .option("--chain-id <number>", "go by this chain id; 9745 is Plasma", wholeNumber(1), 9745)

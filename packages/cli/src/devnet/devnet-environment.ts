@@ -2,13 +2,13 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Devnet } from "@coinslot/devnet";
 
-/** What a seller and a buyer on a devnet have in their environment. */
+/** Environment of a seller and a buyer on a devnet. */
 export function devnetEnvironment(devnet: Devnet): Record<string, string> {
   const { network, rpcUrl, accounts } = devnet;
   return {
     COINSLOT_NETWORK: network,
     COINSLOT_RPC_URL: rpcUrl,
-    // What is recorded of a chain ends with it.
+    // The chain's records end with it.
     COINSLOT_LEDGER: "sqlite::memory:",
     FACILITATOR_PRIVATE_KEY: accounts.relayer.privateKey,
     PAY_TO: accounts.seller.address,
@@ -22,7 +22,9 @@ export function describeEnvironment(environment: Readonly<Record<string, string>
   return ["# .env: a seller, its facilitator and a buyer on this devnet", ...lines].join("\n");
 }
 
-/** Writes each variable into a file of its name, for its owner alone: containers take secrets so. */
+/**
+ * Writes each variable into a file of its name, for its owner alone: containers take secrets so.
+ */
 export async function writeFiles(
   folder: string,
   environment: Readonly<Record<string, string>>,

@@ -1,8 +1,8 @@
 import { UsageError } from "../exit-code.ts";
 
 /**
- * The development chain. Its packages are optional, since only this command needs them, and anvil's
- * binary is large; so they are looked for when they are needed.
+ * Loads the development chain. Its packages are optional, since only this command needs them, and
+ * anvil's binary is large. So the import is lazy.
  *
  * @throws UsageError when they are not installed
  */

@@ -1,2 +1,2 @@
-// A module of its own, so that it and what it imports can be loaded when, and only when, a chain is started.
+// A module of its own, for a lazy import when a chain is started.
 export { describeDevnet, startDevnet } from "@coinslot/devnet";

@@ -2,13 +2,13 @@ import { blockByNumber, getChainPreset, parseBlockHeader, type RpcPool } from "@
 import type { ConfiguredNetwork } from "@coinslot/hosting/environment";
 import type { Check } from "./check.ts";
 
-/** A block's time may be a little ahead of everybody's. */
+/** A block's time may be a little ahead of every other clock. */
 const aheadSeconds = 15;
 const staleSeconds = 60;
 
 /**
- * Compares this machine's clock with the chain's. Payments are valid for minutes, so a clock that is
- * wrong refuses good ones, or takes those that the token will refuse.
+ * Compares this machine's clock with the chain's. Payments are valid for minutes. So a wrong clock
+ * refuses good ones, or accepts those that the token will refuse.
  */
 export async function checkClock(options: {
   network: ConfiguredNetwork;

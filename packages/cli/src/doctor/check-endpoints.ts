@@ -4,7 +4,7 @@ import type { Check } from "./check.ts";
 
 const timeoutMs = 5_000;
 
-/** Whether every endpoint answers, and serves the chain that it should. */
+/** Whether every endpoint answers, and serves the right chain. */
 export async function checkEndpoints({
   chainId,
   rpcUrls,
@@ -39,7 +39,8 @@ export async function checkEndpoints({
     }),
   );
   const usable = asked.flatMap(({ status, url }) => (status === "well" && url ? [url] : []));
-  // One that is away is no harm while another answers; one of another chain keeps a seller from starting.
+  // An absent endpoint is no harm while another answers. One of another chain keeps a seller from
+  // starting.
   const checks = asked.map(({ status, found }): Check => {
     const away = usable.length > 0 ? "warning" : "broken";
     return { topic: "rpc", about: name, status: status === "away" ? away : status, found };

@@ -10,7 +10,7 @@ import type { Check } from "./check.ts";
 
 const topic = "ledger";
 
-/** Whether the ledger can be used, what is in it, and who holds it. */
+/** State of the ledger: access, content, and holder of its lock. */
 export async function checkLedger(
   env: Terminal["env"],
   { folder }: Pick<Io, "folder">,
@@ -35,14 +35,14 @@ export async function checkLedger(
     return [well, ...(await checkHolder(url, folder))];
   } catch (error) {
     if (!isDatabaseError(error)) throw error;
-    // A seller mends that when it starts.
+    // A seller migrates that at its start.
     const status = error.kind === "older-schema" ? "warning" : "broken";
     const sentence = error.message.replace(/\.$/, "");
     return [{ topic, status, found: `${sentence}. ${adviceOn(error)}`.trim() }];
   }
 }
 
-/** Where a seller will make it. */
+/** The place where a seller will create it. */
 function checkPlace(url: string, folder: string): Check {
   const place = dirname(ledgerFile(url, folder) ?? folder);
   try {
@@ -58,7 +58,7 @@ function checkPlace(url: string, folder: string): Check {
   }
 }
 
-/** Takes the lock for a moment, where there is one to take: whoever holds it is a seller that runs. */
+/** Takes the lock for a moment, where it is free. A running seller holds it otherwise. */
 async function checkHolder(url: string, folder: string): Promise<Check[]> {
   const file = ledgerFile(url, folder);
   if (file === undefined || !existsSync(`${file}.lock`)) return [];

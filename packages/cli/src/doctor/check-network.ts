@@ -8,7 +8,9 @@ import { checkClock } from "./check-clock.ts";
 import { checkEndpoints } from "./check-endpoints.ts";
 import { checkRelayer } from "./check-relayer.ts";
 
-/** All that a network's chain can tell: endpoints, chain id, tokens, the relayer's gas money, the time. */
+/**
+ * All checks of a network's chain: endpoints, chain id, tokens, the relayer's gas money, the time.
+ */
 export async function checkNetwork(options: {
   network: ConfiguredNetwork;
   relayer: LocalAccount | undefined;

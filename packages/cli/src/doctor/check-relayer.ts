@@ -5,11 +5,11 @@ import { formatMoney } from "@coinslot/protocol";
 import type { LocalAccount } from "viem";
 import { type Check, toChecks } from "./check.ts";
 
-/** What a settlement by itself usually takes; in a batch it takes less. */
+/** Usual gas of a single settlement; a batch takes less for each. */
 const gasOfSettlement = 120_000n;
 const nativeDecimals = 18;
 
-/** Whether the relayer can pay for gas, and for how many settlements at today's price. */
+/** Whether the relayer can pay for gas, and the number of settlements at today's price. */
 export async function checkRelayer(options: {
   network: ConfiguredNetwork;
   relayer: LocalAccount | undefined;

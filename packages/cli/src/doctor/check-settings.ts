@@ -11,7 +11,7 @@ import type { Terminal } from "../terminal.ts";
 import { readHolders } from "../wallet/read-holders.ts";
 import type { Check } from "./check.ts";
 
-/** What can be said without asking anybody, and what to go on with. */
+/** Results of the offline checks, and the settings for the next ones. */
 export interface CheckedSettings {
   checks: Check[];
   networks: ConfiguredNetwork[];
@@ -20,7 +20,7 @@ export interface CheckedSettings {
 
 const topic = "settings";
 
-/** Reads the environment, and says all that is wrong with it. */
+/** Reads the environment, and reports all its faults. */
 export function checkSettings(
   env: Terminal["env"],
   { folder }: Pick<Io, "folder">,

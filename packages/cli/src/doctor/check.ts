@@ -1,15 +1,15 @@
-/** What was looked at, what was found, and what to do. */
+/** One check: subject, finding and remedy. */
 export interface Check {
   topic: "settings" | "rpc" | "token" | "relayer" | "clock" | "ledger";
   /** A chain's name, where it is about one. */
   about?: string;
   /** `broken`: selling or buying does not work. `skipped`: there is nothing to look at. */
   status: "well" | "warning" | "broken" | "skipped";
-  /** In a sentence, which says what to do where something should be done. */
+  /** A sentence; it names the remedy, where one is needed. */
   found: string;
 }
 
-/** Sentences of a finding as checks; where there is none, it is well. */
+/** Sentences of a finding as checks; without any, the check is ok. */
 export function toChecks(
   subject: Pick<Check, "topic" | "about">,
   { problems, warnings }: { problems: readonly string[]; warnings: readonly string[] },

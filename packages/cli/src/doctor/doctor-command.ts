@@ -6,7 +6,7 @@ import { checkLedger } from "./check-ledger.ts";
 import { checkNetwork } from "./check-network.ts";
 import { checkSettings } from "./check-settings.ts";
 
-/** `coinslot doctor`: looks at all that has to work, and says what to do. */
+/** `coinslot doctor`: checks everything that has to work, and names the remedies. */
 export function doctorCommand(terminal: Terminal, io: Io): Command {
   return new Command("doctor")
     .option("--json", "print JSON")

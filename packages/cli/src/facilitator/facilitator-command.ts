@@ -11,7 +11,7 @@ export function facilitatorCommand(terminal: Terminal): Command {
     .addHelpText("after", `\nSettings, from the environment:\n${listSettings()}`)
     .addCommand(newKeyCommand(terminal))
     .action(async ({ config, devnet }: { config?: string; devnet?: true }): Promise<void> => {
-      // Loaded when it is wanted: a web framework and a database are much for a help text.
+      // Lazy import: a web framework and a database are much for a help text.
       if (devnet) {
         const { tryOnDevnet } = await import("./try-on-devnet.ts");
         return tryOnDevnet(terminal);
@@ -21,7 +21,7 @@ export function facilitatorCommand(terminal: Terminal): Command {
     });
 }
 
-/** `coinslot facilitator new-key`: a key for a caller, and what the facilitator is to know of it. */
+/** `coinslot facilitator new-key`: a key for a caller, and its entry for the facilitator. */
 function newKeyCommand(terminal: Terminal): Command {
   return new Command("new-key")
     .description("make a key for a caller; the facilitator is given its hash alone")

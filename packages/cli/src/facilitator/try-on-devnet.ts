@@ -4,7 +4,9 @@ import type { Terminal } from "../terminal.ts";
 
 const tokensForBuyer = 1_000_000_000n;
 
-/** Runs the hosted facilitator on a local chain of its own. Both end together, and leave nothing. */
+/**
+ * Runs the hosted facilitator on a local chain of its own. Both end together, and leave nothing.
+ */
 export async function tryOnDevnet({ env, signal, out }: Terminal): Promise<void> {
   const { startDevnet } = await loadDevnet();
   const chain = await startDevnet();

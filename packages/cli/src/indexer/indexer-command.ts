@@ -21,7 +21,7 @@ Examples:
   coinslot indexer verify --chain plasma`,
     )
     .action(async ({ config: file }: { config?: string }): Promise<void> => {
-      // Loaded when it is wanted: a web framework and a query builder are much for a help text.
+      // Lazy import: a web framework and a query builder are much for a help text.
       const { runIndexer } = await import("./run-indexer.ts");
       await runIndexer({ terminal, progress, file });
     })

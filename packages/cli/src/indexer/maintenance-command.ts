@@ -42,7 +42,9 @@ const shared = `
 A service that runs on the same database does the work, and need not be stopped; without one this command takes
 the writer's lease and does it. Ctrl-C ends the command; what is left is done by the next service that runs.`;
 
-/** `coinslot indexer verify`, `reindex` and `rewind`: by hand what the service does by itself. */
+/**
+ * `coinslot indexer verify`, `reindex` and `rewind`: manual runs of the service's own maintenance.
+ */
 export function maintenanceCommand(terminal: Terminal, kind: Kind): Command {
   const command = new Command(kind)
     .description(descriptions[kind])

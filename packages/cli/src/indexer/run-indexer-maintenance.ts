@@ -12,7 +12,7 @@ import type { Terminal } from "../terminal.ts";
 const silent = { info() {}, warn() {}, error() {} };
 
 /**
- * Runs maintenance of the index to its end, and shows how far it is.
+ * Runs maintenance of the index to its end, and shows its progress.
  *
  * @throws UsageError for a chain or token that the configuration does not have
  */

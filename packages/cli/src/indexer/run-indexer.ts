@@ -3,10 +3,10 @@ import type { ProgressTerminal } from "@coinslot/indexer";
 import type { Terminal } from "../terminal.ts";
 
 /**
- * Runs the indexing service until it is interrupted, then ends it in order. It logs to the standard
- * output, a line of JSON for each event.
+ * Runs the indexing service until an interrupt, then shuts it down in order. It logs to the
+ * standard output, a line of JSON for each event.
  *
- * @throws IndexerConfigurationError and ServiceStartError, which say all that is wrong
+ * @throws IndexerConfigurationError and ServiceStartError, which name all faults
  */
 export async function runIndexer(options: {
   terminal: Terminal;

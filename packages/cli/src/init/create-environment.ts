@@ -10,22 +10,25 @@ import {
 import { english, generateMnemonic, mnemonicToAccount } from "viem/accounts";
 import { UsageError } from "../exit-code.ts";
 
-/** A fresh environment, with what may be shown of it. */
+/** A fresh environment, with its public parts. */
 export interface CreatedEnvironment {
   /** The text of the .env file, with its secrets. */
   text: string;
   relayer: Address;
   seller: Address;
   buyer: Address;
-  /** What gas is paid in. */
+  /** Symbol of the coin that pays for gas. */
   coin: string;
-  /** What requests are paid in. */
+  /** Symbol of the token that pays for requests. */
   token: string;
   /** Whether nothing is left to be filled in. */
   isComplete: boolean;
 }
 
-/** Draws three seeds, each of 128 random bits, so that no key of one role opens another's account. */
+/**
+ * Draws three seeds, each of 128 random bits, so that no key of one role opens another role's
+ * account.
+ */
 export function createEnvironment(network: string): CreatedEnvironment {
   if (!isNetwork(network)) throw new UsageError("--network is no network such as eip155:9745.");
   const chainId = chainIdOf(network);

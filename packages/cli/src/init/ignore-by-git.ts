@@ -4,11 +4,13 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 
 const run = promisify(execFile);
-/** What `init` writes, its backups, and the payments that `pay` keeps when their outcome is unclear. */
+/**
+ * Files of `init`, its backups, and the payments that `pay` keeps when their outcome is unclear.
+ */
 const patterns = [".env", ".env.backup-*", "coinslot-payment-*.json"];
 
 /**
- * Makes sure that git leaves files with secrets in a folder alone.
+ * Makes git ignore a folder's files with secrets.
  *
  * @returns `tracked` when git has the file already, which no .gitignore changes
  */
@@ -23,7 +25,9 @@ export async function ignoreByGit(folder: string): Promise<"covered" | "added" |
   return missing.length > 0 ? "added" : "covered";
 }
 
-/** Git knows best, with the .gitignore of every folder above. Where it is no repository yet, the file is read. */
+/**
+ * Git decides, with the .gitignore of every folder above. Without a repository, the file is read.
+ */
 async function isIgnored(folder: string, pattern: string): Promise<boolean> {
   const example = pattern.replace("*", "example");
   const answer = await ask(folder, ["check-ignore", "--quiet", "--no-index", example]);
@@ -47,7 +51,7 @@ async function readIgnored(folder: string): Promise<string> {
   }
 }
 
-/** With what git exits; `undefined` where there is no git. */
+/** Exit code of git; `undefined` where there is no git. */
 async function ask(folder: string, args: readonly string[]): Promise<number | undefined> {
   try {
     await run("git", ["-C", folder, ...args]);

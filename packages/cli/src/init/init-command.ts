@@ -13,7 +13,7 @@ interface InitOptions {
   json?: true;
 }
 
-/** `coinslot init`: an .env file with fresh seeds, and what to do next. */
+/** `coinslot init`: an .env file with fresh seeds, and the next steps. */
 export function initCommand(terminal: Terminal, { folder }: Io): Command {
   return new Command("init")
     .option("--network <network>", "sell on this network", readNetwork, "eip155:9745")

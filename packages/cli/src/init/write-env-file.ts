@@ -1,11 +1,11 @@
 import { chmod, rename, writeFile } from "node:fs/promises";
 import { UsageError } from "../exit-code.ts";
 
-/** Only the owner reads and writes. */
+/** Read and write for the owner alone. */
 const ownerOnly = 0o600;
 
 /**
- * Writes a file of secrets. One that is there is never overwritten: with `isReplacing` it is moved
+ * Writes a file of secrets. An existing one is never overwritten: with `isReplacing` it is moved
  * aside first.
  *
  * @returns the backup's path, where there was something to keep
@@ -20,7 +20,7 @@ export async function writeEnvFile(options: {
   const { file, text, isReplacing, now = new Date() } = options;
   const backup = isReplacing ? await moveAside(file, now) : undefined;
   try {
-    // Exclusively: between looking and writing somebody else could have written one.
+    // Exclusive creation: another process could write one between the check and this write.
     await writeFile(file, text, { flag: "wx", mode: ownerOnly });
   } catch (cause) {
     if (!hasCode(cause, "EEXIST")) throw cause;

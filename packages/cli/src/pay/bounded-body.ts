@@ -1,8 +1,8 @@
 const maxBytes = 262_144;
-/** An offer was looked for before, for as long as one may take. */
+/** Short, since the search for an offer has had its full time before. */
 const maxMs = 2_000;
 
-/** Yields a body, but only so much of it, and for so long, as a refusal needs: it may never end. */
+/** Yields a body within the size and time that a refusal needs: it may never end. */
 export async function* boundedBody(body: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
   const reader = body.getReader();
   const stop = () => void reader.cancel().catch(() => undefined);

@@ -77,7 +77,7 @@ function describe({ response, outcome }: Bought, failure: unknown): string {
   if (state === "rejected") {
     const reason = outcome.reason === undefined ? "" : `: ${printable(outcome.reason)}`;
     const until = new Date(payment.terms.validBefore * 1000).toISOString();
-    // It says that it has not taken the money; that it could is true until then.
+    // The seller claims not to have taken the money; it could until then.
     return `The seller refused the payment${reason}. It could still take it until ${until}.`;
   }
   const paid = state === "settled" ? "It was paid" : "It was paid, or may have been";

@@ -10,9 +10,9 @@ import type { BuyerRequest } from "./read-request.ts";
 import type { SpendableToken } from "./spendable-tokens.ts";
 
 /**
- * Shows what is about to be signed, and asks.
+ * Shows the terms to sign, and asks.
  *
- * @throws UsageError when the answer is no, or there is nobody to ask
+ * @throws UsageError when the answer is no, or no terminal can ask
  */
 export async function confirmOffer(
   { terminal, isSilent }: PayContext,

@@ -6,7 +6,7 @@ import { printable, printableWhole } from "./printable.ts";
 import type { BuyerRequest } from "./read-request.ts";
 
 /**
- * Turns what went wrong into what to do. A payment whose outcome is unclear is kept.
+ * Converts a failure into an error with its remedy. A payment whose outcome is unclear is kept.
  *
  * @param failed.sent the payment, if it was handed over to be sent
  */
@@ -32,7 +32,7 @@ export async function explainFailure(
   }
   if (error instanceof PaymentError) return explainRefusal(error);
   if (sent !== undefined) {
-    // A fault of this program is no proof that nothing was paid.
+    // An error of this program does not prove that nothing was paid.
     const how = await keepForResume(context, { request, payment: sent });
     const told = error instanceof Error ? error.message : String(error);
     const text = `The payment was sent, and then something failed: ${printable(told)}. ${how}`;
@@ -49,7 +49,7 @@ export async function explainFailure(
 
 function explainRefusal(error: PaymentError): unknown {
   const { code, cause } = error;
-  // What the person said when asked.
+  // The person's answer to the question.
   if (code === "signing_failed" && cause instanceof Error) return cause;
   const advice = adviceOn(code);
   const message = printableWhole(error.message).replace(/\.$/, "");

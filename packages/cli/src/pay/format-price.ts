@@ -3,7 +3,10 @@ import { findKnownToken, formatMoney, isSameAddress, symbolOf } from "@coinslot/
 import { printable } from "./printable.ts";
 import type { SpendableToken } from "./spendable-tokens.ts";
 
-/** What is paid, such as `0.001 USDT0`; of tokens that are in no table of ours, also what is signed. */
+/**
+ * A price, such as `0.001 USDT0`; of tokens that are in no table of ours, also the signed raw
+ * value.
+ */
 export function formatPrice(
   { network, asset, amount }: PaymentTerms,
   tokens: readonly SpendableToken[],

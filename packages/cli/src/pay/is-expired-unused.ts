@@ -9,21 +9,23 @@ import { findNetworks, hasWitnesses } from "@coinslot/hosting/environment";
 import { eip3009Abi } from "@coinslot/protocol";
 import type { Terminal } from "../terminal.ts";
 
-/** Clocks of chains differ, and a payment of the last second has to come deep enough. */
+/** Clock skew between chains, and the depth for a payment of the last second. */
 const marginSeconds = 60;
 
 /**
  * Whether a payment was never taken, and cannot be any more.
  *
- * - `yes`: its time is over by our own clock and by that of the chain, and its authorization is unused in a block that
- *   is deep enough. All nodes say so, of two hosts at least.
- * - `one node`: the same by the nodes of one host alone, which may lie for as long as it likes. A person may take its
- *   word.
+ * - `yes`: its time is over by our own clock and by the chain's. Its authorization is unused in a
+ *   block that is deep enough. All nodes say so, of two hosts at least.
+ * - `one node`: the same by the nodes of one host alone, which may lie without a time limit. A
+ *   person may accept it.
  * - `unknown`: all else. It may have been taken, or may be.
  */
 export type NeverTaken = "yes" | "one node" | "unknown";
 
-/** Asks every node of the network; one that contradicts or does not answer leaves it unknown. */
+/**
+ * Reads from every node of the network. One that contradicts, or does not answer, makes it unknown.
+ */
 export async function isExpiredUnused(
   env: Terminal["env"],
   terms: PaymentTerms,
@@ -32,7 +34,7 @@ export async function isExpiredUnused(
   const { network, validBefore } = terms;
   const overForSeconds = Math.floor(now() / 1000) - validBefore;
   const configured = findNetworks(env, () => undefined).find((each) => each.network === network);
-  // Before, no node can know.
+  // No node can know it before.
   if (configured === undefined || overForSeconds < marginSeconds) return "unknown";
   const { chainId, rpcUrls } = configured;
   const pool = createRpcPool({ chainId, rpcUrls });
@@ -47,7 +49,10 @@ export async function isExpiredUnused(
   return hasWitnesses(configured) ? "yes" : "one node";
 }
 
-/** Whether a node says that an authorization is unused in a block after its time, with enough blocks on top. */
+/**
+ * Whether a node reports an authorization as unused in a block after its time, with enough blocks
+ * on top.
+ */
 async function isUnused(node: RpcRequester, terms: PaymentTerms): Promise<boolean> {
   const { asset: address, payer, nonce, validBefore } = terms;
   const client = createChainClient(node);

@@ -19,7 +19,7 @@ const keptSchema = z.object({
     bodyBase64: z.string().optional(),
   }),
   payment: signedPaymentSchema,
-  /** The seller's receipt, if it has sent one: for who looks into the file. */
+  /** The seller's receipt, if it has sent one: for a reader of the file. */
   receipt: z.unknown().optional(),
 });
 
@@ -30,7 +30,7 @@ export interface KeptPayment {
   payment: SignedPayment;
 }
 
-/** What a file keeps. */
+/** Content of a file. */
 interface PaymentToKeep {
   request: BuyerRequest;
   payment: SignedPayment;
@@ -38,10 +38,10 @@ interface PaymentToKeep {
 }
 
 /**
- * Keeps a payment, whole, in a file that only its owner can read: the one that holds it already, else one in the folder
- * at hand or, where nothing can be written, elsewhere. Returns the file.
+ * Keeps a payment, whole, in a file that only its owner can read: the one that holds it already,
+ * else one in the folder at hand or, where that is read-only, elsewhere. Returns the file.
  *
- * @throws Error when it can be written nowhere
+ * @throws Error when no place is writable
  */
 export async function keepPayment(
   { io, keptFile }: PayContext,
@@ -64,7 +64,10 @@ export async function keepPayment(
   }
 }
 
-/** Keeps a payment, and says how to go on with it. Never throws: what became of the payment is to be told in any case. */
+/**
+ * Keeps a payment, and returns how to go on with it. Never throws: the payment's fate must be
+ * reported in any case.
+ */
 export async function keepForResume(context: PayContext, kept: PaymentToKeep): Promise<string> {
   const { folder } = context.io;
   const warning = "Do not request it anew, which could pay twice.";
@@ -81,7 +84,7 @@ export async function keepForResume(context: PayContext, kept: PaymentToKeep): P
   }
 }
 
-/** The command that goes on with a payment, for a shell in the folder. */
+/** The command that resumes a payment, for a shell in the folder. */
 export function howToResume(file: string, folder: string): string {
   const shown = dirname(file) === folder ? basename(file) : file;
   return `coinslot pay --resume ${/^[\w./-]+$/.test(shown) ? shown : quote(shown)}`;
@@ -95,7 +98,7 @@ function isKeptIn(file: string, { terms }: SignedPayment): boolean {
   }
 }
 
-/** Writes to the first file that can be written. */
+/** Writes to the first writable file. */
 async function writeFirst(files: readonly string[], text: string): Promise<string> {
   const faults: unknown[] = [];
   for (const file of files) {
@@ -111,7 +114,8 @@ async function writeFirst(files: readonly string[], text: string): Promise<strin
   throw new AggregateError(faults, message);
 }
 
-// A full disk or a crash leaves nothing under the name that somebody would go on with: only what is complete gets it.
+// Atomic rename: after a full disk or a crash, only a complete file has the name that a person
+// would resume from.
 async function writeWhole(file: string, text: string): Promise<void> {
   const temporary = `${file}.tmp`;
   try {
@@ -129,7 +133,7 @@ async function writeWhole(file: string, text: string): Promise<void> {
   }
 }
 
-/** Longest file: one with the longest body that can be paid for, of 4 MiB, has 5.6 MiB. */
+/** Longest file: one with the longest payable body, of 4 MiB, has 5.6 MiB. */
 const maxFileBytes = 8 * 1024 * 1024;
 
 /**
@@ -149,7 +153,10 @@ export function readKeptPayment(name: string, folder: string): KeptPayment {
   }
 }
 
-/** For a payment that has come to its end. A file that is gone already is no failure: what was paid is paid. */
+/**
+ * Removes the file of a payment that has come to its end. An absent file is no failure: what was
+ * paid is paid.
+ */
 export async function forgetPayment(file: string): Promise<void> {
   await rm(file, { force: true });
 }

@@ -1,4 +1,4 @@
-/** The answer could not be written where it should go. What was read of it is lost. */
+/** The answer could not be written to its output. The read part of it is lost. */
 export class OutputError extends Error {
   override readonly name = "OutputError";
   /** Whether the reader of the output has left, as `head` does. */
@@ -10,7 +10,7 @@ export class OutputError extends Error {
   }
 }
 
-/** Does what writes, and throws an OutputError when it fails. */
+/** Runs a write, and throws an OutputError when it fails. */
 export async function writing<T>(write: () => Promise<T>): Promise<T> {
   try {
     return await write();

@@ -20,7 +20,7 @@ interface PayOptions {
   allowInsecureHttp?: true;
 }
 
-/** `coinslot pay`: requests a URL, shows what it costs, asks, pays, and prints what was bought. */
+/** `coinslot pay`: requests a URL, shows the price, asks, pays, and prints the answer. */
 export function payCommand(terminal: Terminal, io: Io): Command {
   return new Command("pay")
     .argument("[url]", "what to buy")

@@ -1,7 +1,7 @@
 import type { Io } from "../io.ts";
 import type { Terminal } from "../terminal.ts";
 
-/** How the command was asked to pay. */
+/** Options of one run of `coinslot pay`. */
 export interface PayContext {
   terminal: Terminal;
   io: Io;

@@ -17,12 +17,12 @@ import type { BuyerRequest } from "./read-request.ts";
 import { refuseSecondPayment } from "./refuse-second-payment.ts";
 import { readSpendableTokens, toBudget } from "./spendable-tokens.ts";
 
-/** Longest time for an offer in the body of a 402, of which one byte a second may come. */
+/** Longest time for an offer in the body of a 402. A body may arrive at one byte a second. */
 const offerTimeoutMs = 10_000;
 
 /**
- * Requests, and pays if that is asked for and agreed to. The person is asked by the account that is
- * to sign: what it shows is what it signs, and nothing else gets signed.
+ * Requests, and pays on request and consent. The signing account asks the person. So the shown
+ * terms are the signed terms, and nothing else gets signed.
  */
 export async function payFor(
   context: PayContext,

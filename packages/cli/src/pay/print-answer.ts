@@ -9,7 +9,7 @@ import { printOnTerminal } from "./print-on-terminal.ts";
 /**
  * Prints the body of an answer, or with `--json` all of it.
  *
- * @throws OutputError when it cannot be written; else what reading the body throws
+ * @throws OutputError when it cannot be written; else the error of reading the body
  */
 export async function printAnswer(
   context: PayContext,
@@ -23,7 +23,7 @@ export async function printAnswer(
   await printOnTerminal(context, { chunks, name });
 }
 
-/** What was bought may be long and slow; a refusal may not. */
+/** A paid body may be long and slow; a refusal may not. */
 async function* readBody({ status, body }: Response): AsyncGenerator<Uint8Array> {
   if (body === null) return;
   yield* status === 402 ? boundedBody(body) : body;
@@ -57,7 +57,7 @@ async function printJson(
   await writing(() => io.write(`${text}\n`));
 }
 
-/** JSON holds text; what is none goes into it as base64. */
+/** JSON holds text; binary data goes into it as base64. */
 function readable(bytes: Buffer): { body: string } | { bodyBase64: string } {
   try {
     return { body: new TextDecoder("utf-8", { fatal: true }).decode(bytes) };

@@ -4,9 +4,10 @@ import type { PayContext } from "./pay-context.ts";
 const lineFeed = 0x0a;
 
 /**
- * Prints a body as it comes, of any length. On a terminal the receipt begins a line; the body stays as it is.
+ * Prints a body as it arrives, of any length. On a terminal the receipt begins a line; the body
+ * stays as it is.
  *
- * @throws OutputError when it cannot be written; else what reading the body throws
+ * @throws OutputError when it cannot be written; else the error of reading the body
  */
 export async function printBody(
   { terminal, io }: PayContext,

@@ -6,8 +6,9 @@ import type { PayContext } from "./pay-context.ts";
 import { printBody } from "./print-body.ts";
 
 /**
- * Prints a body on a terminal: text with what would steer the terminal made visible; anything else
- * goes into a file, since a terminal cannot show it and the buyer may not get it again.
+ * Prints a body on a terminal: text with visible escapes for characters that would steer it.
+ * Anything else goes into a file, since a terminal cannot show it and the buyer may not get it
+ * again.
  *
  * @param name of that file, in the folder at hand
  */
@@ -49,7 +50,7 @@ function isText(chunk: Uint8Array): boolean {
   }
 }
 
-/** Only a whole answer gets the name. */
+/** Atomic rename: only a whole answer gets the name. */
 async function save(
   file: string,
   first: Uint8Array,

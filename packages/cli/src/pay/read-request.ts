@@ -12,9 +12,9 @@ export interface BuyerRequest {
 }
 
 /**
- * Reads what is to be requested.
+ * Reads the request from the arguments.
  *
- * @throws UsageError for what is no request, and files that cannot be read
+ * @throws UsageError for an invalid request, and files that cannot be read
  */
 export async function readRequest(options: {
   url: string;
@@ -67,7 +67,7 @@ async function readNamed(name: string, { folder }: Io): Promise<Uint8Array> {
 
 function readHeader(line: string): [string, string] {
   const [, name, value] = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\r\n\0]*)$/.exec(line) ?? [];
-  // Not repeated: it may hold a key.
+  // The header is not repeated: it may hold a key.
   if (name === undefined || value === undefined) {
     throw new UsageError("A --header is not like 'Name: value'.");
   }

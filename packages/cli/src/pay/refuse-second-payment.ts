@@ -10,8 +10,9 @@ import type { PayContext } from "./pay-context.ts";
 import type { BuyerRequest } from "./read-request.ts";
 
 /**
- * Signs no second payment for a request while the first may have been taken, or still may be: the first is kept in a
- * file until that is decided. What was certainly never taken is forgotten here. A person may decide otherwise.
+ * Signs no second payment for a request while the first may have been taken, or still may be. The
+ * first is kept in a file until that is decided. A payment that was certainly never taken is
+ * removed here. A person may decide otherwise.
  *
  * @throws UnclearError without a person to ask; UsageError when the answer is no
  */
@@ -68,7 +69,10 @@ function readIfKept(file: string, folder: string): KeptPayment | undefined {
   }
 }
 
-/** Only regular files: a pipe of that name, which a stranger may have made, would be waited for without end. */
+/**
+ * Only regular files: a named pipe, which a stranger may have made, would block the read without
+ * end.
+ */
 async function findFiles(folder: string): Promise<string[]> {
   const found = await readdir(folder, { withFileTypes: true }).catch(() => []);
   return found

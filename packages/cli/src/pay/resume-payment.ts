@@ -8,8 +8,9 @@ import { forgetPayment, type KeptPayment } from "./kept-payment.ts";
 import type { PayContext } from "./pay-context.ts";
 
 /**
- * Sends a payment again, with the request that it was made for. Signs nothing: it needs no wallet. One that brings no
- * answer is given up when it was never taken and cannot be any more, as `isExpiredUnused` finds out.
+ * Sends a payment again, with the request that it was made for. Signs nothing: it needs no wallet.
+ * Without an answer, it is given up when it was never taken and cannot be any more
+ * (`isExpiredUnused`).
  */
 export async function resumePayment(given: PayContext, kept: KeptPayment): Promise<void> {
   const context = { ...given, keptFile: kept.file };
@@ -24,7 +25,7 @@ export async function resumePayment(given: PayContext, kept: KeptPayment): Promi
         throw new Error("A payment that is resumed is signed already");
       },
     },
-    // To pay, nothing is asked of a chain: the payment exists, and the seller decides.
+    // A resume reads no chain: the payment exists, and the seller decides.
     rpcUrls: { [network]: "http://localhost" },
     allowInsecureHttp,
     budget: { assets: [roomFor(payment.terms)] },
@@ -51,7 +52,7 @@ export async function resumePayment(given: PayContext, kept: KeptPayment): Promi
   }
 }
 
-/** One node alone never ends a payment: its word and a person's do. */
+/** One node alone never ends a payment: it takes its answer and a person's. */
 async function isGivenUp(context: PayContext, terms: PaymentTerms): Promise<boolean> {
   const { terminal, io, isSilent } = context;
   const verdict = await isExpiredUnused(terminal.env, terms, io);
@@ -68,7 +69,7 @@ async function isGivenUp(context: PayContext, terms: PaymentTerms): Promise<bool
   return terminal.confirm("Give it up?");
 }
 
-/** The room for one payment that was agreed to when it was signed. */
+/** A budget for one payment, the one agreed to when it was signed. */
 function roomFor({ network, asset: address, amount }: PaymentTerms): BudgetAsset {
   const asset = findKnownToken(network, address) ?? {
     address,

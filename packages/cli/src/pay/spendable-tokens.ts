@@ -10,8 +10,8 @@ export interface SpendableToken extends Asset {
 }
 
 /**
- * The tokens that may be spent: the known stablecoin of each network, and those that the environment
- * names. `agreeOnToken` says whose word on their decimals counts.
+ * The tokens that may be spent: the known stablecoin of each network, and those that the
+ * environment names. `agreeOnToken` decides on the source of their decimals.
  *
  * @throws UsageError when only one node knows a token; Error when a chain cannot be asked about one
  */
@@ -34,7 +34,7 @@ function isSame(token: Asset, other: Asset | undefined): boolean {
   return other !== undefined && isSameAddress(token.address, other.address);
 }
 
-/** A budget for one payment of at most so many whole tokens. */
+/** A budget for one payment, with a maximum in whole tokens. */
 export function toBudget(tokens: readonly SpendableToken[], maxPrice: string): Budget {
   const assets = tokens.map((token): BudgetAsset => {
     const most = parseMoney(maxPrice, token.decimals);

@@ -1,10 +1,10 @@
-/** What a program for tables would take for a formula; a tab or a line end may hide one. */
+/** Beginnings of a formula in a spreadsheet program; a tab or a line end may hide one. */
 const formula = /^[=+\-@\t\r\n]/;
 const needsQuotes = /["',;\t\r\n]|^\s|\s$/;
 
 /**
- * A row of CSV (RFC 4180), with its line end. `null` is an empty cell. A cell that a program for
- * tables would run as a formula is led by an apostrophe, which makes it text.
+ * A row of CSV (RFC 4180), with its line end. `null` is an empty cell. An apostrophe leads a cell
+ * that a spreadsheet would run as a formula, which makes it text.
  */
 export function formatCsvRow(cells: readonly (string | number | null)[]): string {
   return `${cells.map(formatCell).join(",")}\r\n`;

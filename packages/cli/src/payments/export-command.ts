@@ -8,7 +8,9 @@ import { readLedger } from "./read-ledger.ts";
 
 const pageSize = 1_000;
 
-/** `coinslot payments export`: every payment as CSV, page by page, so that no ledger is too large. */
+/**
+ * `coinslot payments export`: every payment as CSV, page by page, so that no ledger is too large.
+ */
 export function exportCommand(terminal: Terminal, io: Io): Command {
   return addFilterOptions(new Command("export"))
     .description("write all payments as CSV to the standard output, the newest first")

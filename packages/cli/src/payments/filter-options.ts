@@ -3,7 +3,7 @@ import { type Address, isNetwork, isWellFormedAddress, type Network } from "@coi
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { ledgerOption } from "../ledger-url.ts";
 
-/** Which payments, and of which ledger. */
+/** Options that select payments and their ledger. */
 export interface FilterOptions {
   state?: PaymentState;
   network?: Network;
@@ -41,7 +41,7 @@ function readPayer(text: string): Address {
 const unitsMs: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
 const moment = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2})?(Z|[+-]\d{2}:\d{2})?)?$/;
 
-/** Unix milliseconds of a day, a moment (UTC unless it says otherwise), or so long before now. */
+/** Unix milliseconds of a day, a moment (UTC by default), or a duration before now. */
 function readTime(text: string): number {
   const [, count, unit = ""] = /^([0-9]{1,6})([mhd])$/.exec(text) ?? [];
   const unitMs = unitsMs[unit];

@@ -60,7 +60,7 @@ function paintState(terminal: Terminal, state: string): string {
   return state === "failed" || state === "expired" ? paint(terminal, "red", state) : state;
 }
 
-/** It is the id of a payment. */
+/** Checks the id of a payment. */
 function readCursor(text: string): string {
   if (/^[0-9a-f]{44}$/.test(text)) return text;
   throw new InvalidArgumentError("expected the cursor that the page before ended with");

@@ -45,7 +45,7 @@ export const recordColumns = [
   "validBefore",
 ] as const satisfies readonly (keyof PaymentRecord)[];
 
-/** What is shown of a payment. */
+/** The public fields of a payment. */
 export function toRecord(payment: LedgerPayment): PaymentRecord {
   const { network, asset, payer, nonce } = payment.authorization;
   const known = findKnownToken(network, asset);
@@ -77,7 +77,7 @@ function toIso(milliseconds: number | undefined): string | null {
 /** The latest moment that a date can hold. */
 const lastSecond = 8_640_000_000_000n;
 
-/** An authorization may be valid for longer than there are dates. */
+/** An authorization may be valid beyond the latest date. */
 function untilWhen(seconds: bigint): string {
   return seconds > lastSecond ? "forever" : new Date(Number(seconds) * 1000).toISOString();
 }

@@ -5,7 +5,7 @@ import { exportCommand } from "./export-command.ts";
 import { listCommand } from "./list-command.ts";
 import { showCommand } from "./show-command.ts";
 
-/** `coinslot payments`: looks into the ledger, also while a seller works with it. */
+/** `coinslot payments`: reads the ledger, also while a seller works with it. */
 export function paymentsCommand(terminal: Terminal, io: Io): Command {
   return new Command("payments")
     .addCommand(listCommand(terminal, io))

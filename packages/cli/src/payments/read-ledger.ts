@@ -5,7 +5,7 @@ import { isLedgerAbsent, readLedgerUrl } from "../ledger-url.ts";
 import type { Terminal } from "../terminal.ts";
 
 /**
- * Opens the ledger to look into it, and closes it when `look` is done.
+ * Opens the ledger for reading, and closes it when `look` is done.
  *
  * @throws UsageError where there is no ledger; DatabaseError when it cannot be read
  */

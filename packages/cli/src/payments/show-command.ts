@@ -10,7 +10,7 @@ interface ShowOptions {
   json?: true;
 }
 
-/** `coinslot payments show`: all that may be shown of a payment. */
+/** `coinslot payments show`: all public fields of a payment. */
 export function showCommand(terminal: Terminal, io: Io): Command {
   return new Command("show")
     .description("show a payment")

@@ -5,7 +5,7 @@ import { erc20Abi, type PublicClient } from "viem";
 import { readToken } from "../read-token.ts";
 import type { Holder } from "./read-holders.ts";
 
-/** What somebody holds of one coin or token. */
+/** A holder's balance of one coin or token. */
 export interface WalletBalance {
   role: Holder["role"];
   address: Address;
@@ -22,7 +22,7 @@ export interface WalletBalance {
 const nativeDecimals = 18;
 
 /**
- * What everybody holds on a network: native coin first, then its tokens.
+ * All holders' balances on a network: native coin first, then its tokens.
  *
  * @throws when the chain cannot be asked
  */

@@ -3,16 +3,16 @@ import { UsageError } from "../exit-code.ts";
 import { readAccount } from "../read-secret.ts";
 import type { Terminal } from "../terminal.ts";
 
-/** Somebody whose address the environment tells. */
+/** An account whose address the environment contains. */
 export interface Holder {
   role: "relayer" | "seller" | "buyer";
   address: Address;
 }
 
 /**
- * Relayer, seller and buyer, as far as the environment knows them.
+ * Relayer, seller and buyer, as far as the environment has them.
  *
- * @throws UsageError when a secret or `PAY_TO` is not what it should be
+ * @throws UsageError when a secret or `PAY_TO` is invalid
  */
 export function readHolders(env: Terminal["env"]): Holder[] {
   const relayer = readAccount(env, "FACILITATOR")?.address;

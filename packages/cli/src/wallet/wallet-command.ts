@@ -7,7 +7,7 @@ import { formatJson, formatTable, paint, type Terminal } from "../terminal.ts";
 import { readBalances, type WalletBalance } from "./read-balances.ts";
 import { type Holder, readHolders } from "./read-holders.ts";
 
-/** `coinslot wallet`: who the accounts of the environment are, and what they hold. */
+/** `coinslot wallet`: the accounts of the environment, and their balances. */
 export function walletCommand(terminal: Terminal, { showWaiting }: Io): Command {
   return new Command("wallet")
     .option("--json", "print JSON, amounts in the smallest unit")
@@ -30,7 +30,7 @@ Examples:
       const problems: string[] = [];
       const networks = findNetworks(terminal.env, (problem) => problems.push(problem));
       if (problems.length > 0 || networks.length === 0) {
-        // Who they are is known without a chain, and often all that is wanted: where to send gas.
+        // The addresses need no chain, and are often enough: they show where to send gas.
         terminal.out(json ? formatJson(holders) : formatHoldings(terminal, holders));
         if (problems.length > 0) throw new UsageError(problems.join("\n"));
         return terminal.err(noNetwork);
@@ -55,7 +55,7 @@ Examples:
     });
 }
 
-/** What somebody holds, as far as a chain could be asked. */
+/** A holder's balances, as far as a chain could be asked. */
 type Holding = Holder & Partial<WalletBalance>;
 
 const noNetwork =

@@ -4,11 +4,11 @@ import type { SignedPayment } from "../sign/signed-payment.ts";
 import { findAsset } from "./spending-policy.ts";
 
 /**
- * Makes sure that a payment which is sent again is booked as long as it can be executed: it may come
- * from another process, or from another budget.
+ * Books a resumed payment for as long as it can be executed. It may come from another process, or
+ * from another budget.
  *
- * @throws PaymentError `over_budget` or `unknown_asset` when the budget has no room for it, and when
- * the budget cannot be kept. Then it is not sent.
+ * @throws PaymentError `over_budget` or `unknown_asset` when the budget has no room for it, and
+ * when the budget cannot be kept. Then it is not sent.
  */
 export async function bookResumed(
   { budget, chains, assets }: PayingFetchContext,
@@ -17,7 +17,8 @@ export async function bookResumed(
   const { network, payer, nonce, validBefore } = terms;
   if (await budget.holds(nonce)) return;
   const id = { network, asset: terms.asset, payer, nonce };
-  // Used or expired, it moves no more tokens; what it has moved was booked where it was signed.
+  // A used or expired authorization moves no more tokens. Its past transfer was booked where it was
+  // signed.
   if ((await chains.isExecutable({ id, validBefore })) === false) return;
   const asset = findAsset(assets, network, terms.asset);
   if (asset === undefined) {

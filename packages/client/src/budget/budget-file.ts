@@ -7,8 +7,8 @@ import type { BudgetStore } from "./budget-store.ts";
 import { type FileLockOptions, type HeldLock, withFileLock } from "./file-lock.ts";
 
 /**
- * Keeps a budget in a JSON file that any number of processes may share. A file that is not there
- * is an empty budget; one that cannot be understood is never overwritten, and nothing is paid.
+ * Keeps a budget in a JSON file that any number of processes may share. An absent file is an empty
+ * budget. An unreadable one is never overwritten, and nothing is paid.
  */
 export function createFileStore(file: string, lockOptions: FileLockOptions = {}): BudgetStore {
   return {
@@ -29,12 +29,13 @@ export function createFileStore(file: string, lockOptions: FileLockOptions = {})
   };
 }
 
-// Under its own name, it has one lock, and replacing it does not replace a link to it: two names would be two budgets.
+// One lock per real path: replacing the file keeps a link to it intact. Two names would be two
+// budgets.
 async function followLinks(path: string): Promise<string> {
   try {
     return await realpath(path);
   } catch (error) {
-    // What else is wrong with it is told when it is read.
+    // The read reports every other fault.
     if (!hasCode(error, "ENOENT")) return path;
   }
   // The file is not there yet; a link to it may be.
@@ -42,7 +43,8 @@ async function followLinks(path: string): Promise<string> {
   return target === undefined ? path : followLinks(resolve(await realpath(dirname(path)), target));
 }
 
-// Each write replaces the file under this name alone: another name would keep the old state, and spend it again.
+// Each write replaces the file under this name alone. A hard link would keep the old state, and
+// spend it again.
 async function refuseHardLinks(path: string): Promise<void> {
   const links = await stat(path).then(
     (stats) => (stats.isFile() ? stats.nlink : 1),
@@ -89,8 +91,8 @@ function parseJson(text: string): unknown {
   }
 }
 
-// A reader, or a crash at any moment, finds either the old state or the new one: the new one is
-// complete on disk before it takes the name, and the name is on disk before anything is signed.
+// Atomic replace: a reader, or a crash at any moment, finds either the old state or the new one.
+// The new one is complete on disk before the rename, and the name is on disk before any signature.
 async function writeState(path: string, state: BudgetState, lock: HeldLock): Promise<void> {
   const temporary = `${path}.tmp`;
   const text = JSON.stringify(
@@ -106,7 +108,7 @@ async function writeState(path: string, state: BudgetState, lock: HeldLock): Pro
     } finally {
       await handle.close();
     }
-    // A process that stood still since it read would undo what was booked meanwhile.
+    // A process suspended since its read would undo later bookings.
     if (!(await lock.isIntact())) throw new Error("Its lock file was removed meanwhile");
     await rename(temporary, path);
     await syncDirectory(dirname(path));
@@ -119,7 +121,7 @@ async function writeState(path: string, state: BudgetState, lock: HeldLock): Pro
 }
 
 async function syncDirectory(path: string): Promise<void> {
-  // Windows has no such call, and keeps renames in its journal.
+  // Windows has no such call, and journals renames.
   if (process.platform === "win32") return;
   const handle = await open(path, "r");
   try {

@@ -14,14 +14,14 @@ const booking = {
   hour: z.number().int(),
   pot: z.string(),
   host: z.string(),
-  /** In the unit of the pot: 10^-18 dollars, or the token's smallest unit. */
+  /** In the unit of the bucket: 10^-18 dollars, or the token's smallest unit. */
   amount: bookedAmount,
 };
 
 /**
- * What has been booked in the last day. Payments that are known to be made are summed by hour, pot
- * and host, so the state does not grow with their number. Those that are not are kept one by one:
- * each may still be released when it is certain that it never will be made.
+ * Bookings of the last day. Payments known to be made are summed by hour, bucket and host, so the
+ * state does not grow with their number. Unconfirmed payments are kept one by one: each is released
+ * once it certainly never will be made.
  */
 export const budgetStateSchema = z.object({
   version: z.literal(1),
@@ -44,10 +44,10 @@ export const budgetStateSchema = z.object({
   bookedAt: z.number().int().default(0),
 });
 
-/** What has been booked in the last day. */
+/** Bookings of the last day. */
 export type BudgetState = z.infer<typeof budgetStateSchema>;
 
-/** An amount that is promised to one authorization. */
+/** An amount committed to one authorization. */
 export type Booking = BudgetState["open"][number];
 
 export const emptyBudget: BudgetState = { version: 1, spent: [], open: [], bookedAt: 0 };
@@ -57,7 +57,7 @@ export function hourOf(now: number): number {
   return Math.floor(now / hourMs);
 }
 
-/** What is booked in a pot, at one host or at all of them. */
+/** Booked amount of a bucket, at one host or at all of them. */
 export function bookedIn(state: BudgetState, pot: string, host?: string): bigint {
   return [...state.spent, ...state.open]
     .filter((entry) => entry.pot === pot && (host === undefined || entry.host === host))
@@ -65,8 +65,8 @@ export function bookedIn(state: BudgetState, pot: string, host?: string): bigint
 }
 
 /**
- * Whether this clock must not be believed alone: it would free bookings, or it has leapt by more
- * than an hour since the last one. Without that, a clock that jumps would begin a day anew.
+ * Whether this clock needs a second source: it would free bookings, or has leapt by more than an
+ * hour since the last one. Otherwise a clock that jumps would begin a new day.
  */
 export function needsTrustedClock(state: BudgetState, now: number): boolean {
   const leapt = state.bookedAt !== 0 && Math.abs(now - state.bookedAt) > hourMs;
@@ -80,8 +80,8 @@ export function needsTrustedClock(state: BudgetState, now: number): boolean {
 }
 
 /**
- * The state at a time that is known to be right. Drops what is more than a day old; an hour counts
- * until all of it is. What was booked while a clock ran ahead counts as booked now: it is no younger.
+ * Brings the state to a trusted time. Drops bookings older than a day; an hour counts until all of
+ * it is. A booking made while a clock ran ahead counts as booked now: it is no younger.
  */
 export function bringUpToDate(state: BudgetState, now: number): BudgetState {
   const latest = latestHour(now);
@@ -116,20 +116,20 @@ function lastHourOf({ hour, validBefore }: Booking): number {
   return Math.max(hour, hourOf(validBefore * 1000));
 }
 
-/** Promises an amount, once. Whether it is within the limits is the caller's question. */
+/** Commits an amount, once per nonce. The caller checks the limits. */
 export function openBooking(state: BudgetState, booking: Booking): BudgetState {
   if (isOpen(state, booking.id.nonce)) return state;
   return { ...state, open: [...state.open, booking] };
 }
 
-/** Whether an amount is promised to this authorization. */
+/** Whether an amount is committed to this authorization. */
 export function isOpen(state: BudgetState, nonce: string): boolean {
   return state.open.some((each) => each.id.nonce === nonce);
 }
 
 /**
- * The payment is made: its amount joins the sum of an hour. A receipt does not prove when, so that
- * is the last hour in which it can be made. Nothing happens if it is not open.
+ * Marks the payment as made: its amount joins the sum of an hour. A receipt does not prove the
+ * time, so that hour is the last in which it can be made. No effect if it is not open.
  */
 export function settleBooking(state: BudgetState, nonce: string): BudgetState {
   const settled = state.open.find((each) => each.id.nonce === nonce);
@@ -153,7 +153,7 @@ function addSpent(
   ];
 }
 
-/** The payment was not made and never will be: its amount is free again. */
+/** Frees the amount of a payment that was not made and never will be. */
 export function releaseBooking(state: BudgetState, nonce: string): BudgetState {
   const open = state.open.filter((each) => each.id.nonce !== nonce);
   return open.length === state.open.length ? state : { ...state, open };

@@ -1,10 +1,10 @@
 import { type BudgetState, emptyBudget } from "./budget-state.ts";
 
-/** Where the state of a budget lives. */
+/** Storage of a budget's state. */
 export interface BudgetStore {
   /**
-   * Changes the state, with nobody else changing it in between. When the change returns the state
-   * that it was given, nothing is written.
+   * Changes the state under mutual exclusion. When the change returns the same state, nothing is
+   * written.
    *
    * @throws PaymentError when the state cannot be read or kept; then it is unchanged.
    */
@@ -15,7 +15,7 @@ export interface BudgetStore {
 export function createMemoryStore(): BudgetStore {
   let current = emptyBudget;
   return {
-    // Nothing here waits, so nobody can come in between.
+    // No await inside, so calls cannot interleave.
     async update(change) {
       const { state, result } = change(current);
       current = state;

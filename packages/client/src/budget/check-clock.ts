@@ -1,14 +1,14 @@
 import type { ChainReader } from "../chain/chain-reader.ts";
 import { PaymentError } from "../payment-error.ts";
 
-/** Largest difference between a clock that is right and a chain that is well. */
+/** Largest difference between a correct clock and a healthy chain. */
 const toleranceMs = 3_600_000;
 
 /**
- * Holds the clock against the chains. One chain that agrees is enough: a chain may stand still, and
- * one node that lies cannot move this machine's clock, too.
+ * Compares the clock with the chains. One chain that agrees is enough: a chain may stand still, and
+ * a lying node cannot move this machine's clock, too.
  *
- * @returns the time, in unix milliseconds, or `undefined` when no chain told its own
+ * @returns the time, in unix milliseconds, or `undefined` when no chain returned its own
  * @throws PaymentError `clock_wrong` when the chains contradict the clock
  */
 export async function checkClock(options: {
@@ -18,7 +18,7 @@ export async function checkClock(options: {
   const times = await options.readTimes();
   const now = options.now();
   const near = times.filter((time) => Math.abs(time - now) <= toleranceMs);
-  // The earlier of the two, since bookings are freed by it.
+  // The earlier of the two, since it decides which bookings are freed.
   if (near.length > 0) return Math.min(now, Math.max(...near));
   const [time] = times;
   if (time === undefined) return undefined;

@@ -13,14 +13,17 @@ const lastInThisThread = new Map<string, Promise<unknown>>();
 
 /** A lock that is held. */
 export interface HeldLock {
-  /** Whether its file is still there: one that was removed and made anew is another lock, which another may hold. */
+  /**
+   * Whether its file is still there. A file that was removed and made anew is another lock, which
+   * another process may hold.
+   */
   isIntact(): Promise<boolean>;
 }
 
 /**
- * Does `work` while no other process, thread or caller does work on the same file: callers in this
- * thread queue up, the others meet at `<file>.lock`. That file stays; it is empty, and the lock is
- * the kernel's, which ends with its process. A lock is held for milliseconds.
+ * Runs `work` with exclusive access to the file, across processes, threads and callers. Callers in
+ * this thread queue up; the others meet at `<file>.lock`. That file stays, and is empty. The kernel
+ * holds the lock, and frees it when the process ends. A lock is held for milliseconds.
  *
  * @throws PaymentError `budget_file_unavailable` when the lock does not become free in time.
  */
@@ -71,8 +74,8 @@ async function acquire(lock: string, timeoutMs: number): Promise<HeldLock & Kern
   }
 }
 
-// POSIX locks of a process end when it closes any descriptor of the file. So a lock file that is
-// there is opened by SQLite alone, which knows of that; "wx" opens only what it creates.
+// A process loses its POSIX locks when it closes any descriptor of the file. So only SQLite, which
+// handles that, opens an existing lock file; "wx" opens only a file that it creates.
 async function createEmpty(lock: string): Promise<void> {
   try {
     const handle = await open(lock, "wx", 0o600);

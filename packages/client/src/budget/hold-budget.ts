@@ -6,27 +6,31 @@ import type { Refusal } from "../offer/offer-refused-error.ts";
 import type { PayingFetchContext } from "../paying-fetch-options.ts";
 import { type BudgetBucket, inBucket } from "./spending-policy.ts";
 
-/** Room in a budget that is kept for a payment until there are funds for it. */
+/** Budget room reserved for a payment until there are funds for it. */
 export interface BudgetHold {
-  /** Those of the shortfalls for which there is room, in the same order. */
+  /** The shortfalls with room in the budget, in the same order. */
   shortfalls: readonly Shortfall[];
-  /** Why not the others. */
+  /** Refusals of the others. */
   refusals: readonly Refusal[];
-  /** Names the bookings whose place the payment takes. */
+  /** Nonces of the bookings that the payment replaces. */
   nonces: readonly Hex[];
-  /** Gives back what the payment has not taken. */
+  /** Returns the unused room. */
   release(): Promise<void>;
-  /** Counts what the payment has not taken as spent: funds were brought, at a cost, for nothing. */
+  /** Counts the unused room as spent: funds were brought, at a cost, for nothing. */
   spend(): Promise<void>;
 }
 
-/** After a crash, others may have the room again so much later. Fetching funds takes minutes, and somebody may be asked. */
+/**
+ * After a crash, the room is free again after this time. A top-up takes minutes, and may ask a
+ * person.
+ */
 const heldSeconds = 3_600;
 
 /**
- * Books room for a payment that cannot be signed yet: otherwise funds would be fetched for what the budget refuses, now
- * or because of another payment meanwhile. One of the shortfalls is paid in the end, so in each pot the dearest is
- * booked alone. The nonces of these bookings are never signed.
+ * Books room for a payment that cannot be signed yet. Otherwise a top-up would bring funds for a
+ * payment that the budget refuses, now or because of a concurrent payment. Only one of the
+ * shortfalls is paid, so each bucket books its dearest alone. The nonces of these bookings are
+ * never signed.
  *
  * @throws PaymentError when the budget cannot be read or kept. Then nothing is booked.
  */
@@ -41,12 +45,12 @@ export async function holdBudget(
   const validBefore = Math.floor(now() / 1000) + heldSeconds;
 
   async function release(): Promise<void> {
-    // What cannot be given back counts until it expires, which is the safe side.
+    // Fail closed: a booking that cannot be released counts until it expires.
     for (const nonce of held.values()) await budget.release(nonce).catch(() => undefined);
   }
 
   async function spend(): Promise<void> {
-    // What cannot be settled counts until it expires.
+    // A booking that cannot be settled counts until it expires.
     for (const nonce of held.values()) await budget.settle(nonce).catch(() => undefined);
   }
 

@@ -11,6 +11,6 @@ export async function releaseBooking(
     await context.budget.release(terms.nonce);
     context.onPayment({ state: "released", host, terms });
   } catch {
-    // It then counts as if it were spent, which is the safe side.
+    // Fail closed: it then counts as spent.
   }
 }

@@ -21,7 +21,7 @@ import {
   showInBucket,
 } from "./spending-policy.ts";
 
-/** What a payment wants to book. */
+/** A request for a booking. */
 export interface BookingRequest {
   id: AuthorizationId;
   /** Unix seconds. */
@@ -31,32 +31,32 @@ export interface BookingRequest {
   amount: bigint;
   /** Host name, without port: a port is for a seller to choose. */
   host: string;
-  /** Nonces of bookings whose place this one takes, if it is made. */
+  /** Nonces of the bookings that this one replaces, if it is made. */
   insteadOf?: readonly string[] | undefined;
 }
 
-/** Either booked, or which limit stands against it. */
+/** Either booked, or the limit that refuses it. */
 export type Booked = { ok: true } | { ok: false; message: string };
 
-/** Books what is going to be spent, before it is signed. */
+/** Books spending before it is signed. */
 export interface SpendingBudget {
   /**
-   * Promises the amount if all limits allow it, once for each nonce; of two racers for the last
-   * cent, one gets it.
+   * Commits the amount if all limits allow it, once for each nonce. Of two concurrent calls for the
+   * last cent, one gets it.
    *
-   * @throws PaymentError when the budget cannot be read or kept, and `clock_wrong` when it has to
-   * tell the time and the clock contradicts the chains. Then nothing is booked.
+   * @throws PaymentError when the budget cannot be read or kept, and `clock_wrong` when it needs
+   * the time and the clock contradicts the chains. Then nothing is booked.
    */
   book(request: BookingRequest): Promise<Booked>;
-  /** Whether an amount is promised to this authorization. */
+  /** Whether an amount is committed to this authorization. */
   holds(nonce: string): Promise<boolean>;
-  /** The payment is made. Its booking counts until it is a day old. */
+  /** Marks the payment as made. Its booking counts until it is a day old. */
   settle(nonce: string): Promise<void>;
-  /** It is certain that the payment was not made and never will be. */
+  /** Releases a payment that certainly was not made and never will be. */
   release(nonce: string): Promise<void>;
 }
 
-/** How many expired authorizations are asked about at once. */
+/** Expired authorizations per round of questions to the chain. */
 const reclaimedAtOnce = 20;
 
 /** Holds bookings against limits, over a store that may be shared. */
@@ -80,7 +80,7 @@ export function createSpendingBudget(options: {
       if (!clock.isChecked && needsTrustedClock(before, at)) {
         return { state: before, result: undefined };
       }
-      // Without a trusted clock nothing is dropped: then all counts, which is the safe side.
+      // Fail closed: without a trusted clock nothing is dropped, so all bookings count.
       const { trustedAt } = clock;
       const state = trustedAt === undefined ? before : bringUpToDate(before, trustedAt);
       const bookedAt = Math.max(at, state.bookedAt);
@@ -103,8 +103,8 @@ export function createSpendingBudget(options: {
     return later ?? { ok: false, message: "the budget cannot tell the time" };
   }
 
-  // Payments that were refused or lost stay booked until they cannot be made any more. What became
-  // of them is found out when the room is needed, and outside the lock, since a chain may be slow.
+  // Refused and lost payments stay booked until they cannot be made any more. Their fate is read
+  // when the room is needed, and outside the lock, since a chain may be slow.
   async function reclaim(pot: string): Promise<boolean> {
     const latest = Math.floor(now() / 1000) - settledHistorySeconds;
     const open = await store.update((state) => ({ state, result: state.open }));

@@ -11,7 +11,9 @@ import {
   parseMoney,
 } from "@coinslot/protocol";
 
-/** What may be spent. A day is a rolling one: what was booked in the last 24 hours, counted by the hour. */
+/**
+ * Spending limits. A day is a rolling one: the bookings of the last 24 hours, counted by the hour.
+ */
 export interface Budget {
   /** Most for one payment in dollars. Default `"$0.10"`. */
   perPayment?: string | undefined;
@@ -20,20 +22,20 @@ export interface Budget {
   /** Most in a day, in dollars. Default `"$5"`. */
   perDay?: string | undefined;
   /**
-   * Tokens that may be spent, best first; no other is. Default: the dollar stablecoins of every known
-   * chain (`knownChains` of @coinslot/protocol), USDT0 on Plasma first.
+   * Tokens that may be spent, best first; no other is. Default: the dollar stablecoins of every
+   * known chain (`knownChains` of @coinslot/protocol), USDT0 on Plasma first.
    */
   assets?: readonly BudgetAsset[] | undefined;
   /**
-   * A file that keeps what was spent over restarts, and between processes that share it. Without
-   * one, every `createPayingFetch` counts for itself and in memory.
+   * A file that keeps the bookings over restarts, and between processes that share it. Without one,
+   * every `createPayingFetch` counts for itself and in memory.
    */
   file?: string | undefined;
 }
 
 /**
- * A token that may be spent. Either it counts in dollars, together with all others that do (a
- * dollar stablecoin that is not known here says so by `isDollar`), or it has limits of its own.
+ * A token that may be spent. It counts in dollars, together with all others that do, or has limits
+ * of its own. A dollar stablecoin unknown to this package is marked by `isDollar`.
  */
 export interface BudgetAsset extends Asset {
   network: Network;
@@ -41,14 +43,14 @@ export interface BudgetAsset extends Asset {
   limits?: SpendingLimits | undefined;
 }
 
-/** Limits in the smallest unit of what they count. */
+/** Limits in the smallest unit of their bucket. */
 export interface SpendingLimits {
   perPayment: bigint;
   perHost: bigint;
   perDay: bigint;
 }
 
-/** What is counted together. */
+/** A group of spending with shared limits. */
 export interface BudgetBucket {
   /** `"usd"`, or `<network>/<asset>` for a token with limits of its own. */
   name: string;
@@ -56,7 +58,7 @@ export interface BudgetBucket {
   limits: SpendingLimits;
 }
 
-/** A token that may be spent, and the pot in which it counts. */
+/** A token that may be spent, and its bucket. */
 export interface SpendableAsset extends Asset {
   network: Network;
   pot: BudgetBucket;
@@ -67,7 +69,7 @@ const defaultAssets: readonly BudgetAsset[] = knownChains.flatMap(({ network, to
   tokens.map((token) => ({ network, ...token })),
 );
 
-/** Reads a budget; tells `problems` what is wrong with it. The assets come in order of preference. */
+/** Reads a budget and adds its faults to `problems`. The assets come in order of preference. */
 export function readBudget(budget: Budget, problems: string[]): SpendableAsset[] {
   const dollarBucket: BudgetBucket = {
     name: "usd",
@@ -94,7 +96,7 @@ export function findAsset(
   return assets.find((asset) => asset.network === network && isSameAddress(asset.address, address));
 }
 
-/** An amount of an asset in the unit of its pot, rounded up. */
+/** An amount of an asset in the unit of its bucket, rounded up. */
 export function inBucket(asset: SpendableAsset, amount: bigint): bigint {
   const shift = asset.pot.decimals - asset.decimals;
   if (shift >= 0) return amount * 10n ** BigInt(shift);
@@ -102,7 +104,7 @@ export function inBucket(asset: SpendableAsset, amount: bigint): bigint {
   return (amount + divisor - 1n) / divisor;
 }
 
-/** An amount in the unit of a pot, for people: `"$0.10"`, or a plain number of tokens. */
+/** An amount in the unit of a bucket, for people: `"$0.10"`, or a plain number of tokens. */
 export function showInBucket(pot: BudgetBucket, amount: bigint): string {
   return `${pot.name === "usd" ? "$" : ""}${formatMoney(amount, pot.decimals)}`;
 }

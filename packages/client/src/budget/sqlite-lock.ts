@@ -28,7 +28,8 @@ export function tryToLock(
 ): KernelLock | "busy" | "foreign" {
   const database = new DatabaseSync(path);
   try {
-    // The file stays empty: without a journal of its own, a killed process leaves nothing beside it.
+    // The file stays empty: without a journal of its own, a killed process leaves nothing beside
+    // it.
     database.exec("PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE");
     return { release: () => database.close() };
   } catch (error) {

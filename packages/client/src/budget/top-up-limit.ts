@@ -1,15 +1,15 @@
 import { PaymentError } from "../payment-error.ts";
 
-/** Top-ups for one host that may fail in a row to end in a purchase. */
+/** Consecutive top-ups for one host that may end without a purchase. */
 const maxUnused = 3;
 
-/** Bounds what a seller can make a buyer pay for bridges, by a price that grows with each top-up. */
+/** Bounds the bridge costs that a seller can cause by a price that grows with each top-up. */
 export interface TopUpLimit {
-  /** @throws PaymentError `offer_changed` when too many top-ups for the host were for nothing */
+  /** @throws PaymentError `offer_changed` after too many top-ups without a purchase for the host */
   check(host: string): void;
-  /** Funds were brought, and the purchase did not follow. */
+  /** Records a top-up without a purchase. */
   noteUnused(host: string): void;
-  /** Something was bought with the funds that were brought. */
+  /** Records a purchase with the funds of a top-up. */
   noteUsed(host: string): void;
 }
 

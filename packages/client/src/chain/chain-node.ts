@@ -3,9 +3,10 @@ import { createPublicClient, http, type PublicClient } from "viem";
 /** One RPC endpoint of a chain. */
 export interface ChainNode {
   /**
-   * Asks it something, and for its chain id at the same time.
+   * Sends a question, and at the same time asks for the chain id.
    *
-   * @throws when it does not answer, or serves another chain: also one that did not before
+   * @throws when it does not answer, or serves another chain, even if it served the right one
+   * before
    */
   ask<T>(question: (client: PublicClient) => Promise<T>): Promise<T>;
 }

@@ -9,44 +9,44 @@ import {
 import { type ChainNode, createChainNode } from "./chain-node.ts";
 
 /**
- * RPC endpoints by CAIP-2 network. Of several, the next is asked when one fails. One may be
- * `undefined` so that `process.env` can be passed; that is a problem which is told at once.
+ * RPC endpoints by CAIP-2 network. Of several, the next is asked when one fails. A URL may be
+ * `undefined` so that `process.env` can be passed; that is reported as a problem at once.
  */
 export type RpcUrls = Readonly<
   Record<Network, string | undefined | readonly (string | undefined)[]>
 >;
 
-/** An authorization, and the unix second from which on nobody can use it. */
+/** An authorization, and the unix second from which on it cannot be used. */
 export interface Expiring {
   id: AuthorizationId;
   validBefore: number;
 }
 
 /**
- * How much older than the newest block the end of an authorization must be, before the chain's word
- * on it is final: a reorganisation of that depth is not expected.
+ * Minimum time from the end of an authorization to the newest block, before the chain's answer on
+ * it is final. A reorganisation of that depth is not expected.
  */
 export const settledHistorySeconds = 600;
 
-/** What a payer asks its chains. */
+/** Chain queries of a payer. */
 export interface ChainReader {
   /** The networks on which this payer pays. */
   networks: ReadonlySet<Network>;
-  /** `undefined` when no endpoint that serves this network told it in time. */
+  /** `undefined` when no endpoint that serves this network returned it in time. */
   readBalance(question: {
     network: Network;
     asset: Address;
     owner: Address;
   }): Promise<bigint | undefined>;
   /**
-   * Whether an authorization that has expired was used, or cancelled; `undefined` until it has
-   * expired by the chain's own clock `settledHistorySeconds` ago, or when it is not known. Unused is
-   * the word of all endpoints, of two hosts at least: one host may deny a transfer for ever.
+   * Whether an expired authorization was used, or cancelled. `undefined` until it has expired by
+   * the chain's own clock `settledHistorySeconds` ago, or when it is not known. Unused needs all
+   * endpoints to agree, of two hosts at least: one host may deny a transfer for ever.
    */
   wasUsed(expiring: Expiring): Promise<boolean | undefined>;
   /**
-   * Whether an authorization can be executed from now on; `undefined` when it is not known. That it
-   * cannot be is the word of all endpoints.
+   * Whether an authorization can be executed from now on; `undefined` when it is not known. `false`
+   * needs all endpoints to agree.
    */
   isExecutable(expiring: Expiring): Promise<boolean | undefined>;
   /** The time by each endpoint that returned one, in unix milliseconds. */
@@ -54,9 +54,9 @@ export interface ChainReader {
 }
 
 /**
- * Reads chains through the given endpoints; tells `problems` what is wrong with them. What fails is
- * answered with what is not known, never with an error: errors of RPC clients repeat the URL, and an
- * RPC URL often is a key.
+ * Reads chains through the given endpoints, and adds their faults to `problems`. A failure is
+ * returned as unknown, never thrown: errors of RPC clients repeat the URL, and an RPC URL often
+ * holds a key.
  */
 export function createChainReader(options: {
   rpcUrls: RpcUrls;
@@ -100,7 +100,7 @@ export function createChainReader(options: {
             }),
           );
         } catch {
-          // The next one is asked.
+          // Failover to the next endpoint.
         }
       }
       return undefined;
@@ -111,7 +111,7 @@ export function createChainReader(options: {
       const end = BigInt(expiring.validBefore + settledHistorySeconds);
       const found = await readByAll(expiring);
       const answers = found.map((use) => (use && use.time >= end ? use.isUsed : undefined));
-      // A payment that counts as made, and was not, costs nothing.
+      // Fail closed: a payment wrongly counted as made only takes room in the budget.
       if (answers.includes(true)) return true;
       const isUnused =
         witnessed.has(expiring.id.network) && answers.every((used) => used === false);
@@ -138,14 +138,17 @@ export function createChainReader(options: {
   }
 }
 
-/** Whether an authorization is used or cancelled in a node's newest block, and that block's time in Unix seconds. */
+/**
+ * Whether an authorization is used or cancelled in a node's newest block, and that block's time in
+ * Unix seconds.
+ */
 interface Use {
   time: bigint;
   isUsed: boolean;
 }
 
-// On a chain that makes blocks for transactions only, the newest one may be of yesterday; the
-// pending one is of now.
+// On a chain that makes blocks for transactions only, the newest block may be a day old. The
+// pending one has the current time.
 async function readTime(node: ChainNode): Promise<number | undefined> {
   const tags = ["latest", "pending"] as const;
   try {

@@ -4,14 +4,14 @@ import { type Candidate, refuse } from "../offer/choose-requirements.ts";
 import type { Refusal } from "../offer/offer-refused-error.ts";
 import type { ChainReader } from "./chain-reader.ts";
 
-/** What the payer lacks for one entry of an offer. */
+/** The missing funds for one entry of an offer. */
 export interface Shortfall {
   candidate: Candidate;
   /** In the token's smallest unit; less than the amount of the entry. */
   balance: bigint;
 }
 
-/** Where the funds are that candidates need. */
+/** The funds that candidates need. */
 export interface FoundFunds {
   /** Candidates for which the payer has the funds, in the same order. */
   funded: Candidate[];
@@ -25,7 +25,7 @@ interface FundsQuestion {
   chains: ChainReader;
 }
 
-/** How often, and after which pauses, is looked for what is said to have arrived. */
+/** Number of polls, and pauses between them, for funds reported as arrived. */
 const looks = 20;
 const lookAgainMs = 500;
 
@@ -62,8 +62,8 @@ export async function findFunds(options: FundsQuestion): Promise<FoundFunds> {
 }
 
 /**
- * Looks for funds that whoever brought them has seen arrive. Another endpoint has, so those that are asked here may
- * be some blocks behind it.
+ * Polls for funds that the top-up reported as arrived. It saw them at another endpoint, so the
+ * endpoints here may be some blocks behind.
  *
  * @throws the signal's reason when the caller aborts meanwhile
  */

@@ -3,9 +3,9 @@ import { PaymentError } from "../payment-error.ts";
 import { isPrivateHost } from "./private-host.ts";
 
 /**
- * Refuses an offer for a resource of another host. Scheme, port and path are not compared: a proxy in
- * front of the seller changes each of them. A private host is the seller's own address behind such a
- * proxy. The README of this package has the cases and the reason.
+ * Refuses an offer for a resource of another host. Scheme, port and path are not compared: a proxy
+ * in front of the seller changes each of them. A private host is the seller's own address behind
+ * such a proxy. The README of this package has the cases and the reason.
  *
  * @throws PaymentError `resource_mismatch`
  */

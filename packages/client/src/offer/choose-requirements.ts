@@ -16,16 +16,16 @@ import type { Refusal, RefusalCode } from "./offer-refused-error.ts";
 /** An entry of an offer that this payer may pay, if it has the funds and room in its budget. */
 export interface Candidate {
   offered: OfferedRequirements;
-  /** What is known of the asset; what the offer says of it is only compared. */
+  /** The budget's data on the asset; the offer's data is only compared with it. */
   asset: SpendableAsset;
   /** In the token's smallest unit. */
   amount: bigint;
 }
 
 /**
- * Sorts the entries of an offer into those that may be paid, best first, and those that may not.
- * The order is that of the assets in the budget, except that among all that count in dollars the
- * cheapest comes first. Asks nobody.
+ * Sorts the entries of an offer into payable ones, best first, and refused ones. The order is that
+ * of the assets in the budget, except that among all that count in dollars the cheapest comes
+ * first. Sends no request.
  */
 export function chooseRequirements(options: {
   offer: Offer;
@@ -53,7 +53,7 @@ export function chooseRequirements(options: {
   return { candidates, refusals };
 }
 
-/** Says why a candidate is not paid after all. */
+/** The refusal of a candidate that was payable at first. */
 export function refuse(candidate: Candidate, code: RefusalCode, message: string): Refusal {
   return toRefusal(candidate.offered, code, message);
 }
@@ -69,7 +69,7 @@ function examine(
   if (scheme !== "exact" || (extra?.assetTransferMethod ?? "eip3009") !== "eip3009") {
     return no("unsupported_offer", "Only the scheme exact with EIP-3009 transfers is paid");
   }
-  // Another flow may settle on other terms than those that this client holds the seller to.
+  // Another flow may settle on other terms than those that this client accepted.
   if (!paymentFlowSchema.safeParse(extra?.paymentFlow ?? "authorization").success) {
     const flows = paymentFlowSchema.options.join(" and ");
     const message = `Only the payment flows ${flows} are paid, and the offer asks for another`;
@@ -82,8 +82,8 @@ function examine(
   if (asset === undefined) {
     return no("unknown_asset", `The budget names no asset ${address} on ${network}`);
   }
-  // Other decimals make a high price look low, another domain makes another signature. An offer
-  // that does not mention them is fine: they are known.
+  // Other decimals make a high price look low, and another domain makes another signature. An offer
+  // may leave them out: they are known.
   for (const key of ["name", "version", "decimals"] as const) {
     if (extra?.[key] !== undefined && extra[key] !== asset[key]) {
       return no(

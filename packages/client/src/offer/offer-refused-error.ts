@@ -1,7 +1,7 @@
 import type { Address, Network } from "@coinslot/protocol";
 import { PaymentError, type PaymentErrorCode } from "../payment-error.ts";
 
-/** Why one entry of an offer is not paid. */
+/** Reason code for one refused entry of an offer. */
 export type RefusalCode = Extract<
   PaymentErrorCode,
   | "unsupported_offer"
@@ -12,7 +12,7 @@ export type RefusalCode = Extract<
   | "balance_unreadable"
 >;
 
-/** One entry of an offer, and why it is not paid. */
+/** A refused entry of an offer, with the reason. */
 export interface Refusal {
   code: RefusalCode;
   message: string;
@@ -23,10 +23,10 @@ export interface Refusal {
   amount: bigint;
 }
 
-// The more an entry had in its favour before it failed, the more its reason tells the caller.
+// Ordered by progress: the further an entry came before it failed, the more useful its reason.
 const byProgress: readonly RefusalCode[] = [
   "over_budget",
-  // Where one balance is unknown, nobody knows that the funds are missing.
+  // An unreadable balance does not prove that the funds are missing.
   "balance_unreadable",
   "insufficient_funds",
   "asset_mismatch",

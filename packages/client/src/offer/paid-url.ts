@@ -2,8 +2,8 @@ import { PaymentError } from "../payment-error.ts";
 import type { RepeatableRequest } from "../send/repeatable-request.ts";
 
 /**
- * Where a payment may be sent: the URL that answered with the offer, if it is of the origin that
- * the caller asked. A payment is sent to nobody else.
+ * The URL that a payment may be sent to: the one that answered with the offer, if it has the origin
+ * of the caller's request. A payment is sent to no other origin.
  *
  * @throws PaymentError `redirected` or `insecure_url`
  */
@@ -20,7 +20,7 @@ export function findPaidUrl(options: {
       `A redirect led from ${request.url.host} to ${url.host}, which asks for payment; nothing was signed`,
     );
   }
-  // What became of another method and its body on the way is not known here.
+  // A redirect may have changed another method and its body; the response does not show it.
   if (response.redirected && request.method !== "GET" && request.method !== "HEAD") {
     throw new PaymentError(
       "redirected",

@@ -1,6 +1,9 @@
 import { BlockList, isIP } from "node:net";
 
-/** Special-use suffixes of names that no public server answers to: RFC 6761, 6762, 8375; ICANN's `internal`. */
+/**
+ * Special-use suffixes of names that no public server answers to: RFC 6761, 6762, 8375; ICANN's
+ * `internal`.
+ */
 const privateSuffix = /\.(?:localhost|local|internal|lan|home\.arpa)$/;
 
 const privateAddresses = new BlockList();
@@ -24,8 +27,8 @@ for (const [network, prefix] of [
 }
 
 /**
- * Whether a host is one that the internet does not route: a loopback, private or link-local address,
- * or a name without a dot or under a private suffix, such as a container's.
+ * Whether a host is one that the internet does not route: a loopback, private or link-local
+ * address, or a name without a dot or under a private suffix, such as a container's.
  *
  * @param hostname as the `hostname` of a `URL`: lower case, IPv6 in brackets
  */

@@ -6,14 +6,14 @@ import {
   parsePaymentRequiredV1,
 } from "@coinslot/protocol";
 
-/** Largest body that is looked into for an offer of version 1. */
+/** Largest body that is searched for an offer of version 1. */
 const maxBodyBytes = 262_144;
 
 /**
  * The offer of a 402 answer: version 2 from its header, else version 1 from its body. The response
  * can still be read afterwards.
  *
- * @param timeoutMs what of the body has arrived by then is all that is looked at
+ * @param timeoutMs only the part of the body that has arrived by then is read
  * @returns `undefined` when the answer is no x402 offer.
  */
 export async function readOffer(
@@ -39,7 +39,7 @@ function unlessUnreadable(read: () => Offer): Offer | undefined {
   }
 }
 
-/** The text of a body that is not too large, or what of it has arrived in time. */
+/** The text of a body that is not too large, or the part that has arrived in time. */
 export async function readText(
   response: Response,
   timeoutMs?: number,

@@ -7,8 +7,8 @@ import type { RepeatableRequest } from "./repeatable-request.ts";
 import { sendPayment } from "./send-payment.ts";
 
 /**
- * Sends a signed and booked payment, brings its booking to an end if the outcome allows, and
- * returns the answer with the outcome noted beside it.
+ * Sends a signed and booked payment, and ends its booking if the outcome allows. Returns the
+ * answer, with the outcome noted beside it.
  *
  * @throws PaymentError as `sendPayment` does.
  */
@@ -33,7 +33,7 @@ export async function deliverPayment(
     onPayment({ state, host, terms, receipt, reason });
     return response;
   } catch (error) {
-    // A payment that `beforeSend` has got may be kept and resumed: it stays booked until it expires.
+    // `beforeSend` may have stored the payment for a resume: it stays booked until it expires.
     const isDropped = isUnreachable(error) && context.beforeSend === undefined;
     if (isDropped) await releaseBooking(context, host, terms);
     else if (!isUnreachable(error)) onPayment({ state: "unclear", host, terms });
@@ -49,6 +49,6 @@ async function settle(context: PayingFetchContext, { payment }: PaymentOutcome):
   try {
     await context.budget.settle(payment.terms.nonce);
   } catch {
-    // What was bought is not withheld for that: a booking that stays open counts just the same.
+    // The paid response is returned all the same: a booking that stays open counts just the same.
   }
 }

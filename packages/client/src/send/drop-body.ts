@@ -1,4 +1,4 @@
-/** Ends a body that nobody will read. One that has broken off already is no news: its headers have been read. */
+/** Cancels a body that is not read. A broken body is no error: the headers have been read. */
 export function dropBody(response: Response): void {
   response.body?.cancel().catch(() => undefined);
 }

@@ -2,19 +2,19 @@ import { PaymentError } from "../payment-error.ts";
 import type { SignedPayment } from "../sign/signed-payment.ts";
 
 /**
- * A payment was sent and nobody said what became of it: it may be settled, now or until it expires.
- * Give `payment` to `resume` with the same request, at once or after a restart; do not simply
- * fetch again, which could pay twice.
+ * The payment was sent and its outcome is unknown: it may be settled, now or until it expires. Pass
+ * `payment` to `resume` with the same request, at once or after a restart. A plain second fetch
+ * could pay twice.
  */
 export class OutcomeUnclearError extends PaymentError {
   override readonly name = "OutcomeUnclearError";
   /** The status of the last answer, if there was one. */
   readonly status: number | undefined;
-  /** When the seller wants to be asked again, if it said so. */
+  /** The seller's `Retry-After`, if it sent one. */
   readonly retryAfterSeconds: number | undefined;
-  /** The transaction that the seller is waiting for, if it told its hash. */
+  /** The hash of the transaction that the seller is waiting for, if it sent one. */
   readonly transaction: string | undefined;
-  /** Why the seller rejected the payment, if it did so after an attempt whose outcome is not known. */
+  /** The seller's reason for a rejection that followed an attempt with an unknown outcome. */
   readonly reason: string | undefined;
   readonly #payment: SignedPayment;
 
@@ -35,7 +35,10 @@ export class OutcomeUnclearError extends PaymentError {
     this.#payment = options.payment;
   }
 
-  /** The signed payment. A getter, because loggers print the members of an error, and this one is still worth money. */
+  /**
+   * The signed payment. A getter, because loggers print the members of an error, and this one is
+   * still worth money.
+   */
   get payment(): SignedPayment {
     return this.#payment;
   }

@@ -2,22 +2,23 @@ import type { SettleResponse } from "@coinslot/protocol";
 import type { SignedPayment } from "../sign/signed-payment.ts";
 
 /**
- * What became of a payment, as far as the seller's answer tells:
- * `settled` with a receipt that says so; `rejected` with another 402, or an
- * answer that says that nothing was charged (429 `payer_limited`: not before
- * `Retry-After`); `unclear` when the answer
- * proves neither, such as a handler's 500, or a 200 without a receipt.
+ * Outcome of a payment, as far as the seller's answer proves it.
+ *
+ * - `settled`: with a receipt that says so.
+ * - `rejected`: with another 402, or an answer that says that nothing was charged (429
+ *   `payer_limited`: not before `Retry-After`).
+ * - `unclear`: the answer proves neither, such as a handler's 500, or a 200 without a receipt.
  */
 export interface PaymentOutcome {
   state: "settled" | "rejected" | "unclear";
   payment: SignedPayment;
-  /** What the seller claims of the settlement, if the answer carried it. */
+  /** The seller's claim of the settlement, if the answer carried it. */
   receipt?: SettleResponse | undefined;
-  /** Why the seller rejected the payment, in its words. */
+  /** The seller's reason for the rejection, in its words. */
   reason?: string | undefined;
 }
 
-// A response stays the response that `fetch` gave: what is known of its payment stands beside it.
+// A WeakMap beside the response, so that the response stays the one that `fetch` returned.
 const outcomes = new WeakMap<Response, PaymentOutcome>();
 
 /** Notes the outcome beside its response. */
@@ -26,8 +27,8 @@ export function noteOutcome(response: Response, outcome: PaymentOutcome): void {
 }
 
 /**
- * What became of the payment for a response that a paying fetch returned; `undefined` if nothing
- * was paid for it. A copy of the response (`clone()`) does not carry it.
+ * The payment's outcome for a response of a paying fetch; `undefined` if nothing was paid for it. A
+ * copy of the response (`clone()`) does not carry it.
  */
 export function paymentOf(response: Response): PaymentOutcome | undefined {
   return outcomes.get(response);

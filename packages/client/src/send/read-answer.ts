@@ -5,27 +5,29 @@ import { readRefusal } from "./read-refusal.ts";
 
 /** The answer to a request that carried a payment. */
 export type Answer =
-  /** To be returned: the seller has decided, whatever its decision. */
+  /** A final answer, to be returned: the seller has decided, either way. */
   | { kind: "final"; state: PaymentOutcome["state"]; receipt?: SettleResponse; reason?: string }
-  /** The seller, or something before it, does not know yet: to be asked again. */
+  /** An undecided answer of the seller, or of a proxy before it: retry. */
   | { kind: "unclear"; receipt?: SettleResponse };
 
 /**
- * Statuses that leave the outcome open: the same authorization is in use by a request that still
- * runs (409), a gateway lost the answer (502, 504), or the settlement is not known yet (503).
+ * Statuses that leave the outcome open: a request that still runs uses the same authorization
+ * (409), a gateway lost the answer (502, 504), or the settlement is unknown as yet (503).
  */
 const openStatuses = new Set([409, 502, 503, 504]);
 
-/** The caller's own key belongs to another payment: asking again changes nothing, and nothing was paid. */
+/**
+ * The caller's own key belongs to another payment: a retry changes nothing, and nothing was paid.
+ */
 const keyConflict = "idempotency_key_in_use";
 
 /**
- * Answers that a seller may say to have charged nothing for: a handler's that is too much (500) or too
- * late (504), and one to a payer that must wait (429).
+ * Statuses that a seller may answer without a charge: its handler failed (500), or was too late
+ * (504), or the payer must wait (429).
  */
 const failures = new Set([429, 500, 504]);
 
-/** Reads what the answer says of the payment. The body can still be read afterwards. */
+/** Reads the payment's outcome from the answer. The body can still be read afterwards. */
 export async function readAnswer(response: Response): Promise<Answer> {
   const receipt = readReceipt(response.headers);
   const told = receipt === undefined ? {} : { receipt };

@@ -6,16 +6,16 @@ export interface RepeatableRequest {
   method: string;
   url: URL;
   headers: Headers;
-  /** What is sent; `overlong` if it was too long to keep, and can be sent once. */
+  /** The body to send; `overlong` if it was too long to keep, and can be sent once. */
   body: { bytes: Uint8Array<ArrayBuffer> } | { overlong: ReadableStream<Uint8Array> } | undefined;
   signal: AbortSignal | undefined;
-  /** All else that the caller wants of `fetch`. */
+  /** The caller's other options of `fetch`. */
   init: RequestInit;
 }
 
 /**
- * Takes what `fetch` takes, in a form that can be sent again. A body is read up to the bound, into
- * memory, before anything is sent; a longer one goes through as a stream, unless it has to be paid
+ * Reads the arguments of `fetch` into a form that can be sent again. A body is read up to the
+ * bound, into memory, before anything is sent. A longer one is streamed, unless it has to be paid
  * for.
  *
  * @throws TypeError where `fetch` would.
@@ -27,7 +27,7 @@ export async function readRequest(
 ): Promise<RepeatableRequest> {
   const url = new URL(input instanceof Request ? input.url : input);
   if (url.username !== "" || url.password !== "") {
-    // As `fetch` does, but without repeating them.
+    // As `fetch` does, but without repeating the credentials.
     throw new TypeError("A URL that includes credentials cannot be fetched");
   }
   const request = new Request(input, init);
@@ -49,13 +49,14 @@ export async function readRequest(
   };
 }
 
-/** What `fetch` takes to send the request as it is. An overlong body is used up by it. */
+/** The arguments that make `fetch` send the request as it is. Consumes an overlong body. */
 export function toInit(request: RepeatableRequest): RequestInit {
   const { method, headers, body, signal, init } = request;
   const whole: RequestInit = { ...init, method, headers };
   if (signal) whole.signal = signal;
   if (body === undefined) return whole;
-  // Not the bytes themselves: Node's fetch hands their buffer over and cannot follow a redirect then.
+  // Not the bytes themselves: Node's fetch hands their buffer over and cannot follow a redirect
+  // then.
   if ("bytes" in body) return { ...whole, body: new Blob([body.bytes]) };
   return { ...whole, body: body.overlong, duplex: "half" };
 }

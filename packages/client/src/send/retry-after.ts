@@ -1,4 +1,7 @@
-/** What a `Retry-After` header asks for, in milliseconds from `now`; `undefined` without a readable one. */
+/**
+ * The delay of a `Retry-After` header, in milliseconds from `now`; `undefined` without a readable
+ * one.
+ */
 export function readRetryAfter(headers: Headers, now: number): number | undefined {
   const value = headers.get("Retry-After")?.trim();
   if (!value) return undefined;

@@ -8,17 +8,17 @@ import { type Answer, readAnswer } from "./read-answer.ts";
 import { type RepeatableRequest, toInit } from "./repeatable-request.ts";
 import { readRetryAfter } from "./retry-after.ts";
 
-/** How long and how often a payment is sent. */
+/** Retry limits of one payment. */
 export interface Persistence {
-  /** How often the same payment is sent at most. */
+  /** Maximum number of times the same payment is sent. */
   maxAttempts: number;
-  /** How long one attempt may take until its headers have arrived, and what its body says of a refusal. */
+  /** Timeout of one attempt, up to its headers and the part of its body that explains a refusal. */
   attemptTimeoutMs: number;
-  /** The longest pause between two attempts; a seller that asks for a longer one is not waited for. */
+  /** The longest pause between two attempts; a seller's longer `Retry-After` ends the retries. */
   maxWaitMs: number;
 }
 
-/** What happened to one attempt. */
+/** The result of one attempt. */
 type Attempt =
   | { kind: "answered"; response: Response; answer: Answer }
   /** `wasSent` is false only if no connection came about. */
@@ -29,8 +29,9 @@ const firstPauseMs = 500;
  * Sends a payment until the seller has decided: the same one each time, never another. Redirects
  * are not followed, so the payment goes to its own URL alone.
  *
- * @throws OutcomeUnclearError when it was sent and nobody said what became of it; also when it was
- * rejected after such an attempt, and when the caller aborted meanwhile (the reason is its `cause`).
+ * @throws OutcomeUnclearError when it was sent and its outcome is unknown; also when it was
+ * rejected after such an attempt, and when the caller aborted meanwhile (the reason is its
+ * `cause`).
  * @throws PaymentError `unreachable` when no attempt came as far as a connection.
  */
 export async function sendPayment(options: {
@@ -53,8 +54,8 @@ export async function sendPayment(options: {
     const attempt = await tryOnce(options);
     if (attempt.kind === "answered" && attempt.answer.kind === "final") {
       const { state, receipt, reason } = attempt.answer;
-      // A seller that has settled an earlier attempt, and does not know it again, rejects this one
-      // as used. As a mere 402 that would invite the caller to pay once more.
+      // A seller that has settled an earlier attempt, without recognising it, rejects this one as
+      // used. A plain 402 would then invite the caller to pay twice.
       if (state === "rejected" && wasSent) {
         dropBody(attempt.response);
         throw giveUp({ payment, request, attempt, wasSent, reason });
@@ -92,7 +93,7 @@ async function tryOnce(options: {
   headers.set(payment.header.name, payment.header.value);
   headers.set(headerName.idempotencyKey, payment.idempotencyKey);
 
-  // The time limit is for what decides on the payment; what was bought may stream as long as it likes.
+  // The timeout covers only the decision on the payment; the paid body may stream without a limit.
   const tooSlow = new AbortController();
   const timer = setTimeout(
     () => tooSlow.abort(new DOMException("The seller did not answer in time", "TimeoutError")),
@@ -108,7 +109,7 @@ async function tryOnce(options: {
     const response = await options.fetch(payment.sendTo, init);
     return { kind: "answered", response, answer: await readAnswer(response) };
   } catch (cause) {
-    // The reason of an abort is the caller's, and may tell of a connection to somebody else.
+    // The reason of an abort is the caller's, and may describe another connection.
     const wasSent = request.signal?.aborted === true || !isNotConnected(cause);
     return { kind: "failed", cause, wasSent };
   } finally {
@@ -122,7 +123,7 @@ function giveUp(options: {
   /** The last one. */
   attempt: Attempt;
   wasSent: boolean;
-  /** After how long the seller wants to be asked again. */
+  /** The seller's `Retry-After` delay. */
   askedMs?: number | undefined;
   reason?: string | undefined;
 }): PaymentError {
@@ -147,7 +148,7 @@ function giveUp(options: {
   });
 }
 
-// Whatever is not certainly a failure to connect may have reached the seller.
+// Any other error may have come after the request reached the seller.
 function isNotConnected(error: unknown): boolean {
   if (error instanceof AggregateError) return error.errors.every(isNotConnected);
   if (!(error instanceof Error)) return false;

@@ -12,10 +12,12 @@ import type { SignedPayment } from "./signed-payment.ts";
 /**
  * Books and signs the first of the candidates for which the budget has room.
  *
- * @throws OfferRefusedError `over_budget` when it has room for none; PaymentError when the budget
- * cannot be kept or the account does not sign; what `beforeSend` throws; the signal's reason when the
- * caller aborted. Whatever it throws, no payment is left, and none is booked; except once
- * `beforeSend` has got the payment: it may be kept, so it stays booked until it cannot be used.
+ * On any throw, no payment is left, and none is booked. The exception: once `beforeSend` has got
+ * the payment, it may be kept. Then it stays booked until it cannot be used.
+ *
+ * @throws OfferRefusedError `over_budget` when the budget has room for none
+ * @throws PaymentError when the budget cannot be kept or the account does not sign; the error of
+ * `beforeSend`; the signal's reason when the caller aborted
  */
 export async function bookAndSign(
   context: PayingFetchContext,
@@ -25,7 +27,7 @@ export async function bookAndSign(
     request: RepeatableRequest;
     /** Where the payment will be sent. */
     url: URL;
-    /** Nonces of bookings that have kept the room for this payment. */
+    /** Nonces of bookings that have reserved the room for this payment. */
     held: readonly string[];
   },
 ): Promise<SignedPayment> {
@@ -43,7 +45,8 @@ export async function bookAndSign(
     const { network, payer, nonce, validBefore } = terms;
     const id = { network, asset: terms.asset, payer, nonce };
     request.signal?.throwIfAborted();
-    // Before signing: parallel requests, and this one after a crash, find the amount taken.
+    // Booked before it is signed: parallel requests, and a restart after a crash, find the amount
+    // taken.
     const booking = { id, validBefore, asset, amount, host: hostname, insteadOf };
     const booked = await budget.book(booking);
     if (!booked.ok) {
@@ -74,7 +77,7 @@ export async function bookAndSign(
   throw new OfferRefusedError(refusals);
 }
 
-// Whoever signs may ask a person who does not answer. What is signed after all is dropped.
+// A signer may wait for a person without end. A signature after the abort is dropped.
 async function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return work;
   let leave: () => void = () => undefined;

@@ -2,12 +2,12 @@ import { validateMnemonic } from "@scure/bip39";
 import type { LocalAccount } from "viem";
 import { english, mnemonicToAccount, privateKeyToAccount } from "viem/accounts";
 
-/** Who signs: its address, and EIP-712 signing as viem's accounts offer it. */
+/** The signing account: its address, and EIP-712 signing as in viem's accounts. */
 export type PayingAccount = Pick<LocalAccount, "address" | "signTypedData">;
 
 /**
- * Exactly one way to sign. Secrets may be `undefined` so that `process.env` can be passed; that is a
- * problem which is told when the fetch is created.
+ * Exactly one way to sign. Secrets may be `undefined` so that `process.env` can be passed. That is
+ * reported as a problem when the fetch is created.
  */
 export type PayerOptions =
   | { account: PayingAccount; seedPhrase?: undefined; privateKey?: undefined }
@@ -26,7 +26,7 @@ export type PayerOptions =
       seedPhrase?: undefined;
     };
 
-/** The account that the options name; tells `problems` and returns `undefined` if there is none. */
+/** The account that the options name. Without one, adds to `problems` and returns `undefined`. */
 export function readPayer(options: PayerOptions, problems: string[]): PayingAccount | undefined {
   const { account, seedPhrase, privateKey } = options;
   const given = [account, seedPhrase, privateKey].filter((each) => each !== undefined);
@@ -36,14 +36,14 @@ export function readPayer(options: PayerOptions, problems: string[]): PayingAcco
     return undefined;
   }
   if (account !== undefined) return account;
-  // The errors of the libraries repeat the secret, or words of it: they are not passed on.
+  // The errors of the libraries repeat the secret, or words of it, so they are dropped.
   try {
     if (privateKey !== undefined) return deriveFromKey(privateKey);
     if (seedPhrase !== undefined) {
       return deriveFromPhrase(seedPhrase, "accountIndex" in options ? options.accountIndex : 0);
     }
   } catch {
-    // Told below.
+    // Reported below.
   }
   problems.push(
     privateKey !== undefined
@@ -60,7 +60,7 @@ function deriveFromKey(privateKey: string): PayingAccount {
 
 function deriveFromPhrase(seedPhrase: string, addressIndex = 0): PayingAccount {
   const words = seedPhrase.normalize("NFKD").trim().split(/\s+/).join(" ").toLowerCase();
-  // Deriving takes any words, and a mistyped phrase would be an empty wallet.
+  // Derivation accepts any words, and a mistyped phrase would be an empty wallet.
   if (!validateMnemonic(words, english)) throw new RangeError("The checksum is wrong");
   return mnemonicToAccount(words, { addressIndex });
 }

@@ -18,7 +18,9 @@ import { hashBody, type RepeatableRequest } from "../send/repeatable-request.ts"
 import type { PayingAccount } from "./payer.ts";
 import type { PaymentTerms, SignedPayment } from "./signed-payment.ts";
 
-/** Draws up what will be authorized: the exact price, from now on, for as long as settling may take. */
+/**
+ * Drafts the terms to authorize: the exact price, from now on, for as long as settling may take.
+ */
 export function draftTerms(options: {
   candidate: Candidate;
   payer: Address;
@@ -43,7 +45,8 @@ export function draftTerms(options: {
 /**
  * Signs the EIP-3009 authorization and wraps it for the version of the offer.
  *
- * @throws PaymentError `signing_failed` or `payment_too_large`; either way nobody has a payment.
+ * @throws PaymentError `signing_failed` or `payment_too_large`; no payment has left this function
+ * then.
  */
 export async function signPayment(options: {
   terms: PaymentTerms;
@@ -118,7 +121,7 @@ function wrap(options: {
 }
 
 // A seller that knows the `payment-identifier` extension gets the key there too, since it may read
-// it nowhere else. All other extensions are repeated untouched.
+// no other place. All other extensions are repeated untouched.
 function identify(extensions: Record<string, unknown>, id: string): Record<string, unknown> {
   const extension = extensions["payment-identifier"];
   if (!isRecord(extension) || !/^[A-Za-z0-9_-]{16,128}$/.test(id)) return extensions;

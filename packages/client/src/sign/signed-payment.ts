@@ -18,13 +18,13 @@ export const signedPaymentSchema = z.object({
   request: z.object({ method: z.string(), url: z.url(), bodyHash: z.string() }),
   /** Where it is sent: the URL of the request, or where that was redirected on the same origin. */
   sendTo: z.url(),
-  /** How the payment travels; its name tells the version of the protocol. */
+  /** The HTTP header of the payment; its name implies the version of the protocol. */
   header: z.object({
     name: z.enum([headerName.payment, headerName.paymentSignature]),
     value: z.string().max(maxHeaderLength),
   }),
   idempotencyKey: z.string(),
-  /** What was authorized. */
+  /** The authorized terms. */
   terms: z.object({
     network: networkSchema,
     asset: addressSchema,
@@ -41,5 +41,5 @@ export const signedPaymentSchema = z.object({
 /** A signed payment with all that is needed to send it again. */
 export type SignedPayment = z.infer<typeof signedPaymentSchema>;
 
-/** What a payment transfers: the part of it that is no secret. */
+/** The payment's transfer: the part of it that is no secret. */
 export type PaymentTerms = SignedPayment["terms"];

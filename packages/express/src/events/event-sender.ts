@@ -5,27 +5,29 @@ import { createHostResolver, createPublicLookup } from "./public-lookup.ts";
 import { readCallbackUrl } from "./read-callback-url.ts";
 import { createSigner } from "./sign-event.ts";
 
-/** Tells one receiver, in order, and returns at once. Never throws. */
+/** Queues an event for one receiver, in order, and returns at once. Never throws. */
 export type Tell = (content: EventContent) => void;
 
-/** Sends events to whoever wants them, and forgets about them. */
+/** Sends events to the receivers that requests name: fire and forget. */
 export interface EventSender {
-  /** A channel to the URL of a request's `X-Event-Callback`; `undefined` where there is none to send to. */
+  /**
+   * Opens a channel to the URL of a request's `X-Event-Callback`; `undefined` without a usable URL.
+   */
   open(callback: string | undefined): Tell | undefined;
 }
 
 interface Letter {
   url: URL;
-  /** Its events are delivered one after the other. */
+  /** Events of one channel are delivered one after the other. */
   channel: object;
   id: string;
   body: string;
 }
 
 /**
- * Creates a sender. Its promise to payments: `open` and `Tell` do no more than to put something into a bounded queue.
- * Its promise to receivers: events of one request come in their order. Nothing is tried again; a receiver that gives
- * no answer loses what was waiting for it, so that it takes no more of others' time than its deliveries under way.
+ * Creates a sender. Payments never wait for it: `open` and `Tell` only append to a bounded queue.
+ * Receivers get the events of one request in order. There is no retry. A receiver that does not
+ * answer loses its queued events, so it delays others only by its deliveries under way.
  *
  * @throws ConfigurationError if a secret is not one
  */
@@ -101,7 +103,7 @@ export function createEventSender(options: EventOptions): EventSender {
     try {
       onOutcome(outcome);
     } catch {
-      // Whoever counts events must not fail the payment that one of them is about.
+      // A fault of the counter must not fail the payment that the event is about.
     }
   }
 

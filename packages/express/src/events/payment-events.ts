@@ -9,12 +9,14 @@ import {
 import type { EventSender, Tell } from "./event-sender.ts";
 import type { EventSubject } from "./lifecycle-event.ts";
 
-/** What a facilitator tells of settlements while it settles, and after it has answered. */
+/** A facilitator's events of settlements, while it settles and after it has answered. */
 export interface SettlementNews {
-  /** Calls the listener from now on; returns what ends that. The same news may come more than once. */
+  /**
+   * Subscribes the listener; returns the unsubscribe function. An event may come more than once.
+   */
   onEvent(
     listener: (event: {
-      /** `settle_started`, `settle_completed`, `settle_failed`; others are passed over. */
+      /** `settle_started`, `settle_completed`, `settle_failed`; others are ignored. */
       type: string;
       authorization?: AuthorizationId | undefined;
       transactionHash?: string | undefined;
@@ -23,20 +25,20 @@ export interface SettlementNews {
   ): () => void;
 }
 
-/** One call of an endpoint: where to send its events, and what it is about. */
+/** One call of an endpoint: the receiver of its events, and their subject. */
 interface Call {
   /** The `X-Event-Callback` of the request. */
   callback: string | undefined;
   request: FacilitatorRequest;
 }
 
-/** Runs verifications and settlements, and tells of them. What is told changes nothing of what is answered. */
+/** Runs verifications and settlements, and sends their events. Events never change an answer. */
 export interface PaymentEvents {
   aroundVerify(call: Call, verify: () => Promise<VerifyResponse>): Promise<VerifyResponse>;
   aroundSettle(call: Call, settle: () => Promise<SettleResponse>): Promise<SettleResponse>;
 }
 
-/** Somebody who wants to know what becomes of a settlement. */
+/** A subscriber to the outcome of one settlement. */
 interface Follower {
   started(): void;
   completed(transactionHash: string): void;
@@ -44,12 +46,15 @@ interface Follower {
   isStarted(): boolean;
 }
 
-/** What `/verify` looks at, in the words of `verify_started`. */
+/** Checks of `/verify`, in the words of `verify_started`. */
 const checks = ["recipient", "amount", "validity", "signature", "nonce", "balance"] as const;
-/** Settlements whose outcome is awaited after they were answered; the oldest give way. */
+/** Settlements followed after their answer; beyond this bound the oldest are evicted. */
 const maxFollowed = 10_000;
 
-/** Creates what tells of a facilitator's work. Of settlements it hears from `news`, or else from the answer alone. */
+/**
+ * Creates the events of a facilitator's work. Outcomes of settlements come from `news`; without it,
+ * from the answer alone.
+ */
 export function createPaymentEvents(options: {
   sender: EventSender;
   news: Partial<SettlementNews>;
@@ -77,7 +82,8 @@ export function createPaymentEvents(options: {
         isStarted = true;
       },
       completed(transactionHash) {
-        // What stands in a block was broadcast, perhaps by another process, of which we do not hear.
+        // A transaction in a block was broadcast, perhaps by another process, whose events do not
+        // come here.
         follower.started();
         if (!isOver) tell({ type: "settle_completed", details: { ...about, transactionHash } });
         end();
@@ -134,7 +140,8 @@ export function createPaymentEvents(options: {
         else if (transaction !== "") follower.started();
         return result;
       } catch (error) {
-        // Once broadcast, a settlement may still succeed: its outcome is told when it is known.
+        // Once broadcast, a settlement may still succeed: the event goes out when its outcome is
+        // known.
         if (!follower.isStarted()) follower.failed("unexpected_settle_error");
         throw error;
       }

@@ -3,7 +3,7 @@ import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import type { LookupFunction } from "node:net";
 import { finished } from "node:stream";
 
-/** Sends a body to a URL; resolves with the status of the answer. Rejects when there is none in time. */
+/** Sends a body to a URL; resolves with the status of the answer. Rejects without one in time. */
 export type PostEvent = (letter: {
   url: URL;
   headers: Record<string, string>;
@@ -16,12 +16,13 @@ const maxIdleSocketsPerHost = 8;
 const idleMs = 4_000;
 
 /**
- * Creates what posts events. The whole exchange has one deadline; redirects are not followed; of the answer only the
- * status counts, and its body is read for the sake of the connection alone, up to a bound.
+ * Creates the HTTP client for events. The whole exchange has one deadline; redirects are not
+ * followed. Only the status of the answer counts. Its body is read, up to a bound, only to keep the
+ * connection reusable.
  */
 export function createPoster(options: {
   timeoutMs: number;
-  /** Default: the system's. */
+  /** Default: the system's lookup. */
   lookup: LookupFunction | undefined;
 }): PostEvent {
   const { timeoutMs, lookup } = options;
@@ -48,7 +49,8 @@ export function createPoster(options: {
         finished(response, () => resolve(response.statusCode ?? 0));
       });
       sent.on("error", (error) => {
-        // The receiver closed an idle connection just when it was to be used again: not its word on this event.
+        // The receiver closed an idle connection just before its reuse: not its answer to this
+        // event.
         if (sent.reusedSocket && !signal.aborted) reject(new StaleConnectionError(error));
         else reject(error);
       });
@@ -66,7 +68,7 @@ export function createPoster(options: {
   };
 }
 
-/** Reads what nobody wants to know, and cuts what is too long. */
+/** Drains an unused body, and cuts one that is too long. */
 function readAway(response: IncomingMessage): void {
   let size = 0;
   response.on("data", (chunk: Buffer) => {

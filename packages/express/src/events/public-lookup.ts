@@ -6,9 +6,9 @@ import { isPublicAddress } from "./public-address.ts";
 export type ResolveHost = (hostname: string) => Promise<readonly string[]>;
 
 /**
- * A lookup for sockets that yields public addresses or none. The socket connects to the very address that was checked
- * here, so a name that resolves to another one the next time gains nothing. One address that is not public spoils the
- * name: no honest one mixes them.
+ * A DNS lookup for sockets that yields public addresses or none. The socket connects to the very
+ * address that was checked here, so DNS rebinding gains nothing. One address that is not public
+ * spoils the name: no honest name mixes them.
  */
 export function createPublicLookup(resolve: ResolveHost): LookupFunction {
   return function publicLookup(hostname, options, callback) {
@@ -29,8 +29,8 @@ export function createPublicLookup(resolve: ResolveHost): LookupFunction {
 }
 
 /**
- * Asks the name servers themselves, with a bound in time. The system's own lookup would hold one of the process's few
- * threads for as long as a name server is silent, and with them whatever else wants to look up a name.
+ * Queries the name servers directly, with a deadline. The system's own lookup would hold one of the
+ * process's few threads while a name server is silent. Every other lookup would wait with it.
  */
 export function createHostResolver(options: {
   timeoutMs: number;

@@ -4,10 +4,11 @@ import { isPublicAddress } from "./public-address.ts";
 const maxCharacters = 2_048;
 
 /**
- * Reads the URL of `X-Event-Callback`: https, without credentials, and, where it names an address, a public one.
- * Names are looked up when an event is sent.
+ * Reads the URL of `X-Event-Callback`: https, without credentials, and, where it names an address,
+ * a public one. Names are looked up when an event is sent.
  *
- * @returns `undefined` for whatever events may not be sent to: a payment never fails for its callback
+ * @returns `undefined` for any URL that may not receive events: a payment never fails for its
+ * callback
  */
 export function readCallbackUrl(
   header: string | undefined,
@@ -20,7 +21,7 @@ export function readCallbackUrl(
   if (url.username !== "" || url.password !== "") return undefined;
   if (allowPrivate && url.protocol === "http:") return url;
   if (url.protocol !== "https:") return undefined;
-  // The parser has written octal, hexadecimal and shortened IPv4 addresses in their usual form.
+  // The URL parser has normalised octal, hexadecimal and shortened IPv4 addresses.
   const host = url.hostname.replace(/^\[|\]$/g, "");
   const isAllowed = allowPrivate || isIP(host) === 0 || isPublicAddress(host);
   return isAllowed ? url : undefined;

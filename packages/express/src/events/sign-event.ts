@@ -1,7 +1,7 @@
 import { createHmac } from "node:crypto";
 import { ConfigurationError } from "@coinslot/protocol";
 
-/** Says who sent an event, in headers. */
+/** Proves the sender of an event, in headers. */
 export type SignEvent = (event: {
   id: string;
   body: string;
@@ -11,9 +11,9 @@ export type SignEvent = (event: {
 const secretForm = /^whsec_([A-Za-z0-9+/]{32,86}={0,2})$/;
 
 /**
- * Signs by the Standard Webhooks scheme (standardwebhooks.com): `v1,` and base64 of the HMAC-SHA256 over
- * `<id>.<unix seconds>.<body>`. With several secrets there is a signature of each, so that a receiver may change
- * from one to the next.
+ * Signs by the Standard Webhooks scheme (standardwebhooks.com): `v1,` and base64 of the HMAC-SHA256
+ * over `<id>.<unix seconds>.<body>`. Each of several secrets adds a signature, so that a receiver
+ * can rotate secrets.
  *
  * @throws ConfigurationError if a secret is not `whsec_` and 24 to 64 bytes in base64
  */

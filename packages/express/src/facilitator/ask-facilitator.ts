@@ -3,9 +3,10 @@ import { facilitatorFault } from "../refusals.ts";
 import type { MatchedPayment } from "../sale.ts";
 
 /**
- * Asks the facilitator something before any money can move.
+ * Calls the facilitator before any money can move.
  *
- * @returns `undefined` when it was at fault, and the request has been answered with 5xx.
+ * @returns `undefined` when the facilitator was at fault, and the request has been answered with
+ * 5xx.
  */
 export async function askFacilitator<T>(
   { settings, response }: MatchedPayment,

@@ -1,6 +1,6 @@
 import { FacilitatorError } from "@coinslot/protocol";
 
-/** An answer that was meant for us: 200, or 400 about what we sent. */
+/** An answer of the protocol: 200, or 400 about our request. */
 export interface JsonAnswer {
   status: 200 | 400;
   json: unknown;
@@ -9,8 +9,8 @@ export interface JsonAnswer {
 const maxAnswerBytes = 256 * 2 ** 10;
 
 /**
- * Sends JSON and reads JSON, within one deadline that covers the body of the answer, and up to a
- * bound. Redirects are not followed: what they lead to was not chosen by the seller.
+ * Sends JSON and reads JSON. One deadline covers the body of the answer, too, which has a bound.
+ * Redirects are not followed: the seller did not choose their target.
  *
  * @throws FacilitatorError `unavailable` when there is no answer, or the facilitator says that it
  * cannot give one; `bad_response` when the answer is something else. Its message names no address.
@@ -50,7 +50,7 @@ export async function exchangeJson(options: {
 
 const maxRetryAfterSeconds = 3_600;
 
-/** In seconds alone: a date would be read by a clock that is not the facilitator's. */
+/** Reads seconds alone: a date would be compared with another clock than the facilitator's. */
 function readRetryAfter({ headers }: Response): { retryAfterSeconds?: number } {
   const header = headers.get("retry-after") ?? "";
   if (!/^\d{1,9}$/.test(header)) return {};

@@ -16,21 +16,30 @@ import { exchangeJson, type JsonAnswer } from "./exchange-json.ts";
 
 /** How to reach a hosted facilitator. */
 export interface FacilitatorClientOptions {
-  /** What stands before `/verify`, `/settle` and `/supported`. */
+  /** Base URL, in front of `/verify`, `/settle` and `/supported`. */
   url: string;
-  /** Sent with every request, such as `Authorization`. A function is asked before each. */
+  /** Sent with every request, such as `Authorization`. A function is called before each. */
   headers?: (Record<string, string> | (() => MaybePromise<Record<string, string>>)) | undefined;
-  /** Where the facilitator is to post lifecycle events of verifications and settlements (`X-Event-Callback`). */
+  /** Receiver of lifecycle events of verifications and settlements (`X-Event-Callback`). */
   eventCallback?: string | undefined;
-  /** For one request, its answer included. Default 30,000. */
+  /** Deadline of one request, its answer included. Default 30,000. */
   timeoutMs?: number | undefined;
-  /** Default the global one. */
+  /** Default: the global `fetch`. */
   fetch?: typeof fetch | undefined;
 }
 
 /**
- * A facilitator elsewhere, over HTTP. It fails closed: what is not an answer of the protocol's form
- * is a thrown `FacilitatorError`, and redirects are not followed.
+ * Creates the client of a facilitator elsewhere, over HTTP. It fails closed: an answer of any other
+ * form than the protocol's throws a `FacilitatorError`. Redirects are not followed.
+ *
+ * @example
+ * ```ts
+ * const facilitator = createFacilitatorClient({
+ *   url: "https://facilitator.example",
+ *   headers: { authorization: `Bearer ${process.env.FACILITATOR_KEY}` },
+ * });
+ * const gate = paymentMiddleware(routes, facilitator);
+ * ```
  */
 export function createFacilitatorClient(options: FacilitatorClientOptions): Facilitator {
   const { url, headers = {}, timeoutMs = 30_000, fetch: exchange = fetch } = options;

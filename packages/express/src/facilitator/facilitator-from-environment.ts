@@ -1,13 +1,13 @@
 import { ConfigurationError, isNetwork, type ReservingFacilitator } from "@coinslot/protocol";
 
-/** A facilitator that is loaded when it is waited for. */
+/** A facilitator that is loaded on the first wait for it. */
 export interface FacilitatorSource {
   load(): Promise<ReservingFacilitator>;
-  /** Closes what was loaded. */
+  /** Closes the loaded facilitator. */
   close(): Promise<void>;
 }
 
-/** Where a facilitator's settings are looked up, as `process.env`. */
+/** Variables of a facilitator's settings, as `process.env`. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
@@ -19,11 +19,11 @@ export type Environment = Readonly<Record<string, string | undefined>>;
  * | `COINSLOT_NETWORK` | CAIP-2, such as `eip155:9745` |
  * | `COINSLOT_RPC_URL` | HTTP JSON-RPC endpoints, separated by commas, the preferred one first |
  * | `FACILITATOR_SEED_PHRASE` or `FACILITATOR_PRIVATE_KEY` | the account that pays gas |
- * | `COINSLOT_LEDGER` | where payments are recorded; default `sqlite:./coinslot.db` |
+ * | `COINSLOT_LEDGER` | the record of payments; default `sqlite:./coinslot.db` |
  *
  * The middleware itself reads `COINSLOT_PUBLIC_URL` beside these: `publicUrl` of its options.
  *
- * What is missing is told at once; whether the values are good, the facilitator finds out.
+ * Missing variables are reported at once. The facilitator checks the values.
  */
 export function facilitatorFromEnvironment(
   environment: Environment,

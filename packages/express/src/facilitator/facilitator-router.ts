@@ -23,29 +23,41 @@ import { writeError } from "../response/write-error.ts";
 export interface FacilitatorRouterOptions {
   /** Largest request, in bytes. Default 64 KiB. */
   maxRequestBytes?: number | undefined;
-  /** Told of faults that the caller sees only as 500 or 503. By default their message goes to standard error. */
+  /**
+   * Receives faults that the caller sees only as 500 or 503. By default, their message goes to
+   * standard error.
+   */
   onError?: ((error: unknown) => void) | undefined;
   /**
-   * Sends lifecycle events to the URL in a request's `X-Event-Callback`; `{}` takes every default. Without this
-   * option the header is passed over.
+   * Sends lifecycle events to the URL in a request's `X-Event-Callback`; `{}` takes every default.
+   * Without this option the header is ignored.
    */
   events?: EventOptions | undefined;
   /**
-   * Names the client of a request, such as the owner of its key: forged signatures count against it.
-   * By default a client is known by its address under the application's `trust proxy`.
+   * Names the client of a request, such as the owner of its key: forged signatures count against
+   * it. The default is its address under the application's `trust proxy`.
    */
   clientKey?: ClientKey | undefined;
 }
 
-/** Says in the form of an endpoint's answer that there is none. */
+/** Writes a fault in the form of the endpoint's answer. */
 type WriteFault = (reason: string, message: string) => object;
 
 /**
  * The facilitator's side of HTTP: `POST /verify`, `POST /settle` and `GET /supported`, for sellers
  * of any implementation. It answers every path below its mount, and always in JSON.
  *
- * An invalid payment and a failed settlement are answers with 200. What cannot be read is 400 in the
- * same form. A fault of ours is 503 if it may pass, else 500, and says nothing about the payer.
+ * An invalid payment and a failed settlement are answers with 200. An unreadable request is 400 in
+ * the same form. A fault of ours is 503 if it may pass, else 500, and says nothing about the payer.
+ *
+ * @example
+ * ```ts
+ * const facilitator = createFacilitator({ networks, ledger: "sqlite:./coinslot.db" });
+ * const app = express();
+ * // With `events`, lifecycle events go to the URL of a request's `X-Event-Callback`.
+ * app.use(facilitatorRouter(facilitator, { events: {} }));
+ * app.listen(4022);
+ * ```
  */
 export function facilitatorRouter(
   facilitator: Facilitator & Partial<SettlementNews>,
@@ -63,7 +75,7 @@ export function facilitatorRouter(
   const router = Router();
 
   post("/verify", verifyFault, "unexpected_verify_error", (call, read) => {
-    // A facilitator in this process may say more than the wire has room for.
+    // A facilitator in this process may return more than the wire format holds.
     const verify = async () =>
       parseVerifyResponse(
         await facilitator.verify(read.paymentPayload, read.received, {

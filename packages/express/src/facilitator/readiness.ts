@@ -8,7 +8,7 @@ import { type MakeOffer, prepareOffer } from "../offer/offer.ts";
 import type { Route } from "../routes/read-routes.ts";
 import { supportedVersions } from "../wires/supported-versions.ts";
 
-/** A facilitator that was found well, and what each route offers with it. */
+/** A facilitator that passed its checks, and each route's offer with it. */
 export interface Prepared {
   facilitator: ReservingFacilitator;
   offers: ReadonlyMap<Route, MakeOffer>;
@@ -16,18 +16,18 @@ export interface Prepared {
 
 /** Whether paid routes can be sold yet. */
 export interface Readiness {
-  /** `undefined` until everything is well. Asking may start another attempt. */
+  /** `undefined` until every check has passed. A call may start another attempt. */
   prepared(): Prepared | undefined;
-  /** Resolves when everything is well. @throws what the first attempt failed with. */
+  /** Resolves when every check has passed. @throws the error of the first attempt. */
   ready(): Promise<void>;
 }
 
 const retryMs = 2_000;
 
 /**
- * Prepares the routes: waits for the facilitator and asks what it supports. A facilitator that could
- * not be reached is asked again when the next request comes, every two seconds at most; a
- * configuration that cannot work stays so until the process is started again.
+ * Prepares the routes: waits for the facilitator and reads its supported kinds. An unreachable
+ * facilitator is asked again on the next request, every two seconds at most. A configuration that
+ * cannot work stays failed until the process restarts.
  */
 export function createReadiness(options: {
   load: () => Promise<ReservingFacilitator>;
@@ -40,7 +40,7 @@ export function createReadiness(options: {
   let prepared: Prepared | undefined;
   let retryAt = Number.POSITIVE_INFINITY;
   const first = attempt();
-  // Whoever waits for `ready()` gets the error; nobody has to.
+  // A caller of `ready()` gets the error; a call is optional.
   first.catch(() => undefined);
 
   async function attempt(): Promise<void> {
@@ -76,7 +76,7 @@ export function createReadiness(options: {
   };
 }
 
-/** What the routes ask for that the facilitator does not serve. */
+/** Networks of the routes that the facilitator does not serve. */
 export function unservedNetworks(routes: readonly Route[], supported: Supported): string[] {
   const versionsOf = supportedVersions(supported);
   return routes.flatMap(({ key, accepts }) =>

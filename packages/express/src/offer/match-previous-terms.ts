@@ -4,9 +4,10 @@ import { matchRequirements, type Purchase } from "./match-requirements.ts";
 import type { Offer } from "./offer.ts";
 
 /**
- * Finds what a payment may have been for when a function of the seller's answered otherwise: what the
- * function decides is taken from the payment, what is written down must fit. Whether that was ever
- * asked for, only the ledger knows: it knows the payment, for this request, or it is refused.
+ * Finds the terms of an earlier payment when a function of the seller's now returns others. Terms
+ * that the function decides are taken from the payment; fixed terms must match. Only the ledger
+ * knows whether these terms were ever offered. It knows the payment for this request, or the
+ * payment is refused.
  */
 export function matchPreviousTerms(
   payload: PaymentPayload,

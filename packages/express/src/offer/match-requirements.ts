@@ -12,7 +12,7 @@ import {
 } from "@coinslot/protocol";
 import type { Offer } from "./offer.ts";
 
-/** A payment, and what of the offer it means to fulfil. */
+/** A payment, and the part of the offer that it pays. */
 export interface Purchase {
   payload: PaymentPayload;
   requirements: PaymentRequirements;
@@ -20,9 +20,9 @@ export interface Purchase {
 }
 
 /**
- * Finds what a payment is for among what is offered to this request.
+ * Finds the part of this request's offer that a payment pays.
  *
- * @returns `undefined` when it is for nothing that is offered.
+ * @returns `undefined` when it pays nothing that is offered.
  */
 export async function matchRequirements(
   payload: PaymentPayload,
@@ -35,8 +35,8 @@ export async function matchRequirements(
     return read.ok ? [{ payload, requirements, payment: read.payment }] : [];
   });
   if (purchases.length < 2) return purchases[0];
-  // A version 1 payment names no asset. Its signature tells, being made under the asset's domain;
-  // for a contract's signature, which tells nothing, the first is as good as any.
+  // A version 1 payment names no asset. Its signature shows it, being made under the asset's
+  // domain. A contract's signature shows nothing: there, the first is as good as any.
   for (const purchase of purchases) {
     const signer = await recoverPayer(purchase.payment);
     if (signer === purchase.payment.authorization.from) return purchase;

@@ -13,26 +13,29 @@ import type { Route } from "../routes/read-routes.ts";
 import type { SupportedVersions } from "../wires/supported-versions.ts";
 import { askSeller } from "./seller-function-error.ts";
 
-/** One way to pay for one request: what has to be paid, and in which versions it is offered. */
+/** One way to pay for one request: the amount due, and the versions that offer it. */
 export interface OfferedWay {
   requirements: PaymentRequirements;
   versions: { v1: boolean; v2: boolean };
-  /** How version 1 calls the network. */
+  /** The network's name in version 1. */
   networkName: string;
 }
 
 /** All ways to pay for one request. */
 export type Offer = readonly OfferedWay[];
 
-/** What a route asks for a request: always the same object where nothing depends on the request. */
+/**
+ * Makes a route's offer for a request. Without functions of the seller's, it is always the same
+ * object.
+ */
 export type MakeOffer = (request: Request) => MaybePromise<Offer>;
 
 /**
- * Prepares the offer of a route. Prices and recipients that depend on the request are asked of the
- * seller, once for each request.
+ * Prepares the offer of a route. The seller's functions for prices and recipients are called once
+ * for each request.
  *
- * The function throws a `SellerFunctionError` when the seller's threw, or a `ConfigurationError` when
- * that returned no price or no recipient.
+ * The function throws a `SellerFunctionError` when the seller's threw, or a `ConfigurationError`
+ * when that returned no price or no recipient.
  */
 export function prepareOffer(options: {
   route: Route;

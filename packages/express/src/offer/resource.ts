@@ -6,7 +6,7 @@ import type { Visit } from "../sale.ts";
 const maxUrl = 2048;
 const plainHost = /^[A-Za-z0-9._-]+(?::[0-9]{1,5})?$|^\[[0-9A-Fa-f:.]+\](?::[0-9]{1,5})?$/;
 
-/** What is sold to this request. */
+/** The resource that this request buys. */
 export function resourceOf({ request, route, settings }: Visit): ResourceInfo {
   const { description, mimeType, resource } = route;
   return {
@@ -17,9 +17,9 @@ export function resourceOf({ request, route, settings }: Visit): ResourceInfo {
 }
 
 /**
- * The absolute URL of a request, as its buyer wrote it. Without a public URL, what proxies say of host
- * and protocol is believed only under the application's `trust proxy`. The query of a very long one
- * is left out.
+ * The absolute URL of a request, as its buyer wrote it. Without a public URL, a proxy's host and
+ * protocol are trusted only under the application's `trust proxy`. The query of a very long URL is
+ * left out.
  */
 function resourceUrl(request: Request, publicUrl: string | undefined): string {
   const origin = publicUrl ?? originOf(request);

@@ -1,12 +1,15 @@
-/** A function of the seller's threw, or returned what cannot be used. The message says which, and of which route. */
+/**
+ * A function of the seller's threw, or returned an unusable value. The message names the function
+ * and its route.
+ */
 export class SellerFunctionError extends Error {
   override readonly name = "SellerFunctionError";
 }
 
 /**
- * Asks a function of the seller's.
+ * Calls a function of the seller's.
  *
- * @throws SellerFunctionError for whatever it throws
+ * @throws SellerFunctionError for anything that it throws
  */
 export async function askSeller<T>(
   what: string,

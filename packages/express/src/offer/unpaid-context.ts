@@ -1,7 +1,7 @@
 import type { Request } from "express";
 import type { MaybePromise } from "../maybe-promise.ts";
 
-/** A request, as `unpaidResponseBody` asks for it; the form is that of the reference. */
+/** A request in the form that `unpaidResponseBody` receives, which is that of the reference. */
 export interface UnpaidContext {
   adapter: {
     getHeader(name: string): string | undefined;
@@ -18,7 +18,7 @@ export interface UnpaidContext {
   method: string;
 }
 
-/** The body of the answer to an unpaid request: text and bytes as they are, plain values as JSON. */
+/** Body of the answer to an unpaid request: text and bytes as they are, plain values as JSON. */
 export interface UnpaidBody {
   contentType: string;
   body: unknown;
@@ -27,7 +27,7 @@ export interface UnpaidBody {
 /** Writes the body of the answer to an unpaid request; `undefined` leaves it to the middleware. */
 export type UnpaidResponseBody = (context: UnpaidContext) => MaybePromise<UnpaidBody | undefined>;
 
-/** Says a request in the form that functions written for the reference ask for. */
+/** Converts a request to the form of functions that were written for the reference. */
 export function unpaidContextOf(request: Request): UnpaidContext {
   const { path, method, originalUrl, protocol, headers } = request;
   const query = (): Record<string, string | string[]> => {

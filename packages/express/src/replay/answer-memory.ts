@@ -1,14 +1,14 @@
 import { type AuthorizationId, authorizationKey } from "@coinslot/protocol";
 import type { HeldAnswer } from "../response/held-answer.ts";
 
-/** Whose answer it is: the payment, the request that it was made for, and the buyer's key, if it sent one. */
+/** The owner of an answer: the payment, its request, and the buyer's key, if it sent one. */
 export interface AnswerOwner {
   id: AuthorizationId;
   fingerprint: string;
   keyHash: string | undefined;
 }
 
-/** Keeps answers that were paid for and did not arrive, for one delivery. */
+/** Keeps paid answers that did not arrive, for one delivery. */
 export interface AnswerMemory {
   /** @param now Unix milliseconds */
   keep(owner: AnswerOwner, answer: HeldAnswer, now: number): void;
@@ -22,12 +22,13 @@ interface KeptAnswer extends AnswerOwner {
   expiresAt: number;
 }
 
-/** What an answer takes besides its body: headers and our notes. */
+/** Size of an answer besides its body: headers and our notes. */
 const overheadBytes = 2_048;
 
 /**
- * A memory for answers, in this process and no longer than it lives. Each payer has a share of it:
- * beyond that, and where the memory is full, the payer's own oldest answer goes, never another's.
+ * A memory for answers in this process; it ends with the process. Each payer has a share of it.
+ * Beyond that share, and where the memory is full, the payer's own oldest answer is evicted, never
+ * another's.
  */
 export function createAnswerMemory(
   options: { keepMs?: number; maxBytes?: number; maxBytesPerPayer?: number } = {},

@@ -7,7 +7,7 @@ const tagBytes = 16;
 
 /** Seals and opens the answer to one payment, under the buyer's idempotency key. */
 export interface AnswerSeal {
-  /** Finds the sealed answer, and tells nothing about the key. */
+  /** Name of the sealed answer in the store; reveals nothing about the key. */
   keyHash: string;
   seal(answer: Uint8Array): Uint8Array;
   /** Returns `undefined` when it was not sealed by this key for this payment. */
@@ -15,9 +15,9 @@ export interface AnswerSeal {
 }
 
 /**
- * Derives, from a buyer's idempotency key and in its payer's scope, a name to find an answer by and
- * a key to encrypt it under (HKDF-SHA-256, AES-256-GCM). Whoever reads the store without the key
- * learns neither.
+ * Derives two values from a buyer's idempotency key, in its payer's scope: a name for the answer,
+ * and a key to encrypt it under (HKDF-SHA-256, AES-256-GCM). A reader of the store without the
+ * idempotency key learns neither.
  */
 export function createAnswerSeal(options: { key: string; id: AuthorizationId }): AnswerSeal {
   const { key, id } = options;

@@ -1,22 +1,22 @@
-/** A body that is being read, of a request whose payment is not verified yet. */
+/** A request body in arrival, whose payment is not verified yet. */
 export interface PooledBody {
-  /** Says how many bytes are held for it now. May drop this body, or another. */
+  /** Sets the bytes that are held for this body now. May drop this body, or another. */
   hold(bytes: number): void;
-  /** It has arrived: it is held until `close`, and not dropped any more. */
+  /** Marks the body as complete: it is held until `close`, and no longer dropped. */
   complete(): void;
   close(): void;
 }
 
-/** Bounds the bytes of all bodies that are held for payments which are not verified yet. */
+/** Bounds the bytes of all bodies that are held for unverified payments. */
 export interface BodyPool {
   open(options: {
-    /** Whose body it is, for its share. */
+    /** Owner of the body, for its share. */
     key: string;
     /** For all bodies together. */
     maxBytes: number;
     /** For all bodies of one key. */
     maxBytesPerKey: number;
-    /** Called once, when this body is given up because there is no room. */
+    /** Called once, when this body is dropped because there is no room. */
     onDrop: () => void;
   }): PooledBody;
   /** Bytes that are held now. */
@@ -31,9 +31,9 @@ interface Entry {
 }
 
 /**
- * Creates a pool. Where it is full, or the share of a key is, the slowest body goes: of those that
- * are still arriving, the one that began first. A body that withholds its last byte becomes that
- * soon, while one that arrives in a moment never does.
+ * Creates a pool. Where it is full, or the share of a key is, the slowest body is dropped: of those
+ * still arriving, the one that began first. A body that withholds its last byte soon becomes the
+ * slowest. A body that arrives in a moment never does.
  */
 export function createBodyPool(): BodyPool {
   const entries = new Set<Entry>();
@@ -57,7 +57,7 @@ export function createBodyPool(): BodyPool {
     if (ofKey?.entries.size === 0) ofKeys.delete(entry.key);
   }
 
-  /** Of the slowest, or of this one where all others have arrived. */
+  /** Drops the slowest, or this one where all others have arrived. */
   function dropOne(among: Iterable<Entry>, otherwise: Entry): void {
     let victim = otherwise;
     for (const entry of among) {

@@ -3,12 +3,12 @@ import { type Authorization, formatAuthorization } from "@coinslot/protocol";
 import type { Request } from "express";
 
 /**
- * Which request this is: a hash over its method, its URL as the buyer wrote it, its body, the headers
- * that its route names, and what its payment says. One whose body nobody can know is like no other request, so that nothing resumes
- * it.
+ * Identity of a request: a hash over its method, its URL as the buyer wrote it, its body, the
+ * headers that its route names, and its payment's content. A request with an unknown body equals no
+ * other, so that nothing resumes it.
  *
- * A payment that is resumed was checked before, and its signature is not checked again. So a message
- * that names the nonce of one, and a higher amount than was paid, must be another request.
+ * A resumed payment was checked before, and its signature is not checked again. So a message that
+ * names the nonce of one, and a higher amount than was paid, must be another request.
  */
 export function fingerprintOf(options: {
   request: Request;

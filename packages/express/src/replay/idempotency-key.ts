@@ -1,12 +1,12 @@
 import { headerName, type PaymentPayload, paymentIdentifier } from "@coinslot/protocol";
 import type { Request } from "express";
 
-// Shorter ones can be guessed, and who guesses a key has the answer.
+// Shorter keys can be guessed, and a guessed key opens the answer.
 const secret = /^[\x20-\x7e]{16,255}$/;
 
 /**
  * The secret under which a buyer can fetch a lost answer again: the `Idempotency-Key` header, or
- * the payment identifier of version 2. One that is shorter than 16 characters counts as none.
+ * the payment identifier of version 2. A key shorter than 16 characters counts as none.
  */
 export function idempotencyKeyOf(request: Request, payload: PaymentPayload): string | undefined {
   const header = request.get(headerName.idempotencyKey);

@@ -3,7 +3,7 @@ import { decodeAnswer, type HeldAnswer } from "../response/held-answer.ts";
 import type { Sale } from "../sale.ts";
 import type { AnswerSeal } from "./answer-seal.ts";
 
-/** Opens a kept answer for the buyer who brings its key. */
+/** Opens a kept answer for the buyer that sends its key. */
 export function openKeptAnswer(
   kept: SealedAnswer | undefined,
   seal: AnswerSeal | undefined,
@@ -19,7 +19,7 @@ export function keepAnswer(sale: Sale, answer: HeldAnswer): void {
   answers.keep(ownerOf(sale), answer, settings.now());
 }
 
-/** The answer to a sale that was resumed: under the buyer's key, or in the memory of this process. */
+/** The answer to a resumed sale: under the buyer's key, or in the memory of this process. */
 export function findKeptAnswer(
   sale: Sale,
   sealed: SealedAnswer | undefined,

@@ -2,36 +2,36 @@ import { createHash } from "node:crypto";
 import type { Request } from "express";
 import type { PooledBody } from "./body-pool.ts";
 
-/** What is known of a request's body. */
+/** State of a request's body. */
 export type RequestBody =
-  /** Hash of its bytes, or of what a body parser made of them. */
+  /** Hash of its bytes, or of a body parser's result. */
   | { state: "known"; hash: string }
-  /** Somebody has read it and left nothing to know it by. */
+  /** Other middleware has read the body and left nothing to identify it. */
   | { state: "unknown" }
   | { state: "too_large" }
-  /** Given up before its end, for others: there was no room. */
+  /** Dropped before its end: the pool had no room. */
   | { state: "dropped" }
-  /** The buyer left before the end of it. */
+  /** The buyer disconnected before its end. */
   | { state: "aborted" };
 
-// A second gate on the same request finds the stream read, by the first.
+// A second gate on the same request finds the stream already read, by the first.
 const knownHashes = new WeakMap<Request, string>();
 
 interface ReadBodyOptions {
   maxBytes: number;
-  /** Takes account of a body that has to be read here. */
+  /** Registers a body that has to be read here in the pool. */
   open: (onDrop: () => void) => PooledBody;
 }
 
-/** Whether a body has to be read, byte by byte, before it can be known. */
+/** Whether a body has to be read, byte by byte, before its hash is known. */
 export function isBodyUnread(request: Request): boolean {
   return hasBody(request) && !knownHashes.has(request) && !isReadElsewhere(request);
 }
 
 /**
- * Knows the body of a request, whether a body parser runs before or after: an unread stream is read
- * to its end and put back, so that whoever comes later reads it from the beginning; of a read one,
- * `rawBody` or else the canonical form of what was parsed is taken.
+ * Identifies the body of a request, whether a body parser runs before or after. An unread stream is
+ * read to its end and put back, so that a later reader gets it from the beginning. Of a read one,
+ * `rawBody` is taken, or else the canonical form of the parsed value.
  */
 export async function readRequestBody(
   request: Request,
@@ -103,8 +103,8 @@ function readStream(request: Request, { maxBytes, open }: ReadBodyOptions): Prom
 }
 
 /**
- * Bytes that arrive in pieces, in one buffer: a piece by itself takes many times its size, and a
- * body may come as a million of them.
+ * Growing buffer for bytes that arrive in pieces: a piece by itself takes many times its size, and
+ * a body may come as a million of them.
  */
 function createGrowingBytes(maxBytes: number) {
   let buffer: Buffer = Buffer.alloc(0);
@@ -126,7 +126,7 @@ function createGrowingBytes(maxBytes: number) {
       size += piece.length;
     },
     size: () => size,
-    /** What they take. */
+    /** Size of the buffer. */
     held: () => buffer.length,
     all: () => buffer.subarray(0, size),
   };
@@ -141,7 +141,7 @@ function readParsed(request: Request): RequestBody {
   try {
     return known(JSON.stringify(body, sortMembers));
   } catch {
-    // Circular, or otherwise beyond JSON: not what a body parser makes.
+    // Circular, or otherwise beyond JSON: no body parser returns that.
     return { state: "unknown" };
   }
 }

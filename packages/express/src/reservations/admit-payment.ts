@@ -11,10 +11,10 @@ import { isGone } from "../response/when-gone.ts";
 import type { MatchedPayment } from "../sale.ts";
 import { whenEnded } from "./end-reservation.ts";
 
-/** What became of a payment before its handler: admitted, or why it is not. */
+/** Outcome of a payment before its handler: admitted, or the reason for its refusal. */
 type Admission = Reserved | { state: "refused"; reason: string };
 
-/** A payment that was decided upon, and the request that it is for. */
+/** A payment with its decision, and the request that it pays. */
 export interface Admitted {
   admission: Exclude<LookUp, { state: "free" } | { state: "resumable" }> | Admission;
   /** Under the buyer's idempotency key, if there is one. */
@@ -23,11 +23,11 @@ export interface Admitted {
 }
 
 /**
- * Decides on a payment whose form is good: its signature, the body that it is for, then ledger, chain
- * and reservation. Whatever is cheap comes first, and nothing of a body is held for a forgery.
+ * Decides on a well-formed payment: its signature, the body that it pays, then ledger, chain and
+ * reservation. Cheap checks come first, and no byte of a body is held for a forgery.
  *
- * @param checked what the checks said that ask nobody
- * @param refusalIfNew why the payment is refused unless it is under way
+ * @param checked result of the checks that need no network
+ * @param refusalIfNew reason to refuse the payment unless it is under way
  * @returns `undefined` when the request has been answered, or its buyer has left
  */
 export async function admitPayment(
@@ -75,9 +75,9 @@ export async function admitPayment(
 }
 
 const forged = "invalid_exact_evm_signature";
-/** The same, in the words of facilitators that grew up with version 1. */
+/** The same reason, in the words of facilitators that began with version 1. */
 const forgedInVersion1 = "invalid_exact_evm_payload_signature";
-/** Of all bytes that are held for unverified payments, one client may have this share. */
+/** Share of one client in all bytes that are held for unverified payments. */
 const shareOfOneClient = 1 / 8;
 
 function openBody({ bodies, limitKey, settings }: MatchedPayment, onDrop: () => void): PooledBody {
@@ -99,19 +99,21 @@ function refuse(order: MatchedPayment, error: string): undefined {
   answerPaymentRequired(order, { offer: order.offer, error });
 }
 
-/** Ledger, chain, reservation. A payment that is resumed was checked before it went to the chain. */
+/**
+ * Checks ledger, chain and reservation. A resumed payment was checked before it went to the chain.
+ */
 async function admit(
   order: MatchedPayment,
   options: {
     request: ReservationRequest;
     refusalIfNew: string | undefined;
-    /** Whether bytes are held for it in the pool. */
+    /** Whether the pool holds bytes for it. */
     holdsBody: boolean;
   },
 ): Promise<Admission> {
   const { facilitator, payment, turns, response, bodies, settings } = order;
   const { request, refusalIfNew, holdsBody } = options;
-  // Bodies that wait must not take the room of others'.
+  // Waiting bodies must not take the room of others.
   const mayWait = () => !holdsBody || 2 * bodies.heldBytes() <= settings.maxUnverifiedBytes;
   await whenEnded(order.endings, request.id);
   const found = await facilitator.lookUp(request);
@@ -134,7 +136,7 @@ async function admit(
     isGone: () => isGone(response),
   });
   if (reserved.state !== "reserved" || isNew) return reserved;
-  // What was to be resumed has come to nothing meanwhile, and of a new one nobody asked the chain.
+  // The payment to be resumed was released meanwhile, and the chain was not asked about a new one.
   await facilitator.release(reserved.reservation, "unused", { hasRun: false });
   return { state: "in_use" };
 }
@@ -151,7 +153,7 @@ function verify(order: MatchedPayment) {
   return facilitator.verify(payload, requirements, verifyOptions(order));
 }
 
-/** What accompanies each verification of an order. */
+/** Options of each verification of an order. */
 export function verifyOptions({ route, resource, limitKey }: MatchedPayment) {
   const { paymentFlow, handlerTimeoutSeconds } = route;
   const options = { resource, limitKey };

@@ -5,13 +5,13 @@ import type { Request } from "express";
 /** Names the client of a request; `undefined`: the client is known by its address alone. */
 export type ClientKey = (request: Request) => string | undefined;
 
-/** Longer keys are hashed: a key is kept in memory for as long as its limit counts. */
+/** Longer keys are hashed: a key stays in memory while its limit counts. */
 const maxKeyLength = 128;
 
 /**
  * Derives the key under which a caller is limited: the client's name by `clientKey`, else the
- * address that Express derives under the application's `trust proxy`, an IPv6 address by its /64,
- * since one subscriber holds that many.
+ * address that Express derives under the application's `trust proxy`. An IPv6 address counts by its
+ * /64, since one subscriber holds that many.
  *
  * @returns at most 136 characters; the two kinds of key never meet.
  */
@@ -21,7 +21,7 @@ export function limitKeyOf(request: Request, clientKey?: ClientKey): string {
   return `address ${addressKey(request.ip) ?? addressKey(request.socket.remoteAddress) ?? "unknown"}`;
 }
 
-/** A trusted proxy may forward anything as an address: text that is none gives no key. */
+/** A trusted proxy may forward any text as an address: text that is none gives no key. */
 function addressKey(text: string | undefined): string | undefined {
   if (text === undefined) return undefined;
   const address = withoutPort(text.trim()).replace(/%.*$/, "");

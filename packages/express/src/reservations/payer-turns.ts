@@ -1,27 +1,27 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** Lets requests of one payer wait for its own that run, in the order in which they came. */
+/** Lets a payer's requests wait for its running ones, in order of arrival. */
 export interface PayerTurns {
-  /** Attempts something until it need not wait, or is waited for long enough; returns the last result. */
+  /** Attempts until it need not wait, or its patience is over; returns the last result. */
   take<Result>(options: {
     payer: string;
     attempt: () => Promise<Result>;
     mustWait: (result: Result) => boolean;
-    /** Whether nobody waits for the result any more. */
+    /** Whether the caller has stopped waiting for the result. */
     isGone: () => boolean;
   }): Promise<Result>;
 }
 
 interface Line {
-  /** Resolves when the last one in the line has left it. */
+  /** Resolves when the last request in the line has left it. */
   last: Promise<void>;
   length: number;
 }
 
 /**
- * Creates turns of payers. One request of each payer asks again and again, and the others stand
- * behind it, so that a thousand of them cost no more than one. Requests of another process stand in
- * a line of their own: who is served is decided by the record that both ask.
+ * Creates one FIFO queue per payer. Only the first request of each payer polls. The others queue
+ * behind it: a thousand of them cost no more than one. Requests of another process have a queue of
+ * their own. The record that both processes ask decides which request is served.
  */
 export function createPayerTurns(
   options: { patienceMs?: number; pauseMs?: number; maxWaiting?: number } = {},

@@ -1,18 +1,18 @@
 import type { AuthorizationId } from "@coinslot/protocol";
 
-/** Why a payer must wait, and for how long. */
+/** Reason why a payer must wait, and its duration. */
 export interface PayerLimit {
   retryAfterSeconds: number;
-  /** Its own requests stand in the way, which may be paid for at any moment. */
+  /** The payer's own requests block it, and may be paid for at any moment. */
   isRunning: boolean;
 }
 
-/** Counts how often each payer let a handler run for nothing, and what it has paid for. */
+/** Counts the unpaid handler runs of each payer, and its paid ones. */
 export interface ReleaseLimit {
   /**
-   * Says whether a payer must wait before a handler runs for it.
+   * Returns the limit if a payer must wait before a handler runs for it.
    *
-   * @param running how many handlers run for it now: each is free until it is paid for
+   * @param running handlers that run for it now: each is free until it is paid for
    */
   limitOf(request: { id: AuthorizationId; value: bigint }, running: number): PayerLimit | undefined;
   countFree(payer: string): void;
@@ -26,14 +26,14 @@ interface PaidRun {
 }
 
 const minuteMs = 60_000;
-/** So many paid runs of a payer are remembered, the newest: they allow half as many free ones. */
+/** Newest paid runs of a payer that are remembered: they allow half as many free ones. */
 const maxPaidRuns = 1_000;
 
-/** A limit on free runs per payer and minute. It remembers no more than the payers of two minutes. */
+/** A limit on free runs per payer and minute. It remembers the payers of two minutes at most. */
 export function createReleaseLimit(options: {
-  /** So many in any case. */
+  /** Free runs in any case. */
   perMinute: number;
-  /** Or, if that is more, this share of what the payer paid for in a minute, for as much or more. */
+  /** Or, if that is more, this share of the payer's paid runs of a minute, for as much or more. */
   shareOfPaid: number;
   /** Unix milliseconds. */
   now: () => number;

@@ -24,12 +24,12 @@ export interface ReservationStoreOptions {
    */
   maxAnswerBytes?: number | undefined;
   /**
-   * How often a payer may let a handler run without paying for it, in a minute. Default 20. What runs
-   * counts until it is paid for.
+   * A payer's unpaid handler runs in a minute. Default 20. A running handler counts until it is
+   * paid for.
    */
   maxReleasesPerMinute?: number | undefined;
   /**
-   * Or, if that is more, this share of what the payer has paid for in the last minute, for the same
+   * Or, if that is more, this share of the payer's paid runs of the last minute, for the same
    * amount or more. Default 0.5.
    */
   releasesPerPaid?: number | undefined;
@@ -38,7 +38,7 @@ export interface ReservationStoreOptions {
 }
 
 /**
- * What is remembered of a payment.
+ * State of a payment in the store.
  *
  * ```
  * (none)
@@ -54,9 +54,9 @@ interface Entry {
   state: "released" | "reserved" | "settling" | "settled" | "delivered";
   fingerprint: string;
   keyHash: string | undefined;
-  /** Of the request that runs now; `undefined` between two attempts. */
+  /** Of the current request; `undefined` between two attempts. */
   token: string | undefined;
-  /** How often the handler has run for it. */
+  /** Runs of the handler for this payment. */
   runs: number;
   value: bigint;
   validBefore: bigint;
@@ -73,9 +73,9 @@ const shareOfOnePayer = 1 / 4;
  * Keeps reservations in this process, for a facilitator that keeps none. They end with the process;
  * sellers with several processes give the middleware a store that these share.
  *
- * It holds no promises against balances: a payer who promises more than it has is found out when
- * settling, and gets nothing. When it is full of payments that may still be needed it throws, and
- * nobody is served.
+ * It tracks no committed balances. A payer that overcommits its balance is found out when settling,
+ * and gets nothing. When the store is full of payments that may still be needed it throws, and no
+ * request is served.
  */
 export function createReservationStore(options: ReservationStoreOptions = {}): ReservationStore {
   const { maxPayments = 100_000, maxAnswerBytes = 32 * 2 ** 20, now = Date.now } = options;
@@ -85,11 +85,11 @@ export function createReservationStore(options: ReservationStoreOptions = {}): R
     now,
   });
   const entries = new Map<string, Entry>();
-  /** Which payment a payer's key belongs to. */
+  /** The payment that a payer's key belongs to. */
   const keyOwners = new Map<string, string>();
-  /** How many handlers run for each payer and are not paid for. */
+  /** Unpaid handlers that run for each payer. */
   const running = new Map<string, number>();
-  /** The entries that keep an answer, of each payer, the oldest first. */
+  /** The entries of each payer that keep an answer, the oldest first. */
   const answersOf = new Map<string, { bytes: number; entries: Set<Entry> }>();
   let answerBytes = 0;
 
@@ -107,7 +107,8 @@ export function createReservationStore(options: ReservationStoreOptions = {}): R
       return { state: "delivered", settlement, ...(isSameKey ? { answer } : {}) };
     }
     if (entry.token !== undefined || !isSameRequest) return { state: "in_use" };
-    // A payload is public once it was broadcast: who began with a key goes on with it.
+    // A payload is public once it was broadcast: a request that began with a key must bring it
+    // again.
     return entry.keyHash === request.keyHash ? { state: "resumable" } : { state: "in_use" };
   }
 
@@ -116,7 +117,7 @@ export function createReservationStore(options: ReservationStoreOptions = {}): R
     return entry?.token === reservation.token ? entry : undefined;
   }
 
-  /** The only way into a state and out of it: what runs is counted here. */
+  /** The only code that changes a state: running handlers are counted here. */
   function move(entry: Entry, state: Entry["state"]): void {
     const { payer } = entry.id;
     const change = Number(state === "reserved") - Number(entry.state === "reserved");
@@ -126,7 +127,7 @@ export function createReservationStore(options: ReservationStoreOptions = {}): R
     entry.state = state;
   }
 
-  /** Gives up what it held, but not how often it has run. */
+  /** Drops its reservation, answer and key, but not the count of its runs. */
   function giveUp(entry: Entry): void {
     move(entry, "released");
     dropAnswer(entry);
@@ -152,7 +153,7 @@ export function createReservationStore(options: ReservationStoreOptions = {}): R
     if (entries.size < maxPayments) return;
     const seconds = BigInt(Math.floor(now() / 1000));
     for (const [key, entry] of entries) {
-      // Nobody can execute it any more, so that nobody can be served for it either.
+      // An expired authorization cannot be executed, so that it can buy nothing either.
       const isOver = entry.token === undefined && entry.validBefore <= seconds;
       const isUsedUp = entry.state === "delivered" || entry.state === "released";
       if (!isOver && !isUsedUp) continue;
@@ -163,7 +164,7 @@ export function createReservationStore(options: ReservationStoreOptions = {}): R
     throw new FacilitatorError("Too many payments are under way", { kind: "unavailable" });
   }
 
-  /** Where there is no room, the payer's own oldest answers go, never another's. */
+  /** Where there is no room, the payer's own oldest answers are evicted, never another's. */
   function keepAnswer(entry: Entry, answer: SealedAnswer): void {
     const { payer } = entry.id;
     const size = answer.sealed.length;
@@ -262,7 +263,7 @@ export function createReservationStore(options: ReservationStoreOptions = {}): R
         move(entry, "settled");
         entry.settlement = settlement;
       } else {
-        // The token stays until its holder says whether the handler has run.
+        // The token stays until its holder reports whether the handler has run.
         giveUp(entry);
         releases.countFree(reservation.id.payer);
       }

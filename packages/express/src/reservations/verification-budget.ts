@@ -1,10 +1,10 @@
 import { FacilitatorError, type Payment } from "@coinslot/protocol";
 
-/** Bounds the verifications by a facilitator elsewhere that callers cause for nothing. */
+/** Bounds the fruitless verifications that callers cause at a facilitator elsewhere. */
 export interface VerificationBudget {
   /**
-   * Admits a payment to a verification. A signature that is not of the payer's key counts from here,
-   * so that a burst is bounded as well; one of its key counts once it is refused.
+   * Admits a payment to a verification. A signature that is not of the payer's key counts from
+   * here, so that a burst is bounded as well. One of its key counts once it is refused.
    *
    * @returns records the verdict; without one, because the facilitator failed, nothing is counted.
    * @throws FacilitatorError with the time of the next attempt, where the budget is empty.
@@ -17,21 +17,21 @@ export interface VerificationBudget {
 
 /**
  * Refused verifications a minute: of one caller, of one proven payer through it, of all callers.
- * Forged signatures and those of the payer's key have such limits apart.
+ * Forged signatures and those of the payer's key have separate limits.
  */
 const limits = { perCaller: 30, perProvenPayer: 30, total: 1_200 };
 const minuteMs = 60_000;
-/** How long a payer counts as proven, from its last valid payment through the same caller. */
+/** Time for which a payer counts as proven, from its last valid payment through the same caller. */
 const provenMs = 60 * minuteMs;
 const maxProven = 10_000;
 
 /**
  * Creates a budget. A wallet costs nothing to make, so a good signature earns no more refused calls
- * than a forged one. Both count against their caller alone: the payer that a forged payment names
- * has no part in it, and a payer who has paid through the caller has a budget of its own.
+ * than a forged one. Both count against their caller alone: a forged payment never counts against
+ * the payer that it names. A payer that has paid through the caller has a budget of its own.
  */
 export function createVerificationBudget({ now }: { now: () => number }): VerificationBudget {
-  /** Payers by caller, with the end of their time as proven; the oldest first. */
+  /** Payers by caller, with the time until which they count as proven; the oldest first. */
   const proven = new Map<string, number>();
   let minute = 0;
   let counts = new Map<string, number>();
@@ -47,7 +47,7 @@ export function createVerificationBudget({ now }: { now: () => number }): Verifi
     return (counts.get(name) ?? 0) < limit;
   }
 
-  /** The counters that the payment falls under; `undefined` where one of them is full. */
+  /** The counters of the payment; `undefined` where one of them is full. */
   function findCounters(
     pair: string,
     { limitKey, isSignedByPayer }: { limitKey: string | undefined; isSignedByPayer: boolean },

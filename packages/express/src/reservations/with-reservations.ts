@@ -22,10 +22,10 @@ import { toForeignRequest } from "../response/foreign-request.ts";
 import { createVerificationBudget, type VerificationBudget } from "./verification-budget.ts";
 
 /**
- * Lets a facilitator that keeps no reservations (a remote one, or another implementation's) work
- * with reservations of the seller's. It is trusted to verify and to settle; that what it says has
- * the right form is checked, and a settlement whose outcome it does not say stays open. Its reasons
- * go on to the buyer, its words do not: nobody knows what they hold.
+ * Adds the seller's reservations to a facilitator that keeps none (a remote one, or another
+ * implementation's). It is trusted to verify and to settle. The form of its answers is checked, and
+ * a settlement without an outcome stays open. Its reasons go on to the buyer. Its messages do not:
+ * their content is unknown.
  */
 export function withReservations(
   facilitator: Facilitator,
@@ -33,12 +33,12 @@ export function withReservations(
   options: {
     /** Unix milliseconds. */
     now?: () => number;
-    /** Shared with others that ask the same facilitator. Default its own. */
+    /** Shared with others that call the same facilitator. Default its own. */
     budget?: VerificationBudget;
   } = {},
 ): ReservingFacilitator {
   const { now = Date.now, budget = createVerificationBudget({ now }) } = options;
-  /** How the facilitator calls each network in version 1. */
+  /** The facilitator's names of each network in version 1. */
   const networkNames = new Map<string, Set<string>>();
 
   async function getSupported() {
@@ -140,9 +140,9 @@ export function withReservations(
 }
 
 /**
- * Whether a refusal leaves open what became of the money. Every one does, if we asked before and
- * never heard: the first settlement may have been executed, and be the very reason why this one
- * cannot (a duplicate, a nonce that was used, a balance that is gone).
+ * Whether a refusal leaves the outcome of the money open. Every one does after an earlier call
+ * without an answer. The first settlement may have been executed. It may be the very reason why
+ * this one cannot be: a duplicate, a nonce that was used, a balance that is gone.
  */
 function isUnknown(errorReason: string, isRepeated: boolean): boolean {
   return isRepeated || errorReason === "settlement_pending";
@@ -156,7 +156,7 @@ function invalid(invalidReason: string, payer?: string): VerifyResponse {
   return { isValid: false, invalidReason, ...(payer === undefined ? {} : { payer }) };
 }
 
-/** A reason, if it is a code for programs and not somebody's words. */
+/** A reason, if it is a code for programs and not free text. */
 function codeOf(reason: string | undefined, otherwise: string): string {
   return reason !== undefined && /^[A-Za-z0-9_.:-]{1,128}$/.test(reason) ? reason : otherwise;
 }

@@ -14,14 +14,14 @@ export interface ForeignRequest {
 }
 
 /**
- * Writes a request as a facilitator of any implementation expects it: version 1 has requirements of
- * its own form, and calls the network as that facilitator lists it. No signature covers that name.
- * What came in that form goes on as it came.
+ * Writes a request as a facilitator of any implementation expects it. Version 1 has requirements of
+ * its own form, and names the network as that facilitator lists it. No signature covers that name.
+ * A request that came in that form goes on as it came.
  */
 export function toForeignRequest(options: {
   request: FacilitatorRequest;
   resource: ResourceInfo | undefined;
-  /** How the facilitator calls the network in version 1; as the payment does, unless given. */
+  /** The facilitator's name of the network in version 1; default the payment's. */
   networkName?: string | undefined;
 }): ForeignRequest {
   const { request, resource } = options;

@@ -2,16 +2,17 @@ import type { ServerResponse } from "node:http";
 
 type Method = (...args: unknown[]) => unknown;
 
-/** What carries nothing of an answer, and goes out while it is held. */
+/** Methods that carry nothing of an answer, and go out while it is held. */
 const interim = new Set<unknown>([
   "HTTP/1.1 100 Continue\r\n\r\n",
   "HTTP/1.1 102 Processing\r\n\r\n",
 ]);
 
 /**
- * The methods by which Node's own methods of a response store its head and write to its connection.
- * In front of those, a call of `ServerResponse.prototype.write` on a held response writes nothing:
- * `onBypass` is called instead. They throw nothing, since a stream that pipes would not catch it.
+ * Wraps the methods by which Node's own methods of a response store its head and write to its
+ * connection. With these wrappers, a call of `ServerResponse.prototype.write` on a held response
+ * writes nothing: `onBypass` is called instead. They throw nothing, since a stream that pipes would
+ * not catch it.
  */
 export function guardConnection(
   response: ServerResponse,

@@ -9,7 +9,7 @@ import type { HeldResponse } from "./hold-response.ts";
 import { exposePaymentHeaders, makePrivate, setReceipt } from "./response-headers.ts";
 import { decorateHead, whenStreamed } from "./stream-response.ts";
 
-/** Sends the handler's answer with its receipt. The payment is used up once it has gone out. */
+/** Sends the handler's answer with its receipt. The payment is used up once the answer is out. */
 export async function handOver(
   sale: PaidSale,
   held: HeldResponse,
@@ -20,7 +20,7 @@ export async function handOver(
   try {
     held.release(answer, () => decorate(sale, settlement));
   } catch (error) {
-    // Not to be told as an error of ours: it has been paid for, and the same payment may try again.
+    // Not answered as an error of ours: it has been paid for, and the same payment may try again.
     settings.onError(error);
     response.destroy();
   }
@@ -29,7 +29,7 @@ export async function handOver(
   await releaseSale(sale, "disconnected");
 }
 
-/** Lets the handler of a settled sale answer as it likes, with the receipt in its headers. */
+/** Lets the handler of a settled sale answer freely, with the receipt in its headers. */
 export async function handOverStream(sale: PaidSale): Promise<void> {
   const { request, response, next, payment, settlement, settings, progress } = sale;
   request.payment = {
@@ -55,7 +55,7 @@ export async function handOverStream(sale: PaidSale): Promise<void> {
   else await releaseSale(sale, outcome === "failed" ? "handler_failed" : "disconnected");
 }
 
-/** Sends an answer that was kept, to the buyer whose it is. */
+/** Sends a kept answer to the buyer that owns it. */
 export async function handOverKept(
   order: MatchedPayment | PaidSale,
   kept: HeldAnswer,

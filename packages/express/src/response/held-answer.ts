@@ -13,7 +13,7 @@ export interface HeldAnswer {
   /** Names in lower case. */
   headers: [name: string, value: HeaderValue][];
   trailers: [name: string, value: string][];
-  /** Where a letter of the head is beyond ASCII, the form in which Node would have sent it. */
+  /** Where a character of the head is beyond ASCII, the form in which Node would have sent it. */
   headForm?: HeadForm | undefined;
   body: Buffer;
 }
@@ -38,7 +38,7 @@ export function headersOf(response: ServerResponse): HeldAnswer["headers"] {
   );
 }
 
-/** Makes these headers the only ones that are set on a response; what is right stays as it is written. */
+/** Makes these headers the only ones that are set on a response; a correct one stays as written. */
 export function replaceHeaders(response: ServerResponse, headers: HeldAnswer["headers"]): void {
   const wanted = new Map(headers);
   for (const name of response.getHeaderNames()) {
@@ -57,7 +57,7 @@ export function encodeAnswer({ body, ...head }: HeldAnswer): Buffer {
   return Buffer.concat([length, json, body]);
 }
 
-/** Reads an answer from its bytes. They are ours: somebody has authenticated them before. */
+/** Reads an answer from its bytes. They are ours: the caller has authenticated them. */
 export function decodeAnswer(bytes: Buffer): HeldAnswer {
   const bodyStart = 4 + bytes.readUInt32BE(0);
   const head: Omit<HeldAnswer, "body"> = JSON.parse(bytes.toString("utf8", 4, bodyStart));
@@ -68,10 +68,10 @@ export function decodeAnswer(bytes: Buffer): HeldAnswer {
 export function sendAnswer(response: ServerResponse, answer: HeldAnswer): void {
   const { status, statusMessage, trailers, body, headForm } = answer;
   response.statusCode = status;
-  // Somebody may have written another since, such as Express for an error after the answer.
+  // Later code may have set another, such as Express for an error after the answer.
   response.statusMessage = statusMessage ?? "";
   const hasTrailers = isChunked(response) && trailers.length > 0;
-  // Node refuses to announce trailers where there can be none.
+  // Node refuses to announce trailers for a response without chunks.
   if (!isChunked(response)) response.removeHeader("Trailer");
   if (headForm !== undefined && !hasTrailers) {
     endInForm(response, body, headForm);
@@ -87,7 +87,10 @@ export function sendAnswer(response: ServerResponse, answer: HeldAnswer): void {
   response.end();
 }
 
-/** Ends a response with a body, or with what stands for it where there is none: a server may refuse more. */
+/**
+ * Ends a response with a body, or, where none may be sent (204, 304, HEAD), with its head alone: a
+ * server may refuse more.
+ */
 export function endWith(response: ServerResponse, body: Buffer): void {
   const { req, statusCode } = response;
   if (statusCode === 204 || statusCode === 304) {

@@ -13,28 +13,30 @@ import { overrideMethods } from "./override-methods.ts";
 import { readArguments, toBytes } from "./write-arguments.ts";
 import { applyHead } from "./write-head.ts";
 
-/** How the handler's work on a held response ended. */
+/** Outcome of the handler's work on a held response. */
 export type HeldOutcome =
   /** The answer is complete, and its status says whether the handler has failed. */
   | { kind: "answered"; answer: HeldAnswer }
-  /** The answer is larger than what may be held. */
+  /** The answer exceeds the bound. */
   | { kind: "too_large" }
-  /** An error came after half an answer, and what follows the gate (compression) mixes the two. */
+  /**
+   * An error came after half an answer, and a wrapper behind the gate (compression) mixes the two.
+   */
   | { kind: "mixed" }
-  /** The handler has called a method of Node's own in place of the response's. Nothing of it was sent. */
+  /** The handler has called a method of Node's own in place of the response's. Nothing was sent. */
   | { kind: "bypassed" }
   /** The handler has destroyed the response, as a pipeline does when its source fails. */
   | { kind: "destroyed" };
 
-/** A response whose handler writes, and of which nothing is sent. */
+/** A response that a handler writes, and of which nothing is sent. */
 export interface HeldResponse {
-  /** Resolves when the handler has ended the response, or cannot any more. */
+  /** Resolves when the handler has ended the response, or can no longer end it. */
   outcome: Promise<HeldOutcome>;
-  /** Sends an answer of the handler's; `decorate` adds what goes out with it. */
+  /** Sends an answer of the handler's; `decorate` adds the headers that go out with it. */
   release(answer: HeldAnswer, decorate?: () => void): void;
   /**
-   * Undoes everything that the handler did to the response, and lets `answer` write another one.
-   * What the handler does afterwards has no effect.
+   * Undoes all changes of the handler to the response, and lets `answer` write another one. Later
+   * calls of the handler have no effect.
    */
   replace(answer: () => void): void;
 }
@@ -42,10 +44,11 @@ export interface HeldResponse {
 /**
  * Holds a response: status, headers and body stay here until `release` or `replace`.
  *
- * Nothing is sent meanwhile, and `headersSent` says so; `writableEnded` says whether the handler has
- * ended its answer. A handler that fails halfway through its answer is still answered for by the application's error handler, whose answer takes the place of
- * the first. Middleware that wraps the response before this sees one complete answer on `release`;
- * what wraps it later (compression, sessions) does its work on the held one.
+ * Nothing is sent meanwhile, and `headersSent` says so; `writableEnded` says whether the handler
+ * has ended its answer. When a handler fails halfway through its answer, the application's error
+ * handler still answers, and its answer replaces the first. Middleware that wraps the response
+ * before this sees one complete answer on `release`. Middleware that wraps it later (compression,
+ * sessions) works on the held one.
  */
 export function holdResponse(
   response: ServerResponse,
@@ -59,9 +62,9 @@ export function holdResponse(
   let chunks: Buffer[] = [];
   let size = 0;
   let trailers: HeldAnswer["trailers"] = [];
-  /** What the handler has begun to answer with. */
+  /** The beginning of the handler's answer. */
   let begun: ReturnType<typeof beginningOf> | undefined;
-  /** How Node would have sent the head of what was begun. */
+  /** The form in which Node would have sent the head of that answer. */
   let headForm: HeadForm | undefined;
   let isOver = false;
   let hasEnded = false;
@@ -73,7 +76,7 @@ export function holdResponse(
   const destroy = response.destroy;
   const methods = {
     writeHead,
-    // The same under its old name.
+    // Its legacy alias.
     writeHeader: writeHead,
     flushHeaders() {
       writeHeadOnce();
@@ -104,7 +107,7 @@ export function holdResponse(
     addTrailers(added: unknown) {
       if (!isOver) trailers = [...trailers, ...readTrailers(added)];
     },
-    // Hints are part of what is sold.
+    // Hints are part of the sold answer.
     writeEarlyHints(_hints: unknown, callback?: () => void) {
       if (callback) process.nextTick(callback);
     },
@@ -150,7 +153,9 @@ export function holdResponse(
     resolveOutcome(result);
   }
 
-  /** Takes nothing more, and lets go of what there is: a handler may keep the response for as long as it likes. */
+  /**
+   * Takes no further writes, and frees the chunks: a handler may keep the response indefinitely.
+   */
   function stop(): void {
     isOver = true;
     chunks = [];
@@ -162,7 +167,7 @@ export function holdResponse(
     return response;
   }
 
-  /** As Node does before the first byte: through whatever wraps `writeHead`. */
+  /** As Node does before the first byte: through every wrapper of `writeHead`. */
   function writeHeadOnce(): void {
     if (begun === undefined) response.writeHead(response.statusCode);
   }
@@ -180,10 +185,10 @@ export function holdResponse(
     chunks.push(bytes);
   }
 
-  /** An error answer that begins after the handler has written takes the place of what it wrote. */
+  /** An error answer that begins after the handler has written replaces the earlier output. */
   function startAgainOnFailure(): void {
     if (begun === undefined || begun.status >= 400 || response.statusCode < 400) return;
-    // Whoever wraps `write` has the first half still, and nothing can be taken back from it.
+    // A wrapper of `write` still has the first half, and nothing can be taken back from it.
     if (response.write !== methods.write) {
       finish({ kind: "mixed" });
       return;
@@ -198,7 +203,7 @@ export function holdResponse(
     headForm = undefined;
   }
 
-  /** Throws where Node would, while the handler can still be told: later, it has been paid for. */
+  /** Throws where Node would, while the handler can still catch it: later, it has been paid for. */
   function readAnswer(): HeldAnswer {
     const { statusCode: status, statusMessage } = response;
     if (statusMessage !== undefined) validateHeaderValue("statusMessage", statusMessage);
@@ -209,7 +214,7 @@ export function holdResponse(
   }
 }
 
-/** The status of an answer, and the headers that say something of its bytes, which no others have. */
+/** The status of an answer, and the headers that describe its own bytes alone. */
 function beginningOf(response: ServerResponse) {
   const ofBody = ["content-encoding", "content-length", "content-range"].map((name) => ({
     name,

@@ -3,9 +3,9 @@ import { headersOf, replaceHeaders } from "./held-answer.ts";
 import { overrideMethods } from "./override-methods.ts";
 
 /**
- * Lets nothing that a late handler does reach a response which has been answered, and throws nothing at
- * it: while the answer was held it has seen none, and neither has Express, which answers for an error
- * once the request is read, and would throw where nobody catches.
+ * Shields an answered response from a late handler, and throws nothing at it. The handler saw no
+ * answer while it was held. Nor did Express, which answers for an error once the request is read,
+ * and would throw where no caller catches.
  */
 export function ignoreLateWrites(response: ServerResponse): void {
   // Not before the head has left: middleware outside may still be waiting to write it.
@@ -14,9 +14,9 @@ export function ignoreLateWrites(response: ServerResponse): void {
 }
 
 /**
- * Answers with a refusal, and lets nothing of a late handler into it: that has not been paid for.
- * Middleware outside may end the response later, by itself or by its `end`: what goes out then is the
- * head and the body of the refusal.
+ * Answers with a refusal, and keeps every write of a late handler out of it: that has not been paid
+ * for. Middleware outside may end the response later, by itself or by its `end`. The head and the
+ * body of the refusal go out then.
  */
 export function refuse(response: ServerResponse, answer: () => void): void {
   const endOutside = response.end;
@@ -38,14 +38,14 @@ export function refuse(response: ServerResponse, answer: () => void): void {
   const end = () => Reflect.apply(endOutside, response, ending);
   const uncover = overrideMethods(response, { ...deaf, end, writeHead, writeHeader: writeHead });
 
-  // Node calls it before the first byte, whoever ends the response.
+  // Node calls it before the first byte, for any caller that ends the response.
   function writeHead(): ServerResponse {
     uncover();
     response.statusCode = statusCode;
     response.statusMessage = statusMessage;
     replaceHeaders(response, headers);
     response.writeHead(statusCode);
-    // What follows the head is still to come, and may come by the response's own `end`.
+    // The body follows the head, and may come by the response's own `end`.
     Object.assign(response, deaf, { end });
     return response;
   }

@@ -1,7 +1,7 @@
 /**
- * Puts methods in front of those of one object.
+ * Shadows methods of one object.
  *
- * @returns puts back what was there, dropping whatever was put in front meanwhile.
+ * @returns restores the former methods, dropping any that were put in front meanwhile.
  */
 export function overrideMethods(target: object, methods: Record<string, unknown>): () => void {
   const covered = Object.keys(methods).map(
@@ -20,10 +20,9 @@ export function overrideMethods(target: object, methods: Record<string, unknown>
 }
 
 /**
- * Takes a member out and puts it back. V8 describes an object by the order in which it got its
- * members, and writes that description anew for each one that joins an object whose prototype was
- * replaced, as Express does: 13 kB for a response, which outlive it. An object that has lost a member
- * is a table from then on, and takes others as they come.
+ * Deletes a property and puts it back, which switches the object to dictionary mode. Otherwise, V8
+ * allocates a hidden class for each property that joins an object whose prototype was replaced, as
+ * Express does. These cost 13 kB for a response, and outlive it.
  */
 function forceDictionaryMode(target: object): void {
   const [first] = Object.keys(target);
@@ -34,7 +33,7 @@ function forceDictionaryMode(target: object): void {
   Object.defineProperty(target, first, descriptor);
 }
 
-/** By assignment, which costs a third of a definition, unless something stands in its way. */
+/** Assigns, which costs a third of a definition, unless an existing member prevents it. */
 function put(target: object, name: string, value: unknown): void {
   const isCovered = Object.hasOwn(target, name);
   if (!isCovered && Reflect.set(target, name, value) && Object.hasOwn(target, name)) return;

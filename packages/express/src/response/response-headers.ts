@@ -17,7 +17,7 @@ export function setReceipt(
   response.setHeader(name, encodeReceipt(receipt, x402Version));
 }
 
-/** Keeps a paid answer out of shared caches, whatever the handler allowed them. */
+/** Keeps a paid answer out of shared caches, also where the handler allowed them. */
 export function makePrivate(response: ServerResponse): void {
   removeTargetedCaching(response);
   const current = response.getHeader("Cache-Control");
@@ -38,7 +38,10 @@ export function makeUncacheable(response: ServerResponse): void {
 
 const targetedCaching = new Set(["edge-control", "surrogate-control", "x-accel-expires"]);
 
-/** Removes what some shared caches read in place of `Cache-Control`: RFC 9213, and what was there before it. */
+/**
+ * Removes the headers that some shared caches read in place of `Cache-Control`: RFC 9213, and its
+ * predecessors.
+ */
 function removeTargetedCaching(response: ServerResponse): void {
   for (const name of response.getHeaderNames()) {
     if (name.endsWith("cdn-cache-control") || targetedCaching.has(name)) {

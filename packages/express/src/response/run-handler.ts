@@ -2,15 +2,17 @@ import type { ServerResponse } from "node:http";
 import type { HeldOutcome, HeldResponse } from "./hold-response.ts";
 import { whenGone } from "./when-gone.ts";
 
-/** How the handler's run ended: by itself, or because nobody waits for it any longer. */
+/** Outcome of the handler's run: its own end, or the end of the wait for it. */
 export type HandlerOutcome =
   | HeldOutcome
   | { kind: "timed_out" }
   | { kind: "disconnected" }
-  /** What comes after the gate has thrown at it. Express catches that, but not everybody uses Express. */
+  /**
+   * A handler after the gate threw synchronously. Express catches that; other frameworks may not.
+   */
   | { kind: "thrown"; error: unknown };
 
-/** Lets the handler run on a held response, for so long, and while there is somebody to answer. */
+/** Runs the handler on a held response, until a timeout, and while the buyer is connected. */
 export function runHandler(options: {
   response: ServerResponse;
   held: HeldResponse;

@@ -12,7 +12,7 @@ import { isGone } from "./when-gone.ts";
 export interface HeldRun {
   held: HeldResponse;
   answer: HeldAnswer;
-  /** The handler wants nothing for it. */
+  /** The handler charges nothing for it. */
   isWaived: boolean;
 }
 
@@ -45,7 +45,7 @@ export async function runHeld(sale: Sale | PaidSale): Promise<HeldRun | undefine
   };
   const onDisconnect =
     route.onDisconnect ?? (safeMethods.has(request.method) ? "release" : "settle");
-  // What has been paid for runs to its end: its answer is kept for a while, and runs are counted.
+  // A paid handler runs to its end: its answer is kept for a while, and runs are counted.
   const endsOnDisconnect = onDisconnect === "release" && !isPaid;
   progress.hasRun = true;
   const outcome = await runHandler({
@@ -57,7 +57,7 @@ export async function runHeld(sale: Sale | PaidSale): Promise<HeldRun | undefine
   });
   switch (outcome.kind) {
     case "answered":
-      // Before a settlement begins, and with it what can no longer be undone.
+      // Before a settlement begins, which cannot be undone.
       if (endsOnDisconnect && isGone(response)) return leave();
       return { held, answer: outcome.answer, isWaived };
     case "too_large":
@@ -87,7 +87,8 @@ export async function runHeld(sale: Sale | PaidSale): Promise<HeldRun | undefine
   async function giveUp(refusal: Refusal): Promise<undefined> {
     await releaseSale(sale, "handler_failed");
     held.replace(() => {
-      // The handler may run on, and fail: Express then destroys the connection, on which others would wait by now.
+      // The handler may run on, and fail: Express then destroys the connection, on which other
+      // requests would wait by now.
       response.setHeader("Connection", "close");
       answerRefusal(response, refusal);
     });

@@ -3,7 +3,7 @@ import { overrideMethods } from "./override-methods.ts";
 import { isGone, whenGone } from "./when-gone.ts";
 import { applyHead } from "./write-head.ts";
 
-/** Adds headers of ours to whatever head the handler writes, just before it is sent. */
+/** Adds headers of ours to the handler's head, just before it is sent. */
 export function decorateHead(response: ServerResponse, decorate: () => void): void {
   // One method, under both of its names.
   const restore = overrideMethods(response, { writeHead, writeHeader: writeHead });
@@ -16,7 +16,7 @@ export function decorateHead(response: ServerResponse, decorate: () => void): vo
   }
 }
 
-/** How an answer that was streamed came to its end. */
+/** Outcome of a streamed answer. */
 export type StreamedOutcome = "answered" | "failed" | "disconnected";
 
 /** Resolves when the handler's answer has gone out, or when the connection is gone. */

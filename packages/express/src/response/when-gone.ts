@@ -1,12 +1,12 @@
 import type { ServerResponse } from "node:http";
 
-/** Whether nobody is there any more to take an answer that has not been sent. */
+/** Whether the client has disconnected before its answer was sent. */
 export function isGone(response: ServerResponse): boolean {
   return response.closed || (isQueued(response) && response.req.socket.destroyed);
 }
 
 /**
- * Tells, once, that nobody is there any more to take an answer.
+ * Calls `tell`, once, when the client has disconnected.
  *
  * @returns ends the wait.
  */
@@ -19,8 +19,8 @@ export function whenGone(response: ServerResponse, tell: () => void): () => void
 }
 
 /**
- * Whether a response waits for others on its connection (pipelining). It has no socket until its turn
- * comes, and Node does not tell it when the connection is closed before.
+ * Whether a response waits for others on its connection (pipelining). It has no socket until its
+ * turn comes, and emits no event when the connection is closed before.
  */
 function isQueued(response: ServerResponse): boolean {
   return response.socket === null && !response.writableFinished;

@@ -1,4 +1,4 @@
-/** What `write` and `end` of a response are called with. */
+/** Arguments of a response's `write` and `end`. */
 export interface WriteArguments {
   chunk: unknown;
   encoding: BufferEncoding | undefined;
@@ -20,7 +20,7 @@ function isCallback(value: unknown): value is () => void {
   return typeof value === "function";
 }
 
-/** @throws TypeError for what Node would not write */
+/** @throws TypeError for a chunk that Node would not write */
 export function toBytes(chunk: unknown, encoding: BufferEncoding | undefined): Buffer {
   if (typeof chunk === "string") return Buffer.from(chunk, encoding);
   // A copy: the handler may use its buffer again.

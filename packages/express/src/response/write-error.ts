@@ -3,8 +3,8 @@ import { SellerFunctionError } from "../offer/seller-function-error.ts";
 import { FreeVerbWarning } from "../routes/warn-unsold-methods.ts";
 
 /**
- * Tells a fault to the operator where no other way was given. Of an error that is not ours it says
- * the name alone: its words may hold the address of a node, and with it a key.
+ * Writes a fault to standard error, where no `onError` was given. Of a foreign error it writes the
+ * name alone: its message may hold the address of a node, and with it a key.
  */
 export function writeError(error: unknown): void {
   console.error(`coinslot: ${wordsOf(error)}`);

@@ -1,8 +1,8 @@
 import { type ServerResponse, validateHeaderValue } from "node:http";
 
 /**
- * Does what `response.writeHead(status, message?, headers?)` does, in all of its forms, except that
- * nothing is sent: status, message and headers are set on the response. Throws as Node does.
+ * Applies `response.writeHead(status, message?, headers?)`, in all of its forms, without sending:
+ * status, message and headers are set on the response. Throws as Node does.
  */
 export function applyHead(response: ServerResponse, head: readonly unknown[]): void {
   const [status, second, third] = head;

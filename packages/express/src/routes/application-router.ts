@@ -23,8 +23,9 @@ export function applicationRouter(app: Application): object {
 }
 
 /**
- * A router of the Express of an application. Either Express makes the application's own with its
- * first handler, or when it is asked for, from the settings of that time: they can still change here.
+ * A router of the Express of an application. Either Express makes the application's own router with
+ * its first handler, or on first access, from the settings of that time. The settings can still
+ * change here.
  */
 export function routerOfItsExpress(app: Application): object {
   if (typeof Reflect.get(app, "lazyrouter") === "function") return applicationRouter(app);
@@ -42,7 +43,8 @@ export function isApplication(value: unknown): value is Application {
 
 /**
  * Express 4 makes the router of an application with its first handler, from the settings of that
- * time. One that has none yet is asked through an heir, so that its settings can still change.
+ * time. An heir of the application is asked where it has none yet, so that its settings can still
+ * change.
  */
 function lazyRouter(app: Application): unknown {
   const make: unknown = Reflect.get(app, "lazyrouter");
@@ -54,11 +56,11 @@ function lazyRouter(app: Application): unknown {
 
 /**
  * An empty router of the same implementation as another one. The application's Express may be
- * another than the one that this package finds, and it alone decides what its paths mean.
+ * another than this package finds, and it alone decides the meaning of its paths.
  */
 export function emptyRouterLike(router: object, settings: RoutingSettings): RouterLike {
   const fresh: RouterLike = Object.create(Object.getPrototypeOf(router));
-  // What either Express gives to a new router.
+  // Properties that either Express gives to a new router.
   return Object.assign(fresh, {
     params: {},
     _params: [],
@@ -68,7 +70,9 @@ export function emptyRouterLike(router: object, settings: RoutingSettings): Rout
   });
 }
 
-/** An application and those it is mounted in: what it leaves to the next handler, they may serve. */
+/**
+ * An application and its parents: they may serve the requests that it leaves to the next handler.
+ */
 export function* rootsOf(app: Application): Iterable<Application> {
   let current: unknown = app;
   while (isApplication(current)) {
@@ -78,8 +82,8 @@ export function* rootsOf(app: Application): Iterable<Application> {
 }
 
 /**
- * The routers through which a request may pass: of the application, of those it is mounted in, and
- * those that stand in them. Applications that are mounted further down cannot be looked into.
+ * The routers through which a request may pass: of the application, of its parents, and those
+ * nested in them. Applications that are mounted further down cannot be inspected.
  */
 export function* routersOf(app: Application): Iterable<object> {
   const seen = new Set<object>();

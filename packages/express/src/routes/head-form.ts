@@ -1,14 +1,17 @@
 import type { ServerResponse } from "node:http";
 
-/** What the bytes of a head depend on, beside the head itself: how Node came to write it. */
+/** The way in which Node came to write a head. Its bytes depend on it, beside the head itself. */
 export interface HeadForm {
   /** Node writes head and first text in one encoding. */
   encoding: "latin1" | "utf8";
-  /** Whether the body was complete with the head: Node then writes `Content-Disposition` in another way. */
+  /**
+   * Whether the body was complete with the head: Node then writes `Content-Disposition`
+   * differently.
+   */
   knowsLength: boolean;
 }
 
-/** What a handler writes first. */
+/** First write of a handler. */
 export interface FirstWrite {
   /** `undefined`: the head alone, by `flushHeaders`. */
   chunk: unknown;
@@ -17,7 +20,7 @@ export interface FirstWrite {
   knowsLength: boolean;
 }
 
-/** How Node would write a head before this. */
+/** The form in which Node would write a head before this. */
 export function headFormOf(
   response: ServerResponse,
   { chunk, encoding, knowsLength }: FirstWrite,
@@ -32,12 +35,12 @@ export function headFormOf(
 /** The form of a head that was sent by `flushHeaders`. */
 export const flushedHead: HeadForm = { encoding: "utf8", knowsLength: false };
 
-/** Whether a response has a body, whatever was written. */
+/** Whether a response has a body, regardless of the handler's writes. */
 export function hasBody({ req, statusCode }: ServerResponse): boolean {
   return req.method !== "HEAD" && statusCode !== 204 && statusCode !== 304;
 }
 
-/** Whether a response whose end is not known goes out in chunks. */
+/** Whether a response of unknown length goes out in chunks. */
 export function isChunked(response: ServerResponse): boolean {
   const isOld = response.req.httpVersion === "1.0";
   return hasBody(response) && !isOld && !response.hasHeader("Content-Length");

@@ -5,8 +5,9 @@ import type { RouteKeyParts } from "./route-key.ts";
 const plainPath = /^[\w/.~%@,;=&'-]+$/;
 
 /**
- * Tells whether a key takes every request that fits a later one, which then never counts. It says so
- * only where that is plain: the later path is the same, or has no parameters and fits to the letter.
+ * Creates a check whether a key takes every request that fits a later one, which then never counts.
+ * It reports a cover only in plain cases: the later path is the same, or has no parameters and fits
+ * to the letter.
  *
  * @param router of the Express that reads the keys
  */

@@ -9,17 +9,18 @@ import { createSecondReading, type SecondReading } from "./second-reading.ts";
 
 /**
  * The paid route of a request. `malformed`: its path has no one meaning, or cannot be decoded for a
- * route that fits. `closed`: two Expresses of the tree differ over what it leads to.
+ * route that fits. `closed`: two Expresses of the tree read it differently.
  */
 export type RouteMatcher = (request: Request) => Route | "malformed" | "closed" | undefined;
 
 /**
  * Finds the paid route of a request with the router of the application that serves it.
  *
- * It fails closed. A path is held against the keys as it was sent, relative to the mount, and as
- * handlers that decode and normalise paths read it; letter case and trailing slashes do not matter,
- * unless the application and every router in it say that they do. The first key that fits any of
- * these counts. Where the tree holds two Expresses, what they read differently is closed.
+ * It fails closed. A path is matched against the keys in three forms: as sent, relative to the
+ * mount, and as handlers that decode and normalise paths read it. Letter case and trailing slashes
+ * do not matter, unless the application and every router in it say that they do. The first key that
+ * fits any of these counts. Where the tree holds two Expresses, paths that they read differently
+ * are closed.
  */
 export function createRouteMatcher(
   routes: readonly Route[],
@@ -67,9 +68,9 @@ function findOwn(
 
 interface ApplicationFinders {
   loose: RouteFinder;
-  /** Where the application distinguishes what others do not. */
+  /** Where the application distinguishes paths that others do not. */
   exact: { find: RouteFinder; settings: RoutingSettings } | undefined;
-  /** Where keys are written so that two Expresses may differ. */
+  /** Where two Expresses may read the keys differently. */
   secondReading: SecondReading | undefined;
 }
 

@@ -5,7 +5,9 @@ export type PathDialect = "Express 4" | "Express 5";
 
 const dialects = new WeakMap<object, PathDialect>();
 
-/** The dialect of a router, by what it takes: a `*` without a name is a wildcard in Express 4 alone. */
+/**
+ * The dialect of a router, by experiment: a `*` without a name is a wildcard in Express 4 alone.
+ */
 export function dialectOf(router: object): PathDialect {
   const known = dialects.get(router);
   if (known !== undefined) return known;
@@ -14,7 +16,7 @@ export function dialectOf(router: object): PathDialect {
   return dialect;
 }
 
-/** Why a router of this kind does not understand a path; `undefined` when it does. */
+/** Reason why a router of this kind cannot parse a path; `undefined` when it can. */
 export function problemOfPath(router: object, path: string): string | undefined {
   try {
     emptyRouterLike(router, { caseSensitive: false, strict: false }).all(path, () => undefined);

@@ -2,9 +2,9 @@ import type { Request } from "express";
 
 /**
  * Whether Express reads a request target as it is written: a path, or an absolute URL in plain
- * characters. For anything else it falls back on a parser that rewrites the path, while mounted
- * routers go on cutting what was written; so what a router finally looks at may be a path that the
- * whole request never showed. No client sends such targets: RFC 9112, section 3.2.
+ * characters. For any other target it falls back on a parser that rewrites the path, while mounted
+ * routers go on cutting the original. A router may then match a path that the whole request never
+ * showed. No client sends such targets: RFC 9112, section 3.2.
  */
 export function isPlainTarget(target: string): boolean {
   return plainPath.test(target) || plainUrl.test(target) || target === "*";
@@ -16,9 +16,9 @@ const plainUrl =
 const unusual = /[^\w\-.~!$&'()+,;=@/]|\/\/|\/\./;
 
 /**
- * The paths under which a request may reach a handler: as it was sent, relative to where the
- * middleware is mounted, and each of them with single slashes, as mounted routers read it, and decoded
- * and normalised, as servers of files and proxies do.
+ * The paths under which a request may reach a handler: as it was sent, and relative to the mount of
+ * the middleware. Each of them counts with single slashes, too, as mounted routers read it. It also
+ * counts decoded and normalised, as servers of files and proxies read it.
  */
 export function pathForms({ url, baseUrl, originalUrl }: Request): string[] {
   const forms = [url];
@@ -33,8 +33,8 @@ export function pathForms({ url, baseUrl, originalUrl }: Request): string[] {
 }
 
 /**
- * The path of a key as the encoded one of the normal forms has it: what a key escapes without need, clients need not.
- * An escaped slash stays what it is.
+ * The path of a key in the encoded normal form: clients need not escape characters that the key
+ * escapes without need. An escaped slash stays escaped.
  */
 export function normalKeyPath(path: string): string {
   return path.replace(/(?:%(?!2f)[0-9a-f]{2}|[^!-~])+/gi, (run) =>
@@ -70,7 +70,10 @@ function decode(path: string): string {
   });
 }
 
-/** Escapes what a client may not write plainly, and what stands for more than itself in a key of either Express. */
+/**
+ * Escapes characters that a client may not write plainly, and special characters in a key of either
+ * Express.
+ */
 function encode(path: string): string {
   return Buffer.from(path, "utf8")
     .toString("latin1")

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { PaymentFlow } from "@coinslot/protocol";
 import { isRecord } from "../is-record.ts";
 
-/** Either what a way to pay says in `extra`, or what is wrong with it. */
+/** Either the `extra` of a way to pay, or its problem. */
 export type ReadExtra =
   | { ok: true; extra: Record<string, unknown> }
   | { ok: false; problems: readonly string[] };
@@ -11,7 +11,7 @@ const maxExtra = 1024;
 
 /**
  * Reads `extra`: JSON for the buyer. Its reserved members belong to the route, and may only repeat
- * what that says.
+ * the route's values.
  */
 export function readExtra(value: unknown, paymentFlow: PaymentFlow): ReadExtra {
   const members = readMembers(value);

@@ -1,6 +1,6 @@
 import { type Address, addressSchema } from "@coinslot/protocol";
 
-/** Either the recipient, or what is wrong with it. */
+/** Either the recipient, or its problem. */
 export type ReadPayTo = { ok: true; payTo: Address } | { ok: false; problem: string };
 
 /** Reads a recipient as the seller wrote it, or as the seller's function returned it. */

@@ -7,24 +7,24 @@ import { readExtra } from "./read-extra.ts";
 import { readPayTo } from "./read-pay-to.ts";
 import { onExtra, type PriceContext, readPrice } from "./read-price.ts";
 
-/** A function of the seller's, asked once for each request; what it returns is read then. */
+/** A function of the seller's, called once for each request; its result is read then. */
 export type AskSeller = (request: Request) => MaybePromise<unknown>;
 
-/** A way to pay, read. */
+/** A parsed way to pay. */
 export interface PaymentTerms {
   network: Network;
   price: TokenPrice | AskSeller;
   payTo: Address | AskSeller;
   /** Of this way alone; else that of the route. */
   maxTimeoutSeconds: number | undefined;
-  /** What goes to the buyer beside the token's domain. */
+  /** Members that go to the buyer beside the token's domain. */
   extra: Record<string, unknown>;
 }
 
 const members = new Set(["scheme", "network", "price", "payTo", "maxTimeoutSeconds", "extra"]);
 
 /**
- * Reads a way to pay, and tells every problem.
+ * Reads a way to pay, and reports every problem.
  *
  * @returns `undefined` when there is a problem.
  */
@@ -32,7 +32,7 @@ export function readPaymentOption(
   option: unknown,
   options: {
     paymentFlow: PaymentFlow;
-    /** Why a time is too short for the route's handler. */
+    /** Reason why a time is too short for the route's handler. */
     problemOfTime: (maxTimeoutSeconds: number) => string | undefined;
     tell: (problem: string) => void;
   },
@@ -68,7 +68,7 @@ export function readPaymentOption(
   return { network: network.data, price, payTo, maxTimeoutSeconds, extra };
 }
 
-/** Whether a value is a time as an offer says it: positive, in whole seconds. */
+/** Whether a value is a time as in an offer: positive, in whole seconds. */
 export function isWholeSeconds(value: unknown): value is number {
   return typeof value === "number" && Number.isSafeInteger(value) && value > 0;
 }

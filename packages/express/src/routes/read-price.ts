@@ -10,12 +10,12 @@ import { isRecord } from "../is-record.ts";
 import type { TokenPrice } from "./payment-routes.ts";
 import { readExtra } from "./read-extra.ts";
 
-/** Either a price in a token, or what is wrong with it. */
+/** Either a price in a token, or its problem. */
 export type ReadPrice =
   | { ok: true; price: TokenPrice }
   | { ok: false; problems: readonly string[] };
 
-/** What a route says beside a price, and the price depends on. */
+/** Settings of a route beside its price, on which the price depends. */
 export interface PriceContext {
   network: Network;
   paymentFlow: PaymentFlow;
@@ -55,7 +55,7 @@ export function readPrice(price: unknown, context: PriceContext): ReadPrice {
   return { ok: true, price: { amount, asset: asset.data, extra: { ...extra, name, version } } };
 }
 
-/** A problem of `extra`, in the words of what holds it. */
+/** A problem of `extra`, in the words of its container. */
 export function onExtra(problem: string): string {
   return problem.startsWith(".") ? `extra${problem}` : `extra ${problem}`;
 }

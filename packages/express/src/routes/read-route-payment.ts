@@ -4,7 +4,7 @@ import { problemOfOfferSize } from "../offer/offer-size.ts";
 import type { UnpaidResponseBody } from "../offer/unpaid-context.ts";
 import { isWholeSeconds, type PaymentTerms, readPaymentOption } from "./read-payment-option.ts";
 
-/** How a route is paid for, read, with every default in its place. */
+/** A route's parsed payment settings, with every default in its place. */
 export interface RouteTerms {
   accepts: readonly PaymentTerms[];
   description: string | undefined;
@@ -15,7 +15,7 @@ export interface RouteTerms {
   paymentFlow: PaymentFlow;
   maxTimeoutSeconds: number;
   handlerTimeoutSeconds: number;
-  /** `undefined`: as the method of the request suggests. */
+  /** `undefined`: by the method of the request. */
   onDisconnect: "release" | "settle" | undefined;
   varyHeaders: readonly string[];
 }
@@ -39,8 +39,8 @@ const members = new Set([
 ]);
 
 /**
- * Reads how a route is paid for, and tells every problem. It trusts no types: a seller may write
- * plain JavaScript, and a misspelt member would silently change what is charged.
+ * Reads a route's payment settings, and reports every problem. It trusts no types: a seller may
+ * write plain JavaScript, and a misspelt member would silently change the charge.
  *
  * @returns `undefined` when there is a problem.
  */

@@ -2,7 +2,7 @@ import { createKeyCover } from "./key-cover.ts";
 import { type RouteTerms, readRoutePayment } from "./read-route-payment.ts";
 import { readRouteKey } from "./route-key.ts";
 
-/** A paid route, read. */
+/** A parsed paid route. */
 export interface Route extends RouteTerms {
   key: string;
   /** Upper case, or `*` for all. */
@@ -11,7 +11,7 @@ export interface Route extends RouteTerms {
 }
 
 /**
- * Reads all routes in their order, and tells every problem of every one.
+ * Reads all routes in their order, and reports every problem of every one.
  *
  * @param router of the Express that reads the keys
  */

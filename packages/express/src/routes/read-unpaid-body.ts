@@ -8,10 +8,11 @@ export interface UnpaidBytes {
 }
 
 /**
- * Reads what a function of the seller's returned for an unpaid request: text and bytes go out as they
- * are, plain values as JSON. Nothing else does: a stream written as JSON would show its inner state.
+ * Reads the result of a seller's function for an unpaid request: text and bytes go out as they are,
+ * plain values as JSON. No other value goes out: a stream written as JSON would show its inner
+ * state.
  *
- * @returns why it cannot be used, in words that repeat nothing of it
+ * @returns the reason why it is unusable, in words that repeat nothing of it
  */
 export function readUnpaidBody(
   answer: unknown,

@@ -10,14 +10,18 @@ export type RouteFinder = (
   paths: readonly string[],
 ) => Route | "malformed" | undefined;
 
-/** Paths whose route is remembered, for each verb; they are of targets that are no longer than this. */
+/**
+ * Bound of the path cache, for each verb; cached paths are of targets of at most `maxTarget`
+ * characters.
+ */
 const maxPaths = 500;
 const maxTarget = 1_000;
 
 /**
- * Finds routes with a router of the same kind as another one, in which each route only says its number. What a path leads
- * to depends on the path alone, and is remembered for the last few: a router takes as long as the rest of an unpaid answer.
- * Keys that such a router does not understand fit nothing here.
+ * Finds routes with a router of the same kind as another one, in which each route only returns its
+ * number. The match of a path depends on the path alone, and the last few are cached: a router
+ * takes as long as the rest of an unpaid answer. Keys that such a router cannot parse match nothing
+ * here.
  */
 export function createRouteFinder(options: {
   router: object;
@@ -44,15 +48,15 @@ export function createRouteFinder(options: {
   };
 
   /**
-   * A method as keys name it, and `*` for all that no key names. Middleware may have taken it from a form: Express serves
-   * `get` as `GET`, and what somebody makes up must not fill the memory.
+   * A method as keys name it, and `*` for all that no key names. Middleware may have taken it from
+   * a form: Express serves `get` as `GET`, and invented methods must not fill the memory.
    */
   function verbOf(method: string): string {
     const verb = method.toUpperCase();
     return verb === "HEAD" || verbs.has(verb) ? verb : "*";
   }
 
-  // One router for each verb, so that every match is the end of its search: that is synchronous.
+  // One router for each verb, so that every match ends its search, and the search is synchronous.
   function createFinder(wanted: string): (path: string) => number | "malformed" | undefined {
     const router = emptyRouterLike(options.router, settings);
     let found: number | "malformed" | undefined;
@@ -78,7 +82,7 @@ export function createRouteFinder(options: {
         if (error) found = "malformed";
       });
       if (key === undefined) return found;
-      // Paths come from outside: whoever makes them up must not fill the memory.
+      // Paths come from outside: invented ones must not fill the memory.
       if (known.size >= maxPaths) known.clear();
       known.set(key, found);
       return found;
@@ -87,8 +91,8 @@ export function createRouteFinder(options: {
 }
 
 /**
- * A path as routers see it, without its query; `undefined` for one that is not remembered. A short path of a long
- * target is none either: a part of a text keeps the whole of it in memory.
+ * A path as routers see it, without its query; `undefined` for one that is not cached. A short path
+ * of a long target is not cached either: a substring keeps the whole string in memory.
  */
 function keyOf(target: string): string | undefined {
   if (!target.startsWith("/") || target.length > maxTarget) return undefined;

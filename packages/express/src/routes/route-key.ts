@@ -1,21 +1,21 @@
 import { METHODS } from "node:http";
 import { dialectOf, problemOfPath } from "./path-dialect.ts";
 
-/** A route key, read. */
+/** A parsed route key. */
 export interface RouteKeyParts {
   /** Upper case, or `*` for all. */
   verb: string;
   path: string;
 }
 
-/** Either the parts of a key, or why it can never match a request. */
+/** Either the parts of a key, or the reason why it can never match a request. */
 export type ReadRouteKey = { ok: true; parts: RouteKeyParts } | { ok: false; problem: string };
 
 const verbs = new Set(METHODS);
 
 /**
- * Reads a route key: a verb or `*`, a space, and a path; or a path alone, for all verbs. Which paths
- * there are, Express decides.
+ * Reads a route key: a verb or `*`, a space, and a path; or a path alone, for all verbs. Express
+ * defines the syntax of paths.
  *
  * @param router of the Express that reads the keys
  */

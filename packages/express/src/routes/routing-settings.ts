@@ -1,7 +1,7 @@
 import type { Application } from "express";
 import { applicationRouter, isApplication, rootsOf } from "./application-router.ts";
 
-/** What a router distinguishes: letter case, and a slash at the end. */
+/** Distinctions of a router: letter case, and a slash at the end. */
 export interface RoutingSettings {
   caseSensitive: boolean;
   strict: boolean;
@@ -9,9 +9,9 @@ export interface RoutingSettings {
 
 /**
  * Whether every router in an application distinguishes at least this much, so that a path which
- * differs only so reaches no handler. What cannot be looked into (another application, a function
- * with a mount path of its own) counts as distinguishing nothing; and no router with a mount path of its
- * own distinguishes a slash at the end of that.
+ * differs only so reaches no handler. An opaque layer (another application, a function with a mount
+ * path of its own) counts as distinguishing nothing. No router with a mount path of its own
+ * distinguishes a slash at the end of that.
  */
 export function hasOnlyRoutersLike(app: Application, settings: RoutingSettings): boolean {
   return [...rootsOf(app)].every((root) => isLike(applicationRouter(root), settings, new Set()));
@@ -24,7 +24,7 @@ function isLike(router: object, settings: RoutingSettings, seen: Set<object>): b
   if (settings.strict && Reflect.get(router, "strict") !== true) return false;
   return isEveryLayer(router, (layer) => {
     const route: unknown = Reflect.get(layer, "route");
-    // What handles a route sees the path that its router has seen.
+    // The handlers of a route see the path that its router has seen.
     if (isObject(route)) return isEveryLayer(route, (inner) => isHandlerLike(inner, true));
     return isHandlerLike(layer, isAtRoot(layer));
   });
@@ -39,7 +39,7 @@ function isLike(router: object, settings: RoutingSettings, seen: Set<object>): b
   }
 }
 
-/** Whether this holds for all that stands in a router, or in a route. */
+/** Whether this holds for every layer of a router, or of a route. */
 function isEveryLayer(parent: object, holds: (layer: object) => boolean): boolean {
   const stack: unknown = Reflect.get(parent, "stack");
   return Array.isArray(stack) && stack.every((layer) => isObject(layer) && holds(layer));

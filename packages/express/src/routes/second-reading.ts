@@ -21,8 +21,8 @@ export interface SecondReading {
 
 /**
  * Reads keys a second time where two Expresses are in one tree: the one that checked the keys at
- * start, the application's, and those of routers that stand in it. Paths that either reads as one of
- * a key are withheld unless the application's own reading sells them.
+ * start, the application's, and those of routers nested in it. Paths that either reads as one of a
+ * key are withheld unless the application's own reading sells them.
  *
  * @returns `undefined` when all keys are read alike by either Express
  */

@@ -3,14 +3,18 @@ import type { Request, Response } from "express";
 import { createRouteMatcher } from "./match-route.ts";
 import type { Route } from "./read-routes.ts";
 
-/** A handler has served for nothing what is sold under another verb. Its words name the seller's own keys. */
+/**
+ * A handler has served free of charge a path that is sold under another verb. The message names the
+ * seller's own keys.
+ */
 export class FreeVerbWarning extends Error {
   override readonly name = "FreeVerbWarning";
 }
 
 /**
- * Tells the seller, once for each key and verb, when a handler for all verbs (`app.all`) has served for
- * nothing what its key sells under another verb only. It may be meant so; it is not to be silent.
+ * Warns the seller of a handler for all verbs (`app.all`) that has served a request free of charge,
+ * where the request's key sells it under another verb only. It warns once for each key and verb.
+ * This may be intended, but must not be silent.
  *
  * @returns to be called with every request that is not sold, before it goes on.
  */
@@ -41,7 +45,9 @@ export function watchFreeVerbs(
   };
 }
 
-/** Express marks a route for all verbs so, or, for `app.all` of Express 4, with every verb there is. */
+/**
+ * Express marks a route for all verbs so, or, for `app.all` of Express 4, with every known verb.
+ */
 function servesAllVerbs(route: unknown): boolean {
   if (typeof route !== "object" || route === null) return false;
   const methods: unknown = Reflect.get(route, "methods");

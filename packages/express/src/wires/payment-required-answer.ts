@@ -8,7 +8,7 @@ import {
 } from "@coinslot/protocol";
 import type { Offer } from "../offer/offer.ts";
 
-/** What stands in a 402 answer: version 1 in the body, version 2 in the header. */
+/** Content of a 402 answer: version 1 in the body, version 2 in the header. */
 export interface PaymentRequiredAnswer {
   /** `undefined` when version 2 is not offered. */
   header: string | undefined;
@@ -17,14 +17,14 @@ export interface PaymentRequiredAnswer {
 
 const keptAnswers = 64;
 
-/** Words for a request that brought no payment. */
+/** Error text for a request without a payment. */
 export const unpaidError = "Payment required";
 
 /**
  * Writes the 402 answer for an offer.
  *
  * Where nothing in the offer depends on the request, the answer to unpaid requests depends on the
- * URL alone, and the last few are kept: they are most of what an unpaid route ever says.
+ * URL alone. The last few are cached: they are most of an unpaid route's answers.
  */
 export function createPaymentRequiredAnswers(): (options: {
   offer: Offer;
@@ -75,8 +75,9 @@ function write(options: {
 }
 
 /**
- * Where networks are written by their old names, those that have one, and of these those that the
- * first clients know: they cannot read an offer that names any other. Without such names, all.
+ * The part of an offer that clients can read where networks are written by their old names. It
+ * holds the networks that the first clients know, else all with an old name, else all. Those
+ * clients cannot read an offer that names any other network.
  */
 function withReadableNames(offer: Offer): Offer {
   const named = offer.filter(({ networkName, requirements }) => {

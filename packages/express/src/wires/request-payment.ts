@@ -3,7 +3,7 @@ import type { Address, Network, SettleResponse } from "@coinslot/protocol";
 interface PaidRequest {
   /** Lower case. */
   payer: Address;
-  /** What the payer pays, in the token's smallest unit, as a decimal string. */
+  /** Amount that the payer pays, in the token's smallest unit, as a decimal string. */
   amount: string;
   /** The token contract. */
   asset: Address;
@@ -14,8 +14,8 @@ interface PaidRequest {
 export interface AuthorizedPayment extends PaidRequest {
   paymentFlow: "authorization";
   /**
-   * Charges nothing for this request, if called before the answer is complete. Of no effect when the
-   * handler runs once more for a payment that was settled before.
+   * Charges nothing for this request, if called before the answer is complete. Of no effect when
+   * the handler runs once more for a payment that was settled before.
    */
   waive(): void;
 }
@@ -26,13 +26,15 @@ export interface SettledPayment extends PaidRequest {
   settlement: SettleResponse;
 }
 
-/** What the handler of a paid route finds as `request.payment`. */
+/** Type of `request.payment` in the handler of a paid route. */
 export type RequestPayment = AuthorizedPayment | SettledPayment;
 
 declare global {
   namespace Express {
     interface Request {
-      /** The payment of this request; absent on routes that are not sold, and when access was granted. */
+      /**
+       * The payment of this request; absent on routes that are not sold, and after `grantAccess`.
+       */
       payment?: RequestPayment;
     }
   }

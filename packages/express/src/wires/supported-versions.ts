@@ -1,9 +1,9 @@
 import type { Network, Supported } from "@coinslot/protocol";
 
-/** Which versions of the protocol a facilitator serves on a network with the scheme `exact`. */
+/** Protocol versions that a facilitator serves on a network with the scheme `exact`. */
 export type SupportedVersions = (network: Network) => { v1: boolean; v2: boolean };
 
-/** Reads which versions are served from the answer of `/supported`. */
+/** Reads the served versions from the answer of `/supported`. */
 export function supportedVersions({ kinds }: Supported): SupportedVersions {
   const served = new Set(
     kinds

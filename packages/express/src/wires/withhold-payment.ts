@@ -6,8 +6,8 @@ const paymentHeaders = new Set(
 );
 
 /**
- * Takes the payment out of a request whose handler runs: a handler that passes on its headers, as
- * proxies do, would give a signed payment to the upstream, and a logger would write it down.
+ * Removes the payment from a request whose handler runs. A handler that forwards its headers, as
+ * proxies do, would give a signed payment to the upstream, and a logger would record it.
  */
 export function withholdPayment(request: IncomingMessage): void {
   const { rawHeaders } = request;

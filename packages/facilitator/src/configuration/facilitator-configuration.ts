@@ -31,7 +31,9 @@ export interface NetworkConfiguration {
   relayers: readonly [RelayerSigner, ...RelayerSigner[]];
   /** In lower case; `undefined`: every token. */
   assets: readonly Address[] | undefined;
-  /** Tokens whose EIP-712 domain is known beforehand: those configured with one, and the usual one. */
+  /**
+   * Tokens whose EIP-712 domain is known beforehand: those configured with one, and the usual one.
+   */
   domains: readonly Asset[];
   serveAfter: (amount: bigint) => number;
   finalAfter: number;
@@ -42,7 +44,7 @@ export interface NetworkConfiguration {
   warningBalance: bigint;
 }
 
-/** What a facilitator runs with: options without static faults. */
+/** Configuration of a facilitator: options without static faults. */
 export interface FacilitatorConfiguration {
   networks: readonly [NetworkConfiguration, ...NetworkConfiguration[]];
   ledger: string;
@@ -59,7 +61,7 @@ const callGasRange = { least: 50_000n, most: 5_000_000n };
 const ledgerUrl = /^(?:sqlite:.+|postgres(?:ql)?:\/\/.+)$/;
 
 /**
- * Checks options for everything that can be known without a chain or a database.
+ * Checks options for all faults that need no chain and no database.
  *
  * @throws ConfigurationError with all problems. None repeats a URL or a secret.
  */
@@ -256,7 +258,10 @@ function isDepth(value: number): boolean {
   return Number.isSafeInteger(value) && value >= 0;
 }
 
-/** A depth by amount is the seller's own function: what it says that is no depth counts as the most careful one. */
+/**
+ * A depth by amount is the seller's own function. A result that is no depth counts as the most
+ * careful one.
+ */
 function depthOf(depth: Depth, maxCareful: number): (amount: bigint) => number {
   if (typeof depth === "number") return () => depth;
   return function depthByAmount(amount) {

@@ -5,16 +5,17 @@ import type { Logger } from "../logger.ts";
 import type { RelayerOptions } from "./relayer-account.ts";
 
 /**
- * Blocks that must stand on top of the one with the transfer: 0 is "included". A function decides by
- * the amount, in the token's smallest unit.
+ * Blocks that must stand on top of the one with the transfer: 0 is "included". A function decides
+ * by the amount, in the token's smallest unit.
  */
 export type Depth = number | ((amount: bigint) => number);
 
-/** What a network may be charged. In the chain's native coin's smallest unit (wei) for each gas. */
+/** Gas fees of a network. In the chain's native coin's smallest unit (wei) for each gas. */
 export interface FeeOptions {
   /**
-   * Most that a unit of gas may cost, tip included. Payments wait while the chain asks for more. Default
-   * by chain, such as 100 gwei on Plasma; 500 gwei on an unknown chain. It bounds what a lying node costs.
+   * Most that a unit of gas may cost, tip included. Payments wait while the chain asks for more.
+   * Default by chain, such as 100 gwei on Plasma; 500 gwei on an unknown chain. It bounds the cost
+   * of a lying node.
    */
   maxFeePerGas?: bigint | undefined;
   /** Tip, where the chain takes one. */
@@ -26,8 +27,9 @@ export interface FacilitatorNetworkOptions {
   /** CAIP-2: `eip155:9745`. */
   network: Network;
   /**
-   * HTTP JSON-RPC endpoints, the preferred one first. Besides, a WebSocket (`wss://…`) of a node that
-   * tells of new blocks: they are then seen at once, and polled for only while it is silent.
+   * HTTP JSON-RPC endpoints, the preferred one first. Besides, a WebSocket (`wss://…`) of a node
+   * that publishes new blocks. They then arrive at once, and are polled for only while it is
+   * silent.
    */
   rpcUrls?: readonly (string | undefined)[] | undefined;
   /** The same for one endpoint. */
@@ -35,47 +37,55 @@ export interface FacilitatorNetworkOptions {
   relayer: RelayerOptions | undefined;
   /**
    * The tokens that are served, as addresses, or with the EIP-712 domain that is checked at start.
-   * Every EIP-3009 token when absent: fine where the seller's own routes choose the token, and not
-   * where `/settle` is open to others.
+   * Every EIP-3009 token when absent. That is fine where the seller's own routes choose the token,
+   * and not where `/settle` is open to others.
    */
   assets?: readonly (Address | Asset)[] | undefined;
   /** When a payment counts as settled and its answer goes out. Default 0. */
   serveAfter?: Depth | undefined;
-  /** When a settlement is no longer watched for reorganisations. Default: the network's usual depth. */
+  /**
+   * When a settlement is no longer watched for reorganisations. Default: the network's usual depth.
+   */
   finalAfter?: number | undefined;
   fees?: FeeOptions | undefined;
   /** Longest usual time between two blocks, in seconds. Known for known networks. */
   blockTimeSeconds?: number | undefined;
   /** Gas that one token call may use. Default 300,000. */
   callGas?: bigint | undefined;
-  /** Relayer balance in wei below which new payments are refused. Default by chain, such as
-   * 0.001 XPL on Plasma, 0.0002 ETH on Base; 0.001 of the native coin where the chain is unknown. */
+  /**
+   * Relayer balance in wei below which new payments are refused. Default by chain, such as 0.001
+   * XPL on Plasma, 0.0002 ETH on Base; 0.001 of the native coin where the chain is unknown.
+   */
   minimumBalance?: bigint | undefined;
   /** Relayer balance in wei below which the log warns. Default ten times the minimum. */
   warningBalance?: bigint | undefined;
 }
 
-/** What a facilitator is made of. */
+/** Options of `createFacilitator`. */
 export interface FacilitatorOptions {
   networks: readonly FacilitatorNetworkOptions[];
-  /** Where payments are recorded: `sqlite:./coinslot.db`, or `postgres://…` for several processes. */
+  /**
+   * Where payments are recorded: `sqlite:./coinslot.db`, or `postgres://…` for several processes.
+   */
   ledger: string | undefined;
   /** A pino logger, or one of its shape. Default: silent. */
   logger?: Logger | undefined;
   /**
-   * Forgets payments that ended so many days ago, at least 1. By default none is ever forgotten: the
-   * ledger is the seller's record of them. What may still be executed, resumed or delivered stays.
+   * Forgets payments that ended this many days ago, at least 1. By default none is ever forgotten:
+   * the ledger is the seller's record of them. Payments that may still be executed, resumed or
+   * delivered stay.
    */
   keepPaymentsDays?: number | undefined;
   /**
-   * How long a chain that cannot be read is asked again at the start, until that is a problem.
-   * Default 5. What another try cannot mend, such as an endpoint of another chain, is told at once.
+   * Time for which a chain that cannot be read is asked again at the start, until that is a
+   * problem. Default 5. A fault that no retry can mend, such as an endpoint of another chain, is
+   * reported at once.
    */
   startTimeoutSeconds?: number | undefined;
   /** Hooks to begin with; more can be added by the methods of the same names. */
   hooks?: Partial<HookSet> | undefined;
-  /** Timers, and the steady time they go by, for waiting and retrying. Default: this process's. */
+  /** Timers, and their monotonic time, for waiting and retrying. Default: this process's. */
   clock?: Clock | undefined;
-  /** Unix milliseconds, against which payments are held. Default `Date.now`. */
+  /** Unix milliseconds, with which payments' times are compared. Default `Date.now`. */
   now?: (() => number) | undefined;
 }

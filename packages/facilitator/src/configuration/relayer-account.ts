@@ -5,9 +5,9 @@ import type { RelayerSigner } from "../settle/relay/relayer-signer.ts";
 import { findSeedPhraseProblem } from "./seed-phrase.ts";
 
 /**
- * Whose gas pays for settlements: a BIP-39 seed phrase, a private key, either of them as a plain
- * string, or a viem account. Members may be `undefined` so that `process.env` can be passed; that
- * is a problem which is told when the facilitator is created.
+ * The account whose gas pays for settlements: a BIP-39 seed phrase, a private key, either of them
+ * as a plain string, or a viem account. Members may be `undefined` so that `process.env` can be
+ * passed. `createFacilitator` reports that as a problem.
  *
  * A seed phrase gives the addresses at `m/44'/60'/0'/0/<index>`, as wallets number their accounts.
  */
@@ -18,7 +18,7 @@ export type RelayerOptions =
       seedPhrase: string | undefined;
       /** Which account of the seed phrase. Default 0. */
       accountIndex?: number | undefined;
-      /** How many addresses, from that account on, each of which must be funded. Default 1. */
+      /** Number of addresses, from that account on, each of which must be funded. Default 1. */
       addressCount?: number | undefined;
     }
   | {
@@ -27,7 +27,7 @@ export type RelayerOptions =
     }
   | LocalAccount;
 
-/** Either the accounts that send transactions, or what is wrong. No problem repeats the secret. */
+/** Either the accounts that send transactions, or the problems. No problem repeats the secret. */
 export type ReadRelayer =
   | { ok: true; accounts: readonly [RelayerSigner, ...RelayerSigner[]] }
   | { ok: false; problems: string[] };

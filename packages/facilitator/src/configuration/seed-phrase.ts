@@ -5,8 +5,8 @@ const bitsPerWord = 11;
 const wordNumbers = new Map(english.map((word, index) => [word, index]));
 
 /**
- * What is wrong with a BIP-39 seed phrase of English words, as the rest of a sentence that begins with
- * its name; `undefined` when nothing is. Words are told by their place only.
+ * Fault of a BIP-39 seed phrase of English words, as the rest of a sentence that begins with its
+ * name. `undefined` when there is none. Words are named by their place only.
  */
 export function findSeedPhraseProblem(phrase: string): string | undefined {
   const words = phrase.split(" ");

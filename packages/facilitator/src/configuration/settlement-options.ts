@@ -4,35 +4,38 @@ import type { AnswerLimits } from "../ledger/payments/answer-quotas.ts";
 import type { FreeRunLimit } from "../ledger/payments/free-runs.ts";
 import type { FaultPointName, SettlementTimes } from "../settle/context.ts";
 
-/** What may be said of the way in which payments are settled. Every member has a default that fits payments. */
+/** Options of settlement. Every member has a default that fits payments. */
 export interface SettlementOptions {
-  /** How long `settle` waits for an outcome until it answers that it is pending. Default 30 s. */
+  /** Time that `settle` waits for an outcome until it answers that it is pending. Default 30 s. */
   settleTimeoutSeconds?: number | undefined;
-  /** How long a kept answer can be had again with its key. Default one hour. */
+  /** Time for which a kept answer can be had again with its key. Default one hour. */
   keepAnswersSeconds?: number | undefined;
   /** Answers larger than this are not kept. Default 1 MiB. */
   maxAnswerBytes?: number | undefined;
   /**
-   * Most bytes of kept answers: of a payer (default 16 MiB), kept by a process (256 MiB), and in the
-   * ledger (1 GiB). Beyond them the payer's own oldest goes, never another's.
+   * Most bytes of kept answers: of a payer (default 16 MiB), kept by a process (256 MiB), and in
+   * the ledger (1 GiB). Beyond them the payer's own oldest goes, never another's.
    */
   answerLimits?: Partial<AnswerLimits> | undefined;
   /**
-   * How often a payer may let a handler run for nothing: so many in any case, default 20 in a minute,
-   * or, if that is more, a share of what it has paid for in as much time, default 0.5. What runs
-   * counts until it is paid for.
+   * Limit of a payer's unpaid handler runs. This many in any case: default 20 in a minute. If that
+   * is more, a share of its paid runs in as much time: default 0.5. Running requests count until
+   * they are paid for.
    */
   releaseLimit?:
     | { count: number; windowSeconds: number; shareOfPaid?: number | undefined }
     | undefined;
   /**
-   * Payers with code: contracts, and accounts that delegate to one (EIP-7702). Their code runs on the relayer's
-   * gas. `false` refuses them.
+   * Payers with code: contracts, and accounts that delegate to one (EIP-7702). Their code runs on
+   * the relayer's gas. `false` refuses them.
    */
   payersWithCode?: false | PayersWithCodeOptions | undefined;
-  /** A process that has been silent for so long is taken for dead. Default 10 s. */
+  /** A process that has been silent for this long counts as dead. Default 10 s. */
   heartbeatLeaseSeconds?: number | undefined;
-  /** Payments in one transaction, at most. Default 64, as many as one trial takes: more would save half a percent of their gas, and all would wait longer. */
+  /**
+   * Payments in one transaction, at most. Default 64, as many as one trial takes. More would save
+   * half a percent of their gas, and all would wait longer.
+   */
   maxPaymentsPerTransaction?: number | undefined;
   /** Transactions of one relayer that no block holds yet, at most. Default 16. */
   maxTransactionsInFlight?: number | undefined;
@@ -42,15 +45,15 @@ export interface SettlementOptions {
   faultPoint?: ((name: FaultPointName) => void | Promise<void>) | undefined;
 }
 
-/** How much is risked on payers with code. */
+/** Limits of the risk taken on payers with code. */
 export interface PayersWithCodeOptions {
   /**
-   * Gas that those without a record may have at risk within a minute, on each network; more of them are
-   * answered 503 until some is given back. Default 4,000,000, enough for some twelve at a time. Payments that a
-   * record vouches for may have four times as much.
+   * Gas that payers without a record may have at risk within a minute, on each network. More of
+   * them are answered 503 until some is given back. Default 4,000,000, enough for some twelve at a
+   * time. Payments that a record vouches for may have four times as much.
    */
   gasPerMinute?: bigint | undefined;
-  /** How long one that has burnt gas is refused. Default 24. */
+  /** Time for which a payer that has burnt gas is refused. Default 24. */
   refusalHours?: number | undefined;
 }
 

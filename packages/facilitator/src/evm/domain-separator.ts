@@ -33,7 +33,7 @@ export function domainSeparator({ network, asset, domain }: DomainOfToken): Hex 
 
 const maxCache = 1_000;
 
-/** `domainSeparator` with a memory: a facilitator sees few tokens, and each of them often. */
+/** `domainSeparator` with a cache: a facilitator sees few tokens, and each of them often. */
 export function createDomainSeparatorCache(): (token: DomainOfToken) => Hex {
   const known = new Map<string, Hex>();
   return function cachedDomainSeparator(token) {
@@ -41,7 +41,7 @@ export function createDomainSeparatorCache(): (token: DomainOfToken) => Hex {
     const key = JSON.stringify([network, asset, domain.name, domain.version]);
     const cached = known.get(key);
     if (cached !== undefined) return cached;
-    // Names come from outside: whoever makes them up must not fill the memory.
+    // Names come from outside: a sender of invented ones must not fill the memory.
     if (known.size >= maxCache) known.clear();
     const separator = domainSeparator(token);
     known.set(key, separator);

@@ -1,7 +1,9 @@
 import { createKeccak, type IHasher } from "hash-wasm";
 import { keccak256 as keccakInJavaScript } from "viem";
 
-/** WebAssembly is compiled beside the start; until then, and where there is none, JavaScript hashes. */
+/**
+ * WebAssembly is compiled beside the start; until then, and where there is none, JavaScript hashes.
+ */
 let compiled: IHasher | undefined;
 createKeccak(256).then(
   (hasher) => {
@@ -11,8 +13,8 @@ createKeccak(256).then(
 );
 
 /**
- * Keccak-256 of bytes, 32 bytes: what viem computes, in a fifteenth of the time, of which a payment
- * would otherwise spend more than on anything else.
+ * Keccak-256 of bytes, 32 bytes: viem's result in a fifteenth of the time. A payment would
+ * otherwise spend more on it than on anything else.
  */
 export function keccak256(bytes: Uint8Array): Uint8Array {
   if (compiled === undefined) return keccakInJavaScript(bytes, "bytes");

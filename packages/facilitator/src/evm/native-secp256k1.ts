@@ -7,8 +7,8 @@ const bindingSchema = z.object({
 });
 
 /**
- * libsecp256k1, as a binary for this machine. The package's own entry would choose a slow
- * implementation by itself and say nothing, so its bindings are asked for.
+ * libsecp256k1, as a binary for this machine. The package's own entry would silently choose a slow
+ * implementation, so this loads its bindings.
  *
  * @throws where there is no binary.
  */

@@ -7,7 +7,7 @@ import type { KeySignature } from "./split-signature.ts";
 /** The address whose key signed a digest, in lower case; `undefined` when no key can have. */
 export type RecoverSigner = (digest: Uint8Array, signature: KeySignature) => Address | undefined;
 
-/** How signers are recovered, and why it is not the fast way if it is not. */
+/** The way in which signers are recovered, and the reason if it is not the fast one. */
 export type SignerRecovery =
   | { implementation: "native"; recoverSigner: RecoverSigner }
   | { implementation: "noble"; recoverSigner: RecoverSigner; cause: unknown };
@@ -27,8 +27,8 @@ export const sample = {
 } satisfies { digest: Hex; signature: KeySignature; signer: Address };
 
 /**
- * Chooses how to recover signers: natively (libsecp256k1, 20 times as fast), and if the binary is
- * missing for this machine or fails a known sample, in JavaScript.
+ * Chooses how to recover signers: natively (libsecp256k1, 20 times as fast), or in JavaScript.
+ * JavaScript is the fallback when the binary is missing for this machine or fails a known sample.
  *
  * @param load gives the native implementation, or throws
  */

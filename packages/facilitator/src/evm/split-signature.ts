@@ -13,11 +13,11 @@ const curveOrder = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd03
 const maxS = curveOrder / 2n;
 
 /**
- * Takes apart a signature of one key: 65 bytes with v as 27 and 28 or as 0 and 1, or 64 bytes in the
- * compact form of EIP-2098.
+ * Takes apart a signature of one key. The full form has 65 bytes, with v as 27 and 28 or as 0 and
+ * 1. The compact form of EIP-2098 has 64 bytes.
  *
- * @returns `undefined` for anything else, and for a high s: every signature has a twin with the other
- * s, and EIP-2 tokens take only the lower one.
+ * @returns `undefined` for anything else, and for a high s. Every signature has a twin with the
+ * other s, and EIP-2 tokens take only the lower one.
  */
 export function splitSignature(signature: Hex): KeySignature | undefined {
   if (signature.length === 2 + 128) return splitCompact(signature);

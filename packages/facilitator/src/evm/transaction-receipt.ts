@@ -40,8 +40,8 @@ export function receiptCall(hash: Hex): RpcCall {
 }
 
 /**
- * Reads the answer to `receiptCall`; `undefined` while no block holds the transaction, and for one
- * that has no block yet, as some nodes answer for the pool.
+ * Reads the answer to `receiptCall`. `undefined` while no block holds the transaction. Some nodes
+ * return a receipt without a block for the pool: that is `undefined` too.
  *
  * @throws ZodError on anything else.
  */

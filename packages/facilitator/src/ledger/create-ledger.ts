@@ -52,16 +52,16 @@ import { storeReplacement, storeTransaction } from "./transactions/store-transac
 
 export interface LedgerOptions {
   database: Database<LedgerSchema>;
-  /** Names this process among those that share the ledger. */
+  /** Name of this process among those that share the ledger. */
   processId: string;
   /** Unix milliseconds. */
   now: () => number;
-  /** How long after its last heartbeat a process counts as alive. */
+  /** Time after its last heartbeat for which a process counts as alive. */
   heartbeatLeaseMs: number;
-  /** How long answers are kept, and keys belong to one payment. */
+  /** Time for which answers are kept, and keys belong to one payment. */
   keepAnswersMs: number;
   releaseLimit: FreeRunLimit;
-  /** How much is risked on payers with code. */
+  /** Limits of the risk taken on payers with code. */
   codePayers?: CodePayerLimits | undefined;
   /** Default 16 MiB of a payer, 256 MiB of a process, 1 GiB in the table. */
   answerLimits?: Partial<AnswerLimits> | undefined;
@@ -75,7 +75,7 @@ const defaultAnswerLimits: AnswerLimits = {
   bytesPerProcess: 256 * 2 ** 20,
   bytesInTable: 2 ** 30,
 };
-/** What all processes keep is read so often: it goes through every kept answer. */
+/** Interval between sums over all processes' kept answers: the query reads every one of them. */
 const measureEveryMs = 300_000;
 
 /** The ledger over an open database. */
@@ -87,7 +87,10 @@ export function createLedger(options: LedgerOptions): Ledger {
   const quotas = createAnswerQuotas({ ...defaultAnswerLimits, ...options.answerLimits });
   const leases = createLeases({ database });
 
-  /** For what a process says of its own requests: README.md beside this file says why the disk need not have it yet. */
+  /**
+   * For a process's records of its own requests. README.md beside this file gives the reason why
+   * the disk need not have them yet.
+   */
   const writeForProcess: typeof write = (work) => write(work, { durability: "process" });
 
   const lookUpOne = gather<ReservationRequest, PaymentStanding>(
@@ -153,7 +156,8 @@ export function createLedger(options: LedgerOptions): Ledger {
 
   async function reserve(request: ReserveRequest, spent: readonly string[]) {
     if (spent.length === 0) return reserveOne(request);
-    // What is spent for one balance may be open for another, so nobody shares this run.
+    // A payment that is spent for one balance may be open for another, so no other caller shares
+    // this run.
     const [result] = await reserveAll([request], spent);
     if (result === undefined) throw new TypeError("A wish without a result");
     return result;
@@ -168,7 +172,7 @@ export function createLedger(options: LedgerOptions): Ledger {
       try {
         return await reserve({ paymentId: createSortableId(now()), token, ...wish }, spent);
       } catch (error) {
-        // The commit may have happened though nobody heard of it.
+        // The commit may have happened although its confirmation was lost.
         if (isDatabaseError(error, "connection-lost")) {
           ends.owe(token, () => release({ token, payer, countsAgainstPayer: false }));
         }

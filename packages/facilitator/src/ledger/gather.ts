@@ -1,6 +1,7 @@
 /**
- * Makes one run of many calls: what is asked for in one turn of the event loop, and while a run is on
- * its way, goes into the next. Idle, nobody waits for others; busy, the runs grow with the load.
+ * Group commit: makes one run of many calls. The next run takes the calls of one turn of the event
+ * loop, and those made during a run. Idle, no call waits for others; busy, the runs grow with the
+ * load.
  */
 export function gather<Item, Result>(
   run: (items: readonly Item[]) => Promise<readonly Result[]>,

@@ -8,7 +8,7 @@ import {
 } from "./queries/list-payments.ts";
 import { type PaymentStats, paymentStats } from "./queries/payment-stats.ts";
 
-/** A ledger for programs that only look. */
+/** A ledger for programs that only read. */
 export interface LedgerReader {
   readonly payments: {
     /** The newest first, page by page. */
@@ -22,8 +22,20 @@ export interface LedgerReader {
 }
 
 /**
- * Opens a ledger to look into it, while sellers go on working with it: takes no lock, and can write
- * nothing. The methods are those of a facilitator, and throw a `DatabaseError` on faults of the database.
+ * Opens a ledger for reading, while sellers go on working with it. Takes no lock, and can write
+ * nothing. The methods are those of a facilitator, and throw a `DatabaseError` on faults of the
+ * database.
+ *
+ * @example
+ * ```ts
+ * const ledger = await openLedgerReader({ url: "sqlite:./coinslot.db" });
+ * const { payments, nextCursor } = await ledger.payments.list({
+ *   network: "eip155:9745",
+ *   limit: 20,
+ * });
+ * const stats = await ledger.stats();
+ * await ledger.close();
+ * ```
  *
  * @param options `url`: `sqlite:./file.db` or `postgres://…`
  * @throws DatabaseError when it cannot be reached, is not there, or is of another version

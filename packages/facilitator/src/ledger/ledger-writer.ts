@@ -3,7 +3,7 @@ import type { LedgerSchema } from "./schema.ts";
 
 const busyRetries = 4;
 
-/** What writes to the ledger. A deadlock or a failed serialisation wrote nothing: the same again finds its turn. */
+/** Writer of the ledger. A deadlock or a failed serialisation wrote nothing, so a retry is safe. */
 export function createLedgerWriter(database: Database<LedgerSchema>): Writer<LedgerSchema> {
   const writer = createWriter(database);
   return {

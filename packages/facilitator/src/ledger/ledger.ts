@@ -16,24 +16,30 @@ import type { KnownBlock, UndonePayment } from "./transactions/blocks.ts";
 import type { OpenTransaction } from "./transactions/find-transactions.ts";
 import type { NewTransaction, StoreOutcome } from "./transactions/store-transaction.ts";
 
-/** A wish to reserve; the ledger adds its secret and the name of the row. */
+/** A request to reserve. The ledger adds its secret and the name of the row. */
 export type ReserveWish = Omit<ReserveRequest, "paymentId" | "token">;
 
 /**
  * The payments, their transactions and their answers. Every change of state is one of these
- * functions, and each of them one guarded statement in a database transaction of its own or of a
- * group; README.md beside this file says which states there are, and who may race whom.
+ * functions. Each is one guarded statement in a database transaction of its own or of a group.
+ * README.md beside this file lists the states, and the possible races.
  *
  * Every function throws a `DatabaseError` on faults of the database.
  */
 export interface Ledger {
   readonly processId: string;
   readonly leases: Leases;
-  /** `spent`: open payments of this payer that were executed, or cancelled, before its balance was read. */
+  /**
+   * `spent`: open payments of this payer that were executed, or cancelled, before its balance was
+   * read.
+   */
   reserve(wish: ReserveWish, spent?: readonly string[]): Promise<ReserveResult>;
-  /** The milliseconds for which a payer is still refused that has burnt gas; `undefined` where it is not. */
+  /**
+   * The milliseconds for which a payer that has burnt gas is still refused. `undefined` where it is
+   * not.
+   */
   findRefusal(payer: Address): Promise<number | undefined>;
-  /** Open payments of a payer: what it has promised of an asset. */
+  /** Open payments of a payer: its promises of an asset. */
   findPromised(which: BalanceKey & { limit: number }): Promise<LedgerPayment[]>;
   lookUp(request: ReservationRequest): Promise<PaymentStanding>;
   enqueue(request: EnqueueRequest): Promise<EnqueueResult>;
@@ -45,12 +51,12 @@ export interface Ledger {
     hasRun?: boolean;
   }): Promise<void>;
   deliver(token: string): Promise<void>;
-  /** Writes the ends of requests, `release` and `deliver`, that the database refused when they came. */
+  /** Retries the `release` and `deliver` writes that the database refused when they came. */
   retryPending(): Promise<void>;
 
   /** The oldest queued payments of one lane of a network. */
   findQueued(options: { network: Network; lane: Lane; limit: number }): Promise<OrderedPayment[]>;
-  /** How many payments of a network, or of one lane of it, are queued, counted up to a number. */
+  /** Number of queued payments of a network, or of one lane of it, counted up to a bound. */
   countQueued(options: {
     network: Network;
     lane?: Lane | undefined;
@@ -67,7 +73,10 @@ export interface Ledger {
   /** Every hash of a transaction, the newest first. */
   findHashes(transactionId: string): Promise<Hex[]>;
 
-  /** Records outcomes and, with them, what became of their transaction. Returns what changed, as it stands now. */
+  /**
+   * Records outcomes and, with them, the state of their transaction. Returns the changed payments
+   * in their current state.
+   */
   recordOutcomes(
     outcomes: readonly PaymentOutcomes[],
     settled?: { id: string; inclusion: Inclusion; gasUsed: bigint } | undefined,
@@ -77,7 +86,10 @@ export interface Ledger {
   reopenTransaction(which: { network: Network; relayer: Address; nonce: number }): Promise<boolean>;
   expire(options: { network: Network; before: bigint }): Promise<LedgerPayment[]>;
 
-  /** Failed payments that somebody may still execute, after `afterId` in the order of their creation; none if it is gone. */
+  /**
+   * Failed payments that any sender may still execute, after `afterId` in the order of their
+   * creation. None if that row is gone.
+   */
   findFailed(options: {
     network: Network;
     limit: number;
@@ -95,12 +107,14 @@ export interface Ledger {
   finaliseBlocks(options: { network: Network; blockHashes: readonly Hex[] }): Promise<string[]>;
 
   sendHeartbeat(): Promise<void>;
-  /** Ends what dead processes held. Returns what was queued. */
+  /**
+   * Ends the reservations and queued payments of dead processes. Returns those that were queued.
+   */
   releaseAbandoned(): Promise<{ reserved: number; queued: LedgerPayment[] }>;
-  /** Says that this process ends, so that nobody waits for its heart to stop. */
+  /** Records that this process ends, so that no other waits for its heartbeat to time out. */
   leave(): Promise<void>;
   dropExpiredAnswers(): Promise<void>;
-  /** One step of forgetting what ended before a time, in Unix milliseconds. */
+  /** One step of forgetting payments that ended before a time, in Unix milliseconds. */
   forgetPayments(options: {
     progress: ForgetProgress;
     before: number;

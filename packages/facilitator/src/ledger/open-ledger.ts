@@ -15,9 +15,11 @@ import type { LedgerSchema } from "./schema.ts";
 export interface OpenLedgerOptions {
   /** `sqlite:./file.db` or `postgres://…`. */
   url: string;
-  /** Names this process among those that share the ledger; new for each start. */
+  /** Name of this process among those that share the ledger. New for each start. */
   processId: string;
-  /** For programs that only look, beside the one that writes: no lock is taken, nothing is written. */
+  /**
+   * For programs that only read, beside the one that writes: no lock is taken, nothing is written.
+   */
   readOnly?: boolean | undefined;
   onBackgroundError?: ((error: unknown) => void) | undefined;
 }
@@ -31,8 +33,8 @@ export interface LedgerDatabase {
 /**
  * Opens the ledger's database and brings its schema up to date.
  *
- * @throws DatabaseError when it cannot be reached, belongs to a newer version, or, as a SQLite file,
- * to another process: two of them would settle the same payments.
+ * @throws DatabaseError when it cannot be reached, belongs to a newer version, or, as a SQLite
+ * file, to another process: two of them would settle the same payments.
  */
 export async function openLedger(options: OpenLedgerOptions): Promise<LedgerDatabase> {
   const { url, processId, readOnly = false, onBackgroundError } = options;
@@ -43,7 +45,8 @@ export async function openLedger(options: OpenLedgerOptions): Promise<LedgerData
       url,
       readOnly,
       applicationName: "coinslot-facilitator",
-      // What is read again and again are the newest rows; the system has the rest of the file in memory too.
+      // The newest rows are read again and again. The system has the rest of the file in memory
+      // too.
       cacheMebibytes: 2,
       ...(onBackgroundError ? { onBackgroundError } : {}),
     });
@@ -56,7 +59,7 @@ export async function openLedger(options: OpenLedgerOptions): Promise<LedgerData
   }
 }
 
-/** Who holds the file's lock is alone: whatever other processes held, and whatever they leased, is over. */
+/** The holder of the file's lock is alone. All that other processes held or leased is over. */
 async function forgetTheDead(database: Database<LedgerSchema>, processId: string): Promise<void> {
   await createWriter(database).write(async (transaction) => {
     await forgetProcesses({ transaction, which: { allBut: processId } });

@@ -9,7 +9,7 @@ import type {
 import type { StoredAmount } from "@coinslot/storage";
 import type { Generated } from "kysely";
 
-/** Where a payment stands; README.md beside this file says who may leave which state. */
+/** State of a payment. README.md beside this file lists the possible transitions. */
 export type PaymentState =
   | "reserved"
   | "queued"
@@ -40,7 +40,7 @@ export const openStates = ["reserved", "queued", "submitted"] as const;
  */
 export type TransactionState = "open" | "settled" | "final" | "lost";
 
-/** One row per authorization, whatever brought it. */
+/** One row per authorization, whatever its wire. */
 export interface PaymentsTable {
   /** Sorts by time of creation. */
   id: string;
@@ -63,9 +63,11 @@ export interface PaymentsTable {
   unused_at_block: number | null;
   /** The transaction that carries it, or carried it last. */
   transaction_id: string | null;
-  /** How many transactions have carried it. */
+  /** Number of transactions that have carried it. */
   carried: number;
-  /** How often a request ended that had run the handler for it, or left its token with its process. */
+  /**
+   * Number of requests that ended after a handler run for it, or left its token with their process.
+   */
   runs: Generated<number>;
   /** 1: it must not share a transaction with others. */
   is_alone: number;
@@ -82,7 +84,7 @@ export interface PaymentsTable {
   /** Failed, and nothing can change that any more. */
   closed_at: number | null;
   scheme: Generated<PaymentKind>;
-  /** The wire that brought it; `null` where the caller did not say what it sells. */
+  /** The wire that brought it; `null` where the caller did not name the thing sold. */
   wire: WireName | null;
   /** Names of `sold_names`: the route, the URL of the resource, and the recipient. */
   route_id: number | null;
@@ -92,7 +94,7 @@ export interface PaymentsTable {
   gas_share: number | null;
 }
 
-/** What is to be executed for a payment. Written when it is queued, never changed. */
+/** The transfer to execute for a payment. Written when it is queued, never changed. */
 export interface OrdersTable {
   payment_id: string;
   pay_to: Address;
@@ -147,7 +149,7 @@ export interface PayersTable {
   window_started_at: number;
 }
 
-/** The processes that share the ledger, as long as they live. */
+/** The processes that share the ledger, while they live. */
 export interface ProcessesTable {
   id: string;
   heartbeat_at: number;
@@ -157,7 +159,7 @@ export interface ProcessesTable {
 export interface CodePayersTable {
   payer: Address;
   refused_until: number;
-  /** Sum over all that it has burnt. */
+  /** Sum over all gas that it has burnt. */
   gas_burnt: number;
 }
 
@@ -166,7 +168,10 @@ export interface CodeBudgetsTable {
   network: Network;
 }
 
-/** Gas that payments of payers with code may burn, spent from the budget before a handler runs for them. */
+/**
+ * Gas that payments of payers with code may burn, spent from the budget before a handler runs for
+ * them.
+ */
 export interface CodeGasTable {
   payment_id: string;
   network: Network;
@@ -176,7 +181,7 @@ export interface CodeGasTable {
   is_vouched: Generated<number>;
 }
 
-/** The dictionary of what was sold: routes, resources and recipients, each text once. */
+/** The dictionary of sold things: routes, resources and recipients, each text once. */
 export interface SoldNamesTable {
   id: Generated<number>;
   name: string;

@@ -1,20 +1,20 @@
 import { type ExpressionBuilder, type RawBuilder, sql } from "kysely";
 import type { LedgerSchema, PaymentState, TransactionState } from "./schema.ts";
 
-/** Why a payment fails that could not be executed before its `validBefore`. */
+/** Failure reason of a payment that could not be executed before its `validBefore`. */
 export const timeIsOver = "invalid_exact_evm_payload_authorization_valid_before";
 
 /**
  * A state written into the statement itself. SQLite uses an index over one state only if the
- * statement shows that it asks for it, and a parameter shows nothing.
+ * statement shows that state. A parameter hides it.
  */
 export function is<State extends PaymentState | TransactionState>(state: State): RawBuilder<State> {
   return sql.lit(state);
 }
 
 /**
- * What a payment becomes that is given up before a transaction carries it: `released`, or, if it had
- * failed before and its authorization may still be executed by anybody, `failed` and watched again.
+ * State of a payment that is given up before a transaction carries it: `released`. If it had failed
+ * before and any sender may still execute its authorization: `failed` and watched again.
  */
 export function givenUp(set: ExpressionBuilder<LedgerSchema, "payments">) {
   return set

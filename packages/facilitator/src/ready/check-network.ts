@@ -15,7 +15,7 @@ import { checkRelayers } from "./check-relayers.ts";
 import { checkTokens } from "./check-tokens.ts";
 import { type Findings, joinFindings } from "./findings.ts";
 
-/** What was found of a network. */
+/** Findings about a network. */
 export interface NetworkReport extends Findings {
   /** Whether many payments can share a transaction. */
   hasMulticall3: boolean;
@@ -25,8 +25,9 @@ export interface NetworkReport extends Findings {
 }
 
 /**
- * Checks what only the chain can tell: the chain id of every endpoint, tokens, Multicall3, and whether
- * a relayer can pay. Lets the watcher see its first block. Never throws: a chain that cannot be asked is a problem like others.
+ * Checks that need the chain: the chain id of every endpoint, tokens, Multicall3, and whether a
+ * relayer can pay. Lets the watcher see its first block. Never throws: a chain that cannot be asked
+ * is a problem like others.
  */
 export async function checkNetwork(
   configuration: NetworkConfiguration,

@@ -4,28 +4,28 @@ import type { NetworkConfiguration } from "../configuration/facilitator-configur
 import type { Logger } from "../logger.ts";
 import { checkNetwork, type NetworkReport } from "./check-network.ts";
 
-/** A network with what asks it. */
+/** A network with its clients. */
 export interface CheckedNetwork {
   configuration: NetworkConfiguration;
   pool: RpcPool;
   watcher: BlockWatcher;
 }
 
-/** Between two tries to read a chain. */
+/** Interval between tries to read a chain. */
 const pauseMs = 250;
 
 /**
- * Checks all networks at the same time. A chain that cannot be read is asked again for a while, unless
- * something was found, there or on another, that no other try can mend.
+ * Checks all networks at the same time. A chain that cannot be read is asked again for a while. A
+ * problem that no retry can mend, there or on another chain, ends that at once.
  *
- * @returns what was found of each; warnings have been logged.
+ * @returns the findings about each; warnings have been logged.
  * @throws ConfigurationError with every problem of every network.
  */
 export async function checkNetworks(options: {
   networks: readonly CheckedNetwork[];
   logger: Logger;
   clock: Clock;
-  /** How long to ask again. */
+  /** Time for which to ask again. */
   patienceMs: number;
 }): Promise<Map<Network, NetworkReport>> {
   const { networks, logger, clock, patienceMs } = options;

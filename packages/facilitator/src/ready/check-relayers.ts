@@ -11,7 +11,7 @@ const quantitySchema = z
   .transform((text) => BigInt(text));
 
 /**
- * Looks whether relayers can pay for gas. One that can is enough; the others are told.
+ * Checks whether relayers can pay for gas. One that can is enough. The others become warnings.
  *
  * @throws RpcError or FacilitatorError when the chain cannot be asked.
  */

@@ -6,8 +6,9 @@ import { readTokenFacts, type TokenFacts } from "../token/token-facts.ts";
 import type { Findings } from "./findings.ts";
 
 /**
- * Looks at the tokens that a network is configured with: code, EIP-3009, EIP-712 domain. The network's
- * usual token is looked at too, but where it was not asked for by name it is no problem, only a warning.
+ * Checks the tokens that a network is configured with: code, EIP-3009, EIP-712 domain. The
+ * network's usual token is checked too. Where it was not asked for by name, a fault of it is only a
+ * warning.
  *
  * @throws FacilitatorError when the chain cannot be asked.
  */
@@ -41,7 +42,7 @@ function tokensOf({ assets, domains }: Pick<NetworkConfiguration, "assets" | "do
   });
 }
 
-/** What is wrong with a token, each as the rest of a sentence. */
+/** Faults of a token, each as the rest of a sentence. */
 function findFaults(
   { network }: Pick<NetworkConfiguration, "network">,
   { address, domain }: Token,

@@ -1,4 +1,4 @@
-/** What a check found, in sentences that say what to do. */
+/** Findings of a check, in sentences that name the remedy. */
 export interface Findings {
   /** With these the network cannot be served. */
   problems: string[];

@@ -43,13 +43,15 @@ export type Execution =
   | { outcome: "executed"; inclusion: Inclusion }
   /** Used without its exact Transfer, or cancelled, in this block: it can never pay any more. */
   | { outcome: "spent"; blockNumber: bigint }
-  /** Used, and the node has no receipt of that: its block has left the chain, or comes there later. */
+  /**
+   * Used, and the node has no receipt of that: its block has left the chain, or comes there later.
+   */
   | { outcome: "unknown" };
 
 /**
- * How the engine carries operations of one kind to the chain: what the simulator tries, what a
- * transaction contains, and what proves the outcome. Queue, nonces, fees, depth and deadlines are the
- * engine's and the same for every kind. A buyer's payment is the first kind of operation.
+ * Operations of one kind on the chain: the simulator's trial, the transaction's contents, and the
+ * proof of the outcome. Queue, nonces, fees, depth and deadlines are the engine's and the same for
+ * every kind. A buyer's payment is the first kind of operation.
  */
 export interface OperationKind {
   readonly kind: PaymentKind;
@@ -86,7 +88,7 @@ export interface OperationKind {
   readonly reasons: OperationReasons;
 }
 
-/** Error codes on the wire for what may happen to an operation of any kind. */
+/** Error codes on the wire for the failures of an operation of any kind. */
 export interface OperationReasons {
   alreadyUsed: InvalidReason;
   insufficientBalance: InvalidReason;
@@ -96,7 +98,7 @@ export interface OperationReasons {
   trialFailed: InvalidReason;
   /** A transaction tried it, and it is not in the logs. */
   executionFailed: "invalid_exact_evm_transaction_failed";
-  /** A transaction used it, and the money that moved is not what was signed. */
+  /** A transaction used it, and the money that moved differs from the signed transfer. */
   transferMismatch: "invalid_exact_evm_transfer_event_mismatch";
 }
 
@@ -132,7 +134,7 @@ export interface Admission {
  * `ledger/` and `settle/` know this interface and `registry.ts`, and no scheme.
  */
 export interface Scheme extends OperationKind {
-  /** Reads a payload that is held against requirements. Equal messages give the same payment. */
+  /** Reads a payload that is checked against requirements. Equal messages give the same payment. */
   read(payload: PaymentPayload, requirements: PaymentRequirements): ReadPayment;
   /** Checks amounts, recipient and times, without a key and without the chain. */
   check(payment: Payment, options: CheckOptions): InvalidReason | undefined;

@@ -1,23 +1,28 @@
-/** The trial of a claim on the chain, with what was read before it, all at the end of one block. */
+/**
+ * The trial of a claim on the chain, with the state read before it, all at the end of one block.
+ */
 export interface SimulationResult {
-  /** What became of the token call when it was tried. */
+  /** Result of the token call when it was tried. */
   outcome: "succeeded" | "reverted";
   /** Why the call reverted, in the token's words, as far as it gave any. */
   revertReason?: string | undefined;
   /**
-   * Whether the call did what it should: the payer lost the value, the recipient gained it, and the
-   * authorization was unused before and used after. `undefined` where the node shows no effects, and
-   * nothing that was read before the call says that there can be none.
+   * Whether the call had its full effect: the payer lost the value, the recipient gained it, and
+   * the authorization was unused before and used after. `undefined` where the node shows no
+   * effects, and no state read before the call proves that there can be none.
    */
   isExact?: boolean | undefined;
   /** Whether the authorization was used or cancelled before. */
   isUsed: boolean;
-  /** The payer's balance before, in the token's smallest unit; 0 where the asset tells none. */
+  /** The payer's balance before, in the token's smallest unit. 0 where the asset returns none. */
   balance: bigint;
   /** Contracts have code, and accounts that delegate to one (EIP-7702). */
   payerHasCode: boolean;
   assetHasCode: boolean;
-  /** Gas of the token call by itself, with the balances already touched; `undefined` where not shown. */
+  /**
+   * Gas of the token call by itself, with the balances already touched; `undefined` where not
+   * shown.
+   */
   gasUsed?: bigint | undefined;
   blockNumber: bigint;
   /** Unix seconds. */
@@ -25,8 +30,8 @@ export interface SimulationResult {
 }
 
 /**
- * Whether the transfer would be made, exactly as signed. A call that succeeds is not enough: a token may
- * well return from one that did nothing, or something else.
+ * Whether the transfer would be made, exactly as signed. A call that succeeds is not enough: a
+ * token may return normally from one that did nothing, or something else.
  */
 export function goesThrough({ outcome, isUsed, isExact }: SimulationResult): boolean {
   return outcome === "succeeded" && !isUsed && isExact !== false;

@@ -5,20 +5,21 @@ import type { ReserveResult } from "../ledger/payments/reserve-request.ts";
 import type { NetworkSettlement } from "./engine.ts";
 import { readAuthorizationStates } from "./evidence/authorization-states.ts";
 
-/** More open payments of one payer than this are not looked at: they count as promised. */
+/** Bound on a payer's open payments that are looked at. Those beyond it count as promised. */
 const maxLookedAt = 100;
 
-/** The ledger, and the chains that it is held against. */
+/** The ledger, and the chains that it is compared with. */
 export interface AdmissionContext {
   ledger: Ledger;
   settlements: ReadonlyMap<Network, NetworkSettlement>;
 }
 
 /**
- * Reserves a payment, or returns what stands against it. Looks twice before it returns that a payer has
- * promised too much: a payment that a block has executed stays open until that block is read, and is
- * deep enough. It is missing already in a balance that was read meanwhile, and must not be promised
- * besides.
+ * Reserves a payment, or returns the reason against it. Reads the chain again before it returns
+ * that a payer has promised too much.
+ *
+ * A payment that a block has executed stays open until that block is read and deep enough. A
+ * balance read meanwhile lacks its amount already, so it must not count as promised besides.
  */
 export async function admitPayment(
   context: AdmissionContext,
@@ -39,7 +40,7 @@ export async function admitPayment(
   }
 }
 
-/** The payer's open payments which were executed, or cancelled, before its balance was read. */
+/** The payer's open payments that were executed or cancelled before its balance was read. */
 async function findDebited(
   { ledger, settlements }: AdmissionContext,
   { id, balance }: ReserveWish,

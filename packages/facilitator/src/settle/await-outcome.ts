@@ -67,7 +67,7 @@ export async function findHash(
   return newest;
 }
 
-/** The operation of a payment that has just been queued here: it need not be read from the ledger. */
+/** The operation of a payment that has just been queued here. No read of the ledger is needed. */
 function orderedPayment(queued: QueuedPayment, payment: Payment): OrderedPayment {
   return {
     payment: {

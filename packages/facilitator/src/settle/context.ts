@@ -12,11 +12,17 @@ import type { SpoiltBatches } from "./plan/spoilt-batches.ts";
 import type { FeeQuoter } from "./relay/fee-quote.ts";
 import type { SettlementEvent } from "./settlement-event.ts";
 
-/** Times of the settlement engine, in milliseconds. They fit payments, which somebody waits for. */
+/**
+ * Times of the settlement engine, in milliseconds. The defaults suit payments with a waiting
+ * caller.
+ */
 export interface SettlementTimes {
-  /** How long a lease lasts when its owner is silent. */
+  /** Duration of a lease whose owner is silent. */
   leaseMs: number;
-  /** How often to look at the queue, the open transactions and the failed payments by oneself. */
+  /**
+   * Interval between reads of the queue, the open transactions and the failed payments without a
+   * notification.
+   */
   sweepMs: number;
   /** A transaction that no block holds after this is sent again. */
   resendMs: number;
@@ -28,7 +34,7 @@ export interface SettlementTimes {
   leadMs: number;
 }
 
-/** One network as the settlement engine sees it. */
+/** One network as the settlement engine uses it. */
 export interface SettlementNetwork {
   network: Network;
   chainId: number;
@@ -36,7 +42,7 @@ export interface SettlementNetwork {
   watcher: BlockWatcher;
   simulator: Simulator;
   fees: FeeQuoter;
-  /** Where several payments share a transaction; without it each has its own. */
+  /** Contract through which several payments share a transaction. Without it, each has its own. */
   multicall3: Address | undefined;
   limits: BatchLimits;
   spoilt: SpoiltBatches;
@@ -44,11 +50,11 @@ export interface SettlementNetwork {
   maxInFlight: number;
   /** Gas of a token call whose payer has code. */
   callGasCap: bigint;
-  /** How often to ask for a receipt at most, once the first quick questions have passed. */
+  /** Longest interval between receipt polls, after the first quick ones. */
   pollMs: number;
-  /** How many blocks must stand on top of a payment's own before it counts. */
+  /** Blocks that must stand on top of a payment's own before it counts. */
   serveAfter: (payment: Pick<LedgerPayment, "value">) => number;
-  /** With how many blocks on top nothing is taken back. */
+  /** Blocks on top after which nothing is taken back. */
   finalAfter: number;
 }
 
@@ -62,7 +68,7 @@ export type FaultPointName =
   | "included"
   | "recorded";
 
-/** What the parts of the settlement engine share. */
+/** Shared by the parts of the settlement engine. */
 export interface SettlementContext {
   ledger: Ledger;
   board: OutcomeNotifier;

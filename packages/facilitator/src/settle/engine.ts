@@ -34,12 +34,12 @@ export interface NetworkSettlement {
   readonly watch: BlockWatch;
   /** The next sweep, and whether one is due with the next plan. */
   readonly sweep: { isDue: boolean; cancel: (() => void) | undefined };
-  /** What ends the subscriptions. */
+  /** Ends the subscriptions. */
   readonly subscriptions: (() => Promise<void> | void)[];
   isStopped: boolean;
 }
 
-/** For so many transactions the queue is read at a time, and known without reading it again. */
+/** Page size of a queue read, in transactions. This much is then known without another read. */
 const transactionsKnown = 4;
 const queueChannel = "coinslot_queue";
 const undoneChannel = "coinslot_undone";
@@ -72,7 +72,9 @@ export async function startNetworkSettlement(
   return settlement;
 }
 
-/** Plans a payment that has been queued here, or, without one, whatever may be in the queue now. */
+/**
+ * Plans a payment that has been queued here. Without one, plans all that the queue may hold now.
+ */
 export function planQueued(settlement: NetworkSettlement, queued?: OrderedPayment): void {
   const { queues, planning, relayers } = settlement;
   if (queued) queues[queued.payment.isAlone ? "alone" : "shared"].add(queued);
@@ -82,12 +84,15 @@ export function planQueued(settlement: NetworkSettlement, queued?: OrderedPaymen
   if (relayers.some((relayer) => !isReady(relayer))) notifyOthers(settlement, queueChannel);
 }
 
-/** Resolves when what was not final before has been reconciled, here or by who holds the lease. */
+/**
+ * Resolves when all that was not final before is reconciled, here or by the process that holds the
+ * lease.
+ */
 export async function whenReconciled({ relayers }: NetworkSettlement): Promise<void> {
   await Promise.all(relayers.map(({ settled }) => settled));
 }
 
-/** Ends in order: no new plans, then everything that runs, then the leases. */
+/** Ends in order: new plans, then running work, then the leases. */
 export async function stopNetworkSettlement(settlement: NetworkSettlement): Promise<void> {
   const { sweep, subscriptions, planning, watch, funds, relayers } = settlement;
   settlement.isStopped = true;
@@ -168,13 +173,18 @@ async function plan(settlement: NetworkSettlement): Promise<void> {
   }
 }
 
-/** Those with gas money. If none has any, all: the little that is left may be enough for what waits. */
+/**
+ * Relayers with gas money. If none has any, all: the little that is left may be enough for the
+ * queue.
+ */
 function findPayingRelayers({ relayers, funds }: NetworkSettlement): readonly Relayer[] {
   const able = relayers.filter(({ signer }) => funds.sufficeFor(signer.address));
   return able.length > 0 ? able : relayers;
 }
 
-/** Finds what no message told of: lost messages, payments of dead processes, answers whose time is over. */
+/**
+ * Finds work without a notification: lost messages, payments of dead processes, expired answers.
+ */
 function scheduleSweep(settlement: NetworkSettlement): void {
   const { context, sweep, watch, relayers } = settlement;
   sweep.cancel = context.clock.setTimer(() => {
@@ -186,7 +196,7 @@ function scheduleSweep(settlement: NetworkSettlement): void {
   }, context.times.sweepMs);
 }
 
-/** The queue may not be what is known of it. */
+/** The known queue may be wrong. */
 function planAnew(settlement: NetworkSettlement): void {
   invalidateQueues(settlement);
   settlement.planning.trigger();

@@ -1,6 +1,6 @@
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 
-/** The figures of a facilitator, in a registry of its own. */
+/** The metrics of a facilitator, in a registry of its own. */
 export type SettlementMetrics = ReturnType<typeof createMetrics>;
 
 const latencyBuckets = [

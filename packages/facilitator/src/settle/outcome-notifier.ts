@@ -13,24 +13,27 @@ export interface OutcomeNotifierOptions {
   logger: Logger;
   metrics: SettlementMetrics;
   emit: (event: SettlementEvent) => void;
-  /** How often to look for outcomes that nobody told; messages between processes may get lost. */
+  /**
+   * Interval between reads of the ledger for missed outcomes. Messages between processes may get
+   * lost.
+   */
   pollMs: number;
 }
 
-/** Where outcomes are awaited, and made known here and in the other processes. */
+/** Waits for outcomes, and publishes them in this process and to the others. */
 export interface OutcomeNotifier {
   /**
-   * The payment once it has an outcome; as it stands then, if it has none in time.
+   * Returns the payment once it has an outcome, or its current state when the time is over.
    * `undefined`: there is no such payment.
    */
   wait(paymentId: string, options: { timeoutMs: number }): Promise<ConcludedPayment | undefined>;
-  /** Follows a payment for its events, also when nobody waits for it any more. */
+  /** Follows a payment for its events, also after the last waiter has gone. */
   follow(paymentId: string): void;
-  /** To be called with the payments whose outcome this process has recorded, as they stand now. */
+  /** Called with the payments whose outcome this process has recorded, in their current state. */
   publish(payments: readonly ConcludedPayment[]): void;
-  /** To be called with payments that are being broadcast. */
+  /** Called with payments that are being broadcast. */
   started(payments: readonly Pick<ConcludedPayment, "authorization">[], transactionHash: Hex): void;
-  /** Ends; whoever still waits gets the payment as it stands. */
+  /** Ends. Each remaining waiter gets the payment's current state. */
   stop(): Promise<void>;
 }
 
@@ -38,7 +41,7 @@ const channel = "coinslot_outcomes";
 /** Ids in one message: PostgreSQL takes 8,000 bytes. */
 const idsPerMessage = 200;
 
-/** Creates the board of one process. */
+/** Creates the notifier of one process. */
 export async function createOutcomeNotifier(
   options: OutcomeNotifierOptions,
 ): Promise<OutcomeNotifier> {
@@ -139,7 +142,7 @@ export async function createOutcomeNotifier(
       const paymentIds = payments.map(({ id }) => id);
       for (let start = 0; start < paymentIds.length; start += idsPerMessage) {
         const ids = paymentIds.slice(start, start + idsPerMessage).join(",");
-        // Hints only: who misses one looks for itself.
+        // Hints only: a process that misses one polls the ledger.
         ledger.notify(channel, ids).catch((error: unknown) => {
           logger.warn({ err: error }, "other processes could not be told of outcomes");
         });
@@ -153,7 +156,7 @@ export async function createOutcomeNotifier(
     async stop() {
       cancelPoll?.();
       await reading.stop();
-      // Who still waits is told how things stand: another process, or the next start, goes on.
+      // Remaining waiters get the current state. Another process, or the next start, goes on.
       for (const payment of await ledger.get([...waiters.keys()])) {
         for (const resolve of waiters.get(payment.id) ?? []) resolve(payment);
       }
@@ -163,7 +166,7 @@ export async function createOutcomeNotifier(
   };
 }
 
-/** Whether nothing that is under way changes the payment any more. */
+/** Whether no work under way changes the payment any more. */
 export function hasOutcome({ state }: ConcludedPayment): boolean {
   switch (state) {
     case "confirmed":

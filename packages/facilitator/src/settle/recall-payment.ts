@@ -32,7 +32,8 @@ export async function recallPayment(
   if (standing !== "resumable") return repeatPayment(settling, { known, keyHash, payment });
   const taken = await ledger.reserve({ ...schemeOf(payment).admit(payment), fingerprint, keyHash });
   if (taken.outcome === "reserved") {
-    // It has come to nothing since it was looked up. Held, it could not be settled, or watched.
+    // It has come to nothing since it was looked up. While held, it could be neither settled nor
+    // watched.
     const { token } = taken;
     await ledger.release({ token, payer: payment.id.payer, countsAgainstPayer: false });
     return undefined;

@@ -13,7 +13,7 @@ function refusedForGas(forMs: number) {
 }
 
 /**
- * What a gate is told of its attempt to reserve.
+ * The gate's result of an attempt to reserve.
  *
  * @throws FacilitatorError where a payer with code must wait
  */
@@ -54,14 +54,14 @@ export function toReserved(id: AuthorizationId, result: ReserveResult): Reserved
   }
 }
 
-/** What is neither reserved nor known. */
+/** Response for a payment that is neither reserved nor known. */
 type Unreserved = Exclude<
   ReserveResult,
   { outcome: "reserved" | "resumed" | "in_use" | "delivered" }
 >;
 
 /**
- * What a settlement without a gate is told that was not admitted.
+ * Response for a settlement without a gate that was not admitted.
  *
  * @throws FacilitatorError where a payer with code must wait
  */

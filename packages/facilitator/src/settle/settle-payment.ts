@@ -25,9 +25,11 @@ import { outOfGasMoney, reservationLost } from "./unavailable-errors.ts";
 /**
  * Settles a payment by way of the ledger's queue, and returns its outcome.
  *
- * The way: verified, reserved and queued here (or by the reservation of its handler), planned into a
- * transaction (`plan/planner.ts`), sent and followed (`relay/`), proven (`evidence/`), made final or
- * taken back (`watch/`). The outcome notifier ends the wait.
+ * 1. Verified, reserved and queued here, or by the reservation of its handler.
+ * 2. Planned into a transaction (`plan/planner.ts`), sent and followed (`relay/`).
+ * 3. Proven (`evidence/`), made final or taken back (`watch/`).
+ *
+ * The outcome notifier ends the wait.
  *
  * @throws FacilitatorError, DatabaseError: the outcome is unknown, the payment may be settled.
  */
@@ -111,7 +113,7 @@ async function settleDirectly(
     throw error;
   }
   if (!verdict.isValid) {
-    // What names no payer names no payment that could have been settled before.
+    // A payload that names no payer names no payment that could have been settled before.
     const { invalidReason: reason, invalidMessage: message, payer } = verdict;
     const refused = refusedResponse({ reason, message, payer, network: requirements.network });
     if (payer === undefined) return refused;

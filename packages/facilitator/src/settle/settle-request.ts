@@ -20,16 +20,16 @@ export function paymentOf(
 }
 
 /**
- * The request for which a payment is reserved that arrives without a reservation: what the payment
- * says. Its signature is not checked again when it is told as settled, so a message that names its
- * nonce and says something else must be another request. No hash over a request for a page is like it.
+ * The request for which a payment without a reservation is reserved: the payment's own contents.
+ * Its signature is not checked again when it is returned as settled. So a message with its nonce
+ * and other contents must be another request. No hash over a request for a page equals it.
  */
 export function settleFingerprint({ authorization }: Payment): string {
   const terms = JSON.stringify(formatAuthorization(authorization));
   return `settle ${createHash("sha256").update(terms).digest("hex")}`;
 }
 
-/** Whether a payment, once settled, is one to the seller who asks, of what that seller wants. */
+/** Whether a payment, once settled, is to this seller, for what that seller requires. */
 export function isAskedFor({ authorization, payTo, amountRequired }: Payment): boolean {
   return authorization.to === payTo && authorization.value >= amountRequired;
 }

@@ -2,13 +2,13 @@ import type { Hex, InvalidReason, SettleErrorReason, SettleResponse } from "@coi
 import type { ConcludedPayment } from "../ledger/payments/ledger-payment.ts";
 import { schemeOf } from "../schemes/registry.ts";
 
-/** A payment as it stands, and the hash of its transaction where no block holds it yet. */
+/** A payment's current state, and the hash of its transaction where no block holds it yet. */
 export interface StandingPayment {
   payment: ConcludedPayment;
   hash?: Hex | undefined;
 }
 
-/** The response for a payment as it stands. */
+/** The response for a payment in its current state. */
 export function settleResponseOf({ payment, hash }: StandingPayment): SettleResponse {
   const { authorization, inclusion, value } = payment;
   const { network, payer } = authorization;
@@ -41,7 +41,10 @@ export function settleResponseOf({ payment, hash }: StandingPayment): SettleResp
   }
 }
 
-/** The answer to a settlement of what was settled, or is being settled, for somebody else. */
+/**
+ * The response to a settlement of a payment that was settled, or is being settled, for another
+ * request.
+ */
 export function duplicateResponse({ payment, hash }: StandingPayment): SettleResponse {
   const { network, payer } = payment.authorization;
   return {
@@ -54,7 +57,7 @@ export function duplicateResponse({ payment, hash }: StandingPayment): SettleRes
   };
 }
 
-/** The answer to a payment that was refused before anything was done for it. */
+/** The response to a payment that was refused before any work for it. */
 export function refusedResponse(refusal: {
   reason: SettleErrorReason | InvalidReason;
   message?: string | undefined;

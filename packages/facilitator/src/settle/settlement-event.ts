@@ -1,6 +1,6 @@
 import type { AuthorizationId, Hex, Network, SettleErrorReason } from "@coinslot/protocol";
 
-/** What happens to payments and relayers, for those who want to be told. */
+/** Events of payments and relayers, for subscribers. */
 export type SettlementEvent =
   /** The first transaction that carries the payment is being broadcast. */
   | { type: "settle_started"; authorization: AuthorizationId; transactionHash: Hex }

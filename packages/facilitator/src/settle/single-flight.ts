@@ -6,7 +6,9 @@ export interface SingleFlight {
   stop(): Promise<void>;
 }
 
-/** Makes a task that many may ask for and that never runs beside itself. `task` must not throw. */
+/**
+ * Creates a task with many callers that never runs concurrently with itself. `task` must not throw.
+ */
 export function createSingleFlight(task: () => Promise<void>): SingleFlight {
   let running: Promise<void> | undefined;
   let isWanted = false;

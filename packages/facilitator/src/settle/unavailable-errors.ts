@@ -1,14 +1,14 @@
 import { FacilitatorError, type Network } from "@coinslot/protocol";
 import type { CodeLimit } from "../ledger/payments/reserve-request.ts";
 
-/** What a new payment is told while no relayer of its network can pay for gas. */
+/** Error for a new payment while no relayer of its network can pay for gas. */
 export function outOfGasMoney(network: Network): FacilitatorError {
   return new FacilitatorError(`No more payments can be settled on ${network} at the moment`, {
     kind: "unavailable",
   });
 }
 
-/** What a payer is told whose code has burnt gas. */
+/** Refusal of a payer whose code has burnt gas. */
 export function burntGas(forMs: number): string {
   const hours = Math.ceil(forMs / 3_600_000);
   return `The code of this payer has burnt gas in a transaction that moved no money. It is refused for ${hours} h more.`;
@@ -30,14 +30,14 @@ export function codeLimited({ why, retryAfterMs }: CodeLimit): FacilitatorError 
   });
 }
 
-/** What is told whose reservation was given to somebody else, or released, meanwhile. */
+/** Error for a caller whose reservation was given to another caller, or released, meanwhile. */
 export function reservationLost(): FacilitatorError {
   return new FacilitatorError("The reservation was lost; try again with the same payment", {
     kind: "unavailable",
   });
 }
 
-/** What is told whoever waits for a facilitator to be ready that is closed before it is. */
+/** Error for callers of `ready` on a facilitator that is closed before it is ready. */
 export function closedTooSoon(): FacilitatorError {
   return new FacilitatorError("The facilitator was closed before it was ready", {
     kind: "unavailable",

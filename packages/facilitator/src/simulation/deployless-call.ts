@@ -8,15 +8,15 @@ import type { Claim } from "../schemes/scheme.ts";
 import type { SimulationResult } from "../schemes/simulation-result.ts";
 import { readRevertReason } from "./revert-reason.ts";
 
-/** EIP-3860: the most that init code may be. */
+/** EIP-3860: the maximum size of init code. */
 const maxInitCode = 49_152;
 const initCodeOverhead = simulator.bytecode.length / 2 + 5 * 32;
 
-/** What a frame needs besides the token call: six readings of 30,000 gas, and its own work. */
+/** Gas that a frame needs besides the token call: six readings of 30,000 gas, and its own work. */
 const frameOverheadGas = 250_000n;
 /** Creating the frame contract, and decoding. */
 const baseGas = 1_500_000n;
-/** As the contract reckons it. */
+/** As computed by the contract. */
 const gasPerAnswer = 100_000n;
 /** EIP-7623. */
 const gasPerByte = 40n;
@@ -24,19 +24,19 @@ const gasPerByte = 40n;
 const answerHeadWords = 4;
 const readingWords = 11;
 
-/** The most transfers whose answer fits in 24,576 bytes (EIP-170: what a constructor may return). */
+/** The most transfers whose answer fits in 24,576 bytes (EIP-170: the limit of returned code). */
 const maxAnswers = 64;
-/** What most nodes allow an `eth_call` by default. */
+/** Gas that most nodes allow an `eth_call` by default. */
 const usualGasCap = 50_000_000n;
 
-/** How many transfers fit in one call, by the size of the answer and by gas. At least one. */
+/** Number of transfers that fit in one call, by the size of the answer and by gas. At least one. */
 export function findMaxTransfers(callGas: bigint): number {
   const shared = baseGas + BigInt(maxInitCode) * gasPerByte;
   const byGas = Number((usualGasCap - shared) / gasOf(callGas));
   return Math.max(1, Math.min(maxAnswers, byGas));
 }
 
-/** What a frame gets, and with it, what one transfer takes of a call. */
+/** Gas of a frame, and with it, the share of a call that one transfer takes. */
 function frameGasOf(callGas: bigint): bigint {
   return callGas + callGas / 63n + frameOverheadGas;
 }
@@ -46,13 +46,13 @@ function gasOf(callGas: bigint): bigint {
   return frameGas + frameGas / 63n + gasPerAnswer;
 }
 
-/** How much of the init code a transfer takes, in bytes. */
+/** Bytes of the init code that a transfer takes. */
 export function sizeOf(claim: Claim): number {
   // A word for its offset, and itself.
   return 32 + schemeOf(claim).trialBytes(claim);
 }
 
-/** What all transfers of one call may take of the init code, in bytes. */
+/** Bytes of the init code that all transfers of one call may take. */
 export const roomForTransfers = maxInitCode - initCodeOverhead;
 
 /** The call object of an `eth_call` that tries each transfer in a frame of its own. */

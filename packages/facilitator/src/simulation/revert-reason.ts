@@ -5,10 +5,10 @@ const panicSelector = "4e487b71";
 const maxReason = 200;
 
 /**
- * Says in words what a call reverted with. The data may be cut off at its end and filled with zeros.
+ * Text of a call's revert data. The data may be cut off at its end and filled with zeros.
  *
- * @returns `undefined` when there was no data. Never more than a line of printable ASCII: the text
- * comes from a contract that anybody may have written.
+ * @returns `undefined` when there was no data. Never more than a line of printable ASCII: any
+ * author may have written the contract that returns the text.
  */
 export function readRevertReason(data: Hex): string | undefined {
   const selector = data.slice(2, 10);

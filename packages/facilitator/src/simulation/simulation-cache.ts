@@ -4,7 +4,7 @@ import { schemeOf } from "../schemes/registry.ts";
 import type { Claim } from "../schemes/scheme.ts";
 import { gasAtRisk, gasOfCall } from "../settle/relay/gas.ts";
 
-/** What a simulation has told of a payment that matters for its transaction. */
+/** The part of a simulation's result that matters for a payment's transaction. */
 export interface CallFacts {
   payerHasCode: boolean;
   /** Of the token call by itself; `undefined` where the node shows none. */
@@ -12,8 +12,8 @@ export interface CallFacts {
 }
 
 /**
- * Simulations of a moment ago, by the whole authorization and its signature: one nonce may be signed for
- * many things, and what is known of one of them says nothing of another.
+ * Recent simulations, by the whole authorization and its signature. One nonce may be signed for
+ * many things, and a fact about one of them proves nothing about another.
  */
 export interface SimulationCache {
   remember(transfer: Claim, facts: CallFacts): void;
@@ -24,11 +24,12 @@ export interface SimulationCache {
   /** For a payment that a transaction carries, or that was refused: it has to be tried again. */
   forget(transfer: Claim): void;
   /**
-   * Gas that a transaction for this authorization may burn, where any simulation of it has seen code at its
-   * payer; `undefined` where none has. It only ever errs against a payer that has had code.
+   * Gas that a transaction for this authorization may burn, where any simulation of it has seen
+   * code at its payer. `undefined` where none has. It only ever errs against a payer that has had
+   * code.
    */
   gasAtRisk(id: AuthorizationId): bigint | undefined;
-  /** What a payment takes of a batch, as far as seen lately. */
+  /** A payment's share of a batch, as seen lately. */
   typicalGas(): bigint;
 }
 
@@ -37,9 +38,9 @@ const maxEntries = 20_000;
 const maxPlainSignature = 2 + 130;
 
 /**
- * Remembers simulations, so that a payment which was verified a moment ago is not tried once more
- * when its transaction is planned. Milliseconds: for `freshMs` it need not be tried again, for
- * `keepMs` a handler may work until its payment is queued. What is forgotten is tried again.
+ * Remembers simulations: a payment that was verified a moment ago is not tried once more when its
+ * transaction is planned. Milliseconds: for `freshMs` it need not be tried again, for `keepMs` a
+ * handler may work until its payment is queued. A forgotten payment is tried again.
  */
 export function createSimulationCache(options: {
   freshMs: number;
@@ -56,7 +57,7 @@ export function createSimulationCache(options: {
   function put<Entry extends { at: number }>(map: Map<string, Entry>, key: string, entry: Entry) {
     map.delete(key);
     map.set(key, entry);
-    // The order of insertion is that of age.
+    // Insertion order is age order.
     for (const [oldest, { at }] of map) {
       if (map.size <= maxEntries && now() - at < keepMs) return;
       map.delete(oldest);
@@ -66,7 +67,8 @@ export function createSimulationCache(options: {
   return {
     remember(transfer, { payerHasCode, gasUsed: told }) {
       const callGas = callGasOf(transfer.id.network);
-      // No call was granted more; a node that tells more would only spoil a transaction's gas limit.
+      // No call was granted more. A node that returns more would only spoil a transaction's gas
+      // limit.
       const gasUsed = told !== undefined && told > callGas ? callGas : told;
       lastGas = gasUsed ?? lastGas;
       put(entries, keyOf(transfer), { payerHasCode, gasUsed, at: now() });

@@ -12,7 +12,9 @@ import {
 import { simulateSingly } from "./single-calls.ts";
 import { senderFields, type TrialSender } from "./trial-sender.ts";
 
-/** Several times what a stablecoin transfer needs, so that a payer with code may check a signature. */
+/**
+ * Several times what a stablecoin transfer needs, so that a payer with code may check a signature.
+ */
 export const defaultCallGas = 300_000n;
 
 export interface SimulatorOptions {
@@ -33,11 +35,12 @@ export interface SimulatorOptions {
 /** Tries signed transfers on a chain without making them. */
 export interface Simulator {
   /**
-   * Says what would become of a transfer if it were the only one. Whoever asks in the same turn of
-   * the event loop shares one RPC request; no transfer sees another's effects or uses its gas.
+   * Returns the outcome of a transfer, as if it were the only one. Callers in the same turn of the
+   * event loop share one RPC request. No transfer sees another's effects or uses its gas.
    *
-   * @throws FacilitatorError when the chain cannot be asked: that says nothing of the transfer. Its `cause`
-   * is an `RpcResponseError` where a node was asked about this transfer alone, and would not say.
+   * @throws FacilitatorError when the chain cannot be asked, which proves nothing about the
+   * transfer. Its `cause` is an `RpcResponseError` where a node was asked about this transfer
+   * alone, and returned no result.
    */
   simulate(transfer: Claim): Promise<SimulationResult>;
   /** `simulate` for many, in their order; by default one RPC request for each 64. */
@@ -50,7 +53,7 @@ interface Waiting {
   reject: (error: unknown) => void;
 }
 
-/** How long a node that refused something is not asked for it again. */
+/** Time for which a node that refused something is not asked for it again. */
 const restrictionMs = 60_000;
 
 /** Tries signed transfers by way of `eth_call`. Starts nothing by itself, and needs no closing. */
@@ -60,9 +63,15 @@ export function createSimulator(options: SimulatorOptions): Simulator {
   const queue: Waiting[] = [];
   let onTheirWay = 0;
   let isScheduled = false;
-  /** What the node has been found able to do in one request; 0 is single calls only. */
+  /**
+   * Number of transfers that the node has been found able to try in one request. 0 is single calls
+   * only.
+   */
   let restriction = { maxTransfers, untilMs: 0 };
-  /** Until when calls name no gas price, because the node found the relayer too poor for it. */
+  /**
+   * End of the time in which calls name no gas price, because the node found the relayer too poor
+   * for it.
+   */
   let priceless = 0;
 
   function limit(): number {
@@ -114,7 +123,8 @@ export function createSimulator(options: SimulatorOptions): Simulator {
       return [...answered, ...(await ask(transfers.slice(answered.length)))];
     }
     if (transfers.length > 1 && (await askDeployless(transfers.slice(0, 1))).length > 0) {
-      // It was too much at once. One half after the other, for what is learnt from the first.
+      // It was too much at once. One half after the other: the second uses the first one's
+      // findings.
       const half = Math.ceil(transfers.length / 2);
       restrict(half);
       const readings = await ask(transfers.slice(0, half));
@@ -130,8 +140,8 @@ export function createSimulator(options: SimulatorOptions): Simulator {
   }
 
   /**
-   * The readings of as many transfers, from the first on, as the node's gas limit left room for; none
-   * where the node refuses such a call, or does not know it.
+   * The readings of as many transfers, from the first on, as the node's gas limit left room for.
+   * None where the node refuses such a call, or does not know it.
    */
   async function askDeployless(transfers: readonly Claim[]): Promise<SimulationResult[]> {
     const call = encodeDeploylessCall(transfers, callGas);
@@ -141,7 +151,7 @@ export function createSimulator(options: SimulatorOptions): Simulator {
       answer = await askOnce({ ...call, ...free, gasPrice });
       if (answer === undefined) {
         answer = await askOnce({ ...call, ...free });
-        // It was the price: the relayer has less than was thought, or the node reckons otherwise.
+        // It was the price: the relayer has less than was assumed, or the node computes otherwise.
         if (answer !== undefined) priceless = now() + restrictionMs;
       }
     } else {
@@ -172,7 +182,7 @@ export function createSimulator(options: SimulatorOptions): Simulator {
   return { simulate, simulateAll: (transfers) => Promise.all(transfers.map(simulate)) };
 }
 
-/** Takes from the front of a queue what fits into one request: at least one. */
+/** Takes from the front of a queue the transfers that fit into one request: at least one. */
 function takeChunk(queue: Waiting[], maxTransfers: number): Waiting[] {
   let bytes = 0;
   let count = 0;

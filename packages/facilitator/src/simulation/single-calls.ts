@@ -17,10 +17,10 @@ import { readRevertReason } from "./revert-reason.ts";
 const balanceOfSelector = "0x70a08231";
 
 /**
- * Tries transfers by one `eth_call` each, in JSON-RPC batches: slower than the simulator contract, and
- * blind to the effects of the calls (`isExact` is `false` only where there can be none), but every node
- * can do it. All of it is read at one block. Where the node does not answer a question about a transfer, that
- * is the result for this transfer alone.
+ * Tries transfers by one `eth_call` each, in JSON-RPC batches. Every node can do it. It is slower
+ * than the simulator contract, and blind to the effects of the calls: `isExact` is `false` only
+ * where there can be none. All of it is read at one block. Where the node does not answer a
+ * question about a transfer, that is the result for this transfer alone.
  *
  * @throws RpcError when there is no node to ask, FacilitatorError when it answers rubbish.
  */
@@ -28,7 +28,10 @@ export async function simulateSingly(options: {
   rpc: RpcRequester;
   transfers: readonly Claim[];
   callGas: bigint;
-  /** The relayer. It offers no gas price: a node's refusal of that could not be told from one of the call. */
+  /**
+   * The relayer. It offers no gas price: a node's refusal of that could not be distinguished from
+   * one of the call.
+   */
   from: Address | undefined;
 }): Promise<(SimulationResult | RpcError)[]> {
   const { rpc, transfers, callGas, from } = options;
@@ -79,7 +82,8 @@ function readFacts(claim: Claim, answers: readonly RpcOutcome[]) {
   const [state, balanceOf, payerCode, assetCode] = answers;
   const used = wordOf(state);
   const balance = wordOf(balanceOf) ?? 0n;
-  // What knows no authorizations may well answer the call, as an address without code answers any.
+  // A contract without authorizations may well answer the call, as an address without code answers
+  // any.
   const cannotMove = used === undefined || balance < claim.authorization.value;
   return {
     isExact: cannotMove ? false : undefined,
@@ -129,7 +133,7 @@ function transferCall(
   const composed = schemeOf(claim).compose(claim, { payerHasCode });
   if (composed === undefined) return undefined;
   const { target: to, callData: data } = composed;
-  // What a transaction costs before its first step, its calldata above all, comes on top.
+  // Intrinsic gas of a transaction, its calldata above all, comes on top.
   const gas = callGas + 21_000n + BigInt(data.length / 2) * 40n;
   const call = { to, data, gas: `0x${gas.toString(16)}`, ...(from && { from }) };
   return { method: "eth_call", params: [call, blockTag] };

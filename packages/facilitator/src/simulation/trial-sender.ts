@@ -1,6 +1,6 @@
 import type { Address, Hex } from "@coinslot/protocol";
 
-/** How a trial is sent, so that what runs in it sees what it will see in a transaction. */
+/** Sender of a trial, so that the called code sees the same values as in a transaction. */
 export interface TrialSender {
   /** The relayer: it is `tx.origin` then. */
   from: Address;
@@ -10,14 +10,17 @@ export interface TrialSender {
   balance: bigint | undefined;
 }
 
-/** A price that the next blocks take, from the base fee of the newest; `undefined` on a chain without EIP-1559. */
+/**
+ * A price that the next blocks take, from the base fee of the newest; `undefined` on a chain
+ * without EIP-1559.
+ */
 export function trialPrice(baseFeePerGas: bigint | undefined): bigint | undefined {
   return baseFeePerGas === undefined ? undefined : 2n * baseFeePerGas + 1n;
 }
 
 /**
- * The members of a call object that name its sender. A gas price is named only where the sender can pay all of
- * the call's gas at it: a node refuses the call otherwise.
+ * The members of a call object that name its sender. A gas price is named only where the sender can
+ * pay all of the call's gas at it. A node refuses the call otherwise.
  */
 export function senderFields(
   sender: TrialSender | undefined,

@@ -2,18 +2,18 @@ import { chainIdOf, isSameAddress, type TokenDomain } from "@coinslot/protocol";
 import { type DomainOfToken, domainSeparator } from "../evm/domain-separator.ts";
 import type { TokenFacts } from "./token-facts.ts";
 
-/** How the domain that payers are told to sign under compares with the token's own. */
+/** Difference between the domain of the offer, under which payers sign, and the token's own. */
 export type DomainComparison =
   | { result: "same" }
-  /** `name`, `version`: what the token wants instead, each where it differs. */
+  /** `name`, `version`: the token's own values, each where it differs. */
   | { result: "differs"; name?: string; version?: string }
-  /** It differs, or may differ, and the token does not tell in what. */
+  /** It differs, or may differ, and the token does not return in what. */
   | { result: "unknown" };
 
 /**
- * Compares a configured EIP-712 domain with what a token says of itself. The separator decides, since
- * signatures are checked against it; `eip712Domain()`, else `name()` and `version()`, tell what
- * differs. `name()` alone proves nothing: a token may be called one thing and sign as another.
+ * Compares a configured EIP-712 domain with the token's own. The separator decides, since
+ * signatures are checked against it. `eip712Domain()`, else `name()` and `version()`, show the
+ * difference. `name()` alone proves nothing: a token may have one name and sign under another.
  */
 export function compareDomain(configured: DomainOfToken, facts: TokenFacts): DomainComparison {
   const { domain } = configured;
@@ -43,7 +43,7 @@ export function compareDomain(configured: DomainOfToken, facts: TokenFacts): Dom
   };
 }
 
-/** The domain that the token tells, unless it is one of another chain or contract. */
+/** The domain that the token returns, unless it is one of another chain or contract. */
 function ownDomain(
   { network, asset, domain }: DomainOfToken,
   facts: TokenFacts,

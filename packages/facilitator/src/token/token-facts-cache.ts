@@ -6,8 +6,8 @@ const keptMs = 60_000;
 const maxKept = 1_000;
 
 /**
- * `readTokenFacts` with a memory of a minute, so that many bad payments do not become many questions.
- * Concurrent callers share one question; a failure is not kept.
+ * `readTokenFacts` with a cache of a minute, so that many bad payments do not become many requests.
+ * Concurrent callers share one request. A failure is not kept.
  */
 export function createTokenFactsCache(options: {
   rpc: RpcRequester;

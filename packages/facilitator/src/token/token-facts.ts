@@ -10,7 +10,10 @@ import { decodeFunctionResult, encodeFunctionData, toHex, zeroAddress } from "vi
 import * as z from "zod";
 import { isRevert } from "../evm/is-revert.ts";
 
-/** What a token contract says of itself; each member is absent where it has no such function. */
+/**
+ * Facts that a token contract returns about itself. Each member is absent where it has no such
+ * function.
+ */
 export interface TokenFacts {
   hasCode: boolean;
   /** Whether it knows authorizations (EIP-3009). */
@@ -28,7 +31,7 @@ export interface TokenFacts {
 const noNonce = toHex(0, { size: 32 });
 
 /**
- * Asks a token contract about itself, in one RPC request.
+ * Reads a token contract's facts about itself, in one RPC request.
  *
  * @throws FacilitatorError when the chain cannot be asked.
  */
@@ -76,7 +79,7 @@ async function ask(rpc: RpcRequester, calls: readonly RpcCall[]): Promise<(Hex |
   }
 }
 
-/** A contract may answer anything, and what cannot be decoded is no answer. */
+/** A contract may return anything. A result that cannot be decoded counts as absent. */
 function decode<T>(data: Hex | undefined, read: (data: Hex) => T): T | undefined {
   if (data === undefined || data === "0x") return undefined;
   try {

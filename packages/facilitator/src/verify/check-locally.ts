@@ -12,7 +12,7 @@ import { readClaim, schemeOf } from "../schemes/registry.ts";
 import { refuse } from "./refuse.ts";
 import type { LocalVerdict, Refused } from "./verdict.ts";
 
-/** What is served on one network, as far as local checks need it. */
+/** The tokens and times of one network, as far as local checks need them. */
 export interface ServedNetwork {
   /** The tokens that are served, in lower case; every token when absent. */
   assets?: ReadonlySet<Address> | undefined;
@@ -30,7 +30,9 @@ export interface LocalCheck {
   options?: VerifyOptions | undefined;
 }
 
-/** The checks that ask nobody, cheap ones first; the first fault is the one that is told. */
+/**
+ * The checks without an RPC call, cheap ones first. The first fault is the one that is returned.
+ */
 export function checkLocally(check: LocalCheck): LocalVerdict {
   const read = readFacilitatorArguments(check.paymentPayload, check.paymentRequirements);
   if (!read.ok) return refuse(read.reason, { message: read.message });
@@ -68,7 +70,7 @@ export function checkLocally(check: LocalCheck): LocalVerdict {
   return { isValid: true, payer, payment, isSignedByPayer: () => check.isSignedByPayer(payment) };
 }
 
-/** What a seller may have got wrong: an offer that can be fulfilled and is worth nothing. */
+/** A seller's possible mistake: an offer that can be fulfilled and is worth nothing. */
 function checkRequirements(
   { asset, payTo, amountRequired, authorization }: Payment,
   requirements: PaymentRequirements,

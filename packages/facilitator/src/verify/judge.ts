@@ -6,7 +6,7 @@ import { refuse } from "./refuse.ts";
 import type { Verdict } from "./verdict.ts";
 
 /**
- * Says what a chain's reading means for a payment.
+ * Turns a chain's reading into a verdict on a payment.
  *
  * @throws FacilitatorError when a failure cannot be explained because the chain cannot be asked.
  */
@@ -33,7 +33,7 @@ export async function judge(
   return refuse(reason, { payer, message });
 }
 
-/** More than the reason says, where we know more. */
+/** More detail than the reason, where it is known. */
 function explain(reading: SimulationResult): string | undefined {
   if (reading.outcome === "succeeded") {
     return "The token takes the authorization, but does not move exactly the amount to payTo.";

@@ -1,7 +1,7 @@
 import type { Address, InvalidReason } from "@coinslot/protocol";
 import type { Refused } from "./verdict.ts";
 
-/** What each reason means to the one who sees it. */
+/** Meaning of each reason for its reader. */
 const words: Record<InvalidReason, string> = {
   invalid_payload: "The payment payload does not have the right shape.",
   invalid_payment_requirements: "The payment requirements are not ones that can be paid here.",

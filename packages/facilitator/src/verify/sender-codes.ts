@@ -7,12 +7,12 @@ export interface SenderCodes {
   /** `undefined` where it is not known. */
   recall(sender: Address): boolean | undefined;
   /**
-   * Asks the chain; who asks in the same turn of the event loop shares one request.
+   * Asks the chain. Callers in the same turn of the event loop share one request.
    *
    * @throws FacilitatorError when the chain cannot be asked.
    */
   read(sender: Address): Promise<boolean>;
-  /** Keeps what another reading has shown. */
+  /** Keeps the result of another reading. */
   remember(sender: Address, hasCode: boolean): void;
 }
 
@@ -34,7 +34,7 @@ export function createSenderCodes(options: {
 }): SenderCodes {
   const { now } = options;
   const rpc = createCallBatcher({ rpc: options.rpc });
-  /** The order of insertion is that of age. */
+  /** Insertion order is age order. */
   const known = new Map<Address, { hasCode: boolean; untilMs: number }>();
   const reading = new Map<Address, Promise<boolean>>();
 

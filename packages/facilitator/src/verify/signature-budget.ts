@@ -3,7 +3,7 @@ import { FacilitatorError, type Payment } from "@coinslot/protocol";
 /** Bounds the chain calls that signatures cost which no key of their payer has made. */
 export interface SignatureBudget {
   /**
-   * Counts a payment against its caller, before the first chain call for it. Of no effect for a
+   * Counts a payment against its caller, before the first chain call for it. No effect for a
    * payment that has been counted.
    *
    * @throws FacilitatorError with the time of the next attempt, where the budget is empty.
@@ -18,8 +18,8 @@ export interface SignatureLimits {
   /** Of one caller. */
   perCaller: number;
   /**
-   * Of one payer through one caller, if that caller has brought a good signature of the payer within
-   * the hour: what others forge through the same caller does not shut it out.
+   * Of one payer through one caller, if that caller has brought a good signature of the payer
+   * within the hour. Forgeries through the same caller do not shut it out.
    */
   perProvenPayer: number;
   /** Of all callers together, but for proven payers. */
@@ -66,7 +66,7 @@ export function createSignatureBudget(options: {
     return (counts.get(name) ?? 0) < most;
   }
 
-  /** What a payment is counted under; `undefined` where there is no room. */
+  /** Keys under which a payment is counted. `undefined` where there is no room. */
   function findRoom(caller: string | undefined, pair: string | undefined): string[] | undefined {
     if (pair !== undefined && now() < (proven.get(pair) ?? 0) && hasRoom(pair, perProvenPayer)) {
       return [pair];

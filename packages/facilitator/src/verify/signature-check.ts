@@ -3,9 +3,9 @@ import type { RecoverSigner } from "../evm/recover-signer.ts";
 import { splitSignature } from "../evm/split-signature.ts";
 
 /**
- * Says whether a payment was signed by its payer's own key. With a memory, since one payment is
- * checked on its way into a shop, before its trial and when it is settled, and finding the key takes
- * longer than the rest of a check. A payment cannot be changed, so what is remembered stays true.
+ * Whether a payment was signed by its payer's own key. The result is cached: one payment is checked
+ * on its way into a shop, before its trial and when it is settled. Finding the key takes longer
+ * than the rest of a check. A payment cannot be changed, so a cached result stays true.
  */
 export function createSignatureCheck(options: {
   digestOf: (payment: Payment) => Uint8Array;

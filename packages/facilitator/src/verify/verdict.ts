@@ -16,22 +16,22 @@ export interface Refused {
   payer?: Address | undefined;
 }
 
-/** What the checks that ask no chain say. */
+/** Verdict of the checks that ask no chain. */
 export type LocalVerdict =
   | {
       isValid: true;
       payer: Address;
       payment: Payment;
       /**
-       * Says whether the payer's own key has signed, which takes longer than all other checks. If not,
-       * the payment is good only where the payer has code that accepts the signature, which the chain
-       * knows.
+       * Whether the payer's own key has signed, which takes longer than all other checks. If not,
+       * the payment is good only where the payer has code that accepts the signature. Only the
+       * chain knows that.
        */
       isSignedByPayer: () => boolean;
     }
   | Refused;
 
-/** What all checks say. */
+/** Verdict of all checks. */
 export type Verdict =
   | {
       isValid: true;
@@ -39,7 +39,7 @@ export type Verdict =
       payment: Payment;
       /** Whether the payer is a contract, or delegates to one (EIP-7702). */
       payerHasCode: boolean;
-      /** On which a reservation is decided. */
+      /** The balance on which a reservation is decided. */
       balance: BalanceReading;
       /** Of the token call by itself; `undefined` where the node shows none. */
       gasUsed?: bigint | undefined;

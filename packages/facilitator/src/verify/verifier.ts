@@ -31,13 +31,16 @@ export interface VerifierOptions {
   /** Unix milliseconds. */
   now: () => number;
   logger: Logger;
-  /** How often signatures may cost chain calls that prove not to be the payer's. */
+  /** Limit of signatures that cost chain calls and prove not to be the payer's. */
   limits?: SignatureLimits | undefined;
 }
 
-/** Says of a payment whether it is good. Changes nothing. */
+/** Decides whether a payment is good. Changes nothing. */
 export interface Verifier {
-  /** The checks that ask nobody. Takes the messages of either version as they came, and never throws. */
+  /**
+   * The checks without an RPC call. Takes the messages of either version as they came, and never
+   * throws.
+   */
   verifyLocally(
     paymentPayload: unknown,
     paymentRequirements: unknown,
@@ -45,7 +48,8 @@ export interface Verifier {
   ): LocalVerdict;
   /**
    * The same, and the signature: one that is not of the payer's key is refused unless the payer has
-   * code, which only the chain can judge. No call to a node where that is known, or no question.
+   * code, which only the chain can judge. No call to a node where that is known, or does not
+   * matter.
    *
    * @throws FacilitatorError when the chain cannot be asked, or `limitKey` has asked too often.
    */
@@ -55,9 +59,10 @@ export interface Verifier {
     options?: VerifyOptions,
   ): LocalVerdict | Promise<LocalVerdict>;
   /**
-   * All checks. Whoever asks at the same time shares one RPC request for each network.
+   * All checks. Concurrent callers share one RPC request for each network.
    *
-   * @throws FacilitatorError when the chain cannot be asked: that says nothing of the payment.
+   * @throws FacilitatorError when the chain cannot be asked, which proves nothing about the
+   * payment.
    */
   verify(
     paymentPayload: unknown,
@@ -124,7 +129,7 @@ export function createVerifier(options: VerifierOptions): Verifier {
     return screenCode(local, options?.limitKey);
   }
 
-  /** Of a signature that only code can accept, or that is forged. */
+  /** For a signature that only code can accept, or that is forged. */
   async function screenCode(
     local: LocalVerdict & { isValid: true },
     limitKey: string | undefined,

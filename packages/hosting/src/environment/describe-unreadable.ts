@@ -1,8 +1,8 @@
 import { statSync } from "node:fs";
 
 /**
- * Why a file cannot be read, for its owner: secrets of containers keep the owner and mode that they
- * have outside, and the program inside is another user.
+ * Reason why a file cannot be read, for its owner. Secrets of containers keep the owner and mode
+ * that they have outside, and the program inside is another user.
  *
  * @param uid the user of this process
  */
@@ -18,7 +18,7 @@ export function describeUnreadable(
   return `${path} cannot be read: user ${uid} may not read it${ownerOf(path)}. Make user ${uid} its owner: chown ${uid} <file>`;
 }
 
-/** Of a file in a folder that may not be entered either, this is not known. */
+/** Unknown for a file in a folder that may not be entered either. */
 function ownerOf(path: string): string {
   try {
     const { uid, mode } = statSync(path);

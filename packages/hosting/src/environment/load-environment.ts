@@ -40,7 +40,7 @@ export interface EnvironmentFile {
 export function loadEnvironment(options: {
   environment: Environment;
   folder: string;
-  /** All that may come from a file. */
+  /** All settings that may come from a file. */
   settings: readonly Setting[];
 }): LoadedEnvironment {
   const { environment, folder, settings } = options;

@@ -31,7 +31,7 @@ export function passOver(
     if (network !== undefined && networks.has(network)) return false;
     switch (withoutFile(name)) {
       case "COINSLOT_NETWORK":
-        // What the environment calls a URL without a network is of the file's network.
+        // A URL without a network, in the environment, is of the file's network.
         return main === undefined && !(networks.has(mainOfFile ?? "") && !hasMainUrl(environment));
       case "COINSLOT_RPC_URL":
         return !hasMainUrl(environment) && (main === undefined || network === main);
@@ -64,7 +64,7 @@ function withoutFile(name: string): string {
   return name.replace(/_FILE$/, "");
 }
 
-/** What a variable is about, whichever of its forms it is in. */
+/** The subject of a variable, whichever of its forms it is in. */
 function subjectOf(name: string): string {
   if (name === "PAY_TO") return "SELLER";
   return withoutFile(name).replace(/_(?:SEED_PHRASE|PRIVATE_KEY)$/, "");

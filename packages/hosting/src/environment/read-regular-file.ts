@@ -1,8 +1,8 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 
 /**
- * The text of a regular file of at most 64 KiB, or another bound. For files that a stranger may have
- * made: reading a pipe may block, and a device may never end.
+ * The text of a regular file of at most 64 KiB, or another bound. For files that a stranger may
+ * have made: reading a pipe may block, and a device may never end.
  *
  * @throws Error for any other file, and where it cannot be read
  */

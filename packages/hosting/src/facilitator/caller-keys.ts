@@ -9,7 +9,7 @@ export interface CallerKey {
 /** A key in its two forms: one for the caller, one for the facilitator. */
 export interface NewCallerKey {
   key: string;
-  /** What stands in the file: `<name>:sha256:<hash>`. */
+  /** Entry of the keys file: `<name>:sha256:<hash>`. */
   entry: string;
 }
 
@@ -69,7 +69,7 @@ export function readCallerKeys(
 
 /**
  * The owner of a key, or `undefined`. A fast hash protects 256 random bits well enough. Every key
- * is compared in constant time, so the duration tells nothing of a hash or of which key it was.
+ * is compared in constant time, so the duration reveals neither a hash nor the matching key.
  */
 export function findCaller(keys: readonly CallerKey[], presented: string): string | undefined {
   const digest = Buffer.from(hashKey(presented), "hex");

@@ -7,7 +7,7 @@ import { type CallerKey, findCaller } from "./caller-keys.ts";
 const windowMs = 60_000;
 const hitsTable = "facilitator_hits";
 
-/** What knows how often callers have asked. */
+/** Counts of the callers' requests. */
 export interface CallerCounts {
   /** `undefined`: each process counts for itself, in its memory. */
   store: Store | undefined;
@@ -122,7 +122,7 @@ export function guardCallers(options: {
   return router;
 }
 
-/** The endpoint that is asked, for counting. */
+/** The endpoint of a request, for counting. */
 export function endpointOf({ path }: Request): "verify" | "settle" | "supported" | "other" {
   // As Express routes: without regard to letter case, with or without a slash at the end.
   const name = path.toLowerCase().replace(/^\/|\/$/g, "");

@@ -43,7 +43,7 @@ const assetSchema = z.strictObject({
 /** A network as the file describes it. */
 export const fileNetworkSchema = z.strictObject({
   network: networkForm,
-  /** Of the environment, or public ones, unless said. */
+  /** Default: those of the environment, or public ones. */
   rpcUrls: z.array(z.string()).min(1, "is empty: name at least one").optional(),
   /** Tokens besides the known one. */
   assets: z.array(z.union([addressSchema, assetSchema])).default([]),
@@ -60,7 +60,7 @@ export type FileNetwork = z.output<typeof fileNetworkSchema>;
 
 /**
  * The networks to serve: those of the file and of the environment. A service whose `/settle` is
- * open to others settles the tokens that are named, and the one that is known on the network.
+ * open to others settles the named tokens, and the one that is known on the network.
  *
  * @param tell receives each problem that shows without a chain, those of the ledger's URL included
  */
@@ -152,7 +152,7 @@ function addressOf(asset: Address | Asset): Address {
   return typeof asset === "string" ? asset : asset.address;
 }
 
-/** What the facilitator itself would find wrong, by the names of our settings. */
+/** Reports the problems that the facilitator itself would find, by the names of our settings. */
 function tellStaticProblems(options: FacilitatorOptions, tell: Tell): void {
   try {
     readFacilitatorOptions(options);
@@ -162,7 +162,7 @@ function tellStaticProblems(options: FacilitatorOptions, tell: Tell): void {
   }
 }
 
-/** Says a problem of the facilitator in the words of our settings. */
+/** Rewrites a problem of the facilitator in the names of our settings. */
 export function inSettings(
   problem: string,
   { networks }: Pick<FacilitatorOptions, "networks">,

@@ -8,11 +8,11 @@ import {
 import { type FacilitatorService, startFacilitatorService } from "./start-service.ts";
 
 export interface RunFacilitatorOptions extends FacilitatorSources {
-  /** Ends it, gracefully. */
+  /** Ends the service gracefully. */
   signal: AbortSignal;
   /** Default: JSON lines on standard output, from the configured level on. */
   logger?: Logger | undefined;
-  /** Called when it serves. */
+  /** Called when the service accepts requests. */
   onServing?: ((service: FacilitatorService) => void) | undefined;
 }
 
@@ -20,8 +20,17 @@ export interface RunFacilitatorOptions extends FacilitatorSources {
  * Runs the hosted facilitator until the signal: reads its configuration, starts, serves, and ends
  * in order.
  *
+ * @example
+ * ```ts
+ * const interrupted = new AbortController();
+ * process.once("SIGTERM", () => interrupted.abort());
+ *
+ * // Serves /verify, /settle and /supported until SIGTERM, then ends in order.
+ * await runFacilitatorService({ env: process.env, signal: interrupted.signal });
+ * ```
+ *
  * @throws ConfigurationError with all problems of the settings, or, where there are none, of the
- *   start
+ * start
  */
 export async function runFacilitatorService(options: RunFacilitatorOptions): Promise<void> {
   const { env, file, signal, onServing } = options;

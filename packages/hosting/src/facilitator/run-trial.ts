@@ -14,7 +14,7 @@ export interface TrialChain {
   };
 }
 
-/** What of the environment also counts for a trial; all else is the chain's. */
+/** Variables of the environment that also count for a trial; all others are the chain's. */
 const kept = ["FACILITATOR_HOST", "FACILITATOR_PORT", "FACILITATOR_KEYS", "FACILITATOR_KEYS_FILE"];
 
 /** Runs the hosted facilitator on a local chain until the signal, and prints how to try it. */
@@ -31,7 +31,7 @@ export async function runFacilitatorTrial(options: {
       ...Object.fromEntries(kept.map((name) => [name, env[name]])),
       COINSLOT_NETWORK: network,
       COINSLOT_RPC_URL: rpcUrl,
-      // What is recorded of a chain ends with it.
+      // Records of a chain end with it.
       COINSLOT_LEDGER: "sqlite::memory:",
       FACILITATOR_PRIVATE_KEY: accounts.relayer.privateKey,
       FACILITATOR_UNSAFE_PRIVATE_CALLBACKS: "true",

@@ -10,7 +10,7 @@ import { type CallerKey, isCallerName, readCallerKeys } from "./caller-keys.ts";
 import { fileNetworkSchema, readNetworkOptions } from "./network-options.ts";
 import { facilitatorSettings } from "./settings.ts";
 
-/** Where the configuration comes from. */
+/** Sources of the configuration. */
 export interface FacilitatorSources {
   /** The process's environment; it goes before the file. */
   env: Environment;
@@ -18,19 +18,19 @@ export interface FacilitatorSources {
   file?: string | undefined;
 }
 
-/** What the hosted facilitator runs with. */
+/** Configuration of the hosted facilitator. */
 export interface FacilitatorServiceConfiguration {
   host: string;
   /** 0: any free one. */
   port: number;
-  /** How many proxies in front are believed about the caller's address. */
+  /** Number of proxies in front whose claim of the caller's address is trusted. */
   trustProxy: number;
   logLevel: LogLevel;
   /** Keys of the callers; `undefined`: no key is needed. */
   keys: readonly CallerKey[] | undefined;
-  /** Where payments may go; `undefined`: anywhere. */
+  /** Allowed recipients of payments; `undefined`: any. */
   payTo: readonly Address[] | undefined;
-  /** Of each caller, to each endpoint. */
+  /** Limit of each caller, at each endpoint. */
   requestsPerMinute: number;
   eventSecrets: readonly string[];
   unsafePrivateCallbacks: boolean;
@@ -59,7 +59,7 @@ const payToSchema = z.array(
 
 const usualLedger = "sqlite:./coinslot.db";
 
-/** What stands in the file, and, but for keys and networks, in the environment. */
+/** Settings of the file and, but for keys and networks, of the environment. */
 const settingsSchema = z.strictObject({
   networks: z.array(fileNetworkSchema).default([]),
   ledger: z.string("must be text").default(usualLedger),
@@ -75,7 +75,7 @@ const settingsSchema = z.strictObject({
   logLevel: z.enum(logLevels, `must be one of ${logLevels.join(", ")}`).default("info"),
 });
 
-/** How the values of variables are read that are not text. */
+/** Parsers for the values of variables that are not text. */
 const forms: Readonly<Record<string, (text: string) => unknown>> = {
   requestsPerMinute: toNumber,
   port: toNumber,

@@ -4,15 +4,15 @@ import { Counter, collectDefaultMetrics, Registry } from "prom-client";
 import type { MetricsPage } from "../probes.ts";
 import { endpointOf } from "./guard-callers.ts";
 
-/** What the service counts beside what the facilitator does. */
+/** Metrics of the service, beside those of the facilitator. */
 export interface FacilitatorServiceMetrics {
   countRequests: RequestHandler;
   countEvent(outcome: EventOutcome): void;
-  /** Everything, with the figures of the facilitator, in the form that Prometheus reads. */
+  /** All metrics, with those of the facilitator, in the text format of Prometheus. */
   read(facilitator: Registry): Promise<MetricsPage>;
 }
 
-/** Creates the figures of one service. */
+/** Creates the metrics of one service. */
 export function createFacilitatorMetrics(): FacilitatorServiceMetrics {
   const registry = new Registry();
   const registers = [registry];

@@ -16,7 +16,7 @@ import { createFacilitatorMetrics } from "./service-metrics.ts";
 
 /** A hosted facilitator that runs. */
 export interface FacilitatorService {
-  /** Where it is, such as `http://127.0.0.1:4022`. */
+  /** Its URL, such as `http://127.0.0.1:4022`. */
   url: string;
   facilitator: CoinslotFacilitator;
   /** Takes no more requests, finishes those that run, and closes the ledger. Idempotent. */
@@ -30,7 +30,7 @@ const variables = { host: "FACILITATOR_HOST", port: "FACILITATOR_PORT" };
 /**
  * Starts a facilitator, and serves `/verify`, `/settle`, `/supported`, probes and metrics.
  *
- * @throws ConfigurationError with all that stands in the way: the port, the ledger, the chains
+ * @throws ConfigurationError with all obstacles: the port, the ledger, the chains
  */
 export async function startFacilitatorService(
   configuration: FacilitatorServiceConfiguration,
@@ -100,7 +100,7 @@ export async function startFacilitatorService(
 const openToAll =
   "Everybody who reaches this facilitator lets it pay gas for payments to anybody: set FACILITATOR_KEYS or FACILITATOR_PAY_TO";
 
-/** The way of a request. */
+/** The middleware chain of a request. */
 function createApp(
   configuration: FacilitatorServiceConfiguration,
   parts: {

@@ -5,13 +5,13 @@ import { isDatabaseError, openDatabase } from "@coinslot/storage";
 import { describeIndexerFault } from "./metered-indexer.ts";
 import { ServiceStartError } from "./service-start-error.ts";
 
-/** What the commands on keys print: `out` for programs, `note` for people. */
+/** Output of the commands on keys: `out` for programs, `note` for people. */
 export interface CommandOutput {
   out(line: string): void;
   note(line: string): void;
 }
 
-/** How a command was called wrongly. */
+/** A wrong call of a command. */
 export class KeysUsageError extends Error {
   override readonly name = "KeysUsageError";
 }
@@ -31,7 +31,7 @@ export async function runKeysCommand(
   { databaseUrl, output }: { databaseUrl: string; output: CommandOutput },
 ): Promise<void> {
   const command = readCommand(args);
-  // To look for a key is no reason to make a database, and one that is not there is often misnamed.
+  // A lookup of a key is no reason to make a database, and a missing one is often misnamed.
   if (args[0] !== "create") refuseAbsent(databaseUrl);
   try {
     const database = await openDatabase<Record<string, never>>({ url: databaseUrl });

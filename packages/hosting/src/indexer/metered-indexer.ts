@@ -9,7 +9,7 @@ import {
 import { isDatabaseError } from "@coinslot/storage";
 import { createIndexerMetrics, type IndexerServiceMetrics } from "./service-metrics.ts";
 
-/** An indexer, and its figures. */
+/** An indexer, and its metrics. */
 export interface MeteredIndexer {
   indexer: Indexer;
   metrics: IndexerServiceMetrics;
@@ -36,7 +36,7 @@ export function createMeteredIndexer(
   return { indexer, metrics };
 }
 
-/** Says why an indexer did not start, and which setting of a service mends that. */
+/** Describes why an indexer did not start, and the setting of a service that mends it. */
 export function describeIndexerFault(error: unknown): string {
   if (isDatabaseError(error)) {
     return `${error.message}. Start or mend the database, or set INDEXER_DATABASE to another.`;

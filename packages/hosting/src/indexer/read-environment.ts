@@ -2,7 +2,7 @@ import { type IndexerChainName, indexerChain, isIndexerChainName } from "@coinsl
 import { type Environment, readSecret } from "../environment/read-secret.ts";
 import type { IndexerSettingName } from "./settings.ts";
 
-/** What the environment says; what it does not say is undefined. */
+/** Values of the environment; a value that is not set is undefined. */
 export interface EnvironmentValues {
   configFile: string | undefined;
   database: string | undefined;
@@ -68,7 +68,7 @@ export function readEnvironment(env: Environment): {
     problems.push(
       `${describeVariable(chain)}: is not set. Name RPC URLs of ${chain}, separated by commas.`,
     );
-    // Said, so that it is not said again as a chain without URLs.
+    // Reported already, so that it is not reported again as a chain without URLs.
     rpcUrls.set(chain, ["http://localhost"]);
   }
   const values = {
@@ -97,7 +97,7 @@ function findSharedUrls(
   );
 }
 
-/** The variable that is to hold a chain's endpoints. */
+/** The variable for a chain's endpoints. */
 function describeVariable(chain: string): string {
   const ofIndexer = `INDEXER_RPC_URLS_${chain.toUpperCase()}`;
   if (!isIndexerChainName(chain)) return ofIndexer;

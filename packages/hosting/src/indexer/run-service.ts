@@ -6,13 +6,13 @@ import { type IndexerSources, readIndexerServiceConfiguration } from "./service-
 import { type IndexerService, startIndexerService } from "./start-service.ts";
 
 export interface RunIndexerOptions extends IndexerSources {
-  /** Ends it, gracefully. */
+  /** Ends the service gracefully. */
   signal: AbortSignal;
   /** Default: JSON lines on standard output, from the configured level on. */
   logger?: Logger | undefined;
-  /** Where a bar of progress may be drawn. */
+  /** Terminal for a progress bar. */
   terminal?: ProgressTerminal | undefined;
-  /** Called when it serves. */
+  /** Called when the service accepts requests. */
   onServing?: ((service: IndexerService) => void | Promise<void>) | undefined;
 }
 

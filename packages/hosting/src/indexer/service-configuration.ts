@@ -15,11 +15,11 @@ import { type EnvironmentValues, readEnvironment } from "./read-environment.ts";
 const port = "must be a port, 0 to 65535 (0: any free one)";
 
 const settingsSchema = z.object({
-  /** Where to listen. Default 127.0.0.1, this machine alone. */
+  /** Address to listen on. Default 127.0.0.1, this machine alone. */
   host: z.string().min(1).default("127.0.0.1"),
   port: z.int(port).min(0, port).max(65_535, port).default(8_080),
   authStatus: z.enum(["specified", "live"], "must be specified or live").default("specified"),
-  /** Number of proxies in front, whose word on the caller's address is taken. */
+  /** Number of proxies in front whose claim of the caller's address is trusted. */
   trustProxy: z
     .int("must be the number of proxies in front of the service")
     .min(0, "must be the number of proxies in front of the service")
@@ -30,7 +30,7 @@ const settingsSchema = z.object({
 /** Settings of the service beside those of the indexer. */
 export type ServiceSettings = z.output<typeof settingsSchema>;
 
-/** What the service runs with. */
+/** Configuration of the service. */
 export interface IndexerServiceConfiguration extends ServiceSettings {
   indexer: IndexerConfigurationInput;
 }
@@ -40,7 +40,7 @@ export interface IndexerSources {
   env: Environment;
   /** A YAML or JSON file. Default: the one in INDEXER_CONFIG, if any. */
   file?: string | undefined;
-  /** Goes before both, such as the chain of a devnet. */
+  /** Overrides both, such as the chain of a devnet. */
   overrides?: Partial<IndexerConfigurationInput>;
 }
 
@@ -85,7 +85,11 @@ export function readIndexerServiceConfiguration(
   return { ...settings.data, indexer: input };
 }
 
-/** Where the database is: all that the commands on keys need. @throws IndexerConfigurationError */
+/**
+ * The URL of the database, the only setting of the commands on keys.
+ *
+ * @throws IndexerConfigurationError
+ */
 export function readIndexerDatabaseUrl({ env, file }: IndexerSources): string {
   const environment = readEnvironment(env);
   const problems = [...environment.problems];
@@ -96,13 +100,13 @@ export function readIndexerDatabaseUrl({ env, file }: IndexerSources): string {
   return url;
 }
 
-/** @param problems receives what is wrong with the file */
+/** @param problems receives the problems of the file */
 function readFile(path: string | undefined, problems: string[]): Record<string, unknown> {
   const tell = (problem: string) => void problems.push(problem);
   return readSettingsFile(path, { keys: "chains and database", tell });
 }
 
-// Stands where a chain is wrong and that is said already, so that it is not said twice.
+// Replaces a chain whose problem is reported already, so that it is not reported twice.
 const standIn = indexerChain("plasma", { rpcUrls: ["http://localhost"] });
 
 const noChains = `chains: none is configured. Set INDEXER_CHAINS to names such as plasma,stable and COINSLOT_RPC_URL_9745 to the RPC URLs of plasma, or describe chains in a file and name that in INDEXER_CONFIG.`;
@@ -155,12 +159,12 @@ function problemsOf(input: unknown): readonly string[] {
   }
 }
 
-/** What the engine takes is what has no problems. */
+/** An input without problems is a configuration of the engine. */
 function isIndexerConfiguration(input: unknown): input is IndexerConfigurationInput {
   return problemsOf(input).length === 0;
 }
 
-/** Calls a setting by the variable that it came from. */
+/** Names a setting by its variable. */
 function rename(problem: string, names: ReadonlyMap<string, string>): string {
   const end = problem.indexOf(":");
   const name = names.get(problem.slice(0, end));

@@ -3,13 +3,13 @@ import type { BalanceDifference, Health, Indexer, Repair } from "@coinslot/index
 import { Counter, collectDefaultMetrics, Gauge, Registry } from "prom-client";
 import type { MetricsPage } from "../probes.ts";
 
-/** What the service counts, in the form that Prometheus reads. */
+/** Metrics of the service, in the text format of Prometheus. */
 export interface IndexerServiceMetrics {
   registry: Registry;
   countRpcEvent(event: RpcPoolEvent & { chain: string }): void;
   countBalanceDifference(difference: BalanceDifference): void;
   countRepair(repair: Repair): void;
-  /** Everything, with the state of the chains as it is now. */
+  /** All metrics, with the current state of the chains. */
   read(indexer: Pick<Indexer, "status">): Promise<MetricsPage>;
 }
 

@@ -18,7 +18,7 @@ import { ServiceStartError } from "./service-start-error.ts";
 
 /** A service that runs. */
 export interface IndexerService {
-  /** Where it is, such as `http://127.0.0.1:8080`. */
+  /** Its URL, such as `http://127.0.0.1:8080`. */
   url: string;
   indexer: Indexer;
   keys: KeyStore;
@@ -105,7 +105,7 @@ function createReadiness(
   return async function readReadiness() {
     const { database, role, chains } = await readStatus();
     const stopped = chains.flatMap(({ name, state }) => (state === "stopped" ? name : []));
-    // One chain of several that is not served says so itself; the others are.
+    // A chain that is not served reports itself, while the others are served.
     const canServe = database === "healthy" && stopped.length < chains.length;
     const status = stopping.aborted ? "stopping" : canServe ? "ready" : "not ready";
     return { status, database, role, ...(stopped.length > 0 && { stopped }) };

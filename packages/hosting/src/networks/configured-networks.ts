@@ -22,7 +22,7 @@ export interface ConfiguredNetwork {
   rpcUrls: string[];
   /** The stablecoin that is known there. */
   knownToken: Asset | undefined;
-  /** Other tokens of `COINSLOT_TOKENS`, by their address alone where it says no more of them. */
+  /** Other tokens of `COINSLOT_TOKENS`, by their address alone where it gives no more of them. */
   tokens: (Address | Asset)[];
 }
 
@@ -103,7 +103,7 @@ function readTokens(
   });
 }
 
-/** What a person says of a token. A name may contain slashes. */
+/** An operator's description of a token. A name may contain slashes. */
 function toAsset(address: Address, [decimals = "", version, ...name]: string[]): Asset | undefined {
   if (!/^[0-9]{1,2}$/.test(decimals) || !version || name.join("/") === "") return undefined;
   return { address, decimals: Number(decimals), version, name: name.join("/") };
@@ -114,7 +114,7 @@ export function hasWitnesses({ rpcUrls }: Pick<ConfiguredNetwork, "rpcUrls">): b
   return new Set(rpcUrls.filter(isHttpUrl).map((url) => new URL(url).host)).size > 1;
 }
 
-/** Whether a text is a URL that RPC can be asked at. */
+/** Whether a text is a URL for JSON-RPC over HTTP. */
 export function isHttpUrl(url: string): boolean {
   return URL.canParse(url) && /^https?:$/.test(new URL(url).protocol);
 }

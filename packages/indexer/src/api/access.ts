@@ -7,20 +7,22 @@ import { enforceLimit, tooMany } from "./limits/enforce-limit.ts";
 import { type Limit, raisedLimit } from "./limits/limit.ts";
 import type { Operation } from "./operations.ts";
 
-/** Who was let in. */
+/** An admitted caller. */
 export interface Caller {
-  /** What the caller is counted by: its key, or where it is from. */
+  /** The name that requests are counted by: the caller's key, or its network address. */
   name: string;
   key: StoredKey | undefined;
-  /** Whether the caller would be let in now: what runs for long asks again. */
+  /** Whether the caller would be admitted now: a long-running request asks again. */
   isStillWelcome(): Promise<boolean>;
 }
 
-/** Decides who may do what, and how often. */
+/** Access control and rate limits. */
 export interface Access {
-  /** Lets a request in, or throws an `ApiError` of 401, 403 or 429. Writes the headers of the limit. */
+  /**
+   * Admits a request, or throws an `ApiError` of 401, 403 or 429. Writes the headers of the limit.
+   */
   admit(request: Request, response: Response, named: NamedOperation): Promise<Caller>;
-  /** For paths and methods that do not exist: only those with a key learn that. */
+  /** For paths and methods that do not exist: only callers with a key learn that. */
   requireKey(request: Request): Promise<void>;
 }
 
@@ -32,11 +34,12 @@ export interface NamedOperation {
 export interface AccessOptions {
   stores: () => Promise<ApiStores>;
   /**
-   * `specified`: a missing, wrong or expired key is a 401, on every operation. `live`, as the public deployment of
-   * this API: a missing or wrong key is a 403, an expired one a 401, and health and chains are open.
+   * `specified`: a missing, wrong or expired key is a 401, on every operation. `live`, as the
+   * public deployment of this API: a missing or wrong key is a 403, an expired one a 401. Health
+   * and chains are open.
    */
   authStatus: "specified" | "live";
-  /** How many wrong keys an address may present. */
+  /** Number of wrong keys that an address may present. */
   failureLimit: Limit;
 }
 
@@ -91,7 +94,7 @@ export function createKeyAccess({ stores, authStatus, failureLimit }: AccessOpti
   };
 }
 
-/** Lets everybody in, as often as they like: for a router behind something that decides about access itself. */
+/** Admits every caller, without limits: for a router behind a layer that controls access itself. */
 export const openAccess: Access = {
   admit: async (request) => ({
     name: callerNetwork(request.ip),

@@ -8,8 +8,9 @@ import type { TransferSource, TransfersQuery } from "./transfer-source.ts";
 const pageSize = 1_000;
 
 /**
- * Streams the whole history as CSV, page after page as the reader takes it, so that neither side holds it. The first
- * page is read before anything is sent, so what fails then is still an error in JSON; later the connection is cut.
+ * Streams the whole history as CSV, page after page at the reader's pace, so that neither side
+ * holds it. The first page is read before anything is sent. So a failure until then is still an
+ * error in JSON; later the connection is cut.
  */
 export async function answerCsv(
   response: Response,

@@ -2,7 +2,7 @@ import { STATUS_CODES } from "node:http";
 import type { ErrorBody } from "./wire/error.ts";
 
 export interface ApiErrorOptions {
-  /** When to come back. */
+  /** Seconds until a retry. */
   retryAfterSeconds?: number | undefined;
   /** Further headers of the answer. */
   headers?: Readonly<Record<string, string>>;
@@ -32,13 +32,13 @@ export class ApiError extends Error {
     return this.status === 429 || this.status >= 500;
   }
 
-  /** As it is on the wire. */
+  /** The body as it is on the wire. */
   toBody(): ErrorBody {
     return { error: this.error, message: this.message, status: this.status };
   }
 }
 
-/** A 400: what was sent is wrong. */
+/** A 400: the request is wrong. */
 export function badRequest(message: string): ApiError {
   return new ApiError(400, message);
 }

@@ -1,9 +1,12 @@
 import type { Response } from "express";
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 
-/** What the API counts. */
+/** Counters of the API. */
 export interface ApiMetrics {
-  /** Counts a request when its answer is done. `operation` is an id, never a path: those are without number. */
+  /**
+   * Counts a request when its answer is done. `operation` is an id, never a path: the number of
+   * paths is unbounded.
+   */
   observe(operation: string, response: Response): void;
 }
 

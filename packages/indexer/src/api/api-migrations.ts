@@ -1,6 +1,6 @@
 import { hitsMigration, type MigrateOptions } from "@coinslot/storage";
 
-/** Where the API counts requests. */
+/** Table of request counters. */
 export const hitsTable = "indexer_api_hits";
 
 /** The tables of the API, in the same database as the transfers. */

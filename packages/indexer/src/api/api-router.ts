@@ -17,8 +17,9 @@ export interface ApiRouterOptions extends OpenApiOptions {
 }
 
 /**
- * Puts the API onto a router of Express 4 or 5. Each request goes the same way: who asks and how often, then what
- * was sent, then the handler. Everything under the prefix is answered here, in JSON; other paths are left alone.
+ * Mounts the API on a router of Express 4 or 5. Each request passes the same steps: access and
+ * limit, then input, then the handler. Every path under the prefix is answered here, in JSON; other
+ * paths are left alone.
  */
 export function fillRouter(router: IRouter, options: ApiRouterOptions): void {
   const { handlers, access, logger, metrics, authStatus, hasKeys } = options;
@@ -47,7 +48,8 @@ export function fillRouter(router: IRouter, options: ApiRouterOptions): void {
     try {
       return await access.admit(request, response, named);
     } catch (error) {
-      // Keys are in the database. While it is away nobody's can be checked, and that is what health has to tell.
+      // Keys are in the database. While it is away no key can be checked, and health has to report
+      // that.
       if (named.id !== "getHealth" || error instanceof ApiError) throw error;
       return { name: "unknown", key: undefined, isStillWelcome: async () => false };
     }
@@ -66,7 +68,7 @@ export function fillRouter(router: IRouter, options: ApiRouterOptions): void {
     refuse(404, (method, path) => `There is no ${method} ${path}.`),
   );
 
-  /** An answer to what is not there; only callers with a key learn that. */
+  /** A 404 for a path or method that does not exist; only callers with a key learn that. */
   function refuse(
     status: 404 | 405,
     describe: (method: string, path: string) => string,

@@ -8,15 +8,15 @@ import {
 import { apiMigrations, hitsTable } from "./api-migrations.ts";
 import { createKeyStore, type KeyStore } from "./keys/key-store.ts";
 
-/** What the API keeps. */
+/** Stores of the API. */
 export interface ApiStores {
   keys: KeyStore;
   counter: HitCounter;
 }
 
 /**
- * Opens the API's tables beside those of the transfers. Requests are counted in PostgreSQL where processes may share
- * it, and in memory beside SQLite, which has one process.
+ * Opens the API's tables beside those of the transfers. Requests are counted in PostgreSQL where
+ * processes may share it. They are counted in memory beside SQLite, which has one process.
  */
 export async function openApiStores<Schema>(options: {
   database: Database<Schema>;

@@ -27,7 +27,7 @@ export function encodeCsv(transfers: readonly TransferRecord[]): string {
     .join("");
 }
 
-/** What has no value is empty; what would not survive as it is stands in quotes. */
+/** Encodes one field. A missing value is empty; a value with special characters is quoted. */
 function encodeField(value: unknown): string {
   const text = value === undefined || value === null ? "" : String(value);
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;

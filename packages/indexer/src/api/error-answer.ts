@@ -3,7 +3,7 @@ import type { IndexerLogger } from "../logger.ts";
 import { ChainStoppedError } from "../query/chain-stopped-error.ts";
 import { ApiError } from "./api-error.ts";
 
-/** Answers with an error in JSON: status, reason and words, and never anything of ours. */
+/** Answers with an error in JSON: status, reason and message, and never internal details. */
 function answerError(response: Response, error: ApiError): void {
   for (const [name, value] of Object.entries(error.headers)) response.setHeader(name, value);
   if (error.retryAfterSeconds !== undefined) {
@@ -19,8 +19,8 @@ export const answerNotFound: RequestHandler = function answerNotFound(request) {
 };
 
 /**
- * Turns whatever was thrown into the one shape of errors. What is not the caller's fault is logged in full and told
- * as a 500 without details.
+ * Turns any thrown value into the one shape of errors. A fault that is not the caller's is logged
+ * in full, and answered by a 500 without details.
  */
 export function createErrorHandler(logger: IndexerLogger): ErrorRequestHandler {
   // Express knows an error handler by its four parameters.
@@ -29,13 +29,16 @@ export function createErrorHandler(logger: IndexerLogger): ErrorRequestHandler {
     if (answer.status >= 500) {
       logger.error({ error, method: request.method, path: request.path }, "request failed");
     }
-    // A stream that has begun can only be cut, so that nobody takes the part for the whole.
+    // A stream that has begun can only be cut, so that no reader takes the part for the whole.
     if (response.headersSent) response.destroy();
     else answerError(response, answer);
   };
 }
 
-/** Reads what handlers, Express and its body parser throw. A database or a chain that is away is a passing fault. */
+/**
+ * Reads errors of handlers, of Express and of its body parser. A database or a chain that is away
+ * is a passing fault.
+ */
 function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   if (error instanceof ChainStoppedError)

@@ -16,8 +16,8 @@ export async function listApiKeys(keys: KeyStore, caller: StoredKey): Promise<{ 
 }
 
 /**
- * Makes another key for the caller's owner. It has the usual limits, and ends with the caller's key at the latest,
- * so that a key that was given for a while cannot make itself one for ever.
+ * Makes another key for the caller's owner. It has the usual limits, and ends with the caller's key
+ * at the latest. So a key that was given for a while cannot make itself one for ever.
  */
 export async function createApiKey(
   keys: KeyStore,
@@ -32,7 +32,9 @@ export async function createApiKey(
   return { key, ...toInfo(stored) };
 }
 
-/** @throws ApiError 404 for a key that is not there, or another owner's; the two are not told apart */
+/**
+ * @throws ApiError 404 for a key that does not exist, or is another owner's; the answer is the same
+ */
 export async function deleteApiKey(
   keys: KeyStore,
   { caller, hashedKey }: { caller: StoredKey; hashedKey: string },

@@ -5,10 +5,10 @@ import { errorBody } from "./wire/error.ts";
 
 type Json = Record<string, unknown>;
 
-/** What the document says about access, which is a setting of the router. */
+/** The access settings of the router, as documented. */
 export interface OpenApiOptions {
   authStatus: "specified" | "live";
-  /** Whether keys are asked for at all. */
+  /** Whether keys are required at all. */
   hasKeys: boolean;
 }
 

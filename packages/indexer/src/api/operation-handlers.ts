@@ -14,7 +14,7 @@ import { readJsonBody } from "./read-json-body.ts";
 import { readHistoryQuery, readOwner, type TransferService } from "./transfer-service.ts";
 import type { TransferSource } from "./transfer-source.ts";
 
-/** What handlers work with. */
+/** Context of the handlers. */
 export interface HandlerContext {
   source: TransferSource;
   service: TransferService;
@@ -27,21 +27,24 @@ export interface HandlerContext {
   parseJson: RequestHandler;
 }
 
-/** A request that was let in. */
+/** An admitted request. */
 export interface Call {
   request: Request;
   response: Response;
   caller: Caller;
 }
 
-/** For each operation what answers it: the body of a 200, or nothing if it has written its answer itself. */
+/**
+ * The handler of each operation. It returns the body of a 200, or nothing if it has written its
+ * answer itself.
+ */
 export type Handlers = {
   [Id in OperationId]: (
     call: Call,
   ) => Promise<z.input<(typeof operations)[Id]["answer"]> | undefined>;
 };
 
-/** What each operation does. */
+/** Creates the handlers of all operations. */
 export function createHandlers(context: HandlerContext): Handlers {
   const { source, service, stores, streamRoom, heartbeatMs, signal, now, parseJson } = context;
 
@@ -63,7 +66,7 @@ export function createHandlers(context: HandlerContext): Handlers {
       const query = readQuery(operations.getTokenTransfers.query, request);
       response.vary("Accept");
       const wanted = request.accepts(["application/json", "text/csv", "text/event-stream"]);
-      // HEAD asks what a GET would say before its body: for a stream that is what JSON says.
+      // HEAD returns the headers of a GET without its body: for a stream those of JSON.
       const format = request.method === "HEAD" ? "application/json" : wanted;
       if (format === "text/event-stream") {
         const owner = readOwner(source, params);
@@ -132,7 +135,7 @@ function readQuery<Schema extends z.ZodType>(schema: Schema, { originalUrl }: Re
   return readInput(schema, readQueryString(originalUrl), "query");
 }
 
-/** The operations on keys are there only where keys are asked for. */
+/** The operations on keys exist only where keys are required. */
 function requireOwner({ key }: Caller): StoredKey {
   if (key === undefined) throw new Error("An operation on keys was called without one.");
   return key;

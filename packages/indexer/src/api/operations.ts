@@ -16,8 +16,8 @@ import {
 } from "./wire/transfer-query.ts";
 
 /**
- * One operation of the API, with the schemas that check its requests and describe its answers. The router, the
- * limits and the OpenAPI document are all made from these.
+ * One operation of the API, with the schemas that check its requests and describe its answers. The
+ * router, the limits and the OpenAPI document are all made from these.
  */
 export interface Operation {
   method: "get" | "post" | "delete";
@@ -40,7 +40,7 @@ export interface Operation {
   errors?: readonly (400 | 404 | 413 | 415)[];
 }
 
-/** Under this prefix, since the version is part of the path. */
+/** Prefix of all operations; the version is part of the path. */
 export const apiPrefix = "/api/v1";
 
 const perHour = (max: number): Limit => ({ max, windowMs: 3_600_000 });

@@ -1,8 +1,9 @@
 import { badRequest } from "./api-error.ts";
 
 /**
- * The query string as flat text values, the same under any query parser that an app may have configured.
- * @throws ApiError 400 if a parameter is there twice, since nobody can say which one is meant
+ * The query string as flat text values, the same under any query parser that an app may have
+ * configured.
+ * @throws ApiError 400 if a parameter is there twice, since the intended one is unknown
  */
 export function readQueryString(url: string): Record<string, string> {
   const start = url.indexOf("?");

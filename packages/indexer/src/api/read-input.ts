@@ -1,7 +1,7 @@
 import type * as z from "zod";
 import { badRequest } from "./api-error.ts";
 
-/** Checks what a caller sent. @throws ApiError 400 that names each wrong part. */
+/** Checks the input of a caller. @throws ApiError 400 that names each wrong part. */
 export function readInput<Schema extends z.ZodType>(
   schema: Schema,
   input: unknown,

@@ -5,8 +5,10 @@ import { ApiError } from "./api-error.ts";
 export const maxBodyBytes = 65_536;
 
 /**
- * Reads the body of a request as JSON with Express' own parser, unless an app around has read it already.
- * @throws ApiError 415 if it is of another type, and what the parser throws, see `createErrorHandler`
+ * Reads the body of a request as JSON with Express' own parser, unless an app around has read it
+ * already.
+ * @throws ApiError 415 if it is of another type, and what the parser throws, see
+ * `createErrorHandler`
  */
 export async function readJsonBody(
   request: Request,

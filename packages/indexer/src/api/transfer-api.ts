@@ -15,41 +15,55 @@ import { maxBodyBytes } from "./read-json-body.ts";
 import { createTransferService } from "./transfer-service.ts";
 import type { TransferSource } from "./transfer-source.ts";
 
-/** What the API serves: an `Indexer` is one. */
+/** Source of the API's data: an `Indexer` is one. */
 export interface ApiSource extends TransferSource {
-  /** Where keys and counted requests are kept, beside the transfers. */
+  /** Database of keys and counted requests, beside the transfers. */
   database(): Promise<Database<IndexerSchema>>;
 }
 
 export interface TransferApiOptions {
   /**
-   * `specified` (default): a missing, wrong or expired key is a 401 everywhere. `live`, as the public deployment of
-   * this API: 403 for a missing or wrong key, 401 for an expired one, and health and chains need none.
+   * `specified` (default): a missing, wrong or expired key is a 401 everywhere. `live`, as the
+   * public deployment of this API: 403 for a missing or wrong key, 401 for an expired one. Health
+   * and chains need no key then.
    */
   authStatus?: "specified" | "live";
   /**
-   * Asks nobody for a key, and limits nobody: for a router behind something that decides about access itself, such
-   * as a payment. There are no operations on keys then. Default false.
+   * Requires no key and limits no caller: for a router behind a layer that controls access itself,
+   * such as a payment. There are no operations on keys then. Default false.
    */
   unsafeOpenAccess?: boolean;
-  /** How many wrong keys an address may present. Default 20 a minute. Behind a proxy, set Express' `trust proxy`. */
+  /**
+   * Number of wrong keys that an address may present. Default 20 a minute. Behind a proxy, set
+   * Express' `trust proxy`.
+   */
   failureLimit?: Limit;
   /** Streams of events that may be open at once. Default 200, and 10 of one key. */
   streams?: { total: number; perCaller: number };
-  /** Between two signs of life on a stream without events. Default 15,000. */
+  /** Interval between two heartbeats on a stream without events. Default 15,000. */
   heartbeatMs?: number;
   /** Ends all streams when it fires: for a graceful stop. */
   signal?: AbortSignal;
   logger?: IndexerLogger;
-  /** Where requests are counted. */
+  /** Registry that counts requests. */
   registry?: Registry;
   /** Milliseconds since 1970. */
   now?: () => number;
 }
 
 /**
- * The REST API as an Express router, to be mounted anywhere: `/api/v1/…`, `/openapi.json`, and `/docs`, a page to try
- * it. It parses bodies itself. Errors under `/api/v1` are always JSON: `{ error, message, status }`.
+ * The REST API as a router for Express 4 and 5, to be mounted anywhere. It serves `/api/v1/…`,
+ * `/openapi.json`, and `/docs`, a page to try the API. It parses bodies itself. Errors under
+ * `/api/v1` are always JSON: `{ error, message, status }`.
+ *
+ * @example
+ * ```ts
+ * const indexer = createIndexer({
+ *   chains: [indexerChain("plasma", { rpcUrls: ["https://rpc.plasma.to"] })],
+ * });
+ * await indexer.start();
+ * express().use(transferApi(indexer)).listen(8080);
+ * ```
  */
 export function transferApi(indexer: ApiSource, options: TransferApiOptions = {}): Router {
   const router = Router();
@@ -57,7 +71,7 @@ export function transferApi(indexer: ApiSource, options: TransferApiOptions = {}
   return router;
 }
 
-/** Puts the API onto a router of any supported Express, with its parser of JSON. */
+/** Mounts the API on a router of any supported Express, with its parser of JSON. */
 export function mountTransferApi(
   router: IRouter,
   parser: typeof json,

@@ -10,7 +10,7 @@ import type { HealthBody } from "./wire/health.ts";
 import type { TransferRecord, TransfersBody } from "./wire/transfer.ts";
 import { type BalanceQuery, toMilliseconds, usualPage } from "./wire/transfer-query.ts";
 
-/** Whose transfers, and which of them. */
+/** The owner, and a selection of its transfers. */
 export interface TransferHistoryQuery extends BalanceQuery {
   /** 1 to 1000, default 10. */
   limit?: number | undefined;
@@ -23,14 +23,15 @@ export interface TransferHistoryQuery extends BalanceQuery {
   cursor?: string | undefined;
 }
 
-/** Some transfers, and where to go on if there are more. */
+/** One page of transfers, and the cursor of the next if there are more. */
 export interface TransferPage extends TransfersBody {
   next?: string;
 }
 
 /**
- * The reading operations of the API. `createTransferService` answers them in process, without keys and limits, and
- * `createIndexerClient` over HTTP; so whoever serves the data to others takes either. Refusals are `ApiError`s.
+ * The reading operations of the API. `createTransferService` answers them in process, without keys
+ * and limits, and `createIndexerClient` over HTTP. So a proxy that serves the data to others takes
+ * either. Refusals are `ApiError`s.
  */
 export interface TransferService {
   getHealth(): Promise<HealthBody>;
@@ -45,7 +46,10 @@ export interface TransferService {
   batchTokenBalances(queries: readonly BalanceQuery[]): Promise<(BalanceBody | ErrorBody)[]>;
 }
 
-/** Answers from an indexer in this process. Numbers are trusted to be in range; names, addresses and cursors are not. */
+/**
+ * Answers from an indexer in this process. Numbers are trusted to be in range; names, addresses and
+ * cursors are not.
+ */
 export function createTransferService(
   source: TransferSource,
   { now = Date.now }: { now?: () => number } = {},
@@ -65,7 +69,7 @@ export function createTransferService(
 
     async getTokenTransfers(query) {
       const { limit } = readHistoryQuery(source, query);
-      // One more than asked for tells whether there is another page.
+      // One more than requested shows whether there is another page.
       const found = await source.readTransfers({
         ...readHistoryQuery(source, query),
         limit: limit + 1,
@@ -127,7 +131,7 @@ export function readOwner(
   return { ...requireServed(source, { blockchain, token }), address: readAddress(address) };
 }
 
-/** @throws ApiError 400 that names what is served */
+/** @throws ApiError 400 that names the served chains and tokens */
 function requireServed(
   { chains }: Pick<TransferSource, "chains">,
   { blockchain, token }: TokenName,
@@ -150,7 +154,7 @@ function namesOf(named: readonly { name: string }[]): string {
   return named.map(({ name }) => name).join(", ");
 }
 
-/** What a caller sent, at a length fit for a message. */
+/** A caller's text, cut to a length fit for a message. */
 function quote(text: string): string {
   return JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text);
 }
@@ -173,7 +177,7 @@ function isHex(text: string, digits: number): text is `0x${string}` {
   return text.length === digits + 2 && /^0x[0-9a-f]+$/.test(text);
 }
 
-/** Answers in order; an item that is refused is its error, and a fault of ours fails all of them. */
+/** Answers in order. A refused item becomes its error; an internal fault fails all of them. */
 function answerEach<Query, Answer>(
   queries: readonly Query[],
   answer: (query: Query) => Promise<Answer>,

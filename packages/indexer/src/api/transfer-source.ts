@@ -2,7 +2,10 @@ import type { Address, Hash } from "viem";
 import type { IndexedTransfer, TokenName, TransferEvent } from "../transfer.ts";
 import type { TransferPlace } from "./cursor.ts";
 
-/** One page of the transfers of one token into and out of one address. Times are milliseconds, both inclusive. */
+/**
+ * One page of the transfers of one token into and out of one address. Times are milliseconds, both
+ * inclusive.
+ */
 export interface TransfersQuery extends TokenName {
   /** In lower case. */
   address: Address;
@@ -10,7 +13,7 @@ export interface TransfersQuery extends TokenName {
   fromMs: number;
   toMs?: number | undefined;
   sort: "asc" | "desc";
-  /** Where the page before ended: only what comes after it in the order of `sort`. */
+  /** The end of the page before: only transfers after it in the order of `sort`. */
   after?: TransferPlace | undefined;
 }
 
@@ -23,18 +26,21 @@ export interface EventsQuery extends TokenName {
 
 export interface EventsPage {
   events: TransferEvent[];
-  /** All events up to this one have been looked at: where to go on. */
+  /** All events up to this one have been looked at; the next page begins after it. */
   lastId: number;
   /** Whether events after `after` have been forgotten: then history has to be read again. */
   isIncomplete: boolean;
 }
 
-/** How one token of one chain is doing. */
+/** Health of one token of one chain. */
 export interface TokenHealth extends TokenName {
   isHealthy: boolean;
   /** Blocks from the newest indexed one to the chain's head. */
   lag: number | undefined;
-  /** The last block up to which everything is indexed, and the last up to which it was read twice or proven. */
+  /**
+   * The last block up to which all blocks are indexed, and the last up to which they were read
+   * twice or proven.
+   */
   indexedTo?: number | undefined;
   verifiedTo?: number | undefined;
   rpcLatencyMs: number | undefined;
@@ -46,9 +52,9 @@ export interface SourceHealth {
   tokens: readonly TokenHealth[];
 }
 
-/** What the API asks of an indexer: the engine is one, and a test may bring another. */
+/** Interface of the API to an indexer: the engine is one, and a test may bring another. */
 export interface TransferSource {
-  /** What is served, in the order of the configuration. */
+  /** The served chains, in the order of the configuration. */
   readonly chains: readonly { name: string; tokens: readonly { name: string }[] }[];
   readTransfers(query: TransfersQuery): Promise<IndexedTransfer[]>;
   /** All transfers of one token in one transaction, in their order. */
@@ -56,11 +62,14 @@ export interface TransferSource {
     query: TokenName & { transactionHash: Hash },
   ): Promise<IndexedTransfer[]>;
   readBalance(query: TokenName & { address: Address }): Promise<bigint>;
-  /** Never rejects: a database that is away is what it tells. */
+  /** Never rejects: the result reports a database that is away. */
   readHealth(): Promise<SourceHealth>;
   readEvents(query: EventsQuery): Promise<EventsPage>;
   /** The newest event of all tokens; 0 before the first. */
   readLastEventId(): Promise<number>;
-  /** Calls back when there may be new events, in this process or another. Returns what ends that. */
+  /**
+   * Calls back when there may be new events, in this process or another. Returns a function that
+   * ends the calls.
+   */
   onEvents(listener: () => void): () => void;
 }

@@ -33,8 +33,8 @@ export function indexerChain(
 }
 
 /**
- * A local devnet: blocks come on demand, and all is final 10 blocks deep. By default Plasma's chain id and the place of
- * its USDT0, as this project's devnet has them.
+ * A local devnet: blocks come on demand, and all is final 10 blocks deep. By default it has
+ * Plasma's chain id and the place of its USDT0, as this project's devnet has them.
  */
 export function devnetChain(
   options: Pick<ChainOptions, "rpcUrls"> & Partial<ChainOptions>,

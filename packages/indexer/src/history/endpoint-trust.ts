@@ -11,24 +11,24 @@ import type { TransferLog } from "../transfer-log/decode-transfer-log.ts";
 import type { TransferBatch } from "../transfer-log/transfer-batch.ts";
 import { transferTopic } from "../transfer-log/transfer-topic.ts";
 
-/** A log that is known to be on the chain, and the filter that finds nothing else. */
+/** A log that is known to be on the chain, and the filter that matches it alone. */
 interface Witness {
   block: number;
   filter: { address: string; topics: readonly (string | null)[] };
 }
 
 interface Proven {
-  /** So many blocks were answered in full. */
+  /** Number of blocks that were answered in full. */
   span: number;
-  /** So many logs were given in one answer that was complete. */
+  /** Number of logs in one complete answer. */
   logs: number;
   witness: Witness | undefined;
 }
 
 export interface EndpointTrust {
   /**
-   * The first block from which on an answer cannot be believed: `range.next` when all can, `range.from` when not even
-   * its first block. May ask the endpoint more.
+   * The first block from which on an answer cannot be believed: `range.next` when all can,
+   * `range.from` when not even its first block. May ask the endpoint more.
    */
   believedUpTo(
     endpoint: RpcEndpointHandle,
@@ -37,15 +37,16 @@ export interface EndpointTrust {
 }
 
 /**
- * Some endpoints cut what they are asked for without a word: after so many blocks, or after so many logs. So each is
- * believed up to the sizes that it has proven, and larger ones it has to prove first:
+ * Some endpoints truncate an answer without an error, after a number of blocks or of logs. So each
+ * is believed up to the sizes that it has proven. Larger ones it has to prove first:
  *
- * - more **blocks** than ever before: a range of that width which ends at a log that is known must contain that log.
- *   The filter lets nothing else through, so the proof is small. Where nothing is known yet, any log of the last
- *   block serves; where that has none, there is nothing to be proven by, and the endpoint is believed.
- * - as many **logs** as ever before, or more: the last log's block must not hold more, by its receipts if it alone
- *   holds that many, and what follows it must be empty. An endpoint that cuts gives the same number each time, which is
- *   never below its record.
+ * - more **blocks** than ever before: a range of that width which ends at a known log must contain
+ *   that log. The filter lets nothing else through, so the proof is small. Where nothing is known
+ *   yet, any log of the last block serves. Where that block has none, nothing can be proven, and
+ *   the endpoint is believed.
+ * - as many **logs** as ever before, or more: the blocks behind the last log must be empty. The
+ *   last log's block must not hold more, by its receipts if it alone holds that many. An endpoint
+ *   that truncates returns the same number each time, which is never below its record.
  *
  * Records are rare, so the proofs are a handful of requests for a whole chain.
  */
@@ -92,7 +93,7 @@ async function cutAfterBlocks(
   const isThere =
     Array.isArray(answer) && answer.some((log) => parseLogPlace(log)?.block === witness.block);
   if (isThere) proven.span = Math.max(proven.span, witness.block - fromBlock + 1);
-  // Up to the last log the answer has proven itself.
+  // The answer itself proves the blocks up to its last log.
   const seen = witness.block >= range.from && witness.block < range.next ? witness.block + 1 : 0;
   return Math.min(range.next, Math.max(seen, range.from + proven.span));
 }
@@ -126,7 +127,7 @@ async function cutAfterLogs(
   if (ours < proven.logs) {
     if ((await countFrom(lastBlock)) !== ours) return lastBlock;
   } else {
-    // Asked for alone the block would be cut in the same way; its receipts are not.
+    // A request for the block alone would be truncated in the same way; its receipts are not.
     const { logs } = await readReceipts(endpoint, { block: lastBlock, evidence });
     if (transfersAmong(logs, tokens).length !== ours) return lastBlock;
     if ((await countFrom(lastBlock + 1)) !== 0) return lastBlock + 1;
@@ -149,7 +150,10 @@ async function findWitness(
   return first && { block: first.block, filter: { address: first.address, topics: first.topics } };
 }
 
-/** Undefined where the block has none, or the endpoint tells of none that it was not asked for by name. */
+/**
+ * Undefined where the block has none, or the endpoint returns no logs without an address in the
+ * filter.
+ */
 async function findAnyLog(
   endpoint: RpcEndpointHandle,
   block: number,

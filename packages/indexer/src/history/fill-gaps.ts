@@ -6,19 +6,24 @@ import { indexHistory } from "./index-history.ts";
 
 const pauseMs = 100;
 
-/** History beside live. */
+/** Gap filling: history beside live. */
 export interface GapFilling {
-  /** Begins to index what these tokens miss below `next`, unless a run is under way. Throws a `PenLostError`. */
+  /**
+   * Begins to index the blocks that these tokens miss below `next`, unless a run is under way.
+   * Throws a `LeaseLostError`.
+   */
   begin(tokens: readonly KnownToken[], next: number): void;
-  /** Resolves when nothing is under way. */
+  /** Resolves when no run is under way. */
   ended(): Promise<void>;
-  /** The same, or when so much time has passed. */
+  /** The same, or after `patienceMs`. */
   endedWithin(patienceMs: number): Promise<void>;
-  /** Leaves what is under way, so that blocks may be taken back; what is written stands. */
+  /** Leaves the run under way, so that blocks may be taken back; written ranges stand. */
   stop(): Promise<void>;
 }
 
-/** Fills what tokens miss that were added, or whose start block was lowered. One run at a time. */
+/**
+ * Fills the gaps of tokens that were added, or whose start block was lowered. One run at a time.
+ */
 export function createGapFilling(context: ChainContext, signal: AbortSignal): GapFilling {
   const { chain, logger, clock } = context;
   let running: Promise<void> | undefined;

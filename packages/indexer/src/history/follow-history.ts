@@ -8,7 +8,7 @@ import type { BlockId } from "../store/block-id.ts";
 import { findKnownBlock } from "../store/marks.ts";
 import { readNextRequest } from "../store/requests.ts";
 
-/** How long a request waits for a round of history at most, beside what is being written. */
+/** Maximum wait of a request for a round of history, beside the write under way. */
 const lookForRequestsEveryMs = 1_000;
 
 /** Follows a chain while it has no window. */
@@ -20,8 +20,9 @@ export interface HistoryFollower {
 }
 
 /**
- * A round of history may take hours. It is left for what cannot wait as long: a request, and a block that was written
- * before and is another one now. What is written of the round stands, and the next one goes on from there.
+ * A round of history may take hours. It is left for work that cannot wait as long: a request, or a
+ * block that was written before and is another one now. The written part of the round stands, and
+ * the next round goes on from there.
  */
 export function createHistoryFollower(
   context: ChainContext,
@@ -29,7 +30,10 @@ export function createHistoryFollower(
 ): HistoryFollower {
   const { chain, database, pool, clock } = context;
   const { chainId } = chain;
-  /** Was written before another endpoint said otherwise: the newest block may be of the new chain already. */
+  /**
+   * Was written before another endpoint disagreed: the newest block may be of the new chain
+   * already.
+   */
   let suspect: BlockId | undefined;
 
   async function look(known: BlockId | undefined) {
@@ -40,7 +44,7 @@ export function createHistoryFollower(
     return findKnownBlock(database.kysely, { chainId, number: Number.MAX_SAFE_INTEGER });
   }
 
-  /** Aborts a round when something has to go before it. */
+  /** Aborts a round when other work has priority. */
   async function watchRound(round: AbortController, known: BlockId | undefined): Promise<void> {
     let lookedAt = clock.now();
     let oldest = known;
@@ -57,7 +61,8 @@ export function createHistoryFollower(
         }
         oldest = await findNewest();
       } catch {
-        // The round meets the same endpoints and the same database, and its failure is the one that is reported.
+        // The round meets the same endpoints and the same database; its failure is the reported
+        // one.
       }
     }
 
@@ -75,7 +80,7 @@ export function createHistoryFollower(
     try {
       await catchUp(context, round.signal);
     } catch (error) {
-      // Left on purpose: the next step knows why.
+      // An intended abort: the next step finds the reason.
       if (signal.aborted || !round.signal.aborted) throw error;
     } finally {
       signal.removeEventListener("abort", end);

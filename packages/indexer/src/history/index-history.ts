@@ -22,8 +22,8 @@ export interface HistoryOptions {
 }
 
 /**
- * Indexes what tokens miss of the final blocks. Each range is written in one
- * transaction; whatever is thrown in between, what has been written stands, and the next call goes on from there.
+ * Indexes the final blocks that tokens miss. Each range is written in one transaction. After a
+ * failure the written ranges stand, and the next call goes on from there.
  */
 export async function indexHistory(
   context: ChainContext,

@@ -5,16 +5,16 @@ import {
   RpcUnavailableError,
 } from "@coinslot/chain";
 
-/** What to do after a question for a range failed. */
+/** Reaction to a failed request for a range. */
 export type Judgement =
-  /** The range may have been too much: ask for less. */
+  /** The range may have been too large: ask for less. */
   | { kind: "ask-less"; suggested: number | undefined }
-  /** It has nothing to do with the range: ask again later. */
+  /** The range is not the cause: ask again later. */
   | { kind: "wait" }
   /** Not a failure of the chain. */
   | { kind: "give-up" };
 
-/** These say nothing of the question. Whatever else goes wrong may be the range's fault, however it is worded. */
+/** Failures that do not depend on the range. Any other failure may, in any wording. */
 const notTheRange: ReadonlySet<EndpointFailureKind> = new Set([
   "rate-limited",
   "unauthorized",
@@ -24,7 +24,10 @@ const notTheRange: ReadonlySet<EndpointFailureKind> = new Set([
   "behind",
 ]);
 
-/** Decides by the kind of failure alone; the texts of providers are only searched for a hint how much would do. */
+/**
+ * Decides by the kind of failure alone. Texts of providers are searched only for a hint at the
+ * accepted size.
+ */
 export function judgeFailure(error: unknown): Judgement {
   if (error instanceof RpcResponseError)
     return { kind: "ask-less", suggested: suggestedSpan(error.details) };
@@ -40,9 +43,9 @@ const blockLimit =
   /(?:range|blocks?|distance|span)\D{0,40}?(\d[\d,_]*k?)\b|\b(\d[\d,_]*k?)[ -]?blocks?/i;
 
 /**
- * How many blocks an endpoint says it would take, in one of the common forms: "Try with this block range [0x1, 0x2]",
- * "block range is limited to 2,000", "up to a 500 block range". It may be nonsense: the caller takes it only if it is
- * less than what was refused.
+ * Number of blocks that an endpoint says it accepts, in one of the common forms: "Try with this
+ * block range [0x1, 0x2]", "block range is limited to 2,000", "up to a 500 block range". It may be
+ * nonsense: the caller takes it only if it is less than the refused number.
  */
 function suggestedSpan(text: string): number | undefined {
   const [, from, to] = blocksFromTo.exec(text) ?? [];

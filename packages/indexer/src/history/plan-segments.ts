@@ -6,7 +6,7 @@ export interface Segment extends BlockRange {
   tokens: readonly KnownToken[];
 }
 
-/** What is missing of some tokens up to but not including `next`. */
+/** The blocks that some tokens miss, up to but not including `next`. */
 export function planSegments(
   tokens: readonly KnownToken[],
   { coverage, next }: { coverage: ReadonlyMap<number, readonly BlockRange[]>; next: number },
@@ -20,8 +20,8 @@ export function planSegments(
 }
 
 /**
- * The ranges of some tokens in ascending order, such that each block is in one segment at most: so each is asked for
- * once, with all the tokens that want it.
+ * The ranges of some tokens in ascending order, such that each block is in one segment at most. So
+ * each block is asked for once, with all the tokens that want it.
  */
 export function toSegments(
   wanted: readonly { token: KnownToken; ranges: readonly BlockRange[] }[],
@@ -40,7 +40,7 @@ export function toSegments(
   });
 }
 
-/** What of `whole` is in none of the ranges, which are disjoint and ascending. */
+/** The parts of `whole` that are in none of the ranges, which are disjoint and ascending. */
 export function findGaps(ranges: readonly BlockRange[], whole: BlockRange): BlockRange[] {
   const gaps: BlockRange[] = [];
   let from = whole.from;

@@ -1,7 +1,7 @@
 import type { Clock } from "@coinslot/chain";
 import type { IndexerLogger } from "../logger.ts";
 
-/** How fast history is being read, and how long it will take. */
+/** Speed of reading history, and the time left. */
 export interface Pace {
   transfersPerSecond: number;
   /** Undefined until it can be estimated. */
@@ -9,7 +9,7 @@ export interface Pace {
 }
 
 export interface Progress {
-  /** History begins, with so many blocks to read. */
+  /** History begins, with this number of blocks to read. */
   begin(blocks: number): void;
   advance(step: { blocks: number; transfers: number }): void;
   end(): void;
@@ -27,7 +27,9 @@ export interface ProgressTerminal {
 const logEveryMs = 5_000;
 const drawEveryMs = 200;
 
-/** Tells how far the history of a chain is: a bar on a terminal, a line now and then elsewhere. */
+/**
+ * Reports the progress of a chain's history: a bar on a terminal, a line at intervals elsewhere.
+ */
 export function createProgress(options: {
   chain: string;
   logger: Pick<IndexerLogger, "info">;

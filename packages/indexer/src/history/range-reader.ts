@@ -20,7 +20,7 @@ export interface RangeReaderOptions {
   clock: Clock;
 }
 
-/** Reads a whole segment, in as many answers as it takes: ascending, without a gap or an overlap. */
+/** Reads a whole segment in one or more answers: ascending, without a gap or an overlap. */
 export type RangeReader = (segment: Segment, signal: AbortSignal) => Promise<RangeAnswer[]>;
 
 const firstPauseMs = 100;

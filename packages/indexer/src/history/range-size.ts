@@ -1,24 +1,31 @@
-/** How many blocks to ask for at a time. */
+/** Number of blocks per request. */
 export interface RangeSize {
   /** The next range. */
   span(): number;
-  /** Whether an answer has shown how dense the transfers are; until then one request is enough to find out. */
+  /**
+   * Whether an answer has shown the density of the transfers. Until then one request is enough to
+   * find out.
+   */
   isKnown(): boolean;
   /** A range was answered in full. */
   answered(range: { span: number; transfers: number }): void;
-  /** A range was refused, or could not be answered. Returns how many blocks to try instead: fewer, at least 1. */
+  /**
+   * A range was refused, or could not be answered. Returns the number of blocks to try instead:
+   * fewer, at least 1.
+   */
   refused(span: number, suggested?: number): number;
 }
 
 /** Small enough for the densest chain, large enough to learn from. */
 const firstSpan = 20;
-/** A range that was refused is not asked for again until so many smaller ones were answered. */
+/** Number of smaller answered ranges before a refused size is tried again. */
 const answersUntilRetry = 50;
 
 /**
- * Aims at a number of transfers for each request, by the density of the answer before; grows by no more than a fixed
- * step, so that one empty stretch does not lead to a huge question; halves when refused, or takes what the endpoint
- * suggests if that is less. So it converges whatever the limits are, and a suggestion can do no harm.
+ * Aims at a number of transfers for each request, by the density of the answer before. Grows by at
+ * most a fixed step, so that one empty stretch does not lead to a huge request. Halves when
+ * refused, or takes the endpoint's suggestion if that is less. So it converges under any limits,
+ * and a suggestion can do no harm.
  */
 export function createRangeSize(options: {
   transfersPerRequest: number;

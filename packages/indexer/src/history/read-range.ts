@@ -22,7 +22,7 @@ export interface RangeQuestion {
   tolerates: Tolerance;
 }
 
-/** What an endpoint answered, as far as it can be believed: `range` may end earlier than asked for. */
+/** The believed part of an endpoint's answer: `range` may end earlier than asked for. */
 export interface RangeAnswer {
   range: BlockRange;
   /** The last block of the range, where its hash is known. */
@@ -30,15 +30,18 @@ export interface RangeAnswer {
   batch: TransferBatch;
 }
 
-/** Reads the transfers of a range at one endpoint. Throws what makes the pool ask the next, or the caller for less. */
+/**
+ * Reads the transfers of a range at one endpoint. Throws an error that makes the pool ask the next
+ * endpoint, or the caller ask for less.
+ */
 export async function readRange(
   endpoint: RpcEndpointHandle,
   question: RangeQuestion,
 ): Promise<RangeAnswer> {
   const { tokens, range, trust } = question;
   const place = { fromBlock: range.from, toBlock: range.next - 1 };
-  // Both in one HTTP request, so that behind a load balancer one node answers both: a node that does not have the
-  // last block would answer with the logs it has, and nothing would tell that some are missing.
+  // Both in one HTTP request, so that behind a load balancer one node answers both. A node without
+  // the last block would return the logs it has, and the missing ones would go unnoticed.
   const [logs, lastBlock] = await endpoint.requestMany([
     getTransferLogs(place, addressesOf(tokens)),
     blockByNumber(BigInt(place.toBlock)),
@@ -59,7 +62,10 @@ export async function readRange(
   return { range: believed, batch: answer, ...(isWhole && { end: { number, hash } }) };
 }
 
-/** The way round for one block whose logs an endpoint refuses, or cuts: they are in the receipts too. */
+/**
+ * The fallback for one block whose logs an endpoint refuses, or truncates: its receipts hold them
+ * too.
+ */
 export async function readBlockByReceipts(
   endpoint: RpcEndpointHandle,
   question: RangeQuestion,
@@ -89,7 +95,10 @@ function readBatch(
   throw endpointProblem(endpoint, { kind: "malformed", details });
 }
 
-/** The logs of an answer that are in blocks below `next`; what is no log stays, to be found odd. */
+/**
+ * The logs of an answer that are in blocks below `next`. An entry that is no log stays, to be found
+ * odd.
+ */
 function below(answer: unknown, next: number): unknown {
   if (!Array.isArray(answer)) return answer;
   return answer.filter(

@@ -4,15 +4,15 @@ import type { RangeSize } from "./range-size.ts";
 import type { RangeAnswer } from "./read-range.ts";
 
 /**
- * The answers of a segment in ascending order, with several requests under way: while one is written, the next are
- * read. However slow the writer is, no more than that is held in memory.
+ * The answers of a segment in ascending order, with several requests under way. While one is
+ * written, the next are read. A slow writer does not make it hold more than that in memory.
  */
 export async function* scanSegment(
   { tokens, from, next }: Segment,
   options: { read: RangeReader; size: RangeSize; requestsInFlight: number; signal: AbortSignal },
 ): AsyncGenerator<RangeAnswer, void, void> {
   const { read, size, requestsInFlight, signal } = options;
-  // Ends what is under way when the caller leaves the loop, for whatever reason.
+  // Ends the requests under way when the caller leaves the loop, for any reason.
   const leaving = new AbortController();
   const leave = () => leaving.abort(signal.reason);
   signal.addEventListener("abort", leave, { once: true });
@@ -24,7 +24,7 @@ export async function* scanSegment(
       while (start < next && underWay.length < (size.isKnown() ? requestsInFlight : 1)) {
         const range = { tokens, from: start, next: Math.min(next, start + size.span()) };
         const reading = read(range, leaving.signal);
-        // Its failure is met when its turn has come.
+        // The failure is handled in its turn.
         reading.catch(() => undefined);
         underWay.push(reading);
         start = range.next;

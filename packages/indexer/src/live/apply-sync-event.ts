@@ -19,7 +19,7 @@ export interface ApplyOptions {
   signal: AbortSignal;
 }
 
-/** Writes what follows from a sync event, in one transaction. */
+/** Writes the consequences of a sync event, in one transaction. */
 export async function applySyncEvent(
   context: ChainContext,
   event: Exclude<SyncEvent, { type: "beyond-finality" }>,
@@ -97,7 +97,7 @@ export async function readTransfers(
   return batches;
 }
 
-/** Others learn that the chain is being looked at, whether or not it moves. */
+/** Records for other processes that the chain is being looked at, whether or not it moves. */
 async function tellHead(
   { chain: { chainId, maxRewindBlocks }, database, lease }: ChainContext,
   head: Head,
@@ -116,7 +116,7 @@ async function tellHead(
   });
 }
 
-/** Finality never goes back, and nothing above our own newest block is final for us. */
+/** Finality never goes back, and nothing above the newest indexed block is final here. */
 function chainHead(
   { latest, finalized }: Head,
   tip: number,

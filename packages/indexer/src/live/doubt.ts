@@ -4,20 +4,23 @@ import { updateChecks } from "../store/checks.ts";
 import { readNextRequest } from "../store/requests.ts";
 import { type BeyondFinality, settleDoubt } from "./settle-doubt.ts";
 
-/** The longest pause between two looks, since requests and an endpoint that is back wait for the next one. */
+/**
+ * The longest pause between two looks, since requests and an endpoint that is back wait for the
+ * next one.
+ */
 const maxPauseMs = 2_500;
 
-/** Whether the final blocks of a chain still are part of it. */
+/** Doubt about final blocks: whether they still are part of the chain. */
 export interface Doubt {
   /**
-   * Every endpoint that can be asked has another block where ours is final; `unasked`: one that cannot. Waits before the
-   * next look, unless a rewind is due.
+   * Every endpoint that can be asked has another block in place of a final one. `unasked`: an
+   * endpoint that cannot be asked. Waits before the next look, unless a rewind is due.
    */
   raise(
     event: BeyondFinality,
     by: { endpoint: number; unasked: number | undefined },
   ): Promise<void>;
-  /** Our final block is part of the chain. */
+  /** The indexed final block is part of the chain. */
   clear(): Promise<void>;
 }
 
@@ -26,7 +29,7 @@ export function createDoubt(context: ChainContext, signal: AbortSignal): Doubt {
   const { chainId } = chain;
   const pauseMs = Math.max(chain.pollIntervalMs, Math.min(chain.verifyAfterMs / 4, maxPauseMs));
   let since: number | undefined;
-  // A process that was here before may have left one.
+  // An earlier process may have left one.
   let isClear = false;
 
   return {
@@ -34,7 +37,7 @@ export function createDoubt(context: ChainContext, signal: AbortSignal): Doubt {
       const handle = pool.endpoints.find((each) => each.endpoint === endpoint);
       if (handle === undefined) throw new Error(`There is no endpoint ${endpoint}`);
       isClear = false;
-      // Nothing is decided by some of the endpoints; what they say is doubted all the same.
+      // Some of the endpoints decide nothing; their answers still raise doubt.
       if (unasked !== undefined) since = undefined;
       else since ??= clock.now();
       const doubtedForMs = clock.now() - (since ?? clock.now());

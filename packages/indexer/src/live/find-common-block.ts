@@ -5,7 +5,7 @@ import type { BlockId } from "../store/block-id.ts";
 import { findKnownBlock } from "../store/marks.ts";
 import type { IndexerSchema } from "../store/schema.ts";
 
-/** How far back the chain of an endpoint is the indexed one. */
+/** Depth to which an endpoint's chain is the indexed one. */
 export interface CommonPast {
   /** The newest known block that both have; undefined: none is known. */
   common: BlockId | undefined;
@@ -14,8 +14,9 @@ export interface CommonPast {
 }
 
 /**
- * Finds the newest common block below one that differs, by the hashes of marks and of blocks with transfers: back in
- * steps that double, then by halves, so the number of questions is the logarithm of the depth.
+ * Finds the newest common block below one that differs, by the hashes of marks and of blocks with
+ * transfers. It goes back in steps that double, then by halves. So the number of questions is the
+ * logarithm of the depth.
  */
 export async function findCommonBlock(
   endpoint: RpcEndpointHandle,

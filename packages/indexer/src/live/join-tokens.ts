@@ -7,14 +7,15 @@ import type { KnownToken } from "../store/known-token.ts";
 import { joinBatches } from "../transfer-log/join-batches.ts";
 import { readTransfers } from "./apply-sync-event.ts";
 
-/** A gap of so few blocks below the window is waited for. */
+/** Live waits for a gap below the window of at most this many blocks. */
 const fewBlocks = 64;
-/** No longer than this: an endpoint may refuse them, and requests and replaced blocks wait as well. */
+/** Maximum wait: an endpoint may refuse them, and requests and replaced blocks wait as well. */
 const maxWaitMs = 2_000;
 
 /**
- * Lets tokens join live. Returns those that are indexed up to the newest block of the window. One whose coverage ends
- * within the window gets the blocks in between by their hashes; one that misses final blocks has to be filled first.
+ * Lets tokens join live. Returns those that are indexed up to the newest block of the window. A
+ * token whose coverage ends within the window gets the blocks in between by their hashes. A token
+ * that misses final blocks has to be filled first.
  */
 export async function joinTokens(
   context: ChainContext,
@@ -39,7 +40,8 @@ export async function joinTokens(
     return token.startBlock <= base.number && missing > 0 ? { token, missing } : [];
   });
   if (incomplete.length > 0) {
-    // The base moves on with the chain: who misses but a few blocks below it would run after it for ever.
+    // The base moves on with the chain: a token that misses only a few blocks below it would never
+    // catch up.
     const isWaitedFor = incomplete.every(({ missing }) => missing <= fewBlocks);
     if (isWaitedFor) await filling.endedWithin(maxWaitMs);
     filling.begin(

@@ -1,17 +1,18 @@
 import type { RpcEndpointHandle, RpcPool } from "@coinslot/chain";
 import type { SyncEvent } from "./sync-event.ts";
 
-/** What a look at a chain found, and where. */
+/** Result of a look at a chain, and its endpoint. */
 export interface Look {
   event: SyncEvent;
   endpoint: number;
-  /** Of a final block that was replaced: an endpoint that could not be asked. */
+  /** Where a final block was replaced: an endpoint that could not be asked. */
   unasked: number | undefined;
 }
 
 /**
- * Looks at a chain at one endpoint. One broken endpoint must not decide about final blocks: that one was replaced is the
- * answer when every endpoint was asked and none has ours. The first that has it is followed.
+ * Looks at a chain at one endpoint. One broken endpoint must not decide about final blocks. A final
+ * block counts as replaced when every endpoint was asked and none has it. The first endpoint that
+ * has it is followed.
  */
 export async function lookEverywhere(
   pool: RpcPool,

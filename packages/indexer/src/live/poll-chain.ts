@@ -6,24 +6,26 @@ import { readHead } from "../rpc/read-head.ts";
 import type { BlockId } from "../store/block-id.ts";
 import type { SyncEvent } from "./sync-event.ts";
 
-/** How many blocks are taken in one event. */
+/** Maximum number of blocks in one event. */
 const blocksAtOnce = 32;
-/** So many final blocks are faster read by ranges. */
+/** Number of missing final blocks from which on ranges are faster. */
 const farBehind = 64;
 
 export interface LookOptions {
   /** Ascending, without gaps, the first is the base. */
   window: readonly [BlockId, ...BlockId[]];
   chain: Pick<ChainConfiguration, "finality">;
-  /** The endpoint that told the newest block of the window; undefined after a start. */
+  /** The endpoint that reported the newest block of the window; undefined after a start. */
   headEndpoint: number | undefined;
 }
 
 /**
- * Compares the window with the chain of one endpoint. Reads only; what it finds depends on the window and the chain
- * alone, so a reorganisation while the service was down is found in the same way as any other.
+ * Compares the window with the chain of one endpoint. Reads only. The result depends on the window
+ * and the chain alone. So a reorganisation while the service was down is found in the same way as
+ * any other.
  *
- * Throws what makes the pool ask the next endpoint, also when the chain changes while it is read.
+ * Throws an error that makes the pool ask the next endpoint, also when the chain changes while it
+ * is read.
  */
 export async function look(
   endpoint: RpcEndpointHandle,
@@ -39,10 +41,11 @@ export async function look(
       kind: "malformed",
       details: `it calls block ${number} number ${latest.number}`,
     });
-  // The tip itself, or an old head: nothing is rolled back for an endpoint that has not seen the newer blocks.
+  // The tip itself, or an old head: an endpoint without the newer blocks causes no rollback.
   if (window.some(({ hash }) => hash === latest.hash)) return { type: "unchanged", head };
   if (latest.number < base.number) return { type: "unchanged", head };
-  // Another block at a height that we know. From another endpoint than ours it may be a fork that will not last.
+  // Another block at a known height. From an endpoint other than the window's it may be a
+  // short-lived fork.
   const isOther = headEndpoint !== undefined && headEndpoint !== endpoint.endpoint;
   if (latest.number <= tip.number && isOther) return { type: "unchanged", head };
 
@@ -53,7 +56,7 @@ export async function look(
     const [atTip, ...blocks] = await readHeaders(endpoint, numbers);
     if (atTip?.hash === tip.hash) {
       if (head.finalized > tip.number + farBehind) {
-        // What is in the window is given up for good only if that block is there.
+        // The window is given up for good only if that block is there.
         await readHeaders(endpoint, [head.finalized]);
         return { type: "fell-behind", head };
       }
@@ -71,8 +74,8 @@ export async function look(
 }
 
 /**
- * While history is read there is no window: the newest block that is known must be part of the chain, or what is read
- * next would stand on another one.
+ * While history is read there is no window. The newest known block must be part of the chain, or
+ * the next blocks would stand on another one.
  */
 export async function lookAtPast(
   endpoint: RpcEndpointHandle,
@@ -85,7 +88,7 @@ export async function lookAtPast(
   return { type: "beyond-finality", head, base: known, found: header?.hash ?? "nothing" };
 }
 
-/** The number that a block must have which is in the window, or on top of one that is. */
+/** The required number of a block that is in the window, or on top of one that is. */
 function numberByHashes(
   { hash, parentHash }: BlockHeader,
   window: readonly BlockId[],

@@ -12,7 +12,7 @@ import type { KnownToken } from "../store/known-token.ts";
 import { createTransferBatch, type TransferBatch } from "../transfer-log/transfer-batch.ts";
 import { transferTopic } from "../transfer-log/transfer-topic.ts";
 
-/** No endpoint cuts lists as short as this. */
+/** No endpoint truncates lists as short as this. */
 const fewLogs = 10;
 
 export interface BlocksQuestion {
@@ -20,17 +20,22 @@ export interface BlocksQuestion {
   tokens: readonly KnownToken[];
   dialect: Dialect;
   tolerates: Tolerance;
-  /** The most logs that each endpoint has given for one block, and that were all. Kept by the caller. */
+  /**
+   * The most logs that each endpoint has returned for one block, as a complete list. Kept by the
+   * caller.
+   */
   maxLogs: Map<number, number>;
   evidence: ChainEvidence;
 }
 
 /**
- * The transfers of blocks that may still be replaced, each asked for by its hash: whatever fork an endpoint is on, it
- * answers for these blocks or not at all. The header travels in the same request, so that an endpoint that does not
- * have a block cannot pass its ignorance off as an empty block. A node may have a block before it has its logs, so no
- * logs are believed only where the header proves it: the block has no transaction, or its bloom filter rules the logs
- * out, on a chain whose filters are real. Elsewhere the receipts decide.
+ * The transfers of blocks that may still be replaced, each asked for by its hash. An endpoint on
+ * any fork answers for these blocks or not at all. The header travels in the same request, so that
+ * an endpoint without a block cannot pass it off as empty.
+ *
+ * A node may have a block before it has its logs. So an empty answer is believed only where the
+ * header proves it. Either the block has no transaction, or its bloom filter rules the logs out on
+ * a chain with real filters. Elsewhere the receipts decide.
  */
 export async function readBlocks(
   endpoint: RpcEndpointHandle,
@@ -51,7 +56,7 @@ export async function readBlocks(
   for (const [index, block] of blocks.entries()) {
     const header = headerOf(endpoint, outcomes[2 * index], block.hash);
     const logs = outcomes[2 * index + 1];
-    // Over a provider's limit of logs there is a way round, as in history.
+    // Fallback over a provider's limit of logs, as in history.
     const isRefused = logs?.ok === false && logs.error instanceof RpcResponseError;
     if (logs?.ok === false && !isRefused) throw logs.error;
     const count = logs?.ok ? countOf(logs.result) : 0;
@@ -91,8 +96,9 @@ function isProvenEmpty(header: BlockHeader, { tokens, evidence }: BlocksQuestion
 }
 
 /**
- * Some endpoints cut a long list without a word. So as many logs as ever before, or more, are taken from the receipts;
- * if there are no more, the endpoint is believed up to that number from then on.
+ * Some endpoints truncate a long list without an error. So as many logs as ever before, or more,
+ * are taken from the receipts. If those hold no more, the endpoint is believed up to that number
+ * from then on.
  */
 function maxLogsOf({ endpoint }: RpcEndpointHandle, { maxLogs }: BlocksQuestion): number {
   return maxLogs.get(endpoint) ?? fewLogs;

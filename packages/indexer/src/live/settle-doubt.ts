@@ -9,10 +9,11 @@ import type { SyncEvent } from "./sync-event.ts";
 export type BeyondFinality = Extract<SyncEvent, { type: "beyond-finality" }>;
 
 /**
- * Decides about a final block that is another one at every endpoint. It is doubted first, for an endpoint may be on a
- * fork for a while, and as long as an endpoint cannot be asked. If it is the same later, and not deeper than may be
- * taken back by itself, a rewind is requested; otherwise the chain is stopped, and not served until it is the indexed one
- * again, or rewound by command.
+ * Decides about a final block that is another one at every endpoint. It is doubted first, for an
+ * endpoint may be on a fork for a while. It stays in doubt while an endpoint cannot be asked. A
+ * rewind is requested if it is the same later, and not too deep to be taken back without a command.
+ * Otherwise the chain is stopped, and not served until it is the indexed one again, or a command
+ * rewinds it.
  */
 export async function settleDoubt(
   context: ChainContext,
@@ -27,7 +28,7 @@ export async function settleDoubt(
   const { chainId, maxRewindBlocks, verifyAfterMs } = chain;
   const { base, found, head } = event;
   const below = base.number;
-  // A second reading that is under way would take the new blocks for the right form of the old ones.
+  // A second reading under way would take the new blocks for the right form of the old ones.
   context.rewrites.count += 1;
   const { common, doubtedFrom } = await findCommonBlock(endpoint, database.kysely, {
     chainId,

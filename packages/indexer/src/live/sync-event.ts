@@ -2,9 +2,12 @@ import type { BlockHeader } from "../rpc/block-header.ts";
 import type { Head } from "../rpc/read-head.ts";
 import type { BlockId } from "../store/block-id.ts";
 
-/** What a look at a chain finds, compared with the window. */
+/** Result of a look at a chain, compared with the window. */
 export type SyncEvent =
-  /** The head is in the window, or the endpoint lags or prefers a fork that is no longer than ours. */
+  /**
+   * The head is in the window, or the endpoint lags or prefers a fork no longer than the indexed
+   * chain.
+   */
   | { type: "unchanged"; head: Head }
   /** Blocks on top of the window, oldest first, each the child of the one before. */
   | { type: "advanced"; head: Head; blocks: readonly BlockHeader[] }

@@ -11,11 +11,11 @@ import { hasPosition } from "../store/position.ts";
 import { addRequest, type WriterRequest } from "../store/requests.ts";
 import type { IndexerSchema } from "../store/schema.ts";
 
-/** What is to be done with blocks that are indexed. */
+/** Maintenance of indexed blocks. */
 export interface MaintenanceWish {
   /**
-   * `verify`: read them once more, and mend what differs. `reindex`: forget them, and read them anew. `rewind`: take back
-   * everything above a block, with retractions.
+   * `verify`: read them once more, and mend differences. `reindex`: forget them, and read them
+   * anew. `rewind`: take back everything above a block, with retractions.
    */
   kind: "verify" | "reindex" | "rewind";
   /** The chain's name in the configuration. */
@@ -30,13 +30,13 @@ export interface MaintenanceWish {
 export interface MaintenanceProgress {
   /** `waiting`: the writing process has not taken it up. */
   phase: "waiting" | "working" | "done";
-  /** Of the blocks that were final when it was requested, from 0 to 1. */
+  /** Share of the blocks that were final when it was requested, from 0 to 1. */
   share: number;
-  /** Blocks that were stored wrongly and are mended, since it began. */
+  /** Wrongly stored blocks that were mended since it began. */
   repairedBlocks: number;
 }
 
-/** The wish names what the configuration does not. */
+/** The wish names an unknown chain or token, or blocks that cannot be worked on. */
 export class MaintenanceError extends Error {
   override readonly name = "MaintenanceError";
 }
@@ -44,9 +44,10 @@ export class MaintenanceError extends Error {
 const pollMs = 200;
 
 /**
- * Requests maintenance of the writing process, and follows it to its end. Where no process has the writer's lease, this
- * one takes it for as long as it runs; where a service does, that one works, and goes on when this process has ended.
- * Throws a `MaintenanceError`, an `IndexerConfigurationError`, or the signal's reason.
+ * Requests maintenance of the writing process, and follows it to its end. Where no process has the
+ * writer lease, this one takes it until the end. Where a service has it, the service works, and
+ * goes on when this process has ended. Throws a `MaintenanceError`, an `IndexerConfigurationError`,
+ * or the signal's reason.
  */
 export async function runMaintenance(options: {
   configuration: IndexerConfigurationInput;
@@ -95,7 +96,10 @@ export async function runMaintenance(options: {
   }
 }
 
-/** A request with a block that no database can hold would fail again and again, and everything else waits for it. */
+/**
+ * A request with a block that no database can hold would fail again and again, and block all other
+ * work.
+ */
 function refuseRange({ from, to = from }: MaintenanceWish): void {
   const wrong = [from, to].find((block) => !hasPosition(block, 0));
   if (wrong !== undefined) throw new MaintenanceError(`${wrong} is not the number of a block`);
@@ -103,8 +107,8 @@ function refuseRange({ from, to = from }: MaintenanceWish): void {
 }
 
 /**
- * The last block that the request is about: of those that are final now, since a chain that grows has always some that
- * were not read twice. Throws a `MaintenanceError` where there is nothing to be done.
+ * The last block of the request, among those that are final now. A growing chain always has some
+ * that were not read twice. Throws a `MaintenanceError` where there is nothing to be done.
  */
 async function findLastBlock(indexer: Indexer, { kind, chain, from, to }: MaintenanceWish) {
   const status = (await indexer.status()).chains.find(({ name }) => name === chain);
@@ -123,7 +127,7 @@ async function findLastBlock(indexer: Indexer, { kind, chain, from, to }: Mainte
   return Math.min(to ?? end, end);
 }
 
-/** A token's row in the database, and where it begins. */
+/** A token's row in the database, and its start block. */
 type TokenStart = Pick<KnownToken, "id" | "startBlock">;
 
 async function findTokens(

@@ -10,12 +10,12 @@ import { endRequest, rangeOfRequest, type WriterRequest } from "../store/request
 import { rollBack } from "../store/roll-back.ts";
 import { readWindow } from "../store/window.ts";
 
-/** So many transfers of a token are taken back in one transaction. */
+/** Transfers of a token that are taken back in one transaction. */
 const rowsAtOnce = 5_000;
 
 /**
- * Does what was requested, in steps of one transaction each. A request stays open until its last step, so a process that
- * dies in between leaves it to the next.
+ * Executes a request, in steps of one transaction each. A request stays open until its last step,
+ * so a process that dies in between leaves it to the next.
  */
 export async function runRequest(
   context: ChainContext,
@@ -39,7 +39,7 @@ export async function runRequest(
   logger.info({ chain: chain.name, kind, from, next }, "A request is done");
 }
 
-/** What was read twice counts as read once from now on. */
+/** Blocks that were read twice count as read once from now on. */
 async function verifyAgain(
   { chain, database, lease, rewrites }: ChainContext,
   request: WriterRequest,
@@ -65,7 +65,7 @@ async function reindex(
   const range = rangeOfRequest(request);
   const tokenIds = await findTokenIds(kysely, chainId, request.token_id);
   const [base] = await readWindow(kysely, chainId);
-  // What is above the base is live's, and is taken back by a rewind.
+  // Blocks above the base belong to live, and a rewind takes them back.
   let next = Math.min(range.next, base === undefined ? Number.MAX_SAFE_INTEGER : base.number + 1);
   while (next > range.from) {
     signal.throwIfAborted();
@@ -89,7 +89,10 @@ async function reindex(
   }
 }
 
-/** Takes back everything above a block, the newest first, and says so to readers of events. */
+/**
+ * Takes back everything above a block, the newest first, and announces retractions to readers of
+ * events.
+ */
 async function rewind(
   { chain, database, lease, logger, rewrites }: ChainContext,
   request: WriterRequest,
@@ -122,7 +125,7 @@ async function rewind(
       news: {
         ...(isEmpty && { state: "history" as const }),
         problem: null,
-        // What takes the place of announced transfers is announced, too.
+        // Transfers that replace announced ones are announced, too.
         announced_from: announced_from && Math.min(announced_from, target + 1),
         isProgress: true,
       },

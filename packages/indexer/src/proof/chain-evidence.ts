@@ -3,29 +3,35 @@ import { createBloomTest } from "./logs-bloom.ts";
 import type { ReceiptsVerdict } from "./receipts-root.ts";
 
 /**
- * What the blocks of a chain have shown of it, and so what may prove something. Kept by one process; a restart learns it
- * anew from the first blocks.
+ * Evidence from the blocks of a chain, which decides the accepted kinds of proof. Kept by one
+ * process; a restart learns it anew from the first blocks.
  */
 export interface ChainEvidence {
   /**
-   * `real`: a block with logs had their bits in its filter. `none`: a block with logs had a filter of zeros; then no
-   * filter of this chain proves anything any more.
+   * `real`: a block with logs had their bits in its filter. `none`: a block with logs had a filter
+   * of zeros; then no filter of this chain proves anything any more.
    */
   blooms: "unknown" | "real" | "none";
   /**
-   * `provable`: receipts had the root of their block. `unprovable`: they never had, or have a form of the chain's own;
-   * then receipts are complete by their number alone.
+   * `provable`: receipts had the root of their block. `unprovable`: they never had, or have a form
+   * of the chain's own; then receipts are complete by their number alone.
    */
   receipts: "unknown" | "provable" | "unprovable";
   /** Blocks whose receipts had another root, while none had the right one. */
   differentRoots: Set<string>;
-  /** The receipts of a block that had another root last, and how often they came. The oldest blocks are forgotten. */
+  /**
+   * The last receipts of a block that had another root, and the number of times they came. The
+   * oldest blocks are forgotten.
+   */
   differentReceipts: Map<string, { digest: string; times: number }>;
 }
 
-/** One node may be wrong; so many blocks are how the chain is. */
+/** Number of blocks that shows a property of the chain; one node may be wrong. */
 const rootsUntilUnprovable = 3;
-/** A chain may leave transactions of its own out of the root of some blocks: there the same receipts keep coming. */
+/**
+ * A chain may leave transactions of its own out of the root of some blocks: there the same receipts
+ * keep coming.
+ */
 const timesUntilOdd = 4;
 const maxOddBlocks = 64;
 
@@ -64,7 +70,10 @@ export function noteVerdict(
   if (isHopeless) evidence.receipts = "unprovable";
 }
 
-/** Notes receipts with another root. Returns whether that is how their block is: unproven, and not a node's fault. */
+/**
+ * Records receipts with another root. Returns whether that is a property of their block: unproven,
+ * and not a node's fault.
+ */
 export function isOddBlock(
   { differentReceipts }: ChainEvidence,
   blockHash: string,

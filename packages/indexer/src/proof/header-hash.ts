@@ -4,7 +4,9 @@ import * as z from "zod";
 const bytes = z.string().regex(/^0x([0-9a-f]{2})*$/i);
 const quantity = z.string().regex(/^0x[0-9a-f]+$/i);
 
-/** The fields of a header that every block has, in their order (Ethereum yellow paper, section 4.3). */
+/**
+ * The fields of a header that every block has, in their order (Ethereum yellow paper, section 4.3).
+ */
 const always = {
   parentHash: bytes,
   sha3Uncles: bytes,
@@ -22,7 +24,7 @@ const always = {
   mixHash: bytes,
   nonce: bytes,
 };
-/** Those that came later, each behind the one before: EIP-1559, 4895, 4844 (two), 4788, 7685. */
+/** Fields that came later, each behind the one before: EIP-1559, 4895, 4844 (two), 4788, 7685. */
 const later = {
   baseFeePerGas: quantity.optional(),
   withdrawalsRoot: bytes.optional(),
@@ -42,8 +44,9 @@ const quantities = new Set(
 );
 
 /**
- * Whether a block, as a node returns it, has the hash that its fields make: then nothing in its header is invented for
- * this hash. Some chains make their hashes in another way, so a block without it proves nothing.
+ * Whether the fields of a block, as a node returns it, make its hash. Then nothing in its header is
+ * invented for this hash. Some chains make their hashes in another way, so a block without it
+ * proves nothing.
  */
 export function hashesToItsName(block: unknown): boolean {
   const { data } = headerSchema.safeParse(block);

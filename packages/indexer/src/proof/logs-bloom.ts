@@ -3,15 +3,15 @@ import { type Hex, keccak256 } from "viem";
 const bloomBytes = 256;
 
 /**
- * The bits that an address or topic sets in the bloom filter of a block's header: three of 2048, taken from its hash
- * (Ethereum yellow paper, section 4.3.1).
+ * The bits that an address or topic sets in the bloom filter of a block's header. They are three of
+ * 2048, taken from its hash (Ethereum yellow paper, section 4.3.1).
  */
 function bitsOf(value: Hex): readonly number[] {
   const hash = keccak256(value);
   return [0, 4, 8].map((start) => Number.parseInt(hash.slice(2 + start, 6 + start), 16) & 2047);
 }
 
-/** Makes the question whether a block may hold logs of all `values`. No is certain; yes is not. */
+/** Creates a test whether a block may hold logs of all `values`. No is certain; yes is not. */
 export function createBloomTest(values: readonly Hex[]): (bloom: string) => boolean {
   const bits = values.flatMap(bitsOf);
   return (bloom) =>

@@ -14,8 +14,9 @@ interface Entry {
 type NodeReference = Uint8Array | NodeReference[];
 
 /**
- * The root of the Merkle Patricia trie that holds a list, as in a block's `transactionsRoot` and `receiptsRoot`: the key
- * of each value is the RLP of its index (Ethereum yellow paper, section 4.3.1 and appendix D).
+ * The root of the Merkle Patricia trie that holds a list, as in a block's `transactionsRoot` and
+ * `receiptsRoot`. The key of each value is the RLP of its index (Ethereum yellow paper, section
+ * 4.3.1 and appendix D).
  */
 export function orderedTrieRoot(values: readonly Uint8Array[]): Hex {
   if (values.length === 0) return emptyTrieRoot;
@@ -48,7 +49,7 @@ function referTo(node: NodeReference[]): NodeReference {
   return encoded.length < 32 ? node : keccak256(encoded, "bytes");
 }
 
-/** How many nibbles after `depth` all entries have in common. */
+/** Number of nibbles after `depth` that all entries share. */
 function sharedLength(entries: readonly Entry[], depth: number): number {
   const [first] = entries;
   let length = 0;

@@ -20,9 +20,12 @@ type ReceiptLog = z.output<typeof receiptSchema>["logs"][number];
 /** A block by its receipts. */
 export interface BlockReceipts {
   header: BlockHeader;
-  /** Of every contract, in their order. */
+  /** Logs of every contract, in their order. */
   logs: ReceiptLog[];
-  /** Whether the receipts have the root that the header names. Without it they are complete by their number alone. */
+  /**
+   * Whether the receipts have the root that the header names. Without it they are complete by their
+   * number alone.
+   */
   isProven: boolean;
 }
 
@@ -43,10 +46,11 @@ export function receiptsCalls(block: number | string) {
 }
 
 /**
- * Reads a block by the receipts of all its transactions, and compares them with the header's `receiptsRoot`. A node may
- * have a block before it has its receipts, and return fewer; a gateway may ask another node for them. Throws what makes
- * the pool ask the next endpoint where the receipts are not those of the block; if the same ones keep coming, they are
- * taken as unproven.
+ * Reads a block by the receipts of all its transactions, and compares them with the header's
+ * `receiptsRoot`. A node may have a block before it has its receipts, and return fewer. A gateway
+ * may ask another node for them. Where the receipts are not those of the block, throws an error
+ * that makes the pool ask the next endpoint. If the same ones keep coming, they are taken as
+ * unproven.
  */
 export async function readReceipts(
   endpoint: RpcEndpointHandle,
@@ -56,7 +60,10 @@ export async function readReceipts(
   return receiptsOf(endpoint, question, outcomes);
 }
 
-/** Reads the outcomes of `receiptsCalls`. Asks for one receipt after the other where an endpoint does not have all. */
+/**
+ * Reads the outcomes of `receiptsCalls`. Asks for one receipt after the other where an endpoint
+ * does not have all.
+ */
 export async function receiptsOf(
   endpoint: RpcEndpointHandle,
   { block, evidence }: ReceiptsQuestion,

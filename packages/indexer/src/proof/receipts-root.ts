@@ -26,22 +26,27 @@ const receiptsSchema = z.array(receiptSchema);
 type Receipt = z.output<typeof receiptSchema>;
 
 /**
- * The transaction types whose receipts are `[status, cumulativeGasUsed, logsBloom, logs]`: legacy, EIP-2930, EIP-1559,
- * EIP-4844, EIP-7702. Chains have types of their own with other fields, which stay unproven.
+ * The transaction types whose receipts are `[status, cumulativeGasUsed, logsBloom, logs]`: legacy,
+ * EIP-2930, EIP-1559, EIP-4844, EIP-7702. Chains have types of their own with other fields, which
+ * stay unproven.
  */
 const knownTypes: ReadonlySet<bigint> = new Set([0n, 1n, 2n, 3n, 4n]);
 
 /** Whether the receipts of a block are those that its header commits to. */
 export type ReceiptsVerdict =
   | { kind: "proven" }
-  /** The root is another one: the list is not the block's, or the chain computes the root in its own way. */
+  /**
+   * The root is another one: the list is not the block's, or the chain computes the root in its own
+   * way.
+   */
   | { kind: "different" }
   /** No statement: a receipt of an unknown form. */
   | { kind: "unknown-form"; reason: string };
 
 /**
- * Compares receipts, as `eth_getBlockReceipts` returns them, with the `receiptsRoot` of their block. Some nodes return a
- * bloom filter of zeros for each receipt, though the root was made with the real ones: both are tried.
+ * Compares receipts, as `eth_getBlockReceipts` returns them, with the `receiptsRoot` of their
+ * block. Some nodes return a bloom filter of zeros for each receipt, though the root has the real
+ * ones. Both are tried.
  */
 export function verifyReceipts(receipts: unknown, receiptsRoot: string): ReceiptsVerdict {
   const { data } = receiptsSchema.safeParse(receipts);

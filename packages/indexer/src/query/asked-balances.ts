@@ -1,15 +1,18 @@
 import type { BalanceQuestion, KnownBalance } from "./known-balance.ts";
 
-/** What was known of balances when the chain was asked for them. It is forgotten with the process. */
+/**
+ * Known balances at the time of a question to the chain. In memory only: the end of the process
+ * forgets them.
+ */
 export interface AskedBalances {
-  /** Of a token and address, at an older block than this one. */
+  /** Takes the entry of a token and address, at an older block than this one. */
   takeOlder(question: BalanceQuestion, than: KnownBalance): AskedBalance | undefined;
   note(question: BalanceQuestion, known: AskedBalance): void;
 }
 
 export type AskedBalance = KnownBalance & { block: NonNullable<KnownBalance["block"]> };
 
-/** Callers choose addresses: what they can make us remember is bounded. */
+/** Bound of remembered balances: callers choose the addresses. */
 const maxAsked = 10_000;
 
 export function createAskedBalances(): AskedBalances {

@@ -6,7 +6,7 @@ import type { IndexerSchema } from "../store/schema.ts";
 import type { IndexedTransfer } from "../transfer.ts";
 import { readTransfer, type TransferRow } from "./read-transfer.ts";
 
-/** The transfers of a token, each with its block and with how far its chain is. */
+/** The transfers of a token, each with its block and its chain's progress. */
 export function selectIndexedTransfers(
   { kysely }: Pick<Database<IndexerSchema>, "kysely">,
   { id, chainId }: KnownToken,
@@ -60,7 +60,7 @@ export function readIndexedTransfer(
     ...readTransfer(row, context),
     // The head on record may be a moment older than the newest block.
     confirmations: Math.max(1, (row.head_number ?? 0) - blockNumber + 1),
-    // What was read once is not final, however deep it is.
+    // A block that was read once is not final, at any depth.
     finalized:
       row.verified_from !== null &&
       blockNumber <= (row.finalized_number ?? -1) &&

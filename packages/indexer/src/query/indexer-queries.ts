@@ -16,7 +16,7 @@ type IndexerQueries = Pick<
   "readTransfers" | "readTransactionTransfers" | "readBalance" | "readEvents" | "readLastEventId"
 >;
 
-/** What is asked of an indexer's database, and of the chain where that does not know. */
+/** Queries to an indexer's database, and to the chain where the database has no answer. */
 export function createIndexerQueries({
   opened,
   pools,

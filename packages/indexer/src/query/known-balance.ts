@@ -15,12 +15,14 @@ export interface KnownBalance {
   gain: bigint;
   /** Undefined: not known. */
   opening: bigint | undefined;
-  /** The newest indexed block, by its hash if it may still be replaced; the gain is that of its end. */
+  /**
+   * The newest indexed block, by its hash if it may still be replaced; the gain is that of its end.
+   */
   block: { number: number; hash: string | undefined } | undefined;
   revision: number;
 }
 
-/** What the database knows of a balance, all of one moment, since it is one statement. */
+/** The database's knowledge of a balance, all of one moment, since it is one statement. */
 export async function readKnownBalance(
   { kysely, dialect }: Database<IndexerSchema>,
   { token, address }: BalanceQuestion,

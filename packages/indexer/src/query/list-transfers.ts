@@ -18,16 +18,16 @@ export interface ListTransfers {
   sort: "asc" | "desc";
   /** At least 1. */
   limit: number;
-  /** The last transfer of the page before. It may be gone meanwhile: what counts is its place. */
+  /** The last transfer of the page before. It may be gone meanwhile: its place counts. */
   after?: { blockNumber: number; logIndex: number } | undefined;
 }
 
 /**
  * A page of the transfers of one address.
  *
- * Two indexes, one of senders and one of recipients, each give their first `limit` positions in order; the page is
- * the first `limit` of both. A transfer to oneself is in both, and once in the page. However far the cursor or the
- * time is from the end, no more than that is read.
+ * Two indexes, one of senders and one of recipients, each give their first `limit` positions in
+ * order. The page is the first `limit` of both. A transfer to oneself is in both, and once in the
+ * page. No more than that is read, at any distance of the cursor or the time from the end.
  */
 export async function listTransfers(
   database: Database<IndexerSchema>,
@@ -45,7 +45,7 @@ export async function listTransfers(
   if (fromMs !== undefined && fromMs > 0)
     bounds.push(where("position", ">=", firstPositionFrom(token, fromMs)));
   if (toMs !== undefined) bounds.push(where("position", "<=", lastPositionUpTo(token, toMs)));
-  // As a literal, so that PostgreSQL plans for so few.
+  // As a literal, so that PostgreSQL plans for this small number.
   const wanted = sql.lit(limit);
 
   const positions = (column: "from_address" | "to_address") =>
@@ -78,8 +78,8 @@ export async function listTransfers(
   return rows.map((row) => readIndexedTransfer(row, { token, dialect: database.dialect }));
 }
 
-// Block times never fall along a chain, so a time is a block, and a block is a position. Where there is no such
-// block the comparison is with null, and gives no rows.
+// Block times never fall along a chain, so a time is a block, and a block is a position. Where
+// there is no such block the comparison is with null, and gives no rows.
 
 function firstPositionFrom({ chainId }: KnownToken, timestampMs: number) {
   return sql<number>`(

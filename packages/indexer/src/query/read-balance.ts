@@ -10,13 +10,15 @@ import { BalanceUnavailableError } from "./balance-unavailable-error.ts";
 import { type BalanceQuestion, type KnownBalance, readKnownBalance } from "./known-balance.ts";
 
 /**
- * The balance after the newest indexed block. What came and went is in the database; what was there before is zero,
- * or was found before, or is asked of the chain now. That of the zero address is asked for every time. Throws a
+ * The balance after the newest indexed block. Gains and losses since the first indexed block are in
+ * the database. The opening, which was there before, is zero, or was found before, or is asked of
+ * the chain now. The balance of the zero address is asked for every time. Throws a
  * `BalanceUnavailableError`.
  *
- * What was there before is kept for good, and a node that is adding a block may answer for the newest one with the
- * state after it. So an answer for the newest block is only told; when that block is not the newest any more, and
- * somebody asks again, it is asked for once more, and what follows is kept.
+ * An opening is kept for good. A node that is adding a block may answer for the newest one with the
+ * state after it. So an answer for the newest block is only returned. A later question finds that
+ * block not the newest any more. It asks the chain for it once more, and keeps the opening that
+ * follows.
  */
 export async function readBalance(
   {
@@ -29,7 +31,8 @@ export async function readBalance(
   const known = await readKnownBalance(database, question);
   const { gain, block, revision } = known;
   const { token, address } = question;
-  // Mints and burns name it, but are no change of what the token keeps there, if it keeps anything.
+  // Mints and burns name the zero address, but do not change the balance that the token keeps
+  // there, if any.
   const isSum = address !== zeroAddress;
   if (isSum && known.opening !== undefined) return wrapUint256(gain + known.opening);
   if (block === undefined) {
@@ -51,7 +54,10 @@ export async function readBalance(
   return balance;
 }
 
-/** Undefined where the chain does not tell: the block was replaced, or its state is not kept any more. */
+/**
+ * Undefined where the chain has no answer: the block was replaced, or its state is not kept any
+ * more.
+ */
 async function findOpening(
   pool: RpcPool,
   question: BalanceQuestion,
@@ -81,9 +87,9 @@ async function askChain(
 }
 
 /**
- * Others may find the same opening at the same time: it is the same. The writer may index blocks below the first one
- * meanwhile, which makes the opening smaller, or see them replaced: then the revision has changed, and this one is
- * not kept.
+ * Others may find the same opening at the same time: it is the same. The writer may index blocks
+ * below the first one meanwhile, which makes the opening smaller, or see them replaced. Then the
+ * revision has changed, and this opening is not kept (optimistic concurrency).
  */
 async function keepOpening(
   { transaction, dialect }: Database<IndexerSchema>,
@@ -106,7 +112,7 @@ async function keepOpening(
       await dialect.insertMany(tx, "indexer_openings", [row], "ignore");
     });
   } catch (error) {
-    // Kept or not, the balance is right; the next who asks will ask the chain again.
+    // Kept or not, the balance is right; the next question asks the chain again.
     if (!isDatabaseError(error)) throw error;
   }
 }

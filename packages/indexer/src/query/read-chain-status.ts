@@ -7,24 +7,24 @@ import { type BlockRange, readCoverage } from "../store/coverage.ts";
 import type { KnownToken } from "../store/known-token.ts";
 import type { IndexerSchema } from "../store/schema.ts";
 
-/** Nobody looks at the chain any more, or nobody can. */
+/** Time after which the writer is presumed gone, or unable to look at the chain. */
 const unseenAfterMs = 15_000;
-/** A chain that is late for so many times the limit is unhealthy. */
+/** A chain that is late by this multiple of the limit is unhealthy. */
 const unhealthyFactor = 5;
-/** How far from the head history may be and still be called nearly there. */
+/** Distance of history from the head that still counts as nearly there. */
 const nearBlocks = 64;
 
 export interface StatusQuestion {
   chain: ChainConfiguration;
   tokens: readonly KnownToken[];
-  /** What this process knows of itself. */
+  /** This process's own knowledge. */
   pace: Pace | undefined;
   rpcLatencyMs: number | undefined;
 }
 
 /**
- * How a chain is doing, from what its writer wrote down, so that every process tells the same. All ages are
- * differences on the database's clock: a skewed clock of a process or a chain plays no part.
+ * Status of a chain, from its writer's records, so that every process returns the same. All ages
+ * are differences on the database's clock: a skewed clock of a process or a chain plays no part.
  */
 export async function readChainStatus(
   { kysely, dialect }: Database<IndexerSchema>,
@@ -40,7 +40,7 @@ export async function readChainStatus(
   const verified = await readCoverage(kysely, tokens, "indexer_verified_ranges");
   const checks = await readChecks(kysely, chain.chainId);
   const doubtedFrom = checks?.doubted_from ?? undefined;
-  // What is doubted is not vouched for: the chain is as far behind as that.
+  // A doubted block is not vouched for: the chain's lag counts from the block below it.
   const vouched = (block: number | undefined) =>
     block === undefined || doubtedFrom === undefined ? block : Math.min(block, doubtedFrom - 1);
   const indexedTo = (token: KnownToken) =>
@@ -48,7 +48,8 @@ export async function readChainStatus(
   const verifiedTo = (token: KnownToken) =>
     vouched(findIndexedTo(verified.get(token.id) ?? [], token));
   const known = row?.head_number ?? undefined;
-  // What was read second may be of a later moment: what is indexed is there, whatever the head was just before.
+  // The second read may be of a later moment: indexed blocks exist, even above the head of just
+  // before.
   const head =
     known === undefined
       ? undefined
@@ -68,7 +69,7 @@ export async function readChainStatus(
     lagBlocks,
     staleAfterMs: chain.staleAfterMs,
   });
-  // A token that is filled beside the others; one that begins above the head has nothing to be late with.
+  // A token that is filled beside the others; one that begins above the head cannot be late.
   const isLate = (token: KnownToken) =>
     token.startBlock <= (head ?? 0) &&
     (head ?? 0) - (indexedTo(token) ?? Number.NEGATIVE_INFINITY) > nearBlocks;
@@ -114,7 +115,7 @@ function judge(facts: {
 }): { health: Health; problem: string | undefined } {
   const { state, problem, unseenMs = 0, sinceProgressMs = 0, lagBlocks, staleAfterMs } = facts;
   if (state === "stopped" || facts.isDoubted) return { health: "unhealthy", problem };
-  // Each against its own limit: how slow a chain may be says nothing of how often it is to be looked at.
+  // Each against its own limit: the block time of a chain says nothing about the interval of looks.
   const lateness = Math.max(unseenMs / unseenAfterMs, sinceProgressMs / staleAfterMs);
   if (lateness > unhealthyFactor)
     return { health: "unhealthy", problem: problem ?? "Nothing new for a long time" };

@@ -14,12 +14,16 @@ export interface EventsQuestion {
   limit: number;
 }
 
-/** Events of one address after an id, in order; how far was looked; and whether some are forgotten. */
+/**
+ * Events of one address after an id, in order; the last id looked at; and whether some are
+ * forgotten.
+ */
 export async function readEvents(
   { kysely, dialect }: Database<IndexerSchema>,
   { token, address, after, limit }: EventsQuestion,
 ): Promise<{ events: TransferEvent[]; lastId: number; isIncomplete: boolean }> {
-  // Before the events: what is written in between is then read, and looked at again, but not passed over.
+  // Before the events: one written in between is then read, and looked at again, but not passed
+  // over.
   const { first, last } = await readEventBounds({ kysely });
   const bytes = bytesOfHex(address);
   const rows = await kysely

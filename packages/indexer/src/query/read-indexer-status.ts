@@ -6,14 +6,14 @@ import type { ChainStatus, Health, IndexerStatus } from "../status.ts";
 import type { Store } from "../store/open-store.ts";
 import { readChainStatus } from "./read-chain-status.ts";
 
-/** What this process knows of a chain beside what the database does. */
+/** This process's knowledge of a chain, beside the database's. */
 export interface FollowedChain {
   chain: ChainConfiguration;
   pool: Pick<RpcPool, "status">;
   progress: Pick<Progress, "pace">;
 }
 
-/** How everything is doing. Never rejects: a database that is away is what it tells. */
+/** Status of all chains. Never rejects: the result reports a database that is away. */
 export async function readIndexerStatus(
   openStore: () => Promise<Store>,
   { chains, role }: { chains: readonly FollowedChain[]; role: IndexerStatus["role"] },

@@ -7,7 +7,10 @@ import type { IndexerSchema } from "../store/schema.ts";
 import type { IndexedTransfer } from "../transfer.ts";
 import { readIndexedTransfer, selectIndexedTransfers } from "./indexed-transfers.ts";
 
-/** The transfers of a token in one transaction, in the order of their events; empty where there are none. */
+/**
+ * The transfers of a token in one transaction, in the order of their events; empty where there are
+ * none.
+ */
 export async function transfersOfTransaction(
   database: Database<IndexerSchema>,
   token: KnownToken,

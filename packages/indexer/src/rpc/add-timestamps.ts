@@ -3,7 +3,10 @@ import type { TransferBatch } from "../transfer-log/transfer-batch.ts";
 import { readHeaders } from "./block-header.ts";
 import { endpointProblem } from "./endpoint-problem.ts";
 
-/** Asks for the headers of those blocks of a batch whose logs came without the time, many in one request. */
+/**
+ * Asks for the headers of those blocks of a batch whose logs came without the time, many in one
+ * request.
+ */
 export async function addTimestamps(
   endpoint: RpcEndpointHandle,
   { blocks }: TransferBatch,

@@ -8,17 +8,17 @@ import * as z from "zod";
 import { emptyTrieRoot } from "../proof/ordered-trie-root.ts";
 import { endpointProblem } from "./endpoint-problem.ts";
 
-/** What the indexer needs of a block. Hex is in lowercase. */
+/** The fields of a block that the indexer needs. Hex is in lowercase. */
 export interface BlockHeader {
   number: number;
   hash: string;
   parentHash: string;
   timestampMs: number;
-  /** Undefined where the node does not tell, or tells zeros, as some chains do for all blocks. */
+  /** Undefined where the node omits it, or returns zeros, as some chains do for all blocks. */
   logsBloom: string | undefined;
-  /** What the receipts of the block hash to; undefined where the node does not tell. */
+  /** Root hash of the block's receipts; undefined where the node omits it. */
   receiptsRoot: string | undefined;
-  /** Whether it says that it has no transaction. */
+  /** Whether the header shows a block without transactions. */
   isEmpty: boolean;
 }
 
@@ -60,8 +60,8 @@ export function parseHeader(result: unknown): BlockHeader | undefined {
 }
 
 /**
- * The header in one outcome, of the block with this number, hash or tag. Throws what the endpoint did, or that it does
- * not have that block.
+ * The header in one outcome, of the block with this number, hash or tag. Throws the endpoint's
+ * error, or one that it does not have that block.
  */
 export function headerOf(
   endpoint: RpcEndpointHandle,

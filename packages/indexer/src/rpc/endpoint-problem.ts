@@ -1,8 +1,8 @@
 import { RpcEndpointError, type RpcEndpointHandle, RpcUnavailableError } from "@coinslot/chain";
 
 /**
- * An endpoint answered, and the answer is of no use: it does not know a block that it should know, or contradicts
- * itself. Thrown inside `pool.onEndpoint` it makes the pool ask the next one.
+ * An endpoint's answer is of no use: it lacks a block that it should have, or contradicts itself.
+ * Thrown inside `pool.onEndpoint` the error makes the pool ask the next endpoint.
  */
 export function endpointProblem(
   endpoint: RpcEndpointHandle,

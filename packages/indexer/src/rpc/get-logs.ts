@@ -1,10 +1,10 @@
 import type { RpcCall } from "@coinslot/chain";
 import { transferTopic } from "../transfer-log/transfer-topic.ts";
 
-/** Which logs: of a range of blocks, both inclusive, or of one block. */
+/** Place of the logs: a range of blocks, both inclusive, or one block. */
 export type LogsPlace = { fromBlock: number; toBlock: number } | { blockHash: string };
 
-/** Asks for the transfers of tokens. */
+/** Requests the transfers of tokens. */
 export function getTransferLogs(place: LogsPlace, addresses: readonly string[]): RpcCall {
   return getLogs(place, { address: addresses, topics: [transferTopic] });
 }

@@ -9,7 +9,10 @@ const schema = z.object({
     .transform(Number),
 });
 
-/** Where a log of any event stands, and what finds it again; undefined for what is no log. */
+/**
+ * Place of a log of any event, and the filter that finds it again; undefined for an entry that is
+ * no log.
+ */
 export function parseLogPlace(
   log: unknown,
 ): { block: number; address: string; topics: string[] } | undefined {

@@ -8,7 +8,10 @@ export interface Head {
   finalized: number;
 }
 
-/** An endpoint's newest block, and how far it is final: by its own word where the chain has it, else by depth. */
+/**
+ * An endpoint's newest block, and its newest final one: by the endpoint's own answer where the
+ * chain has it, else by depth.
+ */
 export async function readHead(
   endpoint: RpcEndpointHandle,
   { finality }: Pick<ChainConfiguration, "finality">,

@@ -11,8 +11,9 @@ const wordSchema = z
   .transform((word) => BigInt(word));
 
 /**
- * What the token itself says an address has at the end of a block: by the block's hash where it may still be replaced
- * (EIP-1898), else by its number. Throws what the node says, if it does not keep the state of that block, too.
+ * The token's own answer for an address's balance at the end of a block. The block is named by its
+ * hash where it may still be replaced (EIP-1898), else by its number. Throws the node's error, also
+ * if it does not keep the state of that block.
  */
 export async function readTokenBalance(
   rpc: RpcRequester,

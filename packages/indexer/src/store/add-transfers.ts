@@ -11,17 +11,17 @@ import type { IndexerSchema } from "./schema.ts";
 
 export interface AddTransfers {
   chainId: number;
-  /** Whose transfers these are. */
+  /** The tokens of these transfers. */
   tokens: readonly KnownToken[];
   range: BlockRange;
   batch: TransferBatch;
-  /** Whether readers of events are told. */
+  /** Whether events announce them to readers. */
   isAnnounced: boolean;
 }
 
 /**
- * Everything that follows from having read a range of blocks: rows, blocks, balances, coverage, events. All of it in
- * the caller's transaction, so that a range is indexed as a whole or not at all.
+ * Writes the consequences of reading a range of blocks: rows, blocks, balances, coverage, events.
+ * All of it in the caller's transaction, so that a range is indexed as a whole or not at all.
  */
 export async function addTransfers(
   transaction: Transaction<IndexerSchema>,

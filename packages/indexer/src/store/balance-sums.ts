@@ -11,24 +11,24 @@ import { logsPerBlock } from "./position.ts";
 import type { IndexerSchema } from "./schema.ts";
 import { wrapUint256 } from "./wrap-uint256.ts";
 
-/** What addresses gained by their stored transfers: by the token's id, then the address. */
+/** Gains of addresses by their stored transfers: by the token's id, then the address. */
 export type BalanceSums = ReadonlyMap<number, Map<Hex, bigint>>;
 
-/** Sums of the transfers below a block, and what tells whether they still hold. */
+/** Sums of the transfers below a block, and the state by which to check whether they still hold. */
 export interface SumsBelow {
   below: number;
   sums: BalanceSums;
-  /** Of each token: its revision, and what is indexed of it below the block. */
+  /** For each token: its revision, and its indexed ranges below the block. */
   state: string;
 }
 
-/** So many rows are summed up in one statement. */
+/** Rows summed up in one statement. */
 const rowsAtOnce = 20_000;
 
 /**
- * Sums up the transfers of addresses below a block, all of which is final: it takes as long as they have transfers, so
- * it runs page after page and outside of a transaction, and whoever writes goes on beside it. The zero address is left
- * out, whose balance is the token's own answer.
+ * Sums up the transfers of addresses below a block, all of which is final. Its time grows with
+ * their transfers. So it runs page after page and outside of a transaction, and the writer goes on
+ * beside it. The zero address is left out, whose balance is the token's own answer.
  */
 export async function sumBelow(
   database: Database<IndexerSchema>,
@@ -69,7 +69,7 @@ export async function doSumsHold(
   return (await readState(transaction, { tokens, below })) === state;
 }
 
-/** Makes balances what the sums, and the transfers that were stored above them meanwhile, add up to. */
+/** Sets balances to the sums plus the transfers that were stored above them meanwhile. */
 export async function writeSums(
   transaction: Transaction<IndexerSchema>,
   dialect: Dialect,
@@ -88,7 +88,7 @@ export async function writeSums(
       keys: ["token_id", "address"],
       replace: ["amount"],
     });
-    // What was there before the first block was found with the sums as they were.
+    // Openings before the first block were found with the old sums.
     await forgetOpenings(transaction, tokenId);
   }
 }
@@ -169,7 +169,7 @@ async function sumSide(
     total += dialect.amount.decode(page.sum);
     if (Number(page.count) < rowsAtOnce) return total;
     from = page.last + 1;
-    // SQLite answers in this very thread: others have their turn in between.
+    // SQLite answers on this very thread: yield to other work in between.
     await setImmediate();
   }
 }

@@ -2,7 +2,7 @@ import type { Database } from "@coinslot/storage";
 import type { Transaction, Updateable } from "kysely";
 import type { IndexerSchema } from "./schema.ts";
 
-/** What a writer knows of the chain itself. */
+/** The writer's knowledge of the chain itself. */
 export interface ChainHead {
   number: number;
   timestampMs: number;
@@ -49,7 +49,7 @@ export async function readChain(
     .executeTakeFirstOrThrow();
 }
 
-/** Tells every process how the chain is doing. What is undefined stays as it is. */
+/** Records the status of the chain for every process. Undefined fields stay as they are. */
 export async function updateChain(
   transaction: Transaction<IndexerSchema>,
   dialect: Database<IndexerSchema>["dialect"],

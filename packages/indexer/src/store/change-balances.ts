@@ -4,10 +4,13 @@ import { hexOfBytes } from "./bytes.ts";
 import type { IndexerSchema } from "./schema.ts";
 import { wrapUint256 } from "./wrap-uint256.ts";
 
-/** What each address gained, modulo 2^256, keyed by its 40 hex digits. */
+/** Gain of each address, modulo 2^256, keyed by its 40 hex digits. */
 export type Gains = ReadonlyMap<string, bigint>;
 
-/** Adds gains to the balances of a token. Nobody else changes them: this transaction has the writer lease. */
+/**
+ * Adds gains to the balances of a token. No other process changes them: this transaction has the
+ * writer lease.
+ */
 export async function addGains(
   transaction: Transaction<IndexerSchema>,
   dialect: Dialect,
@@ -32,8 +35,9 @@ export async function addGains(
 const addressesPerStatement = 500;
 
 /**
- * After gains from below what was the first indexed block: what an address had before it is less by as much. Whoever
- * is about to write an opening that was found with the old gains learns by the revision that it is outdated.
+ * Lowers openings after gains from below the former first indexed block: an address had less before
+ * it by as much. A reader may be about to write an opening that was found with the old gains. The
+ * revision shows it that the opening is outdated (optimistic concurrency).
  */
 export async function lowerOpenings(
   transaction: Transaction<IndexerSchema>,
@@ -59,7 +63,10 @@ export async function lowerOpenings(
   }
 }
 
-/** After blocks were replaced that lie below an indexed one, and are not indexed: the chain has to be asked again. */
+/**
+ * For replaced blocks that lie below an indexed one, and are not indexed: the chain has to be asked
+ * again.
+ */
 export async function forgetOpenings(
   transaction: Transaction<IndexerSchema>,
   tokenId: number,
@@ -85,7 +92,7 @@ async function readOpenings(
   of: { tokenId: number; addresses: readonly string[] },
 ): Promise<ReadonlyMap<string, bigint>> {
   const addresses = sql.join(of.addresses.map((address) => Buffer.from(address, "hex")));
-  // By hand: a query builder takes longer over so many values than the database.
+  // Handwritten SQL: with this many values a query builder takes longer than the database.
   const { rows } = await sql<{ address: Uint8Array; amount: StoredAmount }>`
     select address, amount from indexer_openings
     where token_id = ${of.tokenId} and address in (${addresses})

@@ -2,7 +2,7 @@ import type { Database } from "@coinslot/storage";
 import { type Kysely, sql, type Transaction, type Updateable } from "kysely";
 import type { IndexerSchema } from "./schema.ts";
 
-/** What second readings of a chain found; undefined before the first. */
+/** Results of a chain's second readings; undefined before the first. */
 export async function readChecks(kysely: Kysely<IndexerSchema>, chainId: number) {
   return kysely
     .selectFrom("indexer_checks")
@@ -15,11 +15,11 @@ export type ChecksNews = Pick<
   Updateable<IndexerSchema["indexer_checks"]>,
   "proofs" | "problem" | "doubted_from"
 > & {
-  /** So many blocks were found to be wrong, and mended. */
+  /** Number of blocks that were found to be wrong, and mended. */
   repairedBlocks?: number;
 };
 
-/** Tells every process what a second reading found. What is undefined stays as it is. */
+/** Records the result of a second reading for every process. Undefined fields stay as they are. */
 export async function updateChecks(
   transaction: Transaction<IndexerSchema>,
   { nowMs }: Pick<Database<IndexerSchema>["dialect"], "nowMs">,

@@ -29,7 +29,10 @@ export async function readCoverage(
   return coverage;
 }
 
-/** Notes that a range of a token is indexed, or verified; it becomes one with its neighbours. Returns whether others lie above it. */
+/**
+ * Records that a range of a token is indexed, or verified, and merges it with its neighbours.
+ * Returns whether others lie above it.
+ */
 export async function coverRange(
   transaction: Transaction<IndexerSchema>,
   tokenId: number,
@@ -45,7 +48,7 @@ export async function coverRange(
   const neighbours = rows.filter((row) => row.from_block <= next && row.next_block >= from);
   const [below] = neighbours;
   if (neighbours.length === 1 && below !== undefined && below.from_block <= from) {
-    // So it is nearly always: history and live go upwards.
+    // The usual case: history and live go upwards.
     await transaction
       .updateTable(table)
       .set({ next_block: Math.max(next, below.next_block) })
@@ -62,7 +65,9 @@ export async function coverRange(
   return { isBelowOthers: rows.some((row) => row.next_block > next) };
 }
 
-/** Notes that a range of tokens is not indexed, or not verified, any more. What lies beside it stays. */
+/**
+ * Records that a range of tokens is not indexed, or not verified, any more. Blocks beside it stay.
+ */
 export async function uncoverRange(
   transaction: Transaction<IndexerSchema>,
   table: RangeTable,
@@ -112,7 +117,10 @@ async function replaceRanges(
     .execute();
 }
 
-/** Notes that blocks above `block` are not indexed any more. Returns the tokens of which whole ranges are gone. */
+/**
+ * Records that blocks above `block` are not indexed any more. Returns the tokens of which whole
+ * ranges are gone.
+ */
 export async function uncoverAbove(
   transaction: Transaction<IndexerSchema>,
   tokenIds: readonly number[],

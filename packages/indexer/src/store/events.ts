@@ -2,16 +2,17 @@ import type { Dialect } from "@coinslot/storage";
 import { type Insertable, sql, type Transaction } from "kysely";
 import type { IndexerSchema } from "./schema.ts";
 
-/** On this channel everybody is told that there are new events. */
+/** Notification channel of new events, for all processes. */
 export const eventsChannel = "coinslot_indexer_events";
-/** How many events are kept for readers who were away. */
+/** Number of events that are kept for readers who were away. */
 const eventsKept = 100_000;
 
 export type EventInsert = Omit<Insertable<IndexerSchema["indexer_events"]>, "id">;
 
 /**
- * Writes events in the order given. Their ids grow in the order of commits, since whoever has the writer lease writes one
- * transaction at a time: a reader who has seen an id has seen all below it.
+ * Writes events in the order given. Their ids grow in the order of commits, since the holder of the
+ * writer lease writes one transaction at a time. So a reader who has seen an id has seen all below
+ * it.
  */
 export async function announce(
   transaction: Transaction<IndexerSchema>,

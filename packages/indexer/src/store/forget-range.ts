@@ -8,7 +8,10 @@ import { blockOfPosition, logsPerBlock } from "./position.ts";
 import type { IndexerSchema } from "./schema.ts";
 import { wrapUint256 } from "./wrap-uint256.ts";
 
-/** The tokens of a chain in the database, those included that are not configured any more; or one of them. */
+/**
+ * The tokens of a chain in the database, those included that are not configured any more; or one of
+ * them.
+ */
 export async function findTokenIds(
   kysely: Kysely<IndexerSchema>,
   chainId: number,
@@ -23,7 +26,7 @@ export async function findTokenIds(
   return rows.map(({ id }) => id);
 }
 
-/** The opposite of `addTransfers`: a range is not indexed any more. Readers of events are not told. */
+/** The opposite of `addTransfers`: a range is not indexed any more. No events announce it. */
 export async function forgetRange(
   transaction: Transaction<IndexerSchema>,
   dialect: Dialect,
@@ -51,10 +54,10 @@ export async function forgetRange(
   await forgetBlocks(transaction, chainId, [...blocks]);
 }
 
-/** So many blocks are named in one statement. */
+/** Blocks named in one statement. */
 const blocksAtOnce = 500;
 
-/** Forgets blocks, their hashes and times, that no token has a transfer in any more. */
+/** Forgets blocks, with their hashes and times, in which no token has a transfer any more. */
 export async function forgetBlocks(
   transaction: Transaction<IndexerSchema>,
   chainId: number,
@@ -89,8 +92,9 @@ export async function forgetBlocks(
 }
 
 /**
- * Makes the balances of a token what its transfers add up to, where nothing but the blocks above `base` is indexed of it:
- * whatever was wrong with them is over. Those are few, as they may still be replaced.
+ * Sets the balances of a token to the sums of its transfers, where only blocks above `base` are
+ * indexed of it. That removes any fault in them. Those blocks are few, as they may still be
+ * replaced.
  */
 export async function resetBalances(
   transaction: Transaction<IndexerSchema>,
@@ -114,7 +118,7 @@ export async function resetBalances(
   await addGains(transaction, dialect, { tokenId, gains: sumGains(rows, dialect) });
 }
 
-/** What each address gains by transfers. */
+/** Gain of each address by transfers. */
 function sumGains(
   rows: readonly Pick<TransferInsert, "from_address" | "to_address" | "amount">[],
   { amount }: Pick<Dialect, "amount">,

@@ -15,7 +15,7 @@ const leaseName = "coinslot_indexer";
 
 export interface HoldPenOptions {
   database: Database<IndexerSchema>;
-  /** The database's URL: the lock of a SQLite file goes by it. */
+  /** The database's URL, which identifies the lock of a SQLite file. */
   url: string;
   /** Unique for each process that runs. */
   owner: string;
@@ -23,14 +23,14 @@ export interface HoldPenOptions {
   clock: Clock;
   logger: IndexerLogger;
   signal: AbortSignal;
-  /** Told when this process becomes the writer, and when it is no longer. */
+  /** Called when this process becomes the writer, and when it is no longer. */
   onRole: (role: "writer" | "standby") => void;
 }
 
 /**
- * Stands by until this process may write, and then lets `work` write, until the signal is aborted or the writer lease is lost;
- * then stands by again. On SQLite the lock of the file says at once that the writer before is dead; on PostgreSQL
- * its lease has to run out.
+ * Stands by until this process may write, and then lets `work` write until the writer lease is
+ * lost; then stands by again. Ends when the signal is aborted. On SQLite the lock of the file shows
+ * at once that the writer before is dead. On PostgreSQL its lease has to run out.
  */
 export async function holdLease(
   options: HoldPenOptions,
@@ -48,12 +48,12 @@ export async function holdLease(
       else if (isDatabaseError(error)) logger.warn({ error }, "The database does not answer");
       else throw error;
     }
-    // Three times as often as a lease may run out.
+    // Three times per lease duration.
     await sleep(clock, leaseMs / 3, signal).catch(() => undefined);
   }
 }
 
-/** Writes as long as it may, if it may; returns if another process does. */
+/** Writes while this process holds the lease; returns if another process does. */
 async function takeTurn(
   { database, url, owner, leaseMs, clock, logger, signal, onRole }: HoldPenOptions,
   leases: Leases,
@@ -69,13 +69,13 @@ async function takeTurn(
     const turn = new AbortController();
     const end = () => turn.abort(signal.reason);
     signal.addEventListener("abort", end, { once: true });
-    // Aborted while the writer lease was taken: nobody would say so again.
+    // Aborted while the writer lease was taken: the event does not fire again.
     if (signal.aborted) end();
     onRole("writer");
     logger.info({ owner }, "This process writes");
     try {
       const renewing = renewAgainAndAgain(lease, turn.signal);
-      // Whichever ends first ends the other, and nothing is let go before both have ended.
+      // The end of one part ends the other, and the lease is released after both.
       const parts = [renewing, work(lease, turn.signal)].map(endingTheTurn);
       for (const part of await Promise.allSettled(parts))
         if (part.status === "rejected") throw part.reason;

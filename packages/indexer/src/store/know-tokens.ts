@@ -5,7 +5,10 @@ import { addChain } from "./chain-row.ts";
 import type { KnownToken } from "./known-token.ts";
 import type { IndexerSchema } from "./schema.ts";
 
-/** Finds the configured tokens of a chain in the database, and adds those that are new, and the chain itself. */
+/**
+ * Finds the configured tokens of a chain in the database. Adds those that are new, and the chain
+ * itself.
+ */
 export async function knowTokens(
   database: Database<IndexerSchema>,
   { chainId, name, tokens }: ChainConfiguration,

@@ -1,6 +1,6 @@
 import type { TokenName } from "../transfer.ts";
 
-/** A configured token and where it stands in the database. */
+/** A configured token and its row in the database. */
 export interface KnownToken extends TokenName {
   /** Its row in `indexer_tokens`. */
   id: number;

@@ -4,7 +4,10 @@ import type { BlockId } from "./block-id.ts";
 import { bytesOfHex, hexOfBytes } from "./bytes.ts";
 import type { IndexerSchema } from "./schema.ts";
 
-/** Notes a block that is final now, and forgets marks that are further below it than a rewind may go. */
+/**
+ * Records a block that is final now, and forgets marks that are further below it than a rewind may
+ * go.
+ */
 export async function addMark(
   transaction: Transaction<IndexerSchema>,
   dialect: Dialect,

@@ -14,18 +14,20 @@ export interface Mend {
   tokens: readonly KnownToken[];
   /** The block as the chain has it. */
   block: { number: number; hash: string; timestampMs: number };
-  /** Its transfers of these tokens. */
+  /** Transfers of these tokens in the block. */
   truth: TransferBatch;
-  /** Whether readers of events are told. */
+  /** Whether events announce the change to readers. */
   isAnnounced: boolean;
-  /** Of all addresses that the stored transfers or the true ones name. Changed by what is mended. */
+  /**
+   * Sums of all addresses that the stored transfers or the true ones name. The mend changes them.
+   */
   sums: BalanceSums;
 }
 
 /**
- * Puts the transfers of a block in the place of those that are stored. Whatever made the rows wrong may have left the
- * balances right, or wrong in another way: so they are given, as they were summed up without this block, and become what
- * they are with it.
+ * Replaces the stored transfers of a block. The fault that made the rows wrong may have left the
+ * balances right, or wrong in another way. So the caller passes the sums without this block. The
+ * balances become those sums with the block.
  */
 export async function mendBlock(
   transaction: Transaction<IndexerSchema>,

@@ -18,13 +18,13 @@ export interface StoreOptions {
   url: string;
   chains: readonly ChainConfiguration[];
   logger: IndexerLogger;
-  /** Told when somebody has written new events. */
+  /** Called when a process has written new events. */
   onEvents: () => void;
 }
 
-/** A store that is opened by whoever asks for it first. */
+/** A store that is opened on first use. */
 export interface LazyStore {
-  /** Rejects with a `DatabaseError` if the database is away; the next who asks tries again. */
+  /** Rejects with a `DatabaseError` if the database is away; the next call tries again. */
   opened(): Promise<Store>;
   /** From then on it is not opened again. */
   close(): Promise<void>;
@@ -54,7 +54,7 @@ export function createLazyStore(options: StoreOptions): LazyStore {
 async function openStore({ url, chains, logger, onEvents }: StoreOptions): Promise<Store> {
   const database = await openDatabase<IndexerSchema>({
     url,
-    // What a crash of the machine takes from the end of the log is read from the chain again.
+    // A crash of the machine may lose the end of the log; it is read from the chain again.
     durable: false,
     applicationName: "coinslot-indexer",
     onBackgroundError: (error) => logger.warn({ error }, "The database complained"),

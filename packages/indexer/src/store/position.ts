@@ -1,7 +1,8 @@
 /**
- * Where a transfer stands on its chain, as one whole number: the block's number, and in its lower 21 bits the log's
- * index. Its order is the order of events, so one column sorts, pages and cuts, and half of every index is saved.
- * 2^32 blocks of 2^21 logs fill the 53 bits that a number holds exactly.
+ * Place of a transfer on its chain, as one whole number. It is the block's number, and in its lower
+ * 21 bits the log's index. Its order is the order of events. So one column sorts, pages and cuts,
+ * and half of every index is saved. 2^32 blocks of 2^21 logs fill the 53 bits that a number holds
+ * exactly.
  */
 export const logsPerBlock = 2 ** 21;
 export const maxBlock = 2 ** 32 - 1;

@@ -14,7 +14,10 @@ export interface StoredTransfers {
   blocks: ReadonlyMap<number, BatchBlock>;
 }
 
-/** Reads what is stored of tokens in a range, by its primary key: it takes as long as the range is full. */
+/**
+ * Reads the stored transfers of tokens in a range, by its primary key. Its time grows with their
+ * number.
+ */
 export async function readStored(
   kysely: Kysely<IndexerSchema>,
   { chainId, tokens, range }: { chainId: number; tokens: readonly KnownToken[]; range: BlockRange },
@@ -45,7 +48,10 @@ export async function readStored(
   return { rows, blocks: new Map(entries) };
 }
 
-/** The block of the n-th stored transfer of a token from a block on; undefined where there are fewer. */
+/**
+ * The block of the n-th stored transfer of a token from a block on; undefined where there are
+ * fewer.
+ */
 export async function findBlockOfTransfer(
   { kysely }: Pick<Database<IndexerSchema>, "kysely">,
   { token, from, count }: { token: KnownToken; from: number; count: number },
@@ -78,7 +84,10 @@ export async function findBlockBelow(
   return row && blockOfPosition(row.position);
 }
 
-/** The highest block that holds the n-th stored transfer below a block, counted from above, of any of the tokens. */
+/**
+ * The highest block that holds the n-th stored transfer below a block, counted from above, of any
+ * of the tokens.
+ */
 export async function findBlockOfRowBelow(
   kysely: Kysely<IndexerSchema>,
   { tokenIds, below, count }: { tokenIds: readonly number[]; below: number; count: number },

@@ -6,7 +6,7 @@ import type { IndexerSchema } from "./schema.ts";
 /** Work that waits for the writing process. */
 export type WriterRequest = Selectable<IndexerSchema["indexer_requests"]>;
 
-/** Asks the writing process, which may be this one, for work. Resolves to the request's id. */
+/** Requests work of the writing process, which may be this one. Resolves to the request's id. */
 export async function addRequest(
   kysely: Kysely<IndexerSchema>,
   { nowMs }: Pick<Database<IndexerSchema>["dialect"], "nowMs">,

@@ -11,8 +11,8 @@ import { cutWindow } from "./window.ts";
 import { wrapUint256 } from "./wrap-uint256.ts";
 
 /**
- * Takes back everything above `block`, of every token of the chain, those included that are not configured any more.
- * Readers of events are told each transfer that is gone, the newest first.
+ * Takes back everything above `block`, of every token of the chain, those included that are not
+ * configured any more. Retractions announce each transfer that is gone, the newest first.
  */
 export async function rollBack(
   transaction: Transaction<IndexerSchema>,
@@ -62,7 +62,7 @@ export async function rollBack(
     .where("chain_id", "=", chainId)
     .where("number", ">", block)
     .execute();
-  // What is below a whole range, and not indexed, was replaced as well, or may have been.
+  // Blocks below a whole range, and not indexed, were replaced as well, or may have been.
   const uncovered = await uncoverAbove(transaction, tokenIds, block);
   for (const tokenId of uncovered) await forgetOpenings(transaction, tokenId);
   const range = { from: block + 1, next: Number.MAX_SAFE_INTEGER };

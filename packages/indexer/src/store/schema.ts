@@ -1,22 +1,26 @@
 import type { StoredAmount } from "@coinslot/storage";
 import type { Generated } from "kysely";
 
-/** A chain as the writing process sees it, for every process that serves. Times are the database's. */
+/**
+ * A chain as the writing process sees it, for every process that serves. Times are the database's.
+ */
 interface ChainsTable {
   chain_id: number;
   name: string;
   state: "history" | "live" | "stopped";
-  /** Why it is stopped, or what went wrong last. */
+  /** Reason for which it is stopped, or the last problem. */
   problem: string | null;
   /** The newest block that an endpoint reported, and its own time. */
   head_number: number | null;
   head_timestamp_ms: number | null;
   /** The last block that can no longer be replaced. */
   finalized_number: number | null;
-  /** When the writer looked at the chain last, and when it found something new. */
+  /** Times of the writer's last look at the chain, and of its last progress. */
   seen_at_ms: number;
   progress_at_ms: number;
-  /** Transfers from this block on are announced as events; null until the first hand-over to live. */
+  /**
+   * Transfers from this block on are announced as events; null until the first hand-over to live.
+   */
   announced_from: number | null;
 }
 
@@ -25,13 +29,19 @@ interface TokensTable {
   chain_id: number;
   address: Uint8Array;
   name: string;
-  /** 1 where nobody can have had a balance before the first indexed block; 0 where that is not known. */
+  /**
+   * 1 where no address can have had a balance before the first indexed block; 0 where that is not
+   * known.
+   */
   opens_at_zero: number;
-  /** Counts what has changed below the newest range; see `openings`. */
+  /** Counts changes below the newest range; see `openings`. */
   revision: number;
 }
 
-/** The blocks of a token that are indexed: disjoint, `from_block` up to but not including `next_block`. */
+/**
+ * The blocks of a token that are indexed: disjoint, `from_block` up to but not including
+ * `next_block`.
+ */
 interface RangesTable {
   token_id: number;
   from_block: number;
@@ -66,15 +76,18 @@ interface WindowTable {
   hash: Uint8Array;
 }
 
-/** The blocks of a token that were read twice, or proven: a part of its indexed ranges. See the README's states. */
+/**
+ * The blocks of a token that were read twice, or proven: a part of its indexed ranges. See the
+ * README's states.
+ */
 type VerifiedRangesTable = RangesTable;
 
-/** What second readings of a chain found. */
+/** Results of a chain's second readings. */
 interface ChecksTable {
   chain_id: number;
   /** Whether receipts have the roots that the blocks name; null until one was read. */
   proofs: "provable" | "unprovable" | null;
-  /** Why second readings do not go on, for an operator. */
+  /** Reason for which second readings do not go on, for an operator. */
   problem: string | null;
   /** Blocks whose stored transfers were not those of the chain. */
   repaired_blocks: Generated<number>;
@@ -84,10 +97,13 @@ interface ChecksTable {
   doubted_since_ms: number | null;
 }
 
-/** Hashes of blocks that were final when they were read, to find a common block by. The oldest are forgotten. */
+/**
+ * Hashes of blocks that were final when they were read, to find a common block by. The oldest are
+ * forgotten.
+ */
 type MarksTable = WindowTable;
 
-/** Work that is asked of the writing process, by itself or by a command. */
+/** Work requested of the writing process, by itself or by a command. */
 interface RequestsTable {
   id: Generated<number>;
   chain_id: number;
@@ -101,21 +117,21 @@ interface RequestsTable {
   done_at_ms: number | null;
 }
 
-/** What an address gained since the first indexed block, modulo 2^256. */
+/** Gain of an address since the first indexed block, modulo 2^256. */
 interface BalancesTable {
   token_id: number;
   address: Uint8Array;
   amount: StoredAmount;
 }
 
-/** What an address had before the first indexed block, modulo 2^256, where somebody asked. */
+/** Balance of an address before the first indexed block, modulo 2^256, where a caller asked. */
 interface OpeningsTable {
   token_id: number;
   address: Uint8Array;
   amount: StoredAmount;
 }
 
-/** What happened at the live end, in the order of commits; the oldest are forgotten. */
+/** Events at the live end, in the order of commits; the oldest are forgotten. */
 interface EventsTable extends TransfersTable {
   id: Generated<number>;
   kind: "transfer" | "retraction";

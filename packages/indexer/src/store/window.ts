@@ -32,7 +32,7 @@ export async function extendWindow(
     .execute();
 }
 
-/** Lets go of what is below the newest final block, which stays as the base, and marks that. */
+/** Drops the window below the newest final block, which stays as the base, and marks that. */
 export async function raiseBase(
   transaction: Transaction<IndexerSchema>,
   dialect: Dialect,

@@ -2,7 +2,7 @@ import { type Database, isDatabaseError, type Lease, type Leases } from "@coinsl
 import { sql, type Transaction } from "kysely";
 import type { IndexerSchema } from "./schema.ts";
 
-/** Another process may write now: this one has slept through the end of its lease. */
+/** The lease was lost: it ran out while this process slept, and another process may write now. */
 export class LeaseLostError extends Error {
   override readonly name = "PenLostError";
 
@@ -14,8 +14,9 @@ export class LeaseLostError extends Error {
 /** The right to write to a database of transfers. One process has it at a time. */
 export interface WriterLease {
   /**
-   * Runs `work` in a transaction in which nobody else can take the writer lease, one after the other: so ids of events grow in
-   * the order of commits, and the lease is renewed in between. Rejects with a `PenLostError`, or a `DatabaseError`.
+   * Runs `work` in a transaction in which no other process can take the writer lease. Transactions
+   * run one after the other. So ids of events grow in the order of commits, and the lease is
+   * renewed in between. Rejects with a `LeaseLostError`, or a `DatabaseError`.
    */
   write<Result>(
     work: (transaction: Transaction<IndexerSchema>) => Promise<Result>,
@@ -41,8 +42,9 @@ export function createWriterLease(
     write: (work) =>
       inTurn(() =>
         database.transaction(async (transaction) => {
-          // One of this owner whose connection was lost may still commit. What it writes must be seen here, or a
-          // rollback would leave its transfers behind, or take them from the balances a second time.
+          // A transaction of this owner whose connection was lost may still commit. Its rows must
+          // be visible here. Otherwise a rollback would leave its transfers behind, or subtract
+          // them from the balances twice.
           await database.dialect.lockKey(transaction, lease.name);
           const { rows } = await sql`select 1 where ${leases.guard(lease)}`.execute(transaction);
           if (rows.length === 0) throw new LeaseLostError();
@@ -55,7 +57,7 @@ export function createWriterLease(
       }),
     release: () =>
       inTurn(() => leases.release(lease)).catch((error: unknown) => {
-        // It ends by itself.
+        // The lease expires by itself.
         if (!isDatabaseError(error)) throw error;
       }),
   };

@@ -9,11 +9,11 @@ export interface TransferLog {
   blockHash: string;
   transactionHash: string;
   transactionIndex: number;
-  /** As 40 hex digits, which is how balances are keyed. */
+  /** As 40 hex digits, the key of balances. */
   from: string;
   to: string;
   amount: bigint;
-  /** Undefined where the node does not tell; many do not. */
+  /** Undefined where the node omits it, as many do. */
   timestampMs: number | undefined;
 }
 
@@ -25,13 +25,15 @@ const addressPattern = /^0x[0-9a-f]{40}$/;
 /** A log that is no transfer. */
 export interface OddLog {
   problem: string;
-  /** Whether a token may have written it so. What no token can be the reason of is a fault of the node. */
+  /**
+   * Whether a token may have written it so. A log that no token can write is a fault of the node.
+   */
   isPossible: boolean;
 }
 
 /**
- * Decodes one log of an answer to `eth_getLogs`, or says what is wrong with it. By hand, since it runs for every
- * event of a chain. Its test compares it with viem's decoder.
+ * Decodes one log of an answer to `eth_getLogs`, or returns its fault. Handwritten, since it runs
+ * for every event of a chain. Its test compares it with viem's decoder.
  */
 export function decodeTransferLog(log: unknown): TransferLog | OddLog {
   if (typeof log !== "object" || log === null) return impossible("a log that is no object");

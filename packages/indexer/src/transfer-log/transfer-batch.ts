@@ -11,40 +11,49 @@ export type TransferInsert = Insertable<IndexerSchema["indexer_transfers"]>;
 
 export interface BatchBlock {
   hash: string;
-  /** Undefined where the node did not put it into its logs; to be asked for. */
+  /** Undefined where the node did not put it into its logs; read from the header then. */
   timestampMs: number | undefined;
 }
 
 /** The transfers of some blocks, ready to be written. */
 export interface TransferBatch {
-  /** In the order of their positions for each token. */
+  /** Rows in the order of their positions for each token. */
   readonly rows: readonly TransferInsert[];
   /** The blocks of the rows. */
   readonly blocks: Map<number, BatchBlock>;
-  /** What each address gained, modulo 2^256: token id, then the address as 40 hex digits. */
+  /** Gain of each address, modulo 2^256: token id, then the address as 40 hex digits. */
   readonly gains: ReadonlyMap<number, ReadonlyMap<string, bigint>>;
-  /** The newest transfer, as the node told it. */
+  /** The newest transfer, as the node returned it. */
   readonly last: TransferLog | undefined;
-  /** Logs that are no transfers, and that a token may have written so. None of them is among the rows. */
+  /**
+   * Logs that are no transfers, and that a token may have written so. None of them is among the
+   * rows.
+   */
   readonly oddities: readonly string[];
-  /** What no chain gives, whatever its tokens are: the answer is not to be taken. */
+  /** Faults that no chain causes, with any tokens: the answer must not be used. */
   readonly faults: readonly string[];
 }
 
-/** What was asked for. */
+/** The question behind the answers. */
 export interface BatchQuestion {
   tokens: readonly KnownToken[];
   fromBlock: number;
   toBlock: number;
-  /** Where the question named one block by its hash. */
+  /** Set where the question named one block by its hash. */
   blockHash?: string;
 }
 
 /**
- * Reads the answers to `eth_getLogs`. Logs that do not fit the question are left out: a `Transfer` of another form is
- * told in `oddities`, for such tokens exist. In `faults` is told what only a node can be the reason of: no list, a log
- * without its place, of another address, event or block, a log twice, one that a reorganisation removed, one block with
- * two hashes.
+ * Reads the answers to `eth_getLogs`. Logs that do not fit the question are left out. `oddities`
+ * lists each `Transfer` of another form, for such tokens exist. `faults` lists the faults that only
+ * a node can cause:
+ *
+ * - no list
+ * - a log without its place
+ * - a log of another address, event or block
+ * - a log twice
+ * - a log that a reorganisation removed
+ * - one block with two hashes
  */
 export function createTransferBatch(
   answer: unknown,

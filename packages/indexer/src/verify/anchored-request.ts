@@ -15,9 +15,9 @@ import type { BlockId } from "../store/block-id.ts";
 type RpcCall = Parameters<RpcEndpointHandle["requestMany"]>[0][number];
 
 /**
- * Sends calls together with a question for a block of ours. Blocks are asked for by number, and a gateway may give each
- * request to another node, or the chain may change in between: an answer of a node that does not have that block is
- * thrown away.
+ * Sends calls together with a question for an indexed block, the anchor. Blocks are asked for by
+ * number. A gateway may give each request to another node, or the chain may change in between. So
+ * an answer of a node that does not have the anchor is thrown away.
  */
 export async function requestOnChainOf(
   endpoint: RpcEndpointHandle,
@@ -67,9 +67,10 @@ interface NamedBlock {
 }
 
 /**
- * Asks once more for the headers of blocks that are about to be mended: of this endpoint, and of every other one that
- * can be asked, since a single one could take away by an invented header what another has given. Throws where one names
- * another block, unless that one's header alone does not make its hash.
+ * Asks once more for the headers of blocks that are about to be mended, at this endpoint and at
+ * every other one that can be asked. Otherwise a single endpoint could remove by an invented header
+ * the blocks that another has returned. Throws where one names another block. Its header is ignored
+ * if it does not make its hash, while this endpoint's does.
  */
 export async function confirmBlocks(
   { pool }: Pick<ChainContext, "pool">,
@@ -105,7 +106,7 @@ function isContradiction(ours: NamedBlock | undefined, theirs: NamedBlock): bool
   return theirs.isHashed || ours?.isHashed !== true;
 }
 
-/** By what is named of both. */
+/** Compares the fields that both name. */
 function isSameBlock(one: BlockHeader | undefined, other: BlockHeader): boolean {
   const { hash, receiptsRoot } = other;
   return (

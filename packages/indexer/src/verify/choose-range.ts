@@ -9,21 +9,25 @@ import {
   type StoredTransfers,
 } from "../store/read-stored.ts";
 
-/** What a second reading asks for, and what is stored of it. */
+/** Range of a second reading, and its stored transfers. */
 export interface VerificationRange {
-  /** What is verified by it. */
+  /** The blocks that it verifies. */
   range: BlockRange;
-  /** What is asked for: a little more, up to known transfers on both sides. */
+  /** The requested blocks: a little more, up to known transfers on both sides. */
   asked: BlockRange;
-  /** Whether a transfer at the last block, or above it, is known: an answer that is cut or empty does not have it. */
+  /**
+   * Whether a transfer at the last block, or above it, is known. An answer that is cut or empty
+   * does not have it.
+   */
   hasKnownEnd: boolean;
-  /** Of what is asked for. */
+  /** The stored transfers of the requested blocks. */
   stored: StoredTransfers;
 }
 
 /**
- * Chooses the next blocks of a segment such that known transfers stand at both ends: an answer that is empty, cut, or of
- * a node that lags cannot agree then. Where nothing is known within the widest range, the end stays open.
+ * Chooses the next blocks of a segment such that known transfers stand at both ends. Then an answer
+ * that is empty, cut, or of a node that lags cannot agree. Where nothing is known within the widest
+ * range, the end stays open.
  */
 export async function chooseRange(
   { chain, database }: ChainContext,
@@ -64,7 +68,10 @@ export async function chooseRange(
   return { range, asked, hasKnownEnd, stored };
 }
 
-/** The block of a range that holds the most stored transfers: an answer that is cut is cut there first. */
+/**
+ * The block of a range that holds the most stored transfers: an answer that is cut is cut there
+ * first.
+ */
 export function densestBlock({ stored, range }: VerificationRange): number | undefined {
   const counts = new Map<number, number>();
   for (const { position } of stored.rows) {

@@ -6,7 +6,10 @@ import type { TransferInsert } from "../transfer-log/transfer-batch.ts";
 /** The transfers of some blocks, as stored or as read. */
 type Reading = Pick<StoredTransfers, "rows" | "blocks">;
 
-/** The blocks of a range, ascending, whose transfers are not the same in both readings, by number, content and hash. */
+/**
+ * The blocks of a range, ascending, whose transfers are not the same in both readings, by number,
+ * content and hash.
+ */
 export function findDifferingBlocks(one: Reading, other: Reading, range: BlockRange): number[] {
   const before = byBlock(one);
   const now = byBlock(other);
@@ -29,7 +32,7 @@ export function findMistimedBlocks(one: Reading, other: Reading, range: BlockRan
     .sort((a, b) => a - b);
 }
 
-/** Whether transfers include all of `part`, whatever their places within their transactions are. */
+/** Whether transfers include all of `part`, at any places within their transactions. */
 export function includeAll(
   whole: readonly TransferInsert[],
   part: readonly TransferInsert[],

@@ -11,19 +11,20 @@ import {
 import type { VerificationRange } from "./choose-range.ts";
 import { findDifferingBlocks, findMistimedBlocks, includeAll } from "./compare-readings.ts";
 
-/** A block whose stored transfers are not those of the chain, and what they are. */
+/** A block whose stored transfers are not those of the chain, with those of the chain. */
 export interface Difference {
   block: BlockHeader;
   truth: TransferBatch;
 }
 
-/** What the receipts of a block say of both readings of it. */
+/** Verdict of a block's receipts on both readings of it. */
 export interface JudgedBlock extends Difference {
   isAsStored: boolean;
   isAsRead: boolean;
   /**
-   * Whether the receipts may change what is stored. With the root of their block they may. Without it they are one more
-   * reading, which may be cut: it takes another one that is the same, or that nothing known is missing from them.
+   * Whether the receipts may change the stored block. With the root of their block they may.
+   * Without it they are one more reading, which may be cut. Then either another reading has to be
+   * the same, or no known transfer may be missing from them.
    */
   isDecided: boolean;
 }

@@ -5,7 +5,9 @@ import type { KnownToken } from "../store/known-token.ts";
 /** By the token's id. */
 type Coverage = ReadonlyMap<number, readonly BlockRange[]>;
 
-/** What is indexed of some tokens up to but not including `next`, and was read once. */
+/**
+ * The blocks of some tokens, up to but not including `next`, that are indexed and were read once.
+ */
 export function planVerification(
   tokens: readonly KnownToken[],
   { indexed, verified, next }: { indexed: Coverage; verified: Coverage; next: number },

@@ -9,9 +9,10 @@ import { planVerification } from "./plan-verification.ts";
 import { DisputedRangeError, verifySegment } from "./verify-segment.ts";
 
 /**
- * Reads for the second time what is final, and mends what was stored wrongly. In rounds: what was indexed and final at
- * the beginning of one is read in the next, so at another time; a node that lagged or a gateway that chose badly has
- * changed by then. Runs until the signal is aborted; rejects when the writer lease is lost.
+ * Reads final blocks for the second time, and mends those that were stored wrongly. It works in
+ * rounds. Blocks that were indexed and final at the beginning of one round are read in the next, so
+ * at another time. A node that lagged or a gateway that chose badly has changed by then. Runs until
+ * the signal is aborted; rejects when the writer lease is lost.
  */
 export async function verifyChain(context: ChainContext, signal: AbortSignal): Promise<void> {
   const { chain, logger, clock } = context;
@@ -33,15 +34,18 @@ export async function verifyChain(context: ChainContext, signal: AbortSignal): P
 }
 
 interface Settled {
-  /** Of `rewrites` when it was read: what is taken back since then is not to be looked at. */
+  /**
+   * The count of `rewrites` at the time of reading: blocks taken back since then are not to be
+   * looked at.
+   */
   count: number;
   indexed: Awaited<ReturnType<typeof readCoverage>>;
   next: number;
 }
 
 /**
- * What is indexed and final; undefined while history is read, which goes first, and while final blocks are doubted: what
- * was replaced is taken back, not mended.
+ * The indexed and final blocks. Undefined while history is read, which goes first. Undefined also
+ * while final blocks are doubted: replaced blocks are taken back, not mended.
  */
 async function readSettled({
   chain,
@@ -66,7 +70,7 @@ async function verifyOnce(
   const verified = await readCoverage(database.kysely, tokens, "indexer_verified_ranges");
   const disputes: DisputedRangeError[] = [];
   for (const segment of planVerification(tokens, { indexed, verified, next })) {
-    // What was rewritten meanwhile is seen once again: the next round knows.
+    // The next round sees blocks that were rewritten meanwhile once again.
     if (rewrites.count !== count) return;
     const dispute = await verifyUnlessDisputed(context, segment, signal);
     if (dispute !== undefined) disputes.push(dispute);

@@ -16,14 +16,16 @@ import { densestBlock, type VerificationRange } from "./choose-range.ts";
 import { findDifferingBlocks, findMistimedBlocks } from "./compare-readings.ts";
 import { type Difference, type JudgedBlock, judgeBlock } from "./judge-block.ts";
 
-/** What a second reading of a range finds. */
+/** Result of a second reading of a range. */
 export interface Verdict {
-  /** To be mended, whatever the verdict is. */
+  /** Differences to be mended, under any verdict. */
   differences: readonly Difference[];
   /**
-   * `agreed`: what is stored, once mended, is verified. `unreliable`: the answer is not the chain's, and says nothing.
-   * `deceptive`: answers agree with what is stored, and a proof does with neither, so less has to be asked for at a time.
-   * `begun`: there is more to mend than is written at a time.
+   * - `agreed`: the stored range, once mended, is verified.
+   * - `unreliable`: the answer is not the chain's, and proves nothing.
+   * - `deceptive`: answers agree with the stored range, and a proof with neither. So less has to be
+   *   asked for at a time.
+   * - `begun`: there is more to mend than is written at a time.
    */
   kind: "agreed" | "unreliable" | "deceptive" | "begun";
 }
@@ -31,20 +33,23 @@ export interface Verdict {
 export interface VerificationQuestion {
   segment: Segment;
   chosen: VerificationRange;
-  /** A final block of ours, not below the range: an endpoint on a fork does not have it, and has no say. */
+  /**
+   * An indexed final block, not below the range: an endpoint on a fork does not have it, and has no
+   * say.
+   */
   anchor: BlockId;
   signal: AbortSignal;
 }
 
-/** So many blocks are decided by their receipts before an answer is thrown away, or taken. */
+/** Number of blocks decided by their receipts before an answer is thrown away, or taken. */
 const proofsAtOnce = 8;
-/** So many blocks are mended before the range is read again: a mend is one transaction. */
+/** Number of blocks mended before the range is read again: a mend is one transaction. */
 const maxMends = 64;
 
 /**
- * Reads a range for the second time, and decides by receipts whatever is not as it is stored. One block is always
- * proven: the densest, or a random one where nothing is stored. Throws what makes the caller ask another endpoint, or
- * for less.
+ * Reads a range for the second time, and decides every difference by receipts. One block is always
+ * proven: the densest, or a random one where nothing is stored. Throws an error that makes the
+ * caller ask another endpoint, or for less.
  */
 export async function verifyRange(
   context: ChainContext,
@@ -81,7 +86,7 @@ export async function verifyRange(
     await judge(toJudge.slice(start, start + proofsAtOnce), (block) =>
       readReceiptsOnChainOf(endpoint, anchor, { block, evidence: context.evidence, signal }),
     );
-  // A known transfer just below the range may be what is wrong; above the anchor live decides.
+  // A known transfer just below the range may be the wrong one; above the anchor live decides.
   const differences = [...judged.values()].filter(
     ({ isAsStored, isDecided, block }) => !isAsStored && isDecided && block.number <= anchor.number,
   );
@@ -92,7 +97,9 @@ export async function verifyRange(
   if (!isReliable) return { differences, kind: isDeceptive ? "deceptive" : "unreliable" };
   return { differences, kind: differing.length > maxMends ? "begun" : "agreed" };
 
-  /** Some nodes put wrong times into their logs: the headers decide, which are many in one request. */
+  /**
+   * Some nodes put wrong times into their logs: the headers decide, which are many in one request.
+   */
   async function findWrongTimes(): Promise<number[]> {
     const mistimed = findMistimedBlocks(chosen.stored, batch, asked);
     if (mistimed.length === 0) return [];

@@ -8,7 +8,9 @@ import { chooseRange } from "./choose-range.ts";
 import { type Verdict, type VerificationQuestion, verifyRange } from "./verify-range.ts";
 import { writeVerdict } from "./write-verdict.ts";
 
-/** The readings of a range do not agree, and no proof decides. It stays seen, and is tried again. */
+/**
+ * The readings of a range do not agree, and no proof decides. It stays seen, and is tried again.
+ */
 export class DisputedRangeError extends Error {
   override readonly name = "DisputedRangeError";
 
@@ -17,17 +19,18 @@ export class DisputedRangeError extends Error {
   }
 }
 
-/** Failures in a row before a range is left for later. */
+/** Consecutive failures before a range is left for later. */
 const attempts = 12;
-/** A segment with so many disputed ranges is left for later as a whole. */
+/** Number of disputed ranges at which the whole segment is left for later. */
 const maxDisputes = 4;
 const pauseMs = 100;
-/** Where no known transfer bounds a range, an empty answer has to come so many times. */
+/** Required number of empty answers where no known transfer bounds a range. */
 const readingsOfOpenEnd = 5;
 
 /**
- * Verifies a segment, range by range, and mends what differs. What cannot be decided is passed over, lest what lies above
- * it waits, and then thrown as a `DisputedRangeError`.
+ * Verifies a segment, range by range, and mends differences. A range that cannot be decided is
+ * passed over, so that the blocks above it do not wait. Then it is thrown as a
+ * `DisputedRangeError`.
  */
 export async function verifySegment(
   context: ChainContext,
@@ -71,7 +74,7 @@ export async function verifySegment(
       }
       if (verdict.kind === "begun" && verdict.differences.length > 0) continue;
       failures += 1;
-      // A block alone is decided by its proof: less and less is asked for until it is.
+      // A single block is decided by its proof: the range shrinks until it is one.
       const isStuck = verdict.kind === "deceptive" || failures >= 2 * endpoints.length;
       if (isStuck) {
         span = Math.max(1, Math.floor(width / 2));
@@ -85,7 +88,7 @@ export async function verifySegment(
       failures += 1;
       // Endpoints that cannot be asked do not dispute anything.
       if (judgement.kind === "wait" && failures >= attempts) throw error;
-      // Whatever the reason was: less is answered more easily, by fewer requests.
+      // A smaller range is answered more easily, by fewer requests, for any reason of the failure.
       span = Math.max(1, Math.floor(width / 2));
       logger.warn({ chain: chain.name, ...chosen.range, error }, "A second reading failed");
       await sleep(clock, pauseMs, signal);
@@ -107,7 +110,7 @@ async function readAgain(
     const endpoint = nextEndpoint();
     if (endpoint === undefined) throw new Error("The chain has no endpoint");
     verdict = await verifyRange(context, endpoint, question);
-    // What it adds is known to be true, and not to be all: an answer that was cut adds its beginning.
+    // The added transfers are true, but may not be all: an answer that was cut adds its beginning.
     if (isOpen && verdict.kind === "agreed" && verdict.differences.length > 0)
       return { ...verdict, kind: "begun" };
     if (verdict.kind !== "agreed" || verdict.differences.length > 0) return verdict;

@@ -13,8 +13,8 @@ import type { Difference } from "./judge-block.ts";
 import type { Verdict } from "./verify-range.ts";
 
 /**
- * Writes what a second reading found, in one transaction: from then on the range is verified. Returns false if nothing
- * was written, since what was read is not what is stored any more.
+ * Writes the result of a second reading, in one transaction: from then on the range is verified.
+ * Returns false if nothing was written, since the stored rows have changed since they were read.
  */
 export async function writeVerdict(
   context: ChainContext,
@@ -30,7 +30,7 @@ export async function writeVerdict(
     chosen: VerificationRange;
     anchor: BlockId;
     verdict: Verdict;
-    /** Of `rewrites`, when the range was chosen. */
+    /** The count of `rewrites` when the range was chosen. */
     started: number;
     signal: AbortSignal;
   },
@@ -44,13 +44,14 @@ export async function writeVerdict(
     ...chosen.stored.rows.filter(({ position }) => numbers.has(blockOfPosition(position))),
     ...differences.flatMap(({ truth }) => truth.rows),
   ];
-  // Above the anchor live changes what is stored at any time.
+  // Above the anchor live changes the stored rows at any time.
   const below = anchor.number + 1;
   const isMending = differences.length > 0;
   const found = isMending ? await sumBelow(database, { tokens, rows, below, signal }) : undefined;
   if (rewrites.count !== started) return false;
   const isWritten = await lease.write(async (transaction) => {
-    // A process of another release may have taken blocks back, and knows nothing of second readings.
+    // A process of another release may have taken blocks back, without knowledge of second
+    // readings.
     const indexed = await readCoverage(transaction, tokens);
     const isIndexed = tokens.every(({ id }) =>
       indexed
@@ -88,7 +89,9 @@ export async function writeVerdict(
   return true;
 }
 
-/** Beside the range, only what is indexed of every token: the rest is history's to write. */
+/**
+ * Beside the range, only blocks that are indexed of every token: the rest is history's to write.
+ */
 async function findMendable(
   { database }: ChainContext,
   {

@@ -1,15 +1,17 @@
 /**
  * A fault of the facilitator, of its chain or of its ledger: never of the payer. HTTP answers with
- * 5xx. Its message is safe to show: it names no address of ours, no key and no stack.
+ * 5xx. Its message is safe to show: it names no internal address, no key and no stack.
  */
 export class FacilitatorError extends Error {
   override readonly name = "FacilitatorError";
   /** Whether the same call may succeed later. */
   readonly isRetryable: boolean;
-  /** `unavailable`: could not be reached or is not ready. `bad_response`: it answered rubbish. */
+  /**
+   * `unavailable`: could not be reached or is not ready. `bad_response`: its answer was malformed.
+   */
   readonly kind: "unavailable" | "bad_response";
 
-  /** When the same call may succeed, where that is known. */
+  /** Delay after which the same call may succeed, if known. */
   readonly retryAfterSeconds: number | undefined;
 
   constructor(

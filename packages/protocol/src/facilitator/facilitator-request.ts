@@ -21,7 +21,7 @@ import type { InvalidReason } from "../x402/reason.ts";
 export interface FacilitatorRequest {
   paymentPayload: PaymentPayload;
   paymentRequirements: PaymentRequirements;
-  /** The same requirements in the form in which they came: version 1 says more, which others read. */
+  /** The same requirements as received: version 1 has more members, which others read. */
   received: PaymentRequirements | PaymentRequirementsV1;
 }
 
@@ -36,7 +36,9 @@ const bodySchema = z.object({
   paymentRequirements: z.unknown().optional(),
 });
 
-/** Reads the parsed JSON body of `POST /verify` or `POST /settle`, in either version. Never throws. */
+/**
+ * Reads the parsed JSON body of `POST /verify` or `POST /settle`, in either version. Never throws.
+ */
 export function readFacilitatorRequest(body: unknown): ReadFacilitatorRequest {
   return guard("invalid_payload", () => {
     const request = parseShape({ noun: "The request", value: body, schema: bodySchema });
@@ -54,8 +56,8 @@ export function readFacilitatorRequest(body: unknown): ReadFacilitatorRequest {
  * Reads the two arguments of `verify` and `settle` as a caller in the same process passes them: in
  * the form of either version, perhaps by another implementation's middleware. Never throws.
  *
- * A paid request passes here three times. Where both messages cannot change (`freezeMessage`), they
- * are read once; and what has its shape already is passed on as it is.
+ * A paid request passes here three times. Two immutable messages (`freezeMessage`) are read once. A
+ * value that has its shape already is passed on as it is.
  */
 export const readFacilitatorArguments: (
   paymentPayload: unknown,
@@ -100,7 +102,7 @@ function isRecord(value: unknown): value is Record<string, unknown> {
 
 type ReadRequirements = Omit<FacilitatorRequest, "paymentPayload">;
 
-/** What became of requirements that cannot change: those of an offer that is made once. */
+/** Results for immutable requirements: those of an offer that is made once. */
 const requirementsRead = new WeakMap<object, ReadRequirements>();
 
 function readRequirements(value: unknown): ReadRequirements {

@@ -22,32 +22,34 @@ export interface AnyPaymentRequirements {
   maxTimeoutSeconds: number;
 }
 
-/** What may accompany a verification. */
+/** Optional context of a verification. */
 export interface VerifyOptions {
   /** Time that the route grants its handler; the authorization must outlive it. */
   handlerTimeoutSeconds?: number | undefined;
-  /** What is sold. Version 1 tells it to the facilitator in the requirements. */
+  /** The sold resource. Version 1 carries it in the requirements. */
   resource?: ResourceInfo | undefined;
   /**
-   * Whose limit a forged signature counts against: the caller's, never the payer's that it names.
-   * Without one, only the limit of all callers together holds.
+   * Rate-limit key for forged signatures: the caller's, never that of the named payer. Without one,
+   * only the limit of all callers together holds.
    */
   limitKey?: string | undefined;
 }
 
-/** What may accompany a settlement. */
+/** Optional context of a settlement. */
 export interface SettleOptions {
   /** Held by the caller since before its handler ran. Without one, `settle` reserves by itself. */
   reservation?: Reservation | undefined;
-  /** The caller's key for this settlement: repeated with it, a settlement answers the same again. */
+  /** Idempotency key of the caller: a settlement repeated with it returns the same answer. */
   idempotencyKey?: string | undefined;
-  /** The handler's answer, kept before the money moves, so that it can be delivered after a crash. */
+  /**
+   * The handler's answer, kept before the money moves, so that it can be delivered after a crash.
+   */
   answer?: SealedAnswer | undefined;
-  /** What is sold. Version 1 tells it to the facilitator in the requirements. */
+  /** The sold resource. Version 1 carries it in the requirements. */
   resource?: ResourceInfo | undefined;
   /**
-   * Whose limit a forged signature counts against: the caller's, never the payer's that it names.
-   * Without one, only the limit of all callers together holds.
+   * Rate-limit key for forged signatures: the caller's, never that of the named payer. Without one,
+   * only the limit of all callers together holds.
    */
   limitKey?: string | undefined;
 }
@@ -75,32 +77,33 @@ export interface Facilitator {
 }
 
 /**
- * A facilitator that also answers for who may run: it holds an authorization for one request at a
- * time, from before the handler until the answer is delivered.
+ * A facilitator that also decides which request may run: it holds an authorization for one request
+ * at a time, from before the handler until the answer is delivered.
  */
 export interface ReservingFacilitator extends Facilitator, Reservations {
   /**
-   * Resolves when configuration, chains and ledger have been found well.
+   * Resolves when configuration, chains and ledger have passed their checks.
    *
    * @throws one error that names every problem. It stays so until the process is started again.
    */
   ready(): Promise<void>;
   getSupported(): Promise<Supported>;
   /**
-   * The checks that come before a request's body is read: they ask no ledger, and a chain only where
-   * a signature is none of the payer's key, for whether the payer has code that could accept it.
+   * The checks before a request's body is read. They ask no ledger. They ask a chain only where a
+   * signature is none of the payer's key: the payer may have code that accepts it.
    *
-   * `isSignatureKnown`, of a valid one, says whether the signature is known to be good: the payer's own
-   * key has signed, or the payment has begun. Else only the payer's code can tell.
+   * `isSignatureKnown`, of a valid payment, is true if the signature is known to be good: the
+   * payer's own key has signed, or the payment has begun. Otherwise only the payer's code can
+   * decide.
    *
-   * @throws FacilitatorError where that cannot be asked, or the caller has asked too often.
+   * @throws FacilitatorError where the chain cannot be asked, or the caller has asked too often.
    */
   verifyLocally(
     paymentPayload: AnyPaymentPayload,
     paymentRequirements: AnyPaymentRequirements,
     options?: VerifyOptions,
   ): Promise<VerifyResponse & { isSignatureKnown?: () => boolean | Promise<boolean> }>;
-  /** Everything, with the balance that was read, on which a reservation is decided. */
+  /** All checks that a reservation depends on, with the balance that was read. */
   verify(
     paymentPayload: AnyPaymentPayload,
     paymentRequirements: AnyPaymentRequirements,

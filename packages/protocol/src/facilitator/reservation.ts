@@ -25,23 +25,23 @@ export interface SealedAnswer {
   sealed: Uint8Array;
 }
 
-/** What a request asks for when it wants to use an authorization. */
+/** A request that wants to use an authorization. */
 export interface ReservationRequest {
   id: AuthorizationId;
   /**
-   * Which request this is: a hash over method, URL, body, and what the payment says (amount, recipient,
-   * times). While an authorization is open it serves this request and no other, and one that says
-   * something else under the same nonce must be another request.
+   * Identity of the request: a hash over method, URL, body, and the payment's terms (amount,
+   * recipient, times). While an authorization is open it serves this request and no other. Other
+   * terms under the same nonce must be another request.
    */
   fingerprint: string;
   /** Finds a kept answer, if the buyer sent an `Idempotency-Key`. */
   keyHash?: string | undefined;
 }
 
-/** The protocol and version in which a request spoke of payment. */
+/** The protocol and version of a request's payment. */
 export type WireName = "x402v1" | "x402v2";
 
-/** What a payment buys, for the seller's records. */
+/** Purchased item, for the seller's records. */
 export interface SoldItem {
   /** The route, as the seller wrote it. */
   route: string;
@@ -50,7 +50,7 @@ export interface SoldItem {
   wire: WireName;
 }
 
-/** Where an authorization stands, for a request that brings it. */
+/** State of an authorization, for a request that brings it. */
 export type LookUp =
   /** Never seen, or released before: go on. */
   | { state: "free" }
@@ -64,108 +64,121 @@ export type LookUp =
   | { state: "delivered"; settlement: SettleResponse; answer?: SealedAnswer | undefined };
 
 /**
- * How often the handler runs for one payment, over all processes. A reservation whose process dies counts as a run.
- * Of a payment that was paid, a record may let the handler run twice more, each time after such a death.
+ * Limit of handler runs for one payment, over all processes. A reservation whose process dies
+ * counts as a run. For a paid payment, a record may allow two further runs, each after such a
+ * death.
  */
 export const maxHandlerRuns = 2;
 
-/** What became of the attempt to reserve. */
+/** Outcome of an attempt to reserve. */
 export type Reserved =
   | { state: "reserved"; reservation: Reservation }
   /**
-   * Taken up again by the same request. Calling `settle` with the reservation waits for the outcome
-   * or returns the one there is, and never pays twice. Then `answer` goes out, or, if none was
-   * kept and it `mayRun`, the handler runs once more.
+   * Resumed by the same request. Calling `settle` with the reservation waits for the outcome or
+   * returns the existing one, and never pays twice. Then `answer` goes out. If none was kept and it
+   * `mayRun`, the handler runs once more.
    */
   | {
       state: "resumed";
       reservation: Reservation;
       answer?: SealedAnswer | undefined;
-      /** False once the handler has run for it as often as it may: see `maxHandlerRuns`. */
+      /** False once the handler has run for it as often as allowed: see `maxHandlerRuns`. */
       mayRun: boolean;
     }
-  /** Never paid, and its handler has run `maxHandlerRuns` times: another authorization is needed. */
+  /**
+   * Never paid, and its handler has run `maxHandlerRuns` times: another authorization is needed.
+   */
   | { state: "used_up" }
-  /** The payer has let too many handlers run without paying. Nothing was reserved, no money moves. */
+  /**
+   * The payer has let too many handlers run without payment. Nothing was reserved, no money moves.
+   */
   | {
       state: "payer_limited";
-      /** When this payer may try again. */
+      /** Delay until this payer may try again. */
       retryAfterSeconds: number;
-      /** Its own requests that run now stand in the way: once they are paid for, it need not wait. */
+      /**
+       * The payer's own running requests cause the limit: once they are paid for, it need not wait.
+       */
       isRunning: boolean;
     }
   | Exclude<LookUp, { state: "free" } | { state: "resumable" }>
-  /** What the payer holds is promised to other payments. */
+  /** The payer's balance is promised to other payments. */
   | { state: "refused"; reason: InvalidReason; message?: string | undefined };
 
-/** Why a reservation ends without a delivered answer. */
+/** Reasons why a reservation ends without a delivered answer. */
 export type ReleaseCause =
-  /** Given up before the handler was called. */
+  /** Abandoned before the handler was called. */
   | "unused"
   | "handler_failed"
   | "waived"
   | "disconnected"
   | "refused"
-  /** `settle` threw, or said that the outcome is still pending. */
+  /** `settle` threw, or its outcome is still pending. */
   | "outcome_unknown";
 
 /**
- * Who may run a handler for an authorization, decided once for all processes that share the record.
- * Every reservation ends with one `deliver` or one `release`. Every method throws on faults of the
- * record itself, and a throw reserves nothing.
+ * Decides which request may run a handler for an authorization, once for all processes that share
+ * the record. Every reservation ends with one `deliver` or one `release`. Every method throws on
+ * faults of the record itself, and a throw reserves nothing.
  */
 export interface Reservations {
-  /** Where an authorization stands. Changes nothing. */
+  /** State of an authorization. Changes nothing. */
   lookUp(request: ReservationRequest): Promise<LookUp>;
-  /** Takes the authorization for one request, or says who has it. One of two racers wins. */
+  /**
+   * Takes the authorization for one request, or returns its present state. One of two racers wins.
+   */
   reserve(
     request: ReservationRequest & {
-      /** What the authorization transfers, in the token's smallest unit. */
+      /** Transferred amount, in the token's smallest unit. */
       value: bigint;
-      /** Unix seconds: from then on nobody can settle it. */
+      /** Unix seconds: the end of the time in which it can be settled. */
       validBefore: bigint;
-      /** Whom it pays, in lower case: tells the authorization from another one with its nonce. */
+      /**
+       * Recipient, in lower case: distinguishes the authorization from another one with its nonce.
+       */
       payTo: Address;
       /** The payer's balance, where the record can hold promises against it. */
       balance?: BalanceReading | undefined;
-      /** How its money moves. Default `eip3009`. */
+      /** Payment kind. Default `eip3009`. */
       kind?: PaymentKind | undefined;
-      /** What it buys. Kept with the payment; decides nothing. */
+      /** Purchased item. Kept with the payment; decides nothing. */
       sold?: SoldItem | undefined;
     },
   ): Promise<Reserved>;
   /**
    * Gives up a reservation that has not been given to `settle`; afterwards the same payment may try
-   * again. For one that has, and for a resumed one, it only ends this attempt: the payment stays as
+   * again. For one that has, and for a resumed one, it only ends this attempt. The payment stays as
    * it is on the chain, and the same request may resume it. `hasRun`, by default true: the handler
-   * has run under it, and that is counted against `maxHandlerRuns`.
+   * has run under it, which counts against `maxHandlerRuns`.
    */
   release(
     reservation: Reservation,
     cause: ReleaseCause,
     options?: { hasRun?: boolean },
   ): Promise<void>;
-  /** Records that the answer has gone out: the authorization has nothing more to give. */
+  /** Records that the answer has gone out: the authorization is used up. */
   deliver(reservation: Reservation): Promise<void>;
 }
 
-/** What a store knows when a settlement begins. */
+/** State of a store's record when a settlement begins. */
 export type BegunSettlement =
-  /** It was settled before: nobody is to be asked. */
+  /** Settled before: the facilitator is not asked again. */
   | { state: "settled"; settlement: SettleResponse }
   | {
-      /** `repeated`: it was begun before, and its outcome never became known. */
+      /** `repeated`: begun before, and its outcome never became known. */
       state: "begun" | "repeated";
-      /** For the facilitator: the same each time for one authorization, and nobody else's. */
+      /** Idempotency key for the facilitator: constant for one authorization, and unique to it. */
       idempotencyKey: string;
     };
 
 /**
- * Reservations kept on behalf of a facilitator that keeps none: they live on the seller's side, and
- * so does the record of what that facilitator answered.
+ * Reservations on behalf of a facilitator without its own. They live on the seller's side, with the
+ * record of that facilitator's answers.
  */
 export interface ReservationStore extends Reservations {
-  /** Records that settling begins, and keeps the answer: from here on `release` gives nothing up. */
+  /**
+   * Records that settling begins, and keeps the answer: from here on `release` gives nothing up.
+   */
   beginSettlement(
     reservation: Reservation,
     answer?: SealedAnswer | undefined,

@@ -27,7 +27,7 @@ export const addressSchema = z
 /** 32 bytes, `0x` and 64 hex digits in either case. */
 export const bytes32Schema = z.templateLiteral(["0x", z.string().regex(/^[0-9a-fA-F]{64}$/)]);
 
-/** Whether two addresses name the same account, whatever their case. */
+/** Whether two addresses name the same account, in any letter case. */
 export function isSameAddress(a: string, b: string): boolean {
   return a.toLowerCase() === b.toLowerCase();
 }

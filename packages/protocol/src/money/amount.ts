@@ -18,8 +18,8 @@ export const amountSchema = z
 /**
  * Reads a human price such as `"$0.001"` or `"0.001"` into the token's smallest unit.
  *
- * @returns `undefined` when the text is no price, or when it cannot be said exactly in `decimals`
- * digits: a price is never rounded.
+ * @returns `undefined` when the text is no price, or has no exact value in `decimals` digits: a
+ * price is never rounded.
  */
 export function parseMoney(text: string, decimals: number): bigint | undefined {
   const parts = decimalMoney.exec(text.trim());
@@ -31,7 +31,9 @@ export function parseMoney(text: string, decimals: number): bigint | undefined {
   return amount <= maxUint256 ? amount : undefined;
 }
 
-/** Writes an amount in whole tokens, without trailing zeros: `formatMoney(1500n, 6)` is `"0.0015"`. */
+/**
+ * Writes an amount in whole tokens, without trailing zeros: `formatMoney(1500n, 6)` is `"0.0015"`.
+ */
 export function formatMoney(amount: bigint, decimals: number): string {
   const sign = amount < 0n ? "-" : "";
   const digits = (amount < 0n ? -amount : amount).toString().padStart(decimals + 1, "0");

@@ -1,7 +1,7 @@
 import { type Address, isSameAddress } from "./address.ts";
 import type { Network } from "./network.ts";
 
-/** A token that can be paid with, and the EIP-712 domain under which its transfers are signed. */
+/** A payment token, and the EIP-712 domain of its signed transfers. */
 export interface Asset {
   address: Address;
   /** EIP-712 domain name of the token contract. */
@@ -9,7 +9,7 @@ export interface Asset {
   /** EIP-712 domain version of the token contract. */
   version: string;
   decimals: number;
-  /** Ticker that people see, such as `USDC`. Default: the domain name. */
+  /** Ticker for display, such as `USDC`. Default: the domain name. */
   symbol?: string | undefined;
 }
 
@@ -25,11 +25,14 @@ export type FeeModel =
 /** Facts and defaults of a chain. Fees and balances are in the smallest unit of its native coin. */
 export interface ChainFacts {
   name: string;
-  /** Coin that pays for gas. `decimals` are those of the native balance, not of a token of that name. */
+  /**
+   * Coin that pays for gas. `decimals` are those of the native balance, not of a token of that
+   * name.
+   */
   nativeCurrency: { name: string; symbol: string; decimals: number };
   /** Usual time between blocks; undefined where blocks come on demand, or it is unknown. */
   blockTimeMs: number | undefined;
-  /** Interval of the question for a new block. */
+  /** Interval of the poll for a new block. */
   pollIntervalMs: number;
   finality: {
     /** Whether nodes are known to answer the `finalized` block tag meaningfully. */
@@ -45,11 +48,13 @@ export interface ChainFacts {
    * loss through a node that lies about fees.
    */
   maxFeePerGas: bigint;
-  /** Relayer balance below which new payments are refused: gas for a few hundred usual transfers. */
+  /**
+   * Relayer balance below which new payments are refused: gas for a few hundred usual transfers.
+   */
   minimumRelayerBalance: bigint;
 }
 
-/** A chain that Coinslot knows, with its stablecoins. */
+/** A known chain, with its stablecoins. */
 export interface KnownChain extends ChainFacts {
   network: Network;
   /** Endpoint that the chain offers to the public, without an API key. */
@@ -86,8 +91,8 @@ const rollup = {
 } as const;
 
 /**
- * The chains that Coinslot knows; another EVM chain works by configuration. One entry holds all that
- * the packages need.
+ * The known chains; another EVM chain works by configuration. One entry holds all data that the
+ * packages need.
  *
  * Sources: viem's chain list (name, currency, block time, Multicall3, public endpoint), Hyperlane's
  * registry (depth), the tables of `@x402/evm` and Circle's list of contracts (USDC and its domain),
@@ -110,8 +115,9 @@ export const knownChains: readonly KnownChain[] = [
     tokens: [plasmaUsdt0],
   },
   {
-    // Gas is paid in USDT0 with 18 decimals, while the token contract has 6. A priority fee is
-    // ignored and should be 0, and a block is final once it is produced, by Stable's documentation.
+    // Gas is paid in USDT0 with 18 decimals, while the token contract has 6. By Stable's
+    // documentation, a priority fee is ignored and should be 0, and a block is final once it is
+    // produced.
     network: stable,
     name: "Stable",
     nativeCurrency: { name: "USDT0", symbol: "USDT0", decimals: 18 },
@@ -139,7 +145,7 @@ export const knownChains: readonly KnownChain[] = [
     ...rollup,
     network: "eip155:42161",
     name: "Arbitrum One",
-    // Blocks come up to four times a second; a question for each would cost more than it tells.
+    // Blocks come up to four times a second; a poll for each would cost more than it gains.
     blockTimeMs: 250,
     pollIntervalMs: 500,
     finality: { finalizedTag: false, depth: 20 },
@@ -219,12 +225,12 @@ export function findKnownChain(network: Network): KnownChain | undefined {
   return chainOf.get(network);
 }
 
-/** The token in which a price such as `"$0.001"` is meant on a network, where one is known. */
+/** Default token of prices such as `"$0.001"` on a network, where one is known. */
 export function knownAsset(network: Network): Asset | undefined {
   return chainOf.get(network)?.tokens[0];
 }
 
-/** Decimals and domain of a token by its address, where they are known: then no node is believed. */
+/** Decimals and domain of a known token by its address: no node has to be trusted for them. */
 export function findKnownToken(network: Network, address: Address): Asset | undefined {
   return chainOf.get(network)?.tokens.find((token) => isSameAddress(token.address, address));
 }

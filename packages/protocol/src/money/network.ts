@@ -71,7 +71,7 @@ export const networkSchema = z
 /** A network as a version 1 message may name it: CAIP-2, or a name such as `base-sepolia`. */
 export const networkNameSchema = z.string().min(1).max(64);
 
-/** The CAIP-2 form of a network that is named either way; `undefined` when nobody knows the name. */
+/** The CAIP-2 form of a network from either form of its name; `undefined` for an unknown name. */
 export function parseNetwork(name: string): Network | undefined {
   return isNetwork(name) ? name : legacyNames.get(name);
 }
@@ -91,10 +91,13 @@ export function networkOf(chainId: number): Network {
   return `eip155:${chainId}`;
 }
 
-/** A chain of any namespace in CAIP-2 form, which is how other implementations type a network. */
+/** A chain of any namespace in CAIP-2 form: the type of a network in other implementations. */
 export type Caip2 = `${string}:${string}`;
 
-/** The CAIP-2 form of a network that somebody else named; a name that nobody knows is said to be that. */
+/**
+ * The CAIP-2 form of a network that another implementation named; an unknown name becomes
+ * `unknown:<name>`.
+ */
 export function caip2Of(name: string): Caip2 {
   return parseNetwork(name) ?? (isCaip2(name) ? name : `unknown:${name.replaceAll(":", "-")}`);
 }

@@ -9,7 +9,9 @@ import {
 import { amountSchema } from "../money/amount.ts";
 import type { Network } from "../money/network.ts";
 
-/** A signature as it travels: up to 4 KiB of bytes, since contract accounts choose their own form. */
+/**
+ * A signature as it travels: up to 4 KiB of bytes, since contract accounts choose their own form.
+ */
 const signatureSchema = z.templateLiteral(["0x", z.string().regex(/^(?:[0-9a-fA-F]{2}){0,4096}$/)]);
 
 /**
@@ -31,7 +33,7 @@ export const exactEvmPayloadSchema = z.object({
 /** The payload of an `exact` payment on an EVM chain, as it travels. */
 export type ExactEvmPayload = z.infer<typeof exactEvmPayloadSchema>;
 
-/** An EIP-3009 `TransferWithAuthorization`, as we compute with it. Addresses are lower case. */
+/** An EIP-3009 `TransferWithAuthorization`, in the internal form. Addresses are lower case. */
 export interface Authorization {
   from: Address;
   to: Address;
@@ -45,9 +47,9 @@ export interface Authorization {
 }
 
 /**
- * What makes an authorization the one that it is. A contract executes a nonce of a payer once, so
- * whatever else differs between two messages (version, letter case, form of the signature), equal
- * identities are one payment. All members are in lower case.
+ * Identity of an authorization. A contract executes a nonce of a payer once, so equal identities
+ * are one payment. All other differences between two messages (version, letter case, form of the
+ * signature) are irrelevant. All members are in lower case.
  */
 export interface AuthorizationId {
   network: Network;

@@ -1,20 +1,20 @@
 import type * as z from "zod";
 import { DecodeError, type DecodeFault } from "./decode-error.ts";
 
-/** Largest payment header that we read, in characters of base64. */
+/** Largest accepted payment header, in characters of base64. */
 export const maxHeaderLength = 8192;
 
-/** Largest header of an answer that we read: common HTTP clients take no more in all headers. */
+/** Largest accepted header of an answer: common HTTP clients take no more in all headers. */
 export const maxAnswerHeaderLength = 16_384;
 
-/** Room for a JSON Schema of what is sold, which extensions carry, and no more. */
+/** Room for a JSON Schema of the sold resource, which extensions carry, and no more. */
 const maxDepth = 32;
 const base64 = /^[A-Za-z0-9+/_-]*={0,2}$/;
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
-/** Keys with a meaning in JavaScript: harmless here, and a trap for whoever copies the value. */
+/** Keys with a meaning in JavaScript: harmless here, and a trap for code that copies the value. */
 const reservedKeys = new Set(["__proto__", "constructor", "prototype"]);
-/** NUL, which PostgreSQL cannot store, and halves of surrogate pairs, which UTF-8 cannot say. */
+/** NUL, which PostgreSQL cannot store, and halves of surrogate pairs, which UTF-8 cannot encode. */
 const unsafeText = /[\0\u{d800}-\u{dfff}]/u;
 
 /** Encodes a value as base64 of its JSON in UTF-8, in the standard alphabet with padding. */
@@ -23,14 +23,14 @@ export function encodeBase64Json(value: unknown): string {
 }
 
 /**
- * Decodes base64 of JSON and checks it against a schema. Reads what clients in the field send:
- * padding may be missing, and the URL-safe alphabet is accepted. Of a repeated key the last one
- * counts, as everywhere in JavaScript.
+ * Decodes base64 of JSON and checks it against a schema. Accepts messages of deployed clients:
+ * padding may be missing, and the URL-safe alphabet is read. Of a repeated key the last one counts,
+ * as everywhere in JavaScript.
  *
  * @throws DecodeError for every input that is not such a message, and nothing else.
  */
 export function decodeBase64Json<T>(options: {
-  /** What is decoded, as the subject of the error's sentence. */
+  /** The decoded message, as the subject of the error's sentence. */
   noun: string;
   value: string;
   schema: z.ZodType<T>;
@@ -43,8 +43,8 @@ export function decodeBase64Json<T>(options: {
 }
 
 /**
- * Checks a parsed value against a schema, after looking for what no message of ours contains:
- * depths, reserved keys, text that cannot be stored, numbers that JSON cannot say.
+ * Checks a parsed value against a schema. First rejects content that no valid message contains:
+ * excessive depth, reserved keys, text that cannot be stored, numbers that JSON cannot express.
  *
  * @throws DecodeError when the value does not fit, and nothing else.
  */

@@ -4,21 +4,24 @@ import type { InvalidReason } from "./reason.ts";
 /** Least time, in seconds, that an authorization must have left for its settlement to be mined. */
 export const minimumSettlementSeconds = 6;
 
-/** An authorization may be valid for so many seconds from now, or twice what was asked for. */
+/**
+ * Longest validity of an authorization, in seconds from now; or twice the requested time, if that
+ * is longer.
+ */
 const maxValiditySeconds = 24 * 60 * 60;
 
 /**
- * The checks of an exact EIP-3009 payment that need nobody's help: recipient, value and times, in
- * this order. The signature and the chain are somebody else's.
+ * Offline checks of an exact EIP-3009 payment: recipient, value and times, in this order. Signature
+ * and chain state are checked elsewhere.
  *
- * @returns why the payment is refused, or `undefined` when nothing speaks against it so far.
+ * @returns the reason for the refusal, or `undefined` when these checks pass.
  */
 export function checkPayment(
   payment: Payment,
   options: {
     /** Unix milliseconds. */
     now: number;
-    /** What is granted to the handler before settling begins. */
+    /** Time granted to the handler before settling begins. */
     handlerTimeoutSeconds?: number | undefined;
     /** Longest usual time between two blocks of the network. */
     blockTimeSeconds?: number | undefined;
@@ -38,7 +41,7 @@ export function checkPayment(
   if (authorization.validBefore <= nowSeconds + BigInt(granted)) {
     return "invalid_exact_evm_payload_authorization_valid_before";
   }
-  // What nobody can ever call over would be watched for ever once it has failed.
+  // An authorization that practically never expires would be watched for ever once it has failed.
   const longest = BigInt(Math.max(2 * maxTimeoutSeconds, maxValiditySeconds));
   if (authorization.validBefore > nowSeconds + longest) {
     return "invalid_exact_evm_payload_authorization_valid_before";

@@ -1,4 +1,4 @@
-/** What is wrong with a message that cannot be decoded. */
+/** Faults of a message that cannot be decoded. */
 export type DecodeFault =
   | "too_large"
   | "not_base64"
@@ -22,7 +22,7 @@ const words: Record<DecodeFault, string> = {
 export class DecodeError extends Error {
   override readonly name = "DecodeError";
   readonly fault: DecodeFault;
-  /** Where the shape is wrong, as a dotted path; empty for other faults. */
+  /** Location of the fault, as a dotted path; empty for faults other than a wrong shape. */
   readonly path: string;
 
   constructor(noun: string, fault: DecodeFault, path = "") {

@@ -22,7 +22,7 @@ export const transferWithAuthorizationTypes = {
 } as const;
 
 /**
- * What a buyer signs: the EIP-712 typed data of an EIP-3009 transfer, in the form viem takes.
+ * Typed data that a buyer signs: the EIP-712 form of an EIP-3009 transfer, as viem takes it.
  * Addresses are in lower case, since viem throws at one that is written in capitals only.
  */
 export function transferTypedData(options: {

@@ -1,9 +1,8 @@
 const frozen = new WeakSet<object>();
 
 /**
- * Makes a message unchangeable, all through, and returns it. What is known of such a message stays
- * true, so that it need not be found out again: its shape, above all, which is asked for at every
- * door that it passes.
+ * Deep-freezes a message, and returns it. Facts about such a message stay true and can be cached,
+ * above all its shape, which every layer checks.
  */
 export function freezeMessage<T>(message: T): T {
   freezeAll(message);
@@ -11,15 +10,15 @@ export function freezeMessage<T>(message: T): T {
   return message;
 }
 
-/** Whether a value is a message that `freezeMessage` has made unchangeable. */
+/** Whether a value is a message that `freezeMessage` has frozen. */
 export function isFrozenMessage(value: unknown): value is object {
   return typeof value === "object" && value !== null && frozen.has(value);
 }
 
 /**
- * A function of two messages that remembers, for a first one that cannot change, what it last made of
- * it and of a second one that cannot change either: on its way through a shop one payment is held
- * against one offer, several times over.
+ * Memoizes a function of two frozen messages. For each first message it keeps the last second
+ * message and its result: one payment is checked against one offer several times on its way through
+ * a shop.
  */
 export function onceForFrozen<First, Second, Result>(
   compute: (first: First, second: Second) => Result,
@@ -35,7 +34,10 @@ export function onceForFrozen<First, Second, Result>(
   };
 }
 
-/** What is frozen already may hold what is not, so a message is walked to its leaves: it is a tree, like all JSON. */
+/**
+ * A frozen object may hold unfrozen ones, so the message is walked to its leaves: it is a tree,
+ * like all JSON.
+ */
 function freezeAll(value: unknown): void {
   if (typeof value !== "object" || value === null) return;
   Object.freeze(value);

@@ -12,6 +12,6 @@ export const headerName = {
   paymentResponse: "PAYMENT-RESPONSE",
   /** The buyer's secret under which a lost answer can be fetched again. */
   idempotencyKey: "Idempotency-Key",
-  /** Where a hosted facilitator posts lifecycle events. */
+  /** URL to which a hosted facilitator posts lifecycle events. */
   eventCallback: "X-Event-Callback",
 } as const;

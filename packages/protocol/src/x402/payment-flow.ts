@@ -1,10 +1,10 @@
 import * as z from "zod";
 
 /**
- * When a payment settles: after the handler has done its work (`authorization`, the default), or
- * before it begins (`upfront`).
+ * Time of settlement: after the handler has done its work (`authorization`, the default), or before
+ * it begins (`upfront`).
  */
 export const paymentFlowSchema = z.enum(["authorization", "upfront"]);
 
-/** When a payment settles. */
+/** Time of a payment's settlement. */
 export type PaymentFlow = z.infer<typeof paymentFlowSchema>;

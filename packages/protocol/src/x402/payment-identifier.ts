@@ -8,7 +8,7 @@ const extensionSchema = z.object({
 
 /**
  * The declaration of `payment-identifier` in an offer: without it, clients of the reference send no
- * key. One is welcome, and not required.
+ * key. A key is optional.
  */
 export const paymentIdentifierExtension = freezeMessage({
   "payment-identifier": {

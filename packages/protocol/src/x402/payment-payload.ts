@@ -64,7 +64,7 @@ export function decodePaymentV2(header: string): PaymentPayloadV2 {
 
 const decoded = new WeakSet<object>();
 
-/** Whether a value is a payment that was decoded here: it has its shape, and keeps it. */
+/** Whether a value is a payment that was decoded here: it has the shape of one, and keeps it. */
 export function isDecodedPayment(value: unknown): value is PaymentPayload {
   return isFrozenMessage(value) && decoded.has(value);
 }

@@ -22,7 +22,7 @@ const paymentRequiredV1Schema = z.object({
   accepts: z.array(z.unknown()).max(64),
 });
 
-/** The body of a 402 answer in version 1, as we write it. */
+/** The body of a 402 answer in version 1, as this package writes it. */
 export interface PaymentRequiredV1 {
   x402Version: 1;
   error: string;
@@ -38,7 +38,7 @@ const paymentRequiredSchema = z.object({
   extensions: optionalOrNull(z.record(z.string().max(128), z.unknown())),
 });
 
-/** The `PAYMENT-REQUIRED` header of a 402 answer in version 2, as we write it. */
+/** The `PAYMENT-REQUIRED` header of a 402 answer in version 2, as this package writes it. */
 export interface PaymentRequired {
   x402Version: 2;
   error?: string;
@@ -47,22 +47,24 @@ export interface PaymentRequired {
   extensions?: Record<string, unknown>;
 }
 
-/** What a 402 answer offers, in whichever version it came. */
+/** Contents of a 402 answer, in either version. */
 export interface Offer {
   x402Version: 1 | 2;
   error?: string | undefined;
   resource?: ResourceInfo | undefined;
-  /** The ways to pay that we can read; entries in other schemes or on unknown networks are left out. */
+  /** The readable ways to pay; entries in other schemes or on unknown networks are left out. */
   accepts: OfferedRequirements[];
   extensions?: Record<string, unknown> | undefined;
 }
 
-/** One way to pay, as we compute with it, and what a payment of its version has to repeat. */
+/**
+ * One way to pay in the internal form, with the members that a payment of its version must repeat.
+ */
 export type OfferedRequirements =
   | {
       x402Version: 1;
       requirements: PaymentRequirements;
-      /** How the message called the network. */
+      /** Name of the network in the message. */
       networkName: string;
       /** The resource that this entry is for. */
       resourceUrl: string;
@@ -70,7 +72,7 @@ export type OfferedRequirements =
   | {
       x402Version: 2;
       requirements: PaymentRequirements;
-      /** The entry exactly as received, with members that we do not know. */
+      /** The entry exactly as received, with unknown members. */
       accepted: PaymentRequirements;
     };
 
@@ -104,7 +106,8 @@ export function decodePaymentRequired(header: string): Offer {
   };
 }
 
-// What passes the schema is of its type, unknown members and all; an `extra` of null goes back as it came.
+// A value that passes the schema is of its type, unknown members and all; an `extra` of null goes
+// back as it came.
 function isPaymentRequirements(entry: unknown): entry is PaymentRequirements {
   return paymentRequirementsSchema.safeParse(entry).success;
 }

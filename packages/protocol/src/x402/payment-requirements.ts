@@ -9,13 +9,13 @@ const scheme = z.string().min(1).max(64);
 const extra = z.record(z.string().max(128), z.unknown());
 const maxTimeoutSeconds = z.number().int().positive().max(Number.MAX_SAFE_INTEGER);
 
-/** Assumed of a version 1 offer that does not say how long its payment stays good. */
+/** Default for a version 1 offer that does not state how long its payment stays valid. */
 const defaultTimeoutSeconds = 300;
 
 /**
- * One acceptable way to pay, in the form of version 2, which is also the form that we compute with.
- * `amount` is in the token's smallest unit. In `extra`, `name` and `version` are the token's EIP-712
- * domain, `paymentFlow` says when it settles, and `assetTransferMethod` is `eip3009` unless said.
+ * One acceptable way to pay, in the form of version 2, which is also the internal form. `amount` is
+ * in the token's smallest unit. In `extra`, `name` and `version` are the token's EIP-712 domain.
+ * `paymentFlow` is the time of settlement, and `assetTransferMethod` is `eip3009` by default.
  */
 export const paymentRequirementsSchema = z.object({
   scheme,
@@ -52,13 +52,13 @@ export const paymentRequirementsV1Schema = z.object({
 export type PaymentRequirementsV1 = z.infer<typeof paymentRequirementsV1Schema>;
 
 /**
- * Says in version 1 what is offered in version 2. Clients of version 1 read `description`,
- * `mimeType` and an absolute `resource` as mandatory, so they are always there.
+ * Converts an offer of version 2 to version 1. Clients of version 1 read `description`, `mimeType`
+ * and an absolute `resource` as mandatory, so they are always there.
  */
 export function toPaymentRequirementsV1(options: {
   requirements: PaymentRequirements;
   resource: ResourceInfo;
-  /** How the network is called; its CAIP-2 form unless given. */
+  /** Name of the network. Default: its CAIP-2 form. */
   networkName?: string | undefined;
 }): PaymentRequirementsV1 {
   const { requirements, resource, networkName } = options;
@@ -79,7 +79,7 @@ export function toPaymentRequirementsV1(options: {
 /**
  * Reads version 1 requirements into the form of version 2.
  *
- * @returns `undefined` when nobody knows the network's name.
+ * @returns `undefined` when the network's name is unknown.
  */
 export function fromPaymentRequirementsV1(
   requirements: PaymentRequirementsV1,

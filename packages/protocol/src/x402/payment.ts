@@ -7,10 +7,10 @@ import type { PaymentPayload } from "./payment-payload.ts";
 import type { PaymentRequirements } from "./payment-requirements.ts";
 import type { InvalidReason } from "./reason.ts";
 
-/** How the money of a payment moves. The offer decides it, never the payload's members alone. */
+/** Transfer method of a payment. The offer decides it, never the payload's members alone. */
 export type PaymentKind = "eip3009";
 
-/** A payment held against the requirements that it means to fulfil, as we compute with it. */
+/** A payment matched with the requirements that it means to fulfil, in the internal form. */
 export interface Payment {
   kind: PaymentKind;
   x402Version: 1 | 2;
@@ -20,23 +20,24 @@ export interface Payment {
   domain: TokenDomain;
   authorization: Authorization;
   signature: Hex;
-  /** What is asked for, in the token's smallest unit. */
+  /** Required amount, in the token's smallest unit. */
   amountRequired: bigint;
   payTo: Address;
   maxTimeoutSeconds: number;
 }
 
-/** Either a payment, or why the two messages do not make one. */
+/** Either a payment, or the reason why the two messages do not make one. */
 export type ReadPayment =
   | { ok: true; payment: Payment }
   | { ok: false; reason: InvalidReason; payer: Address };
 
 /**
- * Holds a payload against requirements: same scheme, same network, a token with an EIP-712 domain.
- * Asks nobody, checks no signature. In version 2 the payload says what it accepts; a difference in
- * amount, asset or recipient shows in what was signed (value, EIP-712 domain, `to`), which counts.
+ * Matches a payload with requirements: same scheme, same network, a token with an EIP-712 domain.
+ * Sends no request, checks no signature. In version 2 the payload repeats the terms that it
+ * accepts. The signed data counts (value, EIP-712 domain, `to`): it shows a difference in amount,
+ * asset or recipient.
  *
- * A payment cannot be changed. Of messages that cannot be changed either it is always the same one.
+ * A payment is immutable. Frozen messages always yield the same payment object.
  */
 export const readPayment: (
   payload: PaymentPayload,

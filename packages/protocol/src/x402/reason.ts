@@ -1,4 +1,4 @@
-/** Why a payment is invalid: the values of `invalidReason`. */
+/** Reasons why a payment is invalid: the values of `invalidReason`. */
 export const invalidReasons = [
   "invalid_payload",
   "invalid_payment_requirements",
@@ -23,10 +23,13 @@ export const invalidReasons = [
   "unexpected_verify_error",
 ] as const;
 
-/** Why a payment is invalid. */
+/** Reason why a payment is invalid. */
 export type InvalidReason = (typeof invalidReasons)[number];
 
-/** Why a payment was not settled: the values of `errorReason`, besides every `InvalidReason`. */
+/**
+ * Reasons why a payment was not settled: the values of `errorReason`, besides every
+ * `InvalidReason`.
+ */
 export const settleErrorReasons = [
   "duplicate_settlement",
   "settlement_pending",
@@ -35,5 +38,5 @@ export const settleErrorReasons = [
   "unexpected_settle_error",
 ] as const;
 
-/** Why a payment was not settled. */
+/** Reason why a payment was not settled. */
 export type SettleErrorReason = (typeof settleErrorReasons)[number] | InvalidReason;

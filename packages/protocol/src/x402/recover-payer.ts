@@ -9,11 +9,11 @@ import { transferTypedData } from "./eip3009.ts";
 import type { Payment } from "./payment.ts";
 
 /**
- * Who signed a payment, if it was signed under the domain of the asset that it is held against. It
- * tells apart the assets that a version 1 payment may mean, since that names none; whether the
- * payment is good, the facilitator says. A contract's signature recovers to nobody of meaning.
+ * Signer of a payment, if it was signed under the domain of the given requirements' asset. A
+ * version 1 payment names no asset, and this distinguishes the candidates. The facilitator decides
+ * whether the payment is valid. A contract's signature recovers to a meaningless address.
  *
- * @returns lower case; `undefined` when the signature recovers to nobody.
+ * @returns lower case; `undefined` when the signature recovers to no address.
  */
 export async function recoverPayer(payment: Payment): Promise<Address | undefined> {
   try {
@@ -27,7 +27,7 @@ export async function recoverPayer(payment: Payment): Promise<Address | undefine
   }
 }
 
-/** Writes the 64 bytes of EIP-2098 as the 65 of which viem recovers. */
+/** Converts the 64 bytes of EIP-2098 to the 65 from which viem recovers. */
 function withRecovery(signature: Hex): Hex {
   if (signature.length !== 2 + 128) return signature;
   return serializeSignature(compactSignatureToSignature(parseCompactSignature(signature)));

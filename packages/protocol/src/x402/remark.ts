@@ -1,8 +1,8 @@
 import * as z from "zod";
 
 /**
- * Words of a stranger about an outcome. What is too long is cut and not refused: whether money
- * moved must not become unreadable because somebody explains it at length.
+ * Untrusted text about an outcome. Text beyond the limit is cut and not refused: a long explanation
+ * must not hide whether money moved.
  */
 export function remarkSchema(maxLength: number) {
   return z.string().transform((text) => (text.length <= maxLength ? text : cut(text, maxLength)));

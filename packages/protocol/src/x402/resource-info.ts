@@ -1,12 +1,12 @@
 import * as z from "zod";
 import { optionalOrNull } from "./optional-or-null.ts";
 
-/** What is sold: its absolute URL, what it is, and the media type of its answer. */
+/** Sold resource: its absolute URL, its description, and the media type of its answer. */
 export const resourceInfoSchema = z.object({
   url: z.string().min(1).max(4096),
   description: optionalOrNull(z.string().max(4096)),
   mimeType: optionalOrNull(z.string().max(256)),
 });
 
-/** What is sold: its absolute URL, what it is, and the media type of its answer. */
+/** Sold resource: its absolute URL, its description, and the media type of its answer. */
 export type ResourceInfo = z.infer<typeof resourceInfoSchema>;

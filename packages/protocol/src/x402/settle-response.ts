@@ -5,8 +5,8 @@ import { remarkSchema } from "./remark.ts";
 
 /**
  * The answer of `/settle`, and the receipt that a buyer gets: in `PAYMENT-RESPONSE` (version 2) or
- * `X-PAYMENT-RESPONSE` (version 1), also when settling failed. Some facilitators then leave out the
- * transaction that they have not sent; what is settled has one.
+ * `X-PAYMENT-RESPONSE` (version 1), also when settling failed. Some facilitators then omit the
+ * unsent transaction; a settled payment has one.
  */
 export const settleResponseSchema = z
   .object({
@@ -23,21 +23,23 @@ export const settleResponseSchema = z
     path: ["transaction"],
   });
 
-/** The answer of `/settle`, and the receipt that a buyer gets. Members that do not apply are absent. */
+/**
+ * The answer of `/settle`, and the receipt that a buyer gets. Members that do not apply are absent.
+ */
 export interface SettleResponse {
   success: boolean;
-  /** One of `SettleErrorReason` from this implementation; another facilitator may say others. */
+  /** One of `SettleErrorReason` from this implementation; another facilitator may return others. */
   errorReason?: string;
-  /** The same in words, for people; never an address of ours, a key or a stack. */
+  /** The same in words, for people; never an internal address, a key or a stack. */
   errorMessage?: string;
   payer?: string;
   /** Hash of the transaction, or `""` when none was sent. */
   transaction: string;
   /** CAIP-2 from this implementation. */
   network: string;
-  /** What was transferred, in the token's smallest unit. */
+  /** Transferred amount, in the token's smallest unit. */
   amount?: string;
-  /** What extensions of version 2 add. */
+  /** Members that extensions of version 2 add. */
   extensions?: Record<string, unknown>;
 }
 
@@ -76,7 +78,7 @@ export function decodeReceipt(header: string): SettleResponse {
   );
 }
 
-/** Drops what is absent from a parsed settle response. */
+/** Drops absent members from a parsed settle response. */
 export function parseSettleResponse(wire: z.infer<typeof settleResponseSchema>): SettleResponse {
   return {
     success: wire.success,

@@ -18,8 +18,8 @@ interface SupportedKind {
 }
 
 /**
- * The answer of `/supported`: which versions, schemes and networks a facilitator serves. Names of
- * version 1 are read into CAIP-2; a kind on a network that nobody knows is left out.
+ * The answer of `/supported`: the versions, schemes and networks of a facilitator. Names of version
+ * 1 are read into CAIP-2; a kind on an unknown network is left out.
  */
 export const supportedSchema = z.object({
   kinds: z
@@ -37,7 +37,7 @@ export const supportedSchema = z.object({
     .transform((signers) => signers ?? {}),
 });
 
-/** The answer of `/supported`, as we compute with it. */
+/** The answer of `/supported`, in the internal form. */
 export type Supported = z.infer<typeof supportedSchema>;
 
 /** The answer of `/supported` as any implementation gives it; `supportedSchema` reads it. */

@@ -4,7 +4,7 @@ import { remarkSchema } from "./remark.ts";
 
 /**
  * The answer of `/verify`. An invalid payment is an answer, not an error: `isValid` is false and
- * `invalidReason` says why.
+ * `invalidReason` holds the reason.
  */
 export const verifyResponseSchema = z.object({
   isValid: z.boolean(),
@@ -16,14 +16,14 @@ export const verifyResponseSchema = z.object({
 /** The answer of `/verify`. Members that do not apply are absent. */
 export interface VerifyResponse {
   isValid: boolean;
-  /** One of `InvalidReason` from this implementation; another facilitator may say others. */
+  /** One of `InvalidReason` from this implementation; another facilitator may return others. */
   invalidReason?: string;
-  /** The same in words, for people; never an address of ours, a key or a stack. */
+  /** The same in words, for people; never an internal address, a key or a stack. */
   invalidMessage?: string;
   payer?: string;
 }
 
-/** Drops what is absent from a parsed verify response. */
+/** Drops absent members from a parsed verify response. */
 export function parseVerifyResponse(wire: z.infer<typeof verifyResponseSchema>): VerifyResponse {
   return {
     isValid: wire.isValid,

@@ -1,7 +1,10 @@
 import { CompiledQuery } from "kysely";
 import { type PoolClient, Query, type QueryConfig } from "pg";
 
-/** A `COPY … FROM STDIN` with what it is to read: it travels through Kysely to our driver like any other query. */
+/**
+ * A `COPY … FROM STDIN` with its input: it passes through Kysely to the driver like any other
+ * query.
+ */
 export interface CopyQuery extends CompiledQuery {
   readonly copied: Buffer;
 }
@@ -29,7 +32,7 @@ export function runCopy(
     const query = new Query({ text }, (error, result) =>
       error ? reject(error) : resolve(result.rowCount ?? 0),
     );
-    // An ordinary query refuses to copy. This one has something to send.
+    // `pg`'s ordinary query refuses to copy. This one has data to send.
     client.query(
       Object.assign(query, {
         query_timeout,

@@ -11,9 +11,10 @@ const endOfRows = -1;
 const firstBytesPerRow = 200;
 
 /**
- * Rows as PostgreSQL reads them in `COPY … FROM STDIN (FORMAT binary)`. Knows the types that `dialect.types` are made
- * of: `bigint` from whole numbers, `numeric` from decimal texts without a fraction or a sign, `bytea`, `text`. Throws
- * a `TypeError` on any other type, or a value that does not fit its type.
+ * Rows in the format of `COPY … FROM STDIN (FORMAT binary)`. Supports the types that
+ * `dialect.types` are made of: `bigint` from whole numbers, `numeric` from decimal texts without a
+ * fraction or a sign, `bytea`, `text`. Throws a `TypeError` on any other type, or a value that does
+ * not fit its type.
  */
 export function encodeCopyRows(rows: readonly object[], columns: readonly CopyColumn[]): Buffer {
   const output = createOutput(fileHeader.length + rows.length * firstBytesPerRow);
@@ -33,7 +34,7 @@ export function encodeCopyRows(rows: readonly object[], columns: readonly CopyCo
 
 type Output = ReturnType<typeof createOutput>;
 
-/** Bytes one after the other, big-endian; its memory doubles as needed. */
+/** Growing byte buffer, big-endian; its memory doubles as needed. */
 function createOutput(expectedBytes: number) {
   let buffer = Buffer.allocUnsafe(expectedBytes);
   let end = 0;
@@ -66,7 +67,10 @@ function createOutput(expectedBytes: number) {
   };
 }
 
-/** Writes the length of a value and the value; returns false, and has written nothing, if it is none of the type. */
+/**
+ * Writes the length of a value and the value. Returns false, without a write, if the value is none
+ * of the type.
+ */
 type WriteField = (output: Output, value: unknown) => boolean;
 
 function writerOf(type: string): WriteField {
@@ -107,10 +111,13 @@ const writeText: WriteField = (output, value) => {
   return writeBytes(output, Buffer.from(value));
 };
 
-/** How many decimal digits PostgreSQL keeps in one. */
+/** Decimal digits in one digit of PostgreSQL's `numeric`. */
 const digitsPerGroup = 4;
 
-/** `numeric_recv`: how many groups, weight of the first, sign, digits after the point, then the groups. */
+/**
+ * `numeric_recv`: number of groups, weight of the first, sign, digits after the point, then the
+ * groups.
+ */
 const writeNumeric: WriteField = (output, value) => {
   if (typeof value !== "string" || !/^\d+$/.test(value)) return false;
   const groups: number[] = [];

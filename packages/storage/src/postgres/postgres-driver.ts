@@ -6,9 +6,12 @@ import { type CopyQuery, isCopyQuery, runCopy } from "./copy-query.ts";
 import { postgresError } from "./postgres-error.ts";
 
 interface Session extends DatabaseConnection {
-  /** Missing after a connection that died at the beginning of a transaction could not be replaced. */
+  /** Missing if the connection died at the beginning of a transaction and could not be replaced. */
   client?: PoolClient | undefined;
-  /** After a lost connection or an unanswered query the client is in an unknown state, and leaves the pool. */
+  /**
+   * After a lost connection or an unanswered query the client is in an unknown state, and leaves
+   * the pool.
+   */
   broken: boolean;
   /** Its transaction has lifted the time limits. */
   unlimited: boolean;
@@ -17,13 +20,13 @@ interface Session extends DatabaseConnection {
 export interface PostgresDriverOptions {
   pool: Pool;
   label: string;
-  /** The server's limit for a statement; an answer that takes much longer means that the connection is dead. */
+  /** The server's limit for a statement; a much later answer means that the connection is dead. */
   statementTimeoutMs: number;
 }
 
 const answerAllowanceMs = 5_000;
 
-/** Kysely's driver over a pool of `pg`, with our errors, and without a chance for a broken client to be used again. */
+/** Kysely's driver over a pool of `pg`, with typed errors. A broken client is never used again. */
 export function createPostgresDriver(options: PostgresDriverOptions): Driver {
   const { pool, label } = options;
   const answerTimeoutMs = options.statementTimeoutMs + answerAllowanceMs;
@@ -55,7 +58,7 @@ export function createPostgresDriver(options: PostgresDriverOptions): Driver {
       return await pool.connect();
     } catch (cause) {
       const error = postgresError(label, cause);
-      // Lost before any statement of ours: nothing was written.
+      // Lost before any statement of the caller: nothing was written.
       if (!isDatabaseError(error, "connection-lost")) throw error;
       throw new DatabaseError("unreachable", error.message, { cause });
     }
@@ -101,9 +104,9 @@ export function createPostgresDriver(options: PostgresDriverOptions): Driver {
       session.client?.release(session.broken);
     },
     async beginTransaction(session: Session) {
-      // After a restart of the server the pool is full of connections that nobody has noticed to be dead. What they
-      // swallow here is no more than a begin, so another one may be tried. A connection that says nothing at all takes
-      // long to be known as dead, and is seldom the only one.
+      // After a restart of the server the pool is full of undetected dead connections. They lose no
+      // more than a begin here, so another one may be tried. A silent connection takes long to
+      // detect as dead, and is seldom the only one.
       const start = performance.now();
       for (let attempt = 0; ; attempt++) {
         try {
@@ -113,7 +116,7 @@ export function createPostgresDriver(options: PostgresDriverOptions): Driver {
           const hasWaited = performance.now() - start > answerAllowanceMs;
           if (!session.broken || hasWaited || attempt === pool.options.max) throw error;
         }
-        // Given back first, or sixteen of them would wait for a seventeenth.
+        // Released first, otherwise sixteen of them would wait for a seventeenth.
         session.client?.release(true);
         session.client = undefined;
         session.client = await connect();
@@ -132,7 +135,8 @@ export function createPostgresDriver(options: PostgresDriverOptions): Driver {
       try {
         await run(session, "rollback");
       } catch {
-        // Its connection is closed instead, which undoes the same; the error that led here is the one to tell.
+        // The connection is closed instead, which undoes the same; the caller receives the error
+        // that led here.
         session.broken = true;
       }
     },

@@ -28,7 +28,8 @@ export function createPostgresEngine(options: PostgresEngineOptions): Engine {
     connectionTimeoutMillis: options.connectTimeoutMs,
     statement_timeout: statementTimeoutMs,
     lock_timeout: options.lockTimeoutMs,
-    // A process that froze inside a transaction must not keep its locks from the others.
+    // Limit for a process that froze inside a transaction: it must not keep its locks from the
+    // others.
     idle_in_transaction_session_timeout: statementTimeoutMs,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
@@ -40,7 +41,8 @@ export function createPostgresEngine(options: PostgresEngineOptions): Engine {
     idleTimeoutMillis: 60_000,
     onConnect: (client) => configure(client, options),
   });
-  // An idle connection that breaks is gone from the pool already; unheard, the event would end the process.
+  // The pool has removed an idle connection that breaks; without a handler, the event would end the
+  // process.
   pool.on("error", (error) => onBackgroundError(postgresError(label, error)));
 
   return {
@@ -55,7 +57,7 @@ export function createPostgresEngine(options: PostgresEngineOptions): Engine {
       const setting = durability === "disk" ? "on" : "off";
       await sql.raw(`set local synchronous_commit = ${setting}`).execute(transaction);
     },
-    // A commit waits for the disk by itself.
+    // A commit itself waits for the disk.
     sync: async () => {},
     notifications: createPostgresNotifications({
       pool,
@@ -73,9 +75,10 @@ async function configure(
   client: ClientBase,
   { durable, readOnly, connectTimeoutMs }: PostgresEngineOptions,
 ) {
-  // A client in use that breaks between two queries emits an event; the next query tells the same.
+  // A client in use that breaks between two queries emits an event; the next query reports the
+  // same.
   client.on("error", () => {});
-  // The pool's own time limit ends where this begins.
+  // The pool's own time limit does not cover this.
   const set = (text: string) => {
     const query: QueryConfig & { query_timeout: number } = {
       text,
@@ -93,8 +96,8 @@ async function configure(
 }
 
 /**
- * Bigint columns are numbers in code. One that a number cannot hold is refused: amounts have a type of their own,
- * and come as text, as everything that PostgreSQL calls numeric.
+ * Bigint columns are numbers in code. One that a number cannot hold is refused: amounts have a type
+ * of their own, and come as text, as everything that PostgreSQL calls numeric.
  */
 function getTypeParser(oid: number, format?: "text" | "binary") {
   return oid === types.builtins.INT8 ? parseInteger : types.getTypeParser(oid, format);

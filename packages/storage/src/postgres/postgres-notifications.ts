@@ -8,22 +8,24 @@ import { postgresError } from "./postgres-error.ts";
 export interface PostgresNotificationsOptions {
   pool: Pool;
   label: string;
-  /** How long a NOTIFY may take; an answer that takes longer means that the connection is dead. */
+  /** Limit of a NOTIFY; a later answer means that the connection is dead. */
   answerTimeoutMs: number;
-  /** Makes a client that is not connected yet, and gives up on a query that is not answered in time. */
+  /** Makes an unconnected client whose queries have a time limit. */
   createClient: () => Client;
-  /** How often to ask whether the connection still lives: one that died without a word gives no answer. */
+  /** Heartbeat interval: it detects a connection that died silently. */
   heartbeatMs: number;
   onBackgroundError: (error: unknown) => void;
 }
 
-// Short, since a notification saves whole polling intervals; a server that restarts is back in a second.
+// Short, since a notification saves whole polling intervals; a server that restarts is back in a
+// second.
 const reconnectPauseMs = 250;
 
 /**
- * LISTEN on one connection of its own, opened at first use and again whenever it is lost; then every handler is
- * called with `undefined`. NOTIFY goes through the pool: each is a commit that PostgreSQL takes one at a time, so
- * while one is under way equal ones wait together, and go as one.
+ * LISTEN on one connection of its own, opened at first use and again after each loss. After a loss,
+ * every handler is called with `undefined`. NOTIFY goes through the pool: each is a commit, and
+ * PostgreSQL takes one at a time. Equal notifications therefore wait together while one is under
+ * way, and go as one.
  */
 export function createPostgresNotifications(options: PostgresNotificationsOptions): Notifications {
   const { pool, label, answerTimeoutMs, createClient, heartbeatMs, onBackgroundError } = options;
@@ -49,7 +51,7 @@ export function createPostgresNotifications(options: PostgresNotificationsOption
     return client;
   }
 
-  /** Whoever needs the connection first opens it; the others wait for the same one. */
+  /** The first caller opens the connection; the others wait for the same one. */
   function connected(): Promise<Client> {
     if (closed) return Promise.reject(new DatabaseError("unreachable", `${label} is closed`));
     connection ??= connect().catch((cause) => {
@@ -110,7 +112,7 @@ export function createPostgresNotifications(options: PostgresNotificationsOption
     async close() {
       closed = true;
       const client = await connection?.catch(() => undefined);
-      // A client that waits for an answer in vain ends without waiting for the server's goodbye.
+      // A client that waits in vain for an answer ends without waiting for the server's goodbye.
       await client?.query("unlisten *").catch(() => {});
       await client?.end();
     },

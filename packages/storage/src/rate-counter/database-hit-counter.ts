@@ -6,8 +6,8 @@ import type { HitCounter } from "./hit-counter.ts";
 const sweepEveryMs = 60_000;
 
 /**
- * Creates a table for counted requests in PostgreSQL. Counts are worth nothing after a crash, so it need not log
- * them; SQLite has one process, which counts in its memory.
+ * Creates a table for counted requests in PostgreSQL. Counts are worthless after a crash, so the
+ * table is unlogged. SQLite has one process, which counts in its memory.
  */
 export function hitsMigration(table: string): Migration {
   return {
@@ -25,11 +25,14 @@ export function hitsMigration(table: string): Migration {
   };
 }
 
-/** Counts for all processes that share the database, on its clock. Needs the table's `hitsMigration`. */
+/**
+ * Counts for all processes that share the database, on its clock. Needs the table's
+ * `hitsMigration`.
+ */
 export function createDatabaseHitCounter<Schema>(options: {
   database: Database<Schema>;
   table: string;
-  /** Told of a failed removal of windows that have ended. */
+  /** Receives the error of a failed removal of ended windows. */
   onBackgroundError: (error: unknown) => void;
   now: () => number;
 }): HitCounter {
@@ -49,7 +52,8 @@ export function createDatabaseHitCounter<Schema>(options: {
   return {
     async hit(name, windowMs) {
       sweep();
-      // Two that hit at once: the second waits for the row, and counts on from what the first has left.
+      // Two processes may hit at once: the second waits for the row, and continues from the first
+      // one's count.
       const { rows } = await sql<{ count: number; resets_in_ms: number }>`
         insert into ${table} as held (name, count, resets_at_ms)
         values (${name}, 1, ${dialect.nowMs()} + ${windowMs})

@@ -1,4 +1,4 @@
-/** How often something happened in its window. */
+/** Number of hits in a window. */
 export interface Hits {
   count: number;
   /** Until the window ends and counting begins again. */
@@ -7,6 +7,6 @@ export interface Hits {
 
 /** Counts in fixed windows, which begin with the first hit. */
 export interface HitCounter {
-  /** Counts one, and returns the count with it. */
+  /** Counts one hit, and returns the count with it. */
   hit(name: string, windowMs: number): Promise<Hits>;
 }

@@ -1,13 +1,13 @@
 import type { HitCounter } from "./hit-counter.ts";
 
-// Callers that are not known choose addresses: what they can make us remember is bounded.
+// Unknown callers choose addresses: the memory that they can occupy is bounded.
 const maxWindows = 100_000;
 
 /** Counts in this process. */
 export function createMemoryHitCounter({ now }: { now: () => number }): HitCounter {
   const windows = new Map<string, { count: number; resetsAtMs: number }>();
 
-  /** Forgets windows that have ended, then, if need be, the ones that began first. */
+  /** Removes windows that have ended, then, if need be, the oldest ones. */
   function makeRoom(): void {
     const nowMs = now();
     for (const [name, { resetsAtMs }] of windows) {

@@ -11,10 +11,11 @@ export interface DatabaseFileLock {
 }
 
 /**
- * Makes this process the only owner of a SQLite file: holds a write transaction on `<file>.lock` beside it, which the
- * operating system ends with the process, however that dies. Readers and the database file itself are not touched.
- * Rejects with a `DatabaseError` of kind `file-locked` if another holds it. `undefined` where there is nothing to
- * lock: a database in memory, and PostgreSQL, where processes share.
+ * Makes this process the only owner of a SQLite file. It holds a write transaction on `<file>.lock`
+ * beside it. The operating system ends that with the process, also after a crash. Readers and the
+ * database file itself are not touched. Rejects with a `DatabaseError` of kind `file-locked` if
+ * another process holds it. `undefined` where there is nothing to lock: a database in memory, and
+ * PostgreSQL, where processes share.
  */
 export async function lockDatabaseFile(url: string): Promise<DatabaseFileLock | undefined> {
   const location = parseDatabaseUrl(url);
@@ -40,10 +41,10 @@ export async function lockDatabaseFile(url: string): Promise<DatabaseFileLock | 
   return { release: connection.close };
 }
 
-/** As many as Linux follows. */
+/** Linux's own limit. */
 const maxLinks = 40;
 
-/** One name for a file, by whatever links and relative paths it is reached, also before it is made. */
+/** Canonical name of a file, through any links and relative paths, also before the file exists. */
 function canonicalPath(path: string): string {
   let absolute = resolve(path);
   for (let links = 0; links < maxLinks; links++) {

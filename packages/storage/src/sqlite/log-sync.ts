@@ -6,19 +6,21 @@ import { DatabaseError } from "../database-error.ts";
 /** Brings SQLite's write-ahead log onto the disk. */
 export interface LogSync {
   /**
-   * Resolves once everything that was committed before is on the disk. Rejects with a `DatabaseError` of kind
-   * `connection-lost`, and from then on always: what a disk says after it has failed once is not to be believed.
+   * Resolves once all earlier commits are on the disk. Rejects with a `DatabaseError` of kind
+   * `connection-lost`, and from then on always: a disk that has failed once is not trusted again.
    */
   sync(): Promise<void>;
   close(): Promise<void>;
 }
 
 /**
- * What SQLite does itself at each commit under `synchronous=FULL`, beside the event loop instead of inside it: a
- * commit has written its frames to the log, and is durable when the log is. The log is one file that only grows
- * until it is moved into the database, so whatever is on the disk has everything before it there too.
+ * The sync that SQLite does itself at each commit under `synchronous=FULL`, beside the event loop
+ * instead of inside it. A commit has written its frames to the log, and is durable when the log is.
+ * The log is one file that only grows until it is moved into the database. Data on the disk
+ * therefore has everything before it there too.
  *
- * The log is opened a second time. SQLite holds its locks on other files, so closing this one gives none of them up.
+ * The log is opened a second time. SQLite holds its locks on other files, so closing this one gives
+ * none of them up.
  */
 export function createLogSync(options: { path: string; label: string }): LogSync {
   const path = resolve(options.path);
@@ -28,7 +30,7 @@ export function createLogSync(options: { path: string; label: string }): LogSync
   const sync = coalesce(async () => {
     if (failure !== undefined) throw failure;
     try {
-      // SQLite keeps the log beside the file itself, by whatever links that is reached.
+      // SQLite keeps the log beside the file itself, also if that is reached by links.
       handle ??= await open(`${await realpath(path)}-wal`, "r+");
       await handle.datasync();
     } catch (cause) {

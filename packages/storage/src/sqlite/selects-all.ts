@@ -8,8 +8,8 @@ import {
 } from "kysely";
 
 /**
- * Whether a statement returns `*`: its columns are those of the schema when it runs, and no longer those of the schema
- * for which it was prepared. One that names its columns returns these, or fails.
+ * Whether a statement returns `*`. Its columns are then those of the schema when it runs, not of
+ * the schema for which it was prepared. A statement that names its columns returns these, or fails.
  */
 export function selectsAll({ query, sql }: CompiledQuery): boolean {
   if (RawNode.is(query)) return sql.includes("*");

@@ -1,8 +1,8 @@
 /**
- * How SQLite, whose integers end at 2^63, holds a uint256: the number of its digits, then the digits,
- * `1000000n` is `07:1000000`. Byte order of these texts is the order of the numbers, so `<`, `ORDER BY`,
- * `MIN`, `MAX` and indexes are right, and a small amount stays small (padding to 78 digits would make
- * a table of ten million transfers a gigabyte larger).
+ * Encodes a uint256 for SQLite, whose integers end at 2^63: the number of its digits, then the
+ * digits; `1000000n` is `07:1000000`. Byte order of these texts is the order of the numbers, so
+ * `<`, `ORDER BY`, `MIN`, `MAX` and indexes are right. A small amount stays small. Padding to 78
+ * digits would make a table of ten million transfers a gigabyte larger.
  */
 export function encodeSqliteAmount(amount: bigint): string {
   const digits = amount.toString();
@@ -18,7 +18,10 @@ export function decodeSqliteAmount(text: string): bigint {
   return BigInt(digits);
 }
 
-/** The functions that the SQLite engine registers. The sum of rows, and of two amounts modulo 2^256; all encoded. */
+/**
+ * The functions that the SQLite engine registers: the sum of rows, and of two amounts modulo 2^256;
+ * all encoded.
+ */
 export const sqliteSum = "coinslot_sum";
 export const sqliteAdd = "coinslot_add";
 

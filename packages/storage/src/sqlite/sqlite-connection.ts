@@ -41,7 +41,8 @@ interface PreparedStatement {
   columns: readonly string[];
 }
 
-// A service has some hundred texts; those that vary in length (`in (…)`) must not pile up.
+// Size of the LRU cache. A service has some hundred texts; those that vary in length (`in (…)`)
+// must not pile up.
 const preparedStatements = 500;
 
 /** Opens the file, creating it unless `readOnly`. Throws a `DatabaseError`. */
@@ -49,7 +50,7 @@ export function openSqliteConnection(options: SqliteConnectionOptions): SqliteCo
   const { label } = options;
   const handle = openFile(options);
   registerAmounts(handle);
-  // Insertion order is order of last use: the first key is the one to forget.
+  // LRU cache: insertion order is order of last use, and the first key is evicted.
   const prepared = new Map<string, PreparedStatement>();
 
   function prepare(query: CompiledQuery): PreparedStatement {
@@ -61,8 +62,8 @@ export function openSqliteConnection(options: SqliteConnectionOptions): SqliteCo
     }
     const statement = handle.prepare(query.sql);
     const columns = statement.columns().map(({ name }) => name);
-    // Arrays take half the time of objects, with the names read once. The names behind a `*` follow the schema, which
-    // another program may change, and only objects are made with those of the moment.
+    // Arrays take half the time of objects, with the names read once. The names behind a `*` follow
+    // the schema, which another program may change. Only objects carry the current names.
     const namesAreFixed = !selectsAll(query);
     statement.setReturnArrays(namesAreFixed);
     const entry = { statement, columns };
@@ -108,7 +109,7 @@ function toRow(
   return row;
 }
 
-/** SQLite has the same words for a folder that is not there as for one that is closed to us. */
+/** SQLite's message for a missing folder is the same as for one without access. */
 function openFile({ library, path, label, readOnly }: SqliteConnectionOptions): SqliteHandle {
   const folder = dirname(path);
   if (path !== memoryPath && !existsSync(folder))

@@ -12,34 +12,40 @@ import type { SqliteConnection } from "./sqlite-connection.ts";
 
 export interface SqliteDriverOptions {
   writer: SqliteConnection;
-  /** Serves selects outside of transactions. Without it (a database in memory) they wait for the writer. */
+  /**
+   * Serves selects outside of transactions. Without it (a database in memory) they wait for the
+   * writer.
+   */
   reader?: SqliteConnection | undefined;
-  /** How a transaction starts: `begin immediate` where it may write. */
+  /** First statement of a transaction: `begin immediate` where it may write. */
   begin: "begin" | "begin immediate";
   lockTimeoutMs: number;
-  /** Waits for the disk after a statement that stands by itself; transactions are waited for by whoever began them. */
+  /**
+   * Waits for the disk after a statement outside a transaction. The caller of a transaction waits
+   * itself.
+   */
   sync: () => Promise<void>;
   /** Called at the end. */
   close: () => Promise<void>;
 }
 
-/** What Kysely calls a connection: here only a note whether it is inside a transaction. */
+/** Kysely's connection: here only a note whether it is inside a transaction. */
 interface Session extends DatabaseConnection {
   release?: Release | undefined;
 }
 
 /**
- * Kysely's driver over two connections. The writer is held from the beginning of a transaction to its end, so nobody
- * sees or joins what is not committed; selects outside go to the reader, where a write-ahead log never makes them
- * wait, not even inside somebody's transaction function.
+ * Kysely's driver over two connections. A transaction holds the writer from its beginning to its
+ * end, so no other query sees or joins uncommitted work. Selects outside go to the reader. A
+ * write-ahead log never makes them wait, not even inside another caller's transaction function.
  */
 export function createSqliteDriver(options: SqliteDriverOptions): Driver {
   const { writer, reader, begin, lockTimeoutMs, sync, close } = options;
   const lock = createLock({ timeoutMs: lockTimeoutMs });
 
   /**
-   * Another process may hold the file's write lock. SQLite's own busy handler would put the whole process to sleep
-   * meanwhile, so it is off, and we come back.
+   * Retries while another process holds the file's write lock. SQLite's own busy handler would
+   * block the whole process meanwhile, so it is off.
    */
   async function untilFree<Result>(action: () => Result): Promise<Result> {
     const deadline = performance.now() + lockTimeoutMs;
@@ -125,7 +131,7 @@ export function createSqliteDriver(options: SqliteDriverOptions): Driver {
   };
 }
 
-/** Also one that was written as text, which Kysely knows nothing of. */
+/** Also recognises raw SQL, whose kind Kysely does not know. */
 function isSelect({ query, sql }: CompiledQuery): boolean {
   return SelectQueryNode.is(query) || /^\s*select\b/i.test(sql);
 }

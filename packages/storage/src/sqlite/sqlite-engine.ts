@@ -20,7 +20,10 @@ export interface SqliteEngineOptions {
   onBackgroundError: (error: unknown) => void;
 }
 
-/** Opens the file, or a database in memory. Rejects with a `DatabaseError` when it cannot be opened or is none. */
+/**
+ * Opens the file, or a database in memory. Rejects with a `DatabaseError` when it cannot be opened
+ * or is none.
+ */
 export async function openSqliteEngine(options: SqliteEngineOptions): Promise<Engine> {
   const { path, label, readOnly, durable, lockTimeoutMs } = options;
   const library = await loadSqlite();
@@ -69,28 +72,29 @@ export async function openSqliteEngine(options: SqliteEngineOptions): Promise<En
 // A write-ahead log makes readers wait only while it is created, recovered or removed.
 const readerBusyMs = 1_000;
 const logLimitBytes = 64 * 1024 * 1024;
-// Moving the log into the file waits for the disk, and writes a page once however often it was changed.
+// Checkpoint size. Moving the log into the file waits for the disk, and writes a page once for any
+// number of changes.
 const pagesPerCheckpoint = 8_000;
 
 /**
- * Settings of the writing connection; returns the kind of its journal. Changing that needs the file for itself for a
- * moment. With a write-ahead log a commit does not wait for the disk, which would hold up the event loop: whoever
- * needs that waits by `LogSync`.
+ * Settings of the writing connection; returns the kind of its journal. A change of the journal
+ * needs the file exclusively for a moment. With a write-ahead log a commit does not wait for the
+ * disk, which would block the event loop. Callers that need the disk wait by `LogSync`.
  */
 async function configure(writer: SqliteConnection, options: SqliteEngineOptions): Promise<unknown> {
   const { readOnly, durable, lockTimeoutMs } = options;
   const settings = [
     `pragma busy_timeout = ${readOnly ? readerBusyMs : 0}`,
     "pragma foreign_keys = on",
-    // What undoes a statement or a savepoint would go to a file for every transaction. Sorts of this connection are in
-    // memory too, as a whole, so indexes are made with their tables: one over a table that is large already would take
-    // 100 bytes for each of its rows.
+    // Undo data of a statement or a savepoint would go to a file for every transaction. Sorts of
+    // this connection are in memory too, as a whole, so indexes are made with their tables: one
+    // over a large table would take 100 bytes for each of its rows.
     "pragma temp_store = memory",
     `pragma cache_size = ${cacheSize(options)}`,
     `pragma journal_size_limit = ${logLimitBytes}`,
     `pragma wal_autocheckpoint = ${pagesPerCheckpoint}`,
   ].join("; ");
-  // The first statement that reads the file: it finds out whether this is a database.
+  // The first statement that reads the file: it detects whether this is a database.
   const setJournal = CompiledQuery.raw(`pragma journal_mode${readOnly ? "" : " = wal"}`);
   const deadline = performance.now() + lockTimeoutMs;
   for (;;) {
@@ -108,7 +112,7 @@ async function configure(writer: SqliteConnection, options: SqliteEngineOptions)
   }
 }
 
-/** As SQLite wants it: negative for KiB instead of pages. */
+/** SQLite's form: negative for KiB instead of pages. */
 function cacheSize({ cacheMebibytes }: SqliteEngineOptions): number {
   return -1024 * cacheMebibytes;
 }

@@ -1,4 +1,4 @@
-/** A value that SQLite gives back. Integers beyond 2^53 are not given back rounded: reading them throws. */
+/** A value that SQLite returns. Integers beyond 2^53 are never rounded: reading them throws. */
 export type SqliteValue = null | number | bigint | string | Uint8Array;
 
 /** The part of `node:sqlite` that is used here, in the form both implementations share. */
@@ -39,8 +39,8 @@ interface SqliteAggregate {
 }
 
 /**
- * `node:sqlite` where Node has it built in, with aggregates (22.16 and 24 on), else the same interface from
- * `@photostructure/sqlite`, whose binaries come with the package.
+ * `node:sqlite` where Node has it built in, with aggregates (22.16 and 24 on). Otherwise the same
+ * interface from `@photostructure/sqlite`, whose binaries come with the package.
  */
 export async function loadSqlite(): Promise<SqliteLibrary> {
   const builtIn: unknown = process.getBuiltinModule("node:sqlite");

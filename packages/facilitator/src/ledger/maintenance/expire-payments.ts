@@ -6,16 +6,16 @@ import type { LedgerSchema } from "../schema.ts";
 import { is, timeIsOver } from "../states.ts";
 
 /**
- * `queued` → `failed` for what can no longer be included in time. Its buyer, or a transaction that
- * carried it before, may have executed it all the same, so it is watched.
+ * `queued` → `failed` for payments that can no longer be included in time. The buyer, or a
+ * transaction that carried the payment before, may have executed it all the same, so it is watched.
  *
- * @returns the payments that changed, as they stand now.
+ * @returns the payments that changed, in their current state.
  */
 export async function expirePayments(options: {
   transaction: Transaction<LedgerSchema>;
   dialect: Dialect;
   network: Network;
-  /** Unix seconds: what is valid only before this is over. */
+  /** Unix seconds: payments that are valid only before this time are over. */
   before: bigint;
 }): Promise<LedgerPayment[]> {
   const { transaction, dialect, network, before } = options;
@@ -31,8 +31,8 @@ export async function expirePayments(options: {
 }
 
 /**
- * Ends the watch over failed payments: used for something else, cancelled, or over at depth. One whose
- * time ran out before any transaction carried it is `expired` then.
+ * Ends the watch over failed payments: used for something else, cancelled, or over at depth. A
+ * payment whose time ran out before any transaction carried it is `expired` then.
  */
 export async function closePayments(options: {
   transaction: Transaction<LedgerSchema>;

@@ -3,43 +3,46 @@ import type { Transaction } from "kysely";
 import type { LedgerSchema } from "../schema.ts";
 import { is } from "../states.ts";
 
-/** How far a walk over the oldest rows has come. */
+/** Progress of a walk over the oldest rows. */
 export interface ForgetProgress {
-  /** The ids after which it goes on; empty: from the beginning. */
+  /** The ids after which it goes on. Empty: from the beginning. */
   afterPayment: string;
   afterTransaction: string;
 }
 
-/** What one step of the walk came to. */
+/** Result of one step of the walk. */
 export interface ForgetResult {
   payments: number;
   progress: ForgetProgress;
 }
 
 /**
- * Forgets the oldest payments that have ended, and the signed forms of final transactions: one step of
- * a walk in the order of their creation, of a few rows, so that nobody waits for it.
+ * Forgets the oldest payments that have ended, and the signed forms of final transactions. One step
+ * of a walk in the order of their creation. It takes a few rows, so that no writer waits for it.
  *
- * A payment has ended when the chain can do nothing for it any more (final, closed, or past its
- * `validBefore`) and nobody can be served for it: delivered, and its kept answer gone. One that was
- * settled and never delivered stays, for its buyer may still come. Transactions keep their rows, for
- * a nonce must not be used again. The racer is whoever reserves a released payment once more: one of
- * the two statements finds the row.
+ * A payment has ended when two conditions hold. The chain can do nothing for it any more: final,
+ * closed, or past its `validBefore`. No buyer can be served for it: delivered, and its kept answer
+ * gone. One that was settled and never delivered stays, for its buyer may still come. Transactions
+ * keep their rows, for a nonce must not be used again.
+ *
+ * The racer is a caller that reserves a released payment once more: one of the two statements finds
+ * the row.
  */
 export async function forgetPayments(options: {
   transaction: Transaction<LedgerSchema>;
   dialect: Dialect;
   progress: ForgetProgress;
-  /** Unix milliseconds: what was created, or ended, later than this is kept. */
+  /** Unix milliseconds: rows created, or ended, later than this are kept. */
   before: number;
   /** Unix seconds. */
   nowSeconds: bigint;
-  /** Rows looked at. */
+  /** Number of rows read. */
   limit: number;
 }): Promise<ForgetResult> {
   const { transaction, dialect, progress, before, nowSeconds, limit } = options;
   const { afterPayment, afterTransaction } = progress;
-  // The first rows, old or not: asked for old ones alone, a database goes through all others to find none.
+  // The first rows, old or not. Asked for old ones alone, a database goes through all others to
+  // find none.
   const firstPayments = await transaction
     .selectFrom("payments")
     .select(["id", "created_at"])
@@ -58,7 +61,7 @@ export async function forgetPayments(options: {
   const transactions = firstTransactions.filter(isOld);
   const gone = await deleteEnded();
   await deleteOf("orders", "payment_id", gone);
-  // What is final stays so: no guard is needed.
+  // A final row stays final: no guard is needed.
   const final = transactions.filter(({ state }) => state === "final").map(({ id }) => id);
   await deleteOf("broadcasts", "transaction_id", final);
   return {
@@ -111,7 +114,10 @@ export async function forgetPayments(options: {
   }
 }
 
-/** The last id of a full step; what is not full came to the end, or to what is young, and the next step begins anew. */
+/**
+ * The last id of a full step. A step that is not full came to the end, or to young rows, and the
+ * next one begins anew.
+ */
 function lastOf(rows: readonly { id: string }[], limit: number): string {
   return rows.length < limit ? "" : (rows.at(-1)?.id ?? "");
 }

@@ -4,12 +4,12 @@ import { type LedgerPayment, toLedgerPayment } from "../payments/ledger-payment.
 import type { LedgerSchema } from "../schema.ts";
 import { givenUp, is } from "../states.ts";
 
-/** Says that a process lives, on the database's clock, unless it said so a moment ago. */
+/** Writes a process's heartbeat, on the database's clock, unless it wrote one a moment ago. */
 export async function sendHeartbeat(options: {
   db: Kysely<LedgerSchema>;
   dialect: Dialect;
   processId: string;
-  /** How old its last word may be. Default 0: it is renewed in any case. */
+  /** Highest age of its last heartbeat. Default 0: it is renewed in any case. */
   freshMs?: number;
 }): Promise<void> {
   const { db, dialect, processId, freshMs = 0 } = options;
@@ -42,15 +42,16 @@ export async function forgetProcesses(options: {
 }
 
 /**
- * Ends what dead processes held: `reserved` → `released`, and `queued` without a kept answer →
- * `released`, for their answers died with them; what had failed before is `failed` again. A payment
- * that a transaction carries, or has carried since it was reserved, is left to the chain. The handler may have run
- * for each of them, so a run is counted.
+ * Ends the holdings of dead processes: `reserved` → `released`, and `queued` without a kept answer
+ * → `released`, for their answers died with them. A payment that had failed before is `failed`
+ * again. A payment that a transaction carries, or has carried since it was reserved, is left to the
+ * chain. The handler may have run for each of them, so a run is counted.
  *
  * The racer is the owner itself, frozen and awake again: its token is gone, so its `enqueue` finds
  * nothing. A planner that is about to store a transaction finds `queued` gone, and stores nothing.
  *
- * @returns the payments that were queued, as they stand now, so that whoever waits for them can be told.
+ * @returns the payments that were queued, in their current state, so that their waiters can be
+ * notified.
  */
 export async function releaseAbandoned(options: {
   transaction: Transaction<LedgerSchema>;

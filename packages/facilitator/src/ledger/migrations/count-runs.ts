@@ -1,7 +1,7 @@
 import type { Dialect } from "@coinslot/storage";
 import type { Transaction } from "kysely";
 
-/** Counts how often the handler of a payment has run. Runs before this step are not counted. */
+/** Counts the handler runs of a payment. Runs before this step are not counted. */
 export async function countRuns<Schema>(
   transaction: Transaction<Schema>,
   { types }: Dialect,

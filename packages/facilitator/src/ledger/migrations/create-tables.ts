@@ -56,8 +56,8 @@ export async function createTables<Schema>(
     .unique()
     .where(sql<SqlBool>`token is not null`)
     .execute();
-  // SQLite uses such an index only for statements that show the very same condition. In the order of creation,
-  // and not of the ids, of which the primary key has all that ever were.
+  // SQLite uses such an index only for statements that show the very same condition. The index is
+  // in the order of creation, and not of the ids: the primary key has all ids that ever were.
   await schema
     .createIndex("payments_reserved")
     .on("payments")

@@ -6,8 +6,9 @@ import { recordWhatWasSold } from "./record-what-was-sold.ts";
 import { vouchCodeGas } from "./vouch-code-gas.ts";
 
 /**
- * The ledger's schema, step by step; `ledger-migrations.test.ts` pins what each step makes. Append-only, and
- * expand-only: the previous release runs beside a step, so new columns have defaults, and nothing is taken away.
+ * The ledger's schema, step by step. `ledger-migrations.test.ts` pins each step's result.
+ * Append-only, and expand-only: the previous release runs beside a step, so new columns have
+ * defaults, and nothing is taken away.
  */
 export const ledgerMigrations: MigrateOptions = {
   name: "facilitator",

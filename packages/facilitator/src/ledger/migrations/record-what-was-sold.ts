@@ -2,10 +2,11 @@ import type { Dialect } from "@coinslot/storage";
 import { sql, type Transaction } from "kysely";
 
 /**
- * The contract that uses a nonce up, and what a payment bought.
+ * The contract that uses a nonce up, and the subject of the sale.
  *
- * The previous release goes on beside this step. Its rows have no authority, which means the asset, so
- * the new index holds them to the same identity as the old one did, and has the same first columns.
+ * The previous release goes on beside this step. Its rows have no authority, which means the asset.
+ * So the new index holds them to the same identity as the old one did, and has the same first
+ * columns.
  */
 export async function recordWhatWasSold<Schema>(
   transaction: Transaction<Schema>,

@@ -1,7 +1,10 @@
 import type { Dialect } from "@coinslot/storage";
 import type { Transaction } from "kysely";
 
-/** Tells gas that a payer's record vouches for. What was spent before this step was spent without a record. */
+/**
+ * Marks gas that a payer's record vouches for. Gas spent before this step was spent without a
+ * record.
+ */
 export async function vouchCodeGas<Schema>(
   transaction: Transaction<Schema>,
   { types }: Dialect,

@@ -7,11 +7,17 @@ import { type CodeBudget, openRetryMs, readCodeBudget } from "./code-budget.ts";
 import type { LedgerPayment } from "./ledger-payment.ts";
 import type { CodeLimit, ReserveRequest, ReserveResult } from "./reserve-request.ts";
 
-/** How much is risked on payers with code: contracts, and accounts that delegate to one (EIP-7702). */
+/**
+ * Limits of the risk taken on payers with code: contracts, and accounts that delegate to one
+ * (EIP-7702).
+ */
 export interface CodePayerLimits {
-  /** Gas that those without a record may have at risk in a minute, on each network; four times as much with one. */
+  /**
+   * Gas that payers without a record may have at risk in a minute, on each network. Four times as
+   * much with one.
+   */
   gasPerMinute: bigint;
-  /** How long one that has burnt gas is refused, everywhere. */
+  /** Time for which a payer that has burnt gas is refused, everywhere. */
   refusalMs: number;
 }
 
@@ -24,37 +30,42 @@ export const defaultCodePayerLimits: CodePayerLimits = {
 export interface GasBurn {
   payer: Address;
   gas: bigint;
-  /** Whether it is the doing of the payer's code: then the payer is refused for a time. */
+  /** Whether the payer's code is the cause. The payer is then refused for a time. */
   isBlamed: boolean;
 }
 
-/** Gas that payments may have at risk which a record vouches for: so many times what is granted without one. */
+/** Multiple of the budget without a record, for payments that a record vouches for. */
 const vouchedShare = 4n;
-/** Places of one payer with code, at most; more confirmed payments than this are not counted. */
+/** Places of one payer with code, at most. More confirmed payments than this are not counted. */
 const maxPlaces = 16;
 
-/** Decides for payments of payers with code, in the order in which they are asked about. */
+/** Decides on payments of payers with code, in the order of the requests. */
 export interface CodeAdmission {
-  /** `undefined` admits the payment. `known`: as it stands in the ledger, if it does. */
+  /** `undefined` admits the payment. `known`: its state in the ledger, if it is there. */
   refuse(request: ReserveRequest, known: LedgerPayment | undefined): ReserveResult | undefined;
-  /** To be called with what was admitted, once its row has an identity. */
+  /** Called with each admitted payment, once its row has an identity. */
   admitted(request: ReserveRequest, paymentId: string, known: LedgerPayment | undefined): void;
-  /** Writes what was spent. */
+  /** Writes the spent gas. */
   store(): Promise<void>;
 }
 
 /**
- * Reads what is to be known of the payers with code among these requests; no statement where there are none.
+ * Reads the records of the payers with code among these requests. No statement where there are
+ * none.
  *
- * A payer has one place, and one more for each payment that was confirmed. An open payment takes a place, and so
- * does one that came to nothing without a transaction, until a minute after it was reserved: places cannot be held
- * by giving up. Confirmed payments vouch for as many places. What nothing vouches for is spent from the network's
- * budget, the rest from one that is four times as large: the gas of payments that are open, and of those that a
- * transaction carried for nothing, a minute long. A confirmed payment gives back what it took, and so does one that
- * no transaction ever carried. A record is one network's, and begins anew with every transaction that moved nothing.
+ * A payer has one place, and one more for each payment that was confirmed. An open payment takes a
+ * place. So does one that came to nothing without a transaction, until a minute after it was
+ * reserved: places cannot be held by giving up.
  *
- * The racers are reservations of other processes. A payer's own are decided under the lock on its row, which
- * the caller holds; the budget under the lock on the network's row, which is taken after those of payers.
+ * Confirmed payments vouch for as many places. A payment without such a voucher spends from the
+ * network's budget, the rest from one that is four times as large. Spent is the gas of payments
+ * that are open, and of those that a transaction carried for nothing, a minute long. A confirmed
+ * payment gives back its gas, and so does one that no transaction ever carried. A record is one
+ * network's, and begins anew with every transaction that moved nothing.
+ *
+ * The racers are reservations of other processes. A payer's own are decided under the lock on its
+ * row, which the caller holds. The budget is decided under the lock on the network's row, which is
+ * taken after those of payers.
  */
 export async function readCodeAdmission(options: {
   transaction: Transaction<LedgerSchema>;
@@ -76,7 +87,7 @@ export async function readCodeAdmission(options: {
   }
   const spent: Insertable<CodeGasTable>[] = [];
 
-  /** What stands for and against a payment, itself apart. */
+  /** Counts for and against a payment, without itself. */
   function availabilityOf({ id, gasAtRisk }: ReserveRequest, known: LedgerPayment | undefined) {
     const record = records.get(recordKey(id));
     const budget = budgets.get(id.network);
@@ -103,7 +114,7 @@ export async function readCodeAdmission(options: {
       if (open + givenUpForMs.length >= places) {
         return limited("given_up", Math.min(...givenUpForMs));
       }
-      // Its row in the budget is that of its last time, and is not to be had for a second one.
+      // Its row in the budget is that of its last attempt, and does not serve a second one.
       const ended = known && budget.ended.get(known.id);
       if (ended) return limited(ended.why, ended.forMs);
       const most = isVouched ? vouchedShare * limits.gasPerMinute : limits.gasPerMinute;
@@ -147,7 +158,9 @@ interface PayerRecord {
   confirmed: number;
 }
 
-/** What a payer has paid on one network says nothing of another, where its tokens may be worth nothing. */
+/**
+ * A payer's record on one network proves nothing on another, where its tokens may be worth nothing.
+ */
 function recordKey({ network, payer }: AuthorizationId): string {
   return `${network}/${payer}`;
 }
@@ -189,7 +202,7 @@ async function readRecord(options: {
   };
 }
 
-/** The milliseconds for which a payer is still refused; `undefined` where it is not. */
+/** The milliseconds for which a payer is still refused. `undefined` where it is not. */
 export async function findRefusal(options: {
   db: Kysely<LedgerSchema>;
   dialect: Dialect;
@@ -206,7 +219,8 @@ export async function findRefusal(options: {
 }
 
 /**
- * Lets a payer's record begin anew, and refuses it where it is to blame, for a time that begins anew with each burn.
+ * Resets a payer's record, and refuses it where it is to blame, for a time that begins anew with
+ * each burn.
  */
 export async function recordBurn(options: {
   transaction: Transaction<LedgerSchema>;

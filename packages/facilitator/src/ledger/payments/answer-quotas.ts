@@ -1,11 +1,11 @@
 import type { Address, SealedAnswer } from "@coinslot/protocol";
 
-/** Most bytes of kept answers. */
+/** Quotas of kept answers, in bytes. */
 export interface AnswerLimits {
   bytesPerPayer: number;
   /** Kept by one process. */
   bytesPerProcess: number;
-  /** In the table, whoever has kept them. */
+  /** In the table, by all processes. */
   bytesInTable: number;
 }
 
@@ -15,7 +15,7 @@ export interface AnswerName {
   keyHash: string;
 }
 
-/** What answers take that this process has kept, without asking the database. */
+/** Sizes of the answers that this process has kept, without a query to the database. */
 export interface AnswerQuotas {
   /**
    * Makes room for an answer among those of its payer; another's is never touched.
@@ -29,13 +29,13 @@ export interface AnswerQuotas {
   ): { isKept: boolean; evicted: AnswerName[] };
   /** Forgets what has expired. Unix milliseconds. */
   dropExpired(now: number): void;
-  /** Takes note of the bytes in the table, those of this process among them. */
+  /** Records the bytes in the table, those of this process among them. */
   measure(tableBytes: number): void;
 }
 
-/** What a row takes besides the sealed bytes. */
+/** Size of a row besides the sealed bytes. */
 const overheadBytes = 256;
-/** A payer beyond its share gives up an eighth of it at once: not a row for each answer. */
+/** A payer beyond its share gives up an eighth of it at once, not a row for each answer. */
 const keptShare = 7 / 8;
 
 /** Creates the account of one process. */
@@ -71,7 +71,7 @@ export function createAnswerQuotas(limits: AnswerLimits): AnswerQuotas {
         remove(payer, oldest);
         evicted.push({ payer, keyHash: oldest });
       }
-      // Nothing of the payer's own is left to give up.
+      // The payer has nothing of its own left to give up.
       if (bytes + size > room) return { isKept: false, evicted };
       const own = payers.get(payer) ?? { bytes: 0, answers: new Map<string, Kept>() };
       payers.set(payer, own);

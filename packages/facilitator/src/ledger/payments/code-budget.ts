@@ -10,17 +10,19 @@ export const openRetryMs = 2_000;
 /** Gas at risk of a part of the payments of one network. */
 export interface SpentGas {
   used: bigint;
-  /** Until something is given back, as far as is known. */
+  /** Time until something is given back, as far as is known. */
   nextMs: number;
 }
 
-/** What payments of payers with code have spent on one network. Times are milliseconds that are left. */
+/**
+ * Gas spent by payments of payers with code on one network. Times are milliseconds that are left.
+ */
 export interface CodeBudget {
   nowMs: number;
   /** Of payments that no record vouches for. */
   unvouched: SpentGas;
   vouched: SpentGas;
-  /** What each open payment has at risk, by identity. */
+  /** Gas at risk of each open payment, by identity. */
   open: Map<string, { gas: bigint; isVouched: boolean }>;
   /** The payments that came to nothing, by identity, while they count. */
   ended: Map<string, { why: "no_gas_left" | "given_up"; forMs: number }>;
@@ -28,7 +30,10 @@ export interface CodeBudget {
   givenUpForMs: Map<Address, number[]>;
 }
 
-/** Locks the network's row until the transaction ends, reads what is spent, and deletes what counts no more. */
+/**
+ * Locks the network's row until the transaction ends, reads the spent gas, and deletes rows that
+ * count no more.
+ */
 export async function readCodeBudget(options: {
   transaction: Transaction<LedgerSchema>;
   dialect: Dialect;

@@ -6,16 +6,16 @@ import { is } from "../states.ts";
 import { type LedgerPayment, paymentColumns, toLedgerPayment } from "./ledger-payment.ts";
 import type { ReserveRequest } from "./reserve-request.ts";
 
-/** What payers have promised to others already. */
+/** Promises that payers have made to others already. */
 export interface Commitments {
   /**
-   * Whether the payer's balance covers this wish besides everything promised to others; `counted` is
-   * what the wish's own row already adds to that.
+   * Whether the payer's balance covers this request besides everything promised to others.
+   * `counted` is the amount that the request's own row already adds to that.
    */
   fits(request: ReserveRequest, counted: bigint): boolean;
-  /** How many of the payer's reservations may be running a handler, on any network. */
+  /** Number of the payer's reservations that may be running a handler, on any network. */
   running(payer: Address): number;
-  /** Counts one more promise, made in this transaction, in place of what its row adds already. */
+  /** Counts one more promise, made in this transaction, in place of its row's present amount. */
   add(request: ReserveRequest, counted: bigint): void;
 }
 
@@ -23,12 +23,12 @@ export interface Commitments {
 export type BalanceKey = Omit<AuthorizationId, "nonce">;
 
 /**
- * Sums what the payers of these requests have promised: all that is open, and what was executed in
- * a block after the one at whose end a balance was read, for that balance still contains it.
+ * Sums the promises of these requests' payers. They are the open payments, and those executed in a
+ * block after the one at whose end a balance was read. That balance still contains them.
  *
- * A dead process's reservation counts until somebody releases it: it may have been settled meanwhile
- * by whoever took it over. `spent` are payments of which it is known that they are missing in the
- * balances already.
+ * A dead process's reservation counts until a process releases it: the one that took it over may
+ * have settled it meanwhile. `spent` are payments that are known to be missing in the balances
+ * already.
  */
 export async function findCommitments(options: {
   transaction: Transaction<LedgerSchema>;
@@ -37,10 +37,13 @@ export async function findCommitments(options: {
   spent: readonly string[];
 }): Promise<Commitments> {
   const { transaction, dialect, requests, spent } = options;
-  /** Each purse's promises, by the block that executed them; `undefined` for those that are open. */
+  /**
+   * Each balance key's promises, by the block that executed them; `undefined` for those that are
+   * open.
+   */
   const sums = new Map<string, Map<number | undefined, bigint>>();
   const running = new Map<Address, number>();
-  // Who brings an order runs nothing first, and without a balance promises nothing.
+  // A request with an order runs no handler first, and without a balance promises nothing.
   const deciding = requests.filter(({ order, balance }) => !order || balance);
   const payers = [...new Set(deciding.map(({ id }) => id.payer))];
   if (payers.length > 0) {
@@ -76,7 +79,7 @@ export async function findCommitments(options: {
     running: (payer) => running.get(payer) ?? 0,
     add({ id, value, order }, counted) {
       count(purse(id), value - counted, undefined);
-      // What its row adds already was reserved before, and is among those that run.
+      // Its row's amount was reserved before, and is among those that run.
       if (!order && counted === 0n) running.set(id.payer, (running.get(id.payer) ?? 0) + 1);
     },
   };
@@ -93,7 +96,7 @@ function oldestReadings(requests: readonly ReserveRequest[]): Map<Network, numbe
   return oldest;
 }
 
-/** What is open of these payers, and what was executed after a block of its network. */
+/** Open payments of these payers, and those executed after a block of their network. */
 export function selectPromises(options: {
   db: Kysely<LedgerSchema>;
   dialect: Dialect;
@@ -108,7 +111,7 @@ export function selectPromises(options: {
     .where("payer", "in", dialect.among(payers));
   if (spent.length > 0) ofPayers = ofPayers.where("id", "not in", spent);
   let commitments = ofPayers.where("state", "in", openStates);
-  // A select for each: for an `or`, SQLite goes through all that a payer has ever paid.
+  // A select for each: for an `or`, SQLite goes through all payments that a payer has ever made.
   for (const [network, block] of oldest) {
     commitments = commitments.unionAll(
       ofPayers
@@ -132,7 +135,8 @@ export async function findPromised(
     .where("state", "in", openStates)
     .where("network", "=", network)
     .where("asset", "=", asset)
-    // Not by the id: PostgreSQL goes through all payments in that order if it expects to find enough soon.
+    // Not by the id: PostgreSQL goes through all payments in that order if it expects to find
+    // enough soon.
     .orderBy("created_at")
     .limit(limit)
     .execute();

@@ -2,7 +2,10 @@ import type { Dialect } from "@coinslot/storage";
 import type { Transaction } from "kysely";
 import type { LedgerSchema } from "../schema.ts";
 
-/** Records that the answers of these reservations have gone out. Of no effect for one that was lost meanwhile. */
+/**
+ * Records that the answers of these reservations have gone out. No effect for a reservation that
+ * was lost meanwhile.
+ */
 export async function deliverPayments(options: {
   transaction: Transaction<LedgerSchema>;
   dialect: Dialect;

@@ -8,7 +8,7 @@ import { evictAnswers, keepAnswers } from "./keep-answers.ts";
 import { type LedgerPayment, paymentColumns, toLedgerPayment } from "./ledger-payment.ts";
 import { insertOrders, orderRow, type TransferOrder } from "./transfer-order.ts";
 
-/** A wish to have a reserved payment settled. */
+/** A request to settle a reserved payment. */
 export interface EnqueueRequest {
   /** Of the reservation. */
   token: string;
@@ -17,22 +17,23 @@ export interface EnqueueRequest {
   answer?: SealedAnswer | undefined;
 }
 
-/** A payment that has just been queued: what its row says of it, whatever its caller thinks. */
+/** A payment that has just been queued, by its row, whatever the caller assumes. */
 export type QueuedPayment = Pick<
   LedgerPayment,
   "id" | "value" | "validBefore" | "fingerprint" | "unusedAtBlock" | "carried" | "isAlone"
 >;
 
 /**
- * What this call queued; the payment as it stands, if it was queued before, or is further.
+ * The payment that this call queued, or its current state, if it was queued before, or is further.
  * `undefined`: the token holds nothing.
  */
 export type EnqueueResult = QueuedPayment | LedgerPayment | undefined;
 
 /**
- * `reserved` → `queued`, for many at once, together with what is to be executed and the answers to
- * keep. The racer is whoever released a reservation because its owner's heart stopped: then the
- * token is gone, the statement changes nothing for it, and the caller hears `undefined`.
+ * `reserved` → `queued`, for many at once, together with their orders and the answers to keep.
+ *
+ * The racer is a process that released a reservation because its owner's heartbeat stopped. The
+ * token is gone then, the statement changes nothing for it, and the caller gets `undefined`.
  */
 export async function enqueuePayments(options: {
   transaction: Transaction<LedgerSchema>;
@@ -89,7 +90,7 @@ export async function enqueuePayments(options: {
     evicted.push(...room.evicted);
     return room.isKept ? [{ paymentId: id, payer, answer }] : [];
   });
-  // First what is older: a key of this very run may be among it.
+  // First the evicted answers, which are older: a key of this very run may be among them.
   await evictAnswers({ transaction, answers: evicted });
   await keepAnswers({ transaction, dialect, expiresAt, answers });
   const others = tokens.filter((token) => !results.has(token));

@@ -6,39 +6,39 @@ import { is } from "../states.ts";
 import type { Commitments } from "./committed-balance.ts";
 import type { ReserveRequest } from "./reserve-request.ts";
 
-/** How often a payer may let handlers run without paying for it, in a window of time. */
+/** Limit of a payer's unpaid handler runs in a window of time. */
 export interface FreeRunLimit {
-  /** So many in any case. */
+  /** Runs granted in any case. */
   count: number;
   windowMs: number;
-  /** Or, if that is more, this share of what it has paid for in as much time. Default 0.5. */
+  /** Or, if that is more, this share of its paid runs in as much time. Default 0.5. */
   shareOfPaid?: number | undefined;
 }
 
-/** Why a payer must wait, and for how long. */
+/** Reason and time for which a payer must wait. */
 export interface PayerLimit {
   retryAfterMs: number;
-  /** Its own requests stand in the way, which may be paid for at any moment. */
+  /** Its own requests stand in the way, and may be paid for at any moment. */
   isRunning: boolean;
 }
 
 /** The free runs of some payers, decided under the locks of their rows. */
 export interface FreeRuns {
   /**
-   * Says whether a payer must wait. What runs counts as free until it is paid for: otherwise a burst
-   * would have run before the first of it is counted. `isCounted`: the wish's own row is among those
-   * that run.
+   * Returns whether a payer must wait. Running requests count as free until they are paid for.
+   * Otherwise a burst would have run before the first of it is counted. `isCounted`: the request's
+   * own row is among those that run.
    */
   limitOf(request: ReserveRequest, own: { isCounted: boolean }): Promise<PayerLimit | undefined>;
 }
 
-/** What runs of a payer stand in the way may end in as little as this. */
+/** A payer's running requests that stand in the way may end in as little as this. */
 const runningMs = 1_000;
 const defaultShareOfPaid = 0.5;
 /** Newest payments that are looked through for those that count, at most. */
 const maxLookedAt = 2_000;
 
-/** Creates what decides on free runs within one database transaction. */
+/** Creates the decision on free runs within one database transaction. */
 export function createFreeRuns(options: {
   transaction: Transaction<LedgerSchema>;
   dialect: Dialect;
@@ -51,7 +51,7 @@ export function createFreeRuns(options: {
   const { transaction, dialect, releases, commitments, now, limit } = options;
   const { count, windowMs, shareOfPaid = defaultShareOfPaid } = limit;
 
-  /** A burst asks the same again and again. */
+  /** A burst repeats the same query. */
   const counted = new Map<string, Promise<number>>();
 
   function paidRuns(request: ReserveRequest, wanted: number): Promise<number> {

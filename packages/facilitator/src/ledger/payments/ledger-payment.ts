@@ -3,14 +3,14 @@ import type { Dialect } from "@coinslot/storage";
 import type { Selectable } from "kysely";
 import type { PaymentState, PaymentsTable } from "../schema.ts";
 
-/** Where and by what a payment was executed. */
+/** Block and transaction that executed a payment. */
 export interface Inclusion {
   transactionHash: Hex;
   blockNumber: number;
   blockHash: Hex;
 }
 
-/** A payment as the ledger knows it. Without token and signature: it may be shown. */
+/** A payment as recorded in the ledger. Without token and signature: it may be shown. */
 export interface LedgerPayment {
   /** Sorts by time of creation. */
   id: string;
@@ -27,7 +27,7 @@ export interface LedgerPayment {
   transactionId: string | undefined;
   /** How many transactions have carried it. */
   carried: number;
-  /** How often its handler has run, up to requests that have ended. */
+  /** Number of its handler runs, up to requests that have ended. */
   runs: number;
   isAlone: boolean;
   /** The transaction that executed it, or, of a failed one, that did not. */
@@ -44,13 +44,16 @@ export interface LedgerPayment {
   closedAt: number | undefined;
 }
 
-/** What whoever waits for a payment is told of it. */
+/** The part of a payment that its waiters get. */
 export type ConcludedPayment = Pick<
   LedgerPayment,
   "id" | "kind" | "authorization" | "value" | "state" | "transactionId" | "inclusion" | "reason"
 >;
 
-/** The columns of a `SettledPayment`: half of them all, and reading them is much of what an outcome costs. */
+/**
+ * The columns of a `ConcludedPayment`: half of them all, and reading them is much of an outcome's
+ * cost.
+ */
 export const settledColumns = [
   "id",
   "network",
@@ -101,8 +104,8 @@ export function toSettledPayment(row: SettledRow, dialect: Dialect): ConcludedPa
 }
 
 /**
- * The columns of a `LedgerPayment`. Frequent statements name them: SQLite reads `*` in twice the time, since the names
- * behind it follow the schema.
+ * The columns of a `LedgerPayment`. Frequent statements name them: SQLite reads `*` in twice the
+ * time, since the names behind it follow the schema.
  */
 export const paymentColumns = [
   ...settledColumns,

@@ -4,8 +4,8 @@ import type { Selectable, Transaction } from "kysely";
 import type { LedgerSchema, PayersTable } from "../schema.ts";
 
 /**
- * Locks the rows of these payers until the transaction ends, and reads them. Everybody locks in the
- * order of the addresses, on inserting as on reading, so that no two can wait for each other.
+ * Locks the rows of these payers until the transaction ends, and reads them. Every caller locks in
+ * the order of the addresses, on inserting as on reading. So no two can deadlock.
  */
 export async function lockPayers(options: {
   transaction: Transaction<LedgerSchema>;

@@ -12,13 +12,16 @@ import {
   toSettledPayment,
 } from "./ledger-payment.ts";
 
-/** What a block, or the chain's refusal beforehand, decided for payments. */
+/** Outcomes of payments, decided by a block, or by the chain's refusal beforehand. */
 export interface PaymentOutcomes {
   /** `queued`, `submitted`, `failed` → `confirmed`: the exact Transfer stands in this block. */
   confirmed?:
     | { ids: readonly string[]; inclusion: Inclusion; gasShare?: bigint | undefined }
     | undefined;
-  /** `queued`, `submitted` → `failed`. With the block of the transaction that did not move the money, if there was one. */
+  /**
+   * `queued`, `submitted` → `failed`. With the block of the transaction that did not move the
+   * money, if there was one.
+   */
   failed?:
     | {
         ids: readonly string[];
@@ -29,22 +32,26 @@ export interface PaymentOutcomes {
         burn?: GasBurn | undefined;
       }[]
     | undefined;
-  /** `submitted` → `queued`: this transaction, which carried it, was included without having tried it fairly. */
+  /**
+   * `submitted` → `queued`: this transaction, which carried it, was included without having tried
+   * it fairly.
+   */
   requeued?: { ids: readonly string[]; transactionId: string } | undefined;
   /**
-   * Fingerprints: only payments that are still queued under one of them are confirmed, or fail. What was decided of the
-   * queue says nothing of a payment that a transaction carries by now, or that was signed anew.
+   * Fingerprints: only payments that are still queued under one of them are confirmed, or fail. A
+   * decision on the queue does not hold for other payments: a transaction carries them by now, or
+   * they were signed anew.
    */
   queuedUnder?: readonly string[] | undefined;
 }
 
 /**
- * Records outcomes; a payment that is in none of the states named is left alone.
+ * Records outcomes. A payment that is in none of the states named is left alone.
  *
- * The racers are two processes that read the same block, the old and the new holder of a lease: they
- * write the same, and the second changes nothing.
+ * The racers are two processes that read the same block, the old and the new holder of a lease.
+ * They write the same, and the second changes nothing.
  *
- * @returns the payments that changed, as they stand now.
+ * @returns the payments that changed, in their current state.
  */
 export async function recordOutcomes(options: {
   transaction: Transaction<LedgerSchema>;
@@ -52,7 +59,7 @@ export async function recordOutcomes(options: {
   outcomes: PaymentOutcomes;
   /** Unix milliseconds. */
   now: number;
-  /** How long a payer is refused that has burnt gas. */
+  /** Time for which a payer that has burnt gas is refused. */
   refusalMs: number;
 }): Promise<ConcludedPayment[]> {
   const { transaction, dialect, outcomes, now, refusalMs } = options;
@@ -116,7 +123,10 @@ function gasShareColumn(gas: bigint | undefined): { gas_share?: number } {
   return gas === undefined ? {} : { gas_share: Number(gas) };
 }
 
-/** The guard of an outcome: one of these states; or, of what was decided of the queue, only there. */
+/**
+ * The guard of an outcome: one of these states. For a decision on the queue, only `queued` under
+ * its fingerprints.
+ */
 function standsAt(
   states: readonly PaymentState[],
   { queuedUnder, dialect }: Pick<PaymentOutcomes, "queuedUnder"> & { dialect: Dialect },

@@ -6,9 +6,11 @@ import { givenUp, is, timeIsOver } from "../states.ts";
 import { lockPayers } from "./lock-payers.ts";
 
 /**
- * `reserved` → `released` (or back to `failed`), by the holder of the token. A resumed payment keeps its state and only
- * loses its holder. The racer is `enqueue` with the same token: one of the two statements finds
- * `reserved`, the other nothing.
+ * `reserved` → `released` (or back to `failed`), by the holder of the token. A resumed payment
+ * keeps its state and only loses its holder.
+ *
+ * The racer is `enqueue` with the same token: one of the two statements finds `reserved`, the other
+ * nothing.
  */
 export async function releasePayment(options: {
   transaction: Transaction<LedgerSchema>;
@@ -28,7 +30,7 @@ export async function releasePayment(options: {
 }): Promise<void> {
   const { transaction, dialect, token, payer, countsAgainstPayer, hasRun, now } = options;
   const { releaseWindowMs } = options;
-  // First, as whoever reserves does: two orders of locking could wait for each other.
+  // First, in the order of a reservation: two orders of locking could deadlock.
   const releases = (await lockPayers({ transaction, dialect, payers: [payer], now })).get(payer);
   const { numUpdatedRows } = await transaction
     .updateTable("payments")
@@ -44,7 +46,7 @@ export async function releasePayment(options: {
       .where("token", "=", token)
       .returning(["state", "reason"])
       .executeTakeFirst();
-    // That it was not sent or mined in time is nothing that its payer does.
+    // A payment that was not sent or mined in time is no fault of its payer.
     const isPayersFault = ended?.state === "failed" && ended.reason !== timeIsOver;
     isFreeRun = countsAgainstPayer === "if_failed" && isPayersFault;
   }

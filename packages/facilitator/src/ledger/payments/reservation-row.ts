@@ -10,15 +10,15 @@ export type ReservationRow = Insertable<PaymentsTable> & {
   unused_at_block: number | null;
 };
 
-/** The row that a wish becomes, as if its payment had never been seen. */
+/** The row of a request to reserve, as if its payment had never been seen. */
 export function reservationRow(options: {
   request: ReserveRequest;
   dialect: Dialect;
-  /** The process that asks. */
+  /** The process that makes the request. */
   owner: string;
   /** Unix milliseconds. */
   now: number;
-  /** How often the handler has run for it. */
+  /** Number of handler runs for it. */
   runs: number;
 }): ReservationRow {
   const { request, dialect, owner, now, runs } = options;
@@ -52,10 +52,10 @@ export function reservationRow(options: {
   };
 }
 
-/** The payment as it stands once its row is written, for who comes next in the same database transaction. */
+/** The payment once its row is written, for later requests of the same database transaction. */
 export function reservedPayment(options: {
   request: ReserveRequest;
-  /** How often the handler has run for it. */
+  /** Number of handler runs for it. */
   runs: number;
   paymentId: string;
   /** Unix milliseconds. */

@@ -19,8 +19,8 @@ export async function findWatchedOrder(
 }
 
 /**
- * Whether it has failed before, and may still be executed by anybody. A reservation of it keeps the
- * reason of that failure until a block or a refusal says something else.
+ * Whether it has failed before, and any sender may still execute it. A reservation of it keeps the
+ * reason of that failure until a block or a refusal gives another.
  */
 function isWatched({ state, reason, closedAt }: LedgerPayment): boolean {
   return (
@@ -30,7 +30,7 @@ function isWatched({ state, reason, closedAt }: LedgerPayment): boolean {
 
 /**
  * A payer may sign two authorizations with one nonce. While the first is watched, the second would
- * take its place in the row, and what the chain then does could be taken for the other's payment.
+ * take its place in the row. An execution of one could then be taken for the other's payment.
  */
 export function isSameAuthorization(options: {
   request: ReserveRequest;
@@ -47,7 +47,7 @@ export function isSameAuthorization(options: {
 
 export interface ReserveAgainOptions {
   transaction: Transaction<LedgerSchema>;
-  /** The payment as it stood. */
+  /** The payment before this reservation. */
   payment: LedgerPayment;
   row: ReservationRow;
 }
@@ -62,7 +62,10 @@ export async function reserveAnew({
   await transaction.deleteFrom("orders").where("payment_id", "=", payment.id).execute();
 }
 
-/** Its order, its reason and how often it was carried stay: given up, it is `failed` and watched again. */
+/**
+ * Its order, its reason and its number of attempts stay. Given up, it is `failed` and watched
+ * again.
+ */
 export async function reserveWatched({
   transaction,
   payment,

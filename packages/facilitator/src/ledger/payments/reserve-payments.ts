@@ -24,8 +24,9 @@ import { findSoldNames, nameSoldItem, type SoldNames } from "./sold-names.ts";
 import { insertOrders, orderRow } from "./transfer-order.ts";
 
 /**
- * How often a handler runs at most for a buyer who has paid, each time beyond `maxHandlerRuns` after the death of a
- * process: it may have died before the handler began, and the money is the seller's already.
+ * Handler runs at most for a buyer who has paid, each beyond `maxHandlerRuns` after the death of a
+ * process. That process may have died before the handler began, and the money is the seller's
+ * already.
  */
 const maxRunsOfPaid = 2 * maxHandlerRuns;
 
@@ -33,43 +34,45 @@ export interface ReserveOptions {
   transaction: Transaction<LedgerSchema>;
   dialect: Dialect;
   requests: readonly ReserveRequest[];
-  /** Open payments that were executed, or cancelled, before the balances of all requests were read. */
+  /**
+   * Open payments that were executed, or cancelled, before the balances of all requests were read.
+   */
   spent?: readonly string[] | undefined;
-  /** The process that asks. */
+  /** The process that makes the requests. */
   owner: string;
   /** Unix milliseconds. */
   now: number;
-  /** How long after its last heartbeat a process counts as alive. */
+  /** Time after its last heartbeat for which a process counts as alive. */
   heartbeatLeaseMs: number;
-  /** How long a key belongs to one payment. */
+  /** Time for which a key belongs to one payment. */
   keepAnswersMs: number;
   releaseLimit: FreeRunLimit;
   codePayers: CodePayerLimits;
-  /** Ids of what was sold, as far as they are known. */
+  /** Ids of the names of sold things, as far as they are known. */
   soldNames: SoldNames;
 }
 
-/** What was decided, in the order of the requests. */
+/** The decisions, in the order of the requests. */
 export interface Reservations {
   results: ReserveResult[];
-  /** Ids of what is sold, to be remembered once the transaction is committed. */
+  /** Ids of the names of sold things, to be cached once the transaction is committed. */
   soldNames: SoldNames;
 }
 
 /**
  * Decides many reservations in one database transaction: `released`, `failed`, `expired`, a dead
- * process's `reserved`, or no row → `reserved` (or `queued`, if the order comes with the wish).
+ * process's `reserved`, or no row → `reserved` (or `queued`, if the order comes with the request).
  *
- * Racers are two requests with one authorization, or two payments of one payer that together exceed
- * its balance, here or in another process. The payers' rows are locked first, in one order for
- * everybody; whatever changes a payer's promises upwards passes here, so what is read under the
- * lock stays true until the commit. (Others only lower them.)
+ * The racers are two requests with one authorization, here or in another process. So are two
+ * payments of one payer that together exceed its balance. The payers' rows are locked first, in one
+ * order for every caller. Every increase of a payer's promises passes here, so a sum read under the
+ * lock stays true until the commit. (Other writers only lower them.)
  */
 export async function reservePayments(options: ReserveOptions): Promise<Reservations> {
   const { transaction, dialect, requests, now, heartbeatLeaseMs, keepAnswersMs } = options;
   const { spent = [] } = options;
-  // Awake again after a freeze, it would count as dead until its heart beats, and whoever comes meanwhile
-  // would be given the same authorization: two handlers would run for one payment.
+  // Awake again after a freeze, it would count as dead until its next heartbeat. A caller in
+  // between would be given the same authorization: two handlers would run for one payment.
   await sendHeartbeat({
     db: transaction,
     dialect,
@@ -93,7 +96,7 @@ export async function reservePayments(options: ReserveOptions): Promise<Reservat
   const { releaseLimit: limit } = options;
   const freeRuns = createFreeRuns({ transaction, dialect, releases, commitments, now, limit });
 
-  /** Rows of what is admitted; names that are new are added for these alone. */
+  /** Rows of the admitted requests. New names are added for these alone. */
   const admitted: { request: ReserveRequest; row: ReservationRow }[] = [];
   const inserts: Insertable<PaymentsTable>[] = [];
   const overwrites: (() => Promise<void>)[] = [];
@@ -137,7 +140,7 @@ export async function reservePayments(options: ReserveOptions): Promise<Reservat
     if (payment && watched && !isSameAuthorization({ request, payment, order: watched })) {
       return { outcome: "in_use", payment };
     }
-    // A dead process's reservation of this very payment is among what was summed.
+    // A dead process's reservation of this very payment is part of that sum.
     const counted = payment?.state === "reserved" ? payment.value : 0n;
     if (!request.order) {
       if (payment && payment.runs >= maxHandlerRuns) return { outcome: "used_up" };
@@ -182,7 +185,10 @@ export async function reservePayments(options: ReserveOptions): Promise<Reservat
   }
 }
 
-/** The payment, with the run that a dead process may have made under its token: no row tells whether it did. */
+/**
+ * The payment, with the run that a dead process may have made under its token: no row records
+ * whether it did.
+ */
 function withLostRun({ payment, isAbandoned }: HeldPayment): LedgerPayment {
   return isAbandoned ? { ...payment, runs: payment.runs + 1 } : payment;
 }

@@ -10,7 +10,7 @@ import type { PayerLimit } from "./free-runs.ts";
 import type { LedgerPayment } from "./ledger-payment.ts";
 import type { TransferOrder } from "./transfer-order.ts";
 
-/** A wish to reserve, with what the ledger writes for it. */
+/** A request to reserve, with the ledger's own part of the row. */
 export interface ReserveRequest extends ReservationRequest {
   value: bigint;
   validBefore: bigint;
@@ -22,31 +22,32 @@ export interface ReserveRequest extends ReservationRequest {
   paymentId: string;
   /** Becomes the secret of the reservation. */
   token: string;
-  /** With an order the payment is queued at once: nobody runs a handler for it first. */
+  /** With an order the payment is queued at once: no handler runs for it first. */
   order?: TransferOrder | undefined;
   /**
-   * The most gas that its transaction may use, where the payer has code: it must not share a transaction
-   * with others, and is admitted only as far as the payer's record and the gas budget allow.
+   * The most gas that its transaction may use, where the payer has code. It must not share a
+   * transaction with others. It is admitted only as far as the payer's record and the gas budget
+   * allow.
    */
   gasAtRisk?: bigint | undefined;
 }
 
 /**
- * Why a payer with code must wait: for its own open payments; for a minute since it reserved what was given up; or for
- * gas, which others have at risk or which its own payment took.
+ * Reason why a payer with code must wait: its own open payments; a minute since it reserved a
+ * payment that was given up; or gas, which others have at risk or which its own payment took.
  */
 export interface CodeLimit {
   why: "too_many_open" | "given_up" | "no_gas_left";
   retryAfterMs: number;
 }
 
-/** What became of the wish. */
+/** Result of a request to reserve. */
 export type ReserveResult =
   | {
       outcome: "reserved";
       paymentId: string;
       token: string;
-      /** How many transactions have carried it, if it has failed before. */
+      /** Number of transactions that have carried it, if it has failed before. */
       carried: number;
       unusedAtBlock: number | undefined;
     }
@@ -66,6 +67,6 @@ export type ReserveResult =
   | { outcome: "burnt_gas"; forMs: number }
   /** The payer has code, and there is no room for it now. */
   | ({ outcome: "code_limited" } & CodeLimit)
-  /** Its handler has run as often as it may for one payment. */
+  /** Its handler has reached the maximum of runs for one payment. */
   | { outcome: "used_up" }
   | ({ outcome: "payer_limited" } & PayerLimit);

@@ -1,16 +1,23 @@
-/** Ends of what requests held that could not be written when they came. */
+/** Retry queue for `release` and `deliver` writes that failed. */
 export interface OwedEnds {
-  /** Writes the end of what a token holds. If that fails, it is owed, besides that the caller is told. */
+  /**
+   * Writes the end of a token's reservation. On failure it is queued for a retry, and the caller
+   * gets the error.
+   */
   write(token: string, end: () => Promise<void>): Promise<void>;
-  /** Owes the end of what a token may hold. */
+  /** Queues the end of a token's possible reservation. */
   owe(token: string, end: () => Promise<void>): void;
-  /** Writes what is owed, until one of them fails again: that one comes last then. */
+  /**
+   * Retries the queued writes until one of them fails again. That one goes to the back of the
+   * queue.
+   */
   settle(): Promise<void>;
 }
 
 /**
- * Remembers the ends that a database refused which failed for a moment. Without them a payment would be
- * held, and its payer's promise stand, by a request that is long over, for as long as this process lives.
+ * Remembers the writes that a transient fault of the database refused. Without the retry, a request
+ * that is long over would hold its payment for as long as this process lives. Its payer's promise
+ * would stand as long.
  */
 export function createOwedEnds(): OwedEnds {
   const owed = new Map<string, () => Promise<void>>();

@@ -3,7 +3,7 @@ import type { Insertable, Transaction } from "kysely";
 import type { LedgerSchema, PaymentsTable } from "../schema.ts";
 import type { ReserveRequest } from "./reserve-request.ts";
 
-/** Ids of the names in the dictionary of what was sold, as far as this process has used them. */
+/** Ids of the names in the dictionary of sold things, as far as this process has used them. */
 export type SoldNames = Map<string, number>;
 
 /** Ids in memory, at most: a route with an id in its path sells very many resources. */
@@ -12,12 +12,11 @@ const maxKnown = 20_000;
 const maxNameLength = 500;
 
 /**
- * Ids of the names that these requests bring: of those known, and of the others from the dictionary,
- * where they are added. To be passed to `rememberSoldNames` once the transaction is committed.
+ * Ids of the names in these requests: known ones, and the others from the dictionary, where they
+ * are added. Pass them to `rememberSoldNames` once the transaction is committed.
  *
- * The racers are processes that add the same name: one of the two inserts waits for the other, and is
- * ignored. All add in the order of the names, and after every other lock, so no two wait for each
- * other.
+ * The racers are processes that add the same name: one of the two inserts waits for the other, and
+ * is ignored. All add in the order of the names, and after every other lock, so no two deadlock.
  */
 export async function findSoldNames(options: {
   transaction: Transaction<LedgerSchema>;
@@ -56,7 +55,7 @@ export async function findSoldNames(options: {
   return found;
 }
 
-/** Writes ids into the row of a payment that buys these. */
+/** Writes ids into the row of a payment that buys the things they name. */
 export function nameSoldItem(
   row: Pick<Insertable<PaymentsTable>, "route_id" | "resource_id" | "pay_to_id">,
   { payTo, sold }: ReserveRequest,

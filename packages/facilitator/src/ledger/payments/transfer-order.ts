@@ -3,7 +3,9 @@ import type { Dialect } from "@coinslot/storage";
 import type { Insertable, Transaction } from "kysely";
 import type { LedgerSchema, OrdersTable } from "../schema.ts";
 
-/** What is to be executed: the rest of the authorization, with the signature as the token wants it. */
+/**
+ * The transfer to execute: the rest of the authorization, with the signature as the token wants it.
+ */
 export interface TransferOrder {
   payTo: Address;
   validAfter: bigint;
@@ -24,7 +26,7 @@ export function orderRow(
   };
 }
 
-/** Writes what is to be executed; over what was to be, for a payment that has failed before. */
+/** Writes the transfer to execute, over an earlier one, for a payment that has failed before. */
 export async function insertOrders(options: {
   transaction: Transaction<LedgerSchema>;
   dialect: Dialect;

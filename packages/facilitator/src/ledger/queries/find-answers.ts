@@ -5,7 +5,7 @@ import type { LedgerSchema } from "../schema.ts";
 
 const identity = identityColumns.map((column) => `payments.${column}` as const);
 
-/** The kept answers that these requests bring the key to, in their payer's scope. */
+/** The kept answers whose key these requests bring, in their payer's scope. */
 export async function findAnswers<
   Request extends Pick<ReservationRequest, "id" | "keyHash">,
 >(options: {

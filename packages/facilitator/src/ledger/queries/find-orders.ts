@@ -4,7 +4,7 @@ import { type LedgerPayment, paymentColumns, toLedgerPayment } from "../payments
 import type { TransferOrder } from "../payments/transfer-order.ts";
 import type { LedgerSchema, PaymentsTable } from "../schema.ts";
 
-/** Of a payment, what it takes to carry it to the chain, and to find it there. */
+/** The part of a payment that is needed to carry it to the chain, and to find it there. */
 export type PendingPayment = Pick<
   LedgerPayment,
   | "id"
@@ -20,7 +20,7 @@ export type PendingPayment = Pick<
   | "inclusion"
 >;
 
-/** A payment with what is to be executed for it. */
+/** A payment with its transfer order. */
 export interface OrderedPayment {
   payment: PendingPayment;
   order: TransferOrder;
@@ -29,8 +29,8 @@ export interface OrderedPayment {
 type PaymentQuery = SelectQueryBuilder<LedgerSchema, "payments", Selectable<PaymentsTable>>;
 
 /**
- * Payments with their orders, by their ids. `where` does not choose the first of them by the id: PostgreSQL
- * goes through all payments in that order if it expects to find enough soon.
+ * Payments with their orders, by their ids. `where` does not choose the first of them by the id:
+ * PostgreSQL goes through all payments in that order if it expects to find enough soon.
  */
 export async function findOrders(options: {
   db: Kysely<LedgerSchema>;
@@ -39,7 +39,8 @@ export async function findOrders(options: {
 }): Promise<OrderedPayment[]> {
   const { db, dialect, where } = options;
   const rows = await db
-    // First the payments: expecting many of them, PostgreSQL would go through all orders beside them.
+    // First the payments: expecting many of them, PostgreSQL would go through all orders beside
+    // them.
     .selectFrom(where(db.selectFrom("payments").selectAll()).as("payments"))
     .innerJoin("orders", "orders.payment_id", "payments.id")
     .select(paymentColumns)

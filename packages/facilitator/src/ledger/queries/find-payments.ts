@@ -9,7 +9,7 @@ import {
 } from "../payments/ledger-payment.ts";
 import type { LedgerSchema } from "../schema.ts";
 
-/** A payment, and who holds it. */
+/** A payment, and its holder. */
 export interface HeldPayment {
   payment: LedgerPayment;
   /** A request in a living process holds it. */
@@ -32,7 +32,7 @@ export async function findPayments(options: {
     .select(columns)
     .select(isHeld(dialect, heartbeatLeaseMs))
     .select(hasToken)
-    // A nonce is random: alone it finds the payment, and who copied one is told apart below.
+    // A nonce is random: alone it finds the payment, and copies of one are distinguished below.
     .where("nonce", "in", dialect.among([...new Set(ids.map(({ nonce }) => nonce))]))
     .execute();
   return new Map(
@@ -45,7 +45,7 @@ export async function findPayments(options: {
 
 const columns = paymentColumns.map((column) => `payments.${column}` as const);
 
-/** Whether a token is held by a process whose heart beats, as 1 or 0. */
+/** Whether a process with a live heartbeat holds a token, as 1 or 0. */
 function isHeld(dialect: Dialect, heartbeatLeaseMs: number) {
   return sql<number>`case when payments.token is not null and processes.heartbeat_at > ${dialect.nowMs()} - ${sql.lit(heartbeatLeaseMs)} then 1 else 0 end`.as(
     "is_held",

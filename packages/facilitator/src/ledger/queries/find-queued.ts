@@ -5,7 +5,9 @@ import type { LedgerSchema } from "../schema.ts";
 import { is } from "../states.ts";
 import { findOrders, type OrderedPayment } from "./find-orders.ts";
 
-/** Payments of payers with code go `alone`; all others are `shared`, and go together where they can. */
+/**
+ * Payments of payers with code go `alone`; all others are `shared`, and go together where they can.
+ */
 export type Lane = "shared" | "alone";
 
 /** The oldest queued payments of one lane of a network. */
@@ -30,7 +32,10 @@ export async function findQueued(options: {
   });
 }
 
-/** How many payments of a lane, or of a network, are queued, counted up to a number: cheaper than to read them. */
+/**
+ * Number of queued payments of a lane, or of a network, counted up to a bound: cheaper than to read
+ * them.
+ */
 export async function countQueued(options: {
   db: Kysely<LedgerSchema>;
   network: Network;
@@ -46,7 +51,8 @@ export async function countQueued(options: {
         .where("network", "=", network)
         .where("state", "=", is("queued"))
         .$if(lane !== undefined, (query) => query.where("is_alone", "=", isAlone(lane)))
-        // In any order, PostgreSQL goes through the whole table if it expects to find enough of them soon.
+        // In any order, PostgreSQL goes through the whole table if it expects to find enough of
+        // them soon.
         .orderBy("created_at")
         .limit(upTo)
         .as("queued"),

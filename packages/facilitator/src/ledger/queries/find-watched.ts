@@ -5,7 +5,10 @@ import type { LedgerSchema } from "../schema.ts";
 import { is } from "../states.ts";
 import { findOrders, type OrderedPayment } from "./find-orders.ts";
 
-/** Failed payments that somebody may still execute, after `afterId` in the order of their creation; none if it is gone. */
+/**
+ * Failed payments that any sender may still execute, after `afterId` in the order of their
+ * creation. None if that row is gone.
+ */
 export async function findFailed(options: {
   db: Kysely<LedgerSchema>;
   dialect: Dialect;

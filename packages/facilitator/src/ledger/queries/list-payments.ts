@@ -4,7 +4,7 @@ import type { Kysely } from "kysely";
 import { type LedgerPayment, toLedgerPayment } from "../payments/ledger-payment.ts";
 import type { LedgerSchema, PaymentState } from "../schema.ts";
 
-/** Which payments to list. */
+/** Filter for a list of payments. */
 export interface PaymentFilter {
   state?: PaymentState | undefined;
   network?: Network | undefined;
@@ -16,7 +16,7 @@ export interface PaymentFilter {
   createdBefore?: number | undefined;
   /** The `nextCursor` of the page before. */
   cursor?: string | undefined;
-  /** Between 1 and 1000, 100 unless said. */
+  /** Between 1 and 1000. Default 100. */
   limit?: number | undefined;
 }
 

@@ -8,14 +8,19 @@ import { type Availability, availabilityOf } from "../transactions/canonical-blo
 import { findAnswers } from "./find-answers.ts";
 import { findPayments } from "./find-payments.ts";
 
-/** Where an authorization stands for a request, with what there is to answer with. */
+/**
+ * Availability of an authorization for a request, with the payment or answer that belongs to it.
+ */
 export interface PaymentStanding {
   standing: Availability;
   payment: LedgerPayment | undefined;
   answer: SealedAnswer | undefined;
 }
 
-/** Where authorizations stand for requests, in their order. Changes nothing, and so promises nothing. */
+/**
+ * Availability of authorizations for requests, in their order. Changes nothing, and so promises
+ * nothing.
+ */
 export async function lookUpPayments(options: {
   db: Kysely<LedgerSchema>;
   dialect: Dialect;

@@ -3,7 +3,7 @@ import type { Dialect } from "@coinslot/storage";
 import type { Kysely } from "kysely";
 import type { LedgerSchema, PaymentState } from "../schema.ts";
 
-/** How many payments of an asset stand in a state, and what they amount to. */
+/** Number and sum of an asset's payments in one state. */
 export interface PaymentStats {
   network: Network;
   asset: Address;

@@ -4,7 +4,7 @@ import { identityColumns, toAuthorizationId } from "../payments/ledger-payment.t
 import type { LedgerSchema } from "../schema.ts";
 import { is } from "../states.ts";
 
-/** A block in which something of ours stands that is not final yet. */
+/** A block that holds payments or transactions of ours which are not final yet. */
 export interface KnownBlock {
   number: number;
   hash: Hex;
@@ -46,9 +46,10 @@ export interface UndonePayment {
 }
 
 /**
- * Takes back what blocks said that have left the chain: their transactions are `open` again, their
- * payments `confirmed` → `submitted`, or → `queued` where no open transaction of ours carries them.
- * A `failed` payment stays so: if its transaction is included again and succeeds, it is `confirmed`.
+ * Takes back the outcomes of blocks that have left the chain. Their transactions are `open` again,
+ * their payments `confirmed` → `submitted`, or → `queued` where no open transaction of ours carries
+ * them. A `failed` payment stays so: if its transaction is included again and succeeds, it is
+ * `confirmed`.
  */
 export async function undoBlocks(options: {
   transaction: Transaction<LedgerSchema>;
@@ -98,7 +99,7 @@ export async function undoBlocks(options: {
   }));
 }
 
-/** Marks what stands in these blocks as final. They have been found on the chain, deep enough. */
+/** Marks the contents of these blocks as final. They have been found on the chain, deep enough. */
 export async function finaliseBlocks(options: {
   transaction: Transaction<LedgerSchema>;
   network: Network;

@@ -1,15 +1,15 @@
 import type { ReservationRequest } from "@coinslot/protocol";
 import type { LedgerPayment } from "../payments/ledger-payment.ts";
 
-/** What a request that brings an authorization may do with its payment. */
+/** Rights of a request that brings an authorization to its payment. */
 export type Availability = "free" | "in_use" | "key_conflict" | "resumable" | "delivered";
 
 /**
- * Where an authorization stands for a request. `isHeld`: another request runs for it now, in a
+ * Availability of an authorization for a request. `isHeld`: another request runs for it now, in a
  * process that lives.
  *
  * A payload is public once it was broadcast. So a payment whose buyer sent a key is resumed with
- * that key only, and one without a key by the same request only, and once.
+ * that key only. One without a key is resumed by the same request only, and once.
  */
 export function availabilityOf(
   payment: LedgerPayment | undefined,

@@ -6,7 +6,7 @@ import type { LedgerSchema } from "../schema.ts";
 import { is } from "../states.ts";
 import type { Broadcast } from "./store-transaction.ts";
 
-/** A transaction whose nonce is not known to be used, with everything that may happen to it. */
+/** A transaction whose nonce is not known to be used, with all its possible outcomes. */
 export interface OpenTransaction {
   id: string;
   network: Network;
@@ -17,9 +17,9 @@ export interface OpenTransaction {
   createdAt: number;
   /** Every signed form, oldest first. The last one was sent last. */
   broadcasts: (Broadcast & { createdAt: number })[];
-  /** How many payments it was stored with. */
+  /** Number of payments that it was stored with. */
   batchSize: number;
-  /** What it carries and has no outcome yet. */
+  /** Its payments without an outcome. */
   payments: OrderedPayment[];
 }
 

@@ -28,7 +28,7 @@ export async function settleTransaction(options: {
 
 /**
  * `lost` → `open`: the chain waits for the nonce after all, so nothing else has used it. It carries
- * nobody any more; a token executes an authorization once, whichever transaction comes first.
+ * no payment any more. A token executes an authorization once, whichever transaction comes first.
  */
 export async function reopenTransaction(options: {
   transaction: Transaction<LedgerSchema>;

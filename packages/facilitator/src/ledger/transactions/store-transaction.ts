@@ -36,7 +36,8 @@ export interface NewTransaction {
 
 /**
  * `lease_lost`: another process plans for this relayer now. `payments_changed`: one of the payments
- * is not queued any more, or for something else. `nonce_taken`: the nonce has been stored before. Nothing was written.
+ * is not queued any more, or for something else. `nonce_taken`: the nonce has been stored before.
+ * Nothing was written.
  */
 export type StoreOutcome = "stored" | "lease_lost" | "payments_changed" | "nonce_taken";
 
@@ -62,10 +63,13 @@ class StoreRefused extends Error {
  * `queued` → `submitted`, together with nonce, raw transaction and hash: all or nothing, before
  * anything is broadcast, and only under a lease that is held.
  *
- * The racers: a process that took the lease over while this one was frozen (the guard finds another
- * epoch), another relayer's planner with the same payments (they are no longer `queued`), a nonce that was stored
- * already (the unique index), and whoever gave a payment up for dead and had the same nonce signed for another
- * amount or recipient: the row is queued again, and its fingerprint, which says the authorization, is another.
+ * The racers:
+ * - a process that took the lease over while this one was frozen: the guard finds another epoch;
+ * - another relayer's planner with the same payments: they are no longer `queued`;
+ * - a nonce that was stored already: the unique index;
+ * - a caller that gave a payment up for dead and had the same nonce signed for another amount or
+ * recipient. The row is queued again, and its fingerprint, which identifies the authorization, is
+ * another.
  */
 export async function storeTransaction(
   context: StoreContext,

@@ -5,7 +5,7 @@ import type { BatchCall } from "../scheme.ts";
 /** `authorizationState(address,bytes32)`, EIP-3009. */
 const authorizationStateSelector = "0xe94a0102";
 
-/** Asks a token whether an authorization was used, or cancelled. */
+/** Call that reads from a token whether an authorization was used, or cancelled. */
 export function authorizationStateCall({ asset, payer, nonce }: AuthorizationId): BatchCall {
   const callData = `${authorizationStateSelector}${hexWord(payer)}${hexWord(nonce)}` as const;
   return { target: asset, callData };

@@ -6,15 +6,15 @@ import { compareDomain } from "../../token/compare-domain.ts";
 import type { DiagnosisTools } from "../scheme.ts";
 import type { SimulationResult } from "../simulation-result.ts";
 
-/** A diagnosis may use these. */
+/** Services for a diagnosis. */
 interface ExactDiagnosisTools extends DiagnosisTools {
   /** The EIP-712 digest that the payer is to have signed. */
   digestOf: (payment: Payment) => Uint8Array;
 }
 
 /**
- * Finds out why a transfer that was tried failed, in the order in which the answers help: what the
- * token is, what the payment is, and only then what the payer has.
+ * Finds the reason why a transfer that was tried failed. The order of the checks is that of
+ * usefulness: the token, the payment, and only then the payer's holdings.
  *
  * @throws FacilitatorError when the chain cannot be asked.
  */

@@ -11,11 +11,11 @@ const headWordsByCode = 7;
 
 /**
  * The calldata with which a token makes a signed transfer. A payer without code has signed with its
- * key: `(v, r, s)`, in whichever form the signature travelled. A payer with code is asked by the
+ * key: `(v, r, s)`, in any form in which the signature travelled. A payer with code is asked by the
  * token (EIP-1271) and gets its signature as it wrote it.
  *
- * @returns `undefined` when a payer without code is said to have signed with something that is no
- * signature of a key: no calldata makes such a transfer.
+ * @returns `undefined` when a payer without code claims a signature that is none of a key: no
+ * calldata makes such a transfer.
  */
 export function encodeTransfer(options: {
   authorization: Authorization;
@@ -40,7 +40,9 @@ export function encodeTransfer(options: {
   return `0x${selectorByKey}${words}${uintWord(key.v)}${hexWord(key.r)}${hexWord(key.s)}`;
 }
 
-/** Bytes of the calldata for a payer with code: selector, words, the signature filled up to a word. */
+/**
+ * Bytes of the calldata for a payer with code: selector, words, the signature filled up to a word.
+ */
 export function maxTransferBytes({ signature }: Pick<Claim, "signature">): number {
   return 4 + (headWordsByCode + 1) * 32 + 31 + signature.length / 2 - 1;
 }

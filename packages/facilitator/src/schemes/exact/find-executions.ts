@@ -21,13 +21,13 @@ const logsSchema = z.array(
   }),
 );
 
-/** Nodes limit the blocks of one question; most grant this many. */
+/** Nodes limit the blocks of one query. Most grant this many. */
 const blocksPerQuestion = 1_000n;
 
 /**
- * Looks for authorizations that somebody executed or cancelled, in some blocks. One question for each
- * token and range of blocks, however many payments there are. A payment that is not found is not in
- * the answer.
+ * Looks for authorizations that any sender executed or cancelled, in some blocks. One query for
+ * each token and range of blocks, for any number of payments. A payment that is not found is not in
+ * the result.
  *
  * @throws RpcError when the chain cannot be asked, ZodError when it answers rubbish.
  */

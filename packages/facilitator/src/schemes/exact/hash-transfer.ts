@@ -10,8 +10,8 @@ const transferTypeHash = keccak256(
 const structWords = 7;
 
 /**
- * The EIP-712 digest that the payer of an EIP-3009 transfer signs: what viem's `hashTypedData` says,
- * in an eighth of the time, since the type and the domain need not be hashed again.
+ * The EIP-712 digest that the payer of an EIP-3009 transfer signs. It is the result of viem's
+ * `hashTypedData` in an eighth of the time: the type and the domain need not be hashed again.
  */
 export function hashTransfer(domainSeparator: Hex, authorization: Authorization): Uint8Array {
   const { from, to, value, validAfter, validBefore, nonce } = authorization;

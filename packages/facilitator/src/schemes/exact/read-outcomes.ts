@@ -19,11 +19,12 @@ interface Move {
 }
 
 /**
- * Reads from the logs of one transaction what became of authorizations. Each `AuthorizationUsed`, in
- * log order, claims one exact `Transfer` of the same token: the first unclaimed one after it, and,
- * since the EIP leaves the order open, else the last unclaimed one before it. Each Transfer is
- * claimed once, also by authorizations that nobody asks about here: two equal payments of one payer,
- * of which the token executed one, must not both find the one Transfer.
+ * Reads the outcomes of authorizations from the logs of one transaction. Each `AuthorizationUsed`,
+ * in log order, claims one exact `Transfer` of the same token: the first unclaimed one after it,
+ * and, since the EIP leaves the order open, else the last unclaimed one before it.
+ *
+ * Each Transfer is claimed once, also by authorizations outside this query. Two equal payments of
+ * one payer, of which the token executed one, must not both find the one Transfer.
  */
 export function readOutcomes<Item extends Claim>(
   logs: readonly ReceiptLog[],

@@ -3,7 +3,9 @@ import { schemeOf } from "../../schemes/registry.ts";
 import type { Claim, Scheme } from "../../schemes/scheme.ts";
 import { claimOf } from "../claim-of.ts";
 
-/** The claims of payments, each with its payment, by the scheme that reads what became of them. */
+/**
+ * The claims of payments, each with its payment, grouped by the scheme that reads their outcomes.
+ */
 export function claimsByScheme(
   payments: readonly OrderedPayment[],
 ): Map<Scheme, (Claim & { payment: OrderedPayment })[]> {

@@ -10,7 +10,10 @@ import type { SettlementNetwork } from "../context.ts";
 import { gasBeforeCall } from "../relay/gas.ts";
 import { readAuthorizationStates } from "./authorization-states.ts";
 
-/** More than a token uses that refuses an honest wallet's payment: proxy, signature check, cold storage. */
+/**
+ * More gas than a token uses to refuse an honest wallet's payment: proxy, signature check, cold
+ * storage.
+ */
 const ordinaryFailureGas = 100_000n;
 const balanceOfSelector = "0x70a08231";
 const word = z
@@ -19,9 +22,11 @@ const word = z
   .transform(BigInt);
 
 /**
- * What a transaction for one payer with code has used that moved no money. The payer is not to blame where little
- * was used; where its authorization was used or cancelled by then, which an observer of the mempool may have executed
- * first; or where its balance did not suffice, which makes a token revert early. Nor where no node tells both.
+ * Gas used by a transaction for one payer with code that moved no money.
+ *
+ * The payer is not to blame where little gas was used. Nor where its authorization was used or
+ * cancelled by then: an observer of the mempool may have executed it first. Nor where its balance
+ * did not suffice, which makes a token revert early. Nor where no node returns both facts.
  */
 export async function findBurn(options: {
   network: SettlementNetwork;
@@ -37,7 +42,10 @@ export async function findBurn(options: {
   return { payer, gas, isBlamed };
 }
 
-/** Whether the authorization was unused, and its payer had the money, at the end of the receipt's block. */
+/**
+ * Whether the authorization was unused, and its payer had the money, at the end of the receipt's
+ * block.
+ */
 async function couldHavePaid(options: {
   network: SettlementNetwork;
   payment: OrderedPayment;

@@ -5,8 +5,8 @@ import type { Execution } from "../../schemes/scheme.ts";
 import { claimsByScheme } from "./claims-by-scheme.ts";
 
 /**
- * Looks for payments that any sender executed, or that were cancelled, in some blocks: one question
- * for each token and range of blocks. A payment without either is missing in the result.
+ * Finds payments that any sender executed, or that were cancelled, in some blocks: one query for
+ * each token and range of blocks. A payment without either is missing in the result.
  *
  * @throws RpcError when the chain cannot be asked, ZodError when it returns rubbish.
  */
@@ -25,7 +25,9 @@ export async function findExecutions(options: {
   return found;
 }
 
-/** `findExecutions` where other payments go on meanwhile: `undefined` instead of a node's fault. */
+/**
+ * `findExecutions` for callers whose other payments go on: returns `undefined` on a node's fault.
+ */
 export async function tryToFindExecutions(
   options: Parameters<typeof findExecutions>[0],
 ): Promise<Awaited<ReturnType<typeof findExecutions>> | undefined> {

@@ -12,8 +12,8 @@ export interface Failure {
 }
 
 /**
- * Outcome of a payment by what the chain's events say of its claim: paid by any sender, or failed
- * where it was used for something else, cancelled, or never seen. `undefined`: not certain yet.
+ * Outcome of a payment by the chain's events for its claim. Paid by any sender; or failed, where it
+ * was used for something else, cancelled, or never seen. `undefined`: not certain yet.
  */
 export function outcomeOf(
   id: string,

@@ -13,25 +13,27 @@ import { findBurn } from "./find-burn.ts";
 import { tryToFindExecutions } from "./find-executions.ts";
 import { outcomeOf } from "./outcome-of.ts";
 
-/** After so many transactions that tried it unfairly, a payment has failed. */
+/** A payment fails after this many transactions that tried it unfairly. */
 const maxCarried = 8;
 
-/** What an included transaction means for the payments that it carries. */
+/** Outcomes of the payments that an included transaction carries. */
 export interface Resolution {
   outcomes: PaymentOutcomes[];
-  /** What has no outcome yet: not deep enough, or to be asked of the chain again. */
+  /** Payments without an outcome: not deep enough yet, or the chain must be asked again. */
   left: OrderedPayment[];
-  /** It carried a batch that came to nothing as a whole, or found no gas left. */
+  /**
+   * The transaction carried a batch that came to nothing as a whole, or a call found no gas left.
+   */
   isSpoilt: boolean;
 }
 
 /**
- * Reads from a receipt what became of a transaction's payments, of those that are deep enough.
+ * Reads the outcomes of a transaction's payments from a receipt, as far as they are deep enough.
  *
- * A transaction that reverted as a whole, or that only used its nonce up, tried nobody: its payments
- * are queued again, in smaller company, until that has come to nothing too often. So are those that
- * found no gas left. What was tried and is not in the logs may have been executed by somebody else
- * before; if not, it has failed.
+ * A transaction that reverted as a whole, or that only used its nonce up, tried no payment. Its
+ * payments are queued again, in smaller batches, until that has come to nothing too often. So are
+ * those that found no gas left. A payment that was tried and is not in the logs may have been
+ * executed by another sender before. If not, it has failed.
  */
 export async function resolveTransaction(options: {
   network: SettlementNetwork;
@@ -135,7 +137,10 @@ async function explainAbsent(
   return { outcomes, unexplained };
 }
 
-/** What calls a payment's contract directly carries one payment; all else is a batch, also with one payment left. */
+/**
+ * A direct call of a payment's contract carries one payment. All else is a batch, also with one
+ * payment left.
+ */
 function callsTarget(sent: Broadcast | undefined, payments: readonly OrderedPayment[]): boolean {
   const to = sent && parseTransaction(sent.raw).to?.toLowerCase();
   return payments.some(({ payment }) => schemeOf(payment).targetOf(payment.authorization) === to);
@@ -146,7 +151,7 @@ function isExhausted({ gasLimit }: OpenTransaction, { gasUsed }: TransactionRece
   return gasUsed * 32n >= gasLimit * 31n;
 }
 
-/** Its gas in equal parts: it was stored for all of them. */
+/** The transaction's gas in equal parts, since it was stored for all of its payments. */
 function gasShareOf(
   { batchSize }: OpenTransaction,
   { gasUsed }: TransactionReceipt,

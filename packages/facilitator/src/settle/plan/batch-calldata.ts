@@ -6,8 +6,8 @@ import type { BatchCall } from "../../schemes/scheme.ts";
 const aggregate3 = "82ad56cb";
 
 /**
- * The calldata with which Multicall3 makes many calls of which each may fail by itself. Written by
- * hand, since a general encoder takes longer than everything else that is done for a payment.
+ * Multicall3 calldata for many calls, each of which may fail by itself. Encoded by hand: a general
+ * encoder takes longer than all other work for a payment.
  */
 export function encodeBatch(calls: readonly BatchCall[]): Hex {
   const tuples = calls.map(

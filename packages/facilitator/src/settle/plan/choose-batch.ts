@@ -2,28 +2,30 @@ import type { OrderedPayment } from "../../ledger/queries/find-orders.ts";
 
 /** A payment that may go into a transaction now. */
 export interface Candidate extends OrderedPayment {
-  /** What it takes of a batch. */
+  /** Its share of a batch. */
   gas: bigint;
 }
 
 export interface BatchLimits {
   maxPayments: number;
-  /** Bound of a payment that was never in a spoilt batch, where it is not `maxPayments`. */
+  /** Bound for a payment that was never in a spoilt batch, where that is not `maxPayments`. */
   usualMaxPayments?: number;
   /** Of all calls together. */
   maxGas: bigint;
 }
 
-/** What goes into the next transaction, and whether nothing more would fit. */
+/** The contents of the next transaction, and whether it is full. */
 export interface ChosenBatch<Chosen extends Candidate> {
   chosen: Chosen[];
   isFull: boolean;
 }
 
 /**
- * Takes from the front of the queue what goes into the next transaction. The payment of a payer with
- * code goes alone. A payment that was in a transaction which came to nothing goes into a smaller one each
- * time, so that whatever spoils its company is alone in the end.
+ * Takes the next transaction's payments from the front of the queue. The payment of a payer with
+ * code goes alone.
+ *
+ * A payment whose transaction came to nothing goes into a smaller batch each time. So a payment
+ * that spoils its batch is alone in the end.
  */
 export function chooseBatch<Chosen extends Candidate>(
   queue: readonly Chosen[],
@@ -51,7 +53,7 @@ export function chooseBatch<Chosen extends Candidate>(
   return { chosen, isFull: chosen.length >= most || gas + gasOfLast(chosen) > limits.maxGas };
 }
 
-/** With how many it may be in one transaction. */
+/** Largest batch that it may be part of. */
 function maxBatchSizeFor({ payment }: Candidate, maxPayments: number): number {
   return Math.max(1, Math.floor(maxPayments / 4 ** payment.carried));
 }

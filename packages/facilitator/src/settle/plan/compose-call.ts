@@ -3,7 +3,7 @@ import { gasLimitForCode, gasLimitOf } from "../relay/gas.ts";
 import { encodeBatch } from "./batch-calldata.ts";
 import type { PreparedCandidate } from "./prepare-candidates.ts";
 
-/** What a transaction does, and the gas that it may use. */
+/** The call that a transaction makes, and the gas that it may use. */
 export interface ComposedCall {
   to: Address;
   data: Hex;

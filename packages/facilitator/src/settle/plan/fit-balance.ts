@@ -7,8 +7,9 @@ import { type ComposedCall, composeCall } from "./compose-call.ts";
 import type { PreparedCandidate } from "./prepare-candidates.ts";
 
 /**
- * As much of a batch as the relayer can pay for, besides what it has in flight. Nodes refuse what it cannot
- * pay, and whatever has a later nonce would wait until somebody sends it money.
+ * The part of a batch that the relayer can pay for, besides its transactions in flight. Nodes
+ * refuse a transaction that it cannot pay. All later nonces would then wait until the relayer is
+ * funded.
  *
  * @returns `undefined` when it cannot pay for one payment.
  */

@@ -4,9 +4,10 @@ import type { OrderedPayment } from "../../ledger/queries/find-orders.ts";
 import type { Lane } from "../../ledger/queries/find-queued.ts";
 
 /**
- * One lane of the queue of a network as one process knows it: the first of what the ledger holds, or all of it. The ledger is right,
- * and says whether a payment is still queued when a transaction is stored for it; but what this process has queued
- * itself need not be read from there again, which would be a tenth of its work under load.
+ * One lane of a network's queue as one process knows it: the first payments of the ledger's queue,
+ * or all of it. The ledger is right. It decides whether a payment is still queued when a
+ * transaction is stored for it. A payment that this process has queued itself need not be read from
+ * there again: that would be a tenth of its work under load.
  *
  * ```text
  *             read: that was all
@@ -18,22 +19,29 @@ import type { Lane } from "../../ledger/queries/find-queued.ts";
  * ```
  */
 export interface KnownQueue {
-  /** This process has queued it. Where not all of the queue is known, it is behind what is, and not held here. */
+  /**
+   * Adds a payment that this process has queued. Where only a beginning is known, it stands behind
+   * that, and is not held here.
+   */
   add(queued: OrderedPayment): void;
-  /** A transaction carries them. */
+  /** Removes payments that a transaction carries. */
   remove(payments: readonly OrderedPayment[]): void;
-  /** The ledger may hold others, or may not hold these: it is read before anything else is said. */
+  /**
+   * Invalidates the queue: the ledger may hold others, or may not hold these. It is read before the
+   * next answer.
+   */
   invalidate(): void;
-  /** How many there are, counted up to a number. */
+  /** Number of queued payments, counted up to a bound. */
   count(upTo: number): Promise<number>;
-  /** The first ones: those of the ledger in the order of their creation, before those that were added since. */
+  /** The first payments: the ledger's in the order of their creation, then those added since. */
   first(limit: number): Promise<OrderedPayment[]>;
 }
 
 /**
- * Creates what knows nothing yet. Its `first` must not run beside itself.
+ * Creates a queue of which nothing is known yet. Its `first` must not run concurrently with itself.
  *
- * @param maxKnown enough for several transactions: what is behind these is read when they do not fill the next one
+ * @param maxKnown enough for several transactions. Payments behind these are read when these do not
+ * fill the next one.
  */
 export function createKnownQueue(options: {
   ledger: Pick<Ledger, "findQueued" | "countQueued">;
@@ -51,7 +59,7 @@ export function createKnownQueue(options: {
   }
 
   async function read(limit: number): Promise<OrderedPayment[]> {
-    // What is added from here on may be missing in what is read.
+    // A payment added from here on may be missing in the result of the read.
     const added = new Map<string, OrderedPayment>();
     known = added;
     isComplete = true;
@@ -62,11 +70,12 @@ export function createKnownQueue(options: {
       invalidate();
       throw error;
     }
-    // Doubted meanwhile, it is no more than what was true for a moment.
+    // Invalidated meanwhile, so the result was true only for a moment.
     if (known !== added) return queued;
     known = new Map(queued.map((each) => [each.payment.id, each]));
     isComplete = queued.length < limit;
-    // Behind what was read, or in it; never in its place, for what was read is what stands there now.
+    // Behind the result of the read, or in it, and never in its place: the result is the front of
+    // the queue now.
     if (isComplete) for (const [id, each] of added) if (!known.has(id)) known.set(id, each);
     return queued;
   }

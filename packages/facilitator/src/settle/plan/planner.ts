@@ -17,7 +17,7 @@ import { tryAsSent } from "./try-as-sent.ts";
 
 /** Consecutive lost races, or stale views of the queue, after which a plan ends. */
 const maxCollisions = 10;
-/** Of a relayer's transactions in flight, the part that payments may take which go alone. */
+/** Share of a relayer's transactions in flight that payments which go alone may take. */
 const aloneShare = 4;
 
 export interface PlanOptions {
@@ -26,7 +26,7 @@ export interface PlanOptions {
   queues: Readonly<Record<Lane, KnownQueue>>;
   relayers: readonly Relayer[];
   funds: RelayerFunds;
-  /** Whether to look at the queue even if it is likely better to gather: for what becomes urgent. */
+  /** Whether to read the queue even when gathering is likely better: payments may become urgent. */
   isSweep: boolean;
 }
 
@@ -40,19 +40,20 @@ interface Plan extends PlanOptions {
 }
 
 /**
- * `stored`: a transaction is on its way. `again`: the queue has changed, or a payment was passed over.
- * `collided`: the queue or the relayer was not what it seemed. `idle`: this lane has to wait.
+ * `stored`: a transaction is on its way. `again`: the queue has changed, or a payment was passed
+ * over. `collided`: the view of the queue or the relayer was stale. `idle`: this lane has to wait.
  */
 type Step = "stored" | "again" | "collided" | "idle";
 
 /**
- * Turns the queue of a network into transactions of the relayers whose lease this process holds,
- * until the queue is empty, every relayer has enough in flight, or it is better to gather: while a
- * transaction is not yet included, only a full one follows it. Must not run beside itself.
+ * Turns the queue of a network into transactions of the relayers whose lease this process holds.
+ * Ends when the queue is empty, every relayer has enough in flight, or gathering is better. While a
+ * transaction is not yet included, only a full one follows it. Must not run concurrently with
+ * itself.
  *
- * The lanes take turns, and payments that go alone have few of the places in flight: however many of them
- * wait, they delay the next batch by one transaction. A fault of one payment ends or delays that payment;
- * what is thrown is a fault of a node, of the ledger, or of ours.
+ * The lanes take turns, and payments that go alone have few of the places in flight. However many
+ * of them wait, they delay the next batch by one transaction. A fault of one payment ends or delays
+ * that payment. An exception is a fault of a node, of the ledger, or of ours.
  */
 export async function planTransactions(options: PlanOptions): Promise<void> {
   const poor = { shared: new Set<Relayer>(), alone: new Set<Relayer>() };
@@ -102,7 +103,7 @@ async function planNext(plan: Plan, lane: Lane): Promise<Step> {
   return send(plan, { lane, relayer, chosen });
 }
 
-/** From payments that were tried to a transaction that is on its way. */
+/** Turns payments that were tried into a transaction that is on its way. */
 async function send(
   plan: Plan,
   options: { lane: Lane; relayer: Relayer; chosen: readonly PreparedCandidate[] },
@@ -121,7 +122,7 @@ async function send(
   const fitting = await fitBalance({ network, relayer, funds, chosen: options.chosen, fees });
   if (fitting === undefined) {
     plan.poor[lane].add(relayer);
-    // What is in flight gives back what it does not use.
+    // Transactions in flight give back the gas money that they do not use.
     if (countInFlight(relayer.state) === 0) {
       context.logger.warn(
         { network: network.network, relayer: relayer.signer.address },
@@ -142,7 +143,9 @@ async function send(
   return "collided";
 }
 
-/** The last look at a payer with code: its standing by now, and its transaction as it would be sent. */
+/**
+ * Last check of a payer with code: its current standing, and its transaction as it would be sent.
+ */
 async function maySend(
   plan: Plan,
   options: {
@@ -170,7 +173,8 @@ async function maySend(
   } else if (doubted.has(first.payment.id)) {
     await recordOutcomes(plan, queue, [failed]);
   } else {
-    // Somebody may have executed it since its trial, or a node is wrong: it is looked at from the beginning.
+    // Another sender may have executed it since its trial, or a node is wrong: it is tried again
+    // from the beginning.
     doubted.add(first.payment.id);
   }
   return false;

@@ -26,18 +26,20 @@ export interface PreparedCandidate extends Candidate {
   callData: Hex;
 }
 
-/** Queued payments after their trial: each is in one of the three lists, or waits for another trial. */
+/**
+ * Queued payments after their trial: each is in one of the three lists, or waits for another trial.
+ */
 export interface Prepared {
   candidates: PreparedCandidate[];
   outcomes: PaymentOutcomes[];
-  /** Nothing can be said of them now, and why. */
+  /** Payments without a result for now, and the reason. */
   waiting: { queued: OrderedPayment; why: string }[];
 }
 
 /**
- * Tries queued payments once more, each by itself, unless that was done a moment ago, so that what
- * has been poisoned meanwhile costs no gas and no neighbour. Whatever one of them is or does, the others
- * have their result.
+ * Tries queued payments once more, each by itself, unless that was done a moment ago. A payment
+ * that was poisoned meanwhile then costs no gas and no neighbour. A fault of one payment leaves the
+ * others their results.
  *
  * @throws FacilitatorError when there is no node to ask.
  */
@@ -52,14 +54,14 @@ export async function prepareCandidates(options: {
   const stale: OrderedPayment[] = [];
   for (const queued of queue) {
     const claim = claimOf(queued);
-    // One whose transaction came to nothing may be what spoilt it, however lately it was tried.
+    // A payment whose transaction came to nothing may have spoilt it, however lately it was tried.
     const isFresh = queued.payment.carried === 0 && readings.isFresh(claim);
     const known = isFresh ? readings.recall(claim) : undefined;
     if (known) facts.set(queued, known);
     else stale.push(queued);
   }
   const refused = await tryAll(stale);
-  // Nothing that the chain shows explains some of them: a node may be wrong once.
+  // The chain's state does not explain some refusals: a node may be wrong once.
   const unexplained = [...refused].filter(([queued, reading]) => isUnexplained(queued, reading));
   const still = await tryAll(unexplained.map(([queued]) => queued));
   for (const [queued] of unexplained) {
@@ -74,7 +76,7 @@ export async function prepareCandidates(options: {
   await explainRefusals({ network, refused, prepared });
   return prepared;
 
-  /** Tries payments, keeps the facts about those that go through, and returns those that are refused. */
+  /** Tries payments, caches the facts about those that pass, and returns those that are refused. */
   async function tryAll(
     payments: readonly OrderedPayment[],
   ): Promise<Map<OrderedPayment, SimulationResult>> {
@@ -97,7 +99,10 @@ export async function prepareCandidates(options: {
   }
 }
 
-/** A node that was asked about one transfer has refused to answer. Other faults concern all of them. */
+/**
+ * A node that was asked about one transfer has returned no result. Other faults concern all of
+ * them.
+ */
 function isAboutOne(reason: unknown): boolean {
   return reason instanceof FacilitatorError && reason.cause instanceof RpcResponseError;
 }
@@ -105,7 +110,8 @@ function isAboutOne(reason: unknown): boolean {
 function prepare(queued: OrderedPayment, facts: CallFacts, { candidates, outcomes }: Prepared) {
   const { payerHasCode, gasUsed } = facts;
   const call = schemeOf(queued.payment).compose(claimOf(queued), { payerHasCode });
-  // Its payer has code since it was reserved: it was given no gas to burn, and must spoil no company.
+  // Its payer got code after the reservation. It has no gas budget to burn, and must spoil no
+  // batch.
   const hasChanged = payerHasCode && !queued.payment.isAlone;
   if (call === undefined || hasChanged) {
     outcomes.push(failedOutcome(queued, schemeOf(queued.payment).reasons.trialFailed));
@@ -123,7 +129,10 @@ export function failedOutcome(
   return { failed: [{ ids: [payment.id], reason }], queuedUnder: [payment.fingerprint] };
 }
 
-/** A used authorization may have been used for what it says, by somebody else: then it has paid. */
+/**
+ * A used authorization may have been executed exactly as signed, by another sender. Then it has
+ * paid.
+ */
 async function explainRefusals(options: {
   network: SettlementNetwork;
   refused: ReadonlyMap<OrderedPayment, SimulationResult>;

@@ -1,20 +1,21 @@
-/** Batches that came to nothing as a whole a moment ago, on one network. */
+/** Batches of one network that came to nothing as a whole a moment ago. */
 export interface SpoiltBatches {
-  /** To be called when a block holds one; of no effect for a transaction that is known. */
+  /** Called when a block holds one. No effect for a transaction that is known. */
   note(transactionId: string): void;
-  /** How many payments a batch may carry now, of so many that it may carry otherwise. */
+  /** Current batch bound, given the bound that holds otherwise. */
   maxPayments(otherwise: number): number;
 }
 
 const rememberedMs = 60_000;
-/** Each spoilt batch leaves the next ones this part of their payments. */
+/** Each spoilt batch divides the bound of the next ones by this. */
 const partLeft = 4;
-/** They may burn little more than one payment of a payer with code may. */
+/** A batch of this size can burn little more than one payment of a payer with code may. */
 const smallest = 4;
 
 /**
- * Creates a memory of spoilt batches. A payer that gets code in the block of its batch can burn all the gas of that
- * batch, which no trial foresees. Smaller batches for a minute bound what it burns the next time.
+ * Creates a memory of spoilt batches. A payer that gets code in the block of its batch can burn all
+ * the gas of that batch. No trial foresees that. Smaller batches for a minute bound the next such
+ * burn.
  */
 export function createSpoiltBatches(options: {
   /** Milliseconds. */
@@ -24,7 +25,7 @@ export function createSpoiltBatches(options: {
   const notedAt = new Map<string, number>();
 
   function recent(): number {
-    // The order of insertion is that of age.
+    // Insertion order is age order.
     for (const [id, at] of notedAt) {
       if (now() - at < rememberedMs) break;
       notedAt.delete(id);

@@ -14,7 +14,7 @@ import type { ComposedCall } from "./compose-call.ts";
 /**
  * Signs a transaction, stores it together with the move of its payments, and only then sends it.
  *
- * @returns whether it was stored; if not, the queue or the relayer is not what it was.
+ * @returns whether it was stored. If not, the queue or the relayer has changed.
  */
 export async function storeBatch(options: {
   context: SettlementContext;
@@ -59,7 +59,7 @@ export async function storeBatch(options: {
     });
     if (outcome === "stored") await faultPoint("stored");
   } catch (error) {
-    // The commit may have happened though nobody heard of it: the ledger is asked what it holds.
+    // The commit may have happened although its confirmation was lost. The ledger's rows decide.
     state.nextNonce = undefined;
     relayer.reconciling.trigger();
     throw error;

@@ -5,12 +5,13 @@ import type { SettlementNetwork } from "../context.ts";
 import type { Fees } from "../relay/fee-quote.ts";
 import type { ComposedCall } from "./compose-call.ts";
 
-/** `unknown`: a node was asked, and would not say. */
+/** `unknown`: a node was asked, and returned no result. */
 export type SentTrial = "passes" | "reverts" | "unknown";
 
 /**
- * Tries a transaction as it is about to be sent: same sender, price, gas and data, on top of the pending block
- * where the node has one. Code that runs in it finds nothing but the block itself to tell the two apart.
+ * Tries a transaction as it is about to be sent: same sender, price, gas and data, on top of the
+ * pending block where the node has one. Code that runs in it can distinguish the two by nothing but
+ * the block itself.
  *
  * @throws RpcError when there is no node to ask.
  */

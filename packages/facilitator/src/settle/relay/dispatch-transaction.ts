@@ -4,10 +4,10 @@ import { newestForm, type TrackedTransaction } from "./relayer-state.ts";
 import { sendTransaction } from "./send-transaction.ts";
 import { signReplacement } from "./sign-replacement.ts";
 
-/** So often may a node say "never" until its word is taken. */
+/** Number of a node's "never" answers after which they are believed. */
 const maxRefusals = 3;
 
-/** Sends the newest form of an open transaction, and does what a node's refusal asks for. */
+/** Sends the newest form of an open transaction, and acts on a node's refusal. */
 export async function dispatchTransaction(
   relayer: Relayer,
   transaction: TrackedTransaction,
@@ -16,7 +16,7 @@ export async function dispatchTransaction(
   const { ledger, clock, times, faultPoint } = context;
   const { lease } = state;
   if (lease === undefined) return;
-  // A process that slept since it stored this may have been replaced by another meanwhile.
+  // A process that slept since it stored this may have lost its lease to another.
   if (!(await ledger.leases.isHeld(lease))) return keeper.lost(lease);
   const form = newestForm(transaction);
   transaction.sentAt = clock.now();
@@ -39,8 +39,8 @@ export async function dispatchTransaction(
     }
     case "underpriced":
     case "fee_too_low":
-      // The next look replaces it, once: where that does not help, it takes its time like any other,
-      // or a node that finds every price too low would run the fee up.
+      // The next poll replaces it, once. Where that does not help, it waits like any other.
+      // Otherwise a node that finds every price too low would run the fee up.
       if (transaction.broadcasts.length > 1) return;
       transaction.formedAt = Math.min(transaction.formedAt, clock.now() - times.replaceMs);
       transaction.sentAt = clock.now() - times.resendMs;
@@ -58,7 +58,7 @@ export async function dispatchTransaction(
   }
 }
 
-/** Sends another form of an open transaction, which pays more or only uses its nonce up. */
+/** Sends another form of an open transaction, which pays more or only uses the nonce up. */
 export async function replaceTransaction(
   relayer: Relayer,
   transaction: TrackedTransaction,

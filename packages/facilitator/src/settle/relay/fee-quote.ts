@@ -1,7 +1,7 @@
 import type { FeeModel, RpcRequester } from "@coinslot/chain";
 import * as z from "zod";
 
-/** What to offer for gas, in wei. */
+/** Fees to offer for gas, in wei. */
 export type Fees =
   | { type: "eip1559"; maxFeePerGas: bigint; maxPriorityFeePerGas: bigint }
   | { type: "legacy"; gasPrice: bigint };
@@ -9,7 +9,7 @@ export type Fees =
 export interface FeeQuoterOptions {
   rpc: RpcRequester;
   feeModel: FeeModel;
-  /** The most that is ever offered, replacements included, in wei per gas. */
+  /** Cap on every offer, replacements included, in wei per gas. */
   maxFeePerGasCap: bigint;
   /** Tip to offer instead of the node's, in wei per gas. */
   tip?: bigint | undefined;
@@ -19,13 +19,13 @@ export interface FeeQuoterOptions {
   now: () => number;
 }
 
-/** Says what to offer for gas. */
+/** Quotes fees for transactions. */
 export interface FeeQuoter {
-  /** `undefined`: the chain asks more than the cap allows; nothing should be sent now. */
+  /** `undefined`: the chain asks more than the cap allows, so nothing should be sent now. */
   quote(): Promise<Fees | undefined>;
   /**
-   * What a replacement must offer: at least an eighth more than before in every part, since pools
-   * ask for a tenth, and at least today's quote. `undefined`: that is over the cap.
+   * Fees of a replacement: at least an eighth more than before in every part, since pools ask for a
+   * tenth, and at least today's quote. `undefined`: that is over the cap.
    */
   raise(before: Fees): Promise<Fees | undefined>;
 }
@@ -35,10 +35,13 @@ const quantity = z
   .regex(/^0x[0-9a-f]{1,64}$/i)
   .transform(BigInt);
 
-/** How long a node's word on tips and prices is believed. */
+/** Time for which a node's tip and price are cached. */
 const freshMs = 5_000;
 
-/** Quotes fees from the newest block's base fee, and from the node's tip, asked for now and then. */
+/**
+ * Quotes fees from the newest block's base fee, and from the node's tip, which is refreshed now and
+ * then.
+ */
 export function createFeeQuoter(options: FeeQuoterOptions): FeeQuoter {
   const { rpc, feeModel, maxFeePerGasCap, tip: fixedTip, baseFeePerGas, now } = options;
   const askTip = remember("eth_maxPriorityFeePerGas");

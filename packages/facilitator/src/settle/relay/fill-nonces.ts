@@ -7,13 +7,13 @@ import { type TrackedTransaction, trackedFrom } from "./relayer-state.ts";
 import { fillerGas, signBroadcast } from "./sign-broadcast.ts";
 
 /**
- * Stores a transaction that does nothing for each nonce that the chain waits for and no transaction
- * of the ledger has, so that those behind it can be mined. They are to be sent by the caller.
+ * Stores a no-op transaction for each nonce that the chain waits for and no transaction of the
+ * ledger has. Those behind it can then be mined. The caller sends them.
  *
- * A nonce that the ledger has keeps its transaction: one that was settled, where a node lags, stays
- * as it is; one that was given up as lost is open again, to be read from the ledger.
+ * A nonce that the ledger has keeps its transaction. One that was settled, where a node lags, stays
+ * as it is. One that was given up as lost is open again, to be read from the ledger.
  *
- * @returns what was stored; `lease_lost` when another process plans for this relayer now.
+ * @returns the stored transactions; `lease_lost` when another process plans for this relayer now.
  */
 export async function fillNonces(options: {
   context: SettlementContext;

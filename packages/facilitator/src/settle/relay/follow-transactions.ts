@@ -8,7 +8,7 @@ import type { Relayer } from "./relayer-context.ts";
 import type { TrackedTransaction } from "./relayer-state.ts";
 import { resendStuck } from "./resend-stuck.ts";
 
-/** Reads receipts, records outcomes, and sends again or replaces what takes too long. */
+/** Reads receipts, records outcomes, and resends or replaces transactions that take too long. */
 export async function followTransactions(relayer: Relayer): Promise<void> {
   const open = [...relayer.state.open.values()].sort((a, b) => a.nonce - b.nonce);
   const receipts = await readReceipts(relayer, open);

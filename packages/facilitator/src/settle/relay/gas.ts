@@ -1,13 +1,13 @@
 import type { Hex } from "@coinslot/protocol";
 
-/** What every transaction costs before it does anything. */
+/** Intrinsic gas of every transaction. */
 const transactionGas = 21_000n;
 /**
- * What Multicall3 adds to a call, and what the call costs more than in a simulation that has touched
- * the balances before: cold accounts and slots (EIP-2929).
+ * Gas that Multicall3 adds to a call, and the call's excess over a simulation that has touched the
+ * balances before: cold accounts and slots (EIP-2929).
  */
 const callOverheadGas = 6_000n;
-/** Where a node tells no gas of a transfer. A stablecoin behind a proxy takes less. */
+/** Default where a node returns no gas of a transfer. A stablecoin behind a proxy takes less. */
 const unknownCallGas = 110_000n;
 
 /** Gas of a transaction's calldata (EIP-2028): 16 for a byte, 4 for a zero one. */
@@ -20,32 +20,38 @@ export function calldataGas(data: Hex): bigint {
   return BigInt(16 * (bytes - zeros) + 4 * zeros);
 }
 
-/** The most that a transaction for one payment of a payer with code may use: its gas limit, or a little more. */
+/**
+ * Most gas that a transaction for one payment of a payer with code may use: its gas limit, or a
+ * little more.
+ */
 export function gasAtRisk(callBytes: number, callGas: bigint): bigint {
   return transactionGas + 16n * BigInt(callBytes) + callGas;
 }
 
 /**
- * The limit for a transaction that runs a payer's code: what its simulation was granted, and no more. By
+ * The limit for a transaction that runs a payer's code: no more than its simulation was granted. By
  * itself it is given exactly that after its calldata is paid.
  */
 export function gasLimitForCode(data: Hex, callGas: bigint): bigint {
   return gasBeforeCall(data) + callGas;
 }
 
-/** What a transaction has used when its call begins. */
+/** Gas that a transaction has used when its call begins. */
 export function gasBeforeCall(data: Hex): bigint {
   return transactionGas + calldataGas(data);
 }
 
-/** What one payment takes of a batch, its calldata apart. `measured` is the token call by itself. */
+/**
+ * Gas of a batch that one payment takes, without its calldata. `measured` is the token call by
+ * itself.
+ */
 export function gasOfCall(measured: bigint | undefined): bigint {
   return (measured ?? unknownCallGas) + callOverheadGas;
 }
 
 /**
- * The limit for a transaction whose calls need `callsGas`. A call is given 63 of 64 parts of what is
- * left (EIP-150), and gas that is not used is not paid, so there is some more than needed.
+ * The limit for a transaction whose calls need `callsGas`. A call is given 63 of 64 parts of the
+ * gas that is left (EIP-150). Unused gas is not paid, so the limit is a little higher than needed.
  */
 export function gasLimitOf(data: Hex, callsGas: bigint): bigint {
   const needed = gasBeforeCall(data) + callsGas;

@@ -7,7 +7,7 @@ export interface LeaseKeeperOptions {
   leases: Leases;
   name: string;
   owner: string;
-  /** How long the lease lasts when nobody renews it. */
+  /** Duration of the lease without a renewal. */
   ttlMs: number;
   clock: Clock;
   logger: Logger;
@@ -17,17 +17,17 @@ export interface LeaseKeeperOptions {
   onAnswer?: (() => void) | undefined;
 }
 
-/** Holds a lease as long as it can be had. */
+/** Holds a lease for as much of the time as it is free. */
 export interface LeaseKeeper {
-  /** The lease, as far as this process knows; whoever writes under it has the database check. */
+  /** The lease, as known to this process. The database checks it on every write under it. */
   current(): Lease | undefined;
-  /** To be called when the database or the lease's guard has said that it is over. */
+  /** Called when the database or the lease's guard has returned that it is over. */
   lost(lease: Lease): void;
   /** Gives the lease back. */
   stop(): Promise<void>;
 }
 
-/** Starts to take the lease, and to take it again whenever it was lost. */
+/** Starts to acquire the lease, and to acquire it again after each loss. */
 export function keepLease(options: LeaseKeeperOptions): LeaseKeeper {
   const { leases, name, owner, ttlMs, clock, logger, onChange, onAnswer } = options;
   let lease: Lease | undefined;
@@ -54,7 +54,8 @@ export function keepLease(options: LeaseKeeperOptions): LeaseKeeper {
       onAnswer?.();
     } catch (error) {
       logger.warn({ err: error, lease: name }, "the lease could not be renewed");
-      // Unknown to us is not over: until its time has passed, nobody else can have taken it.
+      // A failed renewal does not end the lease: until its time has passed, no other process can
+      // have it.
       if (lease && clock.now() - renewedAt > ttlMs) change(undefined);
     }
     cancelTimer?.();

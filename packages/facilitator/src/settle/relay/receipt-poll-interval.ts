@@ -1,22 +1,22 @@
-/** How long to wait before each look for a transaction that was sent, in milliseconds. */
+/** Wait before each receipt poll for a transaction that was sent, in milliseconds. */
 export interface LookPace {
-  /** A transaction has been sent: what passes from then until the first look. */
+  /** A transaction has been sent: time from then to the first poll. */
   first(): number;
-  /** What passes until the next look, after one that found something still open. */
+  /** Time to the next poll, after one that found a transaction still open. */
   next(): number;
-  /** A transaction was found in a block, so long after it was sent. */
+  /** Records that a transaction was found in a block, and the time since it was sent. */
   found(afterMs: number): void;
 }
 
-/** An ask for a receipt right after the broadcast comes too early on most chains, and is cheap. */
+/** A receipt poll right after the broadcast comes too early on most chains, and is cheap. */
 const soonestMs = 2;
-/** A block may come at any moment: nobody waits longer than this for a first look. */
+/** Longest wait for a first poll: a block may come at any moment. */
 const latestFirstMs = 16;
 
 /**
- * Looks when a transaction is about to be in a block: at three quarters of the time that it took
- * lately, then after a quarter of that wait, then after twice as long each time. What is found at the
- * first look may have been there for a while, so that the pace finds its way to a faster chain too.
+ * Polls when a transaction is about to be in a block: at three quarters of the time that it took
+ * lately, then after a quarter of that wait, then with doubling waits. A transaction found at the
+ * first poll may have been there for a while. So the interval adapts to a faster chain too.
  */
 export function createLookPace({ maxMs }: { maxMs: number }): LookPace {
   let typicalMs = soonestMs;

@@ -4,7 +4,7 @@ import { type Relayer, schedulePoll } from "./relayer-context.ts";
 import { countInFlight, learnFromLedger, trackedFrom } from "./relayer-state.ts";
 import { countUsedNonces } from "./used-nonces.ts";
 
-/** Compares ledger and chain under a lease that is new, or after something left the chain. */
+/** Compares ledger and chain under a new lease, or after a block has left the chain. */
 export async function reconcile(relayer: Relayer): Promise<void> {
   relayer.isStale = true;
   const { context, state, identity } = relayer;
@@ -29,11 +29,11 @@ export async function reconcile(relayer: Relayer): Promise<void> {
     await dispatchTransaction(relayer, transaction);
   }
   if (state.lease?.epoch !== lease.epoch) return;
-  // Only now: what breaks off before this is done again from its beginning.
+  // Only now: work that breaks off before this starts again from its beginning.
   relayer.isStale = false;
   state.nextNonce = Math.max(state.nextNonce ?? 0, next, used);
   relayer.resolveSettled();
-  // Under a lease that is new, another process may have planned from this queue until now.
+  // Under a new lease, another process may have planned from this queue until now.
   relayer.onQueueChanged();
   relayer.onCapacity();
 }
@@ -50,7 +50,7 @@ export async function compareLedger({
   if (ids.some((id) => !state.open.has(id))) reconciling.trigger();
 }
 
-/** Asks what became of the open transactions, and plans the next poll. */
+/** Polls for the open transactions' outcomes, and schedules the next poll. */
 export async function pollTransactions(relayer: Relayer): Promise<void> {
   const { context, state, labels, pace } = relayer;
   if (state.lease === undefined || state.open.size === 0) return;

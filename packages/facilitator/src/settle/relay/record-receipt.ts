@@ -3,7 +3,10 @@ import { resolveTransaction } from "../evidence/resolve-transaction.ts";
 import type { Relayer } from "./relayer-context.ts";
 import type { TrackedTransaction } from "./relayer-state.ts";
 
-/** Records what an included transaction means for its payments, as far as they are deep enough, and tells it. */
+/**
+ * Records the outcomes of an included transaction's payments, as far as they are deep enough, and
+ * publishes them.
+ */
 export async function recordReceipt(
   relayer: Relayer,
   transaction: TrackedTransaction,

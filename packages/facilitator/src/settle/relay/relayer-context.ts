@@ -10,53 +10,59 @@ export interface RelayerOptions {
   context: SettlementContext;
   network: SettlementNetwork;
   signer: RelayerSigner;
-  /** Called when the ledger may have payments in its queue that were not there before. */
+  /** Called when the ledger's queue may hold new payments. */
   onQueueChanged: () => void;
   /** Called whenever there may be room for another transaction. */
   onCapacity: () => void;
-  /** Called when a node says that the relayer cannot pay. */
+  /** Called when a node returns that the relayer cannot pay. */
   onInsufficientFunds: () => void;
 }
 
-/** One address that sends transactions, in this process as long as that holds its lease. */
+/** One address that sends transactions in this process while it holds the lease. */
 export interface Relayer extends RelayerOptions {
   state: RelayerState;
   pace: LookPace;
-  /** Names it in logs and metrics. */
+  /** Its name in logs and metrics. */
   labels: { network: Network; relayer: Address };
-  /** Names it in the ledger. */
+  /** Its name in the ledger. */
   identity: { network: Network; relayer: Address };
   keeper: LeaseKeeper;
   /** Reads the open transactions from the ledger again, and compares them with the chain. */
   reconciling: SingleFlight;
-  /** Reconciles if the ledger has transactions that are not followed: their process may have died. */
+  /**
+   * Reconciles if the ledger has transactions that are not followed. Their process may have died.
+   */
   sweeping: SingleFlight;
   /** Polls for receipts. */
   polling: SingleFlight;
   /** Transactions on their way to a node. */
   sending: Set<Promise<void>>;
-  /** The next poll by the clock. */
+  /** The next scheduled poll. */
   nextPoll: { at: number; cancel: (() => void) | undefined };
   isStopped: boolean;
-  /** The ledger may hold more open transactions than are followed here: reconciling is yet to be done. */
+  /**
+   * The ledger may hold more open transactions than are followed here: a reconciliation is pending.
+   */
   isStale: boolean;
-  /** Resolves when this process is ready to plan, or another one holds the lease; rejects if it ends before. */
+  /**
+   * Resolves when this process can plan, or another one holds the lease. Rejects if it ends before.
+   */
   settled: Promise<void>;
   resolveSettled: () => void;
   rejectSettled: (error: Error) => void;
 }
 
-/** Whether transactions may be planned: the lease is held, and what was open before is known. */
+/** Whether transactions may be planned: the lease is held, and the earlier open ones are known. */
 export function isReady({ state }: Relayer): boolean {
   return state.lease !== undefined && state.nextNonce !== undefined;
 }
 
-/** Gives up what is known under a lease, once the ledger refused to write under it. */
+/** Drops the state kept under a lease, once the ledger refused to write under it. */
 export function loseLease({ state, keeper }: Relayer): void {
   if (state.lease) keeper.lost(state.lease);
 }
 
-/** Polls after a delay, unless a poll is due before that: who comes later puts nothing off. */
+/** Polls after a delay, unless a poll is due before that. A later request postpones nothing. */
 export function schedulePoll(relayer: Relayer, delayMs: number): void {
   const { nextPoll } = relayer;
   const { clock } = relayer.context;

@@ -12,7 +12,7 @@ export interface RelayerFundsOptions {
   addresses: readonly Address[];
   /** In wei: below this a relayer is not trusted to pay for another transaction. */
   minimumBalance: bigint;
-  /** In wei: below this operators are told. */
+  /** In wei: below this the log warns operators. */
   warningBalance: bigint;
   /** Called with each balance that was read, in wei. */
   onBalance?: ((relayer: Address, balance: bigint) => void) | undefined;
@@ -22,17 +22,17 @@ export interface RelayerFundsOptions {
   emit: (event: SettlementEvent) => void;
 }
 
-/** Watches what the relayers of a network hold to pay for gas. */
+/** Watches the gas money of a network's relayers. */
 export interface RelayerFunds {
-  /** Whether new payments may be accepted; as long as nothing is known, they may. */
+  /** Whether new payments may be accepted. `true` until a balance is known. */
   suffice(): boolean;
   /** Whether this relayer has gas money, as far as is known. */
   sufficeFor(relayer: Address): boolean;
-  /** What a relayer holds: as seen lately where that is plenty for this cost, else asked now. In wei. */
+  /** A relayer's balance in wei: the cached one where it is plenty for this cost, else read now. */
   balanceFor(relayer: Address, cost: bigint): Promise<bigint>;
-  /** Resolves when the balances have been looked at once, or could not be. */
+  /** Resolves when the balances have been read once, or could not be. */
   looked: Promise<void>;
-  /** Looks now. */
+  /** Reads the balances now. */
   look(): void;
   stop(): Promise<void>;
 }
@@ -44,9 +44,9 @@ const balanceSchema = z
   .regex(/^0x[0-9a-f]{1,64}$/i)
   .transform(BigInt);
 const lookMs = 15_000;
-/** So many times a cost is more than can be spent between two looks. */
+/** A cached balance of this many times the cost suffices: less is spent between two reads. */
 const plenty = 100n;
-/** While money is missing: it should go on soon after somebody sends some. */
+/** Interval while money is missing, so that payments go on soon after a relayer is funded. */
 const lookMsWhenExhausted = 1_000;
 
 /** Starts to watch relayers' balances. */

@@ -1,7 +1,7 @@
 import type { Lease } from "@coinslot/storage";
 import type { OpenTransaction } from "../../ledger/transactions/find-transactions.ts";
 
-/** An open transaction, with what this process has seen of it. Times by the clock of this process. */
+/** An open transaction, as observed by this process. Times by this process's clock. */
 export interface TrackedTransaction extends OpenTransaction {
   /** When its newest form was signed here, or taken over. */
   formedAt: number;
@@ -9,18 +9,21 @@ export interface TrackedTransaction extends OpenTransaction {
   sentAt: number | undefined;
   /** Since when its nonce has been seen as used, without a receipt of ours. */
   nonceUsedSince: number | undefined;
-  /** How often a node has said that it would never take it. */
+  /** Number of a node's answers that it would never take the transaction. */
   refusals: number;
-  /** A node has said that the relayer cannot pay the form that was sent last. */
+  /** A node has returned that the relayer cannot pay the form that was sent last. */
   isTooDear: boolean;
-  /** A block holds it; some of its payments wait for depth. */
+  /** A block holds it. Some of its payments wait for depth. */
   isIncluded: boolean;
 }
 
-/** What a process knows of a relayer for which it plans. The ledger knows it too, except times. */
+/** State of a relayer for which this process plans. The ledger has it too, except times. */
 export interface RelayerState {
   lease: Lease | undefined;
-  /** The next nonce to use; `undefined` until ledger and chain have been reconciled under this lease. */
+  /**
+   * The next nonce to use; `undefined` until ledger and chain have been reconciled under this
+   * lease.
+   */
   nextNonce: number | undefined;
   open: Map<string, TrackedTransaction>;
 }
@@ -46,8 +49,8 @@ export function newestForm({ broadcasts, id }: OpenTransaction) {
 }
 
 /**
- * Takes over what the ledger knows and this process does not: forms that were stored though it did not
- * hear so, and payments whose outcome a reorganisation has taken back.
+ * Merges the ledger's state into this process's: forms that were stored without a confirmation
+ * here, and payments whose outcome a reorganisation has taken back.
  */
 export function learnFromLedger(
   tracked: TrackedTransaction,
@@ -58,14 +61,14 @@ export function learnFromLedger(
   tracked.payments = payments;
 }
 
-/** How many transactions no block holds yet. */
+/** Number of transactions that no block holds yet. */
 export function countInFlight({ open }: RelayerState): number {
   let count = 0;
   for (const { isIncluded } of open.values()) if (!isIncluded) count += 1;
   return count;
 }
 
-/** How many of these carry a payment that goes alone: one of a payer with code. */
+/** Number of these that carry a payment which goes alone: one of a payer with code. */
 export function countAlone({ open }: RelayerState): number {
   let count = 0;
   for (const { isIncluded, payments } of open.values()) {
@@ -74,7 +77,7 @@ export function countAlone({ open }: RelayerState): number {
   return count;
 }
 
-/** What the transactions may cost that no block holds yet, in wei. */
+/** Most that the transactions may cost that no block holds yet, in wei. */
 export function costInFlight({ open }: RelayerState): bigint {
   let cost = 0n;
   for (const transaction of open.values()) {

@@ -65,7 +65,7 @@ export function launchTransaction(relayer: Relayer, transaction: TrackedTransact
   sending.add(sent);
 }
 
-/** Ends what runs, and gives the lease back. */
+/** Ends running work, and gives the lease back. */
 export async function stopRelayer(relayer: Relayer): Promise<void> {
   const { sweeping, reconciling, polling, sending, nextPoll } = relayer;
   relayer.isStopped = true;
@@ -97,7 +97,7 @@ function changeLease(relayer: Relayer, lease: Relayer["state"]["lease"]): void {
   if (lease) relayer.reconciling.trigger();
 }
 
-/** Work that is tried again with the next poll, where a node or the ledger fails. */
+/** Runs work that the next poll repeats, where a node or the ledger fails. */
 async function attempt(
   relayer: Relayer,
   purpose: string,

@@ -4,7 +4,10 @@ import type { Relayer } from "./relayer-context.ts";
 import { newestForm, type TrackedTransaction } from "./relayer-state.ts";
 import { countUsedNonces } from "./used-nonces.ts";
 
-/** What no block holds: is sent again, then replaced; or its nonce was used by somebody else. */
+/**
+ * Resends a transaction that no block holds, then replaces it; or finds its nonce used by another
+ * sender.
+ */
 export async function resendStuck(
   relayer: Relayer,
   missing: readonly TrackedTransaction[],
@@ -18,7 +21,7 @@ export async function resendStuck(
   if (late.length === 0) return;
   const used = await countUsedNonces(relayer, state.nextNonce ?? 0);
   await fillGap(relayer, used);
-  // Where the key is used elsewhere too, what follows must not try every used nonce in turn.
+  // Where the key is used elsewhere too, the code below must not try every used nonce in turn.
   if (state.nextNonce !== undefined) state.nextNonce = Math.max(state.nextNonce, used);
   for (const transaction of late) {
     if (transaction.nonce < used) {
@@ -45,7 +48,10 @@ function isOver({ network }: Relayer, { payments }: TrackedTransaction): boolean
   return payments.every(({ payment }) => payment.validBefore <= time);
 }
 
-/** What the chain waits for must be there, whoever caused the gap: nothing behind it is ever mined. */
+/**
+ * The nonce that the chain waits for must be filled, whatever caused the gap. Nothing behind it is
+ * ever mined.
+ */
 async function fillGap(relayer: Relayer, used: number): Promise<void> {
   const { context, network, signer, state } = relayer;
   const { lease } = state;

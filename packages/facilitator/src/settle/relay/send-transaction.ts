@@ -3,7 +3,7 @@ import type { Broadcast } from "../../ledger/transactions/store-transaction.ts";
 import type { SettlementContext, SettlementNetwork } from "../context.ts";
 import { classifySendError, type SendError } from "./send-error.ts";
 
-/** What a node said to a transaction. */
+/** A node's answer to a transaction. */
 export type SendOutcome =
   /** It is in a node's pool or further, or may be. */
   { outcome: "sent" | "unknown" } | { outcome: "refused"; error: SendError };

@@ -5,7 +5,7 @@ import type { Broadcast } from "../../ledger/transactions/store-transaction.ts";
 import { type Fees, priceOf } from "./fee-quote.ts";
 import type { RelayerSigner } from "./relayer-signer.ts";
 
-/** What a transaction uses that calls nobody. */
+/** Gas of a transaction that makes no call. */
 export const fillerGas = 21_000n;
 
 /** Signs one form of a transaction. Nothing is sent. */

@@ -7,8 +7,9 @@ const nonceSchema = z
   .transform(Number);
 
 /**
- * How many nonces of the relayer stand in blocks. A number beyond `next`, the first that we have not
- * used, would leave a gap that nothing passes: it counts only as far as it is said twice.
+ * Number of the relayer's nonces that stand in blocks. A number beyond `next`, the first that we
+ * have not used, would leave a gap that nothing passes. It counts only as far as two reads return
+ * it.
  */
 export async function countUsedNonces(
   { context, network, signer, labels }: Relayer,

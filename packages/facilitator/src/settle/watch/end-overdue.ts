@@ -7,14 +7,16 @@ import { readAuthorizationStates } from "../evidence/authorization-states.ts";
 import { findExecutions } from "../evidence/find-executions.ts";
 import { outcomeOf } from "../evidence/outcome-of.ts";
 
-/** Payments looked at in one round. */
+/** Payments read in one round. */
 const maxAtOnce = 500;
 
 /**
- * Ends what no transaction of ours will: `queued` past its time → `failed`, and `submitted` → `failed`
- * once a final block's time is past `validBefore` and the authorization is unused, so that no block
- * can ever execute it. One that somebody else has executed is confirmed. Without this a transaction
- * that is never mined would hold its payers' promises for ever.
+ * Ends payments that no transaction of ours will.
+ *
+ * `queued` past its time → `failed`. `submitted` → `failed` once a final block's time is past
+ * `validBefore` and the authorization is unused. No block can ever execute it then. A payment that
+ * another sender has executed is confirmed. Without this, a transaction that is never mined would
+ * hold its payers' promises for ever.
  *
  * @throws RpcError when the chain cannot be asked, ZodError when it answers rubbish.
  */

@@ -4,7 +4,7 @@ import type { KnownBlock } from "../../ledger/transactions/blocks.ts";
 import type { SettlementNetwork } from "../context.ts";
 import type { WatchContext } from "./watch-context.ts";
 
-/** Takes back what stood in blocks that have left the chain. */
+/** Takes back the contents of blocks that have left the chain. */
 export async function undoBlocks(
   { context, network, onReorg }: WatchContext,
   blockHashes: readonly Hex[],
@@ -25,7 +25,9 @@ export async function undoBlocks(
   onReorg();
 }
 
-/** Asks the chain for blocks that this process has not seen on it, and takes back what is not there. */
+/**
+ * Asks the chain for blocks that this process has not seen on it, and takes back the missing ones.
+ */
 export async function undoUnseenBlocks(
   watch: WatchContext,
   known: readonly KnownBlock[],
@@ -39,7 +41,7 @@ export async function undoUnseenBlocks(
   await undoBlocks(watch, absent);
 }
 
-/** Final is for ever: what was heard is not enough, the chain is asked. */
+/** Final is for ever: a notification is not enough, so the chain is asked. */
 export async function finaliseBlocks(
   watch: WatchContext,
   known: readonly KnownBlock[],
@@ -66,7 +68,7 @@ async function compare(
     const outcome = outcomes[index];
     if (outcome && !outcome.ok) throw outcome.error;
     const header = parseBlockHeader(outcome?.result ?? null);
-    // A node that has not heard of the height yet says nothing of the block.
+    // A node without this height yet proves nothing about the block.
     if (header === undefined) continue;
     if (header.hash.toLowerCase() === hash) present.push(hash);
     else absent.push(hash);

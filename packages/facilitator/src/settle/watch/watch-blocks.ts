@@ -6,7 +6,7 @@ import { finaliseBlocks, undoBlocks, undoUnseenBlocks } from "./follow-blocks.ts
 import type { BlockWatchOptions, WatchContext } from "./watch-context.ts";
 import { watchFailed } from "./watch-failed.ts";
 
-/** What one process does for a network on behalf of all that share the ledger. */
+/** Work of one process for a network on behalf of all that share the ledger. */
 export interface BlockWatch {
   /** Polls now, besides at every new block. */
   look(): void;
@@ -17,10 +17,12 @@ export interface BlockWatch {
 const maxCanonical = 2_000;
 
 /**
- * Follows what has an outcome until it is final: takes back what stood in a block that left the
- * chain, marks what is deep enough, and watches failed payments, whose authorizations anybody may
- * still execute. One process at a time does so for a network, under a lease; everything it writes is
- * guarded by the state before, so two that overlap do no harm.
+ * Follows outcomes until they are final. It takes back those in a block that left the chain, and
+ * marks those that are deep enough. It watches failed payments, whose authorizations any sender may
+ * still execute.
+ *
+ * One process at a time does so for a network, under a lease. Every write is guarded by the state
+ * before, so two that overlap do no harm.
  */
 export function startBlockWatch(options: BlockWatchOptions): BlockWatch {
   const { context, network } = options;

@@ -9,11 +9,11 @@ export interface BlockWatchOptions {
   onReorg: () => void;
 }
 
-/** What one process remembers while it follows the blocks of a network. */
+/** State of the process that follows the blocks of a network. */
 export interface WatchContext extends BlockWatchOptions {
   /** Held while this process is the one that watches. */
   lease: Lease | undefined;
-  /** Up to where failed payments have been looked for; a reorganisation sets it back. */
+  /** Block up to which failed payments have been looked for. A reorganisation sets it back. */
   searchedTo: Map<string, bigint>;
   /** The failed payment after which the next round goes on. An authorization may never expire. */
   lookedAt: string;

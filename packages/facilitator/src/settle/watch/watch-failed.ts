@@ -5,10 +5,12 @@ import type { Execution } from "../../schemes/scheme.ts";
 import { findExecutions } from "../evidence/find-executions.ts";
 import type { WatchContext } from "./watch-context.ts";
 
-/** Payments looked at in one round. */
+/** Payments read in one round. */
 const maxAtOnce = 500;
 
-/** Confirms failed payments that somebody executed, and closes those that nobody can any more. */
+/**
+ * Confirms failed payments that any sender executed, and closes those that no sender can any more.
+ */
 export async function watchFailed(watch: WatchContext, head: bigint): Promise<void> {
   const { context, network, searchedTo } = watch;
   const failed = await context.ledger.findFailed({
@@ -35,7 +37,7 @@ export async function watchFailed(watch: WatchContext, head: bigint): Promise<vo
   await closeOver(watch, failed, head - BigInt(network.finalAfter));
 }
 
-/** Returns what is to be looked for again in the same blocks: nothing in them is certain yet. */
+/** Returns the payments to look for again in the same blocks: nothing in them is certain yet. */
 async function recordExecutions(
   { context, network }: WatchContext,
   found: ReadonlyMap<OrderedPayment, Execution>,
@@ -53,7 +55,8 @@ async function recordExecutions(
       const outcomes = { confirmed: { ids: [id], inclusion } };
       const changed = isDeep ? await ledger.recordOutcomes([outcomes]) : [];
       confirmed.push(...changed);
-      // Not deep enough yet. Or reserved again meanwhile: if it is given up, it is looked for here once more.
+      // Not deep enough yet. Or reserved again meanwhile: if it is given up, this looks for it once
+      // more.
       if (changed.length === 0) unsettled.add(each);
     } else if (
       execution.outcome === "spent" &&

@@ -21,7 +21,7 @@ import { createRequester, readAnswer } from "./request-json.ts";
 import { type WatchedEvent, type WatchOptions, watchTransfers } from "./watch-transfers.ts";
 
 export interface IndexerClientOptions {
-  /** Where the service is, without `/api/v1`, such as `http://localhost:8080`. */
+  /** URL of the service, without `/api/v1`, such as `http://localhost:8080`. */
   url: string;
   /** Sent as `x-api-key`. */
   apiKey?: string | undefined;
@@ -31,8 +31,8 @@ export interface IndexerClientOptions {
 }
 
 /**
- * An indexing service over HTTP. What it refuses is an `ApiError`, with `status`, `retryable` and, after a 429,
- * `retryAfterSeconds`; where it does not answer, an `ApiUnreachableError`.
+ * An indexing service over HTTP. A refusal is an `ApiError`, with `status`, `retryable` and, after
+ * a 429, `retryAfterSeconds`. A missing answer is an `ApiUnreachableError`.
  */
 export interface IndexerClient extends TransferService {
   /** Walks all pages, in the order of `sort`; waits where a limit is exceeded. */
@@ -40,7 +40,9 @@ export interface IndexerClient extends TransferService {
     query: Omit<TransferHistoryQuery, "limit" | "cursor">,
     options?: { signal?: AbortSignal },
   ): AsyncGenerator<TransferRecord>;
-  /** New transfers as they happen, and retractions; resumes by itself where the connection is lost. */
+  /**
+   * New transfers as they happen, and retractions; resumes by itself where the connection is lost.
+   */
   watchTokenTransfers(query: BalanceQuery, options?: WatchOptions): AsyncGenerator<WatchedEvent>;
   listApiKeys(): Promise<{ keys: KeyInfo[] }>;
   createApiKey(wish?: KeyRequest): Promise<KeyCreated>;
@@ -50,7 +52,25 @@ export interface IndexerClient extends TransferService {
 const transferResults = z.array(z.union([transfersBody, errorBody]));
 const balanceResults = z.array(z.union([balanceBody, errorBody]));
 
-/** A typed client of the indexing service. Its answers are checked, so that what is returned is what it says. */
+/**
+ * Creates a typed client of the indexing service. Every answer is checked against its schema.
+ *
+ * A refusal rejects with an `ApiError`; a missing or foreign answer with an `ApiUnreachableError`.
+ *
+ * @example
+ * ```ts
+ * const client = createIndexerClient({
+ *   url: "http://localhost:8080",
+ *   apiKey: process.env.API_KEY,
+ * });
+ * const address = "0x90F79bf6EB2c4f870365E785982E1f101E93b906";
+ * const owner = { blockchain: "plasma", token: "usdt", address };
+ *
+ * const { tokenBalance } = await client.getTokenBalances(owner);
+ * for await (const transfer of client.allTokenTransfers(owner)) console.log(transfer.amount);
+ * for await (const event of client.watchTokenTransfers(owner)) console.log(event.type, event.id);
+ * ```
+ */
 export function createIndexerClient(options: IndexerClientOptions): IndexerClient {
   const { url, apiKey, timeoutMs = 30_000, fetch: send = fetch } = options;
   const requester = createRequester({ url, apiKey, fetch: send });

@@ -6,12 +6,13 @@ export interface ReceivedEvent {
   data: string;
 }
 
-// One transfer is under a kilobyte; a stream that never ends a message is not one of ours.
+// One transfer is under a kilobyte; a stream with an endless message is not from this service.
 const maxMessage = 1_000_000;
 
 /**
- * Reads a stream of server-sent events as the WHATWG HTML standard says: any line ends, comments, fields that are
- * spread over chunks. Messages without data are given too, with `data` empty, since they move the id.
+ * Reads a stream of server-sent events by the WHATWG HTML standard: any line ends, comments, fields
+ * that are spread over chunks. Messages without data are returned too, with `data` empty, since
+ * they move the id.
  * @throws RangeError on a message without end
  */
 export async function* readEvents(

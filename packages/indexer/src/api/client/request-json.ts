@@ -5,7 +5,10 @@ import { ApiUnreachableError } from "./api-unreachable-error.ts";
 
 /** Sends requests to one service. */
 export interface Requester {
-  /** A path under the service's URL, and what `fetch` takes. @throws ApiUnreachableError */
+  /**
+   * Takes a path under the service's URL, and the options of `fetch`.
+   * @throws ApiUnreachableError
+   */
   send(path: string, init?: RequestInit): Promise<Response>;
 }
 
@@ -28,14 +31,14 @@ export function createRequester(options: {
   };
 }
 
-/** Reads the body as JSON of a known shape. @throws ApiError what the service refuses with; ApiUnreachableError */
+/** Reads the body as JSON of a known shape. @throws ApiError for a refusal; ApiUnreachableError */
 export async function readAnswer<Schema extends z.ZodType>(
   response: Response,
   schema: Schema,
 ): Promise<z.output<Schema>> {
   const body = await readBody(response);
   const answer = schema.safeParse(body);
-  // The state of a service that is not well comes with 503, and is an answer all the same.
+  // The state of an unhealthy service comes with 503, and is an answer all the same.
   if (answer.success && (response.ok || response.status === 503)) return answer.data;
   if (!response.ok) throw toApiError(response, body);
   throw new ApiUnreachableError("The service's answer has not the form that it should have.", {

@@ -5,16 +5,16 @@ import { ApiUnreachableError } from "./api-unreachable-error.ts";
 import { readEvents } from "./read-events.ts";
 import { type Requester, requireSuccess } from "./request-json.ts";
 
-/** Something new at an address. `id` is where to resume after. */
+/** A new event at an address. A reader resumes after `id`. */
 export type WatchedEvent =
   | { type: "transfer"; id: string; transfer: TransferRecord }
-  /** The block of a transfer that was told is no longer part of the chain. */
+  /** The block of an announced transfer is no longer part of the chain. */
   | { type: "retraction"; id: string; transfer: TransferRecord }
-  /** What happened meanwhile is too much to be told: read the history again. */
+  /** Too many events were missed to be sent: read the history again. */
   | { type: "gap"; id: string };
 
 export interface WatchOptions {
-  /** The id of the last event that was seen. Default: from now on. */
+  /** The id of the last seen event. Default: from now on. */
   lastEventId?: string | undefined;
   /** Ends watching. */
   signal?: AbortSignal | undefined;
@@ -24,8 +24,8 @@ const firstPauseMs = 1_000;
 const maxPauseMs = 30_000;
 
 /**
- * Follows a stream of events, and resumes it when the connection is lost, where it was.
- * @throws ApiError what will not change by waiting, such as a 400 or a 401
+ * Follows a stream of events. After a lost connection it resumes at the same event.
+ * @throws ApiError for a lasting refusal, such as a 400 or a 401
  */
 export async function* watchTransfers(
   requester: Requester,
@@ -72,7 +72,7 @@ function readWatchedEvent(message: {
 }): WatchedEvent | undefined {
   const { id, event: type, data } = message;
   if (type === "gap") return { type, id };
-  // Kinds of events that do not exist yet are for readers that do not exist yet.
+  // Kinds of events of a later version are for readers of that version.
   if (type !== "transfer" && type !== "retraction") return undefined;
   const transfer = transferRecord.safeParse(JSON.parse(data));
   if (transfer.success) return { type, id, transfer: transfer.data };
@@ -85,6 +85,6 @@ async function pause(ms: number, signal: AbortSignal | undefined): Promise<void>
   try {
     await sleep(systemClock, ms, signal);
   } catch {
-    // Aborted: whoever waits looks at the signal.
+    // Aborted: the caller checks the signal.
   }
 }

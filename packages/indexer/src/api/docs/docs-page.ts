@@ -2,7 +2,10 @@ import { createHash } from "node:crypto";
 import { docsScript } from "./docs-script.ts";
 import { docsStyle } from "./docs-style.ts";
 
-/** A page to try the API: one file, nothing from elsewhere, built in the browser from `/openapi.json`. */
+/**
+ * A page to try the API: one file without external resources, built in the browser from
+ * `/openapi.json`.
+ */
 export const docsPage = {
   html: `<!doctype html>
 <html lang="en">
@@ -30,7 +33,10 @@ export const docsPage = {
 </body>
 </html>
 `,
-  /** Lets only the page's own style and script run, and talk only to this server. */
+  /**
+   * Content security policy: only the page's own style and script run, and connect only to this
+   * server.
+   */
   contentSecurityPolicy: [
     "default-src 'none'",
     `style-src ${sourceHash(docsStyle)}`,

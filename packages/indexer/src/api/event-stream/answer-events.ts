@@ -11,9 +11,11 @@ export interface EventStreamOptions {
   owner: TokenName & { address: Address };
   /** Ends all streams, for a graceful stop. */
   signal: AbortSignal | undefined;
-  /** How often a word is sent when nothing happens, so that nobody in between closes the connection. */
+  /**
+   * Interval of heartbeats on an idle stream, so that no proxy in between closes the connection.
+   */
   heartbeatMs: number;
-  /** Asked with each heartbeat: a key that was revoked ends its streams. */
+  /** Checked with each heartbeat: a key that was revoked ends its streams. */
   isStillWelcome: () => Promise<boolean>;
 }
 
@@ -21,8 +23,9 @@ const pageSize = 500;
 const retryMs = 2_000;
 
 /**
- * Streams the new transfers of an address, and retractions, until the reader leaves. The reader's place is an event
- * number in the database, so nothing is kept for a slow one, and it may resume at any process.
+ * Streams the new transfers of an address, and retractions, until the reader leaves. The reader's
+ * place is an event number in the database. So nothing is buffered for a slow reader, and it may
+ * resume at any process.
  */
 export async function answerEvents(
   request: Request,
@@ -33,13 +36,13 @@ export async function answerEvents(
   const alarm = createWakeUp();
   const newest = await source.readLastEventId();
   const resumed = readLastEventId(request);
-  // A number from the future is from another database: the reader has to look for itself.
+  // A number from the future is from another database: the reader has to read the history again.
   const hasLostPlace = resumed !== undefined && resumed > newest;
   let place = hasLostPlace ? newest : (resumed ?? newest);
 
   const isOver = () => response.destroyed || signal?.aborted === true;
 
-  /** Sends what is new; returns whether there may be more. */
+  /** Sends new events; returns whether there may be more. */
   async function sendPage(): Promise<boolean> {
     const page = await source.readEvents({ ...owner, after: place, limit: pageSize });
     if (page.isIncomplete) response.write(encodeEvent({ id: place, event: "gap", data: {} }));
@@ -56,7 +59,7 @@ export async function answerEvents(
   signal?.addEventListener("abort", alarm.ring, { once: true });
   try {
     response.setHeader("Content-Type", "text/event-stream; charset=utf-8");
-    // Proxies and compressors would hold back what has to arrive now.
+    // Proxies and compressors would delay events that have to arrive now.
     response.setHeader("Cache-Control", "no-store, no-transform");
     response.setHeader("X-Accel-Buffering", "no");
     response.write(encodeEvent({ retryMs, id: place }));
@@ -69,7 +72,8 @@ export async function answerEvents(
         heartbeatAt = performance.now() + heartbeatMs;
         if (!response.writableNeedDrain) response.write(encodeEvent({ id: place }));
       }
-      // A reader that does not keep up gets no more until it has taken what it has; "drain" rings then.
+      // Backpressure: a slow reader gets no more until it has taken the buffered part; "drain"
+      // rings then.
       const isMore = !response.writableNeedDrain && (await sendPage());
       if (!isMore) await alarm.wait(heartbeatAt - performance.now());
     }

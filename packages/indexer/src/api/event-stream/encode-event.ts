@@ -1,10 +1,12 @@
 /** One message of a stream of server-sent events (WHATWG HTML, section "Server-sent events"). */
 export interface StreamMessage {
-  /** What the reader sends as Last-Event-ID when it comes back. Without `data` it is only noted. */
+  /**
+   * Sent back by the reader as Last-Event-ID when it reconnects. Without `data` it is only noted.
+   */
   id?: number;
   event?: "transfer" | "retraction" | "gap";
   data?: unknown;
-  /** How long to wait before coming back. */
+  /** Delay before a reconnect. */
   retryMs?: number;
 }
 

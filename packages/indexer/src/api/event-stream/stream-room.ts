@@ -1,6 +1,6 @@
 import { ApiError } from "../api-error.ts";
 
-/** How many streams may be open at once. */
+/** Maximum numbers of open streams. */
 export interface StreamBounds {
   total: number;
   perCaller: number;
@@ -8,13 +8,16 @@ export interface StreamBounds {
 
 /** Counts open streams. */
 export interface StreamRoom {
-  /** Takes a place; returns what gives it back. @throws ApiError 429 if there is none */
+  /** Takes a place; returns a function that frees it. @throws ApiError 429 if there is none */
   enter(caller: string): () => void;
 }
 
 const retryAfterSeconds = 10;
 
-/** Keeps the number of open streams in bounds, since each is a connection and a reader of the database. */
+/**
+ * Keeps the number of open streams in bounds, since each is a connection and a reader of the
+ * database.
+ */
 export function createStreamRoom({ total, perCaller }: StreamBounds): StreamRoom {
   const open = new Map<string, number>();
   let all = 0;

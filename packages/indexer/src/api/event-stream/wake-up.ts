@@ -1,4 +1,4 @@
-/** A reader's alarm: rings that come while it works are kept as one. */
+/** Wake-up signal of a reader: rings that come while it works are coalesced into one. */
 export interface WakeUp {
   ring(): void;
   /** Resolves at the next ring, at once if there was one since the last, or after `ms`. */

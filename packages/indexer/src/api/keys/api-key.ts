@@ -14,15 +14,15 @@ export function generateKey(random: (size: number) => Buffer = randomBytes): Api
   return { id, key: `csk_${id}_${random(32).toString("base64url")}` };
 }
 
-/** The parts of what a caller presents; `undefined` if it has not the form of a key. */
+/** The parts of a presented key; `undefined` if it has not the form of a key. */
 export function readKey(text: string): ApiKeyText | undefined {
   const id = keyForm.exec(text)?.[1];
   return id === undefined ? undefined : { id, key: text };
 }
 
 /**
- * What is stored of a key: SHA-256 over a salt of its own and the key. A slow hash would protect words that people
- * think of; against 256 random bits there is nothing to try.
+ * The stored form of a key: SHA-256 over a salt of its own and the key. A slow hash protects
+ * passwords that people invent. It adds nothing against guesses at 256 random bits.
  */
 export function hashKey(key: string, salt: string): string {
   return createHash("sha256").update(salt).update(":").update(key).digest("hex");

@@ -2,8 +2,9 @@ import type { Database } from "@coinslot/storage";
 import { sql, type Transaction } from "kysely";
 
 /**
- * Runs `work` in a transaction that is on the disk when it resolves, also in a database that leaves that to chance:
- * transfers can be read from the chain again, while a key that was revoked must not come back with the power.
+ * Runs `work` in a transaction that is on the disk when it resolves. That holds also in a database
+ * that does not sync each commit. Transfers can be read from the chain again. A key that was
+ * revoked must not come back after a power failure.
  */
 export async function writeDurably<Schema, Result>(
   { engine, kysely, transaction }: Database<Schema>,

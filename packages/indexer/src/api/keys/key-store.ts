@@ -19,7 +19,7 @@ export interface StoredKey {
   limit: Limit | undefined;
 }
 
-/** What to make a key of. */
+/** Properties of a key to be made. */
 export interface KeyWish {
   owner: string;
   label?: string | undefined;
@@ -30,13 +30,16 @@ export interface KeyWish {
   key?: string | undefined;
 }
 
-/** How a presented key stands. */
+/** Result of checking a presented key. */
 export type KeyCheck = { state: "valid" | "expired"; key: StoredKey } | { state: "invalid" };
 
 /** The keys of the API. */
 export interface KeyStore {
   check(presented: string): Promise<KeyCheck>;
-  /** Resolves with the key itself, which is nowhere else. @throws TypeError if `wish.key` has not the form of one */
+  /**
+   * Resolves with the key itself, which is stored nowhere.
+   * @throws TypeError if `wish.key` has not the form of one
+   */
   create(wish: KeyWish): Promise<{ key: string; stored: StoredKey }>;
   /** Newest first; of one owner, or of all. */
   list(owner?: string): Promise<StoredKey[]>;
@@ -58,7 +61,7 @@ interface KeyRow {
   now_ms: number;
 }
 
-// Exact to a minute is enough for people, and saves a write for each request.
+// A resolution of one minute suits human readers, and saves a write for each request.
 const activityStepMs = 60_000;
 const nobody = { salt: "00", hash: hashKey("", "00") };
 

@@ -1,8 +1,8 @@
 import { isIPv6 } from "node:net";
 
 /**
- * What failed attempts are counted by: an IPv4 address, or the /64 of an IPv6 one, since that is what one subscriber
- * has at least. An IPv4 address in IPv6 clothes is the same as without.
+ * The network that failed attempts are counted by: an IPv4 address, or the /64 of an IPv6 one. A
+ * subscriber has at least a /64. An IPv4-mapped IPv6 address counts as its IPv4 address.
  */
 export function callerNetwork(address: string | undefined): string {
   if (address === undefined) return "unknown";

@@ -3,10 +3,10 @@ import type { Response } from "express";
 import { ApiError } from "../api-error.ts";
 import type { Limit } from "./limit.ts";
 
-/** Who is limited, in what, and how much. */
+/** The caller, the operation and the limit. */
 export interface LimitedRequest {
   counter: HitCounter;
-  /** The operation: the name of the policy in the headers, and a part of what is counted. */
+  /** The operation: the name of the policy in the headers, and a part of the counter's key. */
   operation: string;
   /** The key or the address that is counted. */
   caller: string;
@@ -14,11 +14,12 @@ export interface LimitedRequest {
 }
 
 /**
- * Counts a request and writes the headers `RateLimit-Policy` and `RateLimit` (the IETF draft "RateLimit header fields
- * for HTTP", version 8 on: quota, window, what remains and for how long, in seconds).
+ * Counts a request and writes the headers `RateLimit-Policy` and `RateLimit`. Source: the IETF
+ * draft "RateLimit header fields for HTTP", version 8 on. They name the quota, the window, the
+ * remaining requests and for how long, in seconds.
  *
- * A small limiter of our own, because the window belongs to the key: the well-kept middlewares have one window for
- * all callers, and let everybody pass or nobody when the store fails.
+ * A small limiter of our own, because the window belongs to the key. The well-kept middlewares have
+ * one window for all callers. When the store fails, they admit every request or none.
  *
  * @throws ApiError 429 with Retry-After
  */
@@ -35,7 +36,7 @@ export async function enforceLimit(response: Response, request: LimitedRequest):
   if (hits.count > limit.max) throw tooMany(limit, resetSeconds);
 }
 
-/** A 429 that says what is allowed and when to come back. */
+/** A 429 that names the allowed rate and the time until a retry. */
 export function tooMany({ max, windowMs }: Limit, retryAfterSeconds: number): ApiError {
   return new ApiError(
     429,

@@ -1,6 +1,9 @@
 import * as z from "zod";
 
-/** What the OpenAPI document says about a schema beside its rules. Schemas with an `id` become components. */
+/**
+ * Description of a schema in the OpenAPI document, beside its rules. Schemas with an `id` become
+ * components.
+ */
 interface Documentation {
   id?: string;
   description?: string;

@@ -1,7 +1,10 @@
 import * as z from "zod";
 import { documented } from "./documentation.ts";
 
-/** The one shape of every error, also of an item within a batch. Published clients know it by all three fields. */
+/**
+ * The one shape of every error, also of an item within a batch. Published clients know it by all
+ * three fields.
+ */
 export const errorBody = documented(
   z.strictObject({
     error: documented(z.string(), {

@@ -8,7 +8,7 @@ const lifetime = documented(milliseconds, {
 const time = documented(milliseconds, { description: "Milliseconds since the Unix epoch." });
 const label = documented(z.string().max(200), { description: "Words for people." });
 
-/** What a caller may say about the key it asks for. */
+/** The properties that a caller may choose for a new key. */
 export const keyRequest = documented(
   z.strictObject({
     label: label.optional(),

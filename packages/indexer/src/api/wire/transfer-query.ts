@@ -2,9 +2,9 @@ import * as z from "zod";
 import { documented } from "./documentation.ts";
 import { addressText, blockchainName, tokenName } from "./names.ts";
 
-/** Up to this many records in one answer. */
+/** Maximum number of records in one answer. */
 export const maxPage = 1_000;
-/** Where nobody says how many. */
+/** Default number of records. */
 export const usualPage = 10;
 
 const pageSize = z
@@ -19,14 +19,16 @@ const time = z
 const secondsEndAt = 100_000_000_000;
 
 /**
- * Published clients send seconds where milliseconds are specified. A value below 10^11 would, as milliseconds, lie
- * before March 1973, earlier than any block: it is taken as seconds.
+ * Published clients send seconds where milliseconds are specified. A value below 10^11 would, as
+ * milliseconds, lie before March 1973, earlier than any block: it is taken as seconds.
  */
 export function toMilliseconds(timestamp: number): number {
   return timestamp < secondsEndAt ? timestamp * 1_000 : timestamp;
 }
 
-/** A whole number in a query string: digits only, so no sign, point, exponent, space or hexadecimal. */
+/**
+ * A whole number in a query string: digits only, so no sign, point, exponent, space or hexadecimal.
+ */
 function inQuery<Output>(schema: z.ZodType<Output, number>, message: string) {
   return z
     .string(message)

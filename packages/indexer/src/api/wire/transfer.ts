@@ -4,7 +4,7 @@ import { amountText, blockchainName, tokenName } from "./names.ts";
 
 const position = z.int().min(0);
 
-/** One transfer. Open, so that it may carry more: clients keep what they do not know. */
+/** One transfer. Open, so that it may carry more: clients keep fields that they do not know. */
 export const transferRecord = documented(
   z.looseObject({
     blockchain: blockchainName,

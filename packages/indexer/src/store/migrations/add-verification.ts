@@ -1,7 +1,10 @@
 import type { Migration } from "@coinslot/storage";
 import { clustered } from "./clustered.ts";
 
-/** New tables alone: a process of the release before does not know them, and goes on beside this one. */
+/**
+ * New tables alone: a process of the release before does not know them, and goes on beside this
+ * one.
+ */
 export const addVerification: Migration = {
   title: "second readings, marks and requests",
   async up(transaction, dialect) {

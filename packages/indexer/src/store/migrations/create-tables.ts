@@ -51,7 +51,7 @@ export const createTables: Migration = {
         .columns(["token_id", `${side}_address`, "position"])
         .execute();
     }
-    // Eight bytes tell transactions apart as well as 32, and make the index half as large.
+    // Eight bytes distinguish transactions as well as 32, and make the index half as large.
     await sql`
         create index indexer_transfers_transaction on indexer_transfers (substr(transaction_hash, 1, 8))
       `.execute(transaction);

@@ -2,7 +2,10 @@ import { leasesMigration, type MigrateOptions } from "@coinslot/storage";
 import { addVerification } from "./add-verification.ts";
 import { createTables } from "./create-tables.ts";
 
-/** The schema of transfers and balances. Append-only and expand-only: a step that has landed never changes. */
+/**
+ * The schema of transfers and balances. Append-only and expand-only: a step that has landed never
+ * changes.
+ */
 export const indexerMigrations: MigrateOptions = {
   name: "indexer",
   migrations: [leasesMigration, createTables, addVerification],
