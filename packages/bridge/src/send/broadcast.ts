@@ -1,7 +1,9 @@
 import {
   RpcClosedError,
+  RpcEndpointError,
   type RpcPool,
   type RpcRequester,
+  type RpcUnavailableError,
   sendRawTransaction,
 } from "@coinslot/chain";
 import { type Hex, keccak256, type PublicClient } from "viem";
@@ -53,8 +55,19 @@ async function broadcastTo(node: RpcRequester, raw: Hex): Promise<BroadcastResul
     case "rejected":
       return { outcome: "rejected", details: result.error.details };
     case "unsent":
-      return { outcome: "unsent", cause: result.error };
+      return mayKeep(result.error)
+        ? { outcome: "rejected", details: result.error.message }
+        : { outcome: "unsent", cause: result.error };
   }
+}
+
+/** A host that answers 429, 401 or 403 has read the bytes: it may broadcast them later. */
+function mayKeep({ failures }: RpcUnavailableError): boolean {
+  return failures.some(
+    (failure) =>
+      failure instanceof RpcEndpointError &&
+      (failure.kind === "rate-limited" || failure.kind === "unauthorized"),
+  );
 }
 
 /**

@@ -1,9 +1,11 @@
+import { createRpcPool } from "@coinslot/chain";
 import { type Address, createPublicClient, fallback, type Hash, type Hex, http } from "viem";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import * as z from "zod";
 import { contractOf, usdt, usdt0, useBridgeWorld } from "../testing/bridge-world.ts";
 import { expectBridgeError } from "../testing/expect-bridge-error.ts";
 import { type RpcProxy, type RpcProxyCall, startRpcProxy } from "../testing/rpc-proxy.ts";
+import { broadcastThroughPool } from "./broadcast.ts";
 
 const world = useBridgeWorld();
 const adapter = contractOf("ethereum", "oft");
@@ -135,6 +137,20 @@ describe("a transfer through an endpoint", () => {
     const { hash } = error;
     if (hash === undefined) throw new Error("It tells no hash");
     await vi.waitFor(() => ethereum.client.getTransactionReceipt({ hash }));
+  });
+
+  it("may have been kept by a host that answers with its rate limit", async () => {
+    const { ethereum } = world();
+    const proxy = await startProxy();
+    proxy.judge((call) =>
+      isBroadcast(call) ? { error: { code: -32005, message: "rate limit exceeded" } } : "forward",
+    );
+    const pool = createRpcPool({ chainId: ethereum.chainId, rpcUrls: [proxy.url] });
+    try {
+      expect(await broadcastThroughPool(pool)("0x02")).toMatchObject({ outcome: "rejected" });
+    } finally {
+      pool.close();
+    }
   });
 
   it("cannot be made while no endpoint answers", async () => {
