@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { open, readFile, readlink, realpath, rename, rm, stat } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import * as z from "zod";
@@ -94,14 +95,15 @@ function parseJson(text: string): unknown {
 // Atomic replace: a reader, or a crash at any moment, finds either the old state or the new one.
 // The new one is complete on disk before the rename, and the name is on disk before any signature.
 async function writeState(path: string, state: BudgetState, lock: HeldLock): Promise<void> {
-  const temporary = `${path}.tmp`;
+  // Its own name: a process that wakes late must not write what another one is about to rename.
+  const temporary = `${path}.${randomUUID()}.tmp`;
   const text = JSON.stringify(
     state,
     (_key, value: unknown) => (typeof value === "bigint" ? value.toString() : value),
     1,
   );
   try {
-    const handle = await open(temporary, "w", 0o600);
+    const handle = await open(temporary, "wx", 0o600);
     try {
       await handle.writeFile(`${text}\n`);
       await handle.sync();

@@ -65,9 +65,9 @@ export interface SpendableAsset extends Asset {
 }
 
 const dollarDecimals = 18;
-const defaultAssets: readonly BudgetAsset[] = knownChains.flatMap(({ network, tokens }) =>
-  tokens.map((token) => ({ network, ...token })),
-);
+const defaultAssets: readonly BudgetAsset[] = knownChains
+  .filter(({ isTestnet }) => isTestnet !== true)
+  .flatMap(({ network, tokens }) => tokens.map((token) => ({ network, ...token })));
 
 /** Reads a budget and adds its faults to `problems`. The assets come in order of preference. */
 export function readBudget(budget: Budget, problems: string[]): SpendableAsset[] {

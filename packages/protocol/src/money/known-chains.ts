@@ -57,6 +57,8 @@ export interface ChainFacts {
 /** A known chain, with its stablecoins. */
 export interface KnownChain extends ChainFacts {
   network: Network;
+  /** Whether its tokens are worth nothing. */
+  isTestnet?: true;
   /** Endpoint that the chain offers to the public, without an API key. */
   publicRpcUrl: string;
   /** EIP-3009 tokens worth a dollar; a price in dollars means the first. */
@@ -95,7 +97,7 @@ const rollup = {
  * packages need.
  *
  * Sources: viem's chain list (name, currency, block time, Multicall3, public endpoint), Hyperlane's
- * registry (depth), the tables of `@x402/evm` and Circle's list of contracts (USDC and its domain),
+ * registry (depth of Plasma and Stable; elsewhere at least 64), the tables of `@x402/evm` and Circle's list of contracts (USDC and its domain),
  * the public deployments of USDT0. A facilitator compares each domain with its chain at the start.
  */
 export const knownChains: readonly KnownChain[] = [
@@ -137,7 +139,7 @@ export const knownChains: readonly KnownChain[] = [
     name: "Base",
     blockTimeMs: 2_000,
     pollIntervalMs: 1_000,
-    finality: { finalizedTag: false, depth: 10 },
+    finality: { finalizedTag: false, depth: 64 },
     publicRpcUrl: "https://mainnet.base.org",
     tokens: [usdc("0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913")],
   },
@@ -148,7 +150,7 @@ export const knownChains: readonly KnownChain[] = [
     // Blocks come up to four times a second; a poll for each would cost more than it gains.
     blockTimeMs: 250,
     pollIntervalMs: 500,
-    finality: { finalizedTag: false, depth: 20 },
+    finality: { finalizedTag: false, depth: 64 },
     publicRpcUrl: "https://arb1.arbitrum.io/rpc",
     tokens: [usdc("0xaf88d065e77c8cC2239327C5EDb3A432268e5831")],
   },
@@ -173,7 +175,7 @@ export const knownChains: readonly KnownChain[] = [
     name: "OP Mainnet",
     blockTimeMs: 2_000,
     pollIntervalMs: 1_000,
-    finality: { finalizedTag: false, depth: 10 },
+    finality: { finalizedTag: false, depth: 64 },
     publicRpcUrl: "https://mainnet.optimism.io",
     tokens: [usdc("0x0b2C639c533813f4Aa9D7837CAf62653d097Ff85")],
   },
@@ -183,7 +185,7 @@ export const knownChains: readonly KnownChain[] = [
     nativeCurrency: { name: "Avalanche", symbol: "AVAX", decimals: 18 },
     blockTimeMs: 1_700,
     pollIntervalMs: 850,
-    finality: { finalizedTag: false, depth: 3 },
+    finality: { finalizedTag: false, depth: 64 },
     multicall3: multicall3Address,
     feeModel: "eip1559",
     maxFeePerGas: 200n * gwei,
@@ -209,10 +211,11 @@ export const knownChains: readonly KnownChain[] = [
     ...rollup,
     network: "eip155:84532",
     name: "Base Sepolia",
+    isTestnet: true,
     nativeCurrency: { name: "Sepolia Ether", symbol: "ETH", decimals: 18 },
     blockTimeMs: 2_000,
     pollIntervalMs: 1_000,
-    finality: { finalizedTag: false, depth: 10 },
+    finality: { finalizedTag: false, depth: 64 },
     publicRpcUrl: "https://sepolia.base.org",
     tokens: [usdc("0x036CbD53842c5426634e7929541eC2318f3dCF7e", "USDC")],
   },
