@@ -143,9 +143,8 @@ async function admit(
 
 function soldItemOf({ route, resource, payment }: MatchedPayment): SoldItem {
   const wire = payment.x402Version === 1 ? "x402v1" : "x402v2";
-  // The query is the buyer's, and differs with every request.
-  const [url = resource.url] = resource.url.split("?");
-  return { route: route.key, resource: url, wire };
+  // Host and query are the buyer's to choose, and would make a new name with every request.
+  return { route: route.key, resource: new URL(resource.url).pathname, wire };
 }
 
 function verify(order: MatchedPayment) {

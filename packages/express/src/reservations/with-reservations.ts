@@ -101,8 +101,7 @@ export function withReservations(
         if (!verified.success) throw unreadable("a verification");
         const { isValid, invalidReason, payer } = parseVerifyResponse(verified.data);
         const reason = codeOf(invalidReason, "unexpected_verify_error");
-        if (isValid) verdict = "valid";
-        else if (reason !== "unexpected_verify_error") verdict = "refused";
+        verdict = isValid ? "valid" : "refused";
         return isValid ? { isValid, ...(payer && { payer }) } : invalid(reason, payer);
       } finally {
         record(verdict);

@@ -45,7 +45,7 @@ export type WireName = "x402v1" | "x402v2";
 export interface SoldItem {
   /** The route, as the seller wrote it. */
   route: string;
-  /** URL of the resource, without a query. */
+  /** Path of the resource, without a query. */
   resource: string;
   wire: WireName;
 }
