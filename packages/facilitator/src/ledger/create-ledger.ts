@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { ReservationRequest } from "@coinslot/protocol";
 import { createLeases, type Database, isDatabaseError } from "@coinslot/storage";
+import type { Transaction } from "kysely";
 import { gather } from "./gather.ts";
 import type { Ledger } from "./ledger.ts";
 import { createLedgerWriter } from "./ledger-writer.ts";
@@ -28,7 +29,7 @@ import { releasePayment } from "./payments/release-payment.ts";
 import { reservePayments } from "./payments/reserve-payments.ts";
 import type { ReserveRequest, ReserveResult } from "./payments/reserve-request.ts";
 import { createOwedEnds } from "./payments/retry-queue.ts";
-import { rememberSoldNames, type SoldNames } from "./payments/sold-names.ts";
+import { areNamesKnown, rememberSoldNames, type SoldNames } from "./payments/sold-names.ts";
 import { countQueued, findQueued } from "./queries/find-queued.ts";
 import { findFailed, findOverdue } from "./queries/find-watched.ts";
 import { getPayments, listPayments } from "./queries/list-payments.ts";
@@ -100,7 +101,9 @@ export function createLedger(options: LedgerOptions): Ledger {
   );
   const soldNames: SoldNames = new Map();
   async function reserveAll(requests: readonly ReserveRequest[], spent: readonly string[] = []) {
-    const reserved = await writeForProcess((transaction) =>
+    // Ids are remembered: the row of a new name must outlive a crash of the database.
+    const durability = areNamesKnown(requests, soldNames) ? "process" : "disk";
+    const reserve = (transaction: Transaction<LedgerSchema>) =>
       reservePayments({
         transaction,
         dialect,
@@ -113,8 +116,8 @@ export function createLedger(options: LedgerOptions): Ledger {
         releaseLimit,
         codePayers,
         soldNames,
-      }),
-    );
+      });
+    const reserved = await write(reserve, { durability });
     rememberSoldNames(soldNames, reserved.soldNames);
     return reserved.results;
   }

@@ -11,6 +11,11 @@ const maxKnown = 20_000;
 /** PostgreSQL indexes no text of more than 2,700 bytes. */
 const maxNameLength = 500;
 
+/** Whether a reservation of these requests adds no name to the dictionary. */
+export function areNamesKnown(requests: readonly ReserveRequest[], known: SoldNames): boolean {
+  return requests.every((request) => namesOf(request).every((name) => known.has(name)));
+}
+
 /**
  * Ids of the names in these requests: known ones, and the others from the dictionary, where they
  * are added. Pass them to `rememberSoldNames` once the transaction is committed.
@@ -27,8 +32,8 @@ export async function findSoldNames(options: {
   const { transaction, dialect, requests, known } = options;
   const found: SoldNames = new Map();
   const missing = new Map<string, string>();
-  for (const { payTo, sold } of requests) {
-    for (const name of sold ? [payTo, sold.route, sold.resource] : [payTo]) {
+  for (const request of requests) {
+    for (const name of namesOf(request)) {
       const id = known.get(name);
       if (id === undefined) missing.set(name, storedName(name));
       else found.set(name, id);
@@ -71,6 +76,10 @@ export function nameSoldItem(
 export function rememberSoldNames(known: SoldNames, found: SoldNames): void {
   if (known.size + found.size > maxKnown) known.clear();
   for (const [name, id] of found) known.set(name, id);
+}
+
+function namesOf({ payTo, sold }: ReserveRequest): string[] {
+  return sold ? [payTo, sold.route, sold.resource] : [payTo];
 }
 
 /** The name as a database can hold it: short, and without half a character at its end. */

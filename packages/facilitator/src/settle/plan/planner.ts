@@ -99,7 +99,12 @@ async function planNext(plan: Plan, lane: Lane): Promise<Step> {
   const { chosen, isFull } = chooseBatch(prepared.candidates, limits);
   if (chosen.length === 0) return "again";
   const isUrgent = chosen.some(({ payment }) => payment.validBefore <= deadline + 2n);
-  if (!isIdle && !isFull && !isUrgent) return "idle";
+  if (!isIdle && !isFull && !isUrgent) {
+    // Places of refused and waiting payments are filled from behind them: else one of each plan
+    // would leave a single transaction in flight.
+    const hasPassedOver = prepared.waiting.length + prepared.outcomes.length > 0;
+    return hasPassedOver ? "again" : "idle";
+  }
   return send(plan, { lane, relayer, chosen });
 }
 
