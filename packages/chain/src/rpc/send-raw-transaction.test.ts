@@ -45,7 +45,8 @@ async function signTransfer(nonceOffset = 0): Promise<Hex> {
 }
 
 async function isMined(hash: Hex): Promise<boolean> {
-  const receipt = await devnet.client.getTransactionReceipt({ hash });
+  // A node answers before it has mined what it accepted.
+  const receipt = await devnet.client.waitForTransactionReceipt({ hash });
   return receipt.status === "success";
 }
 

@@ -13,7 +13,7 @@ import { createWriterLease, LeaseLostError, type WriterLease } from "./writer-le
 
 const leaseName = "coinslot_indexer";
 
-export interface HoldPenOptions {
+export interface HoldLeaseOptions {
   database: Database<IndexerSchema>;
   /** The database's URL, which identifies the lock of a SQLite file. */
   url: string;
@@ -33,7 +33,7 @@ export interface HoldPenOptions {
  * at once that the writer before is dead. On PostgreSQL its lease has to run out.
  */
 export async function holdLease(
-  options: HoldPenOptions,
+  options: HoldLeaseOptions,
   work: (lease: WriterLease, signal: AbortSignal) => Promise<void>,
 ): Promise<void> {
   const { database, leaseMs, clock, logger, signal } = options;
@@ -55,7 +55,7 @@ export async function holdLease(
 
 /** Writes while this process holds the lease; returns if another process does. */
 async function takeTurn(
-  { database, url, owner, leaseMs, clock, logger, signal, onRole }: HoldPenOptions,
+  { database, url, owner, leaseMs, clock, logger, signal, onRole }: HoldLeaseOptions,
   leases: Leases,
   work: (lease: WriterLease, signal: AbortSignal) => Promise<void>,
 ): Promise<void> {

@@ -4,7 +4,7 @@ import type { IndexerSchema } from "./schema.ts";
 
 /** The lease was lost: it ran out while this process slept, and another process may write now. */
 export class LeaseLostError extends Error {
-  override readonly name = "PenLostError";
+  override readonly name = "LeaseLostError";
 
   constructor() {
     super("Another process may be the writer now");
