@@ -1,12 +1,13 @@
 import type { Dialect } from "@coinslot/storage";
-import { sql, type Transaction } from "kysely";
+import type { Transaction } from "kysely";
 
 /**
  * The contract that uses a nonce up, and the subject of the sale.
  *
  * The previous release goes on beside this step. Its rows have no authority, which means the asset.
- * So the new index holds them to the same identity as the old one did, and has the same first
- * columns.
+ * With one scheme every authority is the asset, so the unique index on the asset still holds the
+ * identity. A new index would lock a large table for longer than a heartbeat: the release that adds
+ * a second authority builds it concurrently, before it drops the old one.
  */
 export async function recordWhatWasSold<Schema>(
   transaction: Transaction<Schema>,
@@ -32,14 +33,5 @@ export async function recordWhatWasSold<Schema>(
   await schema
     .alterTable("payments")
     .addColumn("scheme", types.text, (column) => column.notNull().defaultTo("eip3009"))
-    .execute();
-  await schema.dropIndex("payments_identity").execute();
-  await schema
-    .createIndex("payments_identity")
-    .on("payments")
-    .columns(["nonce", "payer"])
-    .expression(sql`coalesce(authority, asset)`)
-    .column("network")
-    .unique()
     .execute();
 }
