@@ -108,16 +108,36 @@ describe("a facilitator elsewhere", () => {
   });
 });
 
-describe("the budget of all callers together", () => {
-  const paymentOf = (index: number) => ({
-    id: {
-      network: plasma,
-      asset: plasmaUsdt0.address,
-      payer: toLowerHex(`0x${index.toString(16).padStart(40, "0")}`),
-      nonce: toLowerHex(`0x${"1".repeat(64)}`),
-    },
-  });
+const paymentOf = (index: number) => ({
+  id: {
+    network: plasma,
+    asset: plasmaUsdt0.address,
+    payer: toLowerHex(`0x${index.toString(16).padStart(40, "0")}`),
+    nonce: toLowerHex(`0x${"1".repeat(64)}`),
+  },
+});
 
+describe("the budget of a payer who has paid", () => {
+  it.each([
+    ["its key", true],
+    ["its code", false],
+  ])(
+    "is not used up by the other kind of payment in its name, where it paid by %s",
+    (_by, isSignedByPayer) => {
+      const budget = createVerificationBudget({ now: () => time });
+      const admit = (index: number, isSigned: boolean) =>
+        budget.admit(paymentOf(index), { limitKey: "shared", isSignedByPayer: isSigned });
+      admit(0, isSignedByPayer)("valid");
+      for (let count = 0; count < 30; count += 1) admit(0, !isSignedByPayer)("refused");
+      expect(() => admit(0, !isSignedByPayer)).toThrow(/try again later/);
+      for (let index = 1; index <= 30; index += 1) admit(index, isSignedByPayer)("refused");
+      expect(() => admit(31, isSignedByPayer)).toThrow(/try again later/);
+      expect(() => admit(0, isSignedByPayer)).not.toThrow();
+    },
+  );
+});
+
+describe("the budget of all callers together", () => {
   it.each([true, false])(
     "allows 1,200 refused payments in a minute (signed by their payers: %s), and others besides",
     (isSignedByPayer) => {

@@ -72,7 +72,9 @@ export function createVerificationBudget({ now }: { now: () => number }): Verifi
     admit({ id }, options) {
       turnMinute();
       const { limitKey, isSignedByPayer } = options;
-      const pair = `payer ${id.network} ${id.payer} ${limitKey}`;
+      // A payer proves itself by its key or by its code, for payments of that kind alone.
+      const kind = isSignedByPayer ? "signed" : "forged";
+      const pair = `${kind} payer ${id.network} ${id.payer} ${limitKey}`;
       const names = findCounters(pair, options);
       if (names === undefined) throw tooManyRefused((minute + 1) * minuteMs - now());
       const counted = counts;
