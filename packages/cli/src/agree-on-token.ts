@@ -28,12 +28,12 @@ export async function agreeOnToken(
     throw new Error(`${subject} is not the same for all RPC endpoints: one of them is wrong`);
   }
   if (hasWitnesses(network)) return first;
-  const told = describe(first);
+  const description = describe(first);
   const setting = isPlain(first)
-    ? `If that is right, set COINSLOT_TOKENS to ${network.network}/${address}/${told}, or name an endpoint of another host, too.`
+    ? `If that is right, set COINSLOT_TOKENS to ${network.network}/${address}/${description}, or name an endpoint of another host, too.`
     : "It is no such name as COINSLOT_TOKENS can hold: name an endpoint of another host, too.";
   throw new UsageError(
-    `${subject} is in no table of ours. The RPC endpoints of one host alone say that its decimals/version/name are ${printable(told)}, which decides how much is paid. ${setting}`,
+    `${subject} is in no table of ours. The RPC endpoints of one host alone say that its decimals/version/name are ${printable(description)}, which decides how much is paid. ${setting}`,
   );
 }
 

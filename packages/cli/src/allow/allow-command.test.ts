@@ -140,7 +140,7 @@ describe("coinslot pay in a folder whose .env names nodes", () => {
     });
   });
 
-  it("refuses a file that a setting names and nobody can read as it stands", async () => {
+  it("refuses a file that a setting names and that is no regular, readable file", async () => {
     await inCheckout(async ({ run, write, folder }) => {
       const file = join(folder, "url");
       writeFileSync(file, "http://127.0.0.1:1\n");

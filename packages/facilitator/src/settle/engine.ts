@@ -213,6 +213,6 @@ function reconcileAll({ relayers }: NetworkSettlement): void {
 
 function notifyOthers({ context, network }: NetworkSettlement, channel: string): void {
   context.ledger.notify(channel, network.network).catch((err: unknown) => {
-    context.logger.warn({ err, network: network.network }, "other processes could not be told");
+    context.logger.warn({ err, network: network.network }, "other processes could not be notified");
   });
 }

@@ -144,7 +144,7 @@ export async function createOutcomeNotifier(
         const ids = paymentIds.slice(start, start + idsPerMessage).join(",");
         // Hints only: a process that misses one polls the ledger.
         ledger.notify(channel, ids).catch((error: unknown) => {
-          logger.warn({ err: error }, "other processes could not be told of outcomes");
+          logger.warn({ err: error }, "other processes could not be notified of outcomes");
         });
       }
     },

@@ -131,7 +131,7 @@ describe.each(engines)("payers with code, on %s", (engine) => {
     expect(await two.reserve(by(payer))).toMatchObject({ outcome: "code_limited" });
   });
 
-  it("begin their record anew, unrefused, with a transaction that moved nothing and blames nobody", async () => {
+  it("keep a clean record after a transaction that moved nothing through no fault of theirs", async () => {
     const ledger = await join("one");
     const paid = await queue(ledger, by(payer, { order }));
     await carry(ledger, paid, 0);
