@@ -17,7 +17,7 @@ describe.each(engines)("reservations on %s", (engine) => {
     expect(results.filter(({ outcome }) => outcome === "in_use")).toHaveLength(9);
   });
 
-  it("keeps a nonce of another payer, asset, authority or network apart", async () => {
+  it("keeps a nonce of another payer, asset or network apart", async () => {
     const ledger = await join("one");
     const { id } = wish();
     const others: Partial<AuthorizationId>[] = [
@@ -25,7 +25,6 @@ describe.each(engines)("reservations on %s", (engine) => {
       { payer: `0x${"be".repeat(20)}` },
       { asset: `0x${"ab".repeat(20)}` },
       { network: "eip155:988" },
-      { authority: `0x${"ee".repeat(20)}` },
     ];
     const results = await Promise.all(
       others.map((other) => ledger.reserve(wish({ order, id: { ...id, ...other } }))),
