@@ -48,7 +48,10 @@ async function paid(place: Place): Promise<Figure[]> {
       ours: ours.side,
       reference: { ...reference.side, beside: () => mineEverySecond(place.devnet) },
     });
-    const [ourMemory, theirMemory] = [await ours.memory(), await reference.memory()];
+    const [ourMemory, theirMemory] = [
+      (await ours.usage()).memory,
+      (await reference.usage()).memory,
+    ];
     return [
       {
         scenario: "paid GET, 128 at once",
@@ -56,6 +59,13 @@ async function paid(place: Place): Promise<Figure[]> {
         reference: { value: rates.reference, unit: "/s" },
         ratio: rates.ratio,
         goal: { of: "ratio", atLeast: 10 },
+      },
+      {
+        scenario: "processor time of a paid GET, 128 at once",
+        ours: { value: rates.processorMs.ours, unit: "ms" },
+        reference: { value: rates.processorMs.reference, unit: "ms" },
+        ratio: { value: rates.processorMs.ours / rates.processorMs.reference },
+        goal: { of: "ours", atMost: 0.8 },
       },
       {
         scenario: "paid GET, one at a time, p50",
@@ -93,10 +103,11 @@ async function startSale(
     ...load,
     jobs: (await signPayments(place.devnet, count)).map(encodePaymentPayload),
     run: (header) => get({ port: seller.port, agent, header }),
+    processorSeconds: async () => (await seller.usage()).processorSeconds,
   };
   return {
     side,
-    memory: seller.memory,
+    usage: seller.usage,
     stop: () => {
       agent.destroy();
       return seller.stop();

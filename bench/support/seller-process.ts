@@ -1,5 +1,5 @@
 // A seller in a process of its own, as the HTTP scenarios measure it. Talks to its parent by IPC:
-// says its port once it listens, and its memory whenever it is asked.
+// sends its port once it listens, and what it has used on request.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { PaymentRequirements } from "@coinslot/protocol";
@@ -31,7 +31,11 @@ let peak = 0;
 setInterval(() => {
   peak = Math.max(peak, process.memoryUsage.rss());
 }, 50).unref();
-process.on("message", () => process.send?.({ memory: Math.max(peak, process.memoryUsage.rss()) }));
+process.on("message", () => {
+  const { user, system } = process.cpuUsage();
+  const memory = Math.max(peak, process.memoryUsage.rss());
+  process.send?.({ memory, processorSeconds: (user + system) / 1e6 });
+});
 process.on("disconnect", () => process.exit());
 
 /** Each loads what it needs and nothing of the other, which a seller would not have either. */

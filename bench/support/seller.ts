@@ -2,11 +2,18 @@ import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import type { SellerOptions } from "./seller-process.ts";
 
+/** Resources that a process has used since its start. */
+export interface Usage {
+  /** Peak of the resident memory, in bytes. */
+  memory: number;
+  /** Processor time, user and system. */
+  processorSeconds: number;
+}
+
 /** A seller that runs in a process of its own. */
 export interface SellerProcess {
   port: number;
-  /** Most memory that the process was seen to hold, in bytes. */
-  memory(): Promise<number>;
+  usage(): Promise<Usage>;
   stop(): Promise<void>;
 }
 
@@ -26,10 +33,10 @@ export async function startSellerProcess(
   const { port } = await answer<{ port: number }>(child);
   return {
     port,
-    memory: async () => {
-      const told = answer<{ memory: number }>(child);
-      child.send("memory");
-      return (await told).memory;
+    usage: async () => {
+      const usage = answer<Usage>(child);
+      child.send("usage");
+      return usage;
     },
     stop: async () => {
       const exited = once(child, "exit");

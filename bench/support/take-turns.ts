@@ -11,6 +11,8 @@ export interface Side<Job> {
   warmUp: number;
   perTurn: number;
   run: (job: Job) => Promise<void>;
+  /** Processor time that its process has used until now. */
+  processorSeconds?: () => Promise<number>;
   /** Begins what goes on beside its turns, and returns what ends that. */
   beside?: () => () => void;
 }
@@ -19,6 +21,8 @@ export interface Side<Job> {
 export interface Rates {
   ours: number;
   reference: number;
+  /** Processor time of a job in milliseconds; 0 where a side does not measure it. */
+  processorMs: { ours: number; reference: number };
   /** Of these two, over all turns and in each. */
   ratio: { value: number; turns: number[] };
 }
@@ -43,10 +47,16 @@ export async function takeTurns<Job>(
   await take("ours", ours, ours.warmUp);
   await take("reference", reference, reference.warmUp);
   const seconds = { ours: 0, reference: 0 };
+  const processor = { ours: 0, reference: 0 };
   const ratios: number[] = [];
   for (let turn = 0; turn < turns; turn += 1) {
+    const before = await usedBy({ ours, reference });
     const oursTook = await take("ours", ours, ours.perTurn);
+    const between = await usedBy({ ours, reference });
     const referenceTook = await take("reference", reference, reference.perTurn);
+    const after = await usedBy({ ours, reference });
+    processor.ours += between.ours - before.ours;
+    processor.reference += after.reference - between.reference;
     ratios.push(ours.perTurn / oursTook / (reference.perTurn / referenceTook));
     seconds.ours += oursTook;
     seconds.reference += referenceTook;
@@ -56,7 +66,18 @@ export async function takeTurns<Job>(
   return {
     ours: ourRate,
     reference: theirRate,
+    processorMs: {
+      ours: (1000 * processor.ours) / (turns * ours.perTurn),
+      reference: (1000 * processor.reference) / (turns * reference.perTurn),
+    },
     ratio: { value: ourRate / theirRate, turns: ratios },
+  };
+}
+
+async function usedBy<Job>({ ours, reference }: { ours: Side<Job>; reference: Side<Job> }) {
+  return {
+    ours: (await ours.processorSeconds?.()) ?? 0,
+    reference: (await reference.processorSeconds?.()) ?? 0,
   };
 }
 

@@ -1,6 +1,7 @@
 import type { Hex } from "@coinslot/protocol";
 import type { LocalAccount } from "viem";
 import { mnemonicToAccount, privateKeyToAccount } from "viem/accounts";
+import { createLocalSigner } from "../settle/relay/local-signer.ts";
 import type { RelayerSigner } from "../settle/relay/relayer-signer.ts";
 import { findSeedPhraseProblem } from "./seed-phrase.ts";
 
@@ -79,7 +80,8 @@ function readSeedPhrase(options: {
     problems.push(`relayer.addressCount must be a whole number from 1 to ${maxAddresses}`);
   }
   if (problems.length > 0 || phrase === undefined) return { ok: false, problems };
-  const derive = (addressIndex: number) => mnemonicToAccount(phrase, { addressIndex });
+  const derive = (addressIndex: number) =>
+    createLocalSigner(mnemonicToAccount(phrase, { addressIndex }));
   const others = Array.from({ length: addressCount - 1 }, (_, i) => derive(accountIndex + 1 + i));
   return { ok: true, accounts: [derive(accountIndex), ...others] };
 }
@@ -92,7 +94,7 @@ function readPrivateKey(text: string | undefined): ReadRelayer {
   }
   const key: Hex = `0x${digits}`;
   try {
-    return { ok: true, accounts: [privateKeyToAccount(key)] };
+    return { ok: true, accounts: [createLocalSigner(privateKeyToAccount(key))] };
   } catch {
     // The cause would repeat the key.
     return fail("relayer.privateKey is no key of the curve: it is zero, or too large");
