@@ -40,6 +40,7 @@ if (!Object.hasOwn(tasks, task)) {
 }
 requireNode();
 install();
+if (task === "test" && args.every((arg) => arg.startsWith("-"))) installProxies();
 start([...tasks[task], ...args]);
 
 function requireNode() {
@@ -73,6 +74,12 @@ function install() {
     );
   }
   writeFileSync(stampFile, wanted);
+}
+
+/** Tests of documented proxies need nginx and Caddy. Without them, those tests fail by name. */
+function installProxies() {
+  if (process.platform === "win32") return;
+  spawnSync(join(root, "scripts/install-proxies.sh"), { stdio: ["ignore", "ignore", "inherit"] });
 }
 
 /** Installs without a word, unless it fails. */
