@@ -1,12 +1,12 @@
-import { headerName, type SettleResponse } from "@coinslot/protocol";
+import type { SettleResponse } from "@coinslot/protocol";
 import type { Response } from "express";
 import type { Offer } from "./offer/offer.ts";
 import { resourceOf } from "./offer/resource.ts";
 import { askSeller, SellerFunctionError } from "./offer/seller-function-error.ts";
 import { unpaidContextOf } from "./offer/unpaid-context.ts";
-import { type Refusal, settlementPending } from "./refusals.ts";
+import type { Refusal } from "./refusals.ts";
 import { endWith } from "./response/held-answer.ts";
-import { exposePaymentHeaders, makeUncacheable, setReceipt } from "./response/response-headers.ts";
+import { exposePaymentHeaders, makeUncacheable } from "./response/response-headers.ts";
 import { readUnpaidBody, type UnpaidBytes } from "./routes/read-unpaid-body.ts";
 import type { MatchedPayment, Visit } from "./sale.ts";
 import { unpaidError } from "./wires/payment-required-answer.ts";
@@ -51,21 +51,20 @@ export function answerPaymentRequired(
 ): void {
   const { response } = visit;
   const { unpaidBody, ...message } = options;
-  const { header, body } = visit.writeOffer({ resource: resourceOf(visit), ...message });
-  if (header !== undefined) response.setHeader(headerName.paymentRequired, header);
+  const { parts, body } = visit.writeOffer({ resource: resourceOf(visit), ...message });
+  for (const part of parts) part.writeHead?.(response);
   send(response, { status: 402, ...(unpaidBody ?? { contentType: json, body }) });
 }
 
-/**
- * Answers a payment that was sent for settlement and is not settled: 402 if it was rejected, 503
- * while the outcome is unknown. The receipt says so too, in the header of the version that paid.
- */
+/** Answers a payment that was sent for settlement and is not settled, with its receipt. */
 export function answerUnsettled(order: MatchedPayment, settlement: SettleResponse): void {
-  const { response, payload, offer } = order;
-  const { errorReason = "unexpected_settle_error", transaction } = settlement;
-  setReceipt(response, settlement, payload.x402Version);
-  if (errorReason === "settlement_pending") answerRefusal(response, settlementPending(transaction));
-  else answerPaymentRequired(order, { offer, error: errorReason });
+  const { response, presented, offer } = order;
+  const { wire, credential } = presented;
+  const { errorReason: error = "unexpected_settle_error" } = settlement;
+  wire.writeReceipt(response, settlement, credential);
+  const refusal = wire.refuse({ kind: "unsettled", settlement });
+  if (refusal === undefined) answerPaymentRequired(order, { offer, error });
+  else answerRefusal(response, refusal);
 }
 
 /** Answers with an error in JSON: never a stack, a path, a key or an address of ours. */

@@ -24,6 +24,7 @@ import type { Route } from "./routes/read-routes.ts";
 import type { Visit } from "./sale.ts";
 import { readSettings } from "./settings.ts";
 import { createPaymentRequiredAnswers } from "./wires/payment-required-answer.ts";
+import { createWires } from "./wires/registry.ts";
 
 /** The gate in front of paid routes: settings, a facilitator, and its readiness. */
 export interface Gate {
@@ -94,13 +95,13 @@ export function createGate(config: {
   });
   if (problems.length > 0) throw new ConfigurationError("The payment middleware", problems);
 
-  const { legacyNetworkNames, onError } = settings;
-  const writeOffer = createPaymentRequiredAnswers();
+  const { onError } = settings;
+  const wires = createWires(settings);
+  const writeOffer = createPaymentRequiredAnswers(wires);
   const endings: Endings = new Map();
   const readiness = createReadiness({
     load: source.load,
     routes,
-    legacyNetworkNames,
     onError,
     now,
   });
@@ -110,7 +111,16 @@ export function createGate(config: {
       const makeOffer = prepared?.offers.get(route);
       if (prepared === undefined || makeOffer === undefined) return undefined;
       const { facilitator } = prepared;
-      const ours = { settings, facilitator, endings, ...shared, route, makeOffer, writeOffer };
+      const ours = {
+        settings,
+        facilitator,
+        endings,
+        ...shared,
+        route,
+        wires,
+        makeOffer,
+        writeOffer,
+      };
       return { request, response, next, ...ours };
     },
     onError,

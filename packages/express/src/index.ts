@@ -19,6 +19,7 @@ export type {
   UnpaidAnswer,
   UnpaidAnswerContext,
 } from "./payment-middleware-options.ts";
+export type { AuthorizedPayment, RequestPayment, SettledPayment } from "./request-payment.ts";
 export { type ClientKey, limitKeyOf } from "./reservations/limit-key.ts";
 export {
   createReservationStore,
@@ -36,4 +37,3 @@ export type {
   TokenPrice,
   UpfrontRoutePayment,
 } from "./routes/payment-routes.ts";
-export type { AuthorizedPayment, RequestPayment, SettledPayment } from "./wires/request-payment.ts";

@@ -3,8 +3,6 @@ import type { NextFunction, Request, Response } from "express";
 import { answerPaymentRequired, answerRefusal, answerUnpaid } from "./answer.ts";
 import { askFacilitator } from "./facilitator/ask-facilitator.ts";
 import { createGate, type Gate } from "./gate.ts";
-import { matchPreviousTerms } from "./offer/match-previous-terms.ts";
-import { matchRequirements } from "./offer/match-requirements.ts";
 import { resourceOf } from "./offer/resource.ts";
 import { askSeller } from "./offer/seller-function-error.ts";
 import type { PaymentMiddlewareOptions } from "./payment-middleware-options.ts";
@@ -23,8 +21,9 @@ import { type Route, readRoutes } from "./routes/read-routes.ts";
 import { watchFreeVerbs } from "./routes/warn-unsold-methods.ts";
 import type { MatchedPayment, Sale, Visit } from "./sale.ts";
 import { resumeSale, sellOnAnswer, sellUpfront } from "./sell.ts";
-import { readPaymentHeader } from "./wires/read-payment-header.ts";
-import { withholdPayment } from "./wires/withhold-payment.ts";
+import { matchPayment } from "./wires/match-payment.ts";
+import { matchPreviousTerms } from "./wires/match-previous-terms.ts";
+import { readPayment } from "./wires/read-payment.ts";
 
 /** Express middleware that sells. */
 export interface PaymentMiddleware {
@@ -154,19 +153,21 @@ async function serve(visit: Visit): Promise<void> {
   const offer = making instanceof Promise ? await making : making;
   const refuse = (error: string) => answerPaymentRequired(visit, { offer, error });
 
-  const header = readPaymentHeader(request);
-  if (header.state === "absent") return answerUnpaid(visit, offer);
-  if (header.state === "malformed") {
-    return answerRefusal(response, refusals.malformedPayment(header.message));
+  const presented = readPayment(request, visit.wires);
+  if (presented.state === "absent") return answerUnpaid(visit, offer);
+  if (presented.state === "malformed") {
+    const { refusal } = presented;
+    return refusal ? answerRefusal(response, refusal) : refuse("invalid_payload");
   }
-  const asked = await matchRequirements(header.payload, offer);
+  const asked = await matchPayment(presented, offer);
   const { accepts } = route;
-  const purchase = asked ?? (await matchPreviousTerms(header.payload, { offer, accepts }));
+  const purchase = asked ?? (await matchPreviousTerms(presented, { offer, accepts }));
   if (purchase === undefined) return refuse(noMatch);
   const { payload, requirements, payment } = purchase;
   const resource = resourceOf(visit);
   const limitKey = await askSeller("clientKey", route.key, () => limitKeyOf(request, clientKey));
   const order: MatchedPayment = {
+    presented,
     payload,
     requirements,
     payment,
@@ -220,7 +221,7 @@ async function serve(visit: Visit): Promise<void> {
       const sale: Sale = { reservation, seal, fingerprint, progress, ...order };
       if (isGone(response)) return releaseSale(sale, "unused");
       sales.set(request, { route, path: fullPath(request) });
-      withholdPayment(request);
+      presented.wire.withhold(request);
       if (admission.state === "resumed") return resumeSale(sale, admission);
       return route.paymentFlow === "upfront" ? sellUpfront(sale) : sellOnAnswer(sale);
     }

@@ -5,8 +5,8 @@ import type {
   SettleResponse,
 } from "@coinslot/protocol";
 import type { NextFunction, Request, Response } from "express";
-import type { Purchase } from "./offer/match-requirements.ts";
 import type { MakeOffer, Offer } from "./offer/offer.ts";
+import type { Purchase } from "./offer/purchase.ts";
 import type { AnswerMemory } from "./replay/answer-memory.ts";
 import type { AnswerSeal } from "./replay/answer-seal.ts";
 import type { BodyPool } from "./replay/body-pool.ts";
@@ -15,6 +15,7 @@ import type { PayerTurns } from "./reservations/payer-turns.ts";
 import type { Route } from "./routes/read-routes.ts";
 import type { Settings } from "./settings.ts";
 import type { PaymentRequiredAnswer } from "./wires/payment-required-answer.ts";
+import type { PaymentDemand, Presented, Wire } from "./wires/wire.ts";
 
 /** A request to a paid route. */
 export interface Visit {
@@ -25,13 +26,9 @@ export interface Visit {
   turns: PayerTurns;
   bodies: BodyPool;
   route: Route;
+  wires: readonly Wire[];
   makeOffer: MakeOffer;
-  writeOffer(options: {
-    offer: Offer;
-    resource: ResourceInfo;
-    error: string;
-    charged?: boolean;
-  }): PaymentRequiredAnswer;
+  writeOffer(demand: PaymentDemand): PaymentRequiredAnswer;
   request: Request;
   response: Response;
   next: NextFunction;
@@ -39,6 +36,8 @@ export interface Visit {
 
 /** A visit with a payment for part of the offer. */
 export interface MatchedPayment extends Visit, Purchase {
+  /** The payment as it came. */
+  presented: Presented;
   offer: Offer;
   resource: ResourceInfo;
   /** The client whose limits the request counts against. */

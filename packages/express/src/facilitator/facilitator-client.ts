@@ -11,8 +11,8 @@ import {
   verifyResponseSchema,
 } from "@coinslot/protocol";
 import type { MaybePromise } from "../maybe-promise.ts";
-import { toForeignRequest } from "../response/foreign-request.ts";
 import { exchangeJson, type JsonAnswer } from "./exchange-json.ts";
+import { toForeignRequest } from "./foreign-request.ts";
 
 /** How to reach a hosted facilitator. */
 export interface FacilitatorClientOptions {

@@ -5,8 +5,8 @@ import {
   type Supported,
 } from "@coinslot/protocol";
 import { type MakeOffer, prepareOffer } from "../offer/offer.ts";
+import { servedVersions } from "../offer/served-versions.ts";
 import type { Route } from "../routes/read-routes.ts";
-import { supportedVersions } from "../wires/supported-versions.ts";
 
 /** A facilitator that passed its checks, and each route's offer with it. */
 export interface Prepared {
@@ -32,11 +32,10 @@ const retryMs = 2_000;
 export function createReadiness(options: {
   load: () => Promise<ReservingFacilitator>;
   routes: readonly Route[];
-  legacyNetworkNames: boolean;
   onError: (error: unknown) => void;
   now: () => number;
 }): Readiness {
-  const { load, routes, legacyNetworkNames, onError, now } = options;
+  const { load, routes, onError, now } = options;
   let prepared: Prepared | undefined;
   let retryAt = Number.POSITIVE_INFINITY;
   const first = attempt();
@@ -60,10 +59,8 @@ export function createReadiness(options: {
   function prepare(facilitator: ReservingFacilitator, supported: Supported): Prepared {
     const problems = unservedNetworks(routes, supported);
     if (problems.length > 0) throw new ConfigurationError("The paid routes", problems);
-    const versionsOf = supportedVersions(supported);
-    const offers = routes.map(
-      (route) => [route, prepareOffer({ route, versionsOf, legacyNetworkNames })] as const,
-    );
+    const versionsOf = servedVersions(supported);
+    const offers = routes.map((route) => [route, prepareOffer({ route, versionsOf })] as const);
     return { facilitator, offers: new Map(offers) };
   }
 
@@ -78,11 +75,11 @@ export function createReadiness(options: {
 
 /** Networks of the routes that the facilitator does not serve. */
 export function unservedNetworks(routes: readonly Route[], supported: Supported): string[] {
-  const versionsOf = supportedVersions(supported);
+  const versionsOf = servedVersions(supported);
   return routes.flatMap(({ key, accepts }) =>
     accepts.flatMap(({ network }) => {
-      const { v1, v2 } = versionsOf(network);
-      return v1 || v2 ? [] : [`"${key}": the facilitator does not serve ${network}`];
+      const isServed = versionsOf(network).size > 0;
+      return isServed ? [] : [`"${key}": the facilitator does not serve ${network}`];
     }),
   );
 }

@@ -1,24 +1,18 @@
-import {
-  ConfigurationError,
-  freezeMessage,
-  legacyNetworkName,
-  type PaymentRequirements,
-} from "@coinslot/protocol";
+import { ConfigurationError, freezeMessage, type PaymentRequirements } from "@coinslot/protocol";
 import type { Request } from "express";
 import type { MaybePromise } from "../maybe-promise.ts";
 import { readPayTo } from "../routes/read-pay-to.ts";
 import type { AskSeller, PaymentTerms } from "../routes/read-payment-option.ts";
 import { readPrice } from "../routes/read-price.ts";
 import type { Route } from "../routes/read-routes.ts";
-import type { SupportedVersions } from "../wires/supported-versions.ts";
 import { askSeller } from "./seller-function-error.ts";
+import type { ServedVersion, ServedVersions } from "./served-versions.ts";
 
-/** One way to pay for one request: the amount due, and the versions that offer it. */
+/** One way to pay for one request. */
 export interface OfferedWay {
   requirements: PaymentRequirements;
-  versions: { v1: boolean; v2: boolean };
-  /** The network's name in version 1. */
-  networkName: string;
+  /** Versions of x402 in which the facilitator takes payments on its network. */
+  versions: ReadonlySet<ServedVersion>;
 }
 
 /** All ways to pay for one request. */
@@ -37,12 +31,8 @@ export type MakeOffer = (request: Request) => MaybePromise<Offer>;
  * The function throws a `SellerFunctionError` when the seller's threw, or a `ConfigurationError`
  * when that returned no price or no recipient.
  */
-export function prepareOffer(options: {
-  route: Route;
-  versionsOf: SupportedVersions;
-  legacyNetworkNames: boolean;
-}): MakeOffer {
-  const { route, versionsOf, legacyNetworkNames } = options;
+export function prepareOffer(options: { route: Route; versionsOf: ServedVersions }): MakeOffer {
+  const { route, versionsOf } = options;
   const isFixed = route.accepts.every(
     ({ price, payTo }) => typeof price !== "function" && typeof payTo !== "function",
   );
@@ -86,7 +76,6 @@ export function prepareOffer(options: {
         extra: paymentFlow === "upfront" ? { ...extra, paymentFlow } : { ...extra },
       }),
       versions: versionsOf(network),
-      networkName: (legacyNetworkNames ? legacyNetworkName(network) : undefined) ?? network,
     };
   }
 

@@ -141,10 +141,9 @@ async function admit(
   return { state: "in_use" };
 }
 
-function soldItemOf({ route, resource, payment }: MatchedPayment): SoldItem {
-  const wire = payment.x402Version === 1 ? "x402v1" : "x402v2";
+function soldItemOf({ route, resource, presented }: MatchedPayment): SoldItem {
   // Host and query are the buyer's to choose, and would make a new name with every request.
-  return { route: route.key, resource: new URL(resource.url).pathname, wire };
+  return { route: route.key, resource: new URL(resource.url).pathname, wire: presented.wire.name };
 }
 
 function verify(order: MatchedPayment) {

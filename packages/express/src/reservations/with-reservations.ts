@@ -18,7 +18,7 @@ import {
   type VerifyResponse,
   verifyResponseSchema,
 } from "@coinslot/protocol";
-import { toForeignRequest } from "../response/foreign-request.ts";
+import { toForeignRequest } from "../facilitator/foreign-request.ts";
 import { createVerificationBudget, type VerificationBudget } from "./verification-budget.ts";
 
 /**

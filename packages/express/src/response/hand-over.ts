@@ -6,7 +6,7 @@ import { deliverSale, releaseSale } from "../reservations/end-reservation.ts";
 import type { MatchedPayment, PaidSale } from "../sale.ts";
 import { type HeldAnswer, sendAnswer } from "./held-answer.ts";
 import type { HeldResponse } from "./hold-response.ts";
-import { exposePaymentHeaders, makePrivate, setReceipt } from "./response-headers.ts";
+import { exposePaymentHeaders, makePrivate } from "./response-headers.ts";
 import { decorateHead, whenStreamed } from "./stream-response.ts";
 
 /** Sends the handler's answer with its receipt. The payment is used up once the answer is out. */
@@ -72,8 +72,8 @@ export async function handOverKept(
   else await deliverSale(order);
 }
 
-function decorate({ response, payload }: MatchedPayment, settlement: SettleResponse): void {
-  setReceipt(response, settlement, payload.x402Version);
+function decorate({ response, presented }: MatchedPayment, settlement: SettleResponse): void {
+  presented.wire.writeReceipt(response, settlement, presented.credential);
   makePrivate(response);
   exposePaymentHeaders(response);
 }

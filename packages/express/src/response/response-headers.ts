@@ -1,21 +1,5 @@
 import type { ServerResponse } from "node:http";
-import { encodeReceipt, headerName, type SettleResponse } from "@coinslot/protocol";
-
-const ourHeaders = [
-  headerName.paymentRequired,
-  headerName.paymentResponse,
-  headerName.paymentResponseV1,
-];
-
-/** Puts the receipt of a settlement, good or bad, into the header of the version that paid. */
-export function setReceipt(
-  response: ServerResponse,
-  receipt: SettleResponse,
-  x402Version: 1 | 2,
-): void {
-  const name = x402Version === 1 ? headerName.paymentResponseV1 : headerName.paymentResponse;
-  response.setHeader(name, encodeReceipt(receipt, x402Version));
-}
+import { exposedHeaders } from "../wires/registry.ts";
 
 /** Keeps a paid answer out of shared caches, also where the handler allowed them. */
 export function makePrivate(response: ServerResponse): void {
@@ -59,6 +43,6 @@ export function exposePaymentHeaders(response: ServerResponse): void {
     .map((name) => name.trim())
     .filter((name) => name !== "");
   const known = new Set(exposed.map((name) => name.toLowerCase()));
-  const missing = ourHeaders.filter((name) => !known.has(name.toLowerCase()));
+  const missing = exposedHeaders.filter((name) => !known.has(name.toLowerCase()));
   response.setHeader("Access-Control-Expose-Headers", [...exposed, ...missing].join(", "));
 }

@@ -1,17 +1,10 @@
-import {
-  encodePaymentRequired,
-  isNameOfFirstPackages,
-  type PaymentRequiredV1,
-  paymentIdentifierExtension,
-  type ResourceInfo,
-  toPaymentRequirementsV1,
-} from "@coinslot/protocol";
 import type { Offer } from "../offer/offer.ts";
+import type { OfferPart, PaymentDemand, Wire } from "./wire.ts";
 
-/** Content of a 402 answer: version 1 in the body, version 2 in the header. */
+/** A 402 answer, of which every wire has written its part. */
 export interface PaymentRequiredAnswer {
-  /** `undefined` when version 2 is not offered. */
-  header: string | undefined;
+  parts: readonly OfferPart[];
+  /** JSON, with the members of all parts. */
   body: Buffer;
 }
 
@@ -26,20 +19,17 @@ export const unpaidError = "Payment required";
  * Where nothing in the offer depends on the request, the answer to unpaid requests depends on the
  * URL alone. The last few are cached: they are most of an unpaid route's answers.
  */
-export function createPaymentRequiredAnswers(): (options: {
-  offer: Offer;
-  resource: ResourceInfo;
-  error: string;
-  charged?: boolean;
-}) => PaymentRequiredAnswer {
+export function createPaymentRequiredAnswers(
+  wires: readonly Wire[],
+): (demand: PaymentDemand) => PaymentRequiredAnswer {
   const kept = new WeakMap<Offer, Map<string, PaymentRequiredAnswer>>();
-  return (options) => {
-    const { offer, resource, error } = options;
-    if (error !== unpaidError) return write(options);
+  return (demand) => {
+    const { offer, resource, error } = demand;
+    if (error !== unpaidError) return write(wires, demand);
     const byUrl = kept.get(offer) ?? new Map<string, PaymentRequiredAnswer>();
     const known = byUrl.get(resource.url);
     if (known !== undefined) return known;
-    const answer = write(options);
+    const answer = write(wires, demand);
     if (byUrl.size >= keptAnswers) byUrl.clear();
     byUrl.set(resource.url, answer);
     kept.set(offer, byUrl);
@@ -47,42 +37,8 @@ export function createPaymentRequiredAnswers(): (options: {
   };
 }
 
-function write(options: {
-  offer: Offer;
-  resource: ResourceInfo;
-  error: string;
-  charged?: boolean;
-}): PaymentRequiredAnswer {
-  const { offer, resource, error, charged } = options;
-  const v1 = withReadableNames(offer.filter(({ versions }) => versions.v1));
-  const v2 = offer.filter(({ versions }) => versions.v2);
-  const message: PaymentRequiredV1 = {
-    x402Version: 1,
-    error,
-    accepts: v1.map(({ requirements, networkName }) =>
-      toPaymentRequirementsV1({ requirements, resource, networkName }),
-    ),
-  };
-  const extensions = paymentIdentifierExtension;
-  const accepts = v2.map(({ requirements }) => requirements);
-  return {
-    header:
-      accepts.length === 0
-        ? undefined
-        : encodePaymentRequired({ x402Version: 2, error, resource, accepts, extensions }),
-    body: Buffer.from(JSON.stringify({ ...message, charged })),
-  };
-}
-
-/**
- * The part of an offer that clients can read where networks are written by their old names. It
- * holds the networks that the first clients know, else all with an old name, else all. Those
- * clients cannot read an offer that names any other network.
- */
-function withReadableNames(offer: Offer): Offer {
-  const named = offer.filter(({ networkName, requirements }) => {
-    return networkName !== requirements.network;
-  });
-  const known = named.filter(({ networkName }) => isNameOfFirstPackages(networkName));
-  return [known, named].find(({ length }) => length > 0) ?? offer;
+function write(wires: readonly Wire[], demand: PaymentDemand): PaymentRequiredAnswer {
+  const parts = wires.map((wire) => wire.writeOffer(demand));
+  const members: object = Object.assign({}, ...parts.map(({ body }) => body));
+  return { parts, body: Buffer.from(JSON.stringify({ ...members, charged: demand.charged })) };
 }

@@ -1,7 +1,8 @@
-import type { PaymentPayload } from "@coinslot/protocol";
+import type { Offer } from "../offer/offer.ts";
+import type { Purchase } from "../offer/purchase.ts";
 import type { PaymentTerms } from "../routes/read-payment-option.ts";
-import { matchRequirements, type Purchase } from "./match-requirements.ts";
-import type { Offer } from "./offer.ts";
+import { matchPayment } from "./match-payment.ts";
+import type { Presented } from "./wire.ts";
 
 /**
  * Finds the terms of an earlier payment when a function of the seller's now returns others. Terms
@@ -10,22 +11,20 @@ import type { Offer } from "./offer.ts";
  * payment is refused.
  */
 export function matchPreviousTerms(
-  payload: PaymentPayload,
+  presented: Presented,
   options: { offer: Offer; accepts: readonly PaymentTerms[] },
 ): Promise<Purchase | undefined> {
   const { offer, accepts } = options;
-  const { to, value } = payload.payload.authorization;
+  const { payTo, price } = presented.wire.statedTerms(presented.credential);
   const earlier = offer.map((way, index) => {
     const terms = accepts[index];
-    // The token is part of the price. Version 1 does not say which one was paid.
-    const token = payload.x402Version === 2 ? payload.accepted : way.requirements;
-    const { asset, extra } = token;
     const requirements = {
       ...way.requirements,
-      ...(typeof terms?.price === "function" ? { amount: value, asset, extra } : {}),
-      ...(typeof terms?.payTo === "function" ? { payTo: to } : {}),
+      // The token is part of the price.
+      ...(typeof terms?.price === "function" ? price : {}),
+      ...(typeof terms?.payTo === "function" ? { payTo } : {}),
     };
     return { ...way, requirements };
   });
-  return matchRequirements(payload, earlier);
+  return matchPayment(presented, earlier);
 }

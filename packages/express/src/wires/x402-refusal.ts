@@ -1,0 +1,14 @@
+import { malformedPayment, type Refusal, settlementPending } from "../refusals.ts";
+import type { PaymentFailure } from "./wire.ts";
+
+/** Statuses of x402, the same in both versions: 400, 503 while money may move, else the offer. */
+export function refuseInX402(failure: PaymentFailure): Refusal | undefined {
+  switch (failure.kind) {
+    case "malformed":
+      return malformedPayment(failure.message);
+    case "unsettled": {
+      const { errorReason, transaction } = failure.settlement;
+      return errorReason === "settlement_pending" ? settlementPending(transaction) : undefined;
+    }
+  }
+}
