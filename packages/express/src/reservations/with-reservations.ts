@@ -1,25 +1,38 @@
 import {
+  type AnyPaymentPayload,
+  type AnyPaymentRequirements,
   checkPayment,
   type Facilitator,
   FacilitatorError,
-  type FacilitatorRequest,
   type Payment,
-  parseNetwork,
   parseSettleResponse,
   parseVerifyResponse,
   type ReservationStore,
   type ReservingFacilitator,
-  type ResourceInfo,
   readFacilitatorArguments,
   readPayment,
   recoverPayer,
+  type SettleOptions,
+  type SettleResponse,
+  type Supported,
   settleResponseSchema,
   supportedSchema,
+  type VerifyOptions,
   type VerifyResponse,
   verifyResponseSchema,
 } from "@coinslot/protocol";
 import { toForeignRequest } from "../facilitator/foreign-request.ts";
+import { createNetworkNames, type NetworkNames } from "../facilitator/network-names.ts";
 import { createVerificationBudget, type VerificationBudget } from "./verification-budget.ts";
+
+/** A facilitator without reservations, and what the seller keeps for it. */
+interface RemoteContext {
+  facilitator: Facilitator;
+  store: ReservationStore;
+  budget: VerificationBudget;
+  now: () => number;
+  networkNames: NetworkNames;
+}
 
 /**
  * Adds the seller's reservations to a facilitator that keeps none (a remote one, or another
@@ -38,104 +51,114 @@ export function withReservations(
   } = {},
 ): ReservingFacilitator {
   const { now = Date.now, budget = createVerificationBudget({ now }) } = options;
-  /** The facilitator's names of each network in version 1. */
-  const networkNames = new Map<string, Set<string>>();
-
-  async function getSupported() {
-    const listed = await facilitator.getSupported();
-    const supported = supportedSchema.safeParse(listed);
-    if (!supported.success) throw unreadable("what it supports");
-    for (const { x402Version, network } of listed.kinds) {
-      if (x402Version !== 1) continue;
-      const id = parseNetwork(network) ?? network;
-      networkNames.set(id, (networkNames.get(id) ?? new Set()).add(network));
-    }
-    return supported.data;
-  }
-
-  function toForeign(request: FacilitatorRequest, resource: ResourceInfo | undefined) {
-    const { paymentPayload, paymentRequirements } = request;
-    const names = networkNames.get(paymentRequirements.network);
-    const isKnown = paymentPayload.x402Version === 1 && names?.has(paymentPayload.network);
-    const networkName = isKnown ? paymentPayload.network : names?.values().next().value;
-    return toForeignRequest({ request, resource, networkName });
-  }
-
+  const networkNames = createNetworkNames();
+  const context: RemoteContext = { facilitator, store, budget, now, networkNames };
   return {
     lookUp: store.lookUp,
     reserve: store.reserve,
     release: store.release,
     deliver: store.deliver,
-    getSupported,
-
+    getSupported: () => readSupported(context),
     async ready() {
-      await getSupported();
+      await readSupported(context);
     },
-
-    async verifyLocally(paymentPayload, paymentRequirements, { handlerTimeoutSeconds } = {}) {
-      const read = readFacilitatorArguments(paymentPayload, paymentRequirements);
-      if (!read.ok) return invalid(read.reason);
-      const found = readPayment(read.request.paymentPayload, read.request.paymentRequirements);
-      if (!found.ok) return invalid(found.reason, found.payer);
-      const payer = found.payment.authorization.from;
-      const reason = checkPayment(found.payment, { now: now(), handlerTimeoutSeconds });
-      if (reason !== undefined) return invalid(reason, payer);
-      const isSignatureKnown = () => isSignedByPayer(found.payment);
-      return { isValid: true, payer, isSignatureKnown };
-    },
-
-    async verify(paymentPayload, paymentRequirements, { resource, limitKey } = {}) {
-      const read = readFacilitatorArguments(paymentPayload, paymentRequirements);
-      if (!read.ok) return invalid(read.reason);
-      const { request } = read;
-      const found = readPayment(request.paymentPayload, request.paymentRequirements);
-      if (!found.ok) return invalid(found.reason, found.payer);
-      const isSigned = await isSignedByPayer(found.payment);
-      const record = budget.admit(found.payment, { limitKey, isSignedByPayer: isSigned });
-      let verdict: "valid" | "refused" | "none" = "none";
-      try {
-        const foreign = toForeign(request, resource);
-        const verified = verifyResponseSchema.safeParse(
-          await facilitator.verify(foreign.paymentPayload, foreign.paymentRequirements),
-        );
-        if (!verified.success) throw unreadable("a verification");
-        const { isValid, invalidReason, payer } = parseVerifyResponse(verified.data);
-        const reason = codeOf(invalidReason, "unexpected_verify_error");
-        verdict = isValid ? "valid" : "refused";
-        return isValid ? { isValid, ...(payer && { payer }) } : invalid(reason, payer);
-      } finally {
-        record(verdict);
-      }
-    },
-
-    async settle(paymentPayload, paymentRequirements, { reservation, answer, resource } = {}) {
-      const read = readFacilitatorArguments(paymentPayload, paymentRequirements);
-      if (!read.ok || reservation === undefined) {
-        throw new FacilitatorError("A settlement needs a reservation", { kind: "unavailable" });
-      }
-      const begun = await store.beginSettlement(reservation, answer);
-      if (begun.state === "settled") return begun.settlement;
-      const { idempotencyKey } = begun;
-      const foreign = toForeign(read.request, resource);
-      const settled = settleResponseSchema.safeParse(
-        await facilitator.settle(foreign.paymentPayload, foreign.paymentRequirements, {
-          idempotencyKey,
-        }),
-      );
-      if (!settled.success) throw unreadable("a settlement");
-      const { errorMessage: _, ...settlement } = parseSettleResponse(settled.data);
-      if (settlement.success) {
-        await store.endSettlement(reservation, settlement);
-        return settlement;
-      }
-      const errorReason = codeOf(settlement.errorReason, "unexpected_settle_error");
-      if (isUnknown(errorReason, begun.state === "repeated")) {
-        return { ...settlement, errorReason: "settlement_pending" };
-      }
-      await store.endSettlement(reservation, settlement);
-      return { ...settlement, errorReason };
-    },
+    verifyLocally: (payload, requirements, given) =>
+      verifyLocally(context, payload, requirements, given),
+    verify: (payload, requirements, given) => verify(context, payload, requirements, given),
+    settle: (payload, requirements, given) => settle(context, payload, requirements, given),
   };
+}
+
+async function readSupported({ facilitator, networkNames }: RemoteContext): Promise<Supported> {
+  const listed = await facilitator.getSupported();
+  const supported = supportedSchema.safeParse(listed);
+  if (!supported.success) throw unreadable("what it supports");
+  networkNames.learn(listed);
+  return supported.data;
+}
+
+async function verifyLocally(
+  context: RemoteContext,
+  paymentPayload: AnyPaymentPayload,
+  paymentRequirements: AnyPaymentRequirements,
+  { handlerTimeoutSeconds }: VerifyOptions = {},
+) {
+  const read = readFacilitatorArguments(paymentPayload, paymentRequirements);
+  if (!read.ok) return invalid(read.reason);
+  const found = readPayment(read.request.paymentPayload, read.request.paymentRequirements);
+  if (!found.ok) return invalid(found.reason, found.payer);
+  const payer = found.payment.authorization.from;
+  const reason = checkPayment(found.payment, { now: context.now(), handlerTimeoutSeconds });
+  if (reason !== undefined) return invalid(reason, payer);
+  const isSignatureKnown = () => isSignedByPayer(found.payment);
+  return { isValid: true, payer, isSignatureKnown };
+}
+
+async function verify(
+  context: RemoteContext,
+  paymentPayload: AnyPaymentPayload,
+  paymentRequirements: AnyPaymentRequirements,
+  { resource, limitKey }: VerifyOptions = {},
+): Promise<VerifyResponse> {
+  const { facilitator, budget, networkNames } = context;
+  const read = readFacilitatorArguments(paymentPayload, paymentRequirements);
+  if (!read.ok) return invalid(read.reason);
+  const { request } = read;
+  const found = readPayment(request.paymentPayload, request.paymentRequirements);
+  if (!found.ok) return invalid(found.reason, found.payer);
+  const isSigned = await isSignedByPayer(found.payment);
+  const record = budget.admit(found.payment, { limitKey, isSignedByPayer: isSigned });
+  let verdict: "valid" | "refused" | "none" = "none";
+  try {
+    const networkName = networkNames.nameIn(request);
+    const foreign = toForeignRequest({ request, resource, networkName });
+    const verified = verifyResponseSchema.safeParse(
+      await facilitator.verify(foreign.paymentPayload, foreign.paymentRequirements),
+    );
+    if (!verified.success) throw unreadable("a verification");
+    const { isValid, invalidReason, payer } = parseVerifyResponse(verified.data);
+    const reason = codeOf(invalidReason, "unexpected_verify_error");
+    verdict = isValid ? "valid" : "refused";
+    return isValid ? { isValid, ...(payer && { payer }) } : invalid(reason, payer);
+  } finally {
+    record(verdict);
+  }
+}
+
+async function settle(
+  context: RemoteContext,
+  paymentPayload: AnyPaymentPayload,
+  paymentRequirements: AnyPaymentRequirements,
+  { reservation, answer, resource }: SettleOptions = {},
+): Promise<SettleResponse> {
+  const { facilitator, store, networkNames } = context;
+  const read = readFacilitatorArguments(paymentPayload, paymentRequirements);
+  if (!read.ok || reservation === undefined) {
+    throw new FacilitatorError("A settlement needs a reservation", { kind: "unavailable" });
+  }
+  const { request } = read;
+  const begun = await store.beginSettlement(reservation, answer);
+  if (begun.state === "settled") return begun.settlement;
+  const { idempotencyKey } = begun;
+  const networkName = networkNames.nameIn(request);
+  const foreign = toForeignRequest({ request, resource, networkName });
+  const settled = settleResponseSchema.safeParse(
+    await facilitator.settle(foreign.paymentPayload, foreign.paymentRequirements, {
+      idempotencyKey,
+    }),
+  );
+  if (!settled.success) throw unreadable("a settlement");
+  const { errorMessage: _, ...settlement } = parseSettleResponse(settled.data);
+  if (settlement.success) {
+    await store.endSettlement(reservation, settlement);
+    return settlement;
+  }
+  const errorReason = codeOf(settlement.errorReason, "unexpected_settle_error");
+  if (isUnknown(errorReason, begun.state === "repeated")) {
+    return { ...settlement, errorReason: "settlement_pending" };
+  }
+  await store.endSettlement(reservation, settlement);
+  return { ...settlement, errorReason };
 }
 
 /**

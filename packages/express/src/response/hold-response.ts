@@ -41,6 +41,26 @@ export interface HeldResponse {
   replace(answer: () => void): void;
 }
 
+/** State of a response while it is held. */
+interface Hold {
+  readonly response: ServerResponse;
+  readonly maxResponseBytes: number;
+  chunks: Buffer[];
+  size: number;
+  trailers: HeldAnswer["trailers"];
+  /** The beginning of the handler's answer. */
+  begun: Beginning | undefined;
+  /** The form in which Node would have sent the head of that answer. */
+  headForm: HeadForm | undefined;
+  /** Whether the hold takes no further writes. */
+  isOver: boolean;
+  /** Whether the handler has ended its answer. */
+  hasEnded: boolean;
+  /** The method that takes the handler's bytes, unless a wrapper covers it. */
+  write: unknown;
+  resolveOutcome(outcome: HeldOutcome): void;
+}
+
 /**
  * Holds a response: status, headers and body stay here until `release` or `replace`.
  *
@@ -52,74 +72,37 @@ export interface HeldResponse {
  */
 export function holdResponse(
   response: ServerResponse,
-  { maxBytes }: { maxBytes: number },
+  { maxResponseBytes }: { maxResponseBytes: number },
 ): HeldResponse {
   const before = {
     statusCode: response.statusCode,
     statusMessage: response.statusMessage,
     headers: headersOf(response),
   };
-  let chunks: Buffer[] = [];
-  let size = 0;
-  let trailers: HeldAnswer["trailers"] = [];
-  /** The beginning of the handler's answer. */
-  let begun: ReturnType<typeof beginningOf> | undefined;
-  /** The form in which Node would have sent the head of that answer. */
-  let headForm: HeadForm | undefined;
-  let isOver = false;
-  let hasEnded = false;
-  let resolveOutcome: (outcome: HeldOutcome) => void = () => {};
-  const outcome = new Promise<HeldOutcome>((resolve) => {
-    resolveOutcome = resolve;
-  });
-
-  const destroy = response.destroy;
-  const methods = {
-    writeHead,
-    // Its legacy alias.
-    writeHeader: writeHead,
-    flushHeaders() {
-      writeHeadOnce();
-      headForm ??= flushedHead;
-    },
-    write(...written: unknown[]) {
-      const { chunk, encoding, callback } = readArguments(written);
-      if (!isOver) {
-        writeHeadOnce();
-        append({ chunk, encoding, knowsLength: false });
-      }
-      if (callback) process.nextTick(callback);
-      return true;
-    },
-    end(...written: unknown[]) {
-      const { chunk, encoding, callback } = readArguments(written);
-      if (callback) response.once("finish", callback);
-      if (!isOver) {
-        const knowsLength = begun === undefined;
-        writeHeadOnce();
-        if (chunk !== undefined && chunk !== null) append({ chunk, encoding, knowsLength });
-        else startAgainOnFailure();
-      }
-      if (!isOver) finish({ kind: "answered", answer: readAnswer() });
-      hasEnded = true;
-      return response;
-    },
-    addTrailers(added: unknown) {
-      if (!isOver) trailers = [...trailers, ...readTrailers(added)];
-    },
-    // Hints are part of the sold answer.
-    writeEarlyHints(_hints: unknown, callback?: () => void) {
-      if (callback) process.nextTick(callback);
-    },
-    destroy(error?: Error) {
-      finish({ kind: "destroyed" });
-      return destroy.call(response, error);
-    },
-    ...guardConnection(response, () => finish({ kind: "bypassed" })),
+  const hold: Hold = {
+    response,
+    maxResponseBytes,
+    chunks: [],
+    size: 0,
+    trailers: [],
+    begun: undefined,
+    headForm: undefined,
+    isOver: false,
+    hasEnded: false,
+    write: undefined,
+    resolveOutcome: ignoreOutcome,
   };
+  const outcome = new Promise<HeldOutcome>((resolve) => {
+    hold.resolveOutcome = resolve;
+  });
+  const methods = holdingMethods(hold);
+  hold.write = methods.write;
   const uncover = overrideMethods(response, methods);
   // Not by `finished`: Node's server closes the connection of a finished response when it stops.
-  Object.defineProperty(response, "writableEnded", { get: () => hasEnded, configurable: true });
+  Object.defineProperty(response, "writableEnded", {
+    get: () => hold.hasEnded,
+    configurable: true,
+  });
 
   function restore(): void {
     uncover();
@@ -131,7 +114,7 @@ export function holdResponse(
   return {
     outcome,
     release(answer, decorate) {
-      isOver = true;
+      hold.isOver = true;
       restore();
       replaceHeaders(response, answer.headers);
       decorate?.();
@@ -139,7 +122,7 @@ export function holdResponse(
       ignoreLateWrites(response);
     },
     replace(answer) {
-      stop();
+      stop(hold);
       restore();
       response.statusCode = before.statusCode;
       response.statusMessage = before.statusMessage;
@@ -147,75 +130,129 @@ export function holdResponse(
       refuse(response, answer);
     },
   };
+}
 
-  function finish(result: HeldOutcome): void {
-    stop();
-    resolveOutcome(result);
-  }
+function ignoreOutcome(): void {}
 
-  /**
-   * Takes no further writes, and frees the chunks: a handler may keep the response indefinitely.
-   */
-  function stop(): void {
-    isOver = true;
-    chunks = [];
-  }
+/** The methods of a held response, which write to the hold. */
+function holdingMethods(hold: Hold) {
+  const { response } = hold;
+  const destroy = response.destroy;
+  const writeHead = (...head: unknown[]) => holdHead(hold, head);
+  return {
+    writeHead,
+    // Its legacy alias.
+    writeHeader: writeHead,
+    flushHeaders() {
+      writeHeadOnce(hold);
+      hold.headForm ??= flushedHead;
+    },
+    write(...written: unknown[]) {
+      const { chunk, encoding, callback } = readArguments(written);
+      if (!hold.isOver) {
+        writeHeadOnce(hold);
+        append(hold, { chunk, encoding, knowsLength: false });
+      }
+      if (callback) process.nextTick(callback);
+      return true;
+    },
+    end(...written: unknown[]) {
+      const { chunk, encoding, callback } = readArguments(written);
+      if (callback) response.once("finish", callback);
+      if (!hold.isOver) {
+        const knowsLength = hold.begun === undefined;
+        writeHeadOnce(hold);
+        if (chunk !== undefined && chunk !== null) append(hold, { chunk, encoding, knowsLength });
+        else startAgainOnFailure(hold);
+      }
+      if (!hold.isOver) finish(hold, { kind: "answered", answer: readAnswer(hold) });
+      hold.hasEnded = true;
+      return response;
+    },
+    addTrailers(added: unknown) {
+      if (!hold.isOver) hold.trailers = [...hold.trailers, ...readTrailers(added)];
+    },
+    // Hints are part of the sold answer.
+    writeEarlyHints(_hints: unknown, callback?: () => void) {
+      if (callback) process.nextTick(callback);
+    },
+    destroy(error?: Error) {
+      finish(hold, { kind: "destroyed" });
+      return destroy.call(response, error);
+    },
+    ...guardConnection(response, () => finish(hold, { kind: "bypassed" })),
+  };
+}
 
-  function writeHead(...head: unknown[]): ServerResponse {
-    if (!isOver) applyHead(response, head);
-    begun ??= beginningOf(response);
-    return response;
-  }
+function finish(hold: Hold, result: HeldOutcome): void {
+  stop(hold);
+  hold.resolveOutcome(result);
+}
 
-  /** As Node does before the first byte: through every wrapper of `writeHead`. */
-  function writeHeadOnce(): void {
-    if (begun === undefined) response.writeHead(response.statusCode);
-  }
+/** Takes no further writes, and frees the chunks: a handler may keep the response indefinitely. */
+function stop(hold: Hold): void {
+  hold.isOver = true;
+  hold.chunks = [];
+}
 
-  function append(written: FirstWrite): void {
-    startAgainOnFailure();
-    if (isOver) return;
-    const bytes = toBytes(written.chunk, written.encoding);
-    headForm ??= headFormOf(response, written);
-    size += bytes.length;
-    if (size > maxBytes) {
-      finish({ kind: "too_large" });
-      return;
-    }
-    chunks.push(bytes);
-  }
+function holdHead(hold: Hold, head: readonly unknown[]): ServerResponse {
+  const { response } = hold;
+  if (!hold.isOver) applyHead(response, head);
+  hold.begun ??= beginningOf(response);
+  return response;
+}
 
-  /** An error answer that begins after the handler has written replaces the earlier output. */
-  function startAgainOnFailure(): void {
-    if (begun === undefined || begun.status >= 400 || response.statusCode < 400) return;
-    // A wrapper of `write` still has the first half, and nothing can be taken back from it.
-    if (response.write !== methods.write) {
-      finish({ kind: "mixed" });
-      return;
-    }
-    for (const { name, value } of begun.ofBody) {
-      if (value !== undefined && response.getHeader(name) === value) response.removeHeader(name);
-    }
-    chunks = [];
-    size = 0;
-    trailers = [];
-    begun = beginningOf(response);
-    headForm = undefined;
-  }
+/** As Node does before the first byte: through every wrapper of `writeHead`. */
+function writeHeadOnce({ begun, response }: Hold): void {
+  if (begun === undefined) response.writeHead(response.statusCode);
+}
 
-  /** Throws where Node would, while the handler can still catch it: later, it has been paid for. */
-  function readAnswer(): HeldAnswer {
-    const { statusCode: status, statusMessage } = response;
-    if (statusMessage !== undefined) validateHeaderValue("statusMessage", statusMessage);
-    const headers = headersOf(response);
-    const body = Buffer.concat(chunks, size);
-    const answer = { status, statusMessage, headers, trailers, body };
-    return isAsciiHead(answer) ? answer : { ...answer, headForm };
+function append(hold: Hold, written: FirstWrite): void {
+  startAgainOnFailure(hold);
+  if (hold.isOver) return;
+  const bytes = toBytes(written.chunk, written.encoding);
+  hold.headForm ??= headFormOf(hold.response, written);
+  hold.size += bytes.length;
+  if (hold.size > hold.maxResponseBytes) finish(hold, { kind: "too_large" });
+  else hold.chunks.push(bytes);
+}
+
+/** An error answer that begins after the handler has written replaces the earlier output. */
+function startAgainOnFailure(hold: Hold): void {
+  const { response, begun } = hold;
+  if (begun === undefined || begun.status >= 400 || response.statusCode < 400) return;
+  // A wrapper of `write` still has the first half, and nothing can be taken back from it.
+  if (response.write !== hold.write) {
+    finish(hold, { kind: "mixed" });
+    return;
   }
+  for (const { name, value } of begun.ofBody) {
+    if (value !== undefined && response.getHeader(name) === value) response.removeHeader(name);
+  }
+  hold.chunks = [];
+  hold.size = 0;
+  hold.trailers = [];
+  hold.begun = beginningOf(response);
+  hold.headForm = undefined;
+}
+
+/** Throws where Node would, while the handler can still catch it: later, it has been paid for. */
+function readAnswer({ response, chunks, size, trailers, headForm }: Hold): HeldAnswer {
+  const { statusCode: status, statusMessage } = response;
+  if (statusMessage !== undefined) validateHeaderValue("statusMessage", statusMessage);
+  const headers = headersOf(response);
+  const body = Buffer.concat(chunks, size);
+  const answer = { status, statusMessage, headers, trailers, body };
+  return isAsciiHead(answer) ? answer : { ...answer, headForm };
 }
 
 /** The status of an answer, and the headers that describe its own bytes alone. */
-function beginningOf(response: ServerResponse) {
+interface Beginning {
+  status: number;
+  ofBody: { name: string; value: number | string | string[] | undefined }[];
+}
+
+function beginningOf(response: ServerResponse): Beginning {
   const ofBody = ["content-encoding", "content-length", "content-range"].map((name) => ({
     name,
     value: response.getHeader(name),

@@ -31,7 +31,7 @@ export async function runHeld(sale: Sale | PaidSale): Promise<HeldRun | undefine
   const { settings, route, request, response, next, payment, progress } = sale;
   const isPaid = "settlement" in sale;
   const { maxResponseBytes } = settings;
-  const held = holdResponse(response, { maxBytes: maxResponseBytes });
+  const held = holdResponse(response, { maxResponseBytes });
   let isWaived = false;
   request.payment = {
     paymentFlow: "authorization",
