@@ -18,7 +18,7 @@ import { createRouteMatcher } from "./routes/match-route.ts";
 import type { PaymentRoutes, RoutePayment } from "./routes/payment-routes.ts";
 import { readRoutePayment } from "./routes/read-route-payment.ts";
 import { type Route, readRoutes } from "./routes/read-routes.ts";
-import { watchFreeVerbs } from "./routes/warn-unsold-methods.ts";
+import { warnUnsoldMethods } from "./routes/warn-unsold-methods.ts";
 import type { MatchedPayment, Sale, Visit } from "./sale.ts";
 import { resumeSale, sellOnAnswer, sellUpfront } from "./sell.ts";
 import { matchPayment } from "./wires/match-payment.ts";
@@ -73,11 +73,11 @@ export function paymentMiddleware(
   const read = readRoutes(routes, checkedBy, (problem) => problems.push(problem));
   const gate = createGate({ routes: read, facilitator, options, problems });
   const match = createRouteMatcher(read, { checkedBy, report: gate.onError });
-  const watch = watchFreeVerbs(read, { checkedBy, onError: gate.onError });
+  const warnUnsold = warnUnsoldMethods(read, { checkedBy, onError: gate.onError });
   const middleware = (request: Request, response: Response, next: NextFunction): void => {
     const matched = match(request);
     if (matched === undefined) {
-      watch(request, response);
+      warnUnsold(request, response);
       next();
     } else if (matched === "malformed") answerRefusal(response, refusals.malformedPath);
     else if (matched === "closed") answerRefusal(response, refusals.closedRoute);

@@ -45,11 +45,11 @@ export const keyConflict: Refusal = {
 };
 
 /** The request cannot be recognised again, because it is not read to its end. */
-export function requestTooLarge(maxBytes: number): Refusal {
+export function requestTooLarge(maxRequestBytes: number): Refusal {
   return {
     status: 413,
     error: "request_too_large",
-    message: `The body of a paid request has at most ${maxBytes} bytes here`,
+    message: `The body of a paid request has at most ${maxRequestBytes} bytes here`,
   };
 }
 
@@ -80,9 +80,9 @@ export const internalError: Refusal = {
 };
 
 /** The handler's answer cannot be held. */
-export function responseTooLarge(options: { maxBytes: number; isPaid: boolean }): Refusal {
-  const { maxBytes, isPaid } = options;
-  const reason = `The answer is larger than the ${maxBytes} bytes that are held`;
+export function responseTooLarge(options: { maxResponseBytes: number; isPaid: boolean }): Refusal {
+  const { maxResponseBytes, isPaid } = options;
+  const reason = `The answer is larger than the ${maxResponseBytes} bytes that are held`;
   return {
     status: 500,
     error: "response_too_large",

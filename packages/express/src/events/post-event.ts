@@ -10,7 +10,7 @@ export type PostEvent = (letter: {
   body: string;
 }) => Promise<number>;
 
-const maxAnswerBytes = 16 * 2 ** 10;
+const maxReceiverAnswerBytes = 16 * 2 ** 10;
 const maxIdleSocketsPerHost = 8;
 /** Below the five seconds after which most servers close an idle connection. */
 const idleMs = 4_000;
@@ -73,7 +73,7 @@ function readAway(response: IncomingMessage): void {
   let size = 0;
   response.on("data", (chunk: Buffer) => {
     size += chunk.length;
-    if (size > maxAnswerBytes) response.destroy();
+    if (size > maxReceiverAnswerBytes) response.destroy();
   });
 }
 

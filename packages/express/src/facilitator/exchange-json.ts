@@ -6,7 +6,7 @@ export interface JsonAnswer {
   json: unknown;
 }
 
-const maxAnswerBytes = 256 * 2 ** 10;
+const maxFacilitatorAnswerBytes = 256 * 2 ** 10;
 
 /**
  * Sends JSON and reads JSON. One deadline covers the body of the answer, too, which has a bound.
@@ -75,7 +75,7 @@ async function readText(response: Response): Promise<string> {
   for await (const chunk of response.body ?? []) {
     chunks.push(chunk);
     size += chunk.length;
-    if (size > maxAnswerBytes) {
+    if (size > maxFacilitatorAnswerBytes) {
       throw new FacilitatorError("The facilitator's answer is too large", { kind: "bad_response" });
     }
   }

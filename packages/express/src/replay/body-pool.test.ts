@@ -6,7 +6,12 @@ function createPool() {
   const pool = createBodyPool();
   const dropped: string[] = [];
   const open = (name: string, key = name) =>
-    pool.open({ key, maxBytes: 100, maxBytesPerKey: 60, onDrop: () => dropped.push(name) });
+    pool.open({
+      key,
+      maxUnverifiedBytes: 100,
+      maxUnverifiedBytesPerKey: 60,
+      onDrop: () => dropped.push(name),
+    });
   return { pool, dropped, open };
 }
 

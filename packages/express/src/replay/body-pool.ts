@@ -13,9 +13,9 @@ export interface BodyPool {
     /** Owner of the body, for its share. */
     key: string;
     /** For all bodies together. */
-    maxBytes: number;
+    maxUnverifiedBytes: number;
     /** For all bodies of one key. */
-    maxBytesPerKey: number;
+    maxUnverifiedBytesPerKey: number;
     /** Called once, when this body is dropped because there is no room. */
     onDrop: () => void;
   }): PooledBody;
@@ -70,7 +70,7 @@ export function createBodyPool(): BodyPool {
   }
 
   return {
-    open({ key, maxBytes, maxBytesPerKey, onDrop }) {
+    open({ key, maxUnverifiedBytes, maxUnverifiedBytesPerKey, onDrop }) {
       const entry: Entry = { key, bytes: 0, isComplete: false, onDrop };
       entries.add(entry);
       return {
@@ -79,8 +79,8 @@ export function createBodyPool(): BodyPool {
           change(entry, held);
           while (entries.has(entry)) {
             const ofKey = ofKeys.get(key);
-            if (ofKey && ofKey.bytes > maxBytesPerKey) dropOne(ofKey.entries, entry);
-            else if (bytes > maxBytes) dropOne(entries, entry);
+            if (ofKey && ofKey.bytes > maxUnverifiedBytesPerKey) dropOne(ofKey.entries, entry);
+            else if (bytes > maxUnverifiedBytes) dropOne(entries, entry);
             else return;
           }
         },

@@ -18,7 +18,7 @@ export type RequestBody =
 const knownHashes = new WeakMap<Request, string>();
 
 interface ReadBodyOptions {
-  maxBytes: number;
+  maxRequestBytes: number;
   /** Registers a body that has to be read here in the pool. */
   open: (onDrop: () => void) => PooledBody;
 }
@@ -46,7 +46,7 @@ export async function readRequestBody(
 
 async function read(request: Request, options: ReadBodyOptions): Promise<RequestBody> {
   if (!hasBody(request)) return known("");
-  if (lengthOf(request) > options.maxBytes) return { state: "too_large" };
+  if (lengthOf(request) > options.maxRequestBytes) return { state: "too_large" };
   if (isReadElsewhere(request)) return readParsed(request);
   return request.destroyed ? { state: "aborted" } : readStream(request, options);
 }
@@ -63,9 +63,12 @@ function isReadElsewhere(request: Request): boolean {
   return request.readableDidRead || request.readableFlowing === true;
 }
 
-function readStream(request: Request, { maxBytes, open }: ReadBodyOptions): Promise<RequestBody> {
+function readStream(
+  request: Request,
+  { maxRequestBytes, open }: ReadBodyOptions,
+): Promise<RequestBody> {
   return new Promise((resolve) => {
-    const bytes = createGrowingBytes(maxBytes);
+    const bytes = createGrowingBytes(maxRequestBytes);
     let isOver = false;
     const pooled = open(() => finish({ state: "dropped" }));
     request.on("readable", onReadable);
@@ -74,7 +77,7 @@ function readStream(request: Request, { maxBytes, open }: ReadBodyOptions): Prom
     function onReadable(): void {
       for (let chunk: unknown = request.read(); chunk !== null; chunk = request.read()) {
         bytes.append(Buffer.isBuffer(chunk) ? chunk : Buffer.from(String(chunk)));
-        if (bytes.size() > maxBytes) {
+        if (bytes.size() > maxRequestBytes) {
           finish({ state: "too_large" });
           return;
         }
@@ -106,7 +109,7 @@ function readStream(request: Request, { maxBytes, open }: ReadBodyOptions): Prom
  * Growing buffer for bytes that arrive in pieces: a piece by itself takes many times its size, and
  * a body may come as a million of them.
  */
-function createGrowingBytes(maxBytes: number) {
+function createGrowingBytes(maxRequestBytes: number) {
   let buffer: Buffer = Buffer.alloc(0);
   let size = 0;
   return {
@@ -117,7 +120,9 @@ function createGrowingBytes(maxBytes: number) {
       } else {
         if (size + piece.length > buffer.length) {
           const needed = size + piece.length;
-          const larger = Buffer.allocUnsafeSlow(Math.max(needed, Math.min(2 * needed, maxBytes)));
+          const larger = Buffer.allocUnsafeSlow(
+            Math.max(needed, Math.min(2 * needed, maxRequestBytes)),
+          );
           buffer.copy(larger, 0, 0, size);
           buffer = larger;
         }

@@ -44,7 +44,7 @@ export async function admitPayment(
   let pooled: PooledBody | undefined;
   try {
     const body = await readRequestBody(request, {
-      maxBytes: settings.maxRequestBytes,
+      maxRequestBytes: settings.maxRequestBytes,
       open(onDrop) {
         pooled = openBody(order, onDrop);
         return pooled;
@@ -84,9 +84,9 @@ function openBody({ bodies, limitKey, settings }: MatchedPayment, onDrop: () => 
   const { maxUnverifiedBytes, maxRequestBytes } = settings;
   return bodies.open({
     key: limitKey,
-    maxBytes: maxUnverifiedBytes,
+    maxUnverifiedBytes,
     // One body, at least.
-    maxBytesPerKey: Math.max(maxUnverifiedBytes * shareOfOneClient, maxRequestBytes),
+    maxUnverifiedBytesPerKey: Math.max(maxUnverifiedBytes * shareOfOneClient, maxRequestBytes),
     onDrop,
   });
 }

@@ -21,7 +21,8 @@ export interface ReleaseLimit {
 
 interface PaidRun {
   at: number;
-  purse: string;
+  /** Network and token. */
+  balanceKey: string;
   value: bigint;
 }
 
@@ -53,20 +54,20 @@ export function createReleaseLimit(options: {
   }
 
   function countEarned({ id, value }: { id: AuthorizationId; value: bigint }): number {
-    const purse = purseOf(id);
+    const balanceKey = balanceKeyOf(id);
     const counts = (run: PaidRun) =>
-      run.at > now() - minuteMs && run.purse === purse && run.value >= value;
+      run.at > now() - minuteMs && run.balanceKey === balanceKey && run.value >= value;
     return Math.floor((paid.get(id.payer) ?? []).filter(counts).length * shareOfPaid);
   }
 
   return {
     limitOf(request, running) {
       turnMinute();
-      const released = free.get(request.id.payer) ?? 0;
-      if (released + running < perMinute) return undefined;
+      const freeRuns = free.get(request.id.payer) ?? 0;
+      if (freeRuns + running < perMinute) return undefined;
       const allowed = Math.max(perMinute, countEarned(request));
-      if (released + running < allowed) return undefined;
-      if (released < allowed) return { retryAfterSeconds: 1, isRunning: true };
+      if (freeRuns + running < allowed) return undefined;
+      if (freeRuns < allowed) return { retryAfterSeconds: 1, isRunning: true };
       const endsAt = (minute + 1) * minuteMs;
       return { retryAfterSeconds: Math.ceil((endsAt - now()) / 1000), isRunning: false };
     },
@@ -77,13 +78,13 @@ export function createReleaseLimit(options: {
     countPaid({ id, value }) {
       turnMinute();
       const runs = paid.get(id.payer) ?? [];
-      runs.push({ at: now(), purse: purseOf(id), value });
+      runs.push({ at: now(), balanceKey: balanceKeyOf(id), value });
       if (runs.length > maxPaidRuns) runs.shift();
       paid.set(id.payer, runs);
     },
   };
 }
 
-function purseOf({ network, asset }: AuthorizationId): string {
+function balanceKeyOf({ network, asset }: AuthorizationId): string {
   return `${network}/${asset}`;
 }

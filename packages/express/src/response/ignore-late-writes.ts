@@ -9,8 +9,8 @@ import { overrideMethods } from "./override-methods.ts";
  */
 export function ignoreLateWrites(response: ServerResponse): void {
   // Not before the head has left: middleware outside may still be waiting to write it.
-  if (response.headersSent) Object.assign(response, deaf);
-  else response.once("finish", () => Object.assign(response, deaf));
+  if (response.headersSent) Object.assign(response, inert);
+  else response.once("finish", () => Object.assign(response, inert));
 }
 
 /**
@@ -36,7 +36,7 @@ export function refuse(response: ServerResponse, answer: () => void): void {
   const { statusCode, statusMessage } = response;
   const headers = headersOf(response);
   const end = () => Reflect.apply(endOutside, response, ending);
-  const uncover = overrideMethods(response, { ...deaf, end, writeHead, writeHeader: writeHead });
+  const uncover = overrideMethods(response, { ...inert, end, writeHead, writeHeader: writeHead });
 
   // Node calls it before the first byte, for any caller that ends the response.
   function writeHead(): ServerResponse {
@@ -46,7 +46,7 @@ export function refuse(response: ServerResponse, answer: () => void): void {
     replaceHeaders(response, headers);
     response.writeHead(statusCode);
     // The body follows the head, and may come by the response's own `end`.
-    Object.assign(response, deaf, { end });
+    Object.assign(response, inert, { end });
     return response;
   }
 }
@@ -55,7 +55,7 @@ function ignore<T>(this: T): T {
   return this;
 }
 
-const deaf = {
+const inert = {
   setHeader: ignore,
   setHeaders: ignore,
   appendHeader: ignore,

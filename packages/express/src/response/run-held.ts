@@ -61,7 +61,7 @@ export async function runHeld(sale: Sale | PaidSale): Promise<HeldRun | undefine
       if (endsOnDisconnect && isGone(response)) return leave();
       return { held, answer: outcome.answer, isWaived };
     case "too_large":
-      return giveUp(responseTooLarge({ maxBytes: maxResponseBytes, isPaid }));
+      return giveUp(responseTooLarge({ maxResponseBytes, isPaid }));
     case "timed_out":
       return giveUp(handlerTimeout({ isPaid }));
     case "mixed":

@@ -12,9 +12,9 @@ export interface SecondReading {
   /**
    * The keys as the other Express reads them, if there is one.
    *
-   * @param looksAgain whether routers may have been mounted since
+   * @param isOutdated whether routers may have been mounted since
    */
-  find(looksAgain: boolean): RouteFinder | undefined;
+  find(isOutdated: boolean): RouteFinder | undefined;
   /** Reports, once for each key, that a request fits it only as the other Express reads it. */
   reportDifference(route: Route): void;
 }
@@ -50,11 +50,11 @@ export function createSecondReading(options: {
   const reported = new Set<Route>();
   let finder: RouteFinder | undefined;
   if (other(checkedBy)) finder = finderLike(checkedBy);
-  else look();
+  else findOtherRouter();
   return {
     isClosed: (route) => closed.has(route),
-    find(looksAgain) {
-      if (finder === undefined && looksAgain) look();
+    find(isOutdated) {
+      if (finder === undefined && isOutdated) findOtherRouter();
       return finder;
     },
     reportDifference(route) {
@@ -69,7 +69,7 @@ export function createSecondReading(options: {
     },
   };
 
-  function look(): void {
+  function findOtherRouter(): void {
     for (const each of routersOf(app)) {
       if (!other(each)) continue;
       finder = finderLike(each);

@@ -18,7 +18,7 @@ export class FreeVerbWarning extends Error {
  *
  * @returns to be called with every request that is not sold, before it goes on.
  */
-export function watchFreeVerbs(
+export function warnUnsoldMethods(
   routes: readonly Route[],
   options: {
     /** A router of the Express that has read the keys. */
@@ -30,7 +30,7 @@ export function watchFreeVerbs(
   const { checkedBy, onError } = options;
   const ofAllVerbs = routes.map((route) => ({ ...route, verb: "*" }));
   const match = createRouteMatcher(ofAllVerbs, { checkedBy, report: () => undefined });
-  const told = new Set<string>();
+  const warned = new Set<string>();
   return (request, response) => {
     response.once("finish", () => {
       if (response.statusCode >= 400 || !servesAllVerbs(request.route)) return;
@@ -38,8 +38,8 @@ export function watchFreeVerbs(
       if (typeof route !== "object") return;
       const { method } = request;
       const words = `"${route.key}" does not sell ${method}, and a handler for all verbs has served it for nothing: sell "* ${route.path}", or handle each verb by itself`;
-      if (told.has(words)) return;
-      told.add(words);
+      if (warned.has(words)) return;
+      warned.add(words);
       onError(new FreeVerbWarning(words));
     });
   };
