@@ -16,8 +16,8 @@ import type { PaymentMiddlewareOptions } from "./payment-middleware-options.ts";
 import { createAnswerMemory } from "./replay/answer-memory.ts";
 import { createBodyPool } from "./replay/body-pool.ts";
 import type { Endings } from "./reservations/end-reservation.ts";
-import { createPayerTurns } from "./reservations/payer-turns.ts";
 import { createReservationStore } from "./reservations/reservation-store.ts";
+import { createTurns } from "./reservations/turns.ts";
 import { createVerificationBudget } from "./reservations/verification-budget.ts";
 import { withReservations } from "./reservations/with-reservations.ts";
 import type { Route } from "./routes/read-routes.ts";
@@ -49,7 +49,7 @@ export interface Gate {
 const shared = {
   answers: createAnswerMemory(),
   bodies: createBodyPool(),
-  turns: createPayerTurns(),
+  turns: createTurns(),
 };
 
 /**

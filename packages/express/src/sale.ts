@@ -11,7 +11,7 @@ import type { AnswerMemory } from "./replay/answer-memory.ts";
 import type { AnswerSeal } from "./replay/answer-seal.ts";
 import type { BodyPool } from "./replay/body-pool.ts";
 import type { Endings } from "./reservations/end-reservation.ts";
-import type { PayerTurns } from "./reservations/payer-turns.ts";
+import type { Turns } from "./reservations/turns.ts";
 import type { Route } from "./routes/read-routes.ts";
 import type { Settings } from "./settings.ts";
 import type { PaymentRequiredAnswer } from "./wires/payment-required-answer.ts";
@@ -23,7 +23,8 @@ export interface Visit {
   facilitator: ReservingFacilitator;
   endings: Endings;
   answers: AnswerMemory;
-  turns: PayerTurns;
+  /** By payer. */
+  turns: Turns;
   bodies: BodyPool;
   route: Route;
   wires: readonly Wire[];

@@ -8,11 +8,13 @@ import type { Sale } from "./sale.ts";
  * facilitator was asked.
  */
 export async function settleSale(sale: Sale, answer?: HeldAnswer): Promise<SettleResponse> {
-  const { facilitator, payload, requirements, reservation, resource, settings, payment } = sale;
+  const { facilitator, payload, requirements, reservation, resource, settings } = sale;
+  const { payment, limitKey } = sale;
   try {
     return await facilitator.settle(payload, requirements, {
       reservation,
       resource,
+      limitKey,
       answer: answer && sealAnswer(sale, answer),
     });
   } catch (error) {

@@ -129,7 +129,7 @@ async function admit(
   const { kind } = payment;
   const sold = soldItemOf(order);
   const reserved = await turns.take<Reserved>({
-    payer: request.id.payer,
+    key: request.id.payer,
     attempt: () =>
       facilitator.reserve({ value, validBefore, payTo, balance, kind, sold, ...request }),
     mustWait: (result) => result.state === "payer_limited" && result.isRunning && mayWait(),

@@ -19,13 +19,17 @@ function startOfMinute(): number {
 }
 
 /** A shop whose facilitator keeps no reservations, as one elsewhere. Its callers name themselves. */
-async function open() {
+async function open({ status = 200 } = {}) {
+  let calls = 0;
   const shop = await openShop({
     routes: { "GET /sold": { accepts: option(), maxTimeoutSeconds: 600 } },
-    serve: (app) => app.get("/sold", (_request, response) => void response.send("content")),
+    serve: (app) => app.get("/sold", (_, response) => void response.status(status).send("content")),
     options: {
       now: () => time,
-      clientKey: (request) => request.get("X-Caller"),
+      clientKey(request) {
+        calls += 1;
+        return request.get("X-Caller");
+      },
       onError: () => undefined,
     },
   });
@@ -33,6 +37,8 @@ async function open() {
   const url = `${shop.url}/sold`;
   return {
     ...shop,
+    /** Payments that have reached the shop. */
+    calls: () => calls,
     send: (headers: Record<string, string>, caller = "one") =>
       fetch(url, { headers: { ...headers, "X-Caller": caller } }),
     pay: async (buyer: Buyer = createBuyer()) => (await buyer.payFor(url)).headers,
@@ -96,6 +102,60 @@ describe("a facilitator elsewhere", () => {
     expect((await shop.send(await shop.pay())).status).toBe(503);
   });
 
+  it("is asked about 30 payments of a burst that keys have signed and it refuses", async () => {
+    const shop = await open();
+    let openGate = () => {};
+    const isOpen = new Promise<void>((resolve) => {
+      openGate = resolve;
+    });
+    shop.facilitator.onVerify = async () => {
+      await isOpen;
+      return { isValid: false, invalidReason: "invalid_exact_evm_insufficient_balance" };
+    };
+    const headers = await many(60, shop.pay);
+    const answers = headers.map((each) => shop.send(each));
+    await expect.poll(() => shop.facilitator.verifications).toBeGreaterThanOrEqual(30);
+    openGate();
+    const statuses = (await Promise.all(answers)).map(({ status }) => status).sort();
+    expect(statuses).toEqual([...Array(30).fill(402), ...Array(30).fill(503)]);
+    expect(shop.facilitator.verifications).toBe(30);
+  });
+
+  it("is asked about all good payments of a burst, 30 of a caller at a time", async () => {
+    const shop = await open();
+    let running = 0;
+    let openGate = () => {};
+    const isOpen = new Promise<void>((resolve) => {
+      openGate = resolve;
+    });
+    const { verify } = shop.facilitator;
+    shop.facilitator.verify = async (...given) => {
+      running += 1;
+      await isOpen;
+      return verify(...given);
+    };
+    const headers = await many(60, shop.pay);
+    const answers = headers.map((each) => shop.send(each));
+    await expect.poll(() => shop.calls()).toBe(60);
+    await expect.poll(() => running).toBe(30);
+    openGate();
+    const statuses = (await Promise.all(answers)).map(({ status }) => status);
+    expect(statuses).toEqual(Array(60).fill(200));
+  });
+
+  it("is no longer asked for a payer whose payments were good and never settled", async () => {
+    const shop = await open({ status: 500 });
+    const buyer = createBuyer();
+    expect((await shop.send(await shop.pay(buyer))).status).toBe(500);
+    shop.facilitator.onVerify = () => ({
+      isValid: false,
+      invalidReason: "invalid_exact_evm_insufficient_balance",
+    });
+    for (const headers of await many(30, shop.pay)) await shop.send(headers);
+    shop.facilitator.onVerify = undefined;
+    expect((await shop.send(await shop.pay(buyer))).status).toBe(503);
+  });
+
   it("that fails to answer counts no payment against its caller", async () => {
     const shop = await open();
     const { verify } = shop.facilitator;
@@ -117,41 +177,56 @@ const paymentOf = (index: number) => ({
   },
 });
 
+const refused = { isRefused: true };
+
 describe("the budget of a payer who has paid", () => {
   it.each([
     ["its key", true],
     ["its code", false],
   ])(
     "is not used up by the other kind of payment in its name, where it paid by %s",
-    (_by, isSignedByPayer) => {
+    async (_by, isSignedByPayer) => {
       const budget = createVerificationBudget({ now: () => time });
       const admit = (index: number, isSigned: boolean) =>
         budget.admit(paymentOf(index), { limitKey: "shared", isSignedByPayer: isSigned });
-      admit(0, isSignedByPayer)("valid");
-      for (let count = 0; count < 30; count += 1) admit(0, !isSignedByPayer)("refused");
-      expect(() => admit(0, !isSignedByPayer)).toThrow(/try again later/);
-      for (let index = 1; index <= 30; index += 1) admit(index, isSignedByPayer)("refused");
-      expect(() => admit(31, isSignedByPayer)).toThrow(/try again later/);
-      expect(() => admit(0, isSignedByPayer)).not.toThrow();
+      budget.prove(paymentOf(0), { limitKey: "shared", isSignedByPayer });
+      for (let count = 0; count < 30; count += 1) (await admit(0, !isSignedByPayer))(refused);
+      await expect(admit(0, !isSignedByPayer)).rejects.toThrow(/try again later/);
+      for (let index = 1; index <= 30; index += 1) (await admit(index, isSignedByPayer))(refused);
+      await expect(admit(31, isSignedByPayer)).rejects.toThrow(/try again later/);
+      expect(await admit(0, isSignedByPayer)).toBeTypeOf("function");
     },
   );
+
+  it("is not displaced by any number of payers who have only been verified", async () => {
+    const budget = createVerificationBudget({ now: () => time });
+    const signed = { limitKey: "shared", isSignedByPayer: true };
+    budget.prove(paymentOf(0), signed);
+    for (let index = 1; index <= 10_001; index += 1) {
+      (await budget.admit(paymentOf(index), signed))({ isRefused: false });
+    }
+    for (let index = 1; index <= 30; index += 1) {
+      (await budget.admit(paymentOf(index), signed))(refused);
+    }
+    expect(await budget.admit(paymentOf(0), signed)).toBeTypeOf("function");
+  });
 });
 
 describe("the budget of all callers together", () => {
   it.each([true, false])(
     "allows 1,200 refused payments in a minute (signed by their payers: %s), and others besides",
-    (isSignedByPayer) => {
+    async (isSignedByPayer) => {
       const budget = createVerificationBudget({ now: () => time });
       const admit = (index: number, isSigned: boolean) =>
         budget.admit(paymentOf(index), {
           limitKey: `caller ${index % 60}`,
           isSignedByPayer: isSigned,
         });
-      for (let index = 0; index < 1_200; index += 1) admit(index, isSignedByPayer)("refused");
-      expect(() => admit(1_201, isSignedByPayer)).toThrow(/try again later/);
-      expect(() => admit(1_201, !isSignedByPayer)).not.toThrow();
+      for (let index = 0; index < 1_200; index += 1) (await admit(index, isSignedByPayer))(refused);
+      await expect(admit(1_201, isSignedByPayer)).rejects.toThrow(/try again later/);
+      expect(await admit(1_201, !isSignedByPayer)).toBeTypeOf("function");
       time += minuteMs;
-      expect(() => admit(1_201, isSignedByPayer)).not.toThrow();
+      expect(await admit(1_201, isSignedByPayer)).toBeTypeOf("function");
     },
   );
 });

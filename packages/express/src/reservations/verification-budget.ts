@@ -1,100 +1,150 @@
 import { FacilitatorError, type Payment } from "@coinslot/protocol";
+import { createTurns } from "./turns.ts";
+
+/** The caller of a verification, and the kind of its signature. */
+interface Signed {
+  limitKey: string | undefined;
+  isSignedByPayer: boolean;
+}
+
+/** Ends a verification. One that gave no verdict, because the facilitator failed, is not refused. */
+type RecordVerdict = (verdict: { isRefused: boolean }) => void;
 
 /** Bounds the fruitless verifications that callers cause at a facilitator elsewhere. */
 export interface VerificationBudget {
   /**
-   * Admits a payment to a verification. A signature that is not of the payer's key counts from
-   * here, so that a burst is bounded as well. One of its key counts once it is refused.
+   * Admits a payment to a verification. It counts while it runs, so that a burst is bounded as
+   * well, and for the minute once it is refused. A payment of the payer's key waits while others
+   * run; any other signature does not.
    *
-   * @returns records the verdict; without one, because the facilitator failed, nothing is counted.
    * @throws FacilitatorError with the time of the next attempt, where the budget is empty.
    */
-  admit(
-    payment: Pick<Payment, "id">,
-    options: { limitKey: string | undefined; isSignedByPayer: boolean },
-  ): (verdict: "valid" | "refused" | "none") => void;
+  admit(payment: Pick<Payment, "id">, signed: Signed): Promise<RecordVerdict>;
+  /** Remembers a payer whose payment was settled, for payments signed in the same way. */
+  prove(payment: Pick<Payment, "id">, signed: Signed): void;
+}
+
+/** Verifications of one name: those that run, and those that were refused in this minute. */
+interface Counter {
+  running: number;
+  refused: number;
 }
 
 /**
- * Refused verifications a minute: of one caller, of one proven payer through it, of all callers.
- * Forged signatures and those of the payer's key have separate limits.
+ * Running and refused verifications a minute: of one caller, of one proven payer through it, of all
+ * callers. Forged signatures and those of the payer's key have separate limits.
  */
 const limits = { perCaller: 30, perProvenPayer: 30, total: 1_200 };
 const minuteMs = 60_000;
-/** Time for which a payer counts as proven, from its last valid payment through the same caller. */
+/** Time for which a payer counts as proven, from its last payment settled through a caller. */
 const provenMs = 60 * minuteMs;
 const maxProven = 10_000;
 
 /**
  * Creates a budget. A wallet costs nothing to make, so a good signature earns no more refused calls
  * than a forged one. Both count against their caller alone: a forged payment never counts against
- * the payer that it names. A payer that has paid through the caller has a budget of its own.
+ * the payer that it names. A payer that has paid through the caller has a budget of its own. A
+ * valid verification earns none: the money that it shows may be moved on to the next wallet.
  */
 export function createVerificationBudget({ now }: { now: () => number }): VerificationBudget {
   /** Payers by caller, with the time until which they count as proven; the oldest first. */
   const proven = new Map<string, number>();
+  const turns = createTurns();
   let minute = 0;
-  let counts = new Map<string, number>();
+  let counters = new Map<string, Counter>();
 
   function turnMinute(): void {
     const current = Math.floor(now() / minuteMs);
     if (current === minute) return;
     minute = current;
-    counts = new Map();
+    counters = new Map();
   }
 
-  function hasRoom(name: string, limit: number): boolean {
-    return (counts.get(name) ?? 0) < limit;
+  function counterOf(name: string): Counter {
+    const counter = counters.get(name) ?? { running: 0, refused: 0 };
+    counters.set(name, counter);
+    return counter;
   }
 
-  /** The counters of the payment; `undefined` where one of them is full. */
-  function findCounters(
-    pair: string,
-    { limitKey, isSignedByPayer }: { limitKey: string | undefined; isSignedByPayer: boolean },
-  ): readonly string[] | undefined {
+  /** @returns `"busy"`: there is room once those that run have come out valid. */
+  function attempt(
+    { id }: Pick<Payment, "id">,
+    { limitKey, isSignedByPayer }: Signed,
+  ): RecordVerdict | "busy" {
+    turnMinute();
+    // A payer proves itself by its key or by its code, for payments of that kind alone.
+    const kind = isSignedByPayer ? "signed" : "forged";
+    const pair = pairOf(id, { limitKey, isSignedByPayer });
     const isProven = now() < (proven.get(pair) ?? 0);
-    if (isProven && hasRoom(pair, limits.perProvenPayer)) return [pair];
-    const all = isSignedByPayer ? "signed" : "forged";
-    if (!hasRoom(all, limits.total)) return undefined;
-    if (limitKey === undefined) return [all];
-    const caller = `${all} ${limitKey}`;
-    return hasRoom(caller, limits.perCaller) ? [all, caller] : undefined;
-  }
-
-  function remember(pair: string): void {
-    proven.delete(pair);
-    const [oldest] = proven.size >= maxProven ? proven.keys() : [];
-    if (oldest !== undefined) proven.delete(oldest);
-    proven.set(pair, now() + provenMs);
+    const own = isProven ? counterOf(pair) : undefined;
+    if (own && isOpen(own, limits.perProvenPayer)) return begin([own]);
+    const all = counterOf(kind);
+    const caller = limitKey === undefined ? undefined : counterOf(`${kind} ${limitKey}`);
+    const mayJoin = (isFree: typeof isOpen) =>
+      isFree(all, limits.total) && (caller === undefined || isFree(caller, limits.perCaller));
+    if (mayJoin(isOpen)) return begin(caller === undefined ? [all] : [all, caller]);
+    const opensAgain = mayJoin(isUnspent) || (own && isUnspent(own, limits.perProvenPayer));
+    if (isSignedByPayer && opensAgain) return "busy";
+    throw tooManyRefused((minute + 1) * minuteMs - now());
   }
 
   return {
-    admit({ id }, options) {
-      turnMinute();
-      const { limitKey, isSignedByPayer } = options;
-      // A payer proves itself by its key or by its code, for payments of that kind alone.
-      const kind = isSignedByPayer ? "signed" : "forged";
-      const pair = `${kind} payer ${id.network} ${id.payer} ${limitKey}`;
-      const names = findCounters(pair, options);
-      if (names === undefined) throw tooManyRefused((minute + 1) * minuteMs - now());
-      const counted = counts;
-      const count = (change: number) => {
-        for (const name of names) counted.set(name, (counted.get(name) ?? 0) + change);
-      };
-      const isCounted = !isSignedByPayer;
-      if (isCounted) count(1);
-      return (verdict) => {
-        if (verdict === "valid") remember(pair);
-        const isToCount = verdict === "refused";
-        if (isToCount !== isCounted) count(isToCount ? 1 : -1);
-      };
+    async admit(payment, signed) {
+      const first = attempt(payment, signed);
+      if (first !== "busy") return first;
+      const admitted = await turns.take<RecordVerdict | "busy">({
+        key: signed.limitKey ?? "",
+        attempt: async () => attempt(payment, signed),
+        mustWait: (result) => result === "busy",
+        isGone: () => false,
+      });
+      if (admitted === "busy") throw tooManyRunning();
+      return admitted;
+    },
+    prove({ id }, signed) {
+      const pair = pairOf(id, signed);
+      proven.delete(pair);
+      const [oldest] = proven.size >= maxProven ? proven.keys() : [];
+      if (oldest !== undefined) proven.delete(oldest);
+      proven.set(pair, now() + provenMs);
     },
   };
+}
+
+function isOpen({ running, refused }: Counter, limit: number): boolean {
+  return running + refused < limit;
+}
+
+function isUnspent({ refused }: Counter, limit: number): boolean {
+  return refused < limit;
+}
+
+/** Counts a verification as running in each of these, until its verdict. */
+function begin(counters: readonly Counter[]): RecordVerdict {
+  for (const counter of counters) counter.running += 1;
+  return ({ isRefused }) => {
+    for (const counter of counters) {
+      counter.running -= 1;
+      if (isRefused) counter.refused += 1;
+    }
+  };
+}
+
+function pairOf(id: Payment["id"], { limitKey, isSignedByPayer }: Signed): string {
+  const kind = isSignedByPayer ? "signed" : "forged";
+  return `${kind} payer ${id.network} ${id.payer} ${limitKey}`;
 }
 
 function tooManyRefused(waitMs: number): FacilitatorError {
   return new FacilitatorError("Too many payments of this caller were refused; try again later", {
     kind: "unavailable",
     retryAfterSeconds: Math.ceil(waitMs / 1000),
+  });
+}
+
+function tooManyRunning(): FacilitatorError {
+  return new FacilitatorError("Too many payments of this caller are being verified", {
+    kind: "unavailable",
+    retryAfterSeconds: 1,
   });
 }

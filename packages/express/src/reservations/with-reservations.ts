@@ -32,6 +32,8 @@ interface RemoteContext {
   budget: VerificationBudget;
   now: () => number;
   networkNames: NetworkNames;
+  /** Whether the payer's key has signed a payment, once that was recovered. */
+  keySigned: WeakMap<Payment, boolean>;
 }
 
 /**
@@ -52,7 +54,8 @@ export function withReservations(
 ): ReservingFacilitator {
   const { now = Date.now, budget = createVerificationBudget({ now }) } = options;
   const networkNames = createNetworkNames();
-  const context: RemoteContext = { facilitator, store, budget, now, networkNames };
+  const keySigned = new WeakMap<Payment, boolean>();
+  const context: RemoteContext = { facilitator, store, budget, now, networkNames, keySigned };
   return {
     lookUp: store.lookUp,
     reserve: store.reserve,
@@ -90,7 +93,7 @@ async function verifyLocally(
   const payer = found.payment.authorization.from;
   const reason = checkPayment(found.payment, { now: context.now(), handlerTimeoutSeconds });
   if (reason !== undefined) return invalid(reason, payer);
-  const isSignatureKnown = () => isSignedByPayer(found.payment);
+  const isSignatureKnown = () => isSignedByPayer(context, found.payment);
   return { isValid: true, payer, isSignatureKnown };
 }
 
@@ -106,9 +109,9 @@ async function verify(
   const { request } = read;
   const found = readPayment(request.paymentPayload, request.paymentRequirements);
   if (!found.ok) return invalid(found.reason, found.payer);
-  const isSigned = await isSignedByPayer(found.payment);
-  const record = budget.admit(found.payment, { limitKey, isSignedByPayer: isSigned });
-  let verdict: "valid" | "refused" | "none" = "none";
+  const isKeySigned = await isSignedByPayer(context, found.payment);
+  const record = await budget.admit(found.payment, { limitKey, isSignedByPayer: isKeySigned });
+  let isRefused = false;
   try {
     const networkName = networkNames.nameIn(request);
     const foreign = toForeignRequest({ request, resource, networkName });
@@ -118,10 +121,10 @@ async function verify(
     if (!verified.success) throw unreadable("a verification");
     const { isValid, invalidReason, payer } = parseVerifyResponse(verified.data);
     const reason = codeOf(invalidReason, "unexpected_verify_error");
-    verdict = isValid ? "valid" : "refused";
+    isRefused = !isValid;
     return isValid ? { isValid, ...(payer && { payer }) } : invalid(reason, payer);
   } finally {
-    record(verdict);
+    record({ isRefused });
   }
 }
 
@@ -129,7 +132,7 @@ async function settle(
   context: RemoteContext,
   paymentPayload: AnyPaymentPayload,
   paymentRequirements: AnyPaymentRequirements,
-  { reservation, answer, resource }: SettleOptions = {},
+  { reservation, answer, resource, limitKey }: SettleOptions = {},
 ): Promise<SettleResponse> {
   const { facilitator, store, networkNames } = context;
   const read = readFacilitatorArguments(paymentPayload, paymentRequirements);
@@ -150,6 +153,7 @@ async function settle(
   if (!settled.success) throw unreadable("a settlement");
   const { errorMessage: _, ...settlement } = parseSettleResponse(settled.data);
   if (settlement.success) {
+    prove(context, readPayment(request.paymentPayload, request.paymentRequirements), limitKey);
     await store.endSettlement(reservation, settlement);
     return settlement;
   }
@@ -161,6 +165,17 @@ async function settle(
   return { ...settlement, errorReason };
 }
 
+/** A payment that was verified elsewhere, or before a restart, proves nothing here. */
+function prove(
+  { budget, keySigned }: RemoteContext,
+  read: ReturnType<typeof readPayment>,
+  limitKey: string | undefined,
+): void {
+  const isKeySigned = read.ok ? keySigned.get(read.payment) : undefined;
+  if (!read.ok || isKeySigned === undefined) return;
+  budget.prove(read.payment, { limitKey, isSignedByPayer: isKeySigned });
+}
+
 /**
  * Whether a refusal leaves the outcome of the money open. Every one does after an earlier call
  * without an answer. The first settlement may have been executed. It may be the very reason why
@@ -170,8 +185,12 @@ function isUnknown(errorReason: string, isRepeated: boolean): boolean {
   return isRepeated || errorReason === "settlement_pending";
 }
 
-async function isSignedByPayer(payment: Payment): Promise<boolean> {
-  return (await recoverPayer(payment)) === payment.authorization.from;
+async function isSignedByPayer({ keySigned }: RemoteContext, payment: Payment): Promise<boolean> {
+  const known = keySigned.get(payment);
+  if (known !== undefined) return known;
+  const isSigned = (await recoverPayer(payment)) === payment.authorization.from;
+  keySigned.set(payment, isSigned);
+  return isSigned;
 }
 
 function invalid(invalidReason: string, payer?: string): VerifyResponse {

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** Lets a payer's requests wait for its running ones, in order of arrival. */
-export interface PayerTurns {
+/** Lets requests of one key, such as a payer, wait for its running ones, in order of arrival. */
+export interface Turns {
   /** Attempts until it need not wait, or its patience is over; returns the last result. */
   take<Result>(options: {
-    payer: string;
+    key: string;
     attempt: () => Promise<Result>;
     mustWait: (result: Result) => boolean;
     /** Whether the caller has stopped waiting for the result. */
@@ -19,23 +19,23 @@ interface Line {
 }
 
 /**
- * Creates one FIFO queue per payer. Only the first request of each payer polls. The others queue
+ * Creates one FIFO queue per key. Only the first request of each queue polls. The others wait
  * behind it: a thousand of them cost no more than one. Requests of another process have a queue of
  * their own. The record that both processes ask decides which request is served.
  */
-export function createPayerTurns(
+export function createTurns(
   options: { patienceMs?: number; pauseMs?: number; maxWaiting?: number } = {},
-): PayerTurns {
+): Turns {
   const { patienceMs = 10_000, pauseMs = 50, maxWaiting = 1_000 } = options;
   const lines = new Map<string, Line>();
 
   return {
-    async take({ payer, attempt, mustWait, isGone }) {
-      if (!lines.has(payer)) {
+    async take({ key, attempt, mustWait, isGone }) {
+      if (!lines.has(key)) {
         const result = await attempt();
         if (!mustWait(result)) return result;
       }
-      const line = lines.get(payer) ?? { last: Promise.resolve(), length: 0 };
+      const line = lines.get(key) ?? { last: Promise.resolve(), length: 0 };
       if (line.length >= maxWaiting) return attempt();
       const deadline = performance.now() + patienceMs;
       const before = line.last;
@@ -44,7 +44,7 @@ export function createPayerTurns(
         leave = resolve;
       });
       line.length += 1;
-      lines.set(payer, line);
+      lines.set(key, line);
       try {
         await before;
         for (;;) {
@@ -55,7 +55,7 @@ export function createPayerTurns(
         }
       } finally {
         line.length -= 1;
-        if (line.length === 0) lines.delete(payer);
+        if (line.length === 0) lines.delete(key);
         leave();
       }
     },
