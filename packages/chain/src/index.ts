@@ -1,4 +1,5 @@
 export type { FeeModel } from "@coinslot/protocol";
+export { operatorOf } from "@coinslot/protocol";
 export { type ChainPreset, getChainPreset } from "./chain-presets.ts";
 export type { Clock } from "./clock.ts";
 export { sleep, systemClock } from "./clock.ts";

@@ -67,6 +67,7 @@ export {
   networkSchema,
   parseNetwork,
 } from "./money/network.ts";
+export { hasWitnesses, operatorOf } from "./money/rpc-operator.ts";
 export {
   type Authorization,
   type AuthorizationId,

@@ -1,6 +1,7 @@
 import {
   createChainClient,
   createRpcPool,
+  operatorOf,
   RpcError,
   RpcNotReadyError,
   type RpcPool,
@@ -46,7 +47,7 @@ export function createConnections(options: {
     pools.push(pool);
     const client = createChainClient(pool);
     const nodes = pool.endpoints.map((endpoint, index) => ({
-      host: new URL(rpcUrls[index] ?? "").host,
+      operator: operatorOf(rpcUrls[index] ?? ""),
       client: createChainClient(endpoint),
     }));
     return { chainId, client, nodes, broadcast: broadcastThroughPool(pool) };
@@ -60,7 +61,7 @@ export function createConnections(options: {
     return {
       chainId,
       client,
-      nodes: [{ host: "", client }],
+      nodes: [{ operator: "", client }],
       broadcast: broadcastThroughClient(client),
     };
   }

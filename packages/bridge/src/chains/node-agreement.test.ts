@@ -174,6 +174,17 @@ describe("that a send is refused", () => {
     expect(await countSent()).toBe(1);
   });
 
+  it("is not believed of two ports of one host", async () => {
+    const { request, approve, createBridge } = world();
+    await approve(request.amount);
+    const urls = [(await startRefuser()).url, (await startRefuser()).url];
+    // The unspecified address reaches this machine, and is no loopback address.
+    const rpcUrl = urls.map((url) => url.replace("127.0.0.1", "0.0.0.0"));
+    const sending = createBridge({}, { rpcUrl }).bridge(request);
+    const error = await expectBridgeError(sending, "outcome_unclear");
+    expect(error.message).toContain("The RPC endpoints of one host alone say so");
+  });
+
   it("leaves the outcome unclear while another node does not answer", async () => {
     const { request, approve, createBridge } = world();
     await approve(request.amount);

@@ -3,14 +3,14 @@ import { BridgeError } from "../bridge-error.ts";
 
 /** One RPC endpoint of a chain. */
 export interface ChainNode {
-  /** Name and port of its URL; empty for a client of the caller. */
-  host: string;
+  /** Operator of its URL (`operatorOf`); empty for a client of the caller. */
+  operator: string;
   client: PublicClient;
 }
 
 /** Whether nodes are of two hosts at least, so that one can contradict the other. */
 export function hasWitnesses(nodes: readonly ChainNode[]): boolean {
-  return new Set(nodes.map(({ host }) => host)).size > 1;
+  return new Set(nodes.map(({ operator }) => operator)).size > 1;
 }
 
 /**

@@ -14,7 +14,9 @@ export async function isConfirmed(
 ): Promise<boolean> {
   if (!hasWitnesses(nodes)) return true;
   const answers = await Promise.all(
-    nodes.map(async ({ host, client }) => ((await hasDelivery(client, expected)) ? [host] : [])),
+    nodes.map(async ({ operator, client }) =>
+      (await hasDelivery(client, expected)) ? [operator] : [],
+    ),
   );
   return new Set(answers.flat()).size > 1;
 }

@@ -107,6 +107,13 @@ describe("an expired authorization", () => {
     expect(await expired(reader(await used()))).toBe(true);
   });
 
+  it("is never unused by the word of one host on two ports", async () => {
+    const urls = [devnet.rpcUrl, await honest()];
+    // The unspecified address reaches this machine, and is no loopback address.
+    const onOneHost = urls.map((url) => url.replace("127.0.0.1", "0.0.0.0"));
+    expect(await expired(reader(...onOneHost))).toBeUndefined();
+  });
+
   it("is not known of a node that serves another chain", async () => {
     const elsewhere = await startLiar("eth_chainId", () => "0x1");
     expect(await expired(reader(elsewhere))).toBeUndefined();

@@ -3,6 +3,7 @@ import {
   type AuthorizationId,
   chainIdOf,
   eip3009Abi,
+  hasWitnesses,
   isNetwork,
   type Network,
 } from "@coinslot/protocol";
@@ -81,7 +82,7 @@ export function createChainReader(options: {
         network,
         urls.map((url) => createChainNode(url, chainId, timeoutMs)),
       );
-      if (new Set(urls.map((url) => new URL(url).host)).size > 1) witnessed.add(network);
+      if (hasWitnesses(urls)) witnessed.add(network);
     }
   }
 

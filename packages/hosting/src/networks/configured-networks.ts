@@ -3,6 +3,7 @@ import {
   type Address,
   type Asset,
   chainIdOf,
+  hasWitnesses as haveWitnesses,
   isNetwork,
   isWellFormedAddress,
   knownAsset,
@@ -111,7 +112,7 @@ function toAsset(address: Address, [decimals = "", version, ...name]: string[]):
 
 /** Whether a network's nodes are of two hosts at least, so that one can contradict the other. */
 export function hasWitnesses({ rpcUrls }: Pick<ConfiguredNetwork, "rpcUrls">): boolean {
-  return new Set(rpcUrls.filter(isHttpUrl).map((url) => new URL(url).host)).size > 1;
+  return haveWitnesses(rpcUrls.filter(isHttpUrl));
 }
 
 /** Whether a text is a URL for JSON-RPC over HTTP. */
