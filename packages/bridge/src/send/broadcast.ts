@@ -1,4 +1,5 @@
 import {
+  type EndpointFailureKind,
   RpcClosedError,
   RpcEndpointError,
   type RpcPool,
@@ -14,12 +15,15 @@ import { findNodeAnswer } from "../chains/node-answer.ts";
  *
  * - `accepted`: a node has it.
  * - `rejected`: every node refused it, in these words.
+ * - `limited`: no node took it, and a host turned it away by HTTP 429, 401 or 403, or the same in
+ *   JSON-RPC. That host has read the bytes, and may broadcast them later. Sent again, they may be
+ *   accepted.
  * - `unknown`: a node may have it.
  * - `unsent`: no node has it.
  */
 export type BroadcastResult =
   | { outcome: "accepted" | "unknown" }
-  | { outcome: "rejected"; details: string }
+  | { outcome: "rejected" | "limited"; details: string }
   | { outcome: "unsent"; cause: unknown };
 
 export type Broadcast = (raw: Hex) => Promise<BroadcastResult>;
@@ -35,10 +39,12 @@ export function broadcastThroughPool(pool: RpcPool): Broadcast {
     if (first.outcome !== "rejected" || pool.endpoints.length === 1) return first;
     const results = await Promise.all(pool.endpoints.map((node) => broadcastTo(node, raw)));
     if (results.some(({ outcome }) => outcome === "accepted")) return { outcome: "accepted" };
-    const refusals = results.flatMap((each) => (each.outcome === "rejected" ? [each.details] : []));
+    const refusals = results.flatMap((each) => ("details" in each ? [each.details] : []));
     // A node that was not reached may hold it by way of another one.
     if (refusals.length < results.length) return { outcome: "unknown" };
-    return { outcome: "rejected", details: [...new Set([first.details, ...refusals])].join("; ") };
+    const isLimited = results.some(({ outcome }) => outcome === "limited");
+    const details = [...new Set([first.details, ...refusals])].join("; ");
+    return { outcome: isLimited ? "limited" : "rejected", details };
   };
 }
 
@@ -55,18 +61,17 @@ async function broadcastTo(node: RpcRequester, raw: Hex): Promise<BroadcastResul
     case "rejected":
       return { outcome: "rejected", details: result.error.details };
     case "unsent":
-      return mayKeep(result.error)
-        ? { outcome: "rejected", details: result.error.message }
+      return isLimit(result.error)
+        ? { outcome: "limited", details: result.error.message }
         : { outcome: "unsent", cause: result.error };
   }
 }
 
-/** A host that answers 429, 401 or 403 has read the bytes: it may broadcast them later. */
-function mayKeep({ failures }: RpcUnavailableError): boolean {
+const limits: ReadonlySet<EndpointFailureKind> = new Set(["rate-limited", "unauthorized"]);
+
+function isLimit({ failures }: RpcUnavailableError): boolean {
   return failures.some(
-    (failure) =>
-      failure instanceof RpcEndpointError &&
-      (failure.kind === "rate-limited" || failure.kind === "unauthorized"),
+    (failure) => failure instanceof RpcEndpointError && limits.has(failure.kind),
   );
 }
 

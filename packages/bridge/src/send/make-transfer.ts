@@ -94,7 +94,7 @@ export async function makeTransfer(
     const onSigned = (signed: SignedStep) => onProgress({ state, ...signed });
     const terms = { chainId, step, gas, gasPrice };
     const sending = sendStep({ connection: source, signer, ...terms, signal, onSigned });
-    const hash = await (state === "sending" ? sending.catch(requireRefusal) : sending);
+    const hash = await sending.catch(state === "sending" ? requireRefusal : denyMovement);
     const offered = gas * maxPerGas(gasPrice);
     committed += offered;
     // An approval moves no token, so an abort may end the wait for it.
@@ -170,6 +170,14 @@ function readSent(receipt: TransactionReceipt, contract: Address): SentTransfer 
     const text = `The send ${hash} is in a block, but ${contract} does not say what it has sent`;
     throw new BridgeError("outcome_unclear", text, { cause, hash });
   }
+}
+
+/** An approval moves no token, not even if a host has kept it and sends it later. */
+function denyMovement(error: unknown): never {
+  if (!(error instanceof BridgeError) || error.code !== "outcome_unclear") throw error;
+  const { hash } = error;
+  const text = `${error.message}. It is an approval, so no token has moved: run the same transfer again`;
+  throw new BridgeError("rejected_by_node", text, { hash });
 }
 
 function notMined(hash: Hash, state: "approving" | "sending"): BridgeError {

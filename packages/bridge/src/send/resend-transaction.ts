@@ -32,11 +32,15 @@ export async function createResender(
 ): Promise<() => Promise<void>> {
   const { source, hash, transaction } = options;
   const { sender: address, nonce } = await readSigned(options);
+  /** Whether a node has the bytes, may have them, or refused them for good. */
   let isSent = false;
   let replacedSince: number | undefined;
 
   return async function resend() {
-    if (!isSent) isSent = (await source.broadcast(transaction)).outcome !== "unsent";
+    if (!isSent) {
+      const { outcome } = await source.broadcast(transaction);
+      isSent = outcome !== "unsent" && outcome !== "limited";
+    }
     const asked = source.nodes.map(({ client }) => client.getTransactionCount({ address }));
     const next = await askChain("the nonce", Promise.all(asked));
     // One node that is behind, or one that is honest, is enough to go on.

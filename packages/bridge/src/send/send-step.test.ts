@@ -139,18 +139,81 @@ describe("a transfer through an endpoint", () => {
     await vi.waitFor(() => ethereum.client.getTransactionReceipt({ hash }));
   });
 
-  it("may have been kept by a host that answers with its rate limit", async () => {
-    const { ethereum } = world();
-    const proxy = await startProxy();
-    proxy.judge((call) =>
-      isBroadcast(call) ? { error: { code: -32005, message: "rate limit exceeded" } } : "forward",
-    );
-    const pool = createRpcPool({ chainId: ethereum.chainId, rpcUrls: [proxy.url] });
-    try {
-      expect(await broadcastThroughPool(pool)("0x02")).toMatchObject({ outcome: "rejected" });
-    } finally {
-      pool.close();
-    }
+  describe("whose only host answers with its rate limit", () => {
+    const limit = (call: RpcProxyCall) =>
+      isBroadcast(call)
+        ? { error: { code: -32005, message: "rate limit exceeded" } }
+        : ("forward" as const);
+
+    it("may have been kept by it", async () => {
+      const { ethereum } = world();
+      const proxy = await startProxy();
+      proxy.judge(limit);
+      const pool = createRpcPool({ chainId: ethereum.chainId, rpcUrls: [proxy.url] });
+      try {
+        expect(await broadcastThroughPool(pool)("0x02")).toMatchObject({ outcome: "limited" });
+      } finally {
+        pool.close();
+      }
+    });
+
+    it("is unclear at once, without a wait for a block, and is sent again while it is tracked", async () => {
+      const { ethereum, layerZero, request, createBridge, approve } = world();
+      await approve(request.amount);
+      const proxy = await startProxy();
+      const broadcasts = () => proxy.calls.filter(isBroadcast).length;
+      proxy.judge(limit);
+      const bridge = createBridge({ receiptTimeoutMs: 3_600_000 }, { rpcUrl: proxy.url });
+      let signed: Hex | undefined;
+      const transfer = bridge.bridge(request, {
+        onProgress(progress) {
+          if (progress.state === "sending") signed = progress.transaction;
+        },
+      });
+      const { hash, message, moneyMayHaveMoved } = await expectBridgeError(
+        transfer,
+        "outcome_unclear",
+      );
+      expect(message).toContain("rate limit");
+      expect(moneyMayHaveMoved).toBe(true);
+      if (hash === undefined || signed === undefined) throw new Error("Nothing was signed");
+
+      const before = broadcasts();
+      const tracking = bridge.track({
+        hash,
+        transaction: signed,
+        confirmations: 1,
+        timeoutMs: 20_000,
+        pollIntervalMs: 10,
+      });
+      await vi.waitFor(() => expect(broadcasts()).toBeGreaterThan(before), 10_000);
+      proxy.judge(() => "forward");
+      await vi.waitFor(() => ethereum.client.getTransactionReceipt({ hash }), 10_000);
+      await layerZero.deliver();
+      expect(await tracking).toMatchObject({ state: "delivered" });
+    }, 40_000);
+
+    it("has moved nothing while it is an approval", async () => {
+      const { request, createBridge } = world();
+      const proxy = await startProxy();
+      proxy.judge(limit);
+      const bridge = createBridge({ receiptTimeoutMs: 3_600_000 }, { rpcUrl: proxy.url });
+      const error = await expectBridgeError(bridge.bridge(request), "rejected_by_node");
+      expect(error.moneyMayHaveMoved).toBe(false);
+      expect(error.message).toContain("no token has moved");
+    });
+  });
+
+  it("goes on where one node has it already, and another turns it away by its limits", async () => {
+    const { request, approve, createBridge, countSent } = world();
+    await approve(request.amount);
+    const [first, second] = await Promise.all([startProxy(), startProxy()]);
+    const known = { code: -32000, message: "already known" };
+    first.judge((call) => (isBroadcast(call) ? { error: known, isTaken: true } : "forward"));
+    const limit = { code: -32005, message: "rate limit exceeded" };
+    second.judge((call) => (isBroadcast(call) ? { error: limit } : "forward"));
+    await createBridge({}, { rpcUrl: [first.url, second.url] }).bridge(request);
+    expect(await countSent()).toBe(2);
   });
 
   it("cannot be made while no endpoint answers", async () => {

@@ -31,7 +31,8 @@ export interface SignedStep {
 /**
  * Signs one transaction and sends it. A returned hash means that a node has it, or may have it.
  *
- * @throws BridgeError `signing_failed`, `rejected_by_node`, `rpc_unavailable`: it was not sent
+ * @throws BridgeError `signing_failed`, `rejected_by_node`, `rpc_unavailable`: it was not sent;
+ * `outcome_unclear`: a host turned it away by its limits, and may have kept it
  */
 export async function sendStep(options: SendStepOptions): Promise<Hash> {
   const { connection, signer, chainId, step, gas, gasPrice, signal } = options;
@@ -49,6 +50,11 @@ export async function sendStep(options: SendStepOptions): Promise<Hash> {
   if (result.outcome === "unsent") {
     const { cause } = result;
     throw new BridgeError("rpc_unavailable", "No RPC endpoint took the transaction", { cause });
+  }
+  if (result.outcome === "limited" && !alreadyKnown.test(result.details)) {
+    // No wait for a block: the host would have to break its word for one to come.
+    const text = `No RPC endpoint takes the transaction ${hash} now: ${inOneLine(result.details)}. One of them has read it, and may send it later`;
+    throw new BridgeError("outcome_unclear", text, { hash });
   }
   if (result.outcome === "rejected" && !(await mayHave(nodes, hash, result.details))) {
     const text = `No RPC endpoint takes the transaction ${hash}: ${inOneLine(result.details)}`;
