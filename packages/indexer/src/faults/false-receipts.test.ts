@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { emptyTrieRoot } from "../proof/ordered-trie-root.ts";
+import { addRequest } from "../store/requests.ts";
 import { engines } from "../testing/engines.ts";
 import {
   type Call,
@@ -101,6 +102,41 @@ describe.each(engines)("false receipts, on $engine", ({ engine, createUrl }) => 
     },
     60_000,
   );
+
+  it("take nothing away while the other endpoint is silent, whose word they lack", async () => {
+    const devnet = await startUsedChain(30);
+    const [truthful, liar] = [
+      await startFaultProxy(devnet.rpcUrl),
+      await startFaultProxy(devnet.rpcUrl),
+    ];
+    const indexer = await startIndexer({
+      rpcUrls: [truthful.url, liar.url],
+      database: await createUrl(),
+      chain: { verifyAfterMs: 50 },
+    });
+    await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
+    truthful.cut();
+    liar.set(callingEmpty(20));
+    const { kysely, dialect } = await indexer.database();
+    const { chainId } = devnet;
+    await addRequest(kysely, dialect, { chainId, kind: "verify", from: 0 });
+
+    const status = async () => (await indexer.status()).chains[0];
+    const isDecided = async () => {
+      const chain = await status();
+      return chain?.problem?.includes("disputed") === true || chain?.repairedBlocks !== 0;
+    };
+    await expect.poll(isDecided, { timeout: 40_000 }).toBe(true);
+    expect(await status()).toMatchObject({ repairedBlocks: 0, health: "degraded" });
+    expect((await status())?.problem).toContain("Blocks 20 to 20 are disputed");
+
+    truthful.mend();
+    await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    // The round that verifies the last range ends after it, and then takes the dispute back.
+    const isHealthy = { repairedBlocks: 0, health: "healthy" };
+    await expect.poll(status, { timeout: 20_000 }).toMatchObject(isHealthy);
+  }, 120_000);
 
   it("with another root in some blocks of a chain hold up neither those nor what lies above", async () => {
     const devnet = await startUsedChain(30);

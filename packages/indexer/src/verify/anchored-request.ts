@@ -14,6 +14,13 @@ import type { BlockId } from "../store/block-id.ts";
 /** The arguments of one call, as an endpoint takes them. */
 type RpcCall = Parameters<RpcEndpointHandle["requestMany"]>[0][number];
 
+/** A request whose blocks are asked for by number. */
+interface AnchoredRequest {
+  calls: readonly RpcCall[];
+  minBlock: number;
+  signal: AbortSignal;
+}
+
 /**
  * Sends calls together with a question for an indexed block, the anchor. Blocks are asked for by
  * number. A gateway may give each request to another node, or the chain may change in between. So
@@ -22,18 +29,28 @@ type RpcCall = Parameters<RpcEndpointHandle["requestMany"]>[0][number];
 export async function requestOnChainOf(
   endpoint: RpcEndpointHandle,
   anchor: BlockId,
-  { calls, minBlock, signal }: { calls: readonly RpcCall[]; minBlock: number; signal: AbortSignal },
+  request: AnchoredRequest,
 ): Promise<readonly (RpcOutcome | undefined)[]> {
+  const outcomes = await requestIfOnChainOf(endpoint, anchor, request);
+  if (outcomes !== undefined) return outcomes;
+  throw endpointProblem(endpoint, {
+    kind: "behind",
+    details: `its block ${anchor.number} is another one: it is on a fork`,
+  });
+}
+
+/** Undefined: the node has another block in the anchor's place. */
+async function requestIfOnChainOf(
+  endpoint: RpcEndpointHandle,
+  anchor: BlockId,
+  { calls, minBlock, signal }: AnchoredRequest,
+): Promise<readonly (RpcOutcome | undefined)[] | undefined> {
   const [anchored, ...outcomes] = await endpoint.requestMany(
     [blockByNumber(BigInt(anchor.number)), ...calls],
     { minBlock: BigInt(Math.max(minBlock, anchor.number)), signal },
   );
-  if (headerOf(endpoint, anchored, anchor.number).hash !== anchor.hash)
-    throw endpointProblem(endpoint, {
-      kind: "behind",
-      details: `its block ${anchor.number} is another one: it is on a fork`,
-    });
-  return outcomes;
+  const isOnChain = headerOf(endpoint, anchored, anchor.number).hash === anchor.hash;
+  return isOnChain ? outcomes : undefined;
 }
 
 /** Reads a block by its receipts, at a node that has the anchor. */
@@ -68,9 +85,12 @@ interface NamedBlock {
 
 /**
  * Asks once more for the headers of blocks that are about to be mended, at this endpoint and at
- * every other one that can be asked. Otherwise a single endpoint could remove by an invented header
- * the blocks that another has returned. Throws where one names another block. Its header is ignored
- * if it does not make its hash, while this endpoint's does.
+ * every other one. Otherwise a single endpoint could remove by an invented header the blocks that
+ * another has returned. Throws where one names another block. Its header is ignored if it does not
+ * make its hash, while this endpoint's does.
+ *
+ * Throws also while another endpoint cannot be asked: silence is no consent, and an endpoint that
+ * lies may come with an outage of the honest one. Only an endpoint on a fork has no say.
  */
 export async function confirmBlocks(
   { pool }: Pick<ChainContext, "pool">,
@@ -83,22 +103,32 @@ export async function confirmBlocks(
 ): Promise<void> {
   const own = await nameBlocks(endpoint, anchor, { blocks, signal });
   for (const [index, block] of blocks.entries())
-    if (!isSameBlock(own[index]?.header, block))
+    if (!isSameBlock(own?.[index]?.header, block))
       throw endpointProblem(endpoint, {
         kind: "behind",
         details: `its block ${block.number} is another one each time`,
       });
   for (const other of pool.endpoints) {
     if (other.endpoint === endpoint.endpoint) continue;
-    const named = await nameBlocks(other, anchor, { blocks, signal }).catch(() => undefined);
-    signal.throwIfAborted();
-    const contradiction = named?.find((theirs, index) => isContradiction(own[index], theirs));
+    const named = await nameBlocks(other, anchor, { blocks, signal }).catch((cause: unknown) => {
+      signal.throwIfAborted();
+      throw unconfirmed(endpoint, other, cause);
+    });
+    const contradiction = named?.find((theirs, index) => isContradiction(own?.[index], theirs));
     if (contradiction !== undefined)
       throw endpointProblem(endpoint, {
         kind: "malformed",
         details: `endpoint ${other.endpoint} has another block ${contradiction.header.number}`,
       });
   }
+}
+
+function unconfirmed(endpoint: RpcEndpointHandle, other: RpcEndpointHandle, cause: unknown) {
+  const why = cause instanceof Error ? cause.message : String(cause);
+  return endpointProblem(endpoint, {
+    kind: "malformed",
+    details: `endpoint ${other.endpoint} cannot confirm the blocks to be mended: ${why}`,
+  });
 }
 
 function isContradiction(ours: NamedBlock | undefined, theirs: NamedBlock): boolean {
@@ -114,17 +144,21 @@ function isSameBlock(one: BlockHeader | undefined, other: BlockHeader): boolean 
   );
 }
 
+/** Undefined: the endpoint is on a fork. */
 async function nameBlocks(
   endpoint: RpcEndpointHandle,
   anchor: BlockId,
   { blocks, signal }: { blocks: readonly BlockHeader[]; signal: AbortSignal },
-): Promise<NamedBlock[]> {
+): Promise<NamedBlock[] | undefined> {
   const calls = blocks.map(({ number }) => blockByNumber(BigInt(number)));
   const minBlock = Math.max(...blocks.map(({ number }) => number));
-  const outcomes = await requestOnChainOf(endpoint, anchor, { calls, minBlock, signal });
-  return blocks.map(({ number }, index) => {
-    const outcome = outcomes[index];
-    const header = headerOf(endpoint, outcome, number);
-    return { header, isHashed: outcome?.ok === true && hashesToItsName(outcome.result) };
-  });
+  const outcomes = await requestIfOnChainOf(endpoint, anchor, { calls, minBlock, signal });
+  return (
+    outcomes &&
+    blocks.map(({ number }, index) => {
+      const outcome = outcomes[index];
+      const header = headerOf(endpoint, outcome, number);
+      return { header, isHashed: outcome?.ok === true && hashesToItsName(outcome.result) };
+    })
+  );
 }
