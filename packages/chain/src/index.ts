@@ -3,18 +3,25 @@ export { operatorOf } from "@coinslot/protocol";
 export { type ChainPreset, getChainPreset } from "./chain-presets.ts";
 export type { Clock } from "./clock.ts";
 export { sleep, systemClock } from "./clock.ts";
+export type { BlockEvent, BlockListener } from "./heads/block-event.ts";
 export type { BlockHeader } from "./heads/block-header.ts";
-export { blockByHash, blockByNumber, parseBlockHeader } from "./heads/block-header.ts";
+export {
+  blockByHash,
+  blockByNumber,
+  blockHeaderSchema,
+  parseBlockHeader,
+} from "./heads/block-header.ts";
 export type {
-  BlockEvent,
-  BlockListener,
   BlockWatcher,
   BlockWatcherOptions,
   BlockWatcherStatus,
 } from "./heads/block-watcher.ts";
 export { createBlockWatcher } from "./heads/block-watcher.ts";
+export { compareHead, type HeadChange, type KnownBlock } from "./heads/compare-head.ts";
+export { headerIn, readHeaders } from "./heads/read-headers.ts";
 export type { CallBatcher, CallBatcherOptions } from "./rpc/call-batcher.ts";
 export { createCallBatcher } from "./rpc/call-batcher.ts";
+export { endpointProblem } from "./rpc/endpoint-problem.ts";
 export type { HttpAnswer, HttpPost, HttpPostRequest } from "./rpc/http-post.ts";
 export { httpPost, NotConnectedError } from "./rpc/http-post.ts";
 export type { EndpointState } from "./rpc/rpc-endpoint.ts";

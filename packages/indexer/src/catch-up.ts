@@ -11,7 +11,7 @@ import { extendWindow } from "./store/window.ts";
 
 /**
  * Indexes all that is final now, and lays the base of the window on top: from history to live. Live
- * reads the blocks that become final meanwhile. If those are many, the first look leads back here.
+ * reads the blocks that become final meanwhile. If those are many, the first poll leads back here.
  * So a chain as fast as the indexer does not stay in history for ever.
  */
 export async function catchUp(context: ChainContext, signal: AbortSignal): Promise<void> {
@@ -19,7 +19,7 @@ export async function catchUp(context: ChainContext, signal: AbortSignal): Promi
   const { chainId } = chain;
   const { dialect } = database;
   const { announced_from } = await readChain(database, chainId);
-  const { latest, finalized } = await pool.onEndpoint(
+  const { number, timestampMs, finalized } = await pool.onEndpoint(
     async (endpoint) => {
       const head = await readHead(endpoint, chain);
       // An endpoint that reports a head before it exists lacks this block too; history would wait
@@ -31,7 +31,7 @@ export async function catchUp(context: ChainContext, signal: AbortSignal): Promi
   );
   const news = {
     state: "history",
-    head: { number: latest.number, timestampMs: latest.timestampMs, finalized },
+    head: { number, timestampMs, finalized },
     isProgress: false,
   } as const;
   await lease.write((transaction) => updateChain(transaction, dialect, { chainId, news }));

@@ -50,7 +50,7 @@ const chainSchema = z.strictObject({
     })
     .partial()
     .optional(),
-  /** Interval between looks for a new block. Default: a value that suits the chain. */
+  /** Interval between polls for a new block. Default: a value that suits the chain. */
   pollIntervalMs: z.int().min(10).max(60_000).optional(),
   /**
    * Time without a new block until the chain is degraded; after five times as long it is unhealthy.

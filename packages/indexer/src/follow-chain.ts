@@ -7,8 +7,8 @@ import { createHistoryFollower } from "./history/follow-history.ts";
 import { applySyncEvent } from "./live/apply-sync-event.ts";
 import { createDoubt } from "./live/doubt.ts";
 import { joinTokens } from "./live/join-tokens.ts";
-import { lookEverywhere } from "./live/look-everywhere.ts";
-import { look } from "./live/poll-chain.ts";
+import { pollChain } from "./live/poll-chain.ts";
+import { pollEverywhere } from "./live/poll-everywhere.ts";
 import { runRequest } from "./maintenance/run-request.ts";
 import type { BlockId } from "./store/block-id.ts";
 import { updateChain } from "./store/chain-row.ts";
@@ -18,7 +18,7 @@ import { LeaseLostError } from "./store/writer-lease.ts";
 
 const firstPauseMs = 100;
 const maxPauseMs = 10_000;
-/** Interval at which the writer records that it looks at a chain without new blocks. */
+/** Interval at which the writer records that it polls a chain without new blocks. */
 const tellEveryMs = 1_000;
 
 /**
@@ -55,7 +55,7 @@ export async function followChain(context: ChainContext, signal: AbortSignal): P
     await filling.ended();
   }
 
-  /** One step: a request, or a look at the chain and what follows from it. */
+  /** One step: a request, or a poll of the chain and what follows from it. */
   async function step(): Promise<void> {
     const { kysely } = context.database;
     const request = await readNextRequest(kysely, chain.chainId);
@@ -67,9 +67,9 @@ export async function followChain(context: ChainContext, signal: AbortSignal): P
     }
     const window = await readWindow(kysely, chain.chainId);
     if (!isNotEmpty(window)) return history.step();
-    const { event, endpoint, unasked } = await lookEverywhere(
+    const { event, endpoint, unasked } = await pollEverywhere(
       pool,
-      (handle) => look(handle, { window, chain, headEndpoint }),
+      (handle) => pollChain(handle, { window, chain, headEndpoint }),
       signal,
     );
     if (event.type === "beyond-finality") {

@@ -49,7 +49,7 @@ export async function spotCheck(
   }
 }
 
-/** Looks at the addresses of each token that moved last. */
+/** Checks the addresses of each token that moved last. */
 async function findDifferences(
   { clock, database, pool, tokens, chain }: ChainContext,
   {

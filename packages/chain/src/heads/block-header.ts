@@ -9,22 +9,35 @@ export interface BlockHeader {
   parentHash: Hash;
   /** Seconds since the Unix epoch, by the block's proposer. */
   timestamp: bigint;
-  /** Undefined on a chain without EIP-1559. */
+  /** Undefined on a chain without EIP-1559, and where the node has no quantity there. */
   baseFeePerGas: bigint | undefined;
 }
 
 const quantity = z
   .string()
   .regex(/^0x[0-9a-f]{1,64}$/i)
-  .transform((text) => BigInt(text));
-const hash = z.templateLiteral(["0x", z.string().regex(/[0-9a-f]{64}/i)]);
+  .transform(BigInt);
+/** A count or a time that a JavaScript number holds: 13 hex digits are 52 bits. */
+const safeQuantity = z
+  .string()
+  .regex(/^0x[0-9a-f]{1,13}$/i)
+  .transform(BigInt);
+const hash = z
+  .string()
+  .regex(/^0x[0-9a-f]{64}$/i)
+  .transform((text): Hash => `0x${text.slice(2).toLowerCase()}`);
 
-const blockHeaderSchema = z.object({
-  number: quantity,
+/** A block as a node returns it, without its transactions. Hashes become lowercase. */
+export const blockHeaderSchema = z.object({
+  number: safeQuantity,
   hash,
   parentHash: hash,
-  timestamp: quantity,
-  baseFeePerGas: quantity.nullish().transform((fee) => fee ?? undefined),
+  timestamp: safeQuantity,
+  // Beside the identity of a block: a form of its own for the fee costs no block.
+  baseFeePerGas: quantity
+    .nullish()
+    .catch(undefined)
+    .transform((fee) => fee ?? undefined),
 });
 
 /**

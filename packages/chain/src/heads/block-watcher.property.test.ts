@@ -29,8 +29,8 @@ function follow(chain: Hash[], event: BlockEvent): Hash[] {
 }
 
 const step = fc.oneof(
-  fc.record({ mine: fc.integer({ min: 1, max: 5 }), look: fc.boolean() }),
-  fc.record({ reorg: fc.integer({ min: 1, max: 8 }), look: fc.boolean() }),
+  fc.record({ mine: fc.integer({ min: 1, max: 5 }), poll: fc.boolean() }),
+  fc.record({ reorg: fc.integer({ min: 1, max: 8 }), poll: fc.boolean() }),
 );
 
 describe("the events of a block watcher", () => {
@@ -49,12 +49,12 @@ describe("the events of a block watcher", () => {
         await watcher.refresh();
 
         let height = 8;
-        for (const { look, ...change } of steps) {
+        for (const { poll, ...change } of steps) {
           if ("mine" in change) {
             await devnet.mine(change.mine);
             height += change.mine;
           } else await devnet.reorg({ depth: Math.min(change.reorg, height) });
-          if (look) await watcher.refresh();
+          if (poll) await watcher.refresh();
         }
         const head = await watcher.refresh();
 

@@ -141,7 +141,7 @@ describe("a block watcher", () => {
 
     await devnet.reorg({ depth: 8 });
 
-    // A look in the middle of it sees its first blocks, and the others after that.
+    // A poll in the middle of it sees its first blocks, and the others after that.
     await lastEvent();
     expect(events).toContainEqual(
       expect.objectContaining({ type: "reset", reason: "deep-reorganisation" }),

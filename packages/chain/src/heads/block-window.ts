@@ -1,12 +1,10 @@
-import type { Hash } from "viem";
 import type { BlockHeader } from "./block-header.ts";
 
 /** The newest blocks of one chain, each the parent of the next. */
 export interface BlockWindow {
   head(): BlockHeader | undefined;
-  /** The oldest remembered block. */
-  tail(): BlockHeader | undefined;
-  has(hash: Hash): boolean;
+  /** All of them, oldest first. */
+  blocks(): readonly BlockHeader[];
   /**
    * Puts `blocks` (oldest first, linked) on top of their parent. Replaces all blocks when their
    * parent is not remembered. Returns the blocks that left the chain, oldest first.
@@ -16,11 +14,10 @@ export interface BlockWindow {
 
 /** A window that remembers the last `size` blocks. */
 export function createBlockWindow(size: number): BlockWindow {
-  let blocks: BlockHeader[] = [];
+  let blocks: readonly BlockHeader[] = [];
   return {
     head: () => blocks.at(-1),
-    tail: () => blocks[0],
-    has: (hash) => blocks.some((block) => block.hash === hash),
+    blocks: () => blocks,
     put(entered) {
       const parent = blocks.findIndex((block) => block.hash === entered[0]?.parentHash);
       const left = blocks.slice(parent + 1);

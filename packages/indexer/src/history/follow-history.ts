@@ -2,18 +2,18 @@ import { sleep } from "@coinslot/chain";
 import { catchUp } from "../catch-up.ts";
 import type { ChainContext } from "../chain-context.ts";
 import type { Doubt } from "../live/doubt.ts";
-import { lookEverywhere } from "../live/look-everywhere.ts";
-import { lookAtPast } from "../live/poll-chain.ts";
+import { pollPast } from "../live/poll-chain.ts";
+import { pollEverywhere } from "../live/poll-everywhere.ts";
 import type { BlockId } from "../store/block-id.ts";
 import { findKnownBlock } from "../store/marks.ts";
 import { readNextRequest } from "../store/requests.ts";
 
 /** Maximum wait of a request for a round of history, beside the write under way. */
-const lookForRequestsEveryMs = 1_000;
+const requestPollIntervalMs = 1_000;
 
 /** Follows a chain while it has no window. */
 export interface HistoryFollower {
-  /** One step: a look at the past, and a round of history if it is still part of the chain. */
+  /** One step: a poll of the past, and a round of history if it is still part of the chain. */
   step(): Promise<void>;
   /** Blocks were taken back. */
   reset(): void;
@@ -36,8 +36,8 @@ export function createHistoryFollower(
    */
   let suspect: BlockId | undefined;
 
-  async function look(known: BlockId | undefined) {
-    return lookEverywhere(pool, (handle) => lookAtPast(handle, { chain, known }), signal);
+  async function poll(known: BlockId | undefined) {
+    return pollEverywhere(pool, (handle) => pollPast(handle, { chain, known }), signal);
   }
 
   function findNewest() {
@@ -46,16 +46,16 @@ export function createHistoryFollower(
 
   /** Aborts a round when other work has priority. */
   async function watchRound(round: AbortController, known: BlockId | undefined): Promise<void> {
-    let lookedAt = clock.now();
+    let polledAt = clock.now();
     let oldest = known;
     while (!round.signal.aborted) {
-      await sleep(clock, lookForRequestsEveryMs, round.signal).catch(() => undefined);
+      await sleep(clock, requestPollIntervalMs, round.signal).catch(() => undefined);
       if (round.signal.aborted) return;
       try {
         if ((await readNextRequest(database.kysely, chainId)) !== undefined) return leave();
-        if (clock.now() - lookedAt < chain.verifyAfterMs) continue;
-        lookedAt = clock.now();
-        if ((await look(oldest)).event.type === "beyond-finality") {
+        if (clock.now() - polledAt < chain.verifyAfterMs) continue;
+        polledAt = clock.now();
+        if ((await poll(oldest)).event.type === "beyond-finality") {
           suspect = oldest;
           return leave();
         }
@@ -92,7 +92,7 @@ export function createHistoryFollower(
   return {
     async step() {
       const known = suspect ?? (await findNewest());
-      const { event, endpoint, unasked } = await look(known);
+      const { event, endpoint, unasked } = await poll(known);
       if (event.type === "beyond-finality") return doubt.raise(event, { endpoint, unasked });
       suspect = undefined;
       await doubt.clear();

@@ -1,10 +1,9 @@
-import { blockByNumber, type RpcEndpointHandle } from "@coinslot/chain";
+import { blockByNumber, endpointProblem, type RpcEndpointHandle } from "@coinslot/chain";
 import type { Dialect } from "@coinslot/storage";
 import type { ChainEvidence } from "../proof/chain-evidence.ts";
 import { readReceipts, transfersAmong } from "../proof/read-receipts.ts";
 import { addTimestamps } from "../rpc/add-timestamps.ts";
 import { headerOf } from "../rpc/block-header.ts";
-import { endpointProblem } from "../rpc/endpoint-problem.ts";
 import { getTransferLogs } from "../rpc/get-logs.ts";
 import type { Tolerance } from "../rpc/tolerance.ts";
 import type { BlockId } from "../store/block-id.ts";

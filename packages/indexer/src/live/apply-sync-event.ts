@@ -1,5 +1,4 @@
 import type { ChainContext } from "../chain-context.ts";
-import type { BlockHeader } from "../rpc/block-header.ts";
 import type { Head } from "../rpc/read-head.ts";
 import { addTransfers } from "../store/add-transfers.ts";
 import type { BlockId } from "../store/block-id.ts";
@@ -83,7 +82,7 @@ export async function applySyncEvent(
 /** The transfers of blocks by their hashes, from any endpoint that has them. */
 export async function readTransfers(
   { pool, database, chain, logger, maxLogs, evidence, toleranceOf }: ChainContext,
-  blocks: readonly (BlockId | BlockHeader)[],
+  blocks: readonly BlockId[],
   { tokens, signal }: { tokens: readonly KnownToken[]; signal: AbortSignal },
 ) {
   if (tokens.length === 0) return [];
@@ -97,7 +96,7 @@ export async function readTransfers(
   return batches;
 }
 
-/** Records for other processes that the chain is being looked at, whether or not it moves. */
+/** Records for other processes that the chain is polled, whether or not it moves. */
 async function tellHead(
   { chain: { chainId, maxRewindBlocks }, database, lease }: ChainContext,
   head: Head,
@@ -118,13 +117,13 @@ async function tellHead(
 
 /** Finality never goes back, and nothing above the newest indexed block is final here. */
 function chainHead(
-  { latest, finalized }: Head,
+  { number, timestampMs, finalized }: Head,
   tip: number,
   [base]: readonly [BlockId, ...BlockId[]],
 ): ChainHead {
   return {
-    number: Math.max(latest.number, tip),
-    timestampMs: latest.timestampMs,
+    number: Math.max(number, tip),
+    timestampMs,
     finalized: Math.max(base.number, Math.min(finalized, tip)),
   };
 }

@@ -5,7 +5,7 @@ import { readNextRequest } from "../store/requests.ts";
 import { type BeyondFinality, settleDoubt } from "./settle-doubt.ts";
 
 /**
- * The longest pause between two looks, since requests and an endpoint that is back wait for the
+ * The longest pause between two polls, since requests and an endpoint that is back wait for the
  * next one.
  */
 const maxPauseMs = 2_500;
@@ -14,7 +14,7 @@ const maxPauseMs = 2_500;
 export interface Doubt {
   /**
    * Every endpoint that can be asked has another block in place of a final one. `unasked`: an
-   * endpoint that cannot be asked. Waits before the next look, unless a rewind is due.
+   * endpoint that cannot be asked. Waits before the next poll, unless a rewind is due.
    */
   raise(
     event: BeyondFinality,

@@ -1,10 +1,9 @@
-import { type RpcEndpointHandle, RpcResponseError } from "@coinslot/chain";
+import { endpointProblem, type RpcEndpointHandle, RpcResponseError } from "@coinslot/chain";
 import type { Dialect } from "@coinslot/storage";
 import { type ChainEvidence, noteBloom } from "../proof/chain-evidence.ts";
 import { createBloomTest } from "../proof/logs-bloom.ts";
 import { readReceipts, transfersAmong } from "../proof/read-receipts.ts";
 import { type BlockHeader, headerByHash, headerOf } from "../rpc/block-header.ts";
-import { endpointProblem } from "../rpc/endpoint-problem.ts";
 import { getTransferLogs } from "../rpc/get-logs.ts";
 import type { Tolerance } from "../rpc/tolerance.ts";
 import type { BlockId } from "../store/block-id.ts";

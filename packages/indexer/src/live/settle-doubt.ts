@@ -45,15 +45,14 @@ export async function settleDoubt(
       ? what
       : `${what} Nothing is decided until endpoint ${unasked} can be asked, too.`;
   await lease.write(async (transaction) => {
-    const { latest } = head;
     await updateChain(transaction, database.dialect, {
       chainId,
       news: {
         problem,
         ...(isStopped && { state: "stopped" as const }),
         head: {
-          number: Math.max(latest.number, base.number),
-          timestampMs: latest.timestampMs,
+          number: Math.max(head.number, base.number),
+          timestampMs: head.timestampMs,
           finalized: base.number,
         },
         isProgress: false,

@@ -1,8 +1,7 @@
-import type { BlockHeader } from "../rpc/block-header.ts";
 import type { Head } from "../rpc/read-head.ts";
 import type { BlockId } from "../store/block-id.ts";
 
-/** Result of a look at a chain, compared with the window. */
+/** Result of a poll of a chain, compared with the window. */
 export type SyncEvent =
   /**
    * The head is in the window, or the endpoint lags or prefers a fork no longer than the indexed
@@ -10,7 +9,7 @@ export type SyncEvent =
    */
   | { type: "unchanged"; head: Head }
   /** Blocks on top of the window, oldest first, each the child of the one before. */
-  | { type: "advanced"; head: Head; blocks: readonly BlockHeader[] }
+  | { type: "advanced"; head: Head; blocks: readonly BlockId[] }
   /** The blocks of the window above `ancestor` are not part of the chain. */
   | { type: "reorganised"; head: Head; ancestor: BlockId }
   /** The whole window is final, and many final blocks above it are missing. */

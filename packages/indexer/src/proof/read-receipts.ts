@@ -1,7 +1,11 @@
-import { type RpcEndpointHandle, type RpcOutcome, RpcResponseError } from "@coinslot/chain";
+import {
+  endpointProblem,
+  type RpcEndpointHandle,
+  type RpcOutcome,
+  RpcResponseError,
+} from "@coinslot/chain";
 import * as z from "zod";
 import { type BlockHeader, headerOf } from "../rpc/block-header.ts";
-import { endpointProblem } from "../rpc/endpoint-problem.ts";
 import { toQuantity } from "../rpc/get-logs.ts";
 import type { KnownToken } from "../store/known-token.ts";
 import { transferTopic } from "../transfer-log/transfer-topic.ts";

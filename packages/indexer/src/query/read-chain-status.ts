@@ -7,7 +7,7 @@ import { type BlockRange, readCoverage } from "../store/coverage.ts";
 import type { KnownToken } from "../store/known-token.ts";
 import type { IndexerSchema } from "../store/schema.ts";
 
-/** Time after which the writer is presumed gone, or unable to look at the chain. */
+/** Time after which the writer is presumed gone, or unable to poll the chain. */
 const unseenAfterMs = 15_000;
 /** A chain that is late by this multiple of the limit is unhealthy. */
 const unhealthyFactor = 5;
@@ -115,7 +115,7 @@ function judge(facts: {
 }): { health: Health; problem: string | undefined } {
   const { state, problem, unseenMs = 0, sinceProgressMs = 0, lagBlocks, staleAfterMs } = facts;
   if (state === "stopped" || facts.isDoubted) return { health: "unhealthy", problem };
-  // Each against its own limit: the block time of a chain says nothing about the interval of looks.
+  // Each against its own limit: the block time of a chain says nothing about the interval of polls.
   const lateness = Math.max(unseenMs / unseenAfterMs, sinceProgressMs / staleAfterMs);
   if (lateness > unhealthyFactor)
     return { health: "unhealthy", problem: problem ?? "Nothing new for a long time" };

@@ -1,7 +1,6 @@
-import type { RpcEndpointHandle } from "@coinslot/chain";
+import { endpointProblem, type RpcEndpointHandle } from "@coinslot/chain";
 import type { TransferBatch } from "../transfer-log/transfer-batch.ts";
 import { readHeaders } from "./block-header.ts";
-import { endpointProblem } from "./endpoint-problem.ts";
 
 /**
  * Asks for the headers of those blocks of a batch whose logs came without the time, many in one

@@ -1,9 +1,17 @@
-import { blockByNumber, type RpcEndpointHandle } from "@coinslot/chain";
+import {
+  type BlockHeader,
+  blockByNumber,
+  headerIn,
+  parseBlockHeader,
+  type RpcEndpointHandle,
+} from "@coinslot/chain";
 import type { ChainConfiguration } from "../configuration.ts";
-import { type BlockHeader, headerOf, parseHeader } from "./block-header.ts";
 
+/** An endpoint's newest block. */
 export interface Head {
-  latest: BlockHeader;
+  header: BlockHeader;
+  number: number;
+  timestampMs: number;
   /** The number of the newest final block, 0 at least. */
   finalized: number;
 }
@@ -19,8 +27,14 @@ export async function readHead(
   const calls = [blockByNumber("latest")];
   if (finality.finalizedTag) calls.push(blockByNumber("finalized"));
   const [first, second] = await endpoint.requestMany(calls);
-  const latest = headerOf(endpoint, first, "latest");
-  const tagged = second?.ok ? parseHeader(second.result)?.number : undefined;
-  const finalized = tagged ?? latest.number - finality.depth;
-  return { latest, finalized: Math.max(0, Math.min(finalized, latest.number)) };
+  const header = headerIn(endpoint, first, { block: "latest", parse: parseBlockHeader });
+  const number = Number(header.number);
+  const tagged = second?.ok ? parseBlockHeader(second.result)?.number : undefined;
+  const finalized = tagged === undefined ? number - finality.depth : Number(tagged);
+  return {
+    header,
+    number,
+    timestampMs: Number(header.timestamp) * 1000,
+    finalized: Math.max(0, Math.min(finalized, number)),
+  };
 }

@@ -15,7 +15,7 @@ interface ChainsTable {
   head_timestamp_ms: number | null;
   /** The last block that can no longer be replaced. */
   finalized_number: number | null;
-  /** Times of the writer's last look at the chain, and of its last progress. */
+  /** Times of the writer's last poll of the chain, and of its last progress. */
   seen_at_ms: number;
   progress_at_ms: number;
   /**

@@ -1,4 +1,9 @@
-import { blockByNumber, type RpcEndpointHandle, type RpcOutcome } from "@coinslot/chain";
+import {
+  blockByNumber,
+  endpointProblem,
+  type RpcEndpointHandle,
+  type RpcOutcome,
+} from "@coinslot/chain";
 import type { ChainContext } from "../chain-context.ts";
 import { hashesToItsName } from "../proof/header-hash.ts";
 import {
@@ -8,7 +13,6 @@ import {
   receiptsOf,
 } from "../proof/read-receipts.ts";
 import { type BlockHeader, headerOf } from "../rpc/block-header.ts";
-import { endpointProblem } from "../rpc/endpoint-problem.ts";
 import type { BlockId } from "../store/block-id.ts";
 
 /** The arguments of one call, as an endpoint takes them. */

@@ -35,8 +35,8 @@ export async function verifyChain(context: ChainContext, signal: AbortSignal): P
 
 interface Settled {
   /**
-   * The count of `rewrites` at the time of reading: blocks taken back since then are not to be
-   * looked at.
+   * The count of `rewrites` at the time of reading: blocks taken back since then are passed
+   * over.
    */
   count: number;
   indexed: Awaited<ReturnType<typeof readCoverage>>;

@@ -1,8 +1,12 @@
-import { type RpcEndpointHandle, type RpcOutcome, RpcResponseError } from "@coinslot/chain";
+import {
+  endpointProblem,
+  type RpcEndpointHandle,
+  type RpcOutcome,
+  RpcResponseError,
+} from "@coinslot/chain";
 import type { ChainContext } from "../chain-context.ts";
 import type { Segment } from "../history/plan-segments.ts";
 import { type BlockReceipts, receiptsCalls, receiptsOf } from "../proof/read-receipts.ts";
-import { endpointProblem } from "../rpc/endpoint-problem.ts";
 import { getTransferLogs } from "../rpc/get-logs.ts";
 import type { BlockId } from "../store/block-id.ts";
 import { createTransferBatch } from "../transfer-log/transfer-batch.ts";

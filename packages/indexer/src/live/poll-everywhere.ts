@@ -1,8 +1,8 @@
 import type { RpcEndpointHandle, RpcPool } from "@coinslot/chain";
 import type { SyncEvent } from "./sync-event.ts";
 
-/** Result of a look at a chain, and its endpoint. */
-export interface Look {
+/** Result of a poll of a chain, and its endpoint. */
+export interface Poll {
   event: SyncEvent;
   endpoint: number;
   /** Where a final block was replaced: an endpoint that could not be asked. */
@@ -10,15 +10,15 @@ export interface Look {
 }
 
 /**
- * Looks at a chain at one endpoint. One broken endpoint must not decide about final blocks. A final
+ * Polls a chain at one endpoint. One broken endpoint must not decide about final blocks. A final
  * block counts as replaced when every endpoint was asked and none has it. The first endpoint that
  * has it is followed.
  */
-export async function lookEverywhere(
+export async function pollEverywhere(
   pool: RpcPool,
   read: (handle: RpcEndpointHandle) => Promise<SyncEvent>,
   signal: AbortSignal,
-): Promise<Look> {
+): Promise<Poll> {
   const { event, endpoint } = await pool.onEndpoint(
     async (handle) => ({ event: await read(handle), endpoint: handle.endpoint }),
     { signal },

@@ -1,4 +1,5 @@
-import { RpcEndpointError, type RpcEndpointHandle, RpcUnavailableError } from "@coinslot/chain";
+import { RpcEndpointError, RpcUnavailableError } from "./rpc-errors.ts";
+import type { RpcEndpointHandle } from "./rpc-requester.ts";
 
 /**
  * An endpoint's answer is of no use: it lacks a block that it should have, or contradicts itself.

@@ -1,0 +1,90 @@
+import { RpcClosedError } from "../rpc/rpc-errors.ts";
+import type { RpcEndpointHandle } from "../rpc/rpc-requester.ts";
+import type { BlockEvent } from "./block-event.ts";
+import type { BlockHeader } from "./block-header.ts";
+import { compareHead, readBranch } from "./compare-head.ts";
+import { readHead } from "./read-headers.ts";
+import { emit, type WatcherContext } from "./watcher-context.ts";
+
+/** Polls now, or joins the poll under way. Rejects with what the pool throws. */
+export function pollHead(context: WatcherContext): Promise<BlockHeader> {
+  const { signal } = context.closing;
+  if (signal.aborted) return Promise.reject(signal.reason);
+  context.polling ??= pollOnce(context).finally(() => {
+    context.polling = undefined;
+  });
+  return context.polling;
+}
+
+async function pollOnce(context: WatcherContext): Promise<BlockHeader> {
+  try {
+    const event = await context.pool.onEndpoint((endpoint) => readChange(context, endpoint));
+    if (!context.reachable) {
+      context.reachable = true;
+      emit(context, { type: "reachable" });
+    }
+    if (event) emit(context, event);
+  } catch (error) {
+    if (context.reachable && !(error instanceof RpcClosedError)) {
+      context.reachable = false;
+      emit(context, { type: "unreachable", error });
+    }
+    throw error;
+  }
+  const head = context.window.head();
+  if (!head) throw new TypeError("a poll of the chain left no head");
+  return head;
+}
+
+/** Reads the head, and the blocks since the window's, at one endpoint. Undefined: no change. */
+async function readChange(
+  context: WatcherContext,
+  endpoint: RpcEndpointHandle,
+): Promise<BlockEvent | undefined> {
+  const { window, windowSize, headEndpoint } = context;
+  const latest = await readHead(endpoint);
+  const head = window.head();
+  const [base, ...rest] = window.blocks();
+  if (!head || !base) {
+    enter(context, endpoint, [latest]);
+    return { type: "advanced", head: latest, entered: [latest] };
+  }
+  // Subscribers are given every block or a reset, so a longer gap is not read at all.
+  if (latest.number - head.number > BigInt(windowSize)) {
+    enter(context, endpoint, [latest]);
+    return { type: "reset", head: latest, reason: "missed-blocks" };
+  }
+  const change = await compareHead(endpoint, latest, {
+    known: [base, ...rest],
+    isOther: headEndpoint !== undefined && headEndpoint !== endpoint.endpoint,
+    maxBlocks: windowSize,
+  });
+  switch (change.type) {
+    case "unchanged":
+      return undefined;
+    case "advanced": {
+      enter(context, endpoint, change.blocks);
+      return { type: "advanced", head: latest, entered: change.blocks };
+    }
+    case "reorganised": {
+      const entered = await readBranch(endpoint, change.ancestor, latest);
+      const left = enter(context, endpoint, entered);
+      return { type: "reorganised", head: latest, left, entered };
+    }
+    case "unconnected": {
+      enter(context, endpoint, [latest]);
+      return { type: "reset", head: latest, reason: "deep-reorganisation" };
+    }
+  }
+}
+
+/** Puts blocks into the window, and returns those that left it. */
+function enter(
+  context: WatcherContext,
+  { endpoint }: RpcEndpointHandle,
+  blocks: readonly BlockHeader[],
+): BlockHeader[] {
+  context.headEndpoint = endpoint;
+  context.newsAt = context.clock.now();
+  return context.window.put(blocks);
+}
