@@ -28,8 +28,7 @@ export interface EndpointOrder {
 
 const retryPauseMs = 100;
 
-/** Decides which endpoint is asked next. */
-export function createEndpointOrder(options: {
+export interface EndpointOrderOptions {
   endpoints: readonly RpcEndpoint[];
   timeoutMs: number;
   patienceMs: number;
@@ -37,101 +36,117 @@ export function createEndpointOrder(options: {
   headCheckMs: number;
   clock: Clock;
   closing: AbortSignal;
-}): EndpointOrder {
-  const { endpoints, timeoutMs, clock, closing } = options;
-  let lagging: ReadonlySet<RpcEndpoint> = new Set();
-  let headsComparedAt = clock.now();
+}
 
-  /** The reason why the endpoint cannot be used for this request now; undefined: none. */
-  async function findObstacle(
-    endpoint: RpcEndpoint,
-    { minBlock, signal }: EndpointWish,
-  ): Promise<EndpointProblem | undefined> {
-    if (endpoint.state() === "unchecked")
-      await withLinkedAbort(signal ? [signal, closing] : [closing], () => endpoint.check());
-    if (endpoint.state() !== "ready") return notReady(endpoint);
-    if (minBlock === undefined) return undefined;
-    if ((endpoint.head() ?? -1n) < minBlock)
-      await endpoint.send([{ method: "eth_blockNumber" }], { timeoutMs, signal });
-    const head = endpoint.head();
-    if (head !== undefined && head >= minBlock) return undefined;
-    const details = `its head is ${head ?? "unknown"}, block ${minBlock} was asked for`;
-    return new RpcEndpointError({ name: endpoint.name, kind: "behind", details, maybeSent: false });
-  }
+/** The options of an order, and its record of the endpoints' heads. */
+interface OrderContext extends EndpointOrderOptions {
+  lagging: ReadonlySet<RpcEndpoint>;
+  headsComparedAt: number;
+}
 
-  async function* usable(
-    some: readonly RpcEndpoint[],
-    wish: EndpointWish,
-    passOver: (problem: EndpointProblem) => void,
-  ) {
-    for (const endpoint of some) {
-      const obstacle = await findObstacle(endpoint, wish);
-      if (obstacle) passOver(obstacle);
-      else yield endpoint;
-    }
-  }
-
-  async function* candidates(
-    wish: EndpointWish,
-    passOver: (problem: EndpointProblem) => void,
-  ): AsyncGenerator<RpcEndpoint, void, void> {
-    const sources = wish.signal ? [wish.signal, closing] : [closing];
-    const deadline = clock.now() + options.patienceMs;
-    compareHeadsNowAndThen();
-    for (;;) {
-      // A trial runs beside the request, so that no request waits for it while others are healthy.
-      const onTrial = endpoints.filter((endpoint) => endpoint.onTrial());
-      for (const endpoint of onTrial) void endpoint.check();
-      const well = endpoints.filter((endpoint) => !onTrial.includes(endpoint));
-      const inOrder = [...well.filter((each) => !lagging.has(each)), ...well.filter(isLagging)];
-      yield* usable([...inOrder, ...onTrial], wish, passOver);
-
-      const pauseMs = Math.max(retryPauseMs, soonestMs());
-      if (clock.now() + pauseMs > deadline) return;
-      await withLinkedAbort(sources, ({ signal }) => sleep(clock, pauseMs, signal));
-    }
-  }
-
-  function soonestMs(): number {
-    const ours = endpoints.filter((endpoint) => endpoint.state() !== "wrong-chain");
-    return Math.min(...ours.map((endpoint) => endpoint.restMs()));
-  }
-
-  async function compareHeads(): Promise<void> {
-    headsComparedAt = clock.now();
-    const heads = await Promise.all(
-      endpoints.map(async (endpoint) => {
-        if (await findObstacle(endpoint, {})) return undefined;
-        const call = { method: "eth_blockNumber" };
-        const [outcome] = await endpoint.send([call], { timeoutMs, signal: undefined });
-        return outcome?.ok ? endpoint.head() : undefined;
-      }),
-    );
-    const best = heads.reduce<bigint>((max, head = 0n) => (head > max ? head : max), 0n);
-    lagging = new Set(
-      endpoints.filter((_, index) => {
-        const head = heads[index];
-        return head !== undefined && best - head > BigInt(options.maxLagBlocks);
-      }),
-    );
-  }
-
-  function compareHeadsNowAndThen() {
-    if (endpoints.length === 1 || clock.now() - headsComparedAt < options.headCheckMs) return;
-    compareHeads().catch(() => undefined);
-  }
-
-  function isLagging(endpoint: RpcEndpoint) {
-    return lagging.has(endpoint);
-  }
-
-  return {
-    candidates,
-    only: (endpoint) => (wish, passOver) => usable([endpoint], wish, passOver),
-    compareHeads,
-    isLagging,
-    soonestMs,
+/** Decides which endpoint is asked next. */
+export function createEndpointOrder(options: EndpointOrderOptions): EndpointOrder {
+  const context: OrderContext = {
+    ...options,
+    lagging: new Set(),
+    headsComparedAt: options.clock.now(),
   };
+  return {
+    candidates: (wish, passOver) => candidates(context, wish, passOver),
+    only: (endpoint) => (wish, passOver) => usable(context, [endpoint], wish, passOver),
+    compareHeads: () => compareHeads(context),
+    isLagging: (endpoint) => context.lagging.has(endpoint),
+    soonestMs: () => soonestMs(context),
+  };
+}
+
+async function* candidates(
+  context: OrderContext,
+  wish: EndpointWish,
+  passOver: (problem: EndpointProblem) => void,
+): AsyncGenerator<RpcEndpoint, void, void> {
+  const { endpoints, clock, closing } = context;
+  const sources = wish.signal ? [wish.signal, closing] : [closing];
+  const deadline = clock.now() + context.patienceMs;
+  compareHeadsIfDue(context);
+  for (;;) {
+    // A trial runs beside the request, so that no request waits for it while others are healthy.
+    const onTrial = endpoints.filter((endpoint) => endpoint.onTrial());
+    for (const endpoint of onTrial) void endpoint.check();
+    const healthy = endpoints.filter((endpoint) => !onTrial.includes(endpoint));
+    const { lagging } = context;
+    const inOrder = [
+      ...healthy.filter((endpoint) => !lagging.has(endpoint)),
+      ...healthy.filter((endpoint) => lagging.has(endpoint)),
+    ];
+    yield* usable(context, [...inOrder, ...onTrial], wish, passOver);
+
+    const pauseMs = Math.max(retryPauseMs, soonestMs(context));
+    if (clock.now() + pauseMs > deadline) return;
+    await withLinkedAbort(sources, ({ signal }) => sleep(clock, pauseMs, signal));
+  }
+}
+
+async function* usable(
+  context: OrderContext,
+  endpoints: readonly RpcEndpoint[],
+  wish: EndpointWish,
+  passOver: (problem: EndpointProblem) => void,
+) {
+  for (const endpoint of endpoints) {
+    const obstacle = await findObstacle(context, endpoint, wish);
+    if (obstacle) passOver(obstacle);
+    else yield endpoint;
+  }
+}
+
+/** The reason why the endpoint cannot be used for this request now; undefined: none. */
+async function findObstacle(
+  { timeoutMs, closing }: OrderContext,
+  endpoint: RpcEndpoint,
+  { minBlock, signal }: EndpointWish,
+): Promise<EndpointProblem | undefined> {
+  if (endpoint.state() === "unchecked")
+    await withLinkedAbort(signal ? [signal, closing] : [closing], () => endpoint.check());
+  if (endpoint.state() !== "ready") return notReady(endpoint);
+  if (minBlock === undefined) return undefined;
+  if ((endpoint.head() ?? -1n) < minBlock)
+    await endpoint.send([{ method: "eth_blockNumber" }], { timeoutMs, signal });
+  const head = endpoint.head();
+  if (head !== undefined && head >= minBlock) return undefined;
+  const details = `its head is ${head ?? "unknown"}, block ${minBlock} was asked for`;
+  return new RpcEndpointError({ name: endpoint.name, kind: "behind", details, maybeSent: false });
+}
+
+function soonestMs({ endpoints }: OrderContext): number {
+  const ours = endpoints.filter((endpoint) => endpoint.state() !== "wrong-chain");
+  return Math.min(...ours.map((endpoint) => endpoint.restMs()));
+}
+
+function compareHeadsIfDue(context: OrderContext): void {
+  const { endpoints, clock, headsComparedAt, headCheckMs } = context;
+  if (endpoints.length === 1 || clock.now() - headsComparedAt < headCheckMs) return;
+  compareHeads(context).catch(() => undefined);
+}
+
+async function compareHeads(context: OrderContext): Promise<void> {
+  const { endpoints, timeoutMs, clock, maxLagBlocks } = context;
+  context.headsComparedAt = clock.now();
+  const heads = await Promise.all(
+    endpoints.map(async (endpoint) => {
+      if (await findObstacle(context, endpoint, {})) return undefined;
+      const call = { method: "eth_blockNumber" };
+      const [outcome] = await endpoint.send([call], { timeoutMs, signal: undefined });
+      return outcome?.ok ? endpoint.head() : undefined;
+    }),
+  );
+  const best = heads.reduce<bigint>((max, head = 0n) => (head > max ? head : max), 0n);
+  context.lagging = new Set(
+    endpoints.filter((_, index) => {
+      const head = heads[index];
+      return head !== undefined && best - head > BigInt(maxLagBlocks);
+    }),
+  );
 }
 
 /** The endpoint's own problem describes an earlier request; this one was not sent. */

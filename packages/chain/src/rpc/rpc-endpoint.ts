@@ -1,8 +1,9 @@
-import { createCircuitBreaker } from "./circuit-breaker.ts";
+import { type CircuitBreaker, createCircuitBreaker } from "./circuit-breaker.ts";
+import type { ChannelOutcome } from "./read-response.ts";
 import {
-  type ChannelOutcome,
   createRpcChannel,
   type ExchangeReport,
+  type RpcChannel,
   type RpcChannelOptions,
   type SendOptions,
 } from "./rpc-channel.ts";
@@ -73,108 +74,145 @@ const checkTimeoutMs = 3_000;
 /** Cap on `Retry-After`: a server that asks for more is still tried again after this. */
 const maxRetryAfterMs = 3_600_000;
 
+/** The parts of one endpoint, and its record. */
+interface EndpointContext {
+  readonly options: RpcEndpointOptions;
+  readonly channel: RpcChannel;
+  readonly breaker: CircuitBreaker;
+  /** Whether its chain id is known, and is the pool's. */
+  verified: boolean;
+  checking: Promise<void> | undefined;
+  wrongChain: RpcWrongChainError | undefined;
+  lastFailure: RpcEndpointError | undefined;
+  head: bigint | undefined;
+  latencyMs: number | undefined;
+}
+
 /** One RPC server and its record: health, chain id, head and speed. */
 export function createRpcEndpoint(options: RpcEndpointOptions): RpcEndpoint {
-  const { name, clock, emit } = options;
-  const endpoint = name.number;
-  const channel = createRpcChannel({
-    ...options,
-    onExchange,
-    onBatchLimit: (calls) => emit({ type: "endpoint-batch-limit", endpoint, calls }),
-  });
-  const breaker = createCircuitBreaker({
-    clock,
-    threshold: options.failureThreshold,
-    restMs: options.restMs,
-    maxRestMs: options.maxRestMs,
-    onChange(state) {
-      // A different server may answer after an outage: the chain id is read again.
-      verified = false;
-      if (state === "open") emit({ type: "endpoint-resting", endpoint, restMs: breaker.restMs() });
-      else emit({ type: "endpoint-recovered", endpoint });
-    },
-  });
-  let verified = false;
-  let checking: Promise<void> | undefined;
-  let wrongChain: RpcWrongChainError | undefined;
-  let lastFailure: RpcEndpointError | undefined;
-  let head: bigint | undefined;
-  let latencyMs: number | undefined;
-
-  function state(): EndpointState {
-    if (wrongChain) return "wrong-chain";
-    if (breaker.state() === "open") return "resting";
-    return verified && breaker.state() === "closed" ? "ready" : "unchecked";
-  }
-
-  function onExchange({ startedAt, failure }: ExchangeReport) {
-    if (failure) return onFailure(failure, startedAt);
-    const tookMs = clock.now() - startedAt;
-    latencyMs = latencyMs === undefined ? tookMs : latencyMs + (tookMs - latencyMs) / 8;
-    breaker.succeeded(startedAt);
-  }
-
-  function onFailure(failure: RpcEndpointError, startedAt: number) {
-    lastFailure = failure;
-    emit({ type: "endpoint-failed", endpoint, kind: failure.kind, message: failure.message });
-    // Rests at once if the server asked for it, or if its trial failed; else after a few failures.
-    const atOnce =
-      !verified ||
-      failure.retryAfterMs !== undefined ||
-      failure.kind === "rate-limited" ||
-      failure.kind === "unauthorized";
-    const askedMs = Math.min(failure.retryAfterMs ?? 0, maxRetryAfterMs);
-    breaker.failed(startedAt, atOnce ? askedMs : undefined);
-  }
-
-  async function send(calls: readonly RpcCall[], sendOptions: Omit<SendOptions, "mayStart">) {
-    const mayStart = () => state() === "ready";
-    const outcomes = await channel.send(calls, { mayStart, ...sendOptions });
-    for (const [index, call] of calls.entries()) {
-      const outcome = outcomes[index];
-      if (outcome?.ok) head = reportedHead(call, outcome.result) ?? head;
-    }
-    return outcomes;
-  }
-
-  async function findOutChain(): Promise<void> {
-    const timeoutMs = Math.min(options.timeoutMs, checkTimeoutMs);
-    const outcomes = await channel
-      .send([{ method: "eth_chainId" }], { timeoutMs, signal: undefined, mayStart: () => true })
-      // Rejects only when the pool closes; then the state has no reader any more.
-      .catch(() => []);
-    const [outcome] = outcomes;
-    if (!outcome) return;
-    const actual = outcome.ok ? reportedChainId(outcome.result) : undefined;
-    if (actual === options.chainId) {
-      verified = true;
-    } else if (actual !== undefined) {
-      wrongChain = new RpcWrongChainError({ name, expected: options.chainId, actual });
-      emit({ type: "endpoint-wrong-chain", endpoint, chainId: actual });
-    } else if (outcome.ok || outcome.error instanceof RpcResponseError) {
-      // It answers, but without a chain id: unusable, though the exchange itself succeeded.
-      const details = "no chain id in the answer to eth_chainId";
-      const failure = new RpcEndpointError({ name, kind: "malformed", details, maybeSent: true });
-      onFailure(failure, clock.now());
-    }
-  }
-
+  const context = createContext(options);
+  const { channel, breaker } = context;
+  const mayStart = () => stateOf(context) === "ready";
   return {
-    name,
-    state,
+    name: options.name,
+    state: () => stateOf(context),
     onTrial: () => breaker.state() === "half-open",
     restMs: breaker.restMs,
-    check() {
-      if (state() !== "unchecked") return Promise.resolve();
-      checking ??= findOutChain().finally(() => {
-        checking = undefined;
-      });
-      return checking;
-    },
-    send,
-    head: () => head,
-    latencyMs: () => latencyMs,
+    check: () => check(context),
+    send: (calls, sendOptions) => send(context, calls, { mayStart, ...sendOptions }),
+    head: () => context.head,
+    latencyMs: () => context.latencyMs,
     inFlight: channel.inFlight,
-    problem: () => wrongChain ?? lastFailure,
+    problem: () => context.wrongChain ?? context.lastFailure,
   };
+}
+
+function createContext(options: RpcEndpointOptions): EndpointContext {
+  const { name, clock, emit } = options;
+  const endpoint = name.number;
+  const context: EndpointContext = {
+    options,
+    channel: createRpcChannel({
+      ...options,
+      onExchange: (report) => onExchange(context, report),
+      onBatchLimit: (calls) => emit({ type: "endpoint-batch-limit", endpoint, calls }),
+    }),
+    breaker: createCircuitBreaker({
+      clock,
+      threshold: options.failureThreshold,
+      restMs: options.restMs,
+      maxRestMs: options.maxRestMs,
+      onChange(state) {
+        // A different server may answer after an outage: the chain id is read again.
+        context.verified = false;
+        if (state === "closed") return emit({ type: "endpoint-recovered", endpoint });
+        emit({ type: "endpoint-resting", endpoint, restMs: context.breaker.restMs() });
+      },
+    }),
+    verified: false,
+    checking: undefined,
+    wrongChain: undefined,
+    lastFailure: undefined,
+    head: undefined,
+    latencyMs: undefined,
+  };
+  return context;
+}
+
+function stateOf({ wrongChain, breaker, verified }: EndpointContext): EndpointState {
+  if (wrongChain) return "wrong-chain";
+  const circuit = breaker.state();
+  if (circuit === "open") return "resting";
+  return verified && circuit === "closed" ? "ready" : "unchecked";
+}
+
+async function send(
+  context: EndpointContext,
+  calls: readonly RpcCall[],
+  sendOptions: SendOptions,
+): Promise<ChannelOutcome[]> {
+  const outcomes = await context.channel.send(calls, sendOptions);
+  for (const [index, call] of calls.entries()) {
+    const outcome = outcomes[index];
+    if (outcome?.ok) context.head = reportedHead(call, outcome.result) ?? context.head;
+  }
+  return outcomes;
+}
+
+function check(context: EndpointContext): Promise<void> {
+  if (stateOf(context) !== "unchecked") return Promise.resolve();
+  context.checking ??= readChainId(context).finally(() => {
+    context.checking = undefined;
+  });
+  return context.checking;
+}
+
+async function readChainId(context: EndpointContext): Promise<void> {
+  const { channel, options } = context;
+  const { name, chainId: expected, emit, clock } = options;
+  const timeoutMs = Math.min(options.timeoutMs, checkTimeoutMs);
+  const outcomes = await channel
+    .send([{ method: "eth_chainId" }], { timeoutMs, signal: undefined, mayStart: () => true })
+    // Rejects only when the pool closes; then the state has no reader any more.
+    .catch(() => []);
+  const [outcome] = outcomes;
+  if (!outcome) return;
+  const actual = outcome.ok ? reportedChainId(outcome.result) : undefined;
+  if (actual === expected) {
+    context.verified = true;
+  } else if (actual !== undefined) {
+    context.wrongChain = new RpcWrongChainError({ name, expected, actual });
+    emit({ type: "endpoint-wrong-chain", endpoint: name.number, chainId: actual });
+  } else if (outcome.ok || outcome.error instanceof RpcResponseError) {
+    // It answers, but without a chain id: unusable, though the exchange itself succeeded.
+    const details = "no chain id in the answer to eth_chainId";
+    const failure = new RpcEndpointError({ name, kind: "malformed", details, maybeSent: true });
+    onFailure(context, failure, clock.now());
+  }
+}
+
+function onExchange(context: EndpointContext, { startedAt, failure }: ExchangeReport): void {
+  if (failure) {
+    onFailure(context, failure, startedAt);
+    return;
+  }
+  const { latencyMs, breaker, options } = context;
+  const tookMs = options.clock.now() - startedAt;
+  context.latencyMs = latencyMs === undefined ? tookMs : latencyMs + (tookMs - latencyMs) / 8;
+  breaker.succeeded(startedAt);
+}
+
+function onFailure(context: EndpointContext, failure: RpcEndpointError, startedAt: number): void {
+  const { breaker, options } = context;
+  const { kind, message, retryAfterMs } = failure;
+  context.lastFailure = failure;
+  options.emit({ type: "endpoint-failed", endpoint: options.name.number, kind, message });
+  // Rests at once if the server asked for it, or if its trial failed; else after a few failures.
+  const atOnce =
+    !context.verified ||
+    retryAfterMs !== undefined ||
+    kind === "rate-limited" ||
+    kind === "unauthorized";
+  const askedMs = Math.min(retryAfterMs ?? 0, maxRetryAfterMs);
+  breaker.failed(startedAt, atOnce ? askedMs : undefined);
 }

@@ -1,10 +1,14 @@
 import { type Clock, systemClock } from "../clock.ts";
-import { createNewHeads } from "../heads/new-heads.ts";
-import { askInTurn } from "./ask-in-turn.ts";
-import { createEndpointOrder, type EndpointSource } from "./endpoint-order.ts";
+import { createNewHeads, type NewHeads } from "../heads/new-heads.ts";
+import { createRequester, type RequesterContext, unavailableError } from "./create-requester.ts";
+import { createEndpointOrder, type EndpointOrder } from "./endpoint-order.ts";
 import { type HttpPost, httpPost } from "./http-post.ts";
-import { createRpcEndpoint, type EndpointEvent, type EndpointState } from "./rpc-endpoint.ts";
-import type { RpcCall } from "./rpc-envelope.ts";
+import {
+  createRpcEndpoint,
+  type EndpointEvent,
+  type EndpointState,
+  type RpcEndpoint,
+} from "./rpc-endpoint.ts";
 import {
   type EndpointFailureKind,
   type EndpointProblem,
@@ -126,13 +130,45 @@ export interface RpcPool extends RpcRequester {
  * ```
  */
 export function createRpcPool(options: RpcPoolOptions): RpcPool {
+  const context = createContext(options);
+  const { order, newHeads } = context;
+  return {
+    ...createRequester(context.sending, order.candidates),
+    endpoints: context.handles,
+    compareHeads: order.compareHeads,
+    ready: () => checkEndpoints(context),
+    onEndpoint: (read, requestOptions) => readOnEndpoint(context, read, requestOptions),
+    status: () => context.endpoints.map((endpoint) => statusOf(endpoint, order)),
+    onNewHead: newHeads.listen,
+    close() {
+      newHeads.close();
+      if (!context.closing.signal.aborted)
+        context.closing.abort(new RpcClosedError(context.chainId));
+    },
+  };
+}
+
+/** The parts of one pool. */
+interface PoolContext {
+  chainId: number;
+  endpoints: readonly RpcEndpoint[];
+  handles: readonly RpcEndpointHandle[];
+  order: EndpointOrder;
+  newHeads: NewHeads;
+  /** The parts that a request needs. */
+  sending: RequesterContext;
+  closing: AbortController;
+}
+
+function createContext(options: RpcPoolOptions): PoolContext {
   const { chainId, timeoutMs = 10_000, clock = systemClock } = options;
   const urls = parseRpcUrls(options.rpcUrls);
   const closing = new AbortController();
   const redact = createRedactor(urls);
   const count = urls.http.length + urls.sockets.length;
   const nameOf = (number: number) => ({ number, label: `endpoint ${number} of ${count}` });
-  const all = urls.http.map((url) =>
+  const emit = createEmitter(options.onEvent);
+  const endpoints = urls.http.map((url) =>
     createRpcEndpoint({
       name: nameOf(url.number),
       chainId,
@@ -153,7 +189,7 @@ export function createRpcPool(options: RpcPoolOptions): RpcPool {
     }),
   );
   const order = createEndpointOrder({
-    endpoints: all,
+    endpoints,
     timeoutMs,
     patienceMs: options.patienceMs ?? 2_000,
     maxLagBlocks: options.maxLagBlocks ?? 5,
@@ -161,109 +197,77 @@ export function createRpcPool(options: RpcPoolOptions): RpcPool {
     clock,
     closing: closing.signal,
   });
-
-  function emit(event: RpcPoolEvent) {
-    try {
-      options.onEvent?.(event);
-    } catch {
-      // A listener must not be able to fail a request.
-    }
-  }
-
-  function unavailable(subject: string, failures: readonly EndpointProblem[]) {
-    const soonest = order.soonestMs();
-    const retryAfterMs = Number.isFinite(soonest) ? Math.ceil(soonest) : 0;
-    return new RpcUnavailableError({ chainId, subject, failures, retryAfterMs });
-  }
-
-  function requester(endpoints: EndpointSource): RpcRequester {
-    async function requestMany(calls: readonly RpcCall[], requestOptions: RpcRequestOptions = {}) {
-      closing.signal.throwIfAborted();
-      return askInTurn({
-        calls,
-        endpoints: (passOver) => endpoints(requestOptions, passOver),
-        timeoutMs: requestOptions.timeoutMs ?? timeoutMs,
-        signal: requestOptions.signal,
-        unavailable,
-      });
-    }
-    return {
-      chainId,
-      requestMany,
-      async request(call, requestOptions) {
-        const [outcome] = await requestMany([call], requestOptions);
-        if (outcome?.ok) return outcome.result;
-        throw outcome?.error ?? unavailable(call.method, []);
-      },
-    };
-  }
-
   const newHeads = createNewHeads({
     chainId,
     clock,
     sockets: urls.sockets.map(({ number, href }) => ({ href, name: nameOf(number) })),
     emit,
   });
-  const handles = all.map(
+  const sending = { chainId, timeoutMs, order, closing: closing.signal };
+  const handles = endpoints.map(
     (endpoint): RpcEndpointHandle => ({
       endpoint: endpoint.name.number,
       head: endpoint.head,
-      ...requester(order.only(endpoint)),
+      ...createRequester(sending, order.only(endpoint)),
     }),
   );
+  return { chainId, endpoints, handles, order, newHeads, sending, closing };
+}
 
+function createEmitter(listener: ((event: RpcPoolEvent) => void) | undefined) {
+  return function emit(event: RpcPoolEvent): void {
+    try {
+      listener?.(event);
+    } catch {
+      // A listener must not be able to fail a request.
+    }
+  };
+}
+
+async function checkEndpoints({ chainId, endpoints, closing }: PoolContext): Promise<void> {
+  closing.signal.throwIfAborted();
+  await Promise.all(endpoints.map((endpoint) => endpoint.check()));
+  closing.signal.throwIfAborted();
+  const isWrong = endpoints.some((endpoint) => endpoint.state() === "wrong-chain");
+  if (!isWrong && endpoints.some((endpoint) => endpoint.state() === "ready")) return;
+  const problems = endpoints.flatMap((endpoint) =>
+    endpoint.state() === "ready" ? [] : (endpoint.problem() ?? []),
+  );
+  throw new RpcNotReadyError(chainId, problems);
+}
+
+async function readOnEndpoint<T>(
+  context: PoolContext,
+  read: (endpoint: RpcEndpointHandle) => Promise<T>,
+  options: Pick<RpcRequestOptions, "minBlock" | "signal"> = {},
+): Promise<T> {
+  const { order, handles, closing } = context;
+  closing.signal.throwIfAborted();
+  const failures: EndpointProblem[] = [];
+  const passOver = (problem: EndpointProblem) => failures.push(problem);
+  for await (const endpoint of order.candidates(options, passOver)) {
+    const handle = handles.find((each) => each.endpoint === endpoint.name.number);
+    if (!handle) break;
+    try {
+      return await read(handle);
+    } catch (error) {
+      if (!(error instanceof RpcUnavailableError)) throw error;
+      failures.push(...error.failures);
+    }
+  }
+  throw unavailableError(context.sending, "a consistent read", failures);
+}
+
+function statusOf(endpoint: RpcEndpoint, order: EndpointOrder): RpcEndpointStatus {
+  const problem = endpoint.problem();
   return {
-    ...requester(order.candidates),
-    endpoints: handles,
-    compareHeads: order.compareHeads,
-    async ready() {
-      closing.signal.throwIfAborted();
-      await Promise.all(all.map((endpoint) => endpoint.check()));
-      closing.signal.throwIfAborted();
-      const wrong = all.filter((endpoint) => endpoint.state() === "wrong-chain");
-      if (wrong.length === 0 && all.some((endpoint) => endpoint.state() === "ready")) return;
-      const problems = all.flatMap((endpoint) =>
-        endpoint.state() === "ready" ? [] : (endpoint.problem() ?? []),
-      );
-      throw new RpcNotReadyError(chainId, problems);
-    },
-    async onEndpoint(read, requestOptions = {}) {
-      closing.signal.throwIfAborted();
-      const failures: EndpointProblem[] = [];
-      for await (const endpoint of order.candidates(requestOptions, (problem) =>
-        failures.push(problem),
-      )) {
-        const handle = handles.find((each) => each.endpoint === endpoint.name.number);
-        if (!handle) break;
-        try {
-          return await read(handle);
-        } catch (error) {
-          if (!(error instanceof RpcUnavailableError)) throw error;
-          failures.push(...error.failures);
-        }
-      }
-      throw unavailable("a consistent read", failures);
-    },
-    status() {
-      return all.map((endpoint) => {
-        const problem = endpoint.problem();
-        return {
-          endpoint: endpoint.name.number,
-          state: endpoint.state(),
-          head: endpoint.head(),
-          lagging: order.isLagging(endpoint),
-          latencyMs: endpoint.latencyMs(),
-          inFlight: endpoint.inFlight(),
-          restMs: endpoint.restMs(),
-          lastFailure:
-            problem instanceof RpcEndpointError ? problem.kind : problem && "wrong-chain",
-        };
-      });
-    },
-    onNewHead: newHeads.listen,
-    close() {
-      newHeads.close();
-      if (!closing.signal.aborted) closing.abort(new RpcClosedError(chainId));
-    },
+    endpoint: endpoint.name.number,
+    state: endpoint.state(),
+    head: endpoint.head(),
+    lagging: order.isLagging(endpoint),
+    latencyMs: endpoint.latencyMs(),
+    inFlight: endpoint.inFlight(),
+    restMs: endpoint.restMs(),
+    lastFailure: problem instanceof RpcEndpointError ? problem.kind : problem && "wrong-chain",
   };
 }
