@@ -23,11 +23,7 @@ export type {
   TrackedProgress,
   TransferProgress,
 } from "./send/transfer-progress.ts";
-export {
-  createTopUp,
-  type FundsNeed,
-  type FundsRequest,
-  type TopUpOptions,
-  type TopUpProposal,
-} from "./top-up.ts";
+export { createTopUp } from "./top-up/create-top-up.ts";
+export type { FundsNeed, FundsRequest, TopUpProposal } from "./top-up/funds-request.ts";
+export type { TopUpOptions } from "./top-up/top-up-context.ts";
 export type { TrackOptions } from "./track/track-options.ts";

@@ -10,10 +10,10 @@ import {
   type FundsNeed,
   type TopUpOptions,
   type TopUpProposal,
-} from "./index.ts";
-import { contractOf, funds, usdt, usdt0, useBridgeWorld, xaut } from "./testing/bridge-world.ts";
-import { expectBridgeError } from "./testing/expect-bridge-error.ts";
-import { startRpcProxy } from "./testing/rpc-proxy.ts";
+} from "../index.ts";
+import { contractOf, funds, usdt, usdt0, useBridgeWorld, xaut } from "../testing/bridge-world.ts";
+import { expectBridgeError } from "../testing/expect-bridge-error.ts";
+import { startRpcProxy } from "../testing/rpc-proxy.ts";
 
 const world = useBridgeWorld();
 
