@@ -50,13 +50,20 @@ const types = {
 
 export type TokenFixture = ReturnType<typeof createTokenFixture>;
 
+interface FixtureOptions {
+  devnet: Devnet;
+  token: Address;
+}
+
 /**
  * Signs for a token of the devnet as a payer would, and sends as a relayer would: for this
  * package's tests.
  */
-export function createTokenFixture({ devnet, token }: { devnet: Devnet; token: Address }) {
-  const { client, chainId, accounts } = devnet;
-  const contract = { address: token, abi: testUsdt0.abi } as const;
+export function createTokenFixture(options: FixtureOptions) {
+  return { ...createTokenSigner(options), ...createTokenSender(options) };
+}
+
+function createTokenSigner({ devnet: { chainId, accounts }, token }: FixtureOptions) {
   const domain = { name: "USDT0", version: "1", chainId, verifyingContract: token };
 
   /** An authorization of the buyer to the seller with a fresh nonce, by default valid for ever. */
@@ -93,44 +100,42 @@ export function createTokenFixture({ devnet, token }: { devnet: Devnet; token: A
     return signer.signTypedData({ domain, types, primaryType: "Permit", message });
   }
 
+  return { domain, authorize, sign, signCancellation, signPermit };
+}
+
+function createTokenSender({ devnet: { client, accounts }, token }: FixtureOptions) {
+  const contract = { address: token, abi: testUsdt0.abi } as const;
+
   /**
    * Sends `transferWithAuthorization`. Rejects with the revert reason, unless `gas` is given: it
    * then sends without a simulation.
    */
   async function transfer(
-    { from, to, value, validAfter, validBefore, nonce }: Authorization,
+    authorization: Authorization,
     signature: Hex,
     { form = "bytes", gas }: { form?: SignatureForm; gas?: bigint } = {},
   ): Promise<TransactionReceipt> {
-    const common = [from, to, value, validAfter, validBefore, nonce] as const;
-    const args =
-      form === "bytes"
-        ? ([...common, signature] as const)
-        : ([...common, ...split(signature)] as const);
-    const account = accounts.relayer;
-    const functionName = "transferWithAuthorization";
     const hash = await client.writeContract({
       ...contract,
-      account,
-      functionName,
-      args,
+      account: accounts.relayer,
+      functionName: "transferWithAuthorization",
+      args: withSignature(valuesOf(authorization), signature, form),
       ...(gas && { gas }),
     });
     return client.waitForTransactionReceipt({ hash });
   }
 
   async function receive(
-    { from, to, value, validAfter, validBefore, nonce }: Authorization,
+    authorization: Authorization,
     signature: Hex,
     { form = "bytes", account }: { form?: SignatureForm; account: DevAccount },
   ): Promise<TransactionReceipt> {
-    const common = [from, to, value, validAfter, validBefore, nonce] as const;
-    const args =
-      form === "bytes"
-        ? ([...common, signature] as const)
-        : ([...common, ...split(signature)] as const);
-    const functionName = "receiveWithAuthorization";
-    const hash = await client.writeContract({ ...contract, account, functionName, args });
+    const hash = await client.writeContract({
+      ...contract,
+      account,
+      functionName: "receiveWithAuthorization",
+      args: withSignature(valuesOf(authorization), signature, form),
+    });
     return client.waitForTransactionReceipt({ hash });
   }
 
@@ -139,17 +144,11 @@ export function createTokenFixture({ devnet, token }: { devnet: Devnet; token: A
     signature: Hex,
     form: SignatureForm = "bytes",
   ): Promise<TransactionReceipt> {
-    const common = [from, nonce] as const;
-    const args =
-      form === "bytes"
-        ? ([...common, signature] as const)
-        : ([...common, ...split(signature)] as const);
-    const account = accounts.relayer;
     const hash = await client.writeContract({
       ...contract,
-      account,
+      account: accounts.relayer,
       functionName: "cancelAuthorization",
-      args,
+      args: withSignature([from, nonce], signature, form),
     });
     return client.waitForTransactionReceipt({ hash });
   }
@@ -158,18 +157,20 @@ export function createTokenFixture({ devnet, token }: { devnet: Devnet; token: A
     return client.readContract({ ...contract, functionName: "balanceOf", args: [account] });
   }
 
-  return {
-    contract,
-    domain,
-    authorize,
-    sign,
-    signCancellation,
-    signPermit,
-    transfer,
-    receive,
-    cancel,
-    balanceOf,
-  };
+  return { contract, transfer, receive, cancel, balanceOf };
+}
+
+function valuesOf({ from, to, value, validAfter, validBefore, nonce }: Authorization) {
+  return [from, to, value, validAfter, validBefore, nonce] as const;
+}
+
+/** Arguments of the token's functions: the signature comes last, in either form. */
+function withSignature<const Values extends readonly unknown[]>(
+  values: Values,
+  signature: Hex,
+  form: SignatureForm,
+): readonly [...Values, Hex] | readonly [...Values, number, Hex, Hex] {
+  return form === "bytes" ? [...values, signature] : [...values, ...split(signature)];
 }
 
 /** Names and arguments of the token's events, in the order of the log. */
