@@ -54,19 +54,19 @@ export function startProgram(
       return new Promise((resolve, reject) => {
         const settle = (end: () => void) => {
           clearTimeout(limit);
-          for (const stream of [child.stdout, child.stderr]) stream.off("data", look);
+          for (const stream of [child.stdout, child.stderr]) stream.off("data", check);
           end();
         };
         const fail = (what: string) =>
           settle(() => reject(new Error(`${what} without ${pattern}:\n${printed.both}`)));
-        const look = () => {
+        const check = () => {
           const found = pattern.exec(printed.both);
           if (found !== null) settle(() => resolve(found));
         };
         const limit = setTimeout(() => fail("It has run for a minute"), 60_000);
-        for (const stream of [child.stdout, child.stderr]) stream.on("data", look);
+        for (const stream of [child.stdout, child.stderr]) stream.on("data", check);
         void ended.then(() => fail("It ended"));
-        look();
+        check();
       });
     },
     async kill() {

@@ -38,7 +38,7 @@ export async function trackTransfer(
   const isWanted = () => signal?.aborted !== true && clock.now() < deadline;
   const what = { source, hash, contract, confirmations, isWanted };
   const read = createTransferReader(context, what);
-  const look = async () => {
+  const poll = async () => {
     const progress = await read();
     if (progress.state === "pending" && resend) await resend();
     return progress;
@@ -48,7 +48,7 @@ export async function trackTransfer(
 
   while (true) {
     signal?.throwIfAborted();
-    const progress = await look().catch((error: unknown) => {
+    const progress = await poll().catch((error: unknown) => {
       if (!(error instanceof BridgeError) || error.code !== "rpc_unavailable") throw error;
       return error;
     });

@@ -25,11 +25,11 @@ interface FundsQuestion {
   chains: ChainReader;
 }
 
-/** Number of polls, and pauses between them, for funds reported as arrived. */
-const looks = 20;
-const lookAgainMs = 500;
+/** Maximum number of polls, and the pause between two, for funds reported as arrived. */
+const maxPolls = 20;
+const pollIntervalMs = 500;
 
-/** Looks for the funds. All balances are read at the same time, each once. */
+/** Reads the funds for the candidates. All balances are read at the same time, each once. */
 export async function findFunds(options: FundsQuestion): Promise<FoundFunds> {
   const { candidates, payer, chains } = options;
   const assets = [...new Set(candidates.map(({ asset }) => asset))];
@@ -79,9 +79,9 @@ export async function findBroughtFunds(
 ): Promise<FoundFunds> {
   for (let count = 1; ; count += 1) {
     const found = await findFunds(question);
-    if (found.funded.length > 0 || count === looks) return found;
+    if (found.funded.length > 0 || count === maxPolls) return found;
     try {
-      await wait(lookAgainMs, signal);
+      await wait(pollIntervalMs, signal);
     } finally {
       signal?.throwIfAborted();
     }
