@@ -10,10 +10,11 @@ import {
 } from "@coinslot/chain";
 import {
   type ChainConfiguration,
+  type IndexerConfiguration,
   type IndexerConfigurationInput,
   readConfiguration,
 } from "./configuration.ts";
-import { createEventSignal } from "./event-signal.ts";
+import { createEventSignal, type EventSignal } from "./event-signal.ts";
 import { followChains } from "./follow-chains.ts";
 import { createProgress, type Progress, type ProgressTerminal } from "./history/progress.ts";
 import type { Indexer } from "./indexer.ts";
@@ -25,7 +26,7 @@ import { createToleranceOfLast } from "./rpc/tolerance.ts";
 import type { BalanceDifference } from "./spot-check.ts";
 import type { IndexerStatus } from "./status.ts";
 import { holdLease } from "./store/hold-lease.ts";
-import { createLazyStore } from "./store/open-store.ts";
+import { createLazyStore, type LazyStore } from "./store/open-store.ts";
 import type { WriterLease } from "./store/writer-lease.ts";
 import type { Repair } from "./verify/repair.ts";
 
@@ -49,13 +50,6 @@ export type IndexerOptions = IndexerConfigurationInput & {
   post?: HttpPost | undefined;
 };
 
-/** One chain of this process. */
-interface ChainRuntime {
-  chain: ChainConfiguration;
-  pool: RpcPool;
-  progress: Progress;
-}
-
 /**
  * Creates an indexer. It follows the chains from `start()` on, and answers queries without it, too.
  *
@@ -74,11 +68,57 @@ interface ChainRuntime {
  * ```
  */
 export function createIndexer(options: IndexerOptions): Indexer {
+  const context = createContext(options);
+  const { configuration, chains, store, events } = context;
+  const { opened } = store;
+  const pools = new Map(chains.map(({ chain, pool }) => [chain.name, pool]));
+  const status = () => readIndexerStatus(opened, { chains, role: context.role });
+  return {
+    chains: configuration.chains,
+    async ready() {
+      await opened();
+    },
+    start: () => start(context),
+    ...createIndexerQueries({ opened, pools }),
+    onEvents: events.listen,
+    status,
+    readHealth: async () => healthOf(await status()),
+    async database() {
+      return (await opened()).database;
+    },
+    close: () => close(context),
+  };
+}
+
+/** One chain of this process. */
+interface ChainRuntime {
+  chain: ChainConfiguration;
+  pool: RpcPool;
+  progress: Progress;
+}
+
+/** The parts and the state of one indexer. */
+interface IndexerContext {
+  readonly configuration: IndexerConfiguration;
+  readonly chains: readonly ChainRuntime[];
+  readonly store: LazyStore;
+  readonly events: EventSignal;
+  readonly logger: IndexerLogger;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly onRepair: (repair: Repair) => void;
+  readonly onDifference: (difference: BalanceDifference) => void;
+  readonly closing: AbortController;
+  role: IndexerStatus["role"];
+  following: Promise<void> | undefined;
+}
+
+function createContext(options: IndexerOptions): IndexerContext {
   const {
     logger = silentLogger,
     terminal,
     onRpcEvent,
-    onBalanceDifference,
+    onBalanceDifference = () => undefined,
     onRepair = () => undefined,
     clock = systemClock,
     random = Math.random,
@@ -86,7 +126,7 @@ export function createIndexer(options: IndexerOptions): Indexer {
     ...input
   } = options;
   const configuration = readConfiguration(input);
-  const lines = configuration.chains.map(
+  const chains = configuration.chains.map(
     (chain): ChainRuntime => ({
       chain,
       pool: createRpcPool({
@@ -101,82 +141,83 @@ export function createIndexer(options: IndexerOptions): Indexer {
       progress: createProgress({ chain: chain.name, logger, clock, terminal }),
     }),
   );
-  const bell = createEventSignal();
-  const pools = new Map(lines.map(({ chain, pool }) => [chain.name, pool]));
-  const { opened, close } = createLazyStore({
+  const events = createEventSignal();
+  const store = createLazyStore({
     url: configuration.database,
     chains: configuration.chains,
     logger,
-    onEvents: bell.ring,
+    onEvents: events.ring,
   });
-  const closing = new AbortController();
-  let role: IndexerStatus["role"] = "standby";
-  let following: Promise<void> | undefined;
-
-  async function follow(lease: WriterLease, signal: AbortSignal): Promise<void> {
-    const { database, tokens } = await opened();
-    const contexts = lines.map((line) => ({
-      ...line,
-      tokens: tokens.filter(({ chainId }) => chainId === line.chain.chainId),
-      database,
-      lease,
-      logger,
-      clock,
-      maxLogs: new Map<number, number>(),
-      evidence: createChainEvidence(),
-      rewrites: { count: 0 },
-      random,
-      onRepair,
-      toleranceOf: createToleranceOfLast(),
-    }));
-    const onDifference = onBalanceDifference ?? (() => undefined);
-    await followChains(contexts, { spotCheck: configuration.spotCheck, onDifference, signal });
-  }
-
-  const status = () => readIndexerStatus(opened, { chains: lines, role });
-
   return {
-    chains: configuration.chains,
-    async ready() {
-      await opened();
-    },
-    async start() {
-      const { database } = await opened();
-      await Promise.all(lines.map(({ pool }) => refuseWrongChain(pool)));
-      following ??= holdLease(
-        {
-          database,
-          url: configuration.database,
-          owner: randomUUID(),
-          leaseMs: configuration.leaseMs,
-          clock,
-          logger,
-          signal: closing.signal,
-          onRole: (next) => {
-            role = next;
-          },
-        },
-        follow,
-      );
-      following.catch((error: unknown) =>
-        logger.error({ error }, "Following the chains has ended"),
-      );
-    },
-    ...createIndexerQueries({ opened, pools }),
-    onEvents: bell.listen,
-    status,
-    readHealth: async () => healthOf(await status()),
-    async database() {
-      return (await opened()).database;
-    },
-    async close() {
-      closing.abort(new Error("The indexer is closed"));
-      // Pools first: a silent node would delay the close. A write under way is finished.
-      for (const { pool } of lines) pool.close();
-      await following?.catch(() => undefined);
-      await close();
-    },
+    configuration,
+    chains,
+    store,
+    events,
+    logger,
+    clock,
+    random,
+    onRepair,
+    onDifference: onBalanceDifference,
+    closing: new AbortController(),
+    role: "standby",
+    following: undefined,
   };
+}
+
+async function start(context: IndexerContext): Promise<void> {
+  const { configuration, chains, store, clock, logger, closing } = context;
+  const { database } = await store.opened();
+  await Promise.all(chains.map(({ pool }) => refuseWrongChain(pool)));
+  context.following ??= holdLease(
+    {
+      database,
+      url: configuration.database,
+      owner: randomUUID(),
+      leaseMs: configuration.leaseMs,
+      clock,
+      logger,
+      signal: closing.signal,
+      onRole: (role) => {
+        context.role = role;
+      },
+    },
+    (lease, signal) => follow(context, lease, signal),
+  );
+  context.following.catch((error: unknown) =>
+    logger.error({ error }, "Following the chains has ended"),
+  );
+}
+
+/** Follows all chains while this process holds the lease. */
+async function follow(
+  { configuration, chains, store, logger, clock, random, onRepair, onDifference }: IndexerContext,
+  lease: WriterLease,
+  signal: AbortSignal,
+): Promise<void> {
+  const { database, tokens } = await store.opened();
+  const contexts = chains.map((runtime) => ({
+    ...runtime,
+    tokens: tokens.filter(({ chainId }) => chainId === runtime.chain.chainId),
+    database,
+    lease,
+    logger,
+    clock,
+    maxLogs: new Map<number, number>(),
+    evidence: createChainEvidence(),
+    rewrites: { count: 0 },
+    random,
+    onRepair,
+    toleranceOf: createToleranceOfLast(),
+  }));
+  await followChains(contexts, { spotCheck: configuration.spotCheck, onDifference, signal });
+}
+
+async function close({ chains, store, closing, following }: IndexerContext): Promise<void> {
+  closing.abort(new Error("The indexer is closed"));
+  // Pools first: a silent node would delay the close. A write under way is finished.
+  for (const { pool } of chains) pool.close();
+  await following?.catch(() => undefined);
+  await store.close();
 }
 
 /** An endpoint that is down now may come back; one of another chain must never be used. */
