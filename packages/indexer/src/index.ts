@@ -1,4 +1,4 @@
-export { ApiError, type ApiErrorOptions } from "./api/api-error.ts";
+export { ApiError } from "./api/api-error.ts";
 export { openKeyStore } from "./api/api-stores.ts";
 export { ApiUnreachableError } from "./api/client/api-unreachable-error.ts";
 export {
@@ -7,32 +7,16 @@ export {
   type IndexerClientOptions,
 } from "./api/client/indexer-client.ts";
 export type { WatchedEvent, WatchOptions } from "./api/client/watch-transfers.ts";
-export type { TransferPlace } from "./api/cursor.ts";
 export { answerNotFound, createErrorHandler } from "./api/error-answer.ts";
-export type { KeyCheck, KeyStore, KeyWish, StoredKey } from "./api/keys/key-store.ts";
+export type { KeyStore, KeyWish, StoredKey } from "./api/keys/key-store.ts";
 export type { Limit } from "./api/limits/limit.ts";
-export { type ApiSource, type TransferApiOptions, transferApi } from "./api/transfer-api.ts";
-export {
-  createTransferService,
-  type TransferHistoryQuery,
-  type TransferPage,
-  type TransferService,
-} from "./api/transfer-service.ts";
-export type {
-  EventsPage,
-  EventsQuery,
-  SourceHealth,
-  TokenHealth,
-  TransferSource,
-  TransfersQuery,
-} from "./api/transfer-source.ts";
+export { type TransferApiOptions, transferApi } from "./api/transfer-api.ts";
+export { createTransferService, type TransferService } from "./api/transfer-service.ts";
+export type { TransferSource } from "./api/transfer-source.ts";
 export type { BalanceBody } from "./api/wire/balance.ts";
 export type { ChainsBody } from "./api/wire/chains.ts";
-export type { ErrorBody } from "./api/wire/error.ts";
 export type { HealthBody } from "./api/wire/health.ts";
-export type { KeyCreated, KeyInfo, KeyRequest } from "./api/wire/key.ts";
 export type { TransferRecord, TransfersBody } from "./api/wire/transfer.ts";
-export type { BalanceQuery } from "./api/wire/transfer-query.ts";
 export {
   devnetChain,
   type IndexerChainName,
@@ -50,7 +34,7 @@ export {
 export { IndexerConfigurationError } from "./configuration-error.ts";
 export { createIndexer, type IndexerOptions } from "./create-indexer.ts";
 export type { ProgressTerminal } from "./history/progress.ts";
-export type { IndexedChain, IndexedToken, Indexer } from "./indexer.ts";
+export type { Indexer } from "./indexer.ts";
 export type { IndexerLogger } from "./logger.ts";
 export {
   MaintenanceError,
@@ -62,7 +46,7 @@ export { BalanceUnavailableError } from "./query/balance-unavailable-error.ts";
 export { ChainStoppedError } from "./query/chain-stopped-error.ts";
 export { UnknownTokenError } from "./query/unknown-token-error.ts";
 export type { BalanceDifference } from "./spot-check.ts";
-export type { ChainState, ChainStatus, Health, IndexerStatus, TokenStatus } from "./status.ts";
+export type { ChainStatus, Health, IndexerStatus, TokenStatus } from "./status.ts";
 export type { IndexerSchema } from "./store/schema.ts";
-export type { IndexedTransfer, TokenName, Transfer, TransferEvent } from "./transfer.ts";
+export type { IndexedTransfer, Transfer, TransferEvent } from "./transfer.ts";
 export type { Repair } from "./verify/repair.ts";
