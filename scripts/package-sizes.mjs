@@ -8,6 +8,7 @@ import { join, posix } from "node:path";
  */
 const bounds = {
   "@coinslot/protocol": { packages: 20, megabytes: 60 },
+  "@coinslot/concurrency": { packages: 0, megabytes: 0.1 },
   "@coinslot/chain": { packages: 20, megabytes: 60 },
   "@coinslot/bridge": { packages: 20, megabytes: 60 },
   "@coinslot/client": { packages: 20, megabytes: 60 },
