@@ -1,6 +1,6 @@
+import { createSingleFlight } from "@coinslot/concurrency";
 import type { ForgetProgress } from "./ledger/maintenance/forget-payments.ts";
 import type { SettlementContext } from "./settle/context.ts";
-import { createSingleFlight } from "./settle/single-flight.ts";
 
 /** Rows read in one step of forgetting: few enough to delay no writer. */
 const forgottenAtOnce = 500;

@@ -1,5 +1,6 @@
 import { open, readFile, stat } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
+import { createKeyedMutex } from "@coinslot/concurrency";
 import * as z from "zod";
 import { PaymentError } from "../payment-error.ts";
 import { type KernelLock, loadSqlite, tryToLock } from "./sqlite-lock.ts";
@@ -9,7 +10,7 @@ export interface FileLockOptions {
   lockTimeoutMs?: number | undefined;
 }
 
-const lastInThisThread = new Map<string, Promise<unknown>>();
+const inThisThread = createKeyedMutex<string>();
 
 /** A lock that is held. */
 export interface HeldLock {
@@ -32,22 +33,14 @@ export async function withFileLock<T>(
   work: (lock: HeldLock) => Promise<T>,
   options: FileLockOptions = {},
 ): Promise<T> {
-  const previous = lastInThisThread.get(path);
-  const mine = (async () => {
-    await previous?.catch(() => undefined);
+  return inThisThread.run(path, async () => {
     const lock = await acquire(`${path}.lock`, options.lockTimeoutMs ?? 10_000);
     try {
       return await work(lock);
     } finally {
       lock.release();
     }
-  })();
-  lastInThisThread.set(path, mine);
-  try {
-    return await mine;
-  } finally {
-    if (lastInThisThread.get(path) === mine) lastInThisThread.delete(path);
-  }
+  });
 }
 
 async function acquire(lock: string, timeoutMs: number): Promise<HeldLock & KernelLock> {

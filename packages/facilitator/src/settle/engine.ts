@@ -1,3 +1,4 @@
+import { createSingleFlight, type SingleFlight } from "@coinslot/concurrency";
 import type { OrderedPayment } from "../ledger/queries/find-orders.ts";
 import type { Lane } from "../ledger/queries/find-queued.ts";
 import type { SettlementContext, SettlementNetwork } from "./context.ts";
@@ -11,7 +12,6 @@ import {
   watchRelayerFunds,
 } from "./relay/relayer-funds.ts";
 import type { RelayerSigner } from "./relay/relayer-signer.ts";
-import { createSingleFlight, type SingleFlight } from "./single-flight.ts";
 import { type BlockWatch, startBlockWatch } from "./watch/watch-blocks.ts";
 
 export interface NetworkSettlementOptions {

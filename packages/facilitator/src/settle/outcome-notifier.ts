@@ -1,11 +1,11 @@
 import type { Clock } from "@coinslot/chain";
+import { createSingleFlight } from "@coinslot/concurrency";
 import type { Hex } from "@coinslot/protocol";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { ConcludedPayment } from "../ledger/payments/ledger-payment.ts";
 import type { Logger } from "../logger.ts";
 import type { SettlementMetrics } from "./metrics.ts";
 import type { SettlementEvent } from "./settlement-event.ts";
-import { createSingleFlight } from "./single-flight.ts";
 
 export interface OutcomeNotifierOptions {
   ledger: Ledger;

@@ -1,3 +1,4 @@
+import { onceSuccessful } from "@coinslot/concurrency";
 import type { Database } from "@coinslot/storage";
 import { type IRouter, json, Router } from "express";
 import type { Registry } from "prom-client";
@@ -9,7 +10,6 @@ import { fillRouter } from "./api-router.ts";
 import { openApiStores } from "./api-stores.ts";
 import { createStreamRoom } from "./event-stream/stream-room.ts";
 import type { Limit } from "./limits/limit.ts";
-import { onceSuccessful } from "./once-successful.ts";
 import { createHandlers } from "./operation-handlers.ts";
 import { maxBodyBytes } from "./read-json-body.ts";
 import { createTransferService } from "./transfer-service.ts";

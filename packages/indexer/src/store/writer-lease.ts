@@ -1,3 +1,4 @@
+import { createMutex } from "@coinslot/concurrency";
 import { type Database, isDatabaseError, type Lease, type Leases } from "@coinslot/storage";
 import { sql, type Transaction } from "kysely";
 import type { IndexerSchema } from "./schema.ts";
@@ -30,17 +31,11 @@ export function createWriterLease(
   database: Database<IndexerSchema>,
   { leases, lease }: { leases: Leases; lease: Lease },
 ): WriterLease {
-  let queue: Promise<unknown> = Promise.resolve();
-
-  function inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
-    const result = queue.then(work);
-    queue = result.catch(() => undefined);
-    return result;
-  }
+  const mutex = createMutex();
 
   return {
     write: (work) =>
-      inTurn(() =>
+      mutex.run(() =>
         database.transaction(async (transaction) => {
           // A transaction of this owner whose connection was lost may still commit. Its rows must
           // be visible here. Otherwise a rollback would leave its transfers behind, or subtract
@@ -52,13 +47,15 @@ export function createWriterLease(
         }),
       ),
     renew: (ttlMs) =>
-      inTurn(async () => {
+      mutex.run(async () => {
         if ((await leases.renew(lease, { ttlMs })) === undefined) throw new LeaseLostError();
       }),
     release: () =>
-      inTurn(() => leases.release(lease)).catch((error: unknown) => {
-        // The lease expires by itself.
-        if (!isDatabaseError(error)) throw error;
-      }),
+      mutex
+        .run(() => leases.release(lease))
+        .catch((error: unknown) => {
+          // The lease expires by itself.
+          if (!isDatabaseError(error)) throw error;
+        }),
   };
 }

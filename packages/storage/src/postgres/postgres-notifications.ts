@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { createKeyedSingleFlight } from "@coinslot/concurrency";
 import { type Client, escapeIdentifier, type Pool, type QueryConfig } from "pg";
-import { coalesce } from "../coalesce.ts";
 import { DatabaseError } from "../database-error.ts";
 import { createHandlerRegistry, type Notifications } from "../notifications.ts";
 import { postgresError } from "./postgres-error.ts";
@@ -78,7 +78,7 @@ export function createPostgresNotifications(options: PostgresNotificationsOption
     for (const channel of registry.channels()) registry.call(channel, undefined);
   }
 
-  const send = coalesce(async (key) => {
+  const sending = createKeyedSingleFlight<string>(async (key) => {
     const [channel, payload]: [string, string] = JSON.parse(key);
     try {
       const query: QueryConfig & { query_timeout: number } = {
@@ -93,7 +93,7 @@ export function createPostgresNotifications(options: PostgresNotificationsOption
   });
 
   return {
-    notify: (channel, payload) => send(JSON.stringify([channel, payload])),
+    notify: (channel, payload) => sending.next(JSON.stringify([channel, payload])),
     async listen(channel, handler) {
       registry.add(channel, handler);
       try {

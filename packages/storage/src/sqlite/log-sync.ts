@@ -1,6 +1,6 @@
 import { type FileHandle, open, realpath } from "node:fs/promises";
 import { resolve } from "node:path";
-import { coalesce } from "../coalesce.ts";
+import { createSingleFlight } from "@coinslot/concurrency";
 import { DatabaseError } from "../database-error.ts";
 
 /** Brings SQLite's write-ahead log onto the disk. */
@@ -27,7 +27,8 @@ export function createLogSync(options: { path: string; label: string }): LogSync
   let handle: FileHandle | undefined;
   let failure: DatabaseError | undefined;
 
-  const sync = coalesce(async () => {
+  // A sync under way may have begun before a caller's commit: its caller needs the next one.
+  const syncing = createSingleFlight(async () => {
     if (failure !== undefined) throw failure;
     try {
       // SQLite keeps the log beside the file itself, also if that is reached by links.
@@ -41,7 +42,7 @@ export function createLogSync(options: { path: string; label: string }): LogSync
   });
 
   return {
-    sync: () => sync(path),
+    sync: syncing.next,
     close: async () => handle?.close(),
   };
 }

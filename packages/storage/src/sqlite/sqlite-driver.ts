@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { createMutex, type Release } from "@coinslot/concurrency";
 import {
   type CompiledQuery,
   type DatabaseConnection,
@@ -6,8 +7,7 @@ import {
   type QueryResult,
   SelectQueryNode,
 } from "kysely";
-import { isDatabaseError } from "../database-error.ts";
-import { createLock, type Release } from "../lock.ts";
+import { DatabaseError, isDatabaseError } from "../database-error.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
 
 export interface SqliteDriverOptions {
@@ -41,7 +41,15 @@ interface Session extends DatabaseConnection {
  */
 export function createSqliteDriver(options: SqliteDriverOptions): Driver {
   const { writer, reader, begin, lockTimeoutMs, sync, close } = options;
-  const lock = createLock({ timeoutMs: lockTimeoutMs });
+  // The time limit ends the self-deadlock of a query that waits for its own transaction.
+  const mutex = createMutex({
+    timeoutMs: lockTimeoutMs,
+    timeoutError: () =>
+      new DatabaseError(
+        "busy",
+        `Another transaction has been writing for ${lockTimeoutMs} ms. Inside a transaction, query with the handle that it is given.`,
+      ),
+  });
 
   /**
    * Retries while another process holds the file's write lock. SQLite's own busy handler would
@@ -60,7 +68,7 @@ export function createSqliteDriver(options: SqliteDriverOptions): Driver {
   }
 
   async function alone<Result>(action: () => Result): Promise<Result> {
-    const release = await lock.acquire();
+    const release = await mutex.acquire();
     try {
       return await untilFree(action);
     } finally {
@@ -99,7 +107,7 @@ export function createSqliteDriver(options: SqliteDriverOptions): Driver {
     },
     async releaseConnection() {},
     async beginTransaction(session: Session) {
-      const release = await lock.acquire();
+      const release = await mutex.acquire();
       try {
         await untilFree(() => writer.exec(begin));
         session.release = release;
@@ -122,7 +130,7 @@ export function createSqliteDriver(options: SqliteDriverOptions): Driver {
       }
     },
     async destroy() {
-      const release = await lock.acquire();
+      const release = await mutex.acquire();
       await close();
       reader?.close();
       writer.close();

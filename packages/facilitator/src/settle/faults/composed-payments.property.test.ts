@@ -1,3 +1,4 @@
+import { createMutex, type Mutex } from "@coinslot/concurrency";
 import type { DevAccount } from "@coinslot/devnet";
 import type { Hex, SettleResponse } from "@coinslot/protocol";
 import fc from "fast-check";
@@ -43,18 +44,9 @@ function toHex(bytes: Uint8Array): Hex {
   return `0x${Buffer.from(bytes).toString("hex")}`;
 }
 
-/** The deployer sends for all accounts: one transaction after the other, for the sake of its nonces. */
-function createTurns(): <Result>(work: () => Promise<Result>) => Promise<Result> {
-  let last: Promise<unknown> = Promise.resolve();
-  return (work) => {
-    const done = last.then(work);
-    last = done.catch(() => undefined);
-    return done;
-  };
-}
-
 interface Place {
-  inTurn: ReturnType<typeof createTurns>;
+  /** The deployer sends for all accounts: one transaction after the other, for its nonces. */
+  inTurn: Mutex["run"];
   here: SettlingDevnet;
   facilitator: CoinslotFacilitator;
   account: DevAccount;
@@ -131,7 +123,7 @@ describe("payments composed of all that a payer can do", () => {
   it("end or delay themselves, and settle beside each of them", { timeout: 120_000 }, async () => {
     const here = await begin();
     const { devnet, start, pay } = here;
-    const inTurn = createTurns();
+    const inTurn = createMutex().run;
     const facilitator = await start({ payersWithCode: { gasPerMinute: 100_000_000n } });
     await fc.assert(
       fc.asyncProperty(

@@ -1,7 +1,7 @@
 import type { Clock } from "@coinslot/chain";
+import { createSingleFlight } from "@coinslot/concurrency";
 import type { Lease, Leases } from "@coinslot/storage";
 import type { Logger } from "../../logger.ts";
-import { createSingleFlight } from "../single-flight.ts";
 
 export interface LeaseKeeperOptions {
   leases: Leases;

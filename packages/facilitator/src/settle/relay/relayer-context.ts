@@ -1,6 +1,6 @@
+import type { SingleFlight } from "@coinslot/concurrency";
 import type { Address, Network } from "@coinslot/protocol";
 import type { SettlementContext, SettlementNetwork } from "../context.ts";
-import type { SingleFlight } from "../single-flight.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
 import type { LookPace } from "./receipt-poll-interval.ts";
 import type { RelayerSigner } from "./relayer-signer.ts";

@@ -1,10 +1,10 @@
 import { type Clock, type RpcCall, RpcClosedError, type RpcRequester } from "@coinslot/chain";
+import { createSingleFlight } from "@coinslot/concurrency";
 import type { Address, Network } from "@coinslot/protocol";
 import * as z from "zod";
 import type { Logger } from "../../logger.ts";
 import type { SettlementMetrics } from "../metrics.ts";
 import type { SettlementEvent } from "../settlement-event.ts";
-import { createSingleFlight } from "../single-flight.ts";
 
 export interface RelayerFundsOptions {
   network: Network;

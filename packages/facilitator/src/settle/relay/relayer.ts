@@ -1,6 +1,6 @@
 import { RpcClosedError } from "@coinslot/chain";
+import { createSingleFlight } from "@coinslot/concurrency";
 import { toLowerHex } from "@coinslot/protocol";
-import { createSingleFlight } from "../single-flight.ts";
 import { closedTooSoon } from "../unavailable-errors.ts";
 import { dispatchTransaction } from "./dispatch-transaction.ts";
 import { keepLease } from "./lease-keeper.ts";

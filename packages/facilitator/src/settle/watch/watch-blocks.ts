@@ -1,6 +1,6 @@
 import type { BlockEvent } from "@coinslot/chain";
+import { createSingleFlight } from "@coinslot/concurrency";
 import { keepLease } from "../relay/lease-keeper.ts";
-import { createSingleFlight } from "../single-flight.ts";
 import { endOverdue } from "./end-overdue.ts";
 import { finaliseBlocks, undoBlocks, undoUnseenBlocks } from "./follow-blocks.ts";
 import type { BlockWatchOptions, WatchContext } from "./watch-context.ts";

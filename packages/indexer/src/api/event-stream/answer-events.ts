@@ -1,10 +1,10 @@
+import { createAutoResetEvent } from "@coinslot/concurrency";
 import type { Request, Response } from "express";
 import type { Address } from "viem";
 import type { TokenName, Transfer } from "../../transfer.ts";
 import { badRequest } from "../api-error.ts";
 import type { TransferSource } from "../transfer-source.ts";
 import { encodeEvent } from "./encode-event.ts";
-import { createWakeUp } from "./wake-up.ts";
 
 export interface EventStreamOptions {
   source: TransferSource;
@@ -33,7 +33,7 @@ export async function answerEvents(
   options: EventStreamOptions,
 ): Promise<void> {
   const { source, owner, signal, heartbeatMs, isStillWelcome } = options;
-  const alarm = createWakeUp();
+  const alarm = createAutoResetEvent();
   const newest = await source.readLastEventId();
   const resumed = readLastEventId(request);
   // A number from the future is from another database: the reader has to read the history again.
@@ -53,10 +53,10 @@ export async function answerEvents(
     return page.events.length === pageSize;
   }
 
-  const stopListening = source.onEvents(alarm.ring);
-  response.once("close", alarm.ring);
-  response.on("drain", alarm.ring);
-  signal?.addEventListener("abort", alarm.ring, { once: true });
+  const stopListening = source.onEvents(alarm.set);
+  response.once("close", alarm.set);
+  response.on("drain", alarm.set);
+  signal?.addEventListener("abort", alarm.set, { once: true });
   try {
     response.setHeader("Content-Type", "text/event-stream; charset=utf-8");
     // Proxies and compressors would delay events that have to arrive now.
@@ -73,13 +73,13 @@ export async function answerEvents(
         if (!response.writableNeedDrain) response.write(encodeEvent({ id: place }));
       }
       // Backpressure: a slow reader gets no more until it has taken the buffered part; "drain"
-      // rings then.
+      // sets the alarm then.
       const isMore = !response.writableNeedDrain && (await sendPage());
       if (!isMore) await alarm.wait(heartbeatAt - performance.now());
     }
   } finally {
     stopListening();
-    signal?.removeEventListener("abort", alarm.ring);
+    signal?.removeEventListener("abort", alarm.set);
     response.end();
   }
 }
