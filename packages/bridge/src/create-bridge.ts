@@ -1,3 +1,4 @@
+import { createMutex } from "@coinslot/concurrency";
 import { requireEvmAddress } from "./addresses/evm-address.ts";
 import { type BridgeOptions, readOptions } from "./bridge-options.ts";
 import type { BridgeRequest } from "./bridge-request.ts";
@@ -9,7 +10,6 @@ import { readTokenFacts, type TokenFacts } from "./chains/token-facts.ts";
 import { type BridgeQuote, quoteTransfer } from "./quote/quote-transfer.ts";
 import { type BridgeCallOptions, type BridgeResult, makeTransfer } from "./send/make-transfer.ts";
 import type { Delivered } from "./send/transfer-progress.ts";
-import { createTurns } from "./send/turns.ts";
 import type { TrackOptions } from "./track/track-options.ts";
 import { trackTransfer } from "./track/track-transfer.ts";
 
@@ -61,13 +61,13 @@ export interface Bridge {
  */
 export function createBridge(options: BridgeOptions): Bridge {
   const context = readOptions(options);
-  const turns = createTurns();
+  const mutex = createMutex();
   return {
     quoteBridge: (request) => quoteTransfer(context, request),
     // Nonces and allowances belong to the account: two transfers at once would take them from one
     // another.
     bridge: (request, callOptions) =>
-      turns.take(() => makeTransfer(context, request, callOptions), callOptions?.signal),
+      mutex.run(() => makeTransfer(context, request, callOptions), callOptions?.signal),
     track: (trackOptions) => trackTransfer(context, trackOptions),
     supportedChains: () => context.chains.all,
     supportedTokens: () => listSupportedTokens(context),

@@ -7,6 +7,7 @@ import {
   type RpcPool,
   RpcWrongChainError,
 } from "@coinslot/chain";
+import { onceSuccessful } from "@coinslot/concurrency";
 import type { PublicClient } from "viem";
 import { BridgeError } from "../bridge-error.ts";
 import { type Broadcast, broadcastThroughClient, broadcastThroughPool } from "../send/broadcast.ts";
@@ -40,7 +41,6 @@ export function createConnections(options: {
 }): Connections {
   const pools: RpcPool[] = [];
   const targets = new Map<string, Connection>();
-  let source: Promise<Connection> | undefined;
 
   function open(chainId: number, rpcUrls: readonly string[]): Connection {
     const pool = createRpcPool({ chainId, rpcUrls });
@@ -67,13 +67,7 @@ export function createConnections(options: {
   }
 
   return {
-    source() {
-      source ??= connectSource(options.source).catch((error: unknown) => {
-        source = undefined;
-        throw error;
-      });
-      return source;
-    },
+    source: onceSuccessful(() => connectSource(options.source)),
     target({ key, chainId }) {
       const rpcUrls = options.targets.get(key);
       const known = targets.get(key);

@@ -1,8 +1,8 @@
 import { type FileHandle, open, readFile, rename } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
+import { createMutex } from "@coinslot/concurrency";
 import * as z from "zod";
 import { BridgeError } from "../bridge-error.ts";
-import { createTurns } from "./turns.ts";
 
 const hex = z.templateLiteral(["0x", z.string().regex(/^[0-9a-fA-F]+$/)]);
 
@@ -33,7 +33,7 @@ export interface TransferMemory {
 /** Keeps transfers in a JSON file of its own; without one, for the lifetime of the process. */
 export function createTransferMemory(file: string | undefined): TransferMemory {
   const path = file === undefined ? undefined : resolve(file);
-  const turns = createTurns();
+  const mutex = createMutex();
   let inMemory: readonly RememberedTransfer[] = [];
 
   /**
@@ -45,7 +45,7 @@ export function createTransferMemory(file: string | undefined): TransferMemory {
   }
 
   function change(to: (transfers: readonly RememberedTransfer[]) => RememberedTransfer[]) {
-    return turns.take(async () => {
+    return mutex.run(async () => {
       const transfers = to(await read());
       if (path === undefined) inMemory = transfers;
       else await writeTransfers(path, transfers);
@@ -53,7 +53,7 @@ export function createTransferMemory(file: string | undefined): TransferMemory {
   }
 
   return {
-    find: (route) => turns.take(async () => (await read()).find((each) => isOn(each, route))),
+    find: (route) => mutex.run(async () => (await read()).find((each) => isOn(each, route))),
     remember: (transfer) =>
       change((transfers) => {
         if (!transfers.some((each) => isOn(each, transfer))) return [...transfers, transfer];
