@@ -149,7 +149,14 @@ export interface PayersTable {
   window_started_at: number;
 }
 
-/** The processes that share the ledger, while they live. */
+/**
+ * The processes that share the ledger, while they live.
+ *
+ * Heartbeats beside leases, for two reasons. A heartbeat excludes no other process and needs no
+ * fencing token: a process that slept writes the next one, and what it held is fenced by tokens. And
+ * the previous release, which may run beside this one, knows the living by this table alone: it
+ * would release what a process holds whose heartbeat is a lease.
+ */
 export interface ProcessesTable {
   id: string;
   heartbeat_at: number;

@@ -31,6 +31,10 @@ export interface HoldLeaseOptions {
  * Stands by until this process may write, and then lets `work` write until the writer lease is
  * lost; then stands by again. Ends when the signal is aborted. On SQLite the lock of the file shows
  * at once that the writer before is dead. On PostgreSQL its lease has to run out.
+ *
+ * Renews by itself, not by `acquireLease` of storage: a renewal waits for the write under way. Such
+ * a write may outlast the lease, since its guard keeps others from taking it, and must not be ended
+ * by a deadline of this process: the same write would begin again, and never end.
  */
 export async function holdLease(
   options: HoldLeaseOptions,

@@ -1,6 +1,6 @@
 import type { Clock } from "@coinslot/chain";
 import { createSingleFlight } from "@coinslot/concurrency";
-import type { Lease, Leases } from "@coinslot/storage";
+import { acquireLease, type HeldLease, type Lease, type Leases } from "@coinslot/storage";
 import type { Logger } from "../../logger.ts";
 
 export interface LeaseKeeperOptions {
@@ -13,7 +13,7 @@ export interface LeaseKeeperOptions {
   logger: Logger;
   /** Called when the lease has been taken, with it; again with `undefined` when it is over. */
   onChange: (lease: Lease | undefined) => void;
-  /** Called whenever the database has answered, after `onChange`. */
+  /** Called whenever the database has answered an acquisition, after `onChange`. */
   onAnswer?: (() => void) | undefined;
 }
 
@@ -29,54 +29,53 @@ export interface LeaseKeeper {
 
 /** Starts to acquire the lease, and to acquire it again after each loss. */
 export function keepLease(options: LeaseKeeperOptions): LeaseKeeper {
-  const { leases, name, owner, ttlMs, clock, logger, onChange, onAnswer } = options;
-  let lease: Lease | undefined;
-  let renewedAt = 0;
+  const { ttlMs, clock, logger, onChange, onAnswer } = options;
+  let held: HeldLease | undefined;
   let cancelTimer: (() => void) | undefined;
   let isStopped = false;
-  const work = createSingleFlight(takeOrRenew);
-  work.trigger();
+  const acquiring = createSingleFlight(acquire);
+  acquiring.trigger();
 
-  function change(next: Lease | undefined): void {
-    const isSame = next?.epoch === lease?.epoch;
-    lease = next;
-    if (!isSame) onChange(next);
-  }
-
-  async function takeOrRenew(): Promise<void> {
-    const askedAt = clock.now();
+  async function acquire(): Promise<void> {
+    cancelTimer?.();
+    if (held !== undefined) return;
     try {
-      const next = lease
-        ? await leases.renew(lease, { ttlMs })
-        : await leases.acquire({ name, owner, ttlMs });
-      if (next) renewedAt = askedAt;
-      change(next);
+      held = await acquireLease({ ...options, onLost, onError });
+      if (held !== undefined) onChange(held.lease);
       onAnswer?.();
     } catch (error) {
-      logger.warn({ err: error, lease: name }, "the lease could not be renewed");
-      // A failed renewal does not end the lease: until its time has passed, no other process can
-      // have it.
-      if (lease && clock.now() - renewedAt > ttlMs) change(undefined);
+      onError(error);
     }
-    cancelTimer?.();
-    if (!isStopped) cancelTimer = clock.setTimer(work.trigger, ttlMs / 4);
+    if (held === undefined && !isStopped) {
+      cancelTimer = clock.setTimer(acquiring.trigger, ttlMs / 4);
+    }
+  }
+
+  function onLost(): void {
+    held = undefined;
+    onChange(undefined);
+    acquiring.trigger();
+  }
+
+  function onError(err: unknown): void {
+    logger.warn({ err, lease: options.name }, "the lease could not be renewed");
   }
 
   return {
-    current: () => lease,
+    current: () => held?.lease,
     lost(over) {
-      if (lease?.epoch !== over.epoch) return;
-      change(undefined);
-      work.trigger();
+      if (held?.lease.epoch === over.epoch) held.lose();
     },
     async stop() {
       isStopped = true;
       cancelTimer?.();
-      await work.stop();
+      await acquiring.stop();
       cancelTimer?.();
-      const held = lease;
-      change(undefined);
-      if (held) await leases.release(held);
+      const last = held;
+      if (last === undefined) return;
+      held = undefined;
+      onChange(undefined);
+      await last.release();
     },
   };
 }
