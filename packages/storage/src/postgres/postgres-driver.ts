@@ -24,124 +24,144 @@ export interface PostgresDriverOptions {
   statementTimeoutMs: number;
 }
 
+interface DriverContext {
+  readonly pool: Pool;
+  readonly label: string;
+  /** Limit of an answer. A later one means that the connection is dead. */
+  readonly answerTimeoutMs: number;
+}
+
 const answerAllowanceMs = 5_000;
 
 /** Kysely's driver over a pool of `pg`, with typed errors. A broken client is never used again. */
 export function createPostgresDriver(options: PostgresDriverOptions): Driver {
-  const { pool, label } = options;
-  const answerTimeoutMs = options.statementTimeoutMs + answerAllowanceMs;
-
-  function createSession(client: PoolClient): Session {
-    const session: Session = {
-      client,
-      broken: false,
-      unlimited: false,
-      async executeQuery<Row>(compiled: CompiledQuery): Promise<QueryResult<Row>> {
-        if (isCopyQuery(compiled)) {
-          return { rows: [], numAffectedRows: BigInt(await copy(session, compiled)) };
-        }
-        const { sql, parameters } = compiled;
-        if (sql === postgresLiftTimeouts) session.unlimited = true;
-        const { rows, rowCount } = await run(session, sql, parameters);
-        return { rows, numAffectedRows: BigInt(rowCount ?? 0) };
-      },
-      // biome-ignore lint/correctness/useYield: Kysely asks for this method; neither engine has it.
-      async *streamQuery() {
-        throw new Error("Streaming is not supported: read page after page by a key.");
-      },
-    };
-    return session;
-  }
-
-  async function connect(): Promise<PoolClient> {
-    try {
-      return await pool.connect();
-    } catch (cause) {
-      const error = postgresError(label, cause);
-      // Lost before any statement of the caller: nothing was written.
-      if (!isDatabaseError(error, "connection-lost")) throw error;
-      throw new DatabaseError("unreachable", error.message, { cause });
-    }
-  }
-
-  function run(session: Session, text: string, values: readonly unknown[] = []) {
-    return ask(session, (client, query_timeout) => {
-      const query: QueryConfig & { query_timeout: number } = {
-        text,
-        values: [...values],
-        query_timeout,
-      };
-      return client.query(query);
-    });
-  }
-
-  function copy(session: Session, { sql, copied }: CopyQuery): Promise<number> {
-    return ask(session, (client, query_timeout) =>
-      runCopy(client, { text: sql, query_timeout, copied }),
-    );
-  }
-
-  async function ask<Answer>(
-    session: Session,
-    query: (client: PoolClient, timeoutMs: number) => Promise<Answer>,
-  ): Promise<Answer> {
-    try {
-      if (session.client === undefined) throw new Error("Client is not queryable");
-      return await query(session.client, session.unlimited ? 0 : answerTimeoutMs);
-    } catch (cause) {
-      const error = postgresError(label, cause);
-      session.broken ||= error.kind === "connection-lost" || error.kind === "unreachable";
-      throw error;
-    }
-  }
-
+  const { pool, label, statementTimeoutMs } = options;
+  const context = { pool, label, answerTimeoutMs: statementTimeoutMs + answerAllowanceMs };
   return {
     async init() {},
     async acquireConnection() {
-      return createSession(await connect());
+      return createSession(context, await connect(context));
     },
     async releaseConnection(session: Session) {
       session.client?.release(session.broken);
     },
-    async beginTransaction(session: Session) {
-      // After a restart of the server the pool is full of undetected dead connections. They lose no
-      // more than a begin here, so another one may be tried. A silent connection takes long to
-      // detect as dead, and is seldom the only one.
-      const start = performance.now();
-      for (let attempt = 0; ; attempt++) {
-        try {
-          await run(session, "begin");
-          return;
-        } catch (error) {
-          const hasWaited = performance.now() - start > answerAllowanceMs;
-          if (!session.broken || hasWaited || attempt === pool.options.max) throw error;
-        }
-        // Released first, otherwise sixteen of them would wait for a seventeenth.
-        session.client?.release(true);
-        session.client = undefined;
-        session.client = await connect();
-        session.broken = false;
+    beginTransaction: (session: Session) => begin(context, session),
+    commitTransaction: (session: Session) => commit(context, session),
+    rollbackTransaction: (session: Session) => rollback(context, session),
+    destroy: () => pool.end(),
+  };
+}
+
+function createSession(context: DriverContext, client: PoolClient): Session {
+  const session: Session = {
+    client,
+    broken: false,
+    unlimited: false,
+    async executeQuery<Row>(compiled: CompiledQuery): Promise<QueryResult<Row>> {
+      if (isCopyQuery(compiled)) {
+        return { rows: [], numAffectedRows: BigInt(await copy(context, session, compiled)) };
       }
+      const { sql, parameters } = compiled;
+      if (sql === postgresLiftTimeouts) session.unlimited = true;
+      const { rows, rowCount } = await run(context, session, sql, parameters);
+      return { rows, numAffectedRows: BigInt(rowCount ?? 0) };
     },
-    async commitTransaction(session: Session) {
-      // PostgreSQL answers ROLLBACK to the commit of a transaction in which a statement failed.
-      const { command } = await run(session, "commit");
-      if (command === "ROLLBACK") {
-        throw new DatabaseError("statement", `${label}: a statement failed, so all was undone`);
-      }
-    },
-    async rollbackTransaction(session: Session) {
-      if (session.broken) return;
-      try {
-        await run(session, "rollback");
-      } catch {
-        // The connection is closed instead, which undoes the same; the caller receives the error
-        // that led here.
-        session.broken = true;
-      }
-    },
-    async destroy() {
-      await pool.end();
+    // biome-ignore lint/correctness/useYield: Kysely asks for this method; neither engine has it.
+    async *streamQuery() {
+      throw new Error("Streaming is not supported: read page after page by a key.");
     },
   };
+  return session;
+}
+
+async function begin(context: DriverContext, session: Session): Promise<void> {
+  // After a restart of the server the pool is full of undetected dead connections. They lose no
+  // more than a begin here, so another one may be tried. A silent connection takes long to detect
+  // as dead, and is seldom the only one.
+  const start = performance.now();
+  for (let attempt = 0; ; attempt++) {
+    try {
+      await run(context, session, "begin");
+      return;
+    } catch (error) {
+      const hasWaited = performance.now() - start > answerAllowanceMs;
+      if (!session.broken || hasWaited || attempt === context.pool.options.max) throw error;
+    }
+    // Released first, otherwise sixteen of them would wait for a seventeenth.
+    session.client?.release(true);
+    session.client = undefined;
+    session.client = await connect(context);
+    session.broken = false;
+  }
+}
+
+async function commit(context: DriverContext, session: Session): Promise<void> {
+  // PostgreSQL answers ROLLBACK to the commit of a transaction in which a statement failed.
+  const { command } = await run(context, session, "commit");
+  if (command === "ROLLBACK") {
+    throw new DatabaseError("statement", `${context.label}: a statement failed, so all was undone`);
+  }
+}
+
+async function rollback(context: DriverContext, session: Session): Promise<void> {
+  if (session.broken) return;
+  try {
+    await run(context, session, "rollback");
+  } catch {
+    // The connection is closed instead, which undoes the same; the caller receives the error that
+    // led here.
+    session.broken = true;
+  }
+}
+
+async function connect({ pool, label }: DriverContext): Promise<PoolClient> {
+  try {
+    return await pool.connect();
+  } catch (cause) {
+    const error = postgresError(label, cause);
+    // Lost before any statement of the caller: nothing was written.
+    if (!isDatabaseError(error, "connection-lost")) throw error;
+    throw new DatabaseError("unreachable", error.message, { cause });
+  }
+}
+
+function run(
+  context: DriverContext,
+  session: Session,
+  text: string,
+  values: readonly unknown[] = [],
+) {
+  return ask(context, session, (client, query_timeout) => {
+    const query: QueryConfig & { query_timeout: number } = {
+      text,
+      values: [...values],
+      query_timeout,
+    };
+    return client.query(query);
+  });
+}
+
+function copy(
+  context: DriverContext,
+  session: Session,
+  { sql, copied }: CopyQuery,
+): Promise<number> {
+  return ask(context, session, (client, query_timeout) =>
+    runCopy(client, { text: sql, query_timeout, copied }),
+  );
+}
+
+async function ask<Answer>(
+  { label, answerTimeoutMs }: DriverContext,
+  session: Session,
+  query: (client: PoolClient, timeoutMs: number) => Promise<Answer>,
+): Promise<Answer> {
+  try {
+    if (session.client === undefined) throw new Error("Client is not queryable");
+    return await query(session.client, session.unlimited ? 0 : answerTimeoutMs);
+  } catch (cause) {
+    const error = postgresError(label, cause);
+    session.broken ||= error.kind === "connection-lost" || error.kind === "unreachable";
+    throw error;
+  }
 }
