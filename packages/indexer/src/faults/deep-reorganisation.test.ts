@@ -188,6 +188,31 @@ describe.each(engines)("reorganisations deeper than final, on $engine", ({ creat
     expect(await chain()).toMatchObject({ state: "live", doubtedFrom: undefined });
   }, 60_000);
 
+  it("are doubted also while another endpoint has stopped below them, and taken back when it goes on", async () => {
+    const devnet = await startUsedChain();
+    const stuck = await startFork(devnet, (await devnet.client.getBlockNumber()) - 3n);
+    const proxy = await startFaultProxy(stuck.rpcUrl);
+    const indexer = await startIndexer({
+      rpcUrls: [devnet.rpcUrl, proxy.url],
+      database: await createUrl(),
+      chain: { verifyAfterMs: 100 },
+    });
+    await devnet.mint({ to: devnet.accounts.seller.address, amount: 7n });
+    await devnet.mine(finalDepth + 6);
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    await devnet.reorg({ depth: finalDepth + 4 });
+    await devnet.mine(3);
+    const chain = async () => (await indexer.status()).chains[0];
+    await expect
+      .poll(async () => (await chain())?.lagBlocks, { timeout: 10_000 })
+      .toBeGreaterThan(finalDepth);
+    expect(await chain()).toMatchObject({ health: "unhealthy", state: "live" });
+    expect((await chain())?.problem).toMatch(/endpoint 2/);
+    proxy.setUpstream(devnet.rpcUrl);
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    expect(await chain()).toMatchObject({ state: "live", doubtedFrom: undefined });
+  }, 60_000);
+
   it("of one chain do not touch another", async () => {
     const devnet = await startUsedChain();
     const other = await startUsedChain();

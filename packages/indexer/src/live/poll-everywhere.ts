@@ -12,7 +12,8 @@ export interface Poll {
 /**
  * Polls a chain at one endpoint. One broken endpoint must not decide about final blocks. A final
  * block counts as replaced when every endpoint was asked and none has it. The first endpoint that
- * has it is followed.
+ * has it is followed. An endpoint whose head is below the block says nothing of it: it could not be
+ * asked.
  */
 export async function pollEverywhere(
   pool: RpcPool,
@@ -29,8 +30,10 @@ export async function pollEverywhere(
     if (other.endpoint === endpoint) continue;
     try {
       const found = await read(other);
-      if (found.type !== "beyond-finality")
+      if (found.type === "beyond-finality") continue;
+      if (found.head.number >= event.base.number)
         return { event: found, endpoint: other.endpoint, unasked: undefined };
+      unasked = other.endpoint;
     } catch {
       unasked = other.endpoint;
     }
