@@ -51,8 +51,12 @@ describe.each(engines)("maintenance under attack, on $engine", ({ engine, create
       for (let kill = 0; kill < 6 * effort; kill++) {
         for (const { key, position } of await readRows(reader)) {
           if (!random.chance(0.4)) continue;
-          await kysely.deleteFrom("indexer_transfers").where("position", "=", position).execute();
-          deletions.set(key, (deletions.get(key) ?? 0) + 1);
+          const { numDeletedRows } = await kysely
+            .deleteFrom("indexer_transfers")
+            .where("position", "=", position)
+            .executeTakeFirstOrThrow();
+          // The last transaction of a killed process may have taken it back first.
+          if (numDeletedRows === 1n) deletions.set(key, (deletions.get(key) ?? 0) + 1);
         }
         const head = Number(await devnet.client.getBlockNumber());
         const from = head - random.between(5, 25);
@@ -63,26 +67,18 @@ describe.each(engines)("maintenance under attack, on $engine", ({ engine, create
         const { child, exited } = startProgram(devnet, database);
         await once(child, "message");
         // Half of the kills come when the request was taken up, so that its mends are under way.
-        if (random.chance(0.5))
-          await expect
-            .poll(
-              () =>
-                kysely
-                  .selectFrom("indexer_requests")
-                  .select("done_at_ms")
-                  .where("id", "=", id)
-                  .executeTakeFirst(),
-              { timeout: 20_000, interval: 5 },
-            )
-            .not.toMatchObject({ done_at_ms: null });
+        if (random.chance(0.5)) await waitUntilDone(reader, id);
         await pause(random.between(0, 400));
         child.kill("SIGKILL");
         expect((await exited)[1]).toBe("SIGKILL");
         await expectWhole(reader);
       }
+      // A row that is gone from a verified block below a rewind is missed by a second reading alone.
+      const id = await addRequest(kysely, dialect, { chainId, kind: "verify", from: 0 });
+      const last = await startIndexer({ rpcUrls, database });
+      await waitUntilDone(reader, id);
       await reader.close();
 
-      const last = await startIndexer({ rpcUrls, database });
       await expectVerified(last, devnet, usdtOf(devnet), finalDepth);
       await expectExact(last, devnet, usdtOf(devnet));
       // A mend retracts what was stored, and announces what is true; a rewind does so in two steps. So a deleted row is
@@ -315,6 +311,19 @@ function startProgram(devnet: UsedChain, database: string) {
     execArgv: ["--conditions=source", "--import", "tsx"],
   });
   return { child, exited: once(child, "exit") };
+}
+
+async function waitUntilDone(indexer: Indexer, request: number): Promise<void> {
+  const { kysely } = await indexer.database();
+  const readRequest = () =>
+    kysely
+      .selectFrom("indexer_requests")
+      .select("done_at_ms")
+      .where("id", "=", request)
+      .executeTakeFirst();
+  await expect
+    .poll(readRequest, { timeout: 20_000, interval: 5 })
+    .not.toMatchObject({ done_at_ms: null });
 }
 
 function maintain(
