@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { engines } from "../testing/engines.ts";
 import { changing, type Fault, honest, logsOf, startFaultProxy } from "../testing/fault-proxy.ts";
 import { finalDepth } from "../testing/final-depth.ts";
-import { expectExact } from "../testing/oracle.ts";
+import { expectExact, expectVerified } from "../testing/oracle.ts";
 import { startIndexer, startUsedChain, usdtOf } from "../testing/scene.ts";
 
 type Logs = Record<string, unknown>[];
@@ -111,6 +111,47 @@ describe.each(engines)("wrong answers, on $engine", ({ createUrl }) => {
     });
     expect(oldest?.timestamp).toBe(Number(timestamp) * 1_000);
   });
+
+  it.each([
+    ["always", () => true],
+    ["of one block, later than those above it", (block: number) => block === 20],
+  ])(
+    "with logs of a wrong time %s leave no wrong time behind",
+    async (_when, isWrong) => {
+      const devnet = await startUsedChain(30);
+      const proxy = await startFaultProxy(devnet.rpcUrl);
+      proxy.set(
+        changing("eth_getLogs", (answer) => ({
+          ...answer,
+          result: logsOf(answer).map((log) => ({
+            ...log,
+            ...(isWrong(Number(log.blockNumber)) && {
+              blockTimestamp: `0x${(Number(log.blockTimestamp) + 3_600).toString(16)}`,
+            }),
+          })),
+        })),
+      );
+      const indexer = await startIndexer({
+        rpcUrls: [proxy.url],
+        database: await createUrl(),
+        chain: { verifyAfterMs: 50 },
+      });
+      await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
+      const { kysely } = await indexer.database();
+      const blocks = await kysely
+        .selectFrom("indexer_blocks")
+        .select(["number", "timestamp_ms"])
+        .orderBy("number")
+        .execute();
+      const headers = await Promise.all(
+        blocks.map(({ number }) => devnet.client.getBlock({ blockNumber: BigInt(number) })),
+      );
+      expect(blocks.map((block) => block.timestamp_ms)).toEqual(
+        headers.map(({ timestamp }) => Number(timestamp) * 1_000),
+      );
+    },
+    60_000,
+  );
 
   it("of a head far above the chain do not keep history waiting", async () => {
     const devnet = await startUsedChain();

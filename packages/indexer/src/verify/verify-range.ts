@@ -17,7 +17,7 @@ import {
   requestOnChainOf,
 } from "./anchored-request.ts";
 import { densestBlock, type VerificationRange } from "./choose-range.ts";
-import { findDifferingBlocks, findMistimedBlocks } from "./compare-readings.ts";
+import { areTimesAscending, findDifferingBlocks, findMistimedBlocks } from "./compare-readings.ts";
 import { type Difference, type JudgedBlock, judgeBlock } from "./judge-block.ts";
 
 /** Result of a second reading of a range. */
@@ -103,11 +103,18 @@ export async function verifyRange(
 
   /**
    * Some nodes put wrong times into their logs: the headers decide, which are many in one request.
+   * A node agrees with itself. So all times are asked for where the sample's is not that of its
+   * header, or where they fall.
    */
   async function findWrongTimes(): Promise<number[]> {
-    const mistimed = findMistimedBlocks(chosen.stored, batch, asked);
-    if (mistimed.length === 0) return [];
-    const headers = await readHeadersOnChainOf(endpoint, anchor, { blocks: mistimed, signal });
+    const told = batch.blocks.get(sample)?.timestampMs;
+    const actual = judged.get(sample)?.block.timestampMs ?? told;
+    const areDoubtful = (told !== undefined && told !== actual) || !areTimesAscending(chosen.stored);
+    const doubtful = areDoubtful
+      ? [...chosen.stored.blocks.keys()].filter((number) => number <= anchor.number)
+      : findMistimedBlocks(chosen.stored, batch, asked);
+    if (doubtful.length === 0) return [];
+    const headers = await readHeadersOnChainOf(endpoint, anchor, { blocks: doubtful, signal });
     return headers
       .filter(
         ({ number, timestampMs }) => chosen.stored.blocks.get(number)?.timestampMs !== timestampMs,
