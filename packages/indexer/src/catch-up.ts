@@ -40,7 +40,8 @@ export async function catchUp(context: ChainContext, signal: AbortSignal): Promi
   await indexHistory(context, {
     tokens: leading,
     next: finalized + 1,
-    announcedFrom: announced_from ?? undefined,
+    // What lies below the newest indexed block was announced before: a reindex does not retract it.
+    announcedFrom: announced_from === null ? undefined : Math.max(announced_from, furthest),
     signal,
   });
   // An endpoint that lags knows less than is indexed: no ground to build on.

@@ -12,7 +12,7 @@ import { hexOfBytes } from "../store/bytes.ts";
 import { readCoverage } from "../store/coverage.ts";
 import { addRequest } from "../store/requests.ts";
 import { engines } from "../testing/engines.ts";
-import { startFaultProxy } from "../testing/fault-proxy.ts";
+import { type Fault, honest, startFaultProxy } from "../testing/fault-proxy.ts";
 import { finalDepth } from "../testing/final-depth.ts";
 import { expectExact, expectVerified, readStored } from "../testing/oracle.ts";
 import { startFork, startIndexer, startUsedChain, stepRandomly, usdtOf } from "../testing/scene.ts";
@@ -202,6 +202,83 @@ describe.each(engines)("maintenance under attack, on $engine", ({ engine, create
     await expectExact(service, devnet, usdtOf(devnet), { timeoutMs: 30_000 });
     await expectVerified(service, devnet, usdtOf(devnet), finalDepth);
   }, 90_000);
+});
+
+describe.each(engines)("events beside a reindex, on $engine", ({ createUrl }) => {
+  it("announce blocks that come while all is read anew, where the newest block is final", async () => {
+    const devnet = await startUsedChain(20);
+    const proxy = await startFaultProxy(devnet.rpcUrl);
+    let isHeld = false;
+    const isFinalAtOnce: Fault = async ({ calls, forward, reply, response }) => {
+      if (isHeld && JSON.stringify(calls).includes("fromBlock")) return void response.destroy();
+      const answers = await forward();
+      const latest = answers[calls.findIndex(({ params }) => params[0] === "latest")];
+      const isFinal = (id: number) =>
+        calls.some((call) => call.id === id && call.params[0] === "finalized");
+      reply(answers.map((answer) => (isFinal(answer.id) ? { ...latest, id: answer.id } : answer)));
+    };
+    proxy.set(isFinalAtOnce);
+    const indexer = await startIndexer({
+      rpcUrls: [proxy.url],
+      database: await createUrl(),
+      chain: { finality: { finalizedTag: true } },
+    });
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    const seller = devnet.accounts.seller.address;
+    await devnet.mint({ to: seller, amount: 1n });
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    isHeld = true;
+    await reindexAll(indexer);
+    for (let amount = 2n; amount <= 5n; amount++) await devnet.mint({ to: seller, amount });
+    const head = Number(await devnet.client.getBlockNumber());
+    await expect
+      .poll(async () => (await indexer.status()).chains[0]?.finalized, { timeout: 20_000 })
+      .toBe(head);
+    isHeld = false;
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    expect(await readAnnounced(indexer, devnet)).toEqual([1n, 2n, 3n, 4n, 5n]);
+  }, 60_000);
+
+  it("announce nothing twice when the chain falls behind before all is read anew", async () => {
+    const devnet = await startUsedChain();
+    const proxy = await startFaultProxy(devnet.rpcUrl);
+    const indexer = await startIndexer({ rpcUrls: [proxy.url], database: await createUrl() });
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    const seller = devnet.accounts.seller.address;
+    for (let amount = 1n; amount <= 4n; amount++) await devnet.mint({ to: seller, amount });
+    await devnet.mine(finalDepth);
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    proxy.set(async ({ calls, forward, reply, response }) => {
+      if (JSON.stringify(calls).includes("fromBlock")) response.destroy();
+      else reply(await forward());
+    });
+    await reindexAll(indexer);
+    proxy.cut();
+    await devnet.mint({ to: seller, amount: 5n });
+    await devnet.mine(200);
+    proxy.set(honest);
+    proxy.mend();
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    expect(await readAnnounced(indexer, devnet)).toEqual([1n, 2n, 3n, 4n, 5n]);
+  }, 60_000);
+
+  /** Resolves when all blocks that are final are forgotten. */
+  async function reindexAll(indexer: Indexer): Promise<void> {
+    const { kysely, dialect } = await indexer.database();
+    const chainId = (await indexer.status()).chains[0]?.chainId ?? 0;
+    await waitUntilDone(
+      indexer,
+      await addRequest(kysely, dialect, { chainId, kind: "reindex", from: 0 }),
+    );
+  }
+
+  /** The amounts that the seller was announced, those of retractions negative. */
+  async function readAnnounced(indexer: Indexer, devnet: UsedChain): Promise<bigint[]> {
+    const address = devnet.accounts.seller.address.toLowerCase();
+    const question = { ...usdtOf(devnet), after: 0, limit: 100 };
+    const { events } = await indexer.readEvents({ ...question, address: `0x${address.slice(2)}` });
+    return events.map(({ type, transfer: { amount } }) => (type === "transfer" ? amount : -amount));
+  }
 });
 
 describe.each(engines)("a gap below the window, on $engine", ({ createUrl }) => {

@@ -54,7 +54,11 @@ async function verifyAgain(
   });
 }
 
-/** Forgets final blocks, the highest first; history finds that they are missing. */
+/**
+ * Forgets final blocks, the highest first; history finds that they are missing. The base of the
+ * window stays, and is only read again. So the token stays live, and the blocks that come meanwhile
+ * are announced.
+ */
 async function reindex(
   { chain, database, lease, rewrites }: ChainContext,
   request: WriterRequest,
@@ -66,7 +70,7 @@ async function reindex(
   const tokenIds = await findTokenIds(kysely, chainId, request.token_id);
   const [base] = await readWindow(kysely, chainId);
   // Blocks above the base belong to live, and a rewind takes them back.
-  let next = Math.min(range.next, base === undefined ? Number.MAX_SAFE_INTEGER : base.number + 1);
+  let next = Math.min(range.next, base?.number ?? Number.MAX_SAFE_INTEGER);
   while (next > range.from) {
     signal.throwIfAborted();
     const from = await findStep(tokenIds, next);
@@ -78,8 +82,9 @@ async function reindex(
     next = step.from;
   }
   await lease.write(async (transaction) => {
+    await uncoverRange(transaction, "indexer_verified_ranges", { tokenIds, range });
     for (const tokenId of tokenIds)
-      await resetBalances(transaction, dialect, { tokenId, base: base?.number ?? maxBlock });
+      await resetBalances(transaction, dialect, { tokenId, below: base?.number ?? maxBlock });
     await endRequest(transaction, dialect, request.id);
   });
 

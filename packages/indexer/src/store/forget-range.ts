@@ -92,23 +92,23 @@ export async function forgetBlocks(
 }
 
 /**
- * Sets the balances of a token to the sums of its transfers, where only blocks above `base` are
- * indexed of it. That removes any fault in them. Those blocks are few, as they may still be
+ * Sets the balances of a token to the sums of its transfers, where no block below `below` is
+ * indexed of it. That removes any fault in them. The blocks above are few, as they may still be
  * replaced.
  */
 export async function resetBalances(
   transaction: Transaction<IndexerSchema>,
   dialect: Dialect,
-  { tokenId, base }: { tokenId: number; base: number },
+  { tokenId, below }: { tokenId: number; below: number },
 ): Promise<void> {
-  const below = await transaction
+  const indexed = await transaction
     .selectFrom("indexer_ranges")
     .select("token_id")
     .where("token_id", "=", tokenId)
-    .where("from_block", "<=", base)
+    .where("from_block", "<", below)
     .limit(1)
     .executeTakeFirst();
-  if (below !== undefined) return;
+  if (indexed !== undefined) return;
   await transaction.deleteFrom("indexer_balances").where("token_id", "=", tokenId).execute();
   const rows = await transaction
     .selectFrom("indexer_transfers")

@@ -109,7 +109,8 @@ export async function verifyRange(
   async function findWrongTimes(): Promise<number[]> {
     const told = batch.blocks.get(sample)?.timestampMs;
     const actual = judged.get(sample)?.block.timestampMs ?? told;
-    const areDoubtful = (told !== undefined && told !== actual) || !areTimesAscending(chosen.stored);
+    const areDoubtful =
+      (told !== undefined && told !== actual) || !areTimesAscending(chosen.stored);
     const doubtful = areDoubtful
       ? [...chosen.stored.blocks.keys()].filter((number) => number <= anchor.number)
       : findMistimedBlocks(chosen.stored, batch, asked);
