@@ -22,12 +22,16 @@ import {
   withEngine,
 } from "./facilitator-context.ts";
 import { createHooks, type HookMethods } from "./hooks.ts";
+import { deliverPayment } from "./ledger/payments/deliver-payments.ts";
 import type { LedgerPayment } from "./ledger/payments/ledger-payment.ts";
+import { releasePayment } from "./ledger/payments/release-payment.ts";
 import type { PaymentFilter, PaymentPage } from "./ledger/queries/list-payments.ts";
+import { getPayments, listPayments } from "./ledger/queries/list-payments.ts";
 import type { PaymentStats } from "./ledger/queries/payment-stats.ts";
+import { paymentStats } from "./ledger/queries/payment-stats.ts";
 import { openChain } from "./open-chain.ts";
 import { checkNetworks } from "./ready/check-networks.ts";
-import { countsAgainstPayer, lookUpPayment, reservePayment } from "./reserve-payment.ts";
+import { countsAgainstPayer, lookUpForGate, reserveForGate } from "./reserve-payment.ts";
 import { createMetrics } from "./settle/metrics.ts";
 import { isSettlementBegun, settlePayment } from "./settle/settle-payment.ts";
 import type { SettlementListener } from "./settle/settlement-event.ts";
@@ -118,25 +122,30 @@ export function createFacilitator(
       );
       return { ...response, network: caip2Of(response.network) };
     },
-    lookUp: (request) => withEngine(facilitator, (engine) => lookUpPayment(engine, request)),
+    lookUp: (request) => withEngine(facilitator, (engine) => lookUpForGate(engine, request)),
     reserve: (request) =>
-      withEngine(facilitator, (engine) => reservePayment(engine, facilitator, request)),
+      withEngine(facilitator, (engine) => reserveForGate(engine, facilitator, request)),
     release: ({ token, id }, cause, { hasRun = true } = {}) =>
       withEngine(facilitator, ({ context }) =>
-        context.ledger.release({
+        releasePayment(context.ledger, {
           token,
           payer: id.payer,
           hasRun,
           countsAgainstPayer: countsAgainstPayer(cause, hasRun),
         }),
       ),
-    deliver: ({ token }) => withEngine(facilitator, ({ context }) => context.ledger.deliver(token)),
+    deliver: ({ token }) =>
+      withEngine(facilitator, ({ context }) => deliverPayment(context.ledger, token)),
     payments: {
-      list: (filter = {}) => withEngine(facilitator, ({ context }) => context.ledger.list(filter)),
+      list: (filter = {}) =>
+        withEngine(facilitator, ({ context }) => listPayments(context.ledger, filter)),
       get: (id) =>
-        withEngine(facilitator, async ({ context }) => (await context.ledger.get([id]))[0]),
+        withEngine(
+          facilitator,
+          async ({ context }) => (await getPayments(context.ledger, [id]))[0],
+        ),
     },
-    stats: (which) => withEngine(facilitator, ({ context }) => context.ledger.stats(which)),
+    stats: (which) => withEngine(facilitator, ({ context }) => paymentStats(context.ledger, which)),
     metrics: metrics.registry,
     onEvent(listener) {
       listeners.add(listener);

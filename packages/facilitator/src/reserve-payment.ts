@@ -1,5 +1,6 @@
 import type { LookUp, ReleaseCause, Reservations, Reserved } from "@coinslot/protocol";
 import type { FacilitatorContext } from "./facilitator-context.ts";
+import { lookUpPayment } from "./ledger/queries/look-up-payments.ts";
 import { admitPayment } from "./settle/admit-payment.ts";
 import { canPay } from "./settle/can-pay.ts";
 import { toReserved } from "./settle/reserved.ts";
@@ -8,18 +9,18 @@ import { outOfGasMoney } from "./settle/unavailable-errors.ts";
 import type { Engine } from "./start-engine.ts";
 
 /** Availability of an authorization for a request: `lookUp` of a facilitator. */
-export async function lookUpPayment(
+export async function lookUpForGate(
   { context }: Engine,
   request: Parameters<Reservations["lookUp"]>[0],
 ): Promise<LookUp> {
-  const { standing, payment, answer } = await context.ledger.lookUp(request);
-  if (standing !== "delivered") return { state: standing };
+  const { availability, payment, answer } = await lookUpPayment(context.ledger, request);
+  if (availability !== "delivered") return { state: availability };
   if (payment === undefined) return { state: "free" };
   return { state: "delivered", settlement: settleResponseOf({ payment }), answer };
 }
 
 /** Takes an authorization for one request: `reserve` of a facilitator. */
-export async function reservePayment(
+export async function reserveForGate(
   engine: Engine,
   { metrics, settings }: FacilitatorContext,
   request: Parameters<Reservations["reserve"]>[0],
@@ -29,8 +30,8 @@ export async function reservePayment(
   const { id } = request;
   if (!canPay(settlements, id.network)) {
     // A payment that is under way already can be resumed: that takes no gas.
-    const { standing } = await ledger.lookUp(request);
-    if (standing === "free") throw outOfGasMoney(id.network);
+    const { availability } = await lookUpPayment(ledger, request);
+    if (availability === "free") throw outOfGasMoney(id.network);
   }
   const startedAt = performance.now();
   const wish = { gasAtRisk: readings.gasAtRisk(id), ...request };

@@ -8,6 +8,7 @@ import {
 import { type Database, isDatabaseError } from "@coinslot/storage";
 import type { SettlementSettings } from "./configuration/settlement-options.ts";
 import { createLedger } from "./ledger/create-ledger.ts";
+import { leaveLedger, sendHeartbeat } from "./ledger/maintenance/processes.ts";
 import { openLedger } from "./ledger/open-ledger.ts";
 import type { LedgerSchema } from "./ledger/schema.ts";
 import type { Logger } from "./logger.ts";
@@ -112,8 +113,8 @@ async function startParts(
     codePayers: settings.codePayers,
     answerLimits: settings.answerLimits,
   });
-  begun(() => ledger.leave());
-  await ledger.sendHeartbeat();
+  begun(() => leaveLedger(ledger));
+  await sendHeartbeat(ledger);
   const { times, faultPoint } = settings;
   const callGas = new Map(
     chains.map(({ configuration }) => [configuration.network, configuration.callGas]),

@@ -1,5 +1,8 @@
 import { createSingleFlight } from "@coinslot/concurrency";
 import type { ForgetProgress } from "./ledger/maintenance/forget-payments.ts";
+import { forgetPayments } from "./ledger/maintenance/forget-payments.ts";
+import { releaseAbandoned, sendHeartbeat } from "./ledger/maintenance/processes.ts";
+import { dropExpiredAnswers } from "./ledger/payments/keep-answers.ts";
 import type { SettlementContext } from "./settle/context.ts";
 
 /** Rows read in one step of forgetting: few enough to delay no writer. */
@@ -22,8 +25,8 @@ export function startMaintenance(options: {
   let isStopped = false;
   const working = createSingleFlight(async () => {
     try {
-      await ledger.sendHeartbeat();
-      const { reserved, queued } = await ledger.releaseAbandoned();
+      await sendHeartbeat(ledger);
+      const { reserved, queued } = await releaseAbandoned(ledger);
       if (reserved + queued.length > 0) {
         logger.warn(
           { reserved, queued: queued.length },
@@ -31,13 +34,13 @@ export function startMaintenance(options: {
         );
       }
       board.publish(queued);
-      await ledger.dropExpiredAnswers();
+      await dropExpiredAnswers(ledger);
       if (keepPaymentsMs !== undefined) {
         const before = now() - keepPaymentsMs;
-        const step = await ledger.forgetPayments({ progress, before, limit: forgottenAtOnce });
+        const step = await forgetPayments(ledger, { progress, before, limit: forgottenAtOnce });
         progress = step.progress;
       }
-      await ledger.retryPending();
+      await ledger.pendingEnds.retryPending();
     } catch (err) {
       logger.warn({ err }, "the heartbeat could not be written; it is tried again");
     }

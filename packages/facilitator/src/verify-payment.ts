@@ -1,5 +1,6 @@
 import type { ReservingFacilitator } from "@coinslot/protocol";
 import { engineOf, type FacilitatorContext, withEngine } from "./facilitator-context.ts";
+import { findRefusal } from "./ledger/payments/admit-code.ts";
 import { isSettlementBegun } from "./settle/settle-payment.ts";
 import { burntGas } from "./settle/unavailable-errors.ts";
 import { refuse } from "./verify/refuse.ts";
@@ -39,7 +40,7 @@ export async function verifyOnChain(
   const { payment, balance, payer, payerHasCode, gasUsed } = verdict;
   const { context } = await engineOf(facilitator);
   if (payerHasCode) {
-    const forMs = await withEngine(facilitator, () => context.ledger.findRefusal(payer));
+    const forMs = await withEngine(facilitator, () => findRefusal(context.ledger, payer));
     if (forMs !== undefined) {
       const message = burntGas(forMs);
       return toVerifyResponse(refuse("payer_not_accepted", { payer, message }));

@@ -1,7 +1,7 @@
 import { ConfigurationError } from "@coinslot/protocol";
-import { type CodePayerLimits, defaultCodePayerLimits } from "../ledger/payments/admit-code.ts";
+import type { FreeRunLimit } from "../ledger/ledger-limits.ts";
+import { type CodePayerLimits, defaultCodePayerLimits } from "../ledger/ledger-limits.ts";
 import type { AnswerLimits } from "../ledger/payments/answer-quotas.ts";
-import type { FreeRunLimit } from "../ledger/payments/free-runs.ts";
 import type { FaultPointName, SettlementTimes } from "../settle/context.ts";
 
 /** Options of settlement. Every member has a default that fits payments. */

@@ -3,9 +3,10 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { asset, network, order, payer, queue, submit } from "../testing/ledger-payments.ts";
 import { createTestLedger, type TestLedger } from "../testing/settling-devnet.ts";
 import { createLedger } from "./create-ledger.ts";
-import type { Ledger } from "./ledger.ts";
+import type { LedgerContext } from "./ledger-context.ts";
 import { type LedgerDatabase, openLedger } from "./open-ledger.ts";
 import { findPromised } from "./payments/committed-balance.ts";
+import { recordOutcomes } from "./payments/record-outcomes.ts";
 import { countQueued, findQueued } from "./queries/find-queued.ts";
 import { findFailed, findOverdue } from "./queries/find-watched.ts";
 import type { LedgerSchema } from "./schema.ts";
@@ -14,7 +15,7 @@ import type { LedgerSchema } from "./schema.ts";
 describe("a long history on postgres", () => {
   let place: TestLedger;
   let opened: LedgerDatabase;
-  let ledger: Ledger;
+  let ledger: LedgerContext;
 
   beforeEach(async () => {
     place = await createTestLedger("postgres");
@@ -84,10 +85,10 @@ describe("a long history on postgres", () => {
     await finishOld();
     const id = await submit(ledger);
     const reason = "invalid_exact_evm_transaction_failed";
-    await ledger.recordOutcomes([{ failed: [{ ids: [id], reason }] }]);
+    await recordOutcomes(ledger, [{ failed: [{ ids: [id], reason }] }]);
     const { dialect } = opened.database;
     const read = await countRead(async (db) => {
-      const failed = await findFailed({ db, dialect, network, limit: 20 });
+      const failed = await findFailed({ db, dialect }, { network, limit: 20 });
       expect(failed.map(({ payment }) => payment.id)).toEqual([id]);
     });
     expect(read).toBeLessThan(10);
@@ -99,11 +100,13 @@ describe("a long history on postgres", () => {
     const id = await queue(ledger);
     const { dialect } = opened.database;
     const read = await countRead(async (db) => {
-      const queued = await findQueued({ db, dialect, network, lane: "shared", limit: 20 });
+      const queued = await findQueued({ db, dialect }, { network, lane: "shared", limit: 20 });
       expect(queued.map(({ payment }) => payment.id)).toEqual([id]);
     });
     expect(read).toBeLessThan(10);
-    expect(await countRead((db) => countQueued({ db, network, upTo: 20 }))).toBeLessThan(10);
+    expect(
+      await countRead((db) => countQueued({ db, dialect }, { network, upTo: 20 })),
+    ).toBeLessThan(10);
   });
 
   it("is not gone through for payments that are overdue, though many were open when it was counted", async () => {
@@ -113,7 +116,7 @@ describe("a long history on postgres", () => {
     const { dialect } = opened.database;
     const read = await countRead(async (db) => {
       const before = 2n ** 256n - 1n;
-      const overdue = await findOverdue({ db, dialect, network, before, limit: 20 });
+      const overdue = await findOverdue({ db, dialect }, { network, before, limit: 20 });
       expect(overdue.map(({ payment }) => payment.id)).toEqual([id]);
     });
     expect(read).toBeLessThan(10);
@@ -125,7 +128,7 @@ describe("a long history on postgres", () => {
     const id = await queue(ledger);
     const { dialect } = opened.database;
     const read = await countRead(async (db) => {
-      const promised = await findPromised({ db, dialect, network, asset, payer, limit: 20 });
+      const promised = await findPromised({ db, dialect }, { network, asset, payer, limit: 20 });
       expect(promised.map((payment) => payment.id)).toEqual([id]);
     });
     expect(read).toBeLessThan(10);

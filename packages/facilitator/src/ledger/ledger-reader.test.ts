@@ -2,9 +2,11 @@ import type { Hex } from "@coinslot/protocol";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createTestLedger, engines, type TestLedger } from "../testing/settling-devnet.ts";
 import { createLedger } from "./create-ledger.ts";
-import type { Ledger } from "./ledger.ts";
+import type { LedgerContext } from "./ledger-context.ts";
 import { openLedgerReader } from "./ledger-reader.ts";
+import { sendHeartbeat } from "./maintenance/processes.ts";
 import { type LedgerDatabase, openLedger } from "./open-ledger.ts";
+import { reservePayment } from "./payments/reserve-payments.ts";
 
 const network = "eip155:9745";
 const asset = `0x${"aa".repeat(20)}` satisfies Hex;
@@ -24,7 +26,7 @@ describe.each(engines)("a reader of the ledger on %s", (engine) => {
     await place.drop();
   });
 
-  async function startSeller(): Promise<Ledger> {
+  async function startSeller(): Promise<LedgerContext> {
     opened = await openLedger({ url: place.url, processId: "seller" });
     const ledger = createLedger({
       database: opened.database,
@@ -34,14 +36,14 @@ describe.each(engines)("a reader of the ledger on %s", (engine) => {
       keepAnswersMs: 60_000,
       releaseLimit: { count: 3, windowMs: 1_000 },
     });
-    await ledger.sendHeartbeat();
+    await sendHeartbeat(ledger);
     return ledger;
   }
 
-  function reserve(ledger: Ledger, number: number) {
+  function reserve(ledger: LedgerContext, number: number) {
     const nonce = `0x${number.toString(16).padStart(64, "0")}` satisfies Hex;
     const id = { network, asset, payer, nonce } as const;
-    return ledger.reserve({
+    return reservePayment(ledger, {
       id,
       fingerprint: "GET /a",
       payTo: payer,

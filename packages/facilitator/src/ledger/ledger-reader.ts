@@ -42,13 +42,13 @@ export interface LedgerReader {
  */
 export async function openLedgerReader({ url }: { url: string }): Promise<LedgerReader> {
   const { database, close } = await openLedger({ url, processId: "reader", readOnly: true });
-  const { kysely: db, dialect } = database;
+  const reads = { db: database.kysely, dialect: database.dialect };
   return {
     payments: {
-      list: (filter = {}) => listPayments({ db, dialect, filter }),
-      get: async (id) => (await getPayments({ db, dialect, ids: [id] }))[0],
+      list: (filter = {}) => listPayments(reads, filter),
+      get: async (id) => (await getPayments(reads, [id]))[0],
     },
-    stats: (which = {}) => paymentStats({ db, dialect, ...which }),
+    stats: (which) => paymentStats(reads, which),
     close,
   };
 }

@@ -1,7 +1,9 @@
 import { RpcError } from "@coinslot/chain";
 import { FacilitatorError, type Network } from "@coinslot/protocol";
-import type { Ledger, ReserveWish } from "../ledger/ledger.ts";
-import type { ReserveResult } from "../ledger/payments/reserve-request.ts";
+import type { LedgerContext } from "../ledger/ledger-context.ts";
+import { findPromised } from "../ledger/payments/committed-balance.ts";
+import { reservePayment } from "../ledger/payments/reserve-payments.ts";
+import type { ReserveResult, ReserveWish } from "../ledger/payments/reserve-request.ts";
 import type { NetworkSettlement } from "./engine.ts";
 import { readAuthorizationStates } from "./evidence/authorization-states.ts";
 
@@ -10,7 +12,7 @@ const maxLookedAt = 100;
 
 /** The ledger, and the chains that it is compared with. */
 export interface AdmissionContext {
-  ledger: Ledger;
+  ledger: LedgerContext;
   settlements: ReadonlyMap<Network, NetworkSettlement>;
 }
 
@@ -26,11 +28,11 @@ export async function admitPayment(
   wish: ReserveWish,
 ): Promise<ReserveResult> {
   const { ledger } = context;
-  const result = await ledger.reserve(wish);
+  const result = await reservePayment(ledger, wish);
   if (result.outcome !== "over_promised") return result;
   try {
     const debited = await findDebited(context, wish);
-    return debited.length === 0 ? result : await ledger.reserve(wish, debited);
+    return debited.length === 0 ? result : await reservePayment(ledger, wish, debited);
   } catch (cause) {
     if (!(cause instanceof RpcError)) throw cause;
     throw new FacilitatorError("The chain cannot be read at the moment", {
@@ -47,7 +49,7 @@ async function findDebited(
 ): Promise<string[]> {
   const rpc = settlements.get(id.network)?.network.rpc;
   if (balance === undefined || rpc === undefined) return [];
-  const open = await ledger.findPromised({ limit: maxLookedAt, ...id });
+  const open = await findPromised(ledger, { limit: maxLookedAt, ...id });
   if (open.length === 0) return [];
   const states = await readAuthorizationStates({
     rpc,

@@ -1,7 +1,10 @@
 import type { Hex, Payment, SettleResponse } from "@coinslot/protocol";
+import { deliverPayment } from "../ledger/payments/deliver-payments.ts";
 import type { QueuedPayment } from "../ledger/payments/enqueue-payments.ts";
 import type { ConcludedPayment, LedgerPayment } from "../ledger/payments/ledger-payment.ts";
+import { releasePayment } from "../ledger/payments/release-payment.ts";
 import type { OrderedPayment } from "../ledger/queries/find-orders.ts";
+import { findHashes } from "../ledger/transactions/find-transactions.ts";
 import { schemeOf } from "../schemes/registry.ts";
 import { planQueued } from "./engine.ts";
 import { hasOutcome } from "./outcome-notifier.ts";
@@ -24,8 +27,8 @@ export async function conclude(
   } finally {
     const end =
       outcome?.payment.state === "confirmed"
-        ? ledger.deliver(token)
-        : ledger.release({ token, payer, countsAgainstPayer: false });
+        ? deliverPayment(ledger, token)
+        : releasePayment(ledger, { token, payer, countsAgainstPayer: false });
     // Written later, it does not change the response.
     await end.catch((err: unknown) => {
       logger.warn({ err, ...payment.id }, "the end of a settlement could not be recorded yet");
@@ -63,7 +66,7 @@ export async function findHash(
   { inclusion, transactionId }: ConcludedPayment,
 ): Promise<Hex | undefined> {
   if (inclusion || transactionId === undefined) return inclusion?.transactionHash;
-  const [newest] = await context.ledger.findHashes(transactionId);
+  const [newest] = await findHashes(context.ledger, transactionId);
   return newest;
 }
 

@@ -1,6 +1,6 @@
 import type { BlockWatcher, Clock, RpcPool } from "@coinslot/chain";
 import type { Address, Network } from "@coinslot/protocol";
-import type { Ledger } from "../ledger/ledger.ts";
+import type { LedgerContext } from "../ledger/ledger-context.ts";
 import type { LedgerPayment } from "../ledger/payments/ledger-payment.ts";
 import type { Logger } from "../logger.ts";
 import type { SimulationCache } from "../simulation/simulation-cache.ts";
@@ -70,7 +70,7 @@ export type FaultPointName =
 
 /** Shared by the parts of the settlement engine. */
 export interface SettlementContext {
-  ledger: Ledger;
+  ledger: LedgerContext;
   board: OutcomeNotifier;
   readings: SimulationCache;
   metrics: SettlementMetrics;

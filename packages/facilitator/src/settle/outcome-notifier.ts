@@ -1,14 +1,15 @@
 import type { Clock } from "@coinslot/chain";
 import { createSingleFlight } from "@coinslot/concurrency";
 import type { Hex } from "@coinslot/protocol";
-import type { Ledger } from "../ledger/ledger.ts";
+import type { LedgerContext } from "../ledger/ledger-context.ts";
 import type { ConcludedPayment } from "../ledger/payments/ledger-payment.ts";
+import { getPayments } from "../ledger/queries/list-payments.ts";
 import type { Logger } from "../logger.ts";
 import type { SettlementMetrics } from "./metrics.ts";
 import type { SettlementEvent } from "./settlement-event.ts";
 
 export interface OutcomeNotifierOptions {
-  ledger: Ledger;
+  ledger: LedgerContext;
   clock: Clock;
   logger: Logger;
   metrics: SettlementMetrics;
@@ -55,7 +56,7 @@ export async function createOutcomeNotifier(
     const ids = changed;
     changed = new Set();
     try {
-      for (const payment of await ledger.get([...ids])) tell(payment, { isOwn: false });
+      for (const payment of await getPayments(ledger, [...ids])) tell(payment, { isOwn: false });
     } catch (error) {
       logger.warn({ err: error }, "outcomes could not be read");
       for (const id of ids) changed.add(id);
@@ -118,7 +119,7 @@ export async function createOutcomeNotifier(
       return new Promise((resolve, reject) => {
         const cancel = clock.setTimer(() => {
           forget();
-          ledger.get([paymentId]).then(([payment]) => resolve(payment), reject);
+          getPayments(ledger, [paymentId]).then(([payment]) => resolve(payment), reject);
         }, timeoutMs);
         function done(payment: ConcludedPayment): void {
           cancel();
@@ -157,7 +158,7 @@ export async function createOutcomeNotifier(
       cancelPoll?.();
       await reading.stop();
       // Remaining waiters get the current state. Another process, or the next start, goes on.
-      for (const payment of await ledger.get([...waiters.keys()])) {
+      for (const payment of await getPayments(ledger, [...waiters.keys()])) {
         for (const resolve of waiters.get(payment.id) ?? []) resolve(payment);
       }
       waiters.clear();

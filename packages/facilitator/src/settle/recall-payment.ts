@@ -5,6 +5,9 @@ import type {
   SettleResponse,
 } from "@coinslot/protocol";
 import type { LedgerPayment } from "../ledger/payments/ledger-payment.ts";
+import { releasePayment } from "../ledger/payments/release-payment.ts";
+import { reservePayment } from "../ledger/payments/reserve-payments.ts";
+import { lookUpPayment } from "../ledger/queries/look-up-payments.ts";
 import { schemeOf } from "../schemes/registry.ts";
 import { awaitOutcome, conclude, findHash } from "./await-outcome.ts";
 import { isAskedFor, keyHashOf, paymentOf, settleFingerprint } from "./settle-request.ts";
@@ -23,19 +26,24 @@ export async function recallPayment(
   if (payment === undefined || !isAskedFor(payment)) return undefined;
   const keyHash = keyHashOf(payment, idempotencyKey);
   const fingerprint = settleFingerprint(payment);
-  const { standing, payment: known } = await ledger.lookUp({
+  const { availability, payment: known } = await lookUpPayment(ledger, {
     id: payment.id,
     fingerprint,
     keyHash,
   });
-  if (known === undefined || standing === "free" || standing === "key_conflict") return undefined;
-  if (standing !== "resumable") return repeatPayment(settling, { known, keyHash, payment });
-  const taken = await ledger.reserve({ ...schemeOf(payment).admit(payment), fingerprint, keyHash });
+  if (known === undefined || availability === "free" || availability === "key_conflict")
+    return undefined;
+  if (availability !== "resumable") return repeatPayment(settling, { known, keyHash, payment });
+  const taken = await reservePayment(ledger, {
+    ...schemeOf(payment).admit(payment),
+    fingerprint,
+    keyHash,
+  });
   if (taken.outcome === "reserved") {
     // It has come to nothing since it was looked up. While held, it could be neither settled nor
     // watched.
     const { token } = taken;
-    await ledger.release({ token, payer: payment.id.payer, countsAgainstPayer: false });
+    await releasePayment(ledger, { token, payer: payment.id.payer, countsAgainstPayer: false });
     return undefined;
   }
   if (taken.outcome !== "resumed") return repeatPayment(settling, { known, keyHash, payment });

@@ -8,8 +8,10 @@ import {
   type SettleOptions,
   type SettleResponse,
 } from "@coinslot/protocol";
+import { enqueuePayment } from "../ledger/payments/enqueue-payments.ts";
 import type { LedgerPayment } from "../ledger/payments/ledger-payment.ts";
 import type { ReserveResult } from "../ledger/payments/reserve-request.ts";
+import { lookUpPayment } from "../ledger/queries/look-up-payments.ts";
 import { schemeOf } from "../schemes/registry.ts";
 import type { Verdict } from "../verify/verdict.ts";
 import { admitPayment } from "./admit-payment.ts";
@@ -63,7 +65,7 @@ export async function isSettlementBegun(
   const payment = paymentOf(payload, requirements);
   if (payment === undefined) return false;
   const fingerprint = settleFingerprint(payment);
-  const known = await context.ledger.lookUp({ id: payment.id, fingerprint });
+  const known = await lookUpPayment(context.ledger, { id: payment.id, fingerprint });
   return known.payment !== undefined && isBeingSettled(known.payment);
 }
 
@@ -74,7 +76,7 @@ async function settleReserved(
 ): Promise<SettleResponse> {
   const { context, maxAnswerBytes } = settling;
   const { payment, reservation, answer } = options;
-  const queued = await context.ledger.enqueue({
+  const queued = await enqueuePayment(context.ledger, {
     token: reservation.token,
     payer: payment.id.payer,
     order: schemeOf(payment).commit(payment),
@@ -83,7 +85,7 @@ async function settleReserved(
   if (queued === undefined) {
     // Its owner was silent for too long, and the payment was taken away.
     const fingerprint = settleFingerprint(payment);
-    const { payment: known } = await context.ledger.lookUp({ id: payment.id, fingerprint });
+    const { payment: known } = await lookUpPayment(context.ledger, { id: payment.id, fingerprint });
     if (known === undefined || !isBeingSettled(known)) throw reservationLost();
     return duplicateResponse({ payment: known, hash: await findHash(settling, known) });
   }

@@ -1,14 +1,15 @@
 import { type RawBuilder, sql } from "kysely";
 import { afterEach, beforeEach } from "vitest";
 import { createLedger, type LedgerOptions } from "../ledger/create-ledger.ts";
-import type { Ledger } from "../ledger/ledger.ts";
+import type { LedgerContext } from "../ledger/ledger-context.ts";
+import { sendHeartbeat } from "../ledger/maintenance/processes.ts";
 import { type LedgerDatabase, openLedger } from "../ledger/open-ledger.ts";
 import { createTestLedger, type Engine, type TestLedger } from "./settling-devnet.ts";
 
 /** One ledger that several processes share. */
 export interface SharedLedger {
   /** The ledger as a process has it whose heart has just beaten. */
-  join(processId: string): Promise<Ledger>;
+  join(processId: string): Promise<LedgerContext>;
   /** Makes a process silent for longer than its lease, on the database's clock. */
   silence(processId: string): Promise<void>;
   /** Makes what was written on the database's clock older. */
@@ -55,7 +56,7 @@ export function ledgerForEachTest(
         codePayers: { gasPerMinute: 1_000_000n, refusalMs: 60_000 },
         ...options,
       });
-      await ledger.sendHeartbeat();
+      await sendHeartbeat(ledger);
       return ledger;
     },
     async silence(processId) {

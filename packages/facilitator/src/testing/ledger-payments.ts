@@ -1,7 +1,11 @@
 import type { AuthorizationId, Hex } from "@coinslot/protocol";
 import type { Lease } from "@coinslot/storage";
 import { expect } from "vitest";
-import type { Ledger, ReserveWish } from "../ledger/ledger.ts";
+import type { LedgerContext } from "../ledger/ledger-context.ts";
+import { reservePayment } from "../ledger/payments/reserve-payments.ts";
+import type { ReserveWish } from "../ledger/payments/reserve-request.ts";
+import { getPayments } from "../ledger/queries/list-payments.ts";
+import { storeTransaction } from "../ledger/transactions/store-transaction.ts";
 
 export const network = "eip155:9745";
 export const asset = `0x${"aa".repeat(20)}` satisfies Hex;
@@ -63,7 +67,7 @@ export function transaction(nonce: number, paymentIds: readonly string[]) {
 }
 
 /** Takes the lease of the relayer, which must be free. */
-export async function takeLease(ledger: Ledger): Promise<Lease> {
+export async function takeLease(ledger: LedgerContext): Promise<Lease> {
   const lease = await ledger.leases.acquire({
     name: "relayer",
     owner: ledger.processId,
@@ -74,21 +78,27 @@ export async function takeLease(ledger: Ledger): Promise<Lease> {
 }
 
 /** Queues a new payment, and returns its id. */
-export async function queue(ledger: Ledger, changes: Partial<ReserveWish> = {}): Promise<string> {
-  const reserved = await ledger.reserve(wish({ order, ...changes }));
+export async function queue(
+  ledger: LedgerContext,
+  changes: Partial<ReserveWish> = {},
+): Promise<string> {
+  const reserved = await reservePayment(ledger, wish({ order, ...changes }));
   if (reserved.outcome !== "reserved") throw new Error(reserved.outcome);
   return reserved.paymentId;
 }
 
 /** Queues a new payment, and stores the transaction with nonce 0 for it. */
-export async function submit(ledger: Ledger, changes: Partial<ReserveWish> = {}): Promise<string> {
+export async function submit(
+  ledger: LedgerContext,
+  changes: Partial<ReserveWish> = {},
+): Promise<string> {
   const id = await queue(ledger, changes);
   const lease = await takeLease(ledger);
-  expect(await ledger.storeTransaction(lease, transaction(0, [id]))).toBe("stored");
+  expect(await storeTransaction(ledger, lease, transaction(0, [id]))).toBe("stored");
   await ledger.leases.release(lease);
   return id;
 }
 
-export async function stateOf(ledger: Ledger, id: string): Promise<string | undefined> {
-  return (await ledger.get([id]))[0]?.state;
+export async function stateOf(ledger: LedgerContext, id: string): Promise<string | undefined> {
+  return (await getPayments(ledger, [id]))[0]?.state;
 }

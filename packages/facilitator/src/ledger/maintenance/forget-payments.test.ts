@@ -2,9 +2,22 @@ import type { Hex } from "@coinslot/protocol";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createTestLedger, engines, type TestLedger } from "../../testing/settling-devnet.ts";
 import { createLedger } from "../create-ledger.ts";
-import type { Ledger, ReserveWish } from "../ledger.ts";
+import type { LedgerContext } from "../ledger-context.ts";
 import { type LedgerDatabase, openLedger } from "../open-ledger.ts";
+import { deliverPayment } from "../payments/deliver-payments.ts";
+import { dropExpiredAnswers } from "../payments/keep-answers.ts";
+import { recordOutcomes } from "../payments/record-outcomes.ts";
+import { releasePayment } from "../payments/release-payment.ts";
+import { reservePayment } from "../payments/reserve-payments.ts";
+import type { ReserveWish } from "../payments/reserve-request.ts";
+import { getPayments, listPayments } from "../queries/list-payments.ts";
+import { finaliseBlocks } from "../transactions/blocks.ts";
+import { findHashes, findHighestNonce } from "../transactions/find-transactions.ts";
+import { storeTransaction } from "../transactions/store-transaction.ts";
+import { closePayments } from "./expire-payments.ts";
 import type { ForgetProgress } from "./forget-payments.ts";
+import { forgetPayments } from "./forget-payments.ts";
+import { sendHeartbeat } from "./processes.ts";
 
 const network = "eip155:9745";
 const payer = `0x${"bb".repeat(20)}` satisfies Hex;
@@ -17,7 +30,7 @@ const day = 86_400_000;
 describe.each(engines)("a ledger on %s that forgets", (engine) => {
   let place: TestLedger;
   let opened: LedgerDatabase;
-  let ledger: Ledger;
+  let ledger: LedgerContext;
   let now: number;
   let nonces = 0;
 
@@ -33,7 +46,7 @@ describe.each(engines)("a ledger on %s that forgets", (engine) => {
       keepAnswersMs: 60_000,
       releaseLimit: { count: 1_000, windowMs: 1_000 },
     });
-    await ledger.sendHeartbeat();
+    await sendHeartbeat(ledger);
   });
 
   afterEach(async () => {
@@ -48,7 +61,7 @@ describe.each(engines)("a ledger on %s that forgets", (engine) => {
     nonces += 1;
     const id = { network, asset: payTo, payer, nonce: hash(nonces) } as const;
     const wish = { id, fingerprint: "GET /a", value: 1n, validBefore: seconds() + 300n, payTo };
-    const reserved = await ledger.reserve({ ...wish, ...change });
+    const reserved = await reservePayment(ledger, { ...wish, ...change });
     if (reserved.outcome !== "reserved") throw new Error(reserved.outcome);
     return reserved;
   }
@@ -69,36 +82,37 @@ describe.each(engines)("a ledger on %s that forgets", (engine) => {
       broadcast: { hash: hash(1_000 + nonces), raw, ...forms },
       payments: [{ id: paymentId, fingerprint: "GET /a" }],
     } as const;
-    expect(await ledger.storeTransaction(lease, transaction)).toBe("stored");
+    expect(await storeTransaction(ledger, lease, transaction)).toBe("stored");
     await ledger.leases.release(lease);
     const blockHash = hash(2_000 + nonces);
     const inclusion = { transactionHash: hash(1_000 + nonces), blockNumber: nonces, blockHash };
-    await ledger.recordOutcomes([{ confirmed: { ids: [paymentId], inclusion } }], {
+    await recordOutcomes(ledger, [{ confirmed: { ids: [paymentId], inclusion } }], {
       id: transaction.id,
       inclusion,
       gasUsed: 1n,
     });
-    await ledger.finaliseBlocks({ network, blockHashes: [blockHash] });
+    await finaliseBlocks(ledger, { network, blockHashes: [blockHash] });
     return { id: paymentId, token, transactionId: transaction.id };
   }
 
   const forget = (limit = 100, progress = start) =>
-    ledger.forgetPayments({ progress, before: now - day, limit });
-  const known = async () => (await ledger.list({ limit: 1000 })).payments.map(({ id }) => id);
+    forgetPayments(ledger, { progress, before: now - day, limit });
+  const known = async () =>
+    (await listPayments(ledger, { limit: 1000 })).payments.map(({ id }) => id);
 
   it("forgets what has ended for so long, and the signed forms of its transaction", async () => {
     const { id, token, transactionId } = await settle();
-    await ledger.deliver(token);
+    await deliverPayment(ledger, token);
     const { token: given, paymentId } = await reserve();
-    await ledger.release({ token: given, payer, countsAgainstPayer: false });
+    await releasePayment(ledger, { token: given, payer, countsAgainstPayer: false });
     now += day;
     expect(await forget()).toMatchObject({ payments: 0 });
     expect(await known()).toHaveLength(2);
     now += 1;
     expect(await forget()).toMatchObject({ payments: 2, progress: start });
-    expect(await ledger.get([id, paymentId])).toEqual([]);
-    expect(await ledger.findHashes(transactionId)).toEqual([]);
-    expect(await ledger.findHighestNonce({ network, relayer })).toBe(nonces - 1);
+    expect(await getPayments(ledger, [id, paymentId])).toEqual([]);
+    expect(await findHashes(ledger, transactionId)).toEqual([]);
+    expect(await findHighestNonce(ledger, { network, relayer })).toBe(nonces - 1);
     expect(await opened.database.kysely.selectFrom("orders").selectAll().execute()).toEqual([]);
   });
 
@@ -106,9 +120,9 @@ describe.each(engines)("a ledger on %s that forgets", (engine) => {
     const lasting = { validBefore: seconds() + 10n * 86_400n };
     const undelivered = await settle();
     const valid = await settle(lasting);
-    await ledger.deliver(valid.token);
+    await deliverPayment(ledger, valid.token);
     const answered = await settle({ keyHash: "key" });
-    await ledger.deliver(answered.token);
+    await deliverPayment(ledger, answered.token);
     await opened.database.kysely
       .insertInto("answers")
       .values({
@@ -121,10 +135,10 @@ describe.each(engines)("a ledger on %s that forgets", (engine) => {
       .execute();
     const failed = await reserve({ order });
     const reason = "invalid_exact_evm_transaction_failed";
-    await ledger.recordOutcomes([{ failed: [{ ids: [failed.paymentId], reason }] }]);
+    await recordOutcomes(ledger, [{ failed: [{ ids: [failed.paymentId], reason }] }]);
     const queued = await reserve({ order });
     const released = await reserve(lasting);
-    await ledger.release({ token: released.token, payer, countsAgainstPayer: false });
+    await releasePayment(ledger, { token: released.token, payer, countsAgainstPayer: false });
     now += 5 * day;
     expect(await forget()).toMatchObject({ payments: 0 });
     const kept = [
@@ -137,10 +151,10 @@ describe.each(engines)("a ledger on %s that forgets", (engine) => {
     ];
     expect(await known()).toEqual(expect.arrayContaining(kept));
 
-    await ledger.closePayments([failed.paymentId]);
-    await ledger.deliver(undelivered.token);
+    await closePayments(ledger, [failed.paymentId]);
+    await deliverPayment(ledger, undelivered.token);
     now += 2 * day;
-    await ledger.dropExpiredAnswers();
+    await dropExpiredAnswers(ledger);
     await forget();
     expect(await known()).not.toContain(failed.paymentId);
     expect(await known()).not.toContain(answered.id);
@@ -153,7 +167,7 @@ describe.each(engines)("a ledger on %s that forgets", (engine) => {
     for (let index = 0; index < 5; index += 1) {
       now += 1;
       const { token } = await reserve();
-      await ledger.release({ token, payer, countsAgainstPayer: false });
+      await releasePayment(ledger, { token, payer, countsAgainstPayer: false });
     }
     now += 2 * day;
     const first = await forget(3);
@@ -168,7 +182,7 @@ describe.each(engines)("a ledger on %s that forgets", (engine) => {
     const { paymentId: young } = await reserve();
     now += 1;
     const { token } = await reserve();
-    await ledger.release({ token, payer, countsAgainstPayer: false });
+    await releasePayment(ledger, { token, payer, countsAgainstPayer: false });
     now += 2 * day;
     await opened.database.kysely
       .updateTable("payments")

@@ -1,5 +1,5 @@
-import type { Dialect } from "@coinslot/storage";
 import type { Transaction } from "kysely";
+import type { LedgerContext } from "../ledger-context.ts";
 import type { LedgerSchema } from "../schema.ts";
 import { is } from "../states.ts";
 
@@ -28,18 +28,27 @@ export interface ForgetResult {
  * The racer is a caller that reserves a released payment once more: one of the two statements finds
  * the row.
  */
-export async function forgetPayments(options: {
-  transaction: Transaction<LedgerSchema>;
-  dialect: Dialect;
-  progress: ForgetProgress;
-  /** Unix milliseconds: rows created, or ended, later than this are kept. */
-  before: number;
-  /** Unix seconds. */
-  nowSeconds: bigint;
-  /** Number of rows read. */
-  limit: number;
-}): Promise<ForgetResult> {
-  const { transaction, dialect, progress, before, nowSeconds, limit } = options;
+export function forgetPayments(
+  ledger: LedgerContext,
+  options: {
+    progress: ForgetProgress;
+    /** Unix milliseconds: rows created, or ended, later than this are kept. */
+    before: number;
+    /** Number of rows read. */
+    limit: number;
+  },
+): Promise<ForgetResult> {
+  return ledger.write((transaction) => forgetStep(ledger, transaction, options));
+}
+
+async function forgetStep(
+  ledger: LedgerContext,
+  transaction: Transaction<LedgerSchema>,
+  options: Parameters<typeof forgetPayments>[1],
+): Promise<ForgetResult> {
+  const { dialect } = ledger;
+  const { progress, before, limit } = options;
+  const nowSeconds = BigInt(Math.floor(ledger.now() / 1000));
   const { afterPayment, afterTransaction } = progress;
   // The first rows, old or not. Asked for old ones alone, a database goes through all others to
   // find none.

@@ -10,6 +10,10 @@ import {
   wish,
 } from "../../testing/ledger-payments.ts";
 import { engines } from "../../testing/settling-devnet.ts";
+import { enqueuePayment } from "../payments/enqueue-payments.ts";
+import { releasePayment } from "../payments/release-payment.ts";
+import { reservePayment } from "../payments/reserve-payments.ts";
+import { releaseAbandoned } from "./processes.ts";
 
 describe.each(engines)("dead processes on %s", (engine) => {
   const { join, silence } = ledgerForEachTest(engine);
@@ -17,14 +21,14 @@ describe.each(engines)("dead processes on %s", (engine) => {
   it("frees what a dead process had reserved, and its token is worth nothing afterwards", async () => {
     const [one, two] = [await join("one"), await join("two")];
     const wanted = wish();
-    const first = await one.reserve(wanted);
+    const first = await reservePayment(one, wanted);
     if (first.outcome !== "reserved") throw new Error(first.outcome);
-    expect(await two.reserve(wanted)).toMatchObject({ outcome: "in_use" });
+    expect(await reservePayment(two, wanted)).toMatchObject({ outcome: "in_use" });
     await silence("one");
-    const second = await two.reserve(wanted);
+    const second = await reservePayment(two, wanted);
     expect(second).toMatchObject({ outcome: "reserved", paymentId: first.paymentId });
-    expect(await one.enqueue({ token: first.token, payer, order })).toBeUndefined();
-    await one.release({ token: first.token, payer, countsAgainstPayer: true });
+    expect(await enqueuePayment(one, { token: first.token, payer, order })).toBeUndefined();
+    await releasePayment(one, { token: first.token, payer, countsAgainstPayer: true });
     expect(await stateOf(two, first.paymentId)).toBe("reserved");
   });
 
@@ -33,11 +37,11 @@ describe.each(engines)("dead processes on %s", (engine) => {
     const two = await join("two");
     for (const { isForgotten } of [{ isForgotten: false }, { isForgotten: true }]) {
       await silence("one");
-      if (isForgotten) await two.releaseAbandoned();
+      if (isForgotten) await releaseAbandoned(two);
       const id = authorization();
-      expect(await one.reserve(wish({ id }))).toMatchObject({ outcome: "reserved" });
-      expect(await two.reserve(wish({ id }))).toMatchObject({ outcome: "in_use" });
-      expect(await two.releaseAbandoned()).toEqual({ reserved: 0, queued: [] });
+      expect(await reservePayment(one, wish({ id }))).toMatchObject({ outcome: "reserved" });
+      expect(await reservePayment(two, wish({ id }))).toMatchObject({ outcome: "in_use" });
+      expect(await releaseAbandoned(two)).toEqual({ reserved: 0, queued: [] });
     }
   });
 
@@ -45,12 +49,12 @@ describe.each(engines)("dead processes on %s", (engine) => {
     const [one, two] = [await join("one"), await join("two")];
     const queued = await queue(one);
     const carried = await submit(one);
-    const reserved = await one.reserve(wish({ keyHash: "key" }));
+    const reserved = await reservePayment(one, wish({ keyHash: "key" }));
     if (reserved.outcome !== "reserved") throw new Error(reserved.outcome);
     const answer = { keyHash: "key", sealed: Uint8Array.of(1, 2, 3) };
-    await one.enqueue({ token: reserved.token, payer, order, answer });
+    await enqueuePayment(one, { token: reserved.token, payer, order, answer });
     await silence("one");
-    expect(await two.releaseAbandoned()).toMatchObject({
+    expect(await releaseAbandoned(two)).toMatchObject({
       reserved: 0,
       queued: [{ id: queued, state: "released" }],
     });

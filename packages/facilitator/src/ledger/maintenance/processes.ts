@@ -1,19 +1,21 @@
-import type { Dialect } from "@coinslot/storage";
-import { type Kysely, sql, type Transaction } from "kysely";
+import { sql, type Transaction } from "kysely";
+import type { LedgerContext } from "../ledger-context.ts";
 import { type LedgerPayment, toLedgerPayment } from "../payments/ledger-payment.ts";
 import type { LedgerSchema } from "../schema.ts";
 import { givenUp, is } from "../states.ts";
 
-/** Writes a process's heartbeat, on the database's clock, unless it wrote one a moment ago. */
-export async function sendHeartbeat(options: {
-  db: Kysely<LedgerSchema>;
-  dialect: Dialect;
-  processId: string;
-  /** Highest age of its last heartbeat. Default 0: it is renewed in any case. */
-  freshMs?: number;
-}): Promise<void> {
-  const { db, dialect, processId, freshMs = 0 } = options;
-  await db
+/** Writes this process's heartbeat, on the database's clock. */
+export function sendHeartbeat(ledger: LedgerContext): Promise<void> {
+  return ledger.write((transaction) => renewHeartbeat(ledger, transaction, { freshMs: 0 }));
+}
+
+/** Writes this process's heartbeat, unless the last one is no older than `freshMs`. */
+export async function renewHeartbeat(
+  { dialect, processId }: LedgerContext,
+  transaction: Transaction<LedgerSchema>,
+  { freshMs }: { freshMs: number },
+): Promise<void> {
+  await transaction
     .insertInto("processes")
     .values({ id: processId, heartbeat_at: dialect.nowMs() })
     .onConflict((conflict) =>
@@ -27,6 +29,11 @@ export async function sendHeartbeat(options: {
         ),
     )
     .execute();
+}
+
+/** Records that this process ends, so that no other waits for its heartbeat to time out. */
+export function leaveLedger({ write, processId }: LedgerContext): Promise<void> {
+  return write((transaction) => forgetProcesses({ transaction, which: { id: processId } }));
 }
 
 /** Forgets processes: one that ends in order, or all others, where only one can be. */
@@ -53,12 +60,16 @@ export async function forgetProcesses(options: {
  * @returns the payments that were queued, in their current state, so that their waiters can be
  * notified.
  */
-export async function releaseAbandoned(options: {
-  transaction: Transaction<LedgerSchema>;
-  dialect: Dialect;
-  heartbeatLeaseMs: number;
-}): Promise<{ reserved: number; queued: LedgerPayment[] }> {
-  const { transaction, dialect, heartbeatLeaseMs } = options;
+export function releaseAbandoned(
+  ledger: LedgerContext,
+): Promise<{ reserved: number; queued: LedgerPayment[] }> {
+  return ledger.write((transaction) => release(ledger, transaction));
+}
+
+async function release(
+  { dialect, heartbeatLeaseMs }: LedgerContext,
+  transaction: Transaction<LedgerSchema>,
+): Promise<{ reserved: number; queued: LedgerPayment[] }> {
   // Rows of the long dead are of no use: a process without one counts as dead.
   await transaction
     .deleteFrom("processes")

@@ -5,8 +5,12 @@ import { migrate, openDatabase } from "@coinslot/storage";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createTestLedger, engines, type TestLedger } from "../../testing/settling-devnet.ts";
 import { createLedger } from "../create-ledger.ts";
-import type { Ledger } from "../ledger.ts";
+import type { LedgerContext } from "../ledger-context.ts";
+import { releaseAbandoned } from "../maintenance/processes.ts";
 import { type LedgerDatabase, openLedger } from "../open-ledger.ts";
+import { reservePayment } from "../payments/reserve-payments.ts";
+import { getPayments, listPayments } from "../queries/list-payments.ts";
+import { findOpenTransactions } from "../transactions/find-transactions.ts";
 import { ledgerMigrations } from "./ledger-migrations.ts";
 
 /** Ledgers of killed processes, one for each schema that has landed, and the number of migrations it had. */
@@ -35,7 +39,7 @@ describe.each(engines)("the ledger's migrations, on %s", (engine) => {
     readFile(join(import.meta.dirname, `fixtures/${name}.${engine}.sql`), "utf8");
   const schemaFile = (count: number) => `./fixtures/schema-${count}.${engine}.sql`;
 
-  async function openNewest(): Promise<Ledger> {
+  async function openNewest(): Promise<LedgerContext> {
     opened = await openLedger({ url: place.url, processId: "newest" });
     return createLedger({
       database: opened.database,
@@ -80,8 +84,8 @@ describe.each(engines)("the ledger's migrations, on %s", (engine) => {
             '${validBefore}', 'released', 'GET /', 0, 0, 1)
         `),
       );
-    const reserve = (ledger: Ledger) =>
-      ledger.reserve({
+    const reserve = (ledger: LedgerContext) =>
+      reservePayment(ledger, {
         id: identity,
         fingerprint: "GET /",
         value: 5n,
@@ -93,7 +97,7 @@ describe.each(engines)("the ledger's migrations, on %s", (engine) => {
       const ledger = await openNewest();
       await insertByPrevious();
       expect(await reserve(ledger)).toMatchObject({ outcome: "reserved", paymentId: "a" });
-      const { payments } = await ledger.list({});
+      const { payments } = await listPayments(ledger, {});
       expect(payments).toMatchObject([{ kind: "eip3009", authorization: identity }]);
     });
 
@@ -119,8 +123,8 @@ describe.each(engines)("the ledger's migrations, on %s", (engine) => {
 
     it("keep every payment in its state, and the ledger in use", async () => {
       const ledger = await openNewest();
-      await ledger.releaseAbandoned();
-      const { payments } = await ledger.list({});
+      await releaseAbandoned(ledger);
+      const { payments } = await listPayments(ledger, {});
       const found = payments.map(({ state, finalAt, deliveredAt, value }) => ({
         state,
         isFinal: finalAt !== undefined,
@@ -146,10 +150,10 @@ describe.each(engines)("the ledger's migrations, on %s", (engine) => {
       const [submitted, , , released] = payments;
       if (submitted === undefined || released === undefined) throw new Error("The list is short.");
       const { network } = submitted.authorization;
-      const open = await ledger.findOpenTransactions({ network, relayer });
+      const open = await findOpenTransactions(ledger, { network, relayer });
       expect(open).toMatchObject([{ nonce: 3, payments: [{ payment: { id: submitted.id } }] }]);
 
-      const reserved = await ledger.reserve({
+      const reserved = await reservePayment(ledger, {
         id: released.authorization,
         fingerprint: "GET /anew",
         value: 5n,
@@ -157,7 +161,9 @@ describe.each(engines)("the ledger's migrations, on %s", (engine) => {
         payTo: relayer,
       });
       expect(reserved).toMatchObject({ outcome: "reserved" });
-      expect(await ledger.get([released.id])).toMatchObject([{ state: "reserved", value: 5n }]);
+      expect(await getPayments(ledger, [released.id])).toMatchObject([
+        { state: "reserved", value: 5n },
+      ]);
     });
   });
 });

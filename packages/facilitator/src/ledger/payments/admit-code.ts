@@ -1,30 +1,13 @@
 import type { Address, AuthorizationId, Network } from "@coinslot/protocol";
 import type { Dialect } from "@coinslot/storage";
-import { type Insertable, type Kysely, sql, type Transaction } from "kysely";
+import { type Insertable, sql, type Transaction } from "kysely";
+import type { LedgerReads } from "../ledger-context.ts";
+import type { CodePayerLimits } from "../ledger-limits.ts";
 import { type CodeGasTable, type LedgerSchema, openStates } from "../schema.ts";
 import { is } from "../states.ts";
 import { type CodeBudget, openRetryMs, readCodeBudget } from "./code-budget.ts";
 import type { LedgerPayment } from "./ledger-payment.ts";
 import type { CodeLimit, ReserveRequest, ReserveResult } from "./reserve-request.ts";
-
-/**
- * Limits of the risk taken on payers with code: contracts, and accounts that delegate to one
- * (EIP-7702).
- */
-export interface CodePayerLimits {
-  /**
-   * Gas that payers without a record may have at risk in a minute, on each network. Four times as
-   * much with one.
-   */
-  gasPerMinute: bigint;
-  /** Time for which a payer that has burnt gas is refused, everywhere. */
-  refusalMs: number;
-}
-
-export const defaultCodePayerLimits: CodePayerLimits = {
-  gasPerMinute: 4_000_000n,
-  refusalMs: 24 * 3_600_000,
-};
 
 /** Gas that a transaction for a payer with code has used, and that moved no money. */
 export interface GasBurn {
@@ -203,12 +186,10 @@ async function readRecord(options: {
 }
 
 /** The milliseconds for which a payer is still refused. `undefined` where it is not. */
-export async function findRefusal(options: {
-  db: Kysely<LedgerSchema>;
-  dialect: Dialect;
-  payer: Address;
-}): Promise<number | undefined> {
-  const { db, dialect, payer } = options;
+export async function findRefusal(
+  { db, dialect }: LedgerReads,
+  payer: Address,
+): Promise<number | undefined> {
   const row = await db
     .selectFrom("code_payers")
     .select(["refused_until", dialect.nowMs().as("now_ms")])

@@ -2,8 +2,12 @@ import { describe, expect, it } from "vitest";
 import { ledgerForEachTest } from "../../testing/ledger-for-each-test.ts";
 import { authorization, order, payer, wish } from "../../testing/ledger-payments.ts";
 import { engines } from "../../testing/settling-devnet.ts";
-import type { Ledger } from "../ledger.ts";
+import type { LedgerContext } from "../ledger-context.ts";
+import { lookUpPayment } from "../queries/look-up-payments.ts";
 import { createAnswerQuotas } from "./answer-quotas.ts";
+import { enqueuePayment } from "./enqueue-payments.ts";
+import { dropExpiredAnswers } from "./keep-answers.ts";
+import { reservePayment } from "./reserve-payments.ts";
 
 const another = `0x${"b2".repeat(20)}` as const;
 const answer = (keyHash: string) => ({ keyHash, sealed: new Uint8Array(1_000) });
@@ -37,7 +41,7 @@ describe("quotas of kept answers", () => {
     expect(quotas.makeRoom(payer, answer("3"), 9)).toEqual({ isKept: false, evicted: [] });
     quotas.dropExpired(5);
     expect(quotas.makeRoom(payer, answer("3"), 9)).toEqual({ isKept: true, evicted: [] });
-    quotas.measure(10 * size);
+    quotas.measure(10 * size, 0);
     expect(quotas.makeRoom(payer, answer("4"), 9)).toEqual({
       isKept: true,
       evicted: [{ payer, keyHash: "3" }],
@@ -52,24 +56,24 @@ describe.each(engines)("kept answers on %s", (engine) => {
     releaseLimit: { count: 100, windowMs: 1_000 },
   });
 
-  async function keep(ledger: Ledger, from: typeof payer | typeof another, keyHash: string) {
+  async function keep(ledger: LedgerContext, from: typeof payer | typeof another, keyHash: string) {
     const request = wish({ id: authorization({ payer: from }), keyHash });
-    const reserved = await ledger.reserve(request);
+    const reserved = await reservePayment(ledger, request);
     if (reserved.outcome !== "reserved") throw new Error(reserved.outcome);
-    await ledger.enqueue({
+    await enqueuePayment(ledger, {
       token: reserved.token,
       payer: from,
       order,
       answer: answer(keyHash),
     });
-    return async () => (await ledger.lookUp(request)).answer !== undefined;
+    return async () => (await lookUpPayment(ledger, request)).answer !== undefined;
   }
 
   it("of one payer go for its own newer ones, and never for another's", async () => {
     const ledger = await join("one");
     const isKept = [await keep(ledger, another, "other")];
     for (const key of ["1", "2", "3", "4"]) isKept.push(await keep(ledger, payer, key));
-    await ledger.dropExpiredAnswers();
+    await dropExpiredAnswers(ledger);
     const kept = await Promise.all(isKept.map((ask) => ask()));
     expect(kept).toEqual([true, false, false, true, true]);
   });

@@ -29,14 +29,18 @@ export interface AnswerQuotas {
   ): { isKept: boolean; evicted: AnswerName[] };
   /** Forgets what has expired. Unix milliseconds. */
   dropExpired(now: number): void;
+  /** Whether the table was not measured lately. Unix milliseconds. */
+  isMeasureDue(now: number): boolean;
   /** Records the bytes in the table, those of this process among them. */
-  measure(tableBytes: number): void;
+  measure(tableBytes: number, now: number): void;
 }
 
 /** Size of a row besides the sealed bytes. */
 const overheadBytes = 256;
 /** A payer beyond its share gives up an eighth of it at once, not a row for each answer. */
 const keptShare = 7 / 8;
+/** Interval between sums over all processes' kept answers: the query reads every one of them. */
+const measureEveryMs = 300_000;
 
 /** Creates the account of one process. */
 export function createAnswerQuotas(limits: AnswerLimits): AnswerQuotas {
@@ -45,6 +49,7 @@ export function createAnswerQuotas(limits: AnswerLimits): AnswerQuotas {
   const payers = new Map<Address, { bytes: number; answers: Map<string, Kept> }>();
   let bytes = 0;
   let bytesOfOthers = 0;
+  let measuredAt = Number.NEGATIVE_INFINITY;
 
   function remove(payer: Address, keyHash: string): void {
     const own = payers.get(payer);
@@ -88,7 +93,9 @@ export function createAnswerQuotas(limits: AnswerLimits): AnswerQuotas {
         }
       }
     },
-    measure(tableBytes) {
+    isMeasureDue: (now) => now - measuredAt >= measureEveryMs,
+    measure(tableBytes, now) {
+      measuredAt = now;
       bytesOfOthers = Math.max(0, tableBytes - bytes);
     },
   };

@@ -12,7 +12,9 @@ import {
 } from "../../testing/ledger-payments.ts";
 import { createTestLedger, engines } from "../../testing/settling-devnet.ts";
 import { openLedger } from "../open-ledger.ts";
-import { selectPromises } from "./committed-balance.ts";
+import { findPromised, selectPromises } from "./committed-balance.ts";
+import { recordOutcomes } from "./record-outcomes.ts";
+import { reservePayment } from "./reserve-payments.ts";
 
 describe.each(engines)("promised balances on %s", (engine) => {
   const { join, silence } = ledgerForEachTest(engine);
@@ -21,7 +23,9 @@ describe.each(engines)("promised balances on %s", (engine) => {
     const [one, two] = [await join("one"), await join("two")];
     const balance = { amount: 25n, blockNumber: 4n };
     const results = await Promise.all(
-      Array.from({ length: 8 }, (_, index) => (index % 2 ? one : two).reserve(wish({ balance }))),
+      Array.from({ length: 8 }, (_, index) =>
+        reservePayment(index % 2 ? one : two, wish({ balance })),
+      ),
     );
     expect(results.filter(({ outcome }) => outcome === "reserved")).toHaveLength(2);
     expect(results.filter(({ outcome }) => outcome === "over_promised")).toHaveLength(6);
@@ -30,10 +34,13 @@ describe.each(engines)("promised balances on %s", (engine) => {
   it("counts a confirmed payment against a balance that was read before its block, and not after", async () => {
     const ledger = await join("one");
     const id = await submit(ledger, { balance: { amount: 10n, blockNumber: 4n } });
-    await ledger.recordOutcomes([{ confirmed: { ids: [id], inclusion } }]);
-    const before = await ledger.reserve(wish({ balance: { amount: 19n, blockNumber: 4n } }));
+    await recordOutcomes(ledger, [{ confirmed: { ids: [id], inclusion } }]);
+    const before = await reservePayment(
+      ledger,
+      wish({ balance: { amount: 19n, blockNumber: 4n } }),
+    );
     expect(before).toMatchObject({ outcome: "over_promised" });
-    const after = await ledger.reserve(wish({ balance: { amount: 19n, blockNumber: 5n } }));
+    const after = await reservePayment(ledger, wish({ balance: { amount: 19n, blockNumber: 5n } }));
     expect(after).toMatchObject({ outcome: "reserved" });
   });
 
@@ -41,23 +48,25 @@ describe.each(engines)("promised balances on %s", (engine) => {
     const ledger = await join("one");
     const mined = await submit(ledger);
     await queue(ledger);
-    const promised = await ledger.findPromised({ network, asset, payer, limit: 10 });
+    const promised = await findPromised(ledger, { network, asset, payer, limit: 10 });
     expect(promised.map(({ state }) => state).sort()).toEqual(["queued", "submitted"]);
     const exact = wish({ balance: { amount: 20n, blockNumber: 5n } });
-    expect(await ledger.reserve(exact)).toMatchObject({ outcome: "over_promised" });
-    expect(await ledger.reserve(exact, [mined])).toMatchObject({ outcome: "reserved" });
+    expect(await reservePayment(ledger, exact)).toMatchObject({ outcome: "over_promised" });
+    expect(await reservePayment(ledger, exact, [mined])).toMatchObject({ outcome: "reserved" });
     const beyond = wish({ balance: { amount: 20n, blockNumber: 5n } });
-    expect(await ledger.reserve(beyond, [mined])).toMatchObject({ outcome: "over_promised" });
+    expect(await reservePayment(ledger, beyond, [mined])).toMatchObject({
+      outcome: "over_promised",
+    });
   });
 
   it("counts once what a dead process had reserved, for who is decided together with its payment", async () => {
     const [one, two] = [await join("one"), await join("two")];
     const balance = { amount: 20n, blockNumber: 4n };
     const wanted = wish({ balance });
-    expect(await one.reserve(wanted)).toMatchObject({ outcome: "reserved" });
+    expect(await reservePayment(one, wanted)).toMatchObject({ outcome: "reserved" });
     await silence("one");
     const wishes = [wanted, wish({ balance }), wish({ balance })];
-    const results = await Promise.all(wishes.map((each) => two.reserve(each)));
+    const results = await Promise.all(wishes.map((each) => reservePayment(two, each)));
     expect(results.map(({ outcome }) => outcome)).toEqual([
       "reserved",
       "reserved",
@@ -71,7 +80,7 @@ it("finds what a payer has promised without going through all that it has ever p
   const { database, close } = await openLedger({ url, processId: "one" });
   const { kysely: db, dialect } = database;
   const oldest = new Map([[network, 4]] as const);
-  const query = selectPromises({ db, dialect, payers: [payer], oldest, spent: [] });
+  const query = selectPromises({ db, dialect, payers: [payer], oldest, alreadyDebited: [] });
   const { sql, parameters } = query.compile();
   const { rows } = await db.executeQuery<{ detail: string }>(
     CompiledQuery.raw(`explain query plan ${sql}`, [...parameters]),

@@ -1,6 +1,7 @@
 import type { Address, AuthorizationId, Network } from "@coinslot/protocol";
 import type { Dialect } from "@coinslot/storage";
 import type { Kysely, Transaction } from "kysely";
+import type { LedgerReads } from "../ledger-context.ts";
 import { type LedgerSchema, openStates } from "../schema.ts";
 import { is } from "../states.ts";
 import { type LedgerPayment, paymentColumns, toLedgerPayment } from "./ledger-payment.ts";
@@ -27,16 +28,16 @@ export type BalanceKey = Omit<AuthorizationId, "nonce">;
  * block after the one at whose end a balance was read. That balance still contains them.
  *
  * A dead process's reservation counts until a process releases it: the one that took it over may
- * have settled it meanwhile. `spent` are payments that are known to be missing in the balances
- * already.
+ * have settled it meanwhile. `alreadyDebited` are payments that are known to be missing in the
+ * balances.
  */
 export async function findCommitments(options: {
   transaction: Transaction<LedgerSchema>;
   dialect: Dialect;
   requests: readonly ReserveRequest[];
-  spent: readonly string[];
+  alreadyDebited: readonly string[];
 }): Promise<Commitments> {
-  const { transaction, dialect, requests, spent } = options;
+  const { transaction, dialect, requests, alreadyDebited } = options;
   /**
    * Each balance key's promises, by the block that executed them; `undefined` for those that are
    * open.
@@ -53,7 +54,7 @@ export async function findCommitments(options: {
       dialect,
       payers,
       oldest,
-      spent,
+      alreadyDebited,
     }).execute();
     for (const row of rows) {
       count(purse(row), dialect.amount.decode(row.value), row.block_number ?? undefined);
@@ -102,14 +103,14 @@ export function selectPromises(options: {
   dialect: Dialect;
   payers: readonly Address[];
   oldest: ReadonlyMap<Network, number>;
-  spent: readonly string[];
+  alreadyDebited: readonly string[];
 }) {
-  const { db, dialect, payers, oldest, spent } = options;
+  const { db, dialect, payers, oldest, alreadyDebited } = options;
   let ofPayers = db
     .selectFrom("payments")
     .select(["network", "asset", "payer", "value", "block_number", "state"])
     .where("payer", "in", dialect.among(payers));
-  if (spent.length > 0) ofPayers = ofPayers.where("id", "not in", spent);
+  if (alreadyDebited.length > 0) ofPayers = ofPayers.where("id", "not in", alreadyDebited);
   let commitments = ofPayers.where("state", "in", openStates);
   // A select for each: for an `or`, SQLite goes through all payments that a payer has ever made.
   for (const [network, block] of oldest) {
@@ -125,9 +126,9 @@ export function selectPromises(options: {
 
 /** The open payments of a payer, oldest first. */
 export async function findPromised(
-  options: BalanceKey & { db: Kysely<LedgerSchema>; dialect: Dialect; limit: number },
+  { db, dialect }: LedgerReads,
+  { network, asset, payer, limit }: BalanceKey & { limit: number },
 ): Promise<LedgerPayment[]> {
-  const { db, dialect, network, asset, payer, limit } = options;
   const rows = await db
     .selectFrom("payments")
     .select(paymentColumns)

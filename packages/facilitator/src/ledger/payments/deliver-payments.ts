@@ -1,22 +1,27 @@
-import type { Dialect } from "@coinslot/storage";
-import type { Transaction } from "kysely";
-import type { LedgerSchema } from "../schema.ts";
+import { gather, maxAtOnce } from "../gather.ts";
+import { forProcess, type LedgerContext } from "../ledger-context.ts";
 
 /**
- * Records that the answers of these reservations have gone out. No effect for a reservation that
- * was lost meanwhile.
+ * Records that the answer of a reservation has gone out, and gives its token up. No effect for a
+ * reservation that was lost meanwhile. A write that fails is queued for a retry.
  */
-export async function deliverPayments(options: {
-  transaction: Transaction<LedgerSchema>;
-  dialect: Dialect;
-  tokens: readonly string[];
-  /** Unix milliseconds. */
-  now: number;
-}): Promise<void> {
-  await options.transaction
-    .updateTable("payments")
-    .set({ delivered_at: options.now, token: null, owner: null })
-    .where("token", "in", options.dialect.among(options.tokens))
-    .where("delivered_at", "is", null)
-    .execute();
+export function deliverPayment(ledger: LedgerContext, token: string): Promise<void> {
+  return ledger.pendingEnds.write(token, () => deliverOne(ledger, token));
+}
+
+const deliverOne = gather(deliverPayments, { maxItems: maxAtOnce });
+
+async function deliverPayments(
+  ledger: LedgerContext,
+  tokens: readonly string[],
+): Promise<undefined[]> {
+  await ledger.write(async (transaction) => {
+    await transaction
+      .updateTable("payments")
+      .set({ delivered_at: ledger.now(), token: null, owner: null })
+      .where("token", "in", ledger.dialect.among(tokens))
+      .where("delivered_at", "is", null)
+      .execute();
+  }, forProcess);
+  return tokens.map(() => undefined);
 }

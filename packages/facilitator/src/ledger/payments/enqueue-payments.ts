@@ -1,9 +1,10 @@
 import type { Address, SealedAnswer } from "@coinslot/protocol";
-import type { Dialect } from "@coinslot/storage";
 import type { Transaction } from "kysely";
+import { gather, maxAtOnce } from "../gather.ts";
+import { forProcess, type LedgerContext } from "../ledger-context.ts";
 import type { LedgerSchema } from "../schema.ts";
 import { is } from "../states.ts";
-import type { AnswerName, AnswerQuotas } from "./answer-quotas.ts";
+import type { AnswerName } from "./answer-quotas.ts";
 import { evictAnswers, keepAnswers } from "./keep-answers.ts";
 import { type LedgerPayment, paymentColumns, toLedgerPayment } from "./ledger-payment.ts";
 import { insertOrders, orderRow, type TransferOrder } from "./transfer-order.ts";
@@ -30,21 +31,25 @@ export type QueuedPayment = Pick<
 export type EnqueueResult = QueuedPayment | LedgerPayment | undefined;
 
 /**
- * `reserved` → `queued`, for many at once, together with their orders and the answers to keep.
+ * `reserved` → `queued`, together with the order and the answer to keep. Calls of one moment share
+ * their statements.
  *
  * The racer is a process that released a reservation because its owner's heartbeat stopped. The
  * token is gone then, the statement changes nothing for it, and the caller gets `undefined`.
  */
-export async function enqueuePayments(options: {
-  transaction: Transaction<LedgerSchema>;
-  dialect: Dialect;
-  requests: readonly EnqueueRequest[];
-  /** Unix milliseconds. */
-  now: number;
-  keepAnswersMs: number;
-  quotas: AnswerQuotas;
-}): Promise<EnqueueResult[]> {
-  const { transaction, dialect, requests, now, keepAnswersMs, quotas } = options;
+export const enqueuePayment = gather(
+  (ledger: LedgerContext, requests: readonly EnqueueRequest[]) =>
+    ledger.write((transaction) => enqueuePayments(ledger, transaction, requests), forProcess),
+  { maxItems: maxAtOnce },
+);
+
+async function enqueuePayments(
+  ledger: LedgerContext,
+  transaction: Transaction<LedgerSchema>,
+  requests: readonly EnqueueRequest[],
+): Promise<EnqueueResult[]> {
+  const { dialect, keepAnswersMs, quotas } = ledger;
+  const now = ledger.now();
   const tokens = requests.map(({ token }) => token);
   const moved = await transaction
     .updateTable("payments")

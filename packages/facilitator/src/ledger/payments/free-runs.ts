@@ -1,26 +1,11 @@
 import type { Address } from "@coinslot/protocol";
 import type { Dialect } from "@coinslot/storage";
 import type { Selectable, Transaction } from "kysely";
+import type { FreeRunLimit } from "../ledger-limits.ts";
 import type { LedgerSchema, PayersTable } from "../schema.ts";
 import { is } from "../states.ts";
 import type { Commitments } from "./committed-balance.ts";
-import type { ReserveRequest } from "./reserve-request.ts";
-
-/** Limit of a payer's unpaid handler runs in a window of time. */
-export interface FreeRunLimit {
-  /** Runs granted in any case. */
-  count: number;
-  windowMs: number;
-  /** Or, if that is more, this share of its paid runs in as much time. Default 0.5. */
-  shareOfPaid?: number | undefined;
-}
-
-/** Reason and time for which a payer must wait. */
-export interface PayerLimit {
-  retryAfterMs: number;
-  /** Its own requests stand in the way, and may be paid for at any moment. */
-  isRunning: boolean;
-}
+import type { PayerLimit, ReserveRequest } from "./reserve-request.ts";
 
 /** The free runs of some payers, decided under the locks of their rows. */
 export interface FreeRuns {

@@ -9,7 +9,15 @@ import {
   wish,
 } from "../../testing/ledger-payments.ts";
 import { engines } from "../../testing/settling-devnet.ts";
-import type { Ledger, ReserveWish } from "../ledger.ts";
+import type { LedgerContext } from "../ledger-context.ts";
+import { releaseAbandoned } from "../maintenance/processes.ts";
+import type { ReserveWish } from "../payments/reserve-request.ts";
+import { getPayments } from "../queries/list-payments.ts";
+import { storeTransaction } from "../transactions/store-transaction.ts";
+import { enqueuePayment } from "./enqueue-payments.ts";
+import { recordOutcomes } from "./record-outcomes.ts";
+import { releasePayment } from "./release-payment.ts";
+import { reservePayment } from "./reserve-payments.ts";
 
 describe.each(engines)("runs of a handler whose process dies, on %s", (engine) => {
   const { join, silence } = ledgerForEachTest(engine);
@@ -17,17 +25,17 @@ describe.each(engines)("runs of a handler whose process dies, on %s", (engine) =
   /** Takes a payment, and dies with it; `housekeeping`: another process notices before the payment is brought again. */
   async function takeAndDie(wanted: ReserveWish, life: string, housekeeping: boolean) {
     const ledger = await join(life);
-    const result = await ledger.reserve(wanted);
+    const result = await reservePayment(ledger, wanted);
     await silence(life);
-    if (housekeeping) await (await join("other")).releaseAbandoned();
+    if (housekeeping) await releaseAbandoned(await join("other"));
     return result;
   }
 
-  async function confirm(ledger: Ledger, id: string): Promise<void> {
+  async function confirm(ledger: LedgerContext, id: string): Promise<void> {
     const lease = await takeLease(ledger);
-    expect(await ledger.storeTransaction(lease, transaction(0, [id]))).toBe("stored");
+    expect(await storeTransaction(ledger, lease, transaction(0, [id]))).toBe("stored");
     await ledger.leases.release(lease);
-    await ledger.recordOutcomes([{ confirmed: { ids: [id], inclusion } }]);
+    await recordOutcomes(ledger, [{ confirmed: { ids: [id], inclusion } }]);
   }
 
   it.each([true, false])(
@@ -47,13 +55,13 @@ describe.each(engines)("runs of a handler whose process dies, on %s", (engine) =
     const outcomes: string[] = [];
     for (const life of ["one", "two", "three"]) {
       const ledger = await join(life);
-      const result = await ledger.reserve(wanted);
+      const result = await reservePayment(ledger, wanted);
       outcomes.push(result.outcome);
       if (result.outcome === "reserved") {
-        await ledger.enqueue({ token: result.token, payer, order });
+        await enqueuePayment(ledger, { token: result.token, payer, order });
       }
       await silence(life);
-      await (await join("other")).releaseAbandoned();
+      await releaseAbandoned(await join("other"));
     }
     expect(outcomes).toEqual(["reserved", "reserved", "used_up"]);
   });
@@ -77,27 +85,37 @@ describe.each(engines)("runs of a handler whose process dies, on %s", (engine) =
     if (first.outcome !== "reserved") throw new Error(first.outcome);
     const ledger = await join("other");
     await confirm(ledger, first.paymentId);
-    const second = await ledger.reserve(wanted);
+    const second = await reservePayment(ledger, wanted);
     if (second.outcome !== "resumed") throw new Error(second.outcome);
     expect(second.mayRun).toBe(true);
-    await ledger.release({
+    await releasePayment(ledger, {
       token: second.token,
       payer,
       countsAgainstPayer: false,
       hasRun: true,
     });
-    expect(await ledger.reserve(wanted)).toMatchObject({ outcome: "resumed", mayRun: false });
+    expect(await reservePayment(ledger, wanted)).toMatchObject({
+      outcome: "resumed",
+      mayRun: false,
+    });
   });
 
   it("are counted once where a frozen process wakes up and ends its run as well", async () => {
     const wanted = wish();
     const [one, two] = [await join("one"), await join("two")];
-    const first = await one.reserve(wanted);
+    const first = await reservePayment(one, wanted);
     if (first.outcome !== "reserved") throw new Error(first.outcome);
     await silence("one");
-    const second = await two.reserve(wanted);
+    const second = await reservePayment(two, wanted);
     expect(second.outcome).toBe("reserved");
-    await one.release({ token: first.token, payer, countsAgainstPayer: false, hasRun: true });
-    expect(await two.get([first.paymentId])).toMatchObject([{ state: "reserved", runs: 1 }]);
+    await releasePayment(one, {
+      token: first.token,
+      payer,
+      countsAgainstPayer: false,
+      hasRun: true,
+    });
+    expect(await getPayments(two, [first.paymentId])).toMatchObject([
+      { state: "reserved", runs: 1 },
+    ]);
   });
 });

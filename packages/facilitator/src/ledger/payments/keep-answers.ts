@@ -1,6 +1,7 @@
 import type { Address, SealedAnswer } from "@coinslot/protocol";
 import type { Dialect } from "@coinslot/storage";
 import { type Kysely, sql, type Transaction } from "kysely";
+import type { LedgerContext } from "../ledger-context.ts";
 import type { LedgerSchema } from "../schema.ts";
 import type { AnswerName } from "./answer-quotas.ts";
 
@@ -46,20 +47,22 @@ export async function evictAnswers(options: {
   }
 }
 
+/** Forgets the answers whose time is over. Sums all kept answers from time to time. */
+export async function dropExpiredAnswers(ledger: LedgerContext): Promise<void> {
+  const { db, quotas } = ledger;
+  const now = ledger.now();
+  await ledger.write((transaction) =>
+    transaction.deleteFrom("answers").where("expires_at", "<=", now).execute(),
+  );
+  quotas.dropExpired(now);
+  if (quotas.isMeasureDue(now)) quotas.measure(await measureAnswers(db), now);
+}
+
 /** The bytes of all kept answers. Goes through all of them. */
-export async function measureAnswers(db: Kysely<LedgerSchema>): Promise<number> {
+async function measureAnswers(db: Kysely<LedgerSchema>): Promise<number> {
   const { bytes } = await db
     .selectFrom("answers")
     .select(sql<number | string | null>`sum(length(sealed))`.as("bytes"))
     .executeTakeFirstOrThrow();
   return Number(bytes ?? 0);
-}
-
-/** Forgets the answers whose time is over. */
-export async function dropExpiredAnswers(options: {
-  transaction: Transaction<LedgerSchema>;
-  /** Unix milliseconds. */
-  now: number;
-}): Promise<void> {
-  await options.transaction.deleteFrom("answers").where("expires_at", "<=", options.now).execute();
 }

@@ -13,6 +13,14 @@ import {
   transaction,
 } from "../../testing/ledger-payments.ts";
 import { engines } from "../../testing/settling-devnet.ts";
+import { closePayments, expirePayments } from "../maintenance/expire-payments.ts";
+import { releaseAbandoned } from "../maintenance/processes.ts";
+import { findFailed } from "../queries/find-watched.ts";
+import { getPayments } from "../queries/list-payments.ts";
+import { finaliseBlocks, findBlocks, undoBlocks } from "../transactions/blocks.ts";
+import { findOpenTransactions } from "../transactions/find-transactions.ts";
+import { storeTransaction } from "../transactions/store-transaction.ts";
+import { recordOutcomes } from "./record-outcomes.ts";
 
 describe.each(engines)("outcomes on %s", (engine) => {
   const { join, silence } = ledgerForEachTest(engine);
@@ -21,13 +29,13 @@ describe.each(engines)("outcomes on %s", (engine) => {
     const ledger = await join("one");
     const id = await submit(ledger);
     const reason = "invalid_exact_evm_transaction_failed";
-    await ledger.recordOutcomes([{ failed: [{ ids: [id], reason, inclusion }] }]);
-    expect(await ledger.get([id])).toMatchObject([{ state: "failed", reason }]);
-    expect(await ledger.recordOutcomes([{ confirmed: { ids: [id], inclusion } }])).toMatchObject([
+    await recordOutcomes(ledger, [{ failed: [{ ids: [id], reason, inclusion }] }]);
+    expect(await getPayments(ledger, [id])).toMatchObject([{ state: "failed", reason }]);
+    expect(await recordOutcomes(ledger, [{ confirmed: { ids: [id], inclusion } }])).toMatchObject([
       { id, state: "confirmed", inclusion },
     ]);
-    expect(await ledger.recordOutcomes([{ failed: [{ ids: [id], reason }] }])).toEqual([]);
-    expect(await ledger.get([id])).toMatchObject([
+    expect(await recordOutcomes(ledger, [{ failed: [{ ids: [id], reason }] }])).toEqual([]);
+    expect(await getPayments(ledger, [id])).toMatchObject([
       { state: "confirmed", reason: undefined, inclusion },
     ]);
   });
@@ -38,18 +46,18 @@ describe.each(engines)("outcomes on %s", (engine) => {
     const id = authorization();
     const anew = await queue(one, { id, fingerprint: "GET /a for 10", value: 10n });
     await silence("one");
-    await two.releaseAbandoned();
+    await releaseAbandoned(two);
     await queue(two, { id, fingerprint: "GET /a for 1", value: 1n });
     const untouched = await queue(two);
     const ids = [carried, anew];
     const reason = "invalid_exact_evm_insufficient_balance";
     const queuedUnder = ["GET /a", "GET /a for 10"];
-    expect(await two.recordOutcomes([{ failed: [{ ids, reason }], queuedUnder }])).toEqual([]);
-    expect(await two.recordOutcomes([{ confirmed: { ids, inclusion }, queuedUnder }])).toEqual([]);
+    expect(await recordOutcomes(two, [{ failed: [{ ids, reason }], queuedUnder }])).toEqual([]);
+    expect(await recordOutcomes(two, [{ confirmed: { ids, inclusion }, queuedUnder }])).toEqual([]);
     expect(await stateOf(two, carried)).toBe("submitted");
     expect(await stateOf(two, anew)).toBe("queued");
     expect(
-      await two.recordOutcomes([{ failed: [{ ids: [untouched], reason }], queuedUnder }]),
+      await recordOutcomes(two, [{ failed: [{ ids: [untouched], reason }], queuedUnder }]),
     ).toMatchObject([{ id: untouched, state: "failed" }]);
   });
 
@@ -57,47 +65,47 @@ describe.each(engines)("outcomes on %s", (engine) => {
     const ledger = await join("one");
     const id = await submit(ledger);
     const settled = { id: transaction(0, [id]).id, inclusion, gasUsed: 50_000n };
-    await ledger.recordOutcomes([{ confirmed: { ids: [id], inclusion } }], settled);
-    expect(await ledger.findOpenTransactions({ network, relayer })).toEqual([]);
-    expect(await ledger.findBlocks({ network })).toEqual([{ number: 5, hash: hash(5) }]);
-    expect(await ledger.undoBlocks({ network, blockHashes: [hash(5)] })).toMatchObject([
+    await recordOutcomes(ledger, [{ confirmed: { ids: [id], inclusion } }], settled);
+    expect(await findOpenTransactions(ledger, { network, relayer })).toEqual([]);
+    expect(await findBlocks(ledger, network)).toEqual([{ number: 5, hash: hash(5) }]);
+    expect(await undoBlocks(ledger, { network, blockHashes: [hash(5)] })).toMatchObject([
       { id, wasDelivered: false },
     ]);
     expect(await stateOf(ledger, id)).toBe("submitted");
-    expect(await ledger.findOpenTransactions({ network, relayer })).toHaveLength(1);
-    await ledger.recordOutcomes([{ confirmed: { ids: [id], inclusion } }], settled);
-    expect(await ledger.finaliseBlocks({ network, blockHashes: [hash(5)] })).toEqual([id]);
-    expect(await ledger.undoBlocks({ network, blockHashes: [hash(5)] })).toEqual([]);
+    expect(await findOpenTransactions(ledger, { network, relayer })).toHaveLength(1);
+    await recordOutcomes(ledger, [{ confirmed: { ids: [id], inclusion } }], settled);
+    expect(await finaliseBlocks(ledger, { network, blockHashes: [hash(5)] })).toEqual([id]);
+    expect(await undoBlocks(ledger, { network, blockHashes: [hash(5)] })).toEqual([]);
   });
 
   it("expires what is queued too long, once nobody can have executed it any more", async () => {
     const ledger = await join("one");
     const fresh = await queue(ledger, { validBefore: 100n });
     const carried = await submit(ledger, { validBefore: 100n });
-    await ledger.recordOutcomes([
+    await recordOutcomes(ledger, [
       { requeued: { ids: [carried], transactionId: transaction(0, [carried]).id } },
     ]);
     const later = await queue(ledger, { validBefore: 101n });
-    const ended = await ledger.expire({ network, before: 100n });
+    const ended = await expirePayments(ledger, { network, before: 100n });
     expect(ended.map(({ id }) => id).sort()).toEqual([fresh, carried].sort());
     const stateOfAll = () => Promise.all([fresh, carried, later].map((id) => stateOf(ledger, id)));
     expect(await stateOfAll()).toEqual(["failed", "failed", "queued"]);
-    const watched = await ledger.findFailed({ network, limit: 10 });
+    const watched = await findFailed(ledger, { network, limit: 10 });
     expect(watched.map(({ payment }) => payment.id).sort()).toEqual([fresh, carried].sort());
-    await ledger.closePayments([fresh, carried]);
+    await closePayments(ledger, [fresh, carried]);
     expect(await stateOfAll()).toEqual(["expired", "failed", "queued"]);
-    expect(await ledger.findFailed({ network, limit: 10 })).toEqual([]);
+    expect(await findFailed(ledger, { network, limit: 10 })).toEqual([]);
   });
 
   it("takes a payment back from the transaction that came to nothing, and not from the next one", async () => {
     const ledger = await join("one");
     const id = await submit(ledger);
     const requeued = { ids: [id], transactionId: transaction(0, [id]).id };
-    await ledger.recordOutcomes([{ requeued }]);
+    await recordOutcomes(ledger, [{ requeued }]);
     expect(await stateOf(ledger, id)).toBe("queued");
     const lease = await takeLease(ledger);
-    expect(await ledger.storeTransaction(lease, transaction(1, [id]))).toBe("stored");
-    await ledger.recordOutcomes([{ requeued }]);
+    expect(await storeTransaction(ledger, lease, transaction(1, [id]))).toBe("stored");
+    await recordOutcomes(ledger, [{ requeued }]);
     expect(await stateOf(ledger, id)).toBe("submitted");
   });
 });

@@ -1,8 +1,10 @@
 import type { SettleErrorReason } from "@coinslot/protocol";
 import type { Dialect } from "@coinslot/storage";
 import type { ExpressionBuilder, Transaction } from "kysely";
+import type { LedgerContext } from "../ledger-context.ts";
 import type { LedgerSchema, PaymentState } from "../schema.ts";
 import { is } from "../states.ts";
+import { type SettledTransaction, settleTransaction } from "../transactions/settle-transaction.ts";
 import { type GasBurn, recordBurn } from "./admit-code.ts";
 import {
   type ConcludedPayment,
@@ -46,23 +48,34 @@ export interface PaymentOutcomes {
 }
 
 /**
- * Records outcomes. A payment that is in none of the states named is left alone.
+ * Records outcomes and, with them, the state of their transaction. A payment that is in none of the
+ * states named is left alone.
  *
  * The racers are two processes that read the same block, the old and the new holder of a lease.
  * They write the same, and the second changes nothing.
  *
  * @returns the payments that changed, in their current state.
  */
-export async function recordOutcomes(options: {
-  transaction: Transaction<LedgerSchema>;
-  dialect: Dialect;
-  outcomes: PaymentOutcomes;
-  /** Unix milliseconds. */
-  now: number;
-  /** Time for which a payer that has burnt gas is refused. */
-  refusalMs: number;
-}): Promise<ConcludedPayment[]> {
-  const { transaction, dialect, outcomes, now, refusalMs } = options;
+export function recordOutcomes(
+  ledger: LedgerContext,
+  outcomes: readonly PaymentOutcomes[],
+  settled?: SettledTransaction | undefined,
+): Promise<ConcludedPayment[]> {
+  return ledger.write(async (transaction) => {
+    const changed: SettledRow[] = [];
+    for (const each of outcomes) changed.push(...(await record(ledger, transaction, each)));
+    if (settled) await settleTransaction({ transaction, ...settled });
+    return changed.map((row) => toSettledPayment(row, ledger.dialect));
+  });
+}
+
+async function record(
+  ledger: LedgerContext,
+  transaction: Transaction<LedgerSchema>,
+  outcomes: PaymentOutcomes,
+): Promise<SettledRow[]> {
+  const { dialect, codePayers } = ledger;
+  const now = ledger.now();
   const changed: SettledRow[] = [];
   const { confirmed, failed = [], requeued, queuedUnder } = outcomes;
   if (confirmed && confirmed.ids.length > 0) {
@@ -103,7 +116,9 @@ export async function recordOutcomes(options: {
       .execute();
     changed.push(...rows);
     // Of two processes that read the same block, the second finds nothing to change.
-    if (burn && rows.length > 0) await recordBurn({ transaction, dialect, burn, refusalMs });
+    if (burn && rows.length > 0) {
+      await recordBurn({ transaction, dialect, burn, refusalMs: codePayers.refusalMs });
+    }
   }
   if (requeued && requeued.ids.length > 0) {
     await transaction
@@ -115,7 +130,7 @@ export async function recordOutcomes(options: {
       .where("state", "=", is("submitted"))
       .execute();
   }
-  return changed.map((row) => toSettledPayment(row, dialect));
+  return changed;
 }
 
 /** An execution by another sender leaves the share of a transaction of ours that tried before. */

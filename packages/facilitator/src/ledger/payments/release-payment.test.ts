@@ -13,6 +13,13 @@ import {
   wish,
 } from "../../testing/ledger-payments.ts";
 import { engines } from "../../testing/settling-devnet.ts";
+import { expirePayments } from "../maintenance/expire-payments.ts";
+import { getPayments } from "../queries/list-payments.ts";
+import { storeTransaction } from "../transactions/store-transaction.ts";
+import { enqueuePayment } from "./enqueue-payments.ts";
+import { recordOutcomes } from "./record-outcomes.ts";
+import { releasePayment } from "./release-payment.ts";
+import { reservePayment } from "./reserve-payments.ts";
 
 describe.each(engines)("runs for nothing on %s", (engine) => {
   const { join, wait } = ledgerForEachTest(engine);
@@ -21,16 +28,16 @@ describe.each(engines)("runs for nothing on %s", (engine) => {
     const ledger = await join("one");
     const wanted = wish();
     const again = async () => {
-      const reserved = await ledger.reserve(wanted);
+      const reserved = await reservePayment(ledger, wanted);
       if (reserved.outcome === "reserved") {
-        await ledger.release({ token: reserved.token, payer, countsAgainstPayer: true });
+        await releasePayment(ledger, { token: reserved.token, payer, countsAgainstPayer: true });
       }
       return reserved.outcome;
     };
     expect([await again(), await again(), await again()]).toEqual(Array(3).fill("reserved"));
     expect(await again()).toBe("payer_limited");
     expect(
-      await ledger.reserve(wish({ id: authorization({ payer: `0x${"ee".repeat(20)}` }) })),
+      await reservePayment(ledger, wish({ id: authorization({ payer: `0x${"ee".repeat(20)}` }) })),
     ).toMatchObject({
       outcome: "reserved",
     });
@@ -43,18 +50,18 @@ describe.each(engines)("runs for nothing on %s", (engine) => {
     for (const [run, fails] of [false, true, true, true].entries()) {
       const nonce = hash(100 + run);
       const request = wish({ order, id: { ...wish().id, nonce } });
-      const reserved = await ledger.reserve(request);
+      const reserved = await reservePayment(ledger, request);
       if (reserved.outcome !== "reserved") throw new Error(reserved.outcome);
       const { paymentId, token } = reserved;
       const reason = "invalid_exact_evm_transaction_failed";
-      if (fails) await ledger.recordOutcomes([{ failed: [{ ids: [paymentId], reason }] }]);
+      if (fails) await recordOutcomes(ledger, [{ failed: [{ ids: [paymentId], reason }] }]);
       const { payer } = request.id;
-      await ledger.release({ token, payer, countsAgainstPayer: "if_failed" });
+      await releasePayment(ledger, { token, payer, countsAgainstPayer: "if_failed" });
       // Once only: its token is gone.
-      await ledger.release({ token, payer, countsAgainstPayer: "if_failed" });
+      await releasePayment(ledger, { token, payer, countsAgainstPayer: "if_failed" });
     }
     const other = wish({ id: { ...wish().id, nonce: hash(200) } });
-    expect(await ledger.reserve(other)).toEqual({
+    expect(await reservePayment(ledger, other)).toEqual({
       outcome: "payer_limited",
       retryAfterMs: 1_000,
       isRunning: false,
@@ -64,29 +71,29 @@ describe.each(engines)("runs for nothing on %s", (engine) => {
   it("counts what runs, in every process, until it is paid for: a burst is limited as a row is", async () => {
     const [one, two] = [await join("one"), await join("two")];
     const results = await Promise.all(
-      Array.from({ length: 20 }, (_, index) => (index % 2 ? one : two).reserve(wish())),
+      Array.from({ length: 20 }, (_, index) => reservePayment(index % 2 ? one : two, wish())),
     );
     const tokens = results.flatMap((each) => (each.outcome === "reserved" ? [each.token] : []));
     expect(tokens).toHaveLength(3);
     expect(results.filter(({ outcome }) => outcome === "payer_limited")).toHaveLength(17);
-    expect(await one.reserve(wish())).toEqual({
+    expect(await reservePayment(one, wish())).toEqual({
       outcome: "payer_limited",
       retryAfterMs: 1_000,
       isRunning: true,
     });
     const [answered = "", left = "", third = ""] = tokens;
-    await two.enqueue({ token: answered, payer, order });
-    expect(await two.reserve(wish())).toMatchObject({ outcome: "reserved" });
+    await enqueuePayment(two, { token: answered, payer, order });
+    expect(await reservePayment(two, wish())).toMatchObject({ outcome: "reserved" });
     for (const token of [left, third]) {
-      await one.release({ token, payer, countsAgainstPayer: true });
+      await releasePayment(one, { token, payer, countsAgainstPayer: true });
     }
-    expect(await one.reserve(wish())).toMatchObject({ isRunning: true });
+    expect(await reservePayment(one, wish())).toMatchObject({ isRunning: true });
   });
 
   it("limits nobody who brings an order, for no handler runs first", async () => {
     const ledger = await join("one");
     for (let count = 0; count < 5; count += 1) await queue(ledger);
-    expect(await ledger.reserve(wish({ order }))).toMatchObject({ outcome: "reserved" });
+    expect(await reservePayment(ledger, wish({ order }))).toMatchObject({ outcome: "reserved" });
   });
 
   it("allows half as many free runs as were paid for with as much, or more, in the same time", async () => {
@@ -94,12 +101,12 @@ describe.each(engines)("runs for nothing on %s", (engine) => {
     const ids: string[] = [];
     for (let count = 0; count < 8; count += 1) ids.push(await queue(ledger));
     const lease = await takeLease(ledger);
-    expect(await ledger.storeTransaction(lease, transaction(0, ids))).toBe("stored");
-    await ledger.recordOutcomes([{ confirmed: { ids, inclusion } }]);
+    expect(await storeTransaction(ledger, lease, transaction(0, ids))).toBe("stored");
+    await recordOutcomes(ledger, [{ confirmed: { ids, inclusion } }]);
     const runFree = async (changes = {}) => {
-      const reserved = await ledger.reserve(wish(changes));
+      const reserved = await reservePayment(ledger, wish(changes));
       if (reserved.outcome !== "reserved") return reserved.outcome;
-      await ledger.release({ token: reserved.token, payer, countsAgainstPayer: true });
+      await releasePayment(ledger, { token: reserved.token, payer, countsAgainstPayer: true });
       return "free";
     };
     const outcomes: string[] = [];
@@ -115,17 +122,17 @@ describe.each(engines)("runs for nothing on %s", (engine) => {
   it("count for one payment at whatever process, and once with the token that is given up", async () => {
     const two = await join("two");
     const wanted = wish();
-    const second = await two.reserve(wanted);
+    const second = await reservePayment(two, wanted);
     if (second.outcome !== "reserved") throw new Error(second.outcome);
     const counted = { payer, countsAgainstPayer: false, hasRun: true };
-    await two.release({ token: second.token, ...counted });
-    const third = await two.reserve(wanted);
+    await releasePayment(two, { token: second.token, ...counted });
+    const third = await reservePayment(two, wanted);
     if (third.outcome !== "reserved") throw new Error(third.outcome);
-    await two.enqueue({ token: third.token, payer, order });
-    expect(await two.get([third.paymentId])).toMatchObject([{ state: "queued", runs: 1 }]);
-    await two.release({ token: third.token, ...counted });
-    await two.release({ token: third.token, ...counted });
-    const resumed = await two.reserve(wanted);
+    await enqueuePayment(two, { token: third.token, payer, order });
+    expect(await getPayments(two, [third.paymentId])).toMatchObject([{ state: "queued", runs: 1 }]);
+    await releasePayment(two, { token: third.token, ...counted });
+    await releasePayment(two, { token: third.token, ...counted });
+    const resumed = await reservePayment(two, wanted);
     expect(resumed).toMatchObject({ outcome: "resumed", payment: { runs: 2 }, mayRun: false });
   });
 
@@ -133,25 +140,29 @@ describe.each(engines)("runs for nothing on %s", (engine) => {
     const ledger = await join("one");
     const wanted = wish();
     for (const run of [1, 2]) {
-      const reserved = await ledger.reserve(wanted);
+      const reserved = await reservePayment(ledger, wanted);
       if (reserved.outcome !== "reserved") throw new Error(`${run}: ${reserved.outcome}`);
       const { token } = reserved;
-      await ledger.release({ token, payer, countsAgainstPayer: false, hasRun: true });
+      await releasePayment(ledger, { token, payer, countsAgainstPayer: false, hasRun: true });
     }
-    expect(await ledger.reserve(wanted)).toEqual({ outcome: "used_up" });
-    expect(await ledger.reserve({ ...wanted, order })).toMatchObject({ outcome: "reserved" });
+    expect(await reservePayment(ledger, wanted)).toEqual({ outcome: "used_up" });
+    expect(await reservePayment(ledger, { ...wanted, order })).toMatchObject({
+      outcome: "reserved",
+    });
   });
 
   it("does not count a run as free whose payment was not sent in time", async () => {
     const ledger = await join("one");
     for (const run of [1, 2, 3]) {
       const id = { ...wish().id, nonce: hash(300 + run) };
-      const reserved = await ledger.reserve(wish({ order, id, validBefore: 100n }));
+      const reserved = await reservePayment(ledger, wish({ order, id, validBefore: 100n }));
       if (reserved.outcome !== "reserved") throw new Error(reserved.outcome);
-      expect(await ledger.expire({ network, before: 100n })).toMatchObject([{ state: "failed" }]);
+      expect(await expirePayments(ledger, { network, before: 100n })).toMatchObject([
+        { state: "failed" },
+      ]);
       const { token } = reserved;
-      await ledger.release({ token, payer, countsAgainstPayer: "if_failed" });
+      await releasePayment(ledger, { token, payer, countsAgainstPayer: "if_failed" });
     }
-    expect(await ledger.reserve(wish())).toMatchObject({ outcome: "reserved" });
+    expect(await reservePayment(ledger, wish())).toMatchObject({ outcome: "reserved" });
   });
 });

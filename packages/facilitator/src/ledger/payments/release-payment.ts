@@ -1,20 +1,11 @@
 import type { Address } from "@coinslot/protocol";
-import type { Dialect } from "@coinslot/storage";
 import type { ExpressionBuilder, Transaction } from "kysely";
+import { forProcess, type LedgerContext } from "../ledger-context.ts";
 import type { LedgerSchema } from "../schema.ts";
 import { givenUp, is, timeIsOver } from "../states.ts";
 import { lockPayers } from "./lock-payers.ts";
 
-/**
- * `reserved` → `released` (or back to `failed`), by the holder of the token. A resumed payment
- * keeps its state and only loses its holder.
- *
- * The racer is `enqueue` with the same token: one of the two statements finds `reserved`, the other
- * nothing.
- */
-export async function releasePayment(options: {
-  transaction: Transaction<LedgerSchema>;
-  dialect: Dialect;
+export interface ReleaseRequest {
   token: string;
   payer: Address;
   /**
@@ -22,14 +13,33 @@ export async function releasePayment(options: {
    * the payment came to nothing on the chain, its balance gone or its authorization cancelled.
    */
   countsAgainstPayer: boolean | "if_failed";
-  /** Whether the handler has run for it: counted once, with the token that is given up. */
-  hasRun: boolean;
-  /** Unix milliseconds. */
-  now: number;
-  releaseWindowMs: number;
-}): Promise<void> {
-  const { transaction, dialect, token, payer, countsAgainstPayer, hasRun, now } = options;
-  const { releaseWindowMs } = options;
+  /** Whether the handler has run under this reservation: counted once. Default false. */
+  hasRun?: boolean | undefined;
+}
+
+/**
+ * `reserved` → `released` (or back to `failed`), by the holder of the token. A resumed payment
+ * keeps its state and only loses its holder. A write that fails is queued for a retry.
+ *
+ * The racer is `enqueue` with the same token: one of the two statements finds `reserved`, the other
+ * nothing.
+ */
+export function releasePayment(ledger: LedgerContext, request: ReleaseRequest): Promise<void> {
+  return ledger.pendingEnds.write(request.token, () => writeRelease(ledger, request));
+}
+
+/** As `releasePayment`, without the retry queue. */
+export function writeRelease(ledger: LedgerContext, request: ReleaseRequest): Promise<void> {
+  return ledger.write((transaction) => release(ledger, transaction, request), forProcess);
+}
+
+async function release(
+  ledger: LedgerContext,
+  transaction: Transaction<LedgerSchema>,
+  { token, payer, countsAgainstPayer, hasRun = false }: ReleaseRequest,
+): Promise<void> {
+  const { dialect, releaseLimit } = ledger;
+  const now = ledger.now();
   // First, in the order of a reservation: two orders of locking could deadlock.
   const releases = (await lockPayers({ transaction, dialect, payers: [payer], now })).get(payer);
   const { numUpdatedRows } = await transaction
@@ -51,7 +61,7 @@ export async function releasePayment(options: {
     isFreeRun = countsAgainstPayer === "if_failed" && isPayersFault;
   }
   if (isFreeRun && releases !== undefined) {
-    const isSameWindow = now - releases.window_started_at < releaseWindowMs;
+    const isSameWindow = now - releases.window_started_at < releaseLimit.windowMs;
     await transaction
       .updateTable("payers")
       .set(

@@ -11,7 +11,17 @@ import {
   wish,
 } from "../../testing/ledger-payments.ts";
 import { engines } from "../../testing/settling-devnet.ts";
-import type { Ledger, ReserveWish } from "../ledger.ts";
+import type { LedgerContext } from "../ledger-context.ts";
+import { closePayments, expirePayments } from "../maintenance/expire-payments.ts";
+import { releaseAbandoned } from "../maintenance/processes.ts";
+import type { ReserveWish } from "../payments/reserve-request.ts";
+import { findFailed } from "../queries/find-watched.ts";
+import { getPayments } from "../queries/list-payments.ts";
+import { deliverPayment } from "./deliver-payments.ts";
+import { enqueuePayment } from "./enqueue-payments.ts";
+import { recordOutcomes } from "./record-outcomes.ts";
+import { releasePayment } from "./release-payment.ts";
+import { reservePayment } from "./reserve-payments.ts";
 
 describe.each(engines)("a failed payment that is reserved again on %s", (engine) => {
   const { join, silence } = ledgerForEachTest(engine);
@@ -19,26 +29,26 @@ describe.each(engines)("a failed payment that is reserved again on %s", (engine)
   const reason = "invalid_exact_evm_transaction_failed";
 
   /** Submitted, failed, and brought again. */
-  async function failAndReserve(ledger: Ledger, change: Partial<ReserveWish> = {}) {
+  async function failAndReserve(ledger: LedgerContext, change: Partial<ReserveWish> = {}) {
     const wanted = wish({ balance: { amount: 10n, blockNumber: 4n }, ...change });
     const id = await submit(ledger, wanted);
-    await ledger.recordOutcomes([{ failed: [{ ids: [id], reason, inclusion }] }]);
-    const again = await ledger.reserve(wanted);
+    await recordOutcomes(ledger, [{ failed: [{ ids: [id], reason, inclusion }] }]);
+    const again = await reservePayment(ledger, wanted);
     if (again.outcome !== "reserved") throw new Error(again.outcome);
-    const [payment] = await ledger.get([id]);
+    const [payment] = await getPayments(ledger, [id]);
     expect(payment).toMatchObject({ state: "reserved", carried: again.carried });
     expect(payment?.unusedAtBlock).toBe(again.unusedAtBlock);
     expect(again.carried).toBe(1);
     return { id, token: again.token };
   }
 
-  async function watched(ledger: Ledger) {
-    const found = await ledger.findFailed({ network, limit: 10 });
+  async function watched(ledger: LedgerContext) {
+    const found = await findFailed(ledger, { network, limit: 10 });
     return found.map(({ payment, order: { signature } }) => ({ id: payment.id, signature }));
   }
 
-  async function ledgerState(ledger: Ledger, id: string) {
-    const [payment] = await ledger.get([id]);
+  async function ledgerState(ledger: LedgerContext, id: string) {
+    const [payment] = await getPayments(ledger, [id]);
     return { state: payment?.state, reason: payment?.reason };
   }
 
@@ -46,10 +56,12 @@ describe.each(engines)("a failed payment that is reserved again on %s", (engine)
     const ledger = await join("one");
     const { id, token } = await failAndReserve(ledger);
     expect(await watched(ledger)).toEqual([]);
-    await ledger.release({ token, payer, countsAgainstPayer: false });
-    expect(await ledger.get([id])).toMatchObject([{ state: "failed", reason, carried: 1 }]);
+    await releasePayment(ledger, { token, payer, countsAgainstPayer: false });
+    expect(await getPayments(ledger, [id])).toMatchObject([
+      { state: "failed", reason, carried: 1 },
+    ]);
     expect(await watched(ledger)).toEqual([{ id, signature: order.signature }]);
-    expect(await ledger.recordOutcomes([{ confirmed: { ids: [id], inclusion } }])).toMatchObject([
+    expect(await recordOutcomes(ledger, [{ confirmed: { ids: [id], inclusion } }])).toMatchObject([
       { id, state: "confirmed", inclusion },
     ]);
   });
@@ -58,9 +70,10 @@ describe.each(engines)("a failed payment that is reserved again on %s", (engine)
     const [one, two] = [await join("one"), await join("two")];
     const { id, token } = await failAndReserve(one);
     const signature = `0x${"22".repeat(65)}` as const;
-    if (state === "queued") await one.enqueue({ token, payer, order: { ...order, signature } });
+    if (state === "queued")
+      await enqueuePayment(one, { token, payer, order: { ...order, signature } });
     await silence("one");
-    await two.releaseAbandoned();
+    await releaseAbandoned(two);
     expect(await ledgerState(two, id)).toEqual({ state: "failed", reason });
     const known = state === "queued" ? signature : order.signature;
     expect(await watched(two)).toEqual([{ id, signature: known }]);
@@ -69,8 +82,8 @@ describe.each(engines)("a failed payment that is reserved again on %s", (engine)
   it("is watched again when its time passes in the queue", async () => {
     const ledger = await join("one");
     const { id, token } = await failAndReserve(ledger, { validBefore: 100n });
-    await ledger.enqueue({ token, payer, order });
-    await ledger.expire({ network, before: 100n });
+    await enqueuePayment(ledger, { token, payer, order });
+    await expirePayments(ledger, { network, before: 100n });
     expect(await stateOf(ledger, id)).toBe("failed");
     expect(await watched(ledger)).toHaveLength(1);
   });
@@ -81,23 +94,23 @@ describe.each(engines)("a failed payment that is reserved again on %s", (engine)
       const ledger = await join("one");
       const wanted = wish();
       const id = await submit(ledger, wanted);
-      await ledger.recordOutcomes([{ failed: [{ ids: [id], reason, inclusion }] }]);
+      await recordOutcomes(ledger, [{ failed: [{ ids: [id], reason, inclusion }] }]);
       const other = { ...wanted, ...change };
-      expect(await ledger.reserve(other)).toMatchObject({ outcome: "in_use" });
-      await ledger.closePayments([id]);
-      expect(await ledger.reserve(other)).toMatchObject({ outcome: "reserved" });
+      expect(await reservePayment(ledger, other)).toMatchObject({ outcome: "in_use" });
+      await closePayments(ledger, [id]);
+      expect(await reservePayment(ledger, other)).toMatchObject({ outcome: "reserved" });
     },
   );
 
   it("forgets that an answer went out when its payment is reserved again", async () => {
     const ledger = await join("one");
     const request = wish({ order });
-    const first = await ledger.reserve(request);
+    const first = await reservePayment(ledger, request);
     if (first.outcome !== "reserved") throw new Error(first.outcome);
-    await ledger.deliver(first.token);
-    await ledger.recordOutcomes([{ failed: [{ ids: [first.paymentId], reason }] }]);
-    const again = await ledger.reserve(request);
+    await deliverPayment(ledger, first.token);
+    await recordOutcomes(ledger, [{ failed: [{ ids: [first.paymentId], reason }] }]);
+    const again = await reservePayment(ledger, request);
     expect(again.outcome).toBe("reserved");
-    expect((await ledger.get([first.paymentId]))[0]?.deliveredAt).toBeUndefined();
+    expect((await getPayments(ledger, [first.paymentId]))[0]?.deliveredAt).toBeUndefined();
   });
 });

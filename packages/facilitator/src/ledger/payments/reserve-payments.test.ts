@@ -3,6 +3,9 @@ import { describe, expect, it } from "vitest";
 import { ledgerForEachTest } from "../../testing/ledger-for-each-test.ts";
 import { order, payer, wish } from "../../testing/ledger-payments.ts";
 import { engines } from "../../testing/settling-devnet.ts";
+import { lookUpPayment } from "../queries/look-up-payments.ts";
+import { releasePayment } from "./release-payment.ts";
+import { reservePayment } from "./reserve-payments.ts";
 
 describe.each(engines)("reservations on %s", (engine) => {
   const { join } = ledgerForEachTest(engine);
@@ -11,7 +14,7 @@ describe.each(engines)("reservations on %s", (engine) => {
     const [one, two] = [await join("one"), await join("two")];
     const wanted = wish();
     const results = await Promise.all(
-      Array.from({ length: 10 }, (_, index) => (index % 2 ? one : two).reserve(wanted)),
+      Array.from({ length: 10 }, (_, index) => reservePayment(index % 2 ? one : two, wanted)),
     );
     expect(results.filter(({ outcome }) => outcome === "reserved")).toHaveLength(1);
     expect(results.filter(({ outcome }) => outcome === "in_use")).toHaveLength(9);
@@ -27,7 +30,7 @@ describe.each(engines)("reservations on %s", (engine) => {
       { network: "eip155:988" },
     ];
     const results = await Promise.all(
-      others.map((other) => ledger.reserve(wish({ order, id: { ...id, ...other } }))),
+      others.map((other) => reservePayment(ledger, wish({ order, id: { ...id, ...other } }))),
     );
     expect(results.map(({ outcome }) => outcome)).toEqual(others.map(() => "reserved"));
   });
@@ -35,11 +38,11 @@ describe.each(engines)("reservations on %s", (engine) => {
   it("gives a released authorization to whoever comes next", async () => {
     const ledger = await join("one");
     const wanted = wish();
-    const first = await ledger.reserve(wanted);
+    const first = await reservePayment(ledger, wanted);
     if (first.outcome !== "reserved") throw new Error(first.outcome);
-    await ledger.release({ token: first.token, payer, countsAgainstPayer: false });
-    expect(await ledger.lookUp(wanted)).toMatchObject({ standing: "free" });
+    await releasePayment(ledger, { token: first.token, payer, countsAgainstPayer: false });
+    expect(await lookUpPayment(ledger, wanted)).toMatchObject({ standing: "free" });
     const other = { ...wanted, fingerprint: "GET /b" };
-    expect(await ledger.reserve(other)).toMatchObject({ outcome: "reserved" });
+    expect(await reservePayment(ledger, other)).toMatchObject({ outcome: "reserved" });
   });
 });

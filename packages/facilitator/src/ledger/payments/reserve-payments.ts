@@ -1,17 +1,22 @@
-import { authorizationKey, maxHandlerRuns } from "@coinslot/protocol";
-import type { Dialect } from "@coinslot/storage";
+import { randomUUID } from "node:crypto";
+import { authorizationKey, maxHandlerRuns, type SealedAnswer } from "@coinslot/protocol";
+import { isDatabaseError } from "@coinslot/storage";
 import type { Insertable, Transaction } from "kysely";
-import { sendHeartbeat } from "../maintenance/processes.ts";
+import { gather, maxAtOnce } from "../gather.ts";
+import { forProcess, type LedgerContext } from "../ledger-context.ts";
+import { renewHeartbeat } from "../maintenance/processes.ts";
 import { findAnswers } from "../queries/find-answers.ts";
 import { findPayments, type HeldPayment } from "../queries/find-payments.ts";
 import type { LedgerSchema, OrdersTable, PaymentsTable } from "../schema.ts";
-import { availabilityOf } from "../transactions/canonical-blocks.ts";
-import { type CodePayerLimits, readCodeAdmission } from "./admit-code.ts";
-import { findCommitments } from "./committed-balance.ts";
-import { createFreeRuns, type FreeRunLimit } from "./free-runs.ts";
+import { createSortableId } from "../sortable-id.ts";
+import { type CodeAdmission, readCodeAdmission } from "./admit-code.ts";
+import { availabilityOf } from "./availability.ts";
+import { type Commitments, findCommitments } from "./committed-balance.ts";
+import { createFreeRuns, type FreeRuns } from "./free-runs.ts";
 import { findKeyOwners } from "./key-owners.ts";
 import type { LedgerPayment } from "./ledger-payment.ts";
 import { lockPayers } from "./lock-payers.ts";
+import { writeRelease } from "./release-payment.ts";
 import { type ReservationRow, reservationRow, reservedPayment } from "./reservation-row.ts";
 import {
   findWatchedOrder,
@@ -19,8 +24,14 @@ import {
   reserveAnew,
   reserveWatched,
 } from "./reserve-again.ts";
-import type { ReserveRequest, ReserveResult } from "./reserve-request.ts";
-import { findSoldNames, nameSoldItem, type SoldNames } from "./sold-names.ts";
+import type { ReserveRequest, ReserveResult, ReserveWish } from "./reserve-request.ts";
+import {
+  areNamesKnown,
+  findSoldNames,
+  nameSoldItem,
+  rememberSoldNames,
+  type SoldNames,
+} from "./sold-names.ts";
 import { insertOrders, orderRow } from "./transfer-order.ts";
 
 /**
@@ -30,30 +41,60 @@ import { insertOrders, orderRow } from "./transfer-order.ts";
  */
 const maxRunsOfPaid = 2 * maxHandlerRuns;
 
-export interface ReserveOptions {
-  transaction: Transaction<LedgerSchema>;
-  dialect: Dialect;
-  requests: readonly ReserveRequest[];
-  /**
-   * Open payments that were executed, or cancelled, before the balances of all requests were read.
-   */
-  spent?: readonly string[] | undefined;
-  /** The process that makes the requests. */
-  owner: string;
-  /** Unix milliseconds. */
-  now: number;
-  /** Time after its last heartbeat for which a process counts as alive. */
-  heartbeatLeaseMs: number;
-  /** Time for which a key belongs to one payment. */
-  keepAnswersMs: number;
-  releaseLimit: FreeRunLimit;
-  codePayers: CodePayerLimits;
-  /** Ids of the names of sold things, as far as they are known. */
-  soldNames: SoldNames;
+/**
+ * Reserves a payment, or returns the reason against it. Calls of one moment share their statements.
+ *
+ * @param alreadyDebited open payments of this payer that were executed, or cancelled, before its
+ * balance was read
+ */
+export async function reservePayment(
+  ledger: LedgerContext,
+  wish: ReserveWish,
+  alreadyDebited: readonly string[] = [],
+): Promise<ReserveResult> {
+  const now = ledger.now();
+  const token = createSortableId(now) + randomUUID();
+  const request: ReserveRequest = { paymentId: createSortableId(now), token, ...wish };
+  try {
+    if (alreadyDebited.length === 0) return await reserveOne(ledger, request);
+    // A payment that is missing in one balance may be open for another, so no other caller shares
+    // this run.
+    const [result] = await reserveAll(ledger, [request], alreadyDebited);
+    if (result === undefined) throw new TypeError("A request to reserve has no result");
+    return result;
+  } catch (error) {
+    // The commit may have happened although its confirmation was lost.
+    if (isDatabaseError(error, "connection-lost")) {
+      const { payer } = wish.id;
+      ledger.pendingEnds.add(token, () =>
+        writeRelease(ledger, { token, payer, countsAgainstPayer: false }),
+      );
+    }
+    throw error;
+  }
+}
+
+const reserveOne = gather(
+  (ledger: LedgerContext, requests: readonly ReserveRequest[]) => reserveAll(ledger, requests, []),
+  { maxItems: maxAtOnce },
+);
+
+async function reserveAll(
+  ledger: LedgerContext,
+  requests: readonly ReserveRequest[],
+  alreadyDebited: readonly string[],
+): Promise<ReserveResult[]> {
+  const { write, soldNames } = ledger;
+  const reserve = (transaction: Transaction<LedgerSchema>) =>
+    reservePayments(ledger, transaction, { requests, alreadyDebited });
+  // Ids are remembered: the row of a new name must outlive a crash of the database.
+  const reserved = await write(reserve, areNamesKnown(requests, soldNames) ? forProcess : {});
+  rememberSoldNames(soldNames, reserved.soldNames);
+  return reserved.results;
 }
 
 /** The decisions, in the order of the requests. */
-export interface Reservations {
+interface Reservations {
   results: ReserveResult[];
   /** Ids of the names of sold things, to be cached once the transaction is committed. */
   soldNames: SoldNames;
@@ -68,121 +109,170 @@ export interface Reservations {
  * order for every caller. Every increase of a payer's promises passes here, so a sum read under the
  * lock stays true until the commit. (Other writers only lower them.)
  */
-export async function reservePayments(options: ReserveOptions): Promise<Reservations> {
-  const { transaction, dialect, requests, now, heartbeatLeaseMs, keepAnswersMs } = options;
-  const { spent = [] } = options;
+async function reservePayments(
+  ledger: LedgerContext,
+  transaction: Transaction<LedgerSchema>,
+  batch: { requests: readonly ReserveRequest[]; alreadyDebited: readonly string[] },
+): Promise<Reservations> {
+  const reserving = await lockAndRead(ledger, transaction, batch);
+  const results: ReserveResult[] = [];
+  for (const request of batch.requests) results.push(await decide(reserving, request));
+  return { results, soldNames: await writeAdmitted(reserving) };
+}
+
+/** The rows that decide a batch of requests, read under the locks of its payers, and its writes. */
+interface Reserving {
+  readonly ledger: LedgerContext;
+  readonly transaction: Transaction<LedgerSchema>;
+  /** Unix milliseconds. */
+  readonly now: number;
+  /** By `authorizationKey`, with what this batch has decided. */
+  readonly known: Map<string, HeldPayment>;
+  /** `payer/keyHash` → `authorizationKey`, with what this batch has decided. */
+  readonly keyOwners: Map<string, string>;
+  readonly answers: ReadonlyMap<ReserveRequest, SealedAnswer>;
+  readonly commitments: Commitments;
+  readonly code: CodeAdmission;
+  readonly freeRuns: FreeRuns;
+  /** Rows of the admitted requests. New names are added for these alone. */
+  readonly admitted: { request: ReserveRequest; row: ReservationRow }[];
+  readonly inserts: Insertable<PaymentsTable>[];
+  readonly overwrites: (() => Promise<void>)[];
+  readonly orders: Insertable<OrdersTable>[];
+}
+
+async function lockAndRead(
+  ledger: LedgerContext,
+  transaction: Transaction<LedgerSchema>,
+  batch: { requests: readonly ReserveRequest[]; alreadyDebited: readonly string[] },
+): Promise<Reserving> {
+  const { dialect, heartbeatLeaseMs, keepAnswersMs, releaseLimit: limit } = ledger;
+  const { requests, alreadyDebited } = batch;
+  const now = ledger.now();
   // Awake again after a freeze, it would count as dead until its next heartbeat. A caller in
   // between would be given the same authorization: two handlers would run for one payment.
-  await sendHeartbeat({
-    db: transaction,
-    dialect,
-    processId: options.owner,
-    freshMs: heartbeatLeaseMs / 2,
-  });
+  await renewHeartbeat(ledger, transaction, { freshMs: heartbeatLeaseMs / 2 });
   const payers = [...new Set(requests.map(({ id }) => id.payer))];
   const releases = await lockPayers({ transaction, dialect, payers, now });
-  const known = await findPayments({
-    db: transaction,
-    dialect,
-    ids: requests.map(({ id }) => id),
-    heartbeatLeaseMs,
-  });
+  const ids = requests.map(({ id }) => id);
+  const known = await findPayments({ db: transaction, dialect, ids, heartbeatLeaseMs });
   const keyOwners = await findKeyOwners({ db: transaction, requests, now, keepAnswersMs });
   const answers = await findAnswers({ db: transaction, requests, now });
-  const commitments = await findCommitments({ transaction, dialect, requests, spent });
-  const limits = options.codePayers;
+  const commitments = await findCommitments({ transaction, dialect, requests, alreadyDebited });
+  const limits = ledger.codePayers;
   const code = await readCodeAdmission({ transaction, dialect, requests, limits });
-
-  const { releaseLimit: limit } = options;
   const freeRuns = createFreeRuns({ transaction, dialect, releases, commitments, now, limit });
-
-  /** Rows of the admitted requests. New names are added for these alone. */
-  const admitted: { request: ReserveRequest; row: ReservationRow }[] = [];
-  const inserts: Insertable<PaymentsTable>[] = [];
-  const overwrites: (() => Promise<void>)[] = [];
-  const orders: Insertable<OrdersTable>[] = [];
-  const results: ReserveResult[] = [];
-  for (const request of requests) {
-    results.push(await decide(request));
-  }
-  const sales = admitted.map(({ request }) => request);
-  const soldNames = await findSoldNames({
+  return {
+    ledger,
     transaction,
-    dialect,
-    requests: sales,
-    known: options.soldNames,
+    now,
+    known,
+    keyOwners,
+    answers,
+    commitments,
+    code,
+    freeRuns,
+    admitted: [],
+    inserts: [],
+    overwrites: [],
+    orders: [],
+  };
+}
+
+async function decide(reserving: Reserving, request: ReserveRequest): Promise<ReserveResult> {
+  const { transaction, known, keyOwners, commitments, code, freeRuns } = reserving;
+  const key = authorizationKey(request.id);
+  const found = known.get(key);
+  const keyOwner = request.keyHash && keyOwners.get(`${request.id.payer}/${request.keyHash}`);
+  if (keyOwner && keyOwner !== key) return { outcome: "key_conflict" };
+  const payment = found && withLostRun(found);
+  const availability = availabilityOf(payment, found?.isHeld ?? false, request);
+  if (availability === "key_conflict") return { outcome: "key_conflict" };
+  if (found && payment && availability !== "free") {
+    const answer = reserving.answers.get(request);
+    if (availability === "in_use") return { outcome: "in_use", payment };
+    if (availability === "delivered") return { outcome: "delivered", payment, answer };
+    await takeUp(reserving, payment, request);
+    known.set(key, { payment, isHeld: true, isAbandoned: false });
+    const mayRun = payment.runs < (found.isAbandoned ? maxRunsOfPaid : maxHandlerRuns);
+    return { outcome: "resumed", payment, token: request.token, answer, mayRun };
+  }
+  const watched = payment && (await findWatchedOrder(transaction, payment));
+  if (payment && watched && !isSameAuthorization({ request, payment, order: watched })) {
+    return { outcome: "in_use", payment };
+  }
+  // A dead process's reservation of this very payment is part of that sum.
+  const counted = payment?.state === "reserved" ? payment.value : 0n;
+  if (!request.order) {
+    if (payment && payment.runs >= maxHandlerRuns) return { outcome: "used_up" };
+    const limit = await freeRuns.limitOf(request, { isCounted: counted > 0n });
+    if (limit !== undefined) return { outcome: "payer_limited", ...limit };
+  }
+  if (!commitments.fits(request, counted)) return { outcome: "over_promised" };
+  const limited = code.refuse(request, payment);
+  if (limited) return limited;
+  commitments.add(request, counted);
+  return admit(reserving, request, { payment, isWatched: watched !== undefined });
+}
+
+/** Gathers the writes of a request that is reserved. `payment`: its row, if there is one. */
+function admit(
+  reserving: Reserving,
+  request: ReserveRequest,
+  { payment, isWatched }: { payment: LedgerPayment | undefined; isWatched: boolean },
+): ReserveResult {
+  const { ledger, transaction, now, known, keyOwners, overwrites } = reserving;
+  const { dialect, processId: owner } = ledger;
+  const key = authorizationKey(request.id);
+  const runs = payment?.runs ?? 0;
+  const row = reservationRow({ request, dialect, owner, now, runs });
+  const paymentId = payment?.id ?? row.id;
+  reserving.code.admitted(request, paymentId, payment);
+  reserving.admitted.push({ request, row });
+  if (payment === undefined) reserving.inserts.push(row);
+  else if (isWatched) overwrites.push(() => reserveWatched({ transaction, payment, row }));
+  else overwrites.push(() => reserveAnew({ transaction, payment, row }));
+  if (request.order) reserving.orders.push(orderRow(paymentId, request.order, dialect));
+  if (request.keyHash) keyOwners.set(`${request.id.payer}/${request.keyHash}`, key);
+  known.set(key, {
+    payment: reservedPayment({ request, runs, paymentId, now }),
+    isHeld: true,
+    isAbandoned: false,
   });
+  const before = isWatched ? payment : undefined;
+  return {
+    outcome: "reserved",
+    paymentId,
+    token: request.token,
+    carried: before?.carried ?? 0,
+    unusedAtBlock: row.unused_at_block ?? before?.unusedAtBlock,
+  };
+}
+
+async function writeAdmitted(reserving: Reserving): Promise<SoldNames> {
+  const { ledger, transaction, admitted, inserts, overwrites, orders } = reserving;
+  const { dialect } = ledger;
+  const requests = admitted.map(({ request }) => request);
+  const known = ledger.soldNames;
+  const soldNames = await findSoldNames({ transaction, dialect, requests, known });
   for (const { request, row } of admitted) nameSoldItem(row, request, soldNames);
   await dialect.insertMany<LedgerSchema, "payments">(transaction, "payments", inserts);
   for (const overwrite of overwrites) await overwrite();
   await insertOrders({ transaction, dialect, orders });
-  await code.store();
-  return { results, soldNames };
+  await reserving.code.store();
+  return soldNames;
+}
 
-  async function decide(request: ReserveRequest): Promise<ReserveResult> {
-    const key = authorizationKey(request.id);
-    const found = known.get(key);
-    const payment = found && withLostRun(found);
-    const answer = answers.get(request);
-    const keyOwner = request.keyHash && keyOwners.get(`${request.id.payer}/${request.keyHash}`);
-    if (keyOwner && keyOwner !== key) return { outcome: "key_conflict" };
-    const standing = availabilityOf(payment, found?.isHeld ?? false, request);
-    if (standing === "key_conflict") return { outcome: "key_conflict" };
-    if (payment !== undefined && standing !== "free") {
-      if (standing === "in_use") return { outcome: "in_use", payment };
-      if (standing === "delivered") return { outcome: "delivered", payment, answer };
-      await takeUp(payment, request);
-      known.set(key, { payment, isHeld: true, isAbandoned: false });
-      const mayRun = payment.runs < (found?.isAbandoned ? maxRunsOfPaid : maxHandlerRuns);
-      return { outcome: "resumed", payment, token: request.token, answer, mayRun };
-    }
-    const watched = payment && (await findWatchedOrder(transaction, payment));
-    if (payment && watched && !isSameAuthorization({ request, payment, order: watched })) {
-      return { outcome: "in_use", payment };
-    }
-    // A dead process's reservation of this very payment is part of that sum.
-    const counted = payment?.state === "reserved" ? payment.value : 0n;
-    if (!request.order) {
-      if (payment && payment.runs >= maxHandlerRuns) return { outcome: "used_up" };
-      const limit = await freeRuns.limitOf(request, { isCounted: counted > 0n });
-      if (limit !== undefined) return { outcome: "payer_limited", ...limit };
-    }
-    if (!commitments.fits(request, counted)) return { outcome: "over_promised" };
-    const limited = code.refuse(request, payment);
-    if (limited) return limited;
-    commitments.add(request, counted);
-    const runs = payment?.runs ?? 0;
-    const row = reservationRow({ request, dialect, owner: options.owner, now, runs });
-    const paymentId = payment?.id ?? row.id;
-    code.admitted(request, paymentId, payment);
-    admitted.push({ request, row });
-    if (payment === undefined) inserts.push(row);
-    else if (watched === undefined)
-      overwrites.push(() => reserveAnew({ transaction, payment, row }));
-    else overwrites.push(() => reserveWatched({ transaction, payment, row }));
-    if (request.order) orders.push(orderRow(paymentId, request.order, dialect));
-    if (request.keyHash) keyOwners.set(`${request.id.payer}/${request.keyHash}`, key);
-    known.set(key, {
-      payment: reservedPayment({ request, runs, paymentId, now }),
-      isHeld: true,
-      isAbandoned: false,
-    });
-    return {
-      outcome: "reserved",
-      paymentId,
-      token: request.token,
-      carried: watched ? payment.carried : row.carried,
-      unusedAtBlock: row.unused_at_block ?? (watched && payment.unusedAtBlock),
-    };
-  }
-
-  async function takeUp(payment: LedgerPayment, request: ReserveRequest): Promise<void> {
-    await transaction
-      .updateTable("payments")
-      .set({ token: request.token, owner: options.owner, runs: payment.runs })
-      .where("id", "=", payment.id)
-      .execute();
-  }
+async function takeUp(
+  { ledger, transaction }: Reserving,
+  payment: LedgerPayment,
+  request: ReserveRequest,
+): Promise<void> {
+  await transaction
+    .updateTable("payments")
+    .set({ token: request.token, owner: ledger.processId, runs: payment.runs })
+    .where("id", "=", payment.id)
+    .execute();
 }
 
 /**

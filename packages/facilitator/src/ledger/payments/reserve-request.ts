@@ -6,7 +6,6 @@ import type {
   SealedAnswer,
   SoldItem,
 } from "@coinslot/protocol";
-import type { PayerLimit } from "./free-runs.ts";
 import type { LedgerPayment } from "./ledger-payment.ts";
 import type { TransferOrder } from "./transfer-order.ts";
 
@@ -30,6 +29,16 @@ export interface ReserveRequest extends ReservationRequest {
    * allow.
    */
   gasAtRisk?: bigint | undefined;
+}
+
+/** A request as its caller makes it. The ledger adds the secret and the name of the row. */
+export type ReserveWish = Omit<ReserveRequest, "paymentId" | "token">;
+
+/** Reason and time for which a payer must wait. */
+export interface PayerLimit {
+  retryAfterMs: number;
+  /** Its own requests stand in the way, and may be paid for at any moment. */
+  isRunning: boolean;
 }
 
 /**

@@ -4,7 +4,9 @@ import { wish } from "../../testing/ledger-payments.ts";
 import { createTestLedger } from "../../testing/settling-devnet.ts";
 import { createLedger } from "../create-ledger.ts";
 import { openLedger } from "../open-ledger.ts";
+import { lookUpPayment } from "../queries/look-up-payments.ts";
 import type { LedgerSchema } from "../schema.ts";
+import { reservePayment } from "./reserve-payments.ts";
 
 it("gives up a reservation of which nobody heard that it was written", async () => {
   const place = await createTestLedger("postgres");
@@ -24,13 +26,13 @@ it("gives up a reservation of which nobody heard that it was written", async () 
     releaseLimit: { count: 3, windowMs: 1_000 },
   });
   const wanted = wish();
-  await expect(ledger.reserve(wanted)).rejects.toThrow(DatabaseError);
-  expect(await ledger.lookUp(wanted)).toMatchObject({ standing: "in_use" });
-  await expect(ledger.retryPending()).rejects.toThrow(DatabaseError);
+  await expect(reservePayment(ledger, wanted)).rejects.toThrow(DatabaseError);
+  expect(await lookUpPayment(ledger, wanted)).toMatchObject({ standing: "in_use" });
+  await expect(ledger.pendingEnds.retryPending()).rejects.toThrow(DatabaseError);
   isLost = false;
-  await ledger.retryPending();
-  expect(await ledger.lookUp(wanted)).toMatchObject({ standing: "free" });
-  expect(await ledger.reserve(wanted)).toMatchObject({ outcome: "reserved" });
+  await ledger.pendingEnds.retryPending();
+  expect(await lookUpPayment(ledger, wanted)).toMatchObject({ standing: "free" });
+  expect(await reservePayment(ledger, wanted)).toMatchObject({ outcome: "reserved" });
   await close();
   await place.drop();
 });

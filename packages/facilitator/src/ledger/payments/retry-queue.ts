@@ -1,17 +1,17 @@
 /** Retry queue for `release` and `deliver` writes that failed. */
-export interface OwedEnds {
+export interface RetryQueue {
   /**
    * Writes the end of a token's reservation. On failure it is queued for a retry, and the caller
    * gets the error.
    */
   write(token: string, end: () => Promise<void>): Promise<void>;
   /** Queues the end of a token's possible reservation. */
-  owe(token: string, end: () => Promise<void>): void;
+  add(token: string, end: () => Promise<void>): void;
   /**
    * Retries the queued writes until one of them fails again. That one goes to the back of the
    * queue.
    */
-  settle(): Promise<void>;
+  retryPending(): Promise<void>;
 }
 
 /**
@@ -19,24 +19,24 @@ export interface OwedEnds {
  * that is long over would hold its payment for as long as this process lives. Its payer's promise
  * would stand as long.
  */
-export function createOwedEnds(): OwedEnds {
-  const owed = new Map<string, () => Promise<void>>();
+export function createRetryQueue(): RetryQueue {
+  const pending = new Map<string, () => Promise<void>>();
 
   async function write(token: string, end: () => Promise<void>): Promise<void> {
-    owed.delete(token);
+    pending.delete(token);
     try {
       await end();
     } catch (error) {
-      owed.set(token, end);
+      pending.set(token, end);
       throw error;
     }
   }
 
   return {
     write,
-    owe: (token, end) => void owed.set(token, end),
-    async settle() {
-      for (const [token, end] of [...owed]) await write(token, end);
+    add: (token, end) => void pending.set(token, end),
+    async retryPending() {
+      for (const [token, end] of [...pending]) await write(token, end);
     },
   };
 }

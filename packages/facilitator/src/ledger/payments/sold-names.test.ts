@@ -3,6 +3,9 @@ import { describe, expect, it } from "vitest";
 import { ledgerForEachTest } from "../../testing/ledger-for-each-test.ts";
 import { order, submit, wish } from "../../testing/ledger-payments.ts";
 import { engines } from "../../testing/settling-devnet.ts";
+import { recordOutcomes } from "./record-outcomes.ts";
+import { releasePayment } from "./release-payment.ts";
+import { reservePayment } from "./reserve-payments.ts";
 
 const resource = "https://shop.example/weather/oslo";
 const sold = { route: "GET /weather/:city", resource, wire: "x402v2" } as const;
@@ -25,7 +28,7 @@ describe.each(engines)("what was sold, on %s", (engine) => {
 
   it("stands with a payment, by its names", async () => {
     const ledger = await join("one");
-    await ledger.reserve(wish({ sold }));
+    await reservePayment(ledger, wish({ sold }));
     expect(await readSales()).toEqual([
       {
         scheme: "eip3009",
@@ -41,10 +44,11 @@ describe.each(engines)("what was sold, on %s", (engine) => {
     const [one, two] = [await join("one"), await join("two")];
     await Promise.all(
       Array.from({ length: 10 }, (_, index) =>
-        (index % 2 ? one : two).reserve(wish({ sold, order })),
+        reservePayment(index % 2 ? one : two, wish({ sold, order })),
       ),
     );
-    await one.reserve(
+    await reservePayment(
+      one,
       wish({ order, sold: { ...sold, resource: "https://shop.example/weather/rome" } }),
     );
     const names = [order.payTo, sold.route, resource, "https://shop.example/weather/rome"];
@@ -55,8 +59,8 @@ describe.each(engines)("what was sold, on %s", (engine) => {
   it("is cut where a name is longer than an index takes", async () => {
     const ledger = await join("one");
     const long = `${"x".repeat(499)}\u{1F600}${"y".repeat(4_000)}`;
-    await ledger.reserve(wish({ sold: { ...sold, route: long } }));
-    await ledger.reserve(wish({ sold: { ...sold, route: long } }));
+    await reservePayment(ledger, wish({ sold: { ...sold, route: long } }));
+    await reservePayment(ledger, wish({ sold: { ...sold, route: long } }));
     const kept = { route: `${"x".repeat(499)}\uFFFD`, resource };
     expect(await readSales()).toMatchObject([kept, kept]);
   });
@@ -64,11 +68,11 @@ describe.each(engines)("what was sold, on %s", (engine) => {
   it("is that of the newest request, where a payment is reserved again", async () => {
     const ledger = await join("one");
     const wanted = wish({ sold });
-    const first = await ledger.reserve(wanted);
+    const first = await reservePayment(ledger, wanted);
     if (first.outcome !== "reserved") throw new Error(first.outcome);
     const { token } = first;
-    await ledger.release({ token, payer: wanted.id.payer, countsAgainstPayer: false });
-    await ledger.reserve({ ...wanted, sold: { ...sold, route: "GET /tides" } });
+    await releasePayment(ledger, { token, payer: wanted.id.payer, countsAgainstPayer: false });
+    await reservePayment(ledger, { ...wanted, sold: { ...sold, route: "GET /tides" } });
     expect(await readSales()).toMatchObject([{ route: "GET /tides" }]);
   });
 
@@ -77,10 +81,10 @@ describe.each(engines)("what was sold, on %s", (engine) => {
     const id = await submit(ledger);
     const inclusion = { transactionHash: "0x01", blockNumber: 5, blockHash: "0x05" } as const;
     const reason = "invalid_exact_evm_transaction_failed";
-    await ledger.recordOutcomes([
+    await recordOutcomes(ledger, [
       { failed: [{ ids: [id], reason, inclusion, gasShare: 49_598n }] },
     ]);
-    await ledger.recordOutcomes([{ confirmed: { ids: [id], inclusion } }]);
+    await recordOutcomes(ledger, [{ confirmed: { ids: [id], inclusion } }]);
     expect(await read(sql`select state, cast(gas_share as text) as gas from payments`)).toEqual([
       { state: "confirmed", gas: "49598" },
     ]);
@@ -89,7 +93,7 @@ describe.each(engines)("what was sold, on %s", (engine) => {
   it("adds no name for a payment that is refused", async () => {
     const ledger = await join("one");
     const balance = { amount: 5n, blockNumber: 1n };
-    expect(await ledger.reserve(wish({ sold, balance }))).toMatchObject({
+    expect(await reservePayment(ledger, wish({ sold, balance }))).toMatchObject({
       outcome: "over_promised",
     });
     expect(await readNames()).toEqual([]);

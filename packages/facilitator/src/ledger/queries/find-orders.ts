@@ -1,5 +1,5 @@
-import type { Dialect } from "@coinslot/storage";
-import type { Kysely, Selectable, SelectQueryBuilder } from "kysely";
+import type { Selectable, SelectQueryBuilder } from "kysely";
+import type { LedgerReads } from "../ledger-context.ts";
 import { type LedgerPayment, paymentColumns, toLedgerPayment } from "../payments/ledger-payment.ts";
 import type { TransferOrder } from "../payments/transfer-order.ts";
 import type { LedgerSchema, PaymentsTable } from "../schema.ts";
@@ -32,12 +32,10 @@ type PaymentQuery = SelectQueryBuilder<LedgerSchema, "payments", Selectable<Paym
  * Payments with their orders, by their ids. `where` does not choose the first of them by the id:
  * PostgreSQL goes through all payments in that order if it expects to find enough soon.
  */
-export async function findOrders(options: {
-  db: Kysely<LedgerSchema>;
-  dialect: Dialect;
-  where: (query: PaymentQuery) => PaymentQuery;
-}): Promise<OrderedPayment[]> {
-  const { db, dialect, where } = options;
+export async function findOrders(
+  { db, dialect }: LedgerReads,
+  where: (query: PaymentQuery) => PaymentQuery,
+): Promise<OrderedPayment[]> {
   const rows = await db
     // First the payments: expecting many of them, PostgreSQL would go through all orders beside
     // them.

@@ -1,7 +1,5 @@
 import type { Network } from "@coinslot/protocol";
-import type { Dialect } from "@coinslot/storage";
-import type { Kysely } from "kysely";
-import type { LedgerSchema } from "../schema.ts";
+import type { LedgerReads } from "../ledger-context.ts";
 import { is } from "../states.ts";
 import { findOrders, type OrderedPayment } from "./find-orders.ts";
 
@@ -11,38 +9,28 @@ import { findOrders, type OrderedPayment } from "./find-orders.ts";
 export type Lane = "shared" | "alone";
 
 /** The oldest queued payments of one lane of a network. */
-export async function findQueued(options: {
-  db: Kysely<LedgerSchema>;
-  dialect: Dialect;
-  network: Network;
-  lane: Lane;
-  limit: number;
-}): Promise<OrderedPayment[]> {
-  const { db, dialect, network, lane, limit } = options;
-  return findOrders({
-    db,
-    dialect,
-    where: (query) =>
-      query
-        .where("network", "=", network)
-        .where("state", "=", is("queued"))
-        .where("is_alone", "=", isAlone(lane))
-        .orderBy("created_at")
-        .limit(limit),
-  });
+export async function findQueued(
+  ledger: LedgerReads,
+  { network, lane, limit }: { network: Network; lane: Lane; limit: number },
+): Promise<OrderedPayment[]> {
+  return findOrders(ledger, (query) =>
+    query
+      .where("network", "=", network)
+      .where("state", "=", is("queued"))
+      .where("is_alone", "=", aloneColumn(lane))
+      .orderBy("created_at")
+      .limit(limit),
+  );
 }
 
 /**
  * Number of queued payments of a lane, or of a network, counted up to a bound: cheaper than to read
  * them.
  */
-export async function countQueued(options: {
-  db: Kysely<LedgerSchema>;
-  network: Network;
-  lane?: Lane | undefined;
-  upTo: number;
-}): Promise<number> {
-  const { db, network, lane, upTo } = options;
+export async function countQueued(
+  { db }: LedgerReads,
+  { network, lane, upTo }: { network: Network; lane?: Lane | undefined; upTo: number },
+): Promise<number> {
   const row = await db
     .selectFrom(
       db
@@ -50,7 +38,7 @@ export async function countQueued(options: {
         .select("created_at")
         .where("network", "=", network)
         .where("state", "=", is("queued"))
-        .$if(lane !== undefined, (query) => query.where("is_alone", "=", isAlone(lane)))
+        .$if(lane !== undefined, (query) => query.where("is_alone", "=", aloneColumn(lane)))
         // In any order, PostgreSQL goes through the whole table if it expects to find enough of
         // them soon.
         .orderBy("created_at")
@@ -62,6 +50,6 @@ export async function countQueued(options: {
   return Number(row?.count ?? 0);
 }
 
-function isAlone(lane: Lane | undefined): 0 | 1 {
+function aloneColumn(lane: Lane | undefined): 0 | 1 {
   return lane === "alone" ? 1 : 0;
 }

@@ -2,6 +2,8 @@ import { describe, expect, it } from "vitest";
 import { ledgerForEachTest } from "../../testing/ledger-for-each-test.ts";
 import { network, queue } from "../../testing/ledger-payments.ts";
 import { engines } from "../../testing/settling-devnet.ts";
+import { recordOutcomes } from "../payments/record-outcomes.ts";
+import { findFailed } from "./find-watched.ts";
 
 describe.each(engines)("failed payments on %s", (engine) => {
   const { join, wait } = ledgerForEachTest(engine);
@@ -14,11 +16,11 @@ describe.each(engines)("failed payments on %s", (engine) => {
       ids.push(await queue(ledger));
     }
     const reason = "invalid_exact_evm_transaction_failed";
-    await ledger.recordOutcomes([{ failed: [{ ids, reason }] }]);
+    await recordOutcomes(ledger, [{ failed: [{ ids, reason }] }]);
     const found: string[] = [];
     let afterId: string | undefined;
     do {
-      const page = await ledger.findFailed({ network, limit: 2, afterId });
+      const page = await findFailed(ledger, { network, limit: 2, afterId });
       afterId = page.at(-1)?.payment.id;
       found.push(...page.map(({ payment }) => payment.id));
     } while (afterId !== undefined);

@@ -1,8 +1,7 @@
 import { type Address, type Network, toLowerHex } from "@coinslot/protocol";
-import type { Dialect } from "@coinslot/storage";
-import type { Kysely } from "kysely";
+import type { LedgerReads } from "../ledger-context.ts";
 import { type LedgerPayment, toLedgerPayment } from "../payments/ledger-payment.ts";
-import type { LedgerSchema, PaymentState } from "../schema.ts";
+import type { PaymentState } from "../schema.ts";
 
 /** Filter for a list of payments. */
 export interface PaymentFilter {
@@ -28,12 +27,10 @@ export interface PaymentPage {
 }
 
 /** Lists payments, the newest first. */
-export async function listPayments(options: {
-  db: Kysely<LedgerSchema>;
-  dialect: Dialect;
-  filter: PaymentFilter;
-}): Promise<PaymentPage> {
-  const { db, dialect, filter } = options;
+export async function listPayments(
+  { db, dialect }: LedgerReads,
+  filter: PaymentFilter,
+): Promise<PaymentPage> {
   const limit = Math.min(Math.max(filter.limit ?? 100, 1), 1000);
   let query = db
     .selectFrom("payments")
@@ -52,12 +49,10 @@ export async function listPayments(options: {
 }
 
 /** Payments by their ids. */
-export async function getPayments(options: {
-  db: Kysely<LedgerSchema>;
-  dialect: Dialect;
-  ids: readonly string[];
-}): Promise<LedgerPayment[]> {
-  const { db, dialect, ids } = options;
+export async function getPayments(
+  { db, dialect }: LedgerReads,
+  ids: readonly string[],
+): Promise<LedgerPayment[]> {
   if (ids.length === 0) return [];
   const rows = await db
     .selectFrom("payments")

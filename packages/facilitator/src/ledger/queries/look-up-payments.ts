@@ -1,36 +1,33 @@
 import { authorizationKey, type ReservationRequest, type SealedAnswer } from "@coinslot/protocol";
-import type { Dialect } from "@coinslot/storage";
-import type { Kysely } from "kysely";
+import { gather, maxAtOnce } from "../gather.ts";
+import type { LedgerContext } from "../ledger-context.ts";
+import { type Availability, availabilityOf } from "../payments/availability.ts";
 import { findKeyOwners } from "../payments/key-owners.ts";
 import type { LedgerPayment } from "../payments/ledger-payment.ts";
-import type { LedgerSchema } from "../schema.ts";
-import { type Availability, availabilityOf } from "../transactions/canonical-blocks.ts";
 import { findAnswers } from "./find-answers.ts";
 import { findPayments } from "./find-payments.ts";
 
 /**
  * Availability of an authorization for a request, with the payment or answer that belongs to it.
  */
-export interface PaymentStanding {
-  standing: Availability;
+export interface FoundPayment {
+  availability: Availability;
   payment: LedgerPayment | undefined;
   answer: SealedAnswer | undefined;
 }
 
 /**
- * Availability of authorizations for requests, in their order. Changes nothing, and so promises
- * nothing.
+ * Availability of an authorization for a request. Changes nothing, and so promises nothing. Calls
+ * of one moment share their statements.
  */
-export async function lookUpPayments(options: {
-  db: Kysely<LedgerSchema>;
-  dialect: Dialect;
-  requests: readonly ReservationRequest[];
-  /** Unix milliseconds. */
-  now: number;
-  heartbeatLeaseMs: number;
-  keepAnswersMs: number;
-}): Promise<PaymentStanding[]> {
-  const { db, dialect, requests, now, heartbeatLeaseMs, keepAnswersMs } = options;
+export const lookUpPayment = gather(lookUpPayments, { maxItems: maxAtOnce });
+
+async function lookUpPayments(
+  ledger: LedgerContext,
+  requests: readonly ReservationRequest[],
+): Promise<FoundPayment[]> {
+  const { db, dialect, heartbeatLeaseMs, keepAnswersMs } = ledger;
+  const now = ledger.now();
   const [known, keyOwners, answers] = await Promise.all([
     findPayments({ db, dialect, ids: requests.map(({ id }) => id), heartbeatLeaseMs }),
     findKeyOwners({ db, requests, now, keepAnswersMs }),
@@ -40,10 +37,10 @@ export async function lookUpPayments(options: {
     const key = authorizationKey(request.id);
     const keyOwner = request.keyHash && keyOwners.get(`${request.id.payer}/${request.keyHash}`);
     const found = known.get(key);
-    const standing =
+    const availability =
       keyOwner && keyOwner !== key
         ? "key_conflict"
         : availabilityOf(found?.payment, found?.isHeld ?? false, request);
-    return { standing, payment: found?.payment, answer: answers.get(request) };
+    return { availability, payment: found?.payment, answer: answers.get(request) };
   });
 }

@@ -1,7 +1,6 @@
 import type { Address, Network } from "@coinslot/protocol";
-import type { Dialect } from "@coinslot/storage";
-import type { Kysely } from "kysely";
-import type { LedgerSchema, PaymentState } from "../schema.ts";
+import type { LedgerReads } from "../ledger-context.ts";
+import type { PaymentState } from "../schema.ts";
 
 /** Number and sum of an asset's payments in one state. */
 export interface PaymentStats {
@@ -13,14 +12,15 @@ export interface PaymentStats {
   amount: bigint;
 }
 
-/** Counts the payments of the ledger by network, asset and state. */
-export async function paymentStats(options: {
-  db: Kysely<LedgerSchema>;
-  dialect: Dialect;
-  /** Unix milliseconds: only those created at or after. */
-  createdFrom?: number | undefined;
-}): Promise<PaymentStats[]> {
-  const { db, dialect, createdFrom = 0 } = options;
+/**
+ * Counts the payments of the ledger by network, asset and state.
+ *
+ * @param options `createdFrom`: Unix milliseconds: only those created at or after
+ */
+export async function paymentStats(
+  { db, dialect }: LedgerReads,
+  { createdFrom = 0 }: { createdFrom?: number | undefined } = {},
+): Promise<PaymentStats[]> {
   const rows = await db
     .selectFrom("payments")
     .select(["network", "asset", "state"])

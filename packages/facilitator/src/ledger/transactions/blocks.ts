@@ -1,7 +1,6 @@
 import type { AuthorizationId, Hex, Network } from "@coinslot/protocol";
-import type { Kysely, Transaction } from "kysely";
+import type { LedgerContext, LedgerReads } from "../ledger-context.ts";
 import { identityColumns, toAuthorizationId } from "../payments/ledger-payment.ts";
-import type { LedgerSchema } from "../schema.ts";
 import { is } from "../states.ts";
 
 /** A block that holds payments or transactions of ours which are not final yet. */
@@ -11,11 +10,7 @@ export interface KnownBlock {
 }
 
 /** The blocks that hold payments or transactions which are not final. */
-export async function findBlocks(options: {
-  db: Kysely<LedgerSchema>;
-  network: Network;
-}): Promise<KnownBlock[]> {
-  const { db, network } = options;
+export async function findBlocks({ db }: LedgerReads, network: Network): Promise<KnownBlock[]> {
   const rows = await db
     .selectFrom("payments")
     .select(["block_number", "block_hash"])
@@ -51,79 +46,77 @@ export interface UndonePayment {
  * them. A `failed` payment stays so: if its transaction is included again and succeeds, it is
  * `confirmed`.
  */
-export async function undoBlocks(options: {
-  transaction: Transaction<LedgerSchema>;
-  network: Network;
-  blockHashes: readonly Hex[];
-}): Promise<UndonePayment[]> {
-  const { transaction, network, blockHashes } = options;
+export async function undoBlocks(
+  { write }: Pick<LedgerContext, "write">,
+  { network, blockHashes }: { network: Network; blockHashes: readonly Hex[] },
+): Promise<UndonePayment[]> {
   if (blockHashes.length === 0) return [];
-  await transaction
-    .updateTable("transactions")
-    .set({ state: "open", hash: null, block_number: null, block_hash: null, gas_used: null })
-    .where("network", "=", network)
-    .where("state", "=", is("settled"))
-    .where("block_hash", "in", [...blockHashes])
-    .execute();
-  const rows = await transaction
-    .updateTable("payments")
-    .set(({ selectFrom, exists, ...set }) => ({
-      state: set
-        .case()
-        .when(
-          exists(
-            selectFrom("transactions")
-              .select("transactions.id")
-              .whereRef("transactions.id", "=", "payments.transaction_id")
-              .where("transactions.state", "=", is("open")),
-          ),
-        )
-        .then("submitted" as const)
-        .else("queued" as const)
-        .end(),
-      block_number: null,
-      block_hash: null,
-      transaction_hash: null,
-      confirmed_at: null,
-    }))
-    .where("network", "=", network)
-    .where("state", "=", is("confirmed"))
-    .where("final_at", "is", null)
-    .where("block_hash", "in", [...blockHashes])
-    .returning(["id", ...identityColumns, "delivered_at"])
-    .execute();
-  return rows.map((row) => ({
-    id: row.id,
-    authorization: toAuthorizationId(row),
-    wasDelivered: row.delivered_at !== null,
-  }));
+  return write(async (transaction) => {
+    await transaction
+      .updateTable("transactions")
+      .set({ state: "open", hash: null, block_number: null, block_hash: null, gas_used: null })
+      .where("network", "=", network)
+      .where("state", "=", is("settled"))
+      .where("block_hash", "in", [...blockHashes])
+      .execute();
+    const rows = await transaction
+      .updateTable("payments")
+      .set(({ selectFrom, exists, ...set }) => ({
+        state: set
+          .case()
+          .when(
+            exists(
+              selectFrom("transactions")
+                .select("transactions.id")
+                .whereRef("transactions.id", "=", "payments.transaction_id")
+                .where("transactions.state", "=", is("open")),
+            ),
+          )
+          .then("submitted" as const)
+          .else("queued" as const)
+          .end(),
+        block_number: null,
+        block_hash: null,
+        transaction_hash: null,
+        confirmed_at: null,
+      }))
+      .where("network", "=", network)
+      .where("state", "=", is("confirmed"))
+      .where("final_at", "is", null)
+      .where("block_hash", "in", [...blockHashes])
+      .returning(["id", ...identityColumns, "delivered_at"])
+      .execute();
+    return rows.map((row) => ({
+      id: row.id,
+      authorization: toAuthorizationId(row),
+      wasDelivered: row.delivered_at !== null,
+    }));
+  });
 }
 
 /** Marks the contents of these blocks as final. They have been found on the chain, deep enough. */
-export async function finaliseBlocks(options: {
-  transaction: Transaction<LedgerSchema>;
-  network: Network;
-  blockHashes: readonly Hex[];
-  /** Unix milliseconds. */
-  now: number;
-}): Promise<string[]> {
-  const { transaction, network, blockHashes, now } = options;
+export async function finaliseBlocks(
+  ledger: LedgerContext,
+  { network, blockHashes }: { network: Network; blockHashes: readonly Hex[] },
+): Promise<string[]> {
   if (blockHashes.length === 0) return [];
-  await transaction
-    .updateTable("transactions")
-    .set({ state: "final" })
-    .where("network", "=", network)
-    .where("state", "=", is("settled"))
-    .where("block_hash", "in", [...blockHashes])
-    .execute();
-  const rows = await transaction
-    .updateTable("payments")
-    .set({ final_at: now })
-    .where("network", "=", network)
-    .where("state", "=", is("confirmed"))
-    .where("final_at", "is", null)
-    .where("block_hash", "in", [...blockHashes])
-    .returning("id")
-    .execute();
-  return rows.map(({ id }) => id);
+  return ledger.write(async (transaction) => {
+    await transaction
+      .updateTable("transactions")
+      .set({ state: "final" })
+      .where("network", "=", network)
+      .where("state", "=", is("settled"))
+      .where("block_hash", "in", [...blockHashes])
+      .execute();
+    const rows = await transaction
+      .updateTable("payments")
+      .set({ final_at: ledger.now() })
+      .where("network", "=", network)
+      .where("state", "=", is("confirmed"))
+      .where("final_at", "is", null)
+      .where("block_hash", "in", [...blockHashes])
+      .returning("id")
+      .execute();
+    return rows.map(({ id }) => id);
+  });
 }

@@ -8,7 +8,7 @@ import { selectOpen } from "./find-transactions.ts";
 it("finds the open transactions of a relayer without going through all that it has ever sent", async () => {
   const { url, drop } = await createTestLedger("sqlite");
   const { database, close } = await openLedger({ url, processId: "one" });
-  const { sql, parameters } = selectOpen({ db: database.kysely, network, relayer }).compile();
+  const { sql, parameters } = selectOpen(database.kysely, { network, relayer }).compile();
   const { rows } = await database.kysely.executeQuery<{ detail: string }>(
     CompiledQuery.raw(`explain query plan ${sql}`, [...parameters]),
   );

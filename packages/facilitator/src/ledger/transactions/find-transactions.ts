@@ -1,6 +1,6 @@
 import type { Address, Hex, Network } from "@coinslot/protocol";
-import type { Dialect } from "@coinslot/storage";
 import type { Kysely } from "kysely";
+import type { LedgerReads } from "../ledger-context.ts";
 import { findOrders, type OrderedPayment } from "../queries/find-orders.ts";
 import type { LedgerSchema } from "../schema.ts";
 import { is } from "../states.ts";
@@ -23,15 +23,19 @@ export interface OpenTransaction {
   payments: OrderedPayment[];
 }
 
-/** The open transactions of a relayer, by nonce. */
-export async function findOpenTransactions(options: {
-  db: Kysely<LedgerSchema>;
-  dialect: Dialect;
+/** A relayer's name in the ledger. */
+export interface RelayerName {
   network: Network;
   relayer: Address;
-}): Promise<OpenTransaction[]> {
-  const { db, dialect, network, relayer } = options;
-  const rows = await selectOpen({ db, network, relayer }).execute();
+}
+
+/** The open transactions of a relayer, by nonce. */
+export async function findOpenTransactions(
+  ledger: LedgerReads,
+  which: RelayerName,
+): Promise<OpenTransaction[]> {
+  const { db, dialect } = ledger;
+  const rows = await selectOpen(db, which).execute();
   if (rows.length === 0) return [];
   const ids = rows.map(({ id }) => id);
   const broadcasts = await db
@@ -41,11 +45,7 @@ export async function findOpenTransactions(options: {
     .orderBy("created_at")
     .orderBy("max_fee_per_gas")
     .execute();
-  const payments = await findOrders({
-    db,
-    dialect,
-    where: (query) => query.where("transaction_id", "in", ids),
-  });
+  const payments = await findOrders(ledger, (query) => query.where("transaction_id", "in", ids));
   return rows.map((row) => {
     const carried = payments.filter(({ payment }) => payment.transactionId === row.id);
     return {
@@ -75,12 +75,7 @@ export async function findOpenTransactions(options: {
 }
 
 /** The rows of the open transactions of a relayer, by nonce. */
-export function selectOpen(options: {
-  db: Kysely<LedgerSchema>;
-  network: Network;
-  relayer: Address;
-}) {
-  const { db, network, relayer } = options;
+export function selectOpen(db: Kysely<LedgerSchema>, { network, relayer }: RelayerName) {
   return db
     .selectFrom("transactions")
     .selectAll()
@@ -91,12 +86,10 @@ export function selectOpen(options: {
 }
 
 /** Which transactions of a relayer are open. */
-export async function findOpenIds(options: {
-  db: Kysely<LedgerSchema>;
-  network: Network;
-  relayer: Address;
-}): Promise<string[]> {
-  const { db, network, relayer } = options;
+export async function findOpenIds(
+  { db }: LedgerReads,
+  { network, relayer }: RelayerName,
+): Promise<string[]> {
   const rows = await db
     .selectFrom("transactions")
     .select("id")
@@ -108,12 +101,10 @@ export async function findOpenIds(options: {
 }
 
 /** The highest nonce of a relayer that the ledger has stored. */
-export async function findHighestNonce(options: {
-  db: Kysely<LedgerSchema>;
-  network: Network;
-  relayer: Address;
-}): Promise<number | undefined> {
-  const { db, network, relayer } = options;
+export async function findHighestNonce(
+  { db }: LedgerReads,
+  { network, relayer }: RelayerName,
+): Promise<number | undefined> {
   const row = await db
     .selectFrom("transactions")
     .select((select) => select.fn.max("nonce").as("nonce"))
@@ -124,14 +115,11 @@ export async function findHighestNonce(options: {
 }
 
 /** Every hash under which a payment's last transaction was signed, the newest first. */
-export async function findHashes(options: {
-  db: Kysely<LedgerSchema>;
-  transactionId: string;
-}): Promise<Hex[]> {
-  const rows = await options.db
+export async function findHashes({ db }: LedgerReads, transactionId: string): Promise<Hex[]> {
+  const rows = await db
     .selectFrom("broadcasts")
     .select("hash")
-    .where("transaction_id", "=", options.transactionId)
+    .where("transaction_id", "=", transactionId)
     .orderBy("created_at", "desc")
     .orderBy("max_fee_per_gas", "desc")
     .execute();

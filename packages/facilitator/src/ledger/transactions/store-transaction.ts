@@ -1,12 +1,7 @@
 import type { Address, Hex, Network } from "@coinslot/protocol";
-import {
-  type Dialect,
-  isDatabaseError,
-  type Lease,
-  type Leases,
-  type Writer,
-} from "@coinslot/storage";
+import { type Dialect, isDatabaseError, type Lease } from "@coinslot/storage";
 import { sql, type Transaction } from "kysely";
+import type { LedgerContext } from "../ledger-context.ts";
 import type { LedgerPayment } from "../payments/ledger-payment.ts";
 import type { BroadcastsTable, LedgerSchema } from "../schema.ts";
 import { is } from "../states.ts";
@@ -41,15 +36,6 @@ export interface NewTransaction {
  */
 export type StoreOutcome = "stored" | "lease_lost" | "payments_changed" | "nonce_taken";
 
-export interface StoreContext {
-  write: Writer<LedgerSchema>["write"];
-  dialect: Dialect;
-  leases: Leases;
-  lease: Lease;
-  /** Unix milliseconds. */
-  now: number;
-}
-
 class StoreRefused extends Error {
   readonly outcome: StoreOutcome;
 
@@ -72,12 +58,14 @@ class StoreRefused extends Error {
  * another.
  */
 export async function storeTransaction(
-  context: StoreContext,
+  ledger: LedgerContext,
+  lease: Lease,
   record: NewTransaction,
 ): Promise<StoreOutcome> {
-  const { write, dialect, leases, lease, now } = context;
+  const { dialect, leases } = ledger;
+  const now = ledger.now();
   return settleOutcome(() =>
-    write<StoreOutcome>(async (transaction) => {
+    ledger.write<StoreOutcome>(async (transaction) => {
       const { numAffectedRows } = await sql`
         insert into transactions (id, network, relayer, nonce, state, epoch, gas_limit, created_at)
         select ${record.id}, ${record.network}, ${record.relayer}, cast(${record.nonce} as bigint), 'open',
@@ -114,12 +102,14 @@ export async function storeTransaction(
  * `payments_changed` means that the transaction is no longer open.
  */
 export async function storeReplacement(
-  context: StoreContext,
+  ledger: LedgerContext,
+  lease: Lease,
   record: Pick<NewTransaction, "id" | "broadcast">,
 ): Promise<StoreOutcome> {
-  const { write, dialect, leases, lease, now } = context;
+  const { dialect, leases } = ledger;
+  const now = ledger.now();
   return settleOutcome(() =>
-    write<StoreOutcome>(async (transaction) => {
+    ledger.write<StoreOutcome>(async (transaction) => {
       const open = await transaction
         .selectFrom("transactions")
         .select("id")

@@ -3,8 +3,15 @@ import { toLowerHex } from "@coinslot/protocol";
 import pino from "pino";
 import { privateKeyToAccount } from "viem/accounts";
 import { expect, it } from "vitest";
-import type { Ledger } from "../../ledger/ledger.ts";
+import type { LedgerContext } from "../../ledger/ledger-context.ts";
+import { recordOutcomes } from "../../ledger/payments/record-outcomes.ts";
+import { releasePayment } from "../../ledger/payments/release-payment.ts";
+import { reservePayment } from "../../ledger/payments/reserve-payments.ts";
+import { getPayments } from "../../ledger/queries/list-payments.ts";
+import { lookUpPayment } from "../../ledger/queries/look-up-payments.ts";
+import { undoBlocks } from "../../ledger/transactions/blocks.ts";
 import { createSimulationCache } from "../../simulation/simulation-cache.ts";
+import { afterReads } from "../../testing/after-reads.ts";
 import { ledgerForEachTest } from "../../testing/ledger-for-each-test.ts";
 import { asset, hash, inclusion, network, order } from "../../testing/ledger-payments.ts";
 import { signPayment } from "../../testing/payments.ts";
@@ -18,7 +25,7 @@ const buyer = privateKeyToAccount(hash(1));
 const { join } = ledgerForEachTest("sqlite");
 
 /** What settles a network whose chain says of every payment that its nonce is used. */
-async function settlerOf(ledger: Ledger) {
+async function settlerOf(ledger: LedgerContext) {
   const logger = pino({ level: "silent" });
   const metrics = createMetrics();
   const emit = () => undefined;
@@ -58,7 +65,7 @@ async function settlerOf(ledger: Ledger) {
 }
 
 /** A new payment of the buyer that is queued, and that no request holds. */
-async function queuePayment(ledger: Ledger) {
+async function queuePayment(ledger: LedgerContext) {
   const { paymentPayload, paymentRequirements } = await signPayment({
     network,
     asset,
@@ -68,7 +75,7 @@ async function queuePayment(ledger: Ledger) {
   const payment = paymentOf(paymentPayload, paymentRequirements);
   if (payment === undefined) throw new Error("The payment cannot be read");
   const { value, validBefore } = payment.authorization;
-  const reserved = await ledger.reserve({
+  const reserved = await reservePayment(ledger, {
     id: payment.id,
     fingerprint: settleFingerprint(payment),
     value,
@@ -78,28 +85,25 @@ async function queuePayment(ledger: Ledger) {
   });
   if (reserved.outcome !== "reserved") throw new Error(reserved.outcome);
   const { paymentId, token } = reserved;
-  await ledger.release({ token, payer: payment.id.payer, countsAgainstPayer: false });
+  await releasePayment(ledger, { token, payer: payment.id.payer, countsAgainstPayer: false });
   return { payment, paymentId, paymentPayload, paymentRequirements };
 }
 
 it("leaves a payment to the watch that has failed while it was being looked up again", async () => {
   const ledger = await join("one");
   const { payment, paymentId, paymentPayload, paymentRequirements } = await queuePayment(ledger);
-  const { settler, board } = await settlerOf({
-    ...ledger,
-    async lookUp(request) {
-      const standing = await ledger.lookUp(request);
+  const { settler, board } = await settlerOf(
+    afterReads(ledger, async () => {
       const reason = "invalid_exact_evm_transaction_failed";
-      await ledger.recordOutcomes([{ failed: [{ ids: [paymentId], reason }] }]);
-      return standing;
-    },
-  });
+      await recordOutcomes(ledger, [{ failed: [{ ids: [paymentId], reason }] }]);
+    }),
+  );
 
   const settled = await settlePayment(settler, paymentPayload, paymentRequirements, {});
 
-  expect(await ledger.get([paymentId])).toMatchObject([{ state: "failed" }]);
-  expect(await ledger.lookUp({ id: payment.id, fingerprint: "GET /b" })).toMatchObject({
-    standing: "free",
+  expect(await getPayments(ledger, [paymentId])).toMatchObject([{ state: "failed" }]);
+  expect(await lookUpPayment(ledger, { id: payment.id, fingerprint: "GET /b" })).toMatchObject({
+    availability: "free",
   });
   expect(settled).toMatchObject({
     success: false,
@@ -111,19 +115,16 @@ it("leaves a payment to the watch that has failed while it was being looked up a
 it("does not tell as settled what a reorganisation took back while it was being looked up", async () => {
   const ledger = await join("one");
   const { paymentId, paymentPayload, paymentRequirements } = await queuePayment(ledger);
-  await ledger.recordOutcomes([{ confirmed: { ids: [paymentId], inclusion } }]);
-  const { settler, board } = await settlerOf({
-    ...ledger,
-    async lookUp(request) {
-      const standing = await ledger.lookUp(request);
-      await ledger.undoBlocks({ network, blockHashes: [inclusion.blockHash] });
-      return standing;
-    },
-  });
+  await recordOutcomes(ledger, [{ confirmed: { ids: [paymentId], inclusion } }]);
+  const { settler, board } = await settlerOf(
+    afterReads(ledger, async () => {
+      await undoBlocks(ledger, { network, blockHashes: [inclusion.blockHash] });
+    }),
+  );
 
   const settled = await settlePayment(settler, paymentPayload, paymentRequirements, {});
 
   expect(settled).toMatchObject({ success: false, errorReason: "settlement_pending" });
-  expect(await ledger.get([paymentId])).toMatchObject([{ deliveredAt: undefined }]);
+  expect(await getPayments(ledger, [paymentId])).toMatchObject([{ deliveredAt: undefined }]);
   await board.stop();
 });

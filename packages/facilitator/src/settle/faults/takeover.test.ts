@@ -123,12 +123,9 @@ describe("processes on one PostgreSQL", () => {
     const stateOf = async () => (await facilitator.payments.list()).payments[0];
     const blockHash = (await stateOf())?.inclusion?.blockHash;
     const { database, close } = await openLedger({ url: ledger.url, processId: "the dead" });
-    const undone = await database.transaction((transaction) =>
-      undoBlocks({
-        transaction,
-        network: devnet.network,
-        blockHashes: blockHash ? [blockHash] : [],
-      }),
+    const undone = await undoBlocks(
+      { write: database.transaction },
+      { network: devnet.network, blockHashes: blockHash ? [blockHash] : [] },
     );
     await close();
     expect(undone).toHaveLength(1);

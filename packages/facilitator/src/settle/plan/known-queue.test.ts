@@ -1,6 +1,13 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import type { Ledger, ReserveWish } from "../../ledger/ledger.ts";
+import type { LedgerContext } from "../../ledger/ledger-context.ts";
+import { releaseAbandoned } from "../../ledger/maintenance/processes.ts";
+import { enqueuePayment } from "../../ledger/payments/enqueue-payments.ts";
+import { reservePayment } from "../../ledger/payments/reserve-payments.ts";
+import type { ReserveWish } from "../../ledger/payments/reserve-request.ts";
 import type { OrderedPayment } from "../../ledger/queries/find-orders.ts";
+import { findQueued } from "../../ledger/queries/find-queued.ts";
+import { storeTransaction } from "../../ledger/transactions/store-transaction.ts";
+import { afterReads } from "../../testing/after-reads.ts";
 import { ledgerForEachTest } from "../../testing/ledger-for-each-test.ts";
 import {
   authorization,
@@ -15,9 +22,9 @@ import {
 import { createKnownQueue, type KnownQueue } from "./known-queue.ts";
 
 const { join, silence, wait } = ledgerForEachTest("sqlite");
-let ledger: Ledger;
+let ledger: LedgerContext;
 let reads: number;
-/** What holds up, or breaks, the reading of the queue. */
+/** Holds up, or breaks, the reading of the queue. */
 let beforeRead: () => Promise<void>;
 let queue: KnownQueue;
 
@@ -29,23 +36,19 @@ beforeEach(async () => {
     network,
     lane: "shared",
     maxKnown: 256,
-    ledger: {
-      countQueued: ledger.countQueued,
-      async findQueued(which) {
-        reads += 1;
-        const found = await ledger.findQueued(which);
-        await beforeRead();
-        return found;
-      },
-    },
+    ledger: afterReads(ledger, async ([first]) => {
+      if (first && "count" in first) return;
+      reads += 1;
+      await beforeRead();
+    }),
   });
 });
 
 /** Queues a payment, and returns what is known of it then. */
 async function enqueue(wanted: ReserveWish): Promise<OrderedPayment> {
-  const reserved = await ledger.reserve(wanted);
+  const reserved = await reservePayment(ledger, wanted);
   if (reserved.outcome !== "reserved") throw new Error(reserved.outcome);
-  const queued = await ledger.enqueue({ token: reserved.token, payer, order });
+  const queued = await enqueuePayment(ledger, { token: reserved.token, payer, order });
   if (queued === undefined || "authorization" in queued) throw new Error("It was not queued");
   return {
     order,
@@ -94,7 +97,7 @@ describe("the queue as a process knows it", () => {
     expect(reads).toBe(1);
     const [known, stored] = [
       await queue.first(64),
-      await ledger.findQueued({ network, lane: "shared", limit: 64 }),
+      await findQueued(ledger, { network, lane: "shared", limit: 64 }),
     ];
     expect(known.map(({ payment, order }) => ({ ...payment, order }))).toMatchObject(
       stored.map(({ payment, order }) => {
@@ -120,7 +123,7 @@ describe("the queue as a process knows it", () => {
     const [carried] = await queue.first(1);
     if (carried === undefined) throw new Error("It knows of none");
     const record = { ...transaction(0, []), payments: [carried.payment] };
-    expect(await ledger.storeTransaction(await takeLease(ledger), record)).toBe("stored");
+    expect(await storeTransaction(ledger, await takeLease(ledger), record)).toBe("stored");
     queue.remove([carried]);
     expect(carried.payment.id).toBe(a);
     expect(await first()).toEqual([b]);
@@ -148,7 +151,7 @@ describe("the queue as a process knows it", () => {
       expect(await queue.count(50)).toBe(Math.min(50, 301 - taken.length));
       const payments = batch.map(({ payment }) => payment);
       const record = { ...transaction(nonce, []), id: `of nonce ${nonce}`, payments };
-      expect(await ledger.storeTransaction(lease, record)).toBe("stored");
+      expect(await storeTransaction(ledger, lease, record)).toBe("stored");
       queue.remove(batch);
       taken.push(...idsOf(batch));
       if (nonce === 0) ids.push(await queueHere());
@@ -184,7 +187,7 @@ describe("the queue as a process knows it", () => {
     const wanted = wish({ id, fingerprint: "GET /a for 10", value: 10n });
     const late = await enqueue(wanted);
     await silence("one");
-    await two.releaseAbandoned();
+    await releaseAbandoned(two);
     await queueElsewhere(two, { id, fingerprint: "GET /a for 1", value: 1n });
     beforeRead = async () => queue.add(late);
     for (const [queued] of [await queue.first(64), await queue.first(64)])

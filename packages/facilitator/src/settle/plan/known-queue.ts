@@ -1,7 +1,7 @@
 import type { Network } from "@coinslot/protocol";
-import type { Ledger } from "../../ledger/ledger.ts";
+import type { LedgerReads } from "../../ledger/ledger-context.ts";
 import type { OrderedPayment } from "../../ledger/queries/find-orders.ts";
-import type { Lane } from "../../ledger/queries/find-queued.ts";
+import { countQueued, findQueued, type Lane } from "../../ledger/queries/find-queued.ts";
 
 /**
  * One lane of a network's queue as one process knows it: the first payments of the ledger's queue,
@@ -44,7 +44,7 @@ export interface KnownQueue {
  * fill the next one.
  */
 export function createKnownQueue(options: {
-  ledger: Pick<Ledger, "findQueued" | "countQueued">;
+  ledger: LedgerReads;
   network: Network;
   lane: Lane;
   maxKnown: number;
@@ -65,7 +65,7 @@ export function createKnownQueue(options: {
     isComplete = true;
     let queued: OrderedPayment[];
     try {
-      queued = await ledger.findQueued({ network, lane, limit });
+      queued = await findQueued(ledger, { network, lane, limit });
     } catch (error) {
       invalidate();
       throw error;
@@ -91,7 +91,7 @@ export function createKnownQueue(options: {
     invalidate,
     async count(upTo) {
       if (isComplete || known.size >= upTo) return Math.min(known.size, upTo);
-      return ledger.countQueued({ network, lane, upTo });
+      return countQueued(ledger, { network, lane, upTo });
     },
     async first(limit) {
       const isEnough = isComplete || known.size >= limit;

@@ -1,4 +1,7 @@
+import { expirePayments } from "../../ledger/maintenance/expire-payments.ts";
+import { findRefusal } from "../../ledger/payments/admit-code.ts";
 import type { PaymentOutcomes } from "../../ledger/payments/record-outcomes.ts";
+import { recordOutcomes } from "../../ledger/payments/record-outcomes.ts";
 import type { OrderedPayment } from "../../ledger/queries/find-orders.ts";
 import type { Lane } from "../../ledger/queries/find-queued.ts";
 import { schemeOf } from "../../schemes/registry.ts";
@@ -95,7 +98,7 @@ async function planNext(plan: Plan, lane: Lane): Promise<Step> {
   const next = lane === "alone" ? ready.slice(0, 1) : ready;
   const prepared = await prepareCandidates({ network, readings: context.readings, queue: next });
   for (const { queued, why } of prepared.waiting) passOver(plan, queued, why);
-  await recordOutcomes(plan, queue, prepared.outcomes);
+  await endWithout(plan, queue, prepared.outcomes);
   const { chosen, isFull } = chooseBatch(prepared.candidates, limits);
   if (chosen.length === 0) return "again";
   const isUrgent = chosen.some(({ payment }) => payment.validBefore <= deadline + 2n);
@@ -165,8 +168,8 @@ async function maySend(
   const { queue, relayer, first, call, fees } = options;
   const { payer } = first.payment.authorization;
   const failed = failedOutcome(first, schemeOf(first.payment).reasons.trialFailed);
-  if ((await context.ledger.findRefusal(payer)) !== undefined) {
-    await recordOutcomes(plan, queue, [failed]);
+  if ((await findRefusal(context.ledger, payer)) !== undefined) {
+    await endWithout(plan, queue, [failed]);
     return false;
   }
   const from = relayer.signer.address;
@@ -176,7 +179,7 @@ async function maySend(
   if (trial === "unknown") {
     passOver(plan, first, "no node says what its transaction would come to");
   } else if (doubted.has(first.payment.id)) {
-    await recordOutcomes(plan, queue, [failed]);
+    await endWithout(plan, queue, [failed]);
   } else {
     // Another sender may have executed it since its trial, or a node is wrong: it is tried again
     // from the beginning.
@@ -228,20 +231,23 @@ async function readLane(plan: Plan, lane: Lane): Promise<OrderedPayment[]> {
 }
 
 async function expire({ queues, context, network }: Plan, deadline: bigint): Promise<void> {
-  const expired = await context.ledger.expire({ network: network.network, before: deadline });
+  const expired = await expirePayments(context.ledger, {
+    network: network.network,
+    before: deadline,
+  });
   queues.shared.invalidate();
   queues.alone.invalidate();
   context.board.publish(expired);
 }
 
-async function recordOutcomes(
+async function endWithout(
   { context, network }: Plan,
   queue: KnownQueue,
   outcomes: readonly PaymentOutcomes[],
 ): Promise<void> {
   if (outcomes.length === 0) return;
   queue.invalidate();
-  const changed = await context.ledger.recordOutcomes(outcomes);
+  const changed = await recordOutcomes(context.ledger, outcomes);
   context.board.publish(changed);
   for (const { id, state, reason } of changed) {
     context.logger.info(

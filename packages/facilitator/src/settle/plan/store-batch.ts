@@ -1,6 +1,7 @@
 import type { Address } from "@coinslot/protocol";
 import { createSortableId } from "../../ledger/sortable-id.ts";
 import type { StoreOutcome } from "../../ledger/transactions/store-transaction.ts";
+import { storeTransaction } from "../../ledger/transactions/store-transaction.ts";
 import { claimOf } from "../claim-of.ts";
 import type { SettlementContext, SettlementNetwork } from "../context.ts";
 import type { Fees } from "../relay/fee-quote.ts";
@@ -53,7 +54,7 @@ export async function storeBatch(options: {
   };
   let outcome: StoreOutcome;
   try {
-    outcome = await ledger.storeTransaction(lease, {
+    outcome = await storeTransaction(ledger, lease, {
       payments: chosen.map(({ payment }) => payment),
       ...record,
     });

@@ -1,4 +1,5 @@
 import type { Broadcast } from "../../ledger/transactions/store-transaction.ts";
+import { storeReplacement } from "../../ledger/transactions/store-transaction.ts";
 import type { Relayer } from "./relayer-context.ts";
 import { newestForm, type TrackedTransaction } from "./relayer-state.ts";
 import { sendTransaction } from "./send-transaction.ts";
@@ -77,7 +78,7 @@ export async function replaceTransaction(
     );
     return dispatchTransaction(relayer, transaction);
   }
-  const stored = await ledger.storeReplacement(lease, { id: transaction.id, broadcast: form });
+  const stored = await storeReplacement(ledger, lease, { id: transaction.id, broadcast: form });
   if (stored === "lease_lost") return keeper.lost(lease);
   if (stored !== "stored") return reconciling.trigger();
   transaction.broadcasts.push({ createdAt: context.now(), ...form });

@@ -1,6 +1,8 @@
 import { toLowerHex } from "@coinslot/protocol";
 import type { Lease } from "@coinslot/storage";
 import { createSortableId } from "../../ledger/sortable-id.ts";
+import { reopenTransaction } from "../../ledger/transactions/settle-transaction.ts";
+import { storeTransaction } from "../../ledger/transactions/store-transaction.ts";
 import type { SettlementContext, SettlementNetwork } from "../context.ts";
 import type { RelayerSigner } from "./relayer-signer.ts";
 import { type TrackedTransaction, trackedFrom } from "./relayer-state.ts";
@@ -47,12 +49,12 @@ export async function fillNonces(options: {
       gasLimit: fillerGas,
       broadcast,
     };
-    const outcome = await ledger.storeTransaction(lease, { ...record, payments: [] });
+    const outcome = await storeTransaction(ledger, lease, { ...record, payments: [] });
     if (outcome === "lease_lost") return outcome;
     if (outcome === "nonce_taken") {
       const { network: name, relayer } = record;
       isReopened =
-        (await ledger.reopenTransaction({ network: name, relayer, nonce })) || isReopened;
+        (await reopenTransaction(ledger, { network: name, relayer, nonce })) || isReopened;
     }
     if (outcome !== "stored") continue;
     const createdAt = context.now();

@@ -1,3 +1,8 @@
+import {
+  findHighestNonce,
+  findOpenIds,
+  findOpenTransactions,
+} from "../../ledger/transactions/find-transactions.ts";
 import { dispatchTransaction } from "./dispatch-transaction.ts";
 import { followTransactions } from "./follow-transactions.ts";
 import { type Relayer, schedulePoll } from "./relayer-context.ts";
@@ -12,8 +17,8 @@ export async function reconcile(relayer: Relayer): Promise<void> {
   const { lease } = state;
   if (lease === undefined) return;
   const [open, highest = -1] = await Promise.all([
-    ledger.findOpenTransactions(identity),
-    ledger.findHighestNonce(identity),
+    findOpenTransactions(ledger, identity),
+    findHighestNonce(ledger, identity),
   ]);
   const next = Math.max(state.nextNonce ?? 0, highest + 1);
   const used = await countUsedNonces(relayer, next);
@@ -46,7 +51,7 @@ export async function compareLedger({
   reconciling,
 }: Relayer): Promise<void> {
   if (state.lease === undefined) return;
-  const ids = await context.ledger.findOpenIds(identity);
+  const ids = await findOpenIds(context.ledger, identity);
   if (ids.some((id) => !state.open.has(id))) reconciling.trigger();
 }
 

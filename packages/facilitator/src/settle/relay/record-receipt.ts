@@ -1,4 +1,5 @@
 import type { TransactionReceipt } from "../../evm/transaction-receipt.ts";
+import { recordOutcomes } from "../../ledger/payments/record-outcomes.ts";
 import { resolveTransaction } from "../evidence/resolve-transaction.ts";
 import type { Relayer } from "./relayer-context.ts";
 import type { TrackedTransaction } from "./relayer-state.ts";
@@ -32,7 +33,8 @@ export async function recordReceipt(
   const isComplete = left.length === 0;
   if (!isNews && !isComplete) return;
   const inclusion = { transactionHash, blockNumber, blockHash };
-  const changed = await ledger.recordOutcomes(
+  const changed = await recordOutcomes(
+    ledger,
     outcomes,
     isComplete ? { id: transaction.id, inclusion, gasUsed } : undefined,
   );

@@ -1,3 +1,4 @@
+import { loseTransaction } from "../../ledger/transactions/settle-transaction.ts";
 import { dispatchTransaction, replaceTransaction } from "./dispatch-transaction.ts";
 import { fillNonces } from "./fill-nonces.ts";
 import type { Relayer } from "./relayer-context.ts";
@@ -73,7 +74,7 @@ async function lose(
   transaction: TrackedTransaction,
 ): Promise<void> {
   const { ledger, logger, metrics } = context;
-  await ledger.loseTransaction(transaction.id);
+  await loseTransaction(ledger, transaction.id);
   state.open.delete(transaction.id);
   metrics.transactions.inc({ network: network.network, event: "lost" });
   logger.error(

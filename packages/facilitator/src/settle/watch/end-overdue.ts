@@ -1,6 +1,10 @@
 import { blockByNumber, parseBlockHeader } from "@coinslot/chain";
+import { expirePayments } from "../../ledger/maintenance/expire-payments.ts";
 import type { PaymentOutcomes } from "../../ledger/payments/record-outcomes.ts";
+import { recordOutcomes } from "../../ledger/payments/record-outcomes.ts";
 import type { OrderedPayment } from "../../ledger/queries/find-orders.ts";
+import { countQueued } from "../../ledger/queries/find-queued.ts";
+import { findOverdue } from "../../ledger/queries/find-watched.ts";
 import { schemeOf } from "../../schemes/registry.ts";
 import type { SettlementContext, SettlementNetwork } from "../context.ts";
 import { readAuthorizationStates } from "../evidence/authorization-states.ts";
@@ -29,10 +33,10 @@ export async function endOverdue(options: {
   const { ledger, board, logger, now } = context;
   const { rpc, finalAfter } = network;
   const before = BigInt(Math.floor(now() / 1000));
-  if ((await ledger.countQueued({ network: network.network, upTo: 1 })) > 0) {
-    board.publish(await ledger.expire({ network: network.network, before }));
+  if ((await countQueued(ledger, { network: network.network, upTo: 1 })) > 0) {
+    board.publish(await expirePayments(ledger, { network: network.network, before }));
   }
-  const overdue = await ledger.findOverdue({ network: network.network, before, limit: maxAtOnce });
+  const overdue = await findOverdue(ledger, { network: network.network, before, limit: maxAtOnce });
   const height = head - BigInt(finalAfter);
   if (overdue.length === 0 || height < 0n) return;
   const header = parseBlockHeader(await rpc.request(blockByNumber(height)));
@@ -48,7 +52,7 @@ export async function endOverdue(options: {
       reason: schemeOf(payment).reasons.expired,
     })),
   });
-  const ended = await ledger.recordOutcomes(outcomes);
+  const ended = await recordOutcomes(ledger, outcomes);
   board.publish(ended);
   if (ended.length > 0) {
     logger.warn(

@@ -1,17 +1,18 @@
 import { blockByNumber, parseBlockHeader } from "@coinslot/chain";
 import type { Hex } from "@coinslot/protocol";
 import type { KnownBlock } from "../../ledger/transactions/blocks.ts";
+import { finaliseBlocks, undoBlocks } from "../../ledger/transactions/blocks.ts";
 import type { SettlementNetwork } from "../context.ts";
 import type { WatchContext } from "./watch-context.ts";
 
 /** Takes back the contents of blocks that have left the chain. */
-export async function undoBlocks(
+export async function takeBackBlocks(
   { context, network, onReorg }: WatchContext,
   blockHashes: readonly Hex[],
 ): Promise<void> {
   const { ledger, metrics, logger, emit } = context;
   if (blockHashes.length === 0) return;
-  const undone = await ledger.undoBlocks({ network: network.network, blockHashes });
+  const undone = await undoBlocks(ledger, { network: network.network, blockHashes });
   for (const { authorization, wasDelivered } of undone) {
     metrics.reorganised.inc({ network: network.network, delivered: String(wasDelivered) });
     emit({ type: "settle_reorganised", authorization, wasDelivered });
@@ -38,11 +39,11 @@ export async function undoUnseenBlocks(
   if (unseen.length === 0) return;
   const { present, absent } = await compare(network, unseen);
   for (const hash of present) canonical.add(hash);
-  await undoBlocks(watch, absent);
+  await takeBackBlocks(watch, absent);
 }
 
 /** Final is for ever: a notification is not enough, so the chain is asked. */
-export async function finaliseBlocks(
+export async function confirmFinality(
   watch: WatchContext,
   known: readonly KnownBlock[],
   head: bigint,
@@ -52,8 +53,8 @@ export async function finaliseBlocks(
   const deep = known.filter(({ number }) => number <= finalHeight);
   if (deep.length === 0) return;
   const { present, absent } = await compare(network, deep);
-  await undoBlocks(watch, absent);
-  await context.ledger.finaliseBlocks({ network: network.network, blockHashes: present });
+  await takeBackBlocks(watch, absent);
+  await finaliseBlocks(context.ledger, { network: network.network, blockHashes: present });
 }
 
 /** Which of these blocks the chain still has. */

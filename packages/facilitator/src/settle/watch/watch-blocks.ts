@@ -1,8 +1,9 @@
 import type { BlockEvent } from "@coinslot/chain";
 import { createSingleFlight } from "@coinslot/concurrency";
+import { findBlocks } from "../../ledger/transactions/blocks.ts";
 import { keepLease } from "../relay/lease-keeper.ts";
 import { endOverdue } from "./end-overdue.ts";
-import { finaliseBlocks, undoBlocks, undoUnseenBlocks } from "./follow-blocks.ts";
+import { confirmFinality, takeBackBlocks, undoUnseenBlocks } from "./follow-blocks.ts";
 import type { BlockWatchOptions, WatchContext } from "./watch-context.ts";
 import { watchFailed } from "./watch-failed.ts";
 
@@ -101,10 +102,10 @@ async function tryToFollowChain(watch: WatchContext): Promise<void> {
 async function followChain(watch: WatchContext): Promise<void> {
   const { context, network } = watch;
   const head = network.watcher.latest() ?? (await network.watcher.refresh());
-  await undoBlocks(watch, watch.left.splice(0));
-  const known = await context.ledger.findBlocks({ network: network.network });
+  await takeBackBlocks(watch, watch.left.splice(0));
+  const known = await findBlocks(context.ledger, network.network);
   await undoUnseenBlocks(watch, known, head.number);
-  await finaliseBlocks(watch, known, head.number);
+  await confirmFinality(watch, known, head.number);
   await endOverdue({ context, network, head: head.number });
   await watchFailed(watch, head.number);
 }

@@ -1,6 +1,9 @@
 import { blockByNumber, parseBlockHeader } from "@coinslot/chain";
+import { closePayments } from "../../ledger/maintenance/expire-payments.ts";
 import type { ConcludedPayment } from "../../ledger/payments/ledger-payment.ts";
+import { recordOutcomes } from "../../ledger/payments/record-outcomes.ts";
 import type { OrderedPayment, PendingPayment } from "../../ledger/queries/find-orders.ts";
+import { findFailed } from "../../ledger/queries/find-watched.ts";
 import type { Execution } from "../../schemes/scheme.ts";
 import { findExecutions } from "../evidence/find-executions.ts";
 import type { WatchContext } from "./watch-context.ts";
@@ -13,7 +16,7 @@ const maxAtOnce = 500;
  */
 export async function watchFailed(watch: WatchContext, head: bigint): Promise<void> {
   const { context, network, searchedTo } = watch;
-  const failed = await context.ledger.findFailed({
+  const failed = await findFailed(context.ledger, {
     network: network.network,
     limit: maxAtOnce,
     afterId: watch.lookedAt,
@@ -53,7 +56,7 @@ async function recordExecutions(
       const { inclusion } = execution;
       const isDeep = Number(head) - inclusion.blockNumber >= network.serveAfter(each.payment);
       const outcomes = { confirmed: { ids: [id], inclusion } };
-      const changed = isDeep ? await ledger.recordOutcomes([outcomes]) : [];
+      const changed = isDeep ? await recordOutcomes(ledger, [outcomes]) : [];
       confirmed.push(...changed);
       // Not deep enough yet. Or reserved again meanwhile: if it is given up, this looks for it once
       // more.
@@ -67,7 +70,7 @@ async function recordExecutions(
       unsettled.add(each);
     }
   }
-  await ledger.closePayments(spent);
+  await closePayments(ledger, spent);
   board.publish(confirmed);
   return unsettled;
 }
@@ -84,7 +87,10 @@ async function closeOver(
     ({ payment }) =>
       payment.validBefore <= header.timestamp && (searchedTo.get(payment.id) ?? -1n) >= height,
   );
-  await context.ledger.closePayments(over.map(({ payment }) => payment.id));
+  await closePayments(
+    context.ledger,
+    over.map(({ payment }) => payment.id),
+  );
   for (const { payment } of over) searchedTo.delete(payment.id);
 }
 
