@@ -92,7 +92,7 @@ export function createHooks(options: {
   hooks?: Partial<HookSet> | undefined;
 }): Hooks {
   const { logger, hooks = {} } = options;
-  const added: { [Name in keyof HookSet]: HookSet[Name][] } = {
+  const added: AddedHooks = {
     onBeforeVerify: listOf(hooks.onBeforeVerify),
     onAfterVerify: listOf(hooks.onAfterVerify),
     onVerifyFailure: listOf(hooks.onVerifyFailure),
@@ -101,52 +101,7 @@ export function createHooks(options: {
     onSettleFailure: listOf(hooks.onSettleFailure),
   };
 
-  /** The first refusal. No later hook runs. */
-  async function decide(
-    name: "onBeforeVerify" | "onBeforeSettle",
-    context: HookContext,
-  ): Promise<{ reason: string; message: string } | undefined> {
-    for (const hook of added[name]) {
-      try {
-        const decision = await hook(context);
-        if (decision?.abort === true) {
-          const { reason, message = "The payment was refused by the seller's own rule." } =
-            decision;
-          return { reason, message };
-        }
-      } catch (err) {
-        logger.error({ err, hook: name }, "a hook threw: the payment is refused");
-        return {
-          reason: "payment_refused",
-          message: "The seller's own rule could not be applied.",
-        };
-      }
-    }
-    return undefined;
-  }
-
-  async function tell<Context>(
-    name: keyof HookSet,
-    observers: readonly ObservingHook<Context>[],
-    context: Context,
-  ): Promise<void> {
-    for (const observe of observers) {
-      try {
-        await observe(context);
-      } catch (err) {
-        logger.error({ err, hook: name }, "a hook threw: nothing is changed by it");
-      }
-    }
-  }
-
-  function tellVerifyFailure(context: HookContext, error: Error): Promise<void> {
-    return tell("onVerifyFailure", added.onVerifyFailure, { error, ...context });
-  }
-
-  function tellSettleFailure(context: HookContext, error: Error): Promise<void> {
-    return tell("onSettleFailure", added.onSettleFailure, { error, ...context });
-  }
-
+  const hooking: Hooking = { logger, added };
   return {
     methods: (self) => ({
       onBeforeVerify: adder(added.onBeforeVerify, self),
@@ -158,14 +113,14 @@ export function createHooks(options: {
     }),
 
     async aroundVerify(context, verify) {
-      const refusal = await decide("onBeforeVerify", context);
+      const refusal = await decide(hooking, "onBeforeVerify", context);
       const result = refusal
         ? { isValid: false, invalidReason: refusal.reason, invalidMessage: refusal.message }
-        : await orTell(verify, (error) => tellVerifyFailure(context, error));
-      await tell("onAfterVerify", added.onAfterVerify, { result, ...context });
+        : await orTell(verify, (error) => tellVerifyFailure(hooking, context, error));
+      await tell(hooking, "onAfterVerify", added.onAfterVerify, { result, ...context });
       if (!result.isValid) {
         const { invalidReason, invalidMessage } = result;
-        await tellVerifyFailure(context, describe(invalidReason, invalidMessage));
+        await tellVerifyFailure(hooking, context, describe(invalidReason, invalidMessage));
       }
       return result;
     },
@@ -173,7 +128,7 @@ export function createHooks(options: {
     async aroundSettle(context, settle, isBegun = async () => false) {
       const decideAndSettle = async (): Promise<SettleResponse> => {
         const isDecided = added.onBeforeSettle.length === 0 || (await isBegun());
-        const refusal = isDecided ? undefined : await decide("onBeforeSettle", context);
+        const refusal = isDecided ? undefined : await decide(hooking, "onBeforeSettle", context);
         if (refusal === undefined) return settle();
         return {
           success: false,
@@ -183,14 +138,74 @@ export function createHooks(options: {
           network: context.requirements.network,
         };
       };
-      const result = await orTell(decideAndSettle, (error) => tellSettleFailure(context, error));
-      await tell("onAfterSettle", added.onAfterSettle, { result, ...context });
+      const result = await orTell(decideAndSettle, (error) =>
+        tellSettleFailure(hooking, context, error),
+      );
+      await tell(hooking, "onAfterSettle", added.onAfterSettle, { result, ...context });
       if (!result.success) {
-        await tellSettleFailure(context, describe(result.errorReason, result.errorMessage));
+        await tellSettleFailure(
+          hooking,
+          context,
+          describe(result.errorReason, result.errorMessage),
+        );
       }
       return result;
     },
   };
+}
+
+type AddedHooks = { [Name in keyof HookSet]: HookSet[Name][] };
+
+interface Hooking {
+  logger: Logger;
+  added: AddedHooks;
+}
+
+/** The first refusal. No later hook runs. */
+async function decide(
+  { logger, added }: Hooking,
+  name: "onBeforeVerify" | "onBeforeSettle",
+  context: HookContext,
+): Promise<{ reason: string; message: string } | undefined> {
+  for (const hook of added[name]) {
+    try {
+      const decision = await hook(context);
+      if (decision?.abort === true) {
+        const { reason, message = "The payment was refused by the seller's own rule." } = decision;
+        return { reason, message };
+      }
+    } catch (err) {
+      logger.error({ err, hook: name }, "a hook threw: the payment is refused");
+      return {
+        reason: "payment_refused",
+        message: "The seller's own rule could not be applied.",
+      };
+    }
+  }
+  return undefined;
+}
+
+async function tell<Context>(
+  { logger }: Hooking,
+  name: keyof HookSet,
+  observers: readonly ObservingHook<Context>[],
+  context: Context,
+): Promise<void> {
+  for (const observe of observers) {
+    try {
+      await observe(context);
+    } catch (err) {
+      logger.error({ err, hook: name }, "a hook threw: nothing is changed by it");
+    }
+  }
+}
+
+function tellVerifyFailure(hooking: Hooking, context: HookContext, error: Error): Promise<void> {
+  return tell(hooking, "onVerifyFailure", hooking.added.onVerifyFailure, { error, ...context });
+}
+
+function tellSettleFailure(hooking: Hooking, context: HookContext, error: Error): Promise<void> {
+  return tell(hooking, "onSettleFailure", hooking.added.onSettleFailure, { error, ...context });
 }
 
 function listOf<T>(hook: T | undefined): T[] {

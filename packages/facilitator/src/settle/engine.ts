@@ -77,7 +77,7 @@ export async function startNetworkSettlement(
  */
 export function planQueued(settlement: NetworkSettlement, queued?: OrderedPayment): void {
   const { queues, planning, relayers } = settlement;
-  if (queued) queues[queued.payment.isAlone ? "alone" : "shared"].add(queued);
+  if (queued) queues[queued.payment.settlesAlone ? "alone" : "shared"].add(queued);
   else invalidateQueues(settlement);
   planning.trigger();
   // Only where another process may have to do it.
@@ -136,7 +136,7 @@ function createNetworkSettlement(options: NetworkSettlementOptions): NetworkSett
         signer,
         onQueueChanged: () => invalidateQueues(settlement),
         onCapacity: planning.trigger,
-        onInsufficientFunds: funds.look,
+        onInsufficientFunds: funds.readNow,
       }),
     ),
     watch: startBlockWatch({
@@ -160,7 +160,7 @@ async function plan(settlement: NetworkSettlement): Promise<void> {
   const isSweep = sweep.isDue;
   sweep.isDue = false;
   try {
-    await funds.looked;
+    await funds.whenRead;
     const relayers = findPayingRelayers(settlement);
     await planTransactions({ context, network, queues, relayers, funds, isSweep });
   } catch (err) {
@@ -190,7 +190,7 @@ function scheduleSweep(settlement: NetworkSettlement): void {
   sweep.cancel = context.clock.setTimer(() => {
     sweep.isDue = true;
     planAnew(settlement);
-    watch.look();
+    watch.pollChain();
     for (const { sweeping } of relayers) sweeping.trigger();
     if (!settlement.isStopped) scheduleSweep(settlement);
   }, context.times.sweepMs);

@@ -42,104 +42,56 @@ const channel = "coinslot_outcomes";
 /** Ids in one message: PostgreSQL takes 8,000 bytes. */
 const idsPerMessage = 200;
 
+/** The payments that this process waits for. */
+interface Notifier extends OutcomeNotifierOptions {
+  waiters: Map<string, Set<(payment: ConcludedPayment) => void>>;
+  followed: Set<string>;
+  /** Payments to be read from the ledger. */
+  changed: Set<string>;
+}
+
 /** Creates the notifier of one process. */
 export async function createOutcomeNotifier(
   options: OutcomeNotifierOptions,
 ): Promise<OutcomeNotifier> {
-  const { ledger, clock, logger, metrics, emit, pollMs } = options;
-  const waiters = new Map<string, Set<(payment: ConcludedPayment) => void>>();
-  const followed = new Set<string>();
-  let changed = new Set<string>();
+  const { ledger, clock, logger, emit, pollMs } = options;
+  const notifier: Notifier = {
+    ...options,
+    waiters: new Map(),
+    followed: new Set(),
+    changed: new Set(),
+  };
+  const { waiters, followed } = notifier;
+  const reading = createSingleFlight(() => readChanged(notifier));
   let cancelPoll: (() => void) | undefined;
-
-  const reading = createSingleFlight(async () => {
-    const ids = changed;
-    changed = new Set();
-    try {
-      for (const payment of await getPayments(ledger, [...ids])) tell(payment, { isOwn: false });
-    } catch (error) {
-      logger.warn({ err: error }, "outcomes could not be read");
-      for (const id of ids) changed.add(id);
-    }
-  });
 
   const stopListening = await ledger.listen(channel, (payload) => {
     // Without a payload the connection was lost for a while: anything may have happened.
     const ids = payload === undefined ? [...waiters.keys(), ...followed] : payload.split(",");
-    look(ids.filter((id) => waiters.has(id) || followed.has(id)));
+    markChanged(ids.filter((id) => waiters.has(id) || followed.has(id)));
   });
   poll();
 
   function poll(): void {
     cancelPoll = clock.setTimer(() => {
-      look([...waiters.keys(), ...followed]);
+      markChanged([...waiters.keys(), ...followed]);
       poll();
     }, pollMs);
   }
 
-  function look(ids: readonly string[]): void {
+  function markChanged(ids: readonly string[]): void {
     if (ids.length === 0) return;
-    for (const id of ids) changed.add(id);
+    for (const id of ids) notifier.changed.add(id);
     reading.trigger();
   }
 
-  function tell(payment: ConcludedPayment, { isOwn }: { isOwn: boolean }): void {
-    if (!hasOutcome(payment)) return;
-    const wasFollowed = followed.delete(payment.id);
-    if (isOwn || wasFollowed) announce(payment);
-    const waiting = waiters.get(payment.id) ?? [];
-    waiters.delete(payment.id);
-    for (const resolve of waiting) resolve(payment);
-  }
-
-  function announce(payment: ConcludedPayment): void {
-    const { authorization, inclusion, reason, state } = payment;
-    const { network } = authorization;
-    metrics.outcomes.inc({ network, outcome: state });
-    logger.info(
-      {
-        payment: payment.id,
-        state,
-        reason,
-        transaction: inclusion?.transactionHash,
-        ...authorization,
-      },
-      "payment outcome",
-    );
-    if (payment.state === "confirmed" && inclusion) {
-      const { transactionHash } = inclusion;
-      emit({ type: "settle_completed", authorization, transactionHash });
-    } else {
-      emit({ type: "settle_failed", authorization, reason: reason ?? "unexpected_settle_error" });
-    }
-  }
-
   return {
-    wait(paymentId, { timeoutMs }) {
-      return new Promise((resolve, reject) => {
-        const cancel = clock.setTimer(() => {
-          forget();
-          getPayments(ledger, [paymentId]).then(([payment]) => resolve(payment), reject);
-        }, timeoutMs);
-        function done(payment: ConcludedPayment): void {
-          cancel();
-          resolve(payment);
-        }
-        function forget(): void {
-          const waiting = waiters.get(paymentId);
-          waiting?.delete(done);
-          if (waiting?.size === 0) waiters.delete(paymentId);
-        }
-        const waiting = waiters.get(paymentId);
-        if (waiting) waiting.add(done);
-        else waiters.set(paymentId, new Set([done]));
-      });
-    },
+    wait: (paymentId, { timeoutMs }) => waitFor(notifier, paymentId, timeoutMs),
     follow(paymentId) {
       followed.add(paymentId);
     },
     publish(payments) {
-      for (const payment of payments) tell(payment, { isOwn: true });
+      for (const payment of payments) conclude(notifier, payment, { isOwn: true });
       const paymentIds = payments.map(({ id }) => id);
       for (let start = 0; start < paymentIds.length; start += idsPerMessage) {
         const ids = paymentIds.slice(start, start + idsPerMessage).join(",");
@@ -165,6 +117,81 @@ export async function createOutcomeNotifier(
       await stopListening();
     },
   };
+}
+
+function waitFor(
+  { ledger, clock, waiters }: Notifier,
+  paymentId: string,
+  timeoutMs: number,
+): Promise<ConcludedPayment | undefined> {
+  return new Promise((resolve, reject) => {
+    const cancel = clock.setTimer(() => {
+      forget();
+      getPayments(ledger, [paymentId]).then(([payment]) => resolve(payment), reject);
+    }, timeoutMs);
+    function done(payment: ConcludedPayment): void {
+      cancel();
+      resolve(payment);
+    }
+    function forget(): void {
+      const waiting = waiters.get(paymentId);
+      waiting?.delete(done);
+      if (waiting?.size === 0) waiters.delete(paymentId);
+    }
+    const waiting = waiters.get(paymentId);
+    if (waiting) waiting.add(done);
+    else waiters.set(paymentId, new Set([done]));
+  });
+}
+
+async function readChanged(notifier: Notifier): Promise<void> {
+  const ids = notifier.changed;
+  notifier.changed = new Set();
+  try {
+    for (const payment of await getPayments(notifier.ledger, [...ids])) {
+      conclude(notifier, payment, { isOwn: false });
+    }
+  } catch (error) {
+    notifier.logger.warn({ err: error }, "outcomes could not be read");
+    for (const id of ids) notifier.changed.add(id);
+  }
+}
+
+/** Ends the wait for a payment that has an outcome. `isOwn`: this process has recorded it. */
+function conclude(
+  notifier: Notifier,
+  payment: ConcludedPayment,
+  { isOwn }: { isOwn: boolean },
+): void {
+  if (!hasOutcome(payment)) return;
+  const { waiters, followed } = notifier;
+  const wasFollowed = followed.delete(payment.id);
+  if (isOwn || wasFollowed) announce(notifier, payment);
+  const waiting = waiters.get(payment.id) ?? [];
+  waiters.delete(payment.id);
+  for (const resolve of waiting) resolve(payment);
+}
+
+function announce({ metrics, logger, emit }: Notifier, payment: ConcludedPayment): void {
+  const { authorization, inclusion, reason, state } = payment;
+  const { network } = authorization;
+  metrics.outcomes.inc({ network, outcome: state });
+  logger.info(
+    {
+      payment: payment.id,
+      state,
+      reason,
+      transaction: inclusion?.transactionHash,
+      ...authorization,
+    },
+    "payment outcome",
+  );
+  if (payment.state === "confirmed" && inclusion) {
+    const { transactionHash } = inclusion;
+    emit({ type: "settle_completed", authorization, transactionHash });
+  } else {
+    emit({ type: "settle_failed", authorization, reason: reason ?? "unexpected_settle_error" });
+  }
 }
 
 /** Whether no work under way changes the payment any more. */

@@ -171,7 +171,7 @@ async function queueVerified(
 }
 
 function queuedPayment(
-  { paymentId, unusedAtBlock, carried }: ReserveResult & { outcome: "reserved" },
+  { paymentId, unusedAtBlock, attempts }: ReserveResult & { outcome: "reserved" },
   options: { payment: Payment; fingerprint: string; payerHasCode: boolean },
 ) {
   const { payment, fingerprint, payerHasCode } = options;
@@ -182,8 +182,8 @@ function queuedPayment(
     validBefore,
     fingerprint,
     unusedAtBlock,
-    carried,
-    isAlone: payerHasCode,
+    attempts,
+    settlesAlone: payerHasCode,
   };
 }
 

@@ -63,24 +63,15 @@ export function createSimulator(options: SimulatorOptions): Simulator {
   const queue: Waiting[] = [];
   let onTheirWay = 0;
   let isScheduled = false;
-  /**
-   * Number of transfers that the node has been found able to try in one request. 0 is single calls
-   * only.
-   */
-  let restriction = { maxTransfers, untilMs: 0 };
-  /**
-   * End of the time in which calls name no gas price, because the node found the relayer too poor
-   * for it.
-   */
-  let priceless = 0;
-
-  function limit(): number {
-    return now() < restriction.untilMs ? restriction.maxTransfers : maxTransfers;
-  }
-
-  function restrict(transfers: number): void {
-    restriction = { maxTransfers: transfers, untilMs: now() + restrictionMs };
-  }
+  const node: AskedNode = {
+    rpc,
+    sender,
+    callGas,
+    now,
+    maxTransfers,
+    restriction: { maxTransfers, untilMs: 0 },
+    pricelessUntilMs: 0,
+  };
 
   function schedule(): void {
     if (isScheduled || queue.length === 0 || onTheirWay >= maxConcurrent) return;
@@ -92,7 +83,7 @@ export function createSimulator(options: SimulatorOptions): Simulator {
     isScheduled = false;
     while (queue.length > 0 && onTheirWay < maxConcurrent) {
       onTheirWay += 1;
-      void deliver(takeChunk(queue, limit() || maxTransfers)).finally(() => {
+      void deliver(takeChunk(queue, transferLimit(node) || maxTransfers)).finally(() => {
         onTheirWay -= 1;
         schedule();
       });
@@ -101,7 +92,10 @@ export function createSimulator(options: SimulatorOptions): Simulator {
 
   async function deliver(chunk: readonly Waiting[]): Promise<void> {
     try {
-      const readings = await ask(chunk.map(({ transfer }) => transfer));
+      const readings = await ask(
+        node,
+        chunk.map(({ transfer }) => transfer),
+      );
       for (const [index, { resolve, reject }] of chunk.entries()) {
         const reading = readings[index];
         if (reading === undefined) reject(unavailable());
@@ -114,64 +108,6 @@ export function createSimulator(options: SimulatorOptions): Simulator {
     }
   }
 
-  async function ask(transfers: readonly Claim[]): Promise<(SimulationResult | RpcError)[]> {
-    if (limit() === 0) return askSingly(transfers);
-    const answered = await askDeployless(transfers);
-    if (answered.length === transfers.length) return answered;
-    if (answered.length > 0) {
-      restrict(answered.length);
-      return [...answered, ...(await ask(transfers.slice(answered.length)))];
-    }
-    if (transfers.length > 1 && (await askDeployless(transfers.slice(0, 1))).length > 0) {
-      // It was too much at once. One half after the other: the second uses the first one's
-      // findings.
-      const half = Math.ceil(transfers.length / 2);
-      restrict(half);
-      const readings = await ask(transfers.slice(0, half));
-      return [...readings, ...(await ask(transfers.slice(half)))];
-    }
-    const readings = await askSingly(transfers);
-    restrict(0);
-    return readings;
-  }
-
-  function askSingly(transfers: readonly Claim[]): Promise<(SimulationResult | RpcError)[]> {
-    return simulateSingly({ rpc, transfers, callGas, from: sender?.().from });
-  }
-
-  /**
-   * The readings of as many transfers, from the first on, as the node's gas limit left room for.
-   * None where the node refuses such a call, or does not know it.
-   */
-  async function askDeployless(transfers: readonly Claim[]): Promise<SimulationResult[]> {
-    const call = encodeDeploylessCall(transfers, callGas);
-    const { gasPrice, ...free } = senderFields(sender?.(), BigInt(call.gas));
-    let answer: unknown;
-    if (gasPrice !== undefined && now() >= priceless) {
-      answer = await askOnce({ ...call, ...free, gasPrice });
-      if (answer === undefined) {
-        answer = await askOnce({ ...call, ...free });
-        // It was the price: the relayer has less than was assumed, or the node computes otherwise.
-        if (answer !== undefined) priceless = now() + restrictionMs;
-      }
-    } else {
-      answer = await askOnce({ ...call, ...free });
-    }
-    // Some nodes take a call without a contract for one of the zero address, which answers nothing.
-    if (answer === undefined || answer === "0x") return [];
-    return decodeDeploylessAnswer(answer, transfers.length);
-  }
-
-  /** `undefined` where the node refuses such a call. */
-  async function askOnce(call: object): Promise<unknown> {
-    try {
-      return (await rpc.request({ method: "eth_call", params: [call, "latest"] })) ?? null;
-    } catch (error) {
-      if (error instanceof RpcResponseError) return undefined;
-      throw error;
-    }
-  }
-
   function simulate(transfer: Claim): Promise<SimulationResult> {
     return new Promise((resolve, reject) => {
       queue.push({ transfer, resolve, reject });
@@ -180,6 +116,97 @@ export function createSimulator(options: SimulatorOptions): Simulator {
   }
 
   return { simulate, simulateAll: (transfers) => Promise.all(transfers.map(simulate)) };
+}
+
+/** A node, and the limits that its answers have shown. */
+interface AskedNode extends Pick<SimulatorOptions, "rpc" | "sender" | "now"> {
+  readonly callGas: bigint;
+  readonly maxTransfers: number;
+  /**
+   * Number of transfers that the node has been found able to try in one request. 0 is single calls
+   * only.
+   */
+  restriction: { maxTransfers: number; untilMs: number };
+  /**
+   * End of the time in which calls name no gas price, because the node found the relayer too poor
+   * for it.
+   */
+  pricelessUntilMs: number;
+}
+
+function transferLimit({ now, restriction, maxTransfers }: AskedNode): number {
+  return now() < restriction.untilMs ? restriction.maxTransfers : maxTransfers;
+}
+
+function restrict(node: AskedNode, maxTransfers: number): void {
+  node.restriction = { maxTransfers, untilMs: node.now() + restrictionMs };
+}
+
+async function ask(
+  node: AskedNode,
+  transfers: readonly Claim[],
+): Promise<(SimulationResult | RpcError)[]> {
+  if (transferLimit(node) === 0) return askSingly(node, transfers);
+  const answered = await askDeployless(node, transfers);
+  if (answered.length === transfers.length) return answered;
+  if (answered.length > 0) {
+    restrict(node, answered.length);
+    return [...answered, ...(await ask(node, transfers.slice(answered.length)))];
+  }
+  if (transfers.length > 1 && (await askDeployless(node, transfers.slice(0, 1))).length > 0) {
+    // It was too much at once. One half after the other: the second uses the first one's findings.
+    const half = Math.ceil(transfers.length / 2);
+    restrict(node, half);
+    const readings = await ask(node, transfers.slice(0, half));
+    return [...readings, ...(await ask(node, transfers.slice(half)))];
+  }
+  const readings = await askSingly(node, transfers);
+  restrict(node, 0);
+  return readings;
+}
+
+function askSingly(
+  { rpc, callGas, sender }: AskedNode,
+  transfers: readonly Claim[],
+): Promise<(SimulationResult | RpcError)[]> {
+  return simulateSingly({ rpc, transfers, callGas, from: sender?.().from });
+}
+
+/**
+ * The readings of as many transfers, from the first on, as the node's gas limit left room for. None
+ * where the node refuses such a call, or does not know it.
+ */
+async function askDeployless(
+  node: AskedNode,
+  transfers: readonly Claim[],
+): Promise<SimulationResult[]> {
+  const { callGas, sender, now } = node;
+  const call = encodeDeploylessCall(transfers, callGas);
+  const { gasPrice, ...free } = senderFields(sender?.(), BigInt(call.gas));
+  let answer: unknown;
+  if (gasPrice !== undefined && now() >= node.pricelessUntilMs) {
+    answer = await askOnce(node, { ...call, ...free, gasPrice });
+    if (answer === undefined) {
+      answer = await askOnce(node, { ...call, ...free });
+      // It was the price: the relayer has less than was assumed, or the node computes otherwise.
+      if (answer !== undefined) node.pricelessUntilMs = now() + restrictionMs;
+    }
+  } else {
+    answer = await askOnce(node, { ...call, ...free });
+  }
+  // Some nodes take a call without a contract for one of the zero address, which answers nothing.
+  if (answer === undefined || answer === "0x") return [];
+  return decodeDeploylessAnswer(answer, transfers.length);
+}
+
+/** `undefined` where the node refuses such a call. */
+async function askOnce({ rpc }: AskedNode, call: object): Promise<unknown> {
+  try {
+    return (await rpc.request({ method: "eth_call", params: [call, "latest"] })) ?? null;
+  } catch (error) {
+    if (error instanceof RpcResponseError) return undefined;
+    throw error;
+  }
 }
 
 /** Takes from the front of a queue the transfers that fit into one request: at least one. */

@@ -81,23 +81,8 @@ export function createVerifier(options: VerifierOptions): Verifier {
       "native secp256k1 is not usable here: signatures are checked in JavaScript, 20 times slower",
     );
   }
-  const served = new Map<Network, ServedNetwork>(
-    [...networks].map(([network, { assets, blockTimeSeconds }]) => [
-      network,
-      { assets: assets && new Set(assets.map(toLowerHex)), blockTimeSeconds },
-    ]),
-  );
-  const chains = new Map(
-    [...networks].map(([network, { rpc, simulator }]) => [
-      network,
-      {
-        simulator,
-        codes: createSenderCodes({ rpc, now }),
-        tools: { rpc, readFacts: createTokenFactsCache({ rpc, now }) },
-      },
-    ]),
-  );
-
+  const served = servedNetworks(networks);
+  const chains = createChainCaches(networks, now);
   const budget = createSignatureBudget({ limits, now });
   const isSignedByPayer = createSignatureCheck({
     digestOf: (payment) => schemeOf(payment).digestOf(payment),
@@ -176,4 +161,30 @@ export function createVerifier(options: VerifierOptions): Verifier {
   }
 
   return { verifyLocally, screen, verify };
+}
+
+/** The networks, as the checks without a node use them. */
+function servedNetworks(
+  networks: VerifierOptions["networks"],
+): ReadonlyMap<Network, ServedNetwork> {
+  return new Map(
+    [...networks].map(([network, { assets, blockTimeSeconds }]) => [
+      network,
+      { assets: assets && new Set(assets.map(toLowerHex)), blockTimeSeconds },
+    ]),
+  );
+}
+
+/** The simulator of each network, and caches of its nodes' answers. */
+function createChainCaches(networks: VerifierOptions["networks"], now: () => number) {
+  return new Map(
+    [...networks].map(([network, { rpc, simulator }]) => [
+      network,
+      {
+        simulator,
+        codes: createSenderCodes({ rpc, now }),
+        tools: { rpc, readFacts: createTokenFactsCache({ rpc, now }) },
+      },
+    ]),
+  );
 }

@@ -1,15 +1,24 @@
 import type { Dialect } from "@coinslot/storage";
-import { type SqlBool, sql, type Transaction } from "kysely";
+import { type SchemaModule, type SqlBool, sql, type Transaction } from "kysely";
 
 /** Written out, for a migration stays as it was when the states of the program change. */
 const states = "'reserved', 'queued', 'submitted', 'confirmed', 'failed', 'expired', 'released'";
 
 /** The first migration of the ledger: every table and index of `LedgerSchema`. */
 export async function createTables<Schema>(
-  transaction: Transaction<Schema>,
+  { schema }: Transaction<Schema>,
   { types }: Dialect,
 ): Promise<void> {
-  const { schema } = transaction;
+  await createPayments(schema, types);
+  await createOrders(schema, types);
+  await createTransactions(schema, types);
+  await createBroadcasts(schema, types);
+  await createAnswers(schema, types);
+  await createPayers(schema, types);
+  await createProcesses(schema, types);
+}
+
+async function createPayments(schema: SchemaModule, types: Dialect["types"]): Promise<void> {
   await schema
     .createTable("payments")
     .addColumn("id", types.text, (column) => column.primaryKey())
@@ -105,7 +114,9 @@ export async function createTables<Schema>(
     .column("transaction_id")
     .where(sql<SqlBool>`transaction_id is not null`)
     .execute();
+}
 
+async function createOrders(schema: SchemaModule, types: Dialect["types"]): Promise<void> {
   await schema
     .createTable("orders")
     .addColumn("payment_id", types.text, (column) => column.primaryKey())
@@ -113,7 +124,9 @@ export async function createTables<Schema>(
     .addColumn("valid_after", types.amount, (column) => column.notNull())
     .addColumn("signature", types.text, (column) => column.notNull())
     .execute();
+}
 
+async function createTransactions(schema: SchemaModule, types: Dialect["types"]): Promise<void> {
   await schema
     .createTable("transactions")
     .addColumn("id", types.text, (column) => column.primaryKey())
@@ -147,7 +160,9 @@ export async function createTables<Schema>(
     .columns(["network", "block_number"])
     .where(sql<SqlBool>`state = 'settled'`)
     .execute();
+}
 
+async function createBroadcasts(schema: SchemaModule, types: Dialect["types"]): Promise<void> {
   await schema
     .createTable("broadcasts")
     .addColumn("hash", types.text, (column) => column.primaryKey())
@@ -163,7 +178,9 @@ export async function createTables<Schema>(
     .on("broadcasts")
     .column("transaction_id")
     .execute();
+}
 
+async function createAnswers(schema: SchemaModule, types: Dialect["types"]): Promise<void> {
   await schema
     .createTable("answers")
     .addColumn("payer", types.text, (column) => column.notNull())
@@ -175,14 +192,18 @@ export async function createTables<Schema>(
     .execute();
   await schema.createIndex("answers_payment").on("answers").column("payment_id").execute();
   await schema.createIndex("answers_expiry").on("answers").column("expires_at").execute();
+}
 
+async function createPayers(schema: SchemaModule, types: Dialect["types"]): Promise<void> {
   await schema
     .createTable("payers")
     .addColumn("payer", types.text, (column) => column.primaryKey())
     .addColumn("releases", types.integer, (column) => column.notNull())
     .addColumn("window_started_at", types.timestampMs, (column) => column.notNull())
     .execute();
+}
 
+async function createProcesses(schema: SchemaModule, types: Dialect["types"]): Promise<void> {
   await schema
     .createTable("processes")
     .addColumn("id", types.text, (column) => column.primaryKey())

@@ -76,7 +76,7 @@ export async function readCodeAdmission(options: {
     const budget = budgets.get(id.network);
     if (gasAtRisk === undefined || record === undefined || budget === undefined) return undefined;
     // A dead process's reservation of this very payment is open already, and so is its gas.
-    const isCounted = known?.state === "reserved" && known.isAlone;
+    const isCounted = known?.state === "reserved" && known.settlesAlone;
     const open = isCounted ? record.open - 1 : record.open;
     const own = isCounted ? budget.open.get(known.id) : undefined;
     const givenUpForMs = budget.givenUpForMs.get(id.payer) ?? [];

@@ -21,7 +21,7 @@ export interface EnqueueRequest {
 /** A payment that has just been queued, by its row, whatever the caller assumes. */
 export type QueuedPayment = Pick<
   LedgerPayment,
-  "id" | "value" | "validBefore" | "fingerprint" | "unusedAtBlock" | "carried" | "isAlone"
+  "id" | "value" | "validBefore" | "fingerprint" | "unusedAtBlock" | "attempts" | "settlesAlone"
 >;
 
 /**
@@ -76,8 +76,8 @@ async function enqueuePayments(
         validBefore: dialect.amount.decode(row.valid_before),
         fingerprint: row.fingerprint,
         unusedAtBlock: row.unused_at_block ?? undefined,
-        carried: row.carried,
-        isAlone: row.is_alone === 1,
+        attempts: row.carried,
+        settlesAlone: row.is_alone === 1,
       },
     ]),
   );

@@ -26,10 +26,10 @@ export interface LedgerPayment {
   unusedAtBlock: number | undefined;
   transactionId: string | undefined;
   /** How many transactions have carried it. */
-  carried: number;
+  attempts: number;
   /** Number of its handler runs, up to requests that have ended. */
   runs: number;
-  isAlone: boolean;
+  settlesAlone: boolean;
   /** The transaction that executed it, or, of a failed one, that did not. */
   inclusion: Inclusion | undefined;
   /** Why it failed or expired; kept while one that failed is tried again. */
@@ -135,9 +135,9 @@ export function toLedgerPayment(row: PaymentRow, dialect: Dialect): LedgerPaymen
     fingerprint: row.fingerprint,
     keyHash: row.key_hash ?? undefined,
     unusedAtBlock: row.unused_at_block ?? undefined,
-    carried: row.carried,
+    attempts: row.carried,
     runs: row.runs,
-    isAlone: row.is_alone === 1,
+    settlesAlone: row.is_alone === 1,
     createdAt: row.created_at,
     queuedAt: row.queued_at ?? undefined,
     submittedAt: row.submitted_at ?? undefined,

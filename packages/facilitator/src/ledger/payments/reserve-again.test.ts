@@ -36,9 +36,9 @@ describe.each(engines)("a failed payment that is reserved again on %s", (engine)
     const again = await reservePayment(ledger, wanted);
     if (again.outcome !== "reserved") throw new Error(again.outcome);
     const [payment] = await getPayments(ledger, [id]);
-    expect(payment).toMatchObject({ state: "reserved", carried: again.carried });
+    expect(payment).toMatchObject({ state: "reserved", attempts: again.attempts });
     expect(payment?.unusedAtBlock).toBe(again.unusedAtBlock);
-    expect(again.carried).toBe(1);
+    expect(again.attempts).toBe(1);
     return { id, token: again.token };
   }
 
@@ -58,7 +58,7 @@ describe.each(engines)("a failed payment that is reserved again on %s", (engine)
     expect(await watched(ledger)).toEqual([]);
     await releasePayment(ledger, { token, payer, countsAgainstPayer: false });
     expect(await getPayments(ledger, [id])).toMatchObject([
-      { state: "failed", reason, carried: 1 },
+      { state: "failed", reason, attempts: 1 },
     ]);
     expect(await watched(ledger)).toEqual([{ id, signature: order.signature }]);
     expect(await recordOutcomes(ledger, [{ confirmed: { ids: [id], inclusion } }])).toMatchObject([

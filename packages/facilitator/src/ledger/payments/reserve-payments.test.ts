@@ -41,7 +41,7 @@ describe.each(engines)("reservations on %s", (engine) => {
     const first = await reservePayment(ledger, wanted);
     if (first.outcome !== "reserved") throw new Error(first.outcome);
     await releasePayment(ledger, { token: first.token, payer, countsAgainstPayer: false });
-    expect(await lookUpPayment(ledger, wanted)).toMatchObject({ standing: "free" });
+    expect(await lookUpPayment(ledger, wanted)).toMatchObject({ availability: "free" });
     const other = { ...wanted, fingerprint: "GET /b" };
     expect(await reservePayment(ledger, other)).toMatchObject({ outcome: "reserved" });
   });

@@ -244,7 +244,7 @@ function admit(
     outcome: "reserved",
     paymentId,
     token: request.token,
-    carried: before?.carried ?? 0,
+    attempts: before?.attempts ?? 0,
     unusedAtBlock: row.unused_at_block ?? before?.unusedAtBlock,
   };
 }

@@ -57,7 +57,7 @@ export type ReserveResult =
       paymentId: string;
       token: string;
       /** Number of transactions that have carried it, if it has failed before. */
-      carried: number;
+      attempts: number;
       unusedAtBlock: number | undefined;
     }
   | {

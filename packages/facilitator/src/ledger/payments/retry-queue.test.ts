@@ -27,11 +27,11 @@ it("gives up a reservation of which nobody heard that it was written", async () 
   });
   const wanted = wish();
   await expect(reservePayment(ledger, wanted)).rejects.toThrow(DatabaseError);
-  expect(await lookUpPayment(ledger, wanted)).toMatchObject({ standing: "in_use" });
+  expect(await lookUpPayment(ledger, wanted)).toMatchObject({ availability: "in_use" });
   await expect(ledger.pendingEnds.retryPending()).rejects.toThrow(DatabaseError);
   isLost = false;
   await ledger.pendingEnds.retryPending();
-  expect(await lookUpPayment(ledger, wanted)).toMatchObject({ standing: "free" });
+  expect(await lookUpPayment(ledger, wanted)).toMatchObject({ availability: "free" });
   expect(await reservePayment(ledger, wanted)).toMatchObject({ outcome: "reserved" });
   await close();
   await place.drop();

@@ -15,8 +15,8 @@ export type PendingPayment = Pick<
   | "fingerprint"
   | "unusedAtBlock"
   | "transactionId"
-  | "carried"
-  | "isAlone"
+  | "attempts"
+  | "settlesAlone"
   | "inclusion"
 >;
 

@@ -14,7 +14,7 @@ import { tryToFindExecutions } from "./find-executions.ts";
 import { outcomeOf } from "./outcome-of.ts";
 
 /** A payment fails after this many transactions that tried it unfairly. */
-const maxCarried = 8;
+const maxAttempts = 8;
 
 /** Outcomes of the payments that an included transaction carries. */
 export interface Resolution {
@@ -48,16 +48,16 @@ export async function resolveTransaction(options: {
     ({ payment }) => network.serveAfter(payment) <= depth,
   );
   const sent = transaction.broadcasts.find(({ hash }) => hash === receipt.transactionHash);
-  const isAlone = transaction.payments.length === 1 && callsTarget(sent, transaction.payments);
+  const isSingle = transaction.payments.length === 1 && callsTarget(sent, transaction.payments);
   const inclusion: Inclusion = {
     transactionHash: receipt.transactionHash,
     blockNumber: receipt.blockNumber,
     blockHash: receipt.blockHash,
   };
   const gasShare = gasShareOf(transaction, receipt);
-  const hasTried = sent?.content !== "filler" && (receipt.isSuccess || isAlone);
+  const hasTried = sent?.content !== "filler" && (receipt.isSuccess || isSingle);
   if (!hasTried) {
-    const [tryAgain, tooOften] = partition(due, ({ payment }) => payment.carried < maxCarried);
+    const [tryAgain, tooOften] = partition(due, ({ payment }) => payment.attempts < maxAttempts);
     const { outcomes, unexplained } = await explainAbsent(network, tooOften, {
       inclusion,
       gasShare,
@@ -78,14 +78,14 @@ export async function resolveTransaction(options: {
       else absent.push(payment);
     }
   }
-  const ranOut = !isAlone && isExhausted(transaction, receipt);
+  const ranOut = !isSingle && isExhausted(transaction, receipt);
   const [unfair, tried] = partition(
     absent,
-    ({ payment }) => ranOut && payment.carried < maxCarried,
+    ({ payment }) => ranOut && payment.attempts < maxAttempts,
   );
   const { outcomes, unexplained } = await explainAbsent(network, tried, { inclusion, gasShare });
   const [only] = transaction.payments;
-  if (isAlone && only?.payment.isAlone && sent) {
+  if (isSingle && only?.payment.settlesAlone && sent) {
     for (const failed of outcomes.flatMap((each) => each.failed ?? [])) {
       failed.burn = await findBurn({ network, payment: only, sent, receipt });
     }

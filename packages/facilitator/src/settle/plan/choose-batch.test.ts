@@ -3,8 +3,10 @@ import { type Candidate, chooseBatch } from "./choose-batch.ts";
 
 const limits = { maxPayments: 16, maxGas: 1_000n };
 
-function candidate(changes: { gas?: bigint; isAlone?: boolean; carried?: number } = {}): Candidate {
-  const { gas = 10n, isAlone = false, carried = 0 } = changes;
+function candidate(
+  changes: { gas?: bigint; settlesAlone?: boolean; attempts?: number } = {},
+): Candidate {
+  const { gas = 10n, settlesAlone = false, attempts = 0 } = changes;
   return {
     gas,
     order: { payTo: "0x", validAfter: 0n, signature: "0x" },
@@ -17,8 +19,8 @@ function candidate(changes: { gas?: bigint; isAlone?: boolean; carried?: number 
       fingerprint: "",
       unusedAtBlock: undefined,
       transactionId: undefined,
-      carried,
-      isAlone,
+      attempts,
+      settlesAlone,
       inclusion: undefined,
     },
   };
@@ -50,16 +52,16 @@ describe("the choice of what shares a transaction", () => {
   });
 
   it("lets a payer with code go alone", () => {
-    const queue = [candidate({ isAlone: true }), ...many(3)];
+    const queue = [candidate({ settlesAlone: true }), ...many(3)];
     expect(chooseBatch(queue, limits)).toEqual({ chosen: [queue[0]], isFull: true });
     expect(
-      chooseBatch([...many(2), candidate({ isAlone: true }), ...many(1)], limits).chosen,
+      chooseBatch([...many(2), candidate({ settlesAlone: true }), ...many(1)], limits).chosen,
     ).toHaveLength(3);
   });
 
   it("gives a payment whose transaction came to nothing ever smaller company", () => {
-    expect(chooseBatch(many(16, { carried: 1 }), limits).chosen).toHaveLength(4);
-    expect(chooseBatch(many(16, { carried: 2 }), limits).chosen).toHaveLength(1);
-    expect(chooseBatch(many(16, { carried: 9 }), limits).chosen).toHaveLength(1);
+    expect(chooseBatch(many(16, { attempts: 1 }), limits).chosen).toHaveLength(4);
+    expect(chooseBatch(many(16, { attempts: 2 }), limits).chosen).toHaveLength(1);
+    expect(chooseBatch(many(16, { attempts: 9 }), limits).chosen).toHaveLength(1);
   });
 });

@@ -33,13 +33,13 @@ export function chooseBatch<Chosen extends Candidate>(
 ): ChosenBatch<Chosen> {
   const [first] = queue;
   if (first === undefined) return { chosen: [], isFull: false };
-  if (first.payment.isAlone) return { chosen: [first], isFull: true };
+  if (first.payment.settlesAlone) return { chosen: [first], isFull: true };
   const chosen: Chosen[] = [];
   let gas = 0n;
   const { usualMaxPayments = limits.maxPayments } = limits;
   let most = limits.maxPayments;
   for (const candidate of queue) {
-    if (candidate.payment.isAlone) continue;
+    if (candidate.payment.settlesAlone) continue;
     const maxWith = Math.min(most, maxBatchSizeFor(candidate, usualMaxPayments));
     if (chosen.length >= maxWith) {
       if (chosen.length >= most) return { chosen, isFull: true };
@@ -55,7 +55,7 @@ export function chooseBatch<Chosen extends Candidate>(
 
 /** Largest batch that it may be part of. */
 function maxBatchSizeFor({ payment }: Candidate, maxPayments: number): number {
-  return Math.max(1, Math.floor(maxPayments / 4 ** payment.carried));
+  return Math.max(1, Math.floor(maxPayments / 4 ** payment.attempts));
 }
 
 function gasOfLast(chosen: readonly Candidate[]): bigint {

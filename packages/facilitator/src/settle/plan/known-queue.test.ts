@@ -101,8 +101,8 @@ describe("the queue as a process knows it", () => {
     ];
     expect(known.map(({ payment, order }) => ({ ...payment, order }))).toMatchObject(
       stored.map(({ payment, order }) => {
-        const { authorization, value, validBefore, fingerprint, unusedAtBlock, carried } = payment;
-        const { id, isAlone, transactionId, inclusion } = payment;
+        const { authorization, value, validBefore, fingerprint, unusedAtBlock, attempts } = payment;
+        const { id, settlesAlone, transactionId, inclusion } = payment;
         const facts = {
           id,
           authorization,
@@ -110,9 +110,9 @@ describe("the queue as a process knows it", () => {
           validBefore,
           fingerprint,
           unusedAtBlock,
-          carried,
+          attempts,
         };
-        return { ...facts, isAlone, transactionId, inclusion, order };
+        return { ...facts, settlesAlone, transactionId, inclusion, order };
       }),
     );
   });

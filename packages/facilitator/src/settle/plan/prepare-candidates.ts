@@ -55,7 +55,7 @@ export async function prepareCandidates(options: {
   for (const queued of queue) {
     const claim = claimOf(queued);
     // A payment whose transaction came to nothing may have spoilt it, however lately it was tried.
-    const isFresh = queued.payment.carried === 0 && readings.isFresh(claim);
+    const isFresh = queued.payment.attempts === 0 && readings.isFresh(claim);
     const known = isFresh ? readings.recall(claim) : undefined;
     if (known) facts.set(queued, known);
     else stale.push(queued);
@@ -112,7 +112,7 @@ function prepare(queued: OrderedPayment, facts: CallFacts, { candidates, outcome
   const call = schemeOf(queued.payment).compose(claimOf(queued), { payerHasCode });
   // Its payer got code after the reservation. It has no gas budget to burn, and must spoil no
   // batch.
-  const hasChanged = payerHasCode && !queued.payment.isAlone;
+  const hasChanged = payerHasCode && !queued.payment.settlesAlone;
   if (call === undefined || hasChanged) {
     outcomes.push(failedOutcome(queued, schemeOf(queued.payment).reasons.trialFailed));
     return;

@@ -88,7 +88,7 @@ export async function storeBatch(options: {
     payment: {
       ...payment,
       transactionId: id,
-      carried: payment.carried + 1,
+      attempts: payment.attempts + 1,
     },
   }));
   const broadcasts = [{ createdAt, ...broadcast }];

@@ -31,9 +31,9 @@ export interface RelayerFunds {
   /** A relayer's balance in wei: the cached one where it is plenty for this cost, else read now. */
   balanceFor(relayer: Address, cost: bigint): Promise<bigint>;
   /** Resolves when the balances have been read once, or could not be. */
-  looked: Promise<void>;
+  whenRead: Promise<void>;
   /** Reads the balances now. */
-  look(): void;
+  readNow(): void;
   stop(): Promise<void>;
 }
 
@@ -43,11 +43,11 @@ const balanceSchema = z
   .string()
   .regex(/^0x[0-9a-f]{1,64}$/i)
   .transform(BigInt);
-const lookMs = 15_000;
+const readMs = 15_000;
 /** A cached balance of this many times the cost suffices: less is spent between two reads. */
 const plenty = 100n;
 /** Interval while money is missing, so that payments go on soon after a relayer is funded. */
-const lookMsWhenExhausted = 1_000;
+const readMsWhenExhausted = 1_000;
 
 /** Starts to watch relayers' balances. */
 export function watchRelayerFunds(options: RelayerFundsOptions): RelayerFunds {
@@ -57,12 +57,12 @@ export function watchRelayerFunds(options: RelayerFundsOptions): RelayerFunds {
   const balances = new Map<Address, bigint>();
   let cancelTimer: (() => void) | undefined;
   let isStopped = false;
-  let tellLooked: () => void = () => undefined;
+  let resolveRead: () => void = () => undefined;
   const looked = new Promise<void>((resolve) => {
-    tellLooked = resolve;
+    resolveRead = resolve;
   });
 
-  const looking = createSingleFlight(async () => {
+  const reading = createSingleFlight(async () => {
     cancelTimer?.();
     try {
       const outcomes = await rpc.requestMany(addresses.map(balanceCall));
@@ -75,11 +75,11 @@ export function watchRelayerFunds(options: RelayerFundsOptions): RelayerFunds {
         logger.warn({ err: error, network }, "relayer balances could not be read");
       }
     }
-    tellLooked();
-    const delayMs = suffice() ? lookMs : lookMsWhenExhausted;
-    if (!isStopped) cancelTimer = clock.setTimer(looking.trigger, delayMs);
+    resolveRead();
+    const delayMs = suffice() ? readMs : readMsWhenExhausted;
+    if (!isStopped) cancelTimer = clock.setTimer(reading.trigger, delayMs);
   });
-  looking.trigger();
+  reading.trigger();
 
   function record(relayer: Address, balance: bigint): void {
     const before = levels.get(relayer) ?? "well";
@@ -127,7 +127,7 @@ export function watchRelayerFunds(options: RelayerFundsOptions): RelayerFunds {
     if (known !== undefined && known >= plenty * cost) return known;
     const balance = balanceSchema.parse(await rpc.request(balanceCall(relayer)));
     record(relayer, balance);
-    if (!suffice()) looking.trigger();
+    if (!suffice()) reading.trigger();
     return balance;
   }
 
@@ -135,12 +135,12 @@ export function watchRelayerFunds(options: RelayerFundsOptions): RelayerFunds {
     suffice,
     sufficeFor,
     balanceFor,
-    looked,
-    look: looking.trigger,
+    whenRead: looked,
+    readNow: reading.trigger,
     async stop() {
       isStopped = true;
       cancelTimer?.();
-      await looking.stop();
+      await reading.stop();
     },
   };
 }

@@ -72,7 +72,7 @@ export function countInFlight({ open }: RelayerState): number {
 export function countAlone({ open }: RelayerState): number {
   let count = 0;
   for (const { isIncluded, payments } of open.values()) {
-    if (!isIncluded && payments.some(({ payment }) => payment.isAlone)) count += 1;
+    if (!isIncluded && payments.some(({ payment }) => payment.settlesAlone)) count += 1;
   }
   return count;
 }

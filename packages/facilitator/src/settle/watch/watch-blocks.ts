@@ -10,7 +10,7 @@ import { watchFailed } from "./watch-failed.ts";
 /** Work of one process for a network on behalf of all that share the ledger. */
 export interface BlockWatch {
   /** Polls now, besides at every new block. */
-  look(): void;
+  pollChain(): void;
   stop(): Promise<void>;
 }
 
@@ -32,7 +32,7 @@ export function startBlockWatch(options: BlockWatchOptions): BlockWatch {
     ...options,
     lease: undefined,
     searchedTo: new Map(),
-    lookedAt: "",
+    resumeAfter: "",
     left: [],
     canonical: new Set(),
   };
@@ -55,7 +55,7 @@ export function startBlockWatch(options: BlockWatchOptions): BlockWatch {
     working.trigger();
   });
   return {
-    look: working.trigger,
+    pollChain: working.trigger,
     async stop() {
       unsubscribe();
       await working.stop();

@@ -16,7 +16,7 @@ export interface WatchContext extends BlockWatchOptions {
   /** Block up to which failed payments have been looked for. A reorganisation sets it back. */
   searchedTo: Map<string, bigint>;
   /** The failed payment after which the next round goes on. An authorization may never expire. */
-  lookedAt: string;
+  resumeAfter: string;
   /** Blocks that have left the chain since the last round. */
   left: Hex[];
   /** Blocks known to be canonical. A block that came and went between two polls is not. */

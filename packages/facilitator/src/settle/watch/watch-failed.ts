@@ -19,10 +19,10 @@ export async function watchFailed(watch: WatchContext, head: bigint): Promise<vo
   const failed = await findFailed(context.ledger, {
     network: network.network,
     limit: maxAtOnce,
-    afterId: watch.lookedAt,
+    afterId: watch.resumeAfter,
   });
-  if (failed.length === 0 && watch.lookedAt === "") return searchedTo.clear();
-  watch.lookedAt = failed.length === maxAtOnce ? (failed.at(-1)?.payment.id ?? "") : "";
+  if (failed.length === 0 && watch.resumeAfter === "") return searchedTo.clear();
+  watch.resumeAfter = failed.length === maxAtOnce ? (failed.at(-1)?.payment.id ?? "") : "";
   const searchable = failed.filter(({ payment }) => startOf(watch, payment) <= head);
   if (searchable.length > 0) {
     const starts = searchable.map(({ payment }) => Number(startOf(watch, payment)));
@@ -48,7 +48,7 @@ async function recordExecutions(
 ): Promise<Set<OrderedPayment>> {
   const { ledger, board } = context;
   const confirmed: ConcludedPayment[] = [];
-  const spent: string[] = [];
+  const usedOtherwise: string[] = [];
   const unsettled = new Set<OrderedPayment>();
   for (const [each, execution] of found) {
     const { id } = each.payment;
@@ -65,12 +65,12 @@ async function recordExecutions(
       execution.outcome === "spent" &&
       execution.blockNumber <= head - BigInt(network.finalAfter)
     ) {
-      spent.push(id);
+      usedOtherwise.push(id);
     } else {
       unsettled.add(each);
     }
   }
-  await closePayments(ledger, spent);
+  await closePayments(ledger, usedOtherwise);
   board.publish(confirmed);
   return unsettled;
 }
