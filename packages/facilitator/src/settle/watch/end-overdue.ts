@@ -1,5 +1,6 @@
 import { blockByNumber, parseBlockHeader } from "@coinslot/chain";
 import { expirePayments } from "../../ledger/maintenance/expire-payments.ts";
+import type { SettleErrorReason } from "@coinslot/protocol";
 import type { PaymentOutcomes } from "../../ledger/payments/record-outcomes.ts";
 import { recordOutcomes } from "../../ledger/payments/record-outcomes.ts";
 import type { OrderedPayment } from "../../ledger/queries/find-orders.ts";
@@ -10,6 +11,8 @@ import type { SettlementContext, SettlementNetwork } from "../context.ts";
 import { readAuthorizationStates } from "../evidence/authorization-states.ts";
 import { findExecutions } from "../evidence/find-executions.ts";
 import { outcomeOf } from "../evidence/outcome-of.ts";
+
+type OverdueNetwork = Pick<SettlementNetwork, "network" | "rpc" | "finalAfter">;
 
 /** Payments read in one round. */
 const maxAtOnce = 500;
@@ -25,8 +28,8 @@ const maxAtOnce = 500;
  * @throws RpcError when the chain cannot be asked, ZodError when it answers rubbish.
  */
 export async function endOverdue(options: {
-  context: SettlementContext;
-  network: SettlementNetwork;
+  context: Pick<SettlementContext, "ledger" | "board" | "logger" | "now">;
+  network: OverdueNetwork;
   head: bigint;
 }): Promise<void> {
   const { context, network, head } = options;
@@ -46,12 +49,7 @@ export async function endOverdue(options: {
 
   const { unused, used } = await readStates(network, over, head);
   const outcomes: PaymentOutcomes[] = await explainUsed(network, used, head);
-  outcomes.push({
-    failed: unused.map(({ payment }) => ({
-      ids: [payment.id],
-      reason: schemeOf(payment).reasons.expired,
-    })),
-  });
+  outcomes.push({ failed: expirationsOf(unused) });
   const ended = await recordOutcomes(ledger, outcomes);
   board.publish(ended);
   if (ended.length > 0) {
@@ -62,8 +60,20 @@ export async function endOverdue(options: {
   }
 }
 
+/** One outcome for all payments that expire for the same reason: one statement records it. */
+function expirationsOf(unused: readonly OrderedPayment[]) {
+  const idsByReason = new Map<SettleErrorReason, string[]>();
+  for (const { payment } of unused) {
+    const reason = schemeOf(payment).reasons.expired;
+    const ids = idsByReason.get(reason);
+    if (ids) ids.push(payment.id);
+    else idsByReason.set(reason, [payment.id]);
+  }
+  return [...idsByReason].map(([reason, ids]) => ({ ids, reason }));
+}
+
 async function readStates(
-  { rpc }: SettlementNetwork,
+  { rpc }: OverdueNetwork,
   payments: readonly OrderedPayment[],
   head: bigint,
 ): Promise<{ unused: OrderedPayment[]; used: OrderedPayment[] }> {
@@ -83,7 +93,7 @@ async function readStates(
 }
 
 async function explainUsed(
-  { rpc }: SettlementNetwork,
+  { rpc }: OverdueNetwork,
   used: readonly OrderedPayment[],
   head: bigint,
 ): Promise<PaymentOutcomes[]> {
