@@ -60,10 +60,10 @@ export async function startNetworkSettlement(
     }),
   );
   try {
-    subscriptions.push(
-      await ledger.listen(queueChannel, (payload) => isForUs(payload) && planAnew(settlement)),
-      await ledger.listen(undoneChannel, (payload) => isForUs(payload) && reconcileAll(settlement)),
-    );
+    const onQueue = (payload?: string) => isForUs(payload) && planAnew(settlement);
+    subscriptions.push(await ledger.listen(queueChannel, onQueue));
+    const onUndone = (payload?: string) => isForUs(payload) && reconcileAll(settlement);
+    subscriptions.push(await ledger.listen(undoneChannel, onUndone));
   } catch (error) {
     await stopNetworkSettlement(settlement);
     throw error;
