@@ -1,6 +1,9 @@
 /** Batches of one network that came to nothing as a whole a moment ago. */
 export interface SpoiltBatches {
-  /** Called when a block holds one. No effect for a transaction that is known. */
+  /**
+   * Called when a block holds one, and again with each poll while its payments wait for depth. It
+   * counts from the first call.
+   */
   note(transactionId: string): void;
   /** Current batch bound, given the bound that holds otherwise. */
   maxPayments(otherwise: number): number;
@@ -22,23 +25,26 @@ export function createSpoiltBatches(options: {
   now: () => number;
 }): SpoiltBatches {
   const { now } = options;
-  const notedAt = new Map<string, number>();
+  /** A transaction that is polled no more is forgotten a while later. */
+  const spoilt = new Map<string, { notedAt: number; seenAt: number }>();
 
-  function recent(): number {
-    // Insertion order is age order.
-    for (const [id, at] of notedAt) {
-      if (now() - at < rememberedMs) break;
-      notedAt.delete(id);
+  function countRecent(): number {
+    let recent = 0;
+    for (const [id, { notedAt, seenAt }] of spoilt) {
+      if (now() - notedAt < rememberedMs) recent += 1;
+      else if (now() - seenAt >= rememberedMs) spoilt.delete(id);
     }
-    return notedAt.size;
+    return recent;
   }
 
   return {
     note(transactionId) {
-      if (!notedAt.has(transactionId)) notedAt.set(transactionId, now());
+      const seenAt = now();
+      const notedAt = spoilt.get(transactionId)?.notedAt ?? seenAt;
+      spoilt.set(transactionId, { notedAt, seenAt });
     },
     maxPayments(otherwise) {
-      const left = Math.floor(otherwise / partLeft ** recent());
+      const left = Math.floor(otherwise / partLeft ** countRecent());
       return Math.min(otherwise, Math.max(smallest, left));
     },
   };

@@ -1,0 +1,15 @@
+import { expect, it } from "vitest";
+import { createSpoiltBatches } from "./spoilt-batches.ts";
+
+it("bounds batches for a minute after a spoilt one, however long its transaction is polled", () => {
+  let now = 0;
+  const spoilt = createSpoiltBatches({ now: () => now });
+  for (; now < 60_000; now += 1_000) {
+    spoilt.note("deep");
+    expect(spoilt.maxPayments(64)).toBe(16);
+  }
+  for (; now < 300_000; now += 1_000) {
+    spoilt.note("deep");
+    expect(spoilt.maxPayments(64)).toBe(64);
+  }
+});
