@@ -85,7 +85,8 @@ async function planNext(plan: Plan, lane: Lane): Promise<Step> {
   if (relayer === undefined) return "idle";
   const limits = limitsOf(network);
   const isIdle = lane === "alone" || !plan.relayers.some(({ state }) => hasShared(state));
-  if (!isIdle && !isSweep && !(await isLikelyFull(plan, limits))) return "idle";
+  const isWorthSending = isIdle || (await isLikelyFull(plan, limits));
+  if (!isWorthSending && !isSweep) return "idle";
   const ready = await readLane(plan, lane);
   if (ready.length === 0) return "idle";
 
@@ -94,6 +95,9 @@ async function planNext(plan: Plan, lane: Lane): Promise<Step> {
     await expire(plan, deadline);
     return "again";
   }
+  const isUrgent = ({ payment }: OrderedPayment) => payment.validBefore <= deadline + 2n;
+  // A sweep tries nothing that is then left in the queue.
+  if (!isWorthSending && !ready.some(isUrgent)) return "idle";
   // One that goes alone is tried when its turn comes.
   const next = lane === "alone" ? ready.slice(0, 1) : ready;
   const prepared = await prepareCandidates({ network, readings: context.readings, queue: next });
@@ -101,8 +105,7 @@ async function planNext(plan: Plan, lane: Lane): Promise<Step> {
   await endWithout(plan, queue, prepared.outcomes);
   const { chosen, isFull } = chooseBatch(prepared.candidates, limits);
   if (chosen.length === 0) return "again";
-  const isUrgent = chosen.some(({ payment }) => payment.validBefore <= deadline + 2n);
-  if (!isIdle && !isFull && !isUrgent) {
+  if (!isIdle && !isFull && !chosen.some(isUrgent)) {
     // Places of refused and waiting payments are filled from behind them: else one of each plan
     // would leave a single transaction in flight.
     const hasPassedOver = prepared.waiting.length + prepared.outcomes.length > 0;
