@@ -17,8 +17,6 @@ export interface OpenTransaction {
   createdAt: number;
   /** Every signed form, oldest first. The last one was sent last. */
   broadcasts: (Broadcast & { createdAt: number })[];
-  /** Number of payments that it was stored with. */
-  batchSize: number;
   /** Its payments without an outcome. */
   payments: OrderedPayment[];
 }
@@ -55,7 +53,6 @@ export async function findOpenTransactions(
       nonce: row.nonce,
       gasLimit: BigInt(row.gas_limit),
       createdAt: row.created_at,
-      batchSize: carried.length,
       broadcasts: broadcasts
         .filter(({ transaction_id }) => transaction_id === row.id)
         .map((broadcast) => ({

@@ -1,4 +1,4 @@
-import { RpcError } from "@coinslot/chain";
+import { RpcError, type RpcRequester } from "@coinslot/chain";
 import { parseTransaction } from "viem";
 import * as z from "zod";
 import type { TransactionReceipt } from "../../evm/transaction-receipt.ts";
@@ -6,7 +6,6 @@ import { hexWord } from "../../evm/word.ts";
 import type { GasBurn } from "../../ledger/payments/admit-code.ts";
 import type { OrderedPayment } from "../../ledger/queries/find-orders.ts";
 import type { Broadcast } from "../../ledger/transactions/store-transaction.ts";
-import type { SettlementNetwork } from "../context.ts";
 import { gasBeforeCall } from "../relay/gas.ts";
 import { readAuthorizationStates } from "./authorization-states.ts";
 
@@ -29,7 +28,7 @@ const word = z
  * did not suffice, which makes a token revert early. Nor where no node returns both facts.
  */
 export async function findBurn(options: {
-  network: SettlementNetwork;
+  network: { rpc: RpcRequester };
   payment: OrderedPayment;
   sent: Broadcast;
   receipt: TransactionReceipt;
@@ -47,7 +46,7 @@ export async function findBurn(options: {
  * block.
  */
 async function couldHavePaid(options: {
-  network: SettlementNetwork;
+  network: { rpc: RpcRequester };
   payment: OrderedPayment;
   receipt: TransactionReceipt;
 }): Promise<boolean> {

@@ -1,3 +1,4 @@
+import type { RpcRequester } from "@coinslot/chain";
 import { parseTransaction } from "viem";
 import type { TransactionReceipt } from "../../evm/transaction-receipt.ts";
 import type { Inclusion } from "../../ledger/payments/ledger-payment.ts";
@@ -7,6 +8,7 @@ import type { OpenTransaction } from "../../ledger/transactions/find-transaction
 import type { Broadcast } from "../../ledger/transactions/store-transaction.ts";
 import { schemeOf } from "../../schemes/registry.ts";
 import type { Execution } from "../../schemes/scheme.ts";
+import { countBatch } from "../batch-calldata.ts";
 import type { SettlementNetwork } from "../context.ts";
 import { claimsByScheme } from "./claims-by-scheme.ts";
 import { findBurn } from "./find-burn.ts";
@@ -36,7 +38,7 @@ export interface Resolution {
  * executed by another sender before. If not, it has failed.
  */
 export async function resolveTransaction(options: {
-  network: SettlementNetwork;
+  network: { rpc: RpcRequester; serveAfter: SettlementNetwork["serveAfter"] };
   transaction: OpenTransaction;
   receipt: TransactionReceipt;
   /** Blocks on top of the receipt's own. */
@@ -110,7 +112,7 @@ export async function resolveTransaction(options: {
 }
 
 async function explainAbsent(
-  { rpc }: SettlementNetwork,
+  { rpc }: { rpc: RpcRequester },
   absent: readonly OrderedPayment[],
   { inclusion, gasShare }: { inclusion: Inclusion; gasShare: bigint | undefined },
 ): Promise<{ outcomes: PaymentOutcomes[]; unexplained: OrderedPayment[] }> {
@@ -151,12 +153,18 @@ function isExhausted({ gasLimit }: OpenTransaction, { gasUsed }: TransactionRece
   return gasUsed * 32n >= gasLimit * 31n;
 }
 
-/** The transaction's gas in equal parts, since it was stored for all of its payments. */
+/**
+ * The transaction's gas in equal parts, one for each payment that it was signed for. Its rows do not
+ * tell their number: a payment that is queued again leaves them.
+ */
 function gasShareOf(
-  { batchSize }: OpenTransaction,
+  { broadcasts }: OpenTransaction,
   { gasUsed }: TransactionReceipt,
 ): bigint | undefined {
-  return batchSize === 0 ? undefined : gasUsed / BigInt(batchSize);
+  const signed = broadcasts.find(({ content }) => content === "payments");
+  if (signed === undefined) return undefined;
+  const { data = "0x" } = parseTransaction(signed.raw);
+  return gasUsed / BigInt(countBatch(data) ?? 1);
 }
 
 function requeue(

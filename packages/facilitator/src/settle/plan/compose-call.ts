@@ -1,6 +1,6 @@
 import type { Address, Hex } from "@coinslot/protocol";
+import { encodeBatch } from "../batch-calldata.ts";
 import { gasLimitForCode, gasLimitOf } from "../relay/gas.ts";
-import { encodeBatch } from "./batch-calldata.ts";
 import type { PreparedCandidate } from "./prepare-candidates.ts";
 
 /** The call that a transaction makes, and the gas that it may use. */

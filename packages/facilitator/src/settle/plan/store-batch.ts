@@ -92,7 +92,7 @@ export async function storeBatch(options: {
     },
   }));
   const broadcasts = [{ createdAt, ...broadcast }];
-  const transaction = { createdAt, broadcasts, payments, batchSize: payments.length, ...record };
+  const transaction = { createdAt, broadcasts, payments, ...record };
   launchTransaction(relayer, trackedFrom(transaction, clock.now()));
   board.started(
     payments.map(({ payment }) => payment),

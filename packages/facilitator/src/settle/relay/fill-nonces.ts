@@ -59,7 +59,7 @@ export async function fillNonces(options: {
     if (outcome !== "stored") continue;
     const createdAt = context.now();
     const transaction = { ...record, createdAt, broadcasts: [{ ...broadcast, createdAt }] };
-    stored.push(trackedFrom({ ...transaction, batchSize: 0, payments: [] }, clock.now()));
+    stored.push(trackedFrom({ ...transaction, payments: [] }, clock.now()));
     metrics.transactions.inc({ network: network.network, event: "stored" });
     logger.warn(
       { network: network.network, relayer: signer.address, nonce },

@@ -2,9 +2,9 @@ import { multicall3 } from "@coinslot/devnet";
 import fc from "fast-check";
 import { bytesToHex, encodeFunctionData } from "viem";
 import { expect, it } from "vitest";
-import { anyAddress } from "../../testing/arbitraries.ts";
-import { calldataGas } from "../relay/gas.ts";
-import { encodeBatch } from "./batch-calldata.ts";
+import { anyAddress } from "../testing/arbitraries.ts";
+import { countBatch, encodeBatch } from "./batch-calldata.ts";
+import { calldataGas } from "./relay/gas.ts";
 
 const anyCall = fc.record({
   target: anyAddress,
@@ -18,6 +18,7 @@ it("encodes a batch as viem does", () => {
       expect(encodeBatch(calls)).toBe(
         encodeFunctionData({ abi: multicall3.abi, functionName: "aggregate3", args }),
       );
+      expect(countBatch(encodeBatch(calls))).toBe(calls.length);
     }),
   );
 });

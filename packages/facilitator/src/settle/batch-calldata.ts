@@ -1,6 +1,6 @@
 import type { Hex } from "@coinslot/protocol";
-import { bytesWords, hexWord, uintWord } from "../../evm/word.ts";
-import type { BatchCall } from "../../schemes/scheme.ts";
+import { bytesWords, hexWord, uintWord } from "../evm/word.ts";
+import type { BatchCall } from "../schemes/scheme.ts";
 
 /** Multicall3's `aggregate3((address target, bool allowFailure, bytes callData)[])`. */
 const aggregate3 = "82ad56cb";
@@ -23,3 +23,13 @@ export function encodeBatch(calls: readonly BatchCall[]): Hex {
   const words = [uintWord(32), uintWord(tuples.length), ...offsets, ...tuples];
   return `0x${aggregate3}${words.join("")}`;
 }
+
+/** Number of calls in a batch; `undefined` for other calldata. */
+export function countBatch(data: Hex): number | undefined {
+  if (!data.startsWith(`0x${aggregate3}`)) return undefined;
+  const length = data.slice(lengthStart, lengthStart + 64);
+  return Number(BigInt(`0x${length}`));
+}
+
+/** Where the word with the number of calls begins: behind the selector and an offset. */
+const lengthStart = 2 + 8 + 64;
