@@ -6,11 +6,11 @@ import type { ReservationRow } from "./reservation-row.ts";
 import type { ReserveRequest } from "./reserve-request.ts";
 
 /** The order of a payment that is watched because it has failed; `undefined` for any other. */
-export async function findWatchedOrder(
+export async function findExecutableOrder(
   transaction: Transaction<LedgerSchema>,
   payment: LedgerPayment,
 ): Promise<{ pay_to: Address } | undefined> {
-  if (!isWatched(payment)) return undefined;
+  if (!isStillExecutable(payment)) return undefined;
   return transaction
     .selectFrom("orders")
     .select("pay_to")
@@ -22,7 +22,7 @@ export async function findWatchedOrder(
  * Whether it has failed before, and any sender may still execute it. A reservation of it keeps the
  * reason of that failure until a block or a refusal gives another.
  */
-function isWatched({ state, reason, closedAt }: LedgerPayment): boolean {
+function isStillExecutable({ state, reason, closedAt }: LedgerPayment): boolean {
   return (
     (state === "failed" || state === "reserved") && reason !== undefined && closedAt === undefined
   );
@@ -63,17 +63,19 @@ export async function reserveAnew({
 }
 
 /**
- * Its order, its reason and its number of attempts stay. Given up, it is `failed` and watched
- * again.
+ * Its order, its reason, its number of attempts and its share of gas stay. So does what was sold,
+ * where the request does not name it. Given up, it is `failed` and watched again.
  */
-export async function reserveWatched({
+export async function reserveStillExecutable({
   transaction,
   payment,
   row,
 }: ReserveAgainOptions): Promise<void> {
-  const { carried: _, unused_at_block, ...fresh } = row;
+  const { carried: _, gas_share: __, unused_at_block, ...rest } = row;
+  const { wire, route_id, resource_id, ...fresh } = rest;
   await overwrite(transaction, payment, {
     ...fresh,
+    ...(wire === null ? {} : { wire, route_id, resource_id }),
     unused_at_block: unused_at_block ?? payment.unusedAtBlock ?? null,
   });
 }

@@ -19,10 +19,10 @@ import { lockPayers } from "./lock-payers.ts";
 import { writeRelease } from "./release-payment.ts";
 import { type ReservationRow, reservationRow, reservedPayment } from "./reservation-row.ts";
 import {
-  findWatchedOrder,
+  findExecutableOrder,
   isSameAuthorization,
   reserveAnew,
-  reserveWatched,
+  reserveStillExecutable,
 } from "./reserve-again.ts";
 import type { ReserveRequest, ReserveResult, ReserveWish } from "./reserve-request.ts";
 import {
@@ -197,8 +197,12 @@ async function decide(reserving: Reserving, request: ReserveRequest): Promise<Re
     const mayRun = payment.runs < (found.isAbandoned ? maxRunsOfPaid : maxHandlerRuns);
     return { outcome: "resumed", payment, token: request.token, answer, mayRun };
   }
-  const watched = payment && (await findWatchedOrder(transaction, payment));
-  if (payment && watched && !isSameAuthorization({ request, payment, order: watched })) {
+  const executableOrder = payment && (await findExecutableOrder(transaction, payment));
+  if (
+    payment &&
+    executableOrder &&
+    !isSameAuthorization({ request, payment, order: executableOrder })
+  ) {
     return { outcome: "in_use", payment };
   }
   // A dead process's reservation of this very payment is part of that sum.
@@ -212,14 +216,17 @@ async function decide(reserving: Reserving, request: ReserveRequest): Promise<Re
   const limited = code.refuse(request, payment);
   if (limited) return limited;
   commitments.add(request, counted);
-  return admit(reserving, request, { payment, isWatched: watched !== undefined });
+  return admit(reserving, request, { payment, isStillExecutable: executableOrder !== undefined });
 }
 
 /** Gathers the writes of a request that is reserved. `payment`: its row, if there is one. */
 function admit(
   reserving: Reserving,
   request: ReserveRequest,
-  { payment, isWatched }: { payment: LedgerPayment | undefined; isWatched: boolean },
+  {
+    payment,
+    isStillExecutable,
+  }: { payment: LedgerPayment | undefined; isStillExecutable: boolean },
 ): ReserveResult {
   const { ledger, transaction, now, known, keyOwners, overwrites } = reserving;
   const { dialect, processId: owner } = ledger;
@@ -230,7 +237,8 @@ function admit(
   reserving.code.admitted(request, paymentId, payment);
   reserving.admitted.push({ request, row });
   if (payment === undefined) reserving.inserts.push(row);
-  else if (isWatched) overwrites.push(() => reserveWatched({ transaction, payment, row }));
+  else if (isStillExecutable)
+    overwrites.push(() => reserveStillExecutable({ transaction, payment, row }));
   else overwrites.push(() => reserveAnew({ transaction, payment, row }));
   if (request.order) reserving.orders.push(orderRow(paymentId, request.order, dialect));
   if (request.keyHash) keyOwners.set(`${request.id.payer}/${request.keyHash}`, key);
@@ -239,7 +247,7 @@ function admit(
     isHeld: true,
     isAbandoned: false,
   });
-  const before = isWatched ? payment : undefined;
+  const before = isStillExecutable ? payment : undefined;
   return {
     outcome: "reserved",
     paymentId,

@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import { describe, expect, it } from "vitest";
 import { ledgerForEachTest } from "../../testing/ledger-for-each-test.ts";
-import { order, submit, wish } from "../../testing/ledger-payments.ts";
+import { inclusion, order, submit, wish } from "../../testing/ledger-payments.ts";
 import { engines } from "../../testing/settling-devnet.ts";
 import { recordOutcomes } from "./record-outcomes.ts";
 import { releasePayment } from "./release-payment.ts";
@@ -76,10 +76,26 @@ describe.each(engines)("what was sold, on %s", (engine) => {
     expect(await readSales()).toMatchObject([{ route: "GET /tides" }]);
   });
 
+  it("stays with a failed payment that is tried again without a name, and so does its gas", async () => {
+    const ledger = await join("one");
+    const { sold: _, ...unnamed } = wish({ sold });
+    const id = await submit(ledger, { ...unnamed, sold });
+    const reason = "invalid_exact_evm_transaction_failed";
+    await recordOutcomes(ledger, [
+      { failed: [{ ids: [id], reason, inclusion, gasShare: 49_598n }] },
+    ]);
+    const again = await reservePayment(ledger, unnamed);
+    expect(again).toMatchObject({ outcome: "reserved", paymentId: id });
+    const kept = { route: sold.route, resource, wire: "x402v2", pay_to: order.payTo };
+    expect(await readSales()).toMatchObject([kept]);
+    expect(await read(sql`select state, cast(gas_share as text) as gas from payments`)).toEqual([
+      { state: "reserved", gas: "49598" },
+    ]);
+  });
+
   it("keeps the share of gas of a transaction of ours, when another sender executes it", async () => {
     const ledger = await join("one");
     const id = await submit(ledger);
-    const inclusion = { transactionHash: "0x01", blockNumber: 5, blockHash: "0x05" } as const;
     const reason = "invalid_exact_evm_transaction_failed";
     await recordOutcomes(ledger, [
       { failed: [{ ids: [id], reason, inclusion, gasShare: 49_598n }] },
