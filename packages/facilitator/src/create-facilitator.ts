@@ -25,10 +25,13 @@ import { createHooks, type HookMethods } from "./hooks.ts";
 import { deliverPayment } from "./ledger/payments/deliver-payments.ts";
 import type { LedgerPayment } from "./ledger/payments/ledger-payment.ts";
 import { releasePayment } from "./ledger/payments/release-payment.ts";
-import type { PaymentFilter, PaymentPage } from "./ledger/queries/list-payments.ts";
-import { getPayments, listPayments } from "./ledger/queries/list-payments.ts";
-import type { PaymentStats } from "./ledger/queries/payment-stats.ts";
-import { paymentStats } from "./ledger/queries/payment-stats.ts";
+import {
+  getPayments,
+  listPayments,
+  type PaymentFilter,
+  type PaymentPage,
+} from "./ledger/queries/list-payments.ts";
+import { type PaymentStats, paymentStats } from "./ledger/queries/payment-stats.ts";
 import { openChain } from "./open-chain.ts";
 import { checkNetworks } from "./ready/check-networks.ts";
 import { countsAgainstPayer, lookUpForGate, reserveForGate } from "./reserve-payment.ts";

@@ -1,6 +1,5 @@
 import { createSingleFlight } from "@coinslot/concurrency";
-import type { ForgetProgress } from "./ledger/maintenance/forget-payments.ts";
-import { forgetPayments } from "./ledger/maintenance/forget-payments.ts";
+import { type ForgetProgress, forgetPayments } from "./ledger/maintenance/forget-payments.ts";
 import { releaseAbandoned, sendHeartbeat } from "./ledger/maintenance/processes.ts";
 import { dropExpiredAnswers } from "./ledger/payments/keep-answers.ts";
 import type { SettlementContext } from "./settle/context.ts";

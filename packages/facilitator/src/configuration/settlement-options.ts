@@ -1,6 +1,9 @@
 import { ConfigurationError } from "@coinslot/protocol";
-import type { FreeRunLimit } from "../ledger/ledger-limits.ts";
-import { type CodePayerLimits, defaultCodePayerLimits } from "../ledger/ledger-limits.ts";
+import {
+  type CodePayerLimits,
+  defaultCodePayerLimits,
+  type FreeRunLimit,
+} from "../ledger/ledger-limits.ts";
 import type { AnswerLimits } from "../ledger/payments/answer-quotas.ts";
 import type { FaultPointName, SettlementTimes } from "../settle/context.ts";
 

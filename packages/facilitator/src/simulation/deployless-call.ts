@@ -1,5 +1,4 @@
-import type { Hex } from "@coinslot/protocol";
-import { FacilitatorError } from "@coinslot/protocol";
+import { FacilitatorError, type Hex } from "@coinslot/protocol";
 import * as z from "zod";
 import { simulator } from "../../contracts/simulator.generated.ts";
 import { uintWord } from "../evm/word.ts";

@@ -15,8 +15,7 @@ import { finaliseBlocks } from "../transactions/blocks.ts";
 import { findHashes, findHighestNonce } from "../transactions/find-transactions.ts";
 import { storeTransaction } from "../transactions/store-transaction.ts";
 import { closePayments } from "./expire-payments.ts";
-import type { ForgetProgress } from "./forget-payments.ts";
-import { forgetPayments } from "./forget-payments.ts";
+import { type ForgetProgress, forgetPayments } from "./forget-payments.ts";
 import { sendHeartbeat } from "./processes.ts";
 
 const network = "eip155:9745";

@@ -1,7 +1,6 @@
 import { expirePayments } from "../../ledger/maintenance/expire-payments.ts";
 import { findRefusal } from "../../ledger/payments/admit-code.ts";
-import type { PaymentOutcomes } from "../../ledger/payments/record-outcomes.ts";
-import { recordOutcomes } from "../../ledger/payments/record-outcomes.ts";
+import { type PaymentOutcomes, recordOutcomes } from "../../ledger/payments/record-outcomes.ts";
 import type { OrderedPayment } from "../../ledger/queries/find-orders.ts";
 import type { Lane } from "../../ledger/queries/find-queued.ts";
 import { schemeOf } from "../../schemes/registry.ts";

@@ -1,7 +1,9 @@
 import type { Address } from "@coinslot/protocol";
 import { createSortableId } from "../../ledger/sortable-id.ts";
-import type { StoreOutcome } from "../../ledger/transactions/store-transaction.ts";
-import { storeTransaction } from "../../ledger/transactions/store-transaction.ts";
+import {
+  type StoreOutcome,
+  storeTransaction,
+} from "../../ledger/transactions/store-transaction.ts";
 import { claimOf } from "../claim-of.ts";
 import type { SettlementContext, SettlementNetwork } from "../context.ts";
 import type { Fees } from "../relay/fee-quote.ts";

@@ -1,5 +1,4 @@
-import type { Broadcast } from "../../ledger/transactions/store-transaction.ts";
-import { storeReplacement } from "../../ledger/transactions/store-transaction.ts";
+import { type Broadcast, storeReplacement } from "../../ledger/transactions/store-transaction.ts";
 import type { Relayer } from "./relayer-context.ts";
 import { newestForm, type TrackedTransaction } from "./relayer-state.ts";
 import { sendTransaction } from "./send-transaction.ts";

@@ -1,8 +1,7 @@
 import { blockByNumber, parseBlockHeader } from "@coinslot/chain";
-import { expirePayments } from "../../ledger/maintenance/expire-payments.ts";
 import type { SettleErrorReason } from "@coinslot/protocol";
-import type { PaymentOutcomes } from "../../ledger/payments/record-outcomes.ts";
-import { recordOutcomes } from "../../ledger/payments/record-outcomes.ts";
+import { expirePayments } from "../../ledger/maintenance/expire-payments.ts";
+import { type PaymentOutcomes, recordOutcomes } from "../../ledger/payments/record-outcomes.ts";
 import type { OrderedPayment } from "../../ledger/queries/find-orders.ts";
 import { countQueued } from "../../ledger/queries/find-queued.ts";
 import { findOverdue } from "../../ledger/queries/find-watched.ts";

@@ -1,7 +1,6 @@
 import { blockByNumber, parseBlockHeader } from "@coinslot/chain";
 import type { Hex } from "@coinslot/protocol";
-import type { KnownBlock } from "../../ledger/transactions/blocks.ts";
-import { finaliseBlocks, undoBlocks } from "../../ledger/transactions/blocks.ts";
+import { finaliseBlocks, type KnownBlock, undoBlocks } from "../../ledger/transactions/blocks.ts";
 import type { SettlementNetwork } from "../context.ts";
 import type { WatchContext } from "./watch-context.ts";
 
