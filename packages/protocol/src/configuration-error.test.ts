@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { expect, test } from "vitest";
 import { ConfigurationError } from "./configuration-error.ts";
 
-test("a configuration that cannot work is told without a stack trace, also where nothing catches it", () => {
+test("an uncaught ConfigurationError prints its message without a stack trace", () => {
   const cause = new Error("refused");
   const error = new ConfigurationError("The seller", ["PAY_TO: is not set"], { cause });
   expect(error.stack).toBe("ConfigurationError: The seller cannot start:\n  - PAY_TO: is not set");

@@ -27,8 +27,8 @@ function reasonOf(body: unknown) {
   return read.ok ? undefined : read.reason;
 }
 
-describe("a request to a facilitator is read", () => {
-  test("in version 1, into the form that we compute with, and kept as it came", () => {
+describe("a facilitator request is read", () => {
+  test("in version 1, normalised, with the raw payload kept", () => {
     expect(readFacilitatorRequest(bodyV1)).toEqual({
       ok: true,
       request: {
@@ -50,14 +50,14 @@ describe("a request to a facilitator is read", () => {
     });
   });
 
-  test("with the version said once, outside or inside", () => {
+  test("with the version stated once, outside or inside", () => {
     const { x402Version: _, ...bare } = bodyV2;
     const { x402Version: __, ...payload } = samplePayloadV2;
     expect(reasonOf(bare)).toBeUndefined();
     expect(reasonOf({ ...bodyV2, paymentPayload: payload })).toBeUndefined();
   });
 
-  test("with what other languages write for absent members", () => {
+  test("with the null values that other languages write for absent members", () => {
     const accepted = { ...sampleRequirements, extra: null };
     const paymentPayload = { ...samplePayloadV2, accepted, resource: null, extensions: null };
     expect(reasonOf({ ...bodyV2, paymentPayload })).toBeUndefined();
@@ -71,7 +71,7 @@ describe("a request to a facilitator is read", () => {
   });
 });
 
-describe("a request to a facilitator is refused", () => {
+describe("a facilitator request is refused", () => {
   test.each([undefined, null, "", 1, [], {}, [bodyV2], { x402Version: 2 }, { paymentPayload: 1 }])(
     "for its payload: %j",
     (body) => {
@@ -111,19 +111,19 @@ describe("a request to a facilitator is refused", () => {
     expect(reasonOf({ ...bodyV2, paymentRequirements })).toBe("invalid_payment_requirements");
   });
 
-  test("for a key that could pollute whoever copies it", () => {
+  test("for a key that would pollute a copy's prototype", () => {
     const paymentPayload: unknown = JSON.parse(
       JSON.stringify(samplePayloadV2).replace("{", '{"__proto__":{"x402Version":1},'),
     );
     expect(reasonOf({ ...bodyV2, paymentPayload })).toBe("invalid_payload");
   });
 
-  test("for requirements that are not there", () => {
+  test("for missing requirements", () => {
     const { paymentRequirements: _, ...body } = bodyV2;
     expect(reasonOf(body)).toBe("invalid_payment_requirements");
   });
 
-  test("in words that say where, and do not repeat what came", () => {
+  test("with the fault's path, without the input's values", () => {
     const paymentRequirements = { ...sampleRequirements, payTo: "<script>" };
     expect(readFacilitatorArguments(samplePayloadV2, paymentRequirements)).toEqual({
       ok: false,

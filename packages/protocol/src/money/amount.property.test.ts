@@ -34,7 +34,7 @@ test("an amount has one form on the wire", () => {
   );
 });
 
-test("whatever is taken for an amount is the decimal form of a uint256", () => {
+test("every accepted amount is the decimal form of a uint256", () => {
   const nearlyAmount = fc.stringMatching(/^[ +-]?[0-9a-fx._ ]{0,80}$/);
   fc.assert(
     fc.property(fc.oneof(nearlyAmount, fc.string({ unit: "binary" })), (text) => {
@@ -44,7 +44,7 @@ test("whatever is taken for an amount is the decimal form of a uint256", () => {
   );
 });
 
-test("parseMoney never throws, whatever the text", () => {
+test("parseMoney never throws, for any text", () => {
   fc.assert(
     fc.property(fc.string({ unit: "binary" }), decimals, (text, digits) => {
       const amount = parseMoney(text, digits);

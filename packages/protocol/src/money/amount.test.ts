@@ -74,7 +74,7 @@ describe("a price", () => {
     ["free", 6],
     [maxUint256.toString(), 1],
     ["9".repeat(100_000), 6],
-  ])("%j with %i decimals is none: it is never rounded or guessed", (text, decimals) => {
+  ])("%j with %i decimals is refused, never rounded or guessed", (text, decimals) => {
     expect(parseMoney(text, decimals)).toBeUndefined();
   });
 });

@@ -39,16 +39,16 @@ describe("a network", () => {
     expect(parseNetwork(text)).toBeUndefined();
   });
 
-  test("is a chain id and back", () => {
+  test("converts to a chain id and back", () => {
     expect(networkOf(9745)).toBe(plasma);
     expect(chainIdOf(stable)).toBe(988);
   });
 });
 
-describe("names from before CAIP-2", () => {
+describe("network names from before CAIP-2", () => {
   const namesOfReference = Object.entries(EVM_NETWORK_CHAIN_ID_MAP);
 
-  test("are those of the reference, both ways", () => {
+  test("are those of the reference packages, both ways", () => {
     for (const [name, chainId] of namesOfReference) {
       expect(parseNetwork(name), name).toBe(networkOf(chainId));
       expect(legacyNetworkName(networkOf(chainId)), name).toBe(name);
@@ -75,7 +75,7 @@ test.each([
   ["solana:mainnet", "solana:mainnet"],
   ["moon", "unknown:moon"],
   ["a:b:c", "unknown:a-b-c"],
-])("%s is told to other implementations as %s", (name, caip2) => {
+])("%s is written as %s for other implementations", (name, caip2) => {
   expect(caip2Of(name)).toBe(caip2);
 });
 

@@ -22,7 +22,7 @@ describe("a payment header is read", () => {
     ["in the URL-safe alphabet", Buffer.from(text).toString("base64url")],
     ["with spaces around it", ` ${base64Of(text)}\t`],
     ["with spaces in its JSON", base64Of(JSON.stringify(samplePayloadV1, null, 2))],
-    ["with members that nobody knows", base64Of(text.replace("{", '{"surplus":[1,{}],'))],
+    ["with unknown members", base64Of(text.replace("{", '{"surplus":[1,{}],'))],
   ])("%s", (_, header) => {
     expect(decodePaymentV1(header)).toEqual(samplePayloadV1);
   });
@@ -77,7 +77,7 @@ describe("a payment header is refused", () => {
     expect(faultOf(header)).toBe(fault);
   });
 
-  test("with the same words for the same fault, which never repeat the input", () => {
+  test("with the same message for the same fault, without the input", () => {
     const secret = "hunter2";
     const message = (header: string) => {
       try {
@@ -95,7 +95,7 @@ describe("a payment header is refused", () => {
   });
 });
 
-describe("hostile headers of the largest size are decided quickly", () => {
+describe("a hostile header of the largest size is decided quickly", () => {
   const fill = (piece: string, size = 6140) =>
     base64Of(piece.repeat(Math.floor(size / piece.length)));
   test.each([

@@ -29,11 +29,11 @@ const value = "invalid_exact_evm_payload_authorization_value_mismatch";
 const validBefore = "invalid_exact_evm_payload_authorization_valid_before";
 const validAfter = "invalid_exact_evm_payload_authorization_valid_after";
 
-test("a payment that says what was asked for, now, passes", () => {
+test("a payment that matches its requirements passes while it is valid", () => {
   expect(checkPayment(paymentWith({}), { now })).toBeUndefined();
 });
 
-test("faults are told in one order: recipient, value, end, beginning", () => {
+test("faults are reported in one order: recipient, value, end, beginning", () => {
   const to = `0x${"0".repeat(40)}` as const;
   const faults = { to, value: 1n, validBefore: 0n, validAfter: forever };
   const { to: _, ...fromValue } = faults;
@@ -45,7 +45,7 @@ test("faults are told in one order: recipient, value, end, beginning", () => {
   expect(checkPayment(paymentWith(fromBeginning), { now })).toBe(validAfter);
 });
 
-describe("value", () => {
+describe("the value of a payment", () => {
   test("equals the amount in version 2", () => {
     expect(checkPayment(paymentWith({ value: 9_999n }), { now })).toBe(value);
     expect(checkPayment(paymentWith({ value: 10_000n }), { now })).toBeUndefined();
@@ -65,31 +65,31 @@ describe("validBefore leaves time to settle", () => {
   const check = (leftSeconds: bigint, options = {}) =>
     checkPayment(paymentWith({ validBefore: nowSeconds + leftSeconds }), { now, ...options });
 
-  test("of more than six seconds", () => {
+  test("by more than six seconds", () => {
     expect(check(-1n)).toBe(validBefore);
     expect(check(5n)).toBe(validBefore);
     expect(check(6n)).toBe(validBefore);
     expect(check(7n)).toBeUndefined();
   });
 
-  test("of more than two blocks, where these are slower", () => {
+  test("by more than two blocks on a slow chain", () => {
     expect(check(24n, { blockTimeSeconds: 12 })).toBe(validBefore);
     expect(check(25n, { blockTimeSeconds: 12 })).toBeUndefined();
     expect(check(7n, { blockTimeSeconds: 0.5 })).toBeUndefined();
   });
 
-  test("after what is granted to the handler", () => {
+  test("after the handler's time allowance", () => {
     expect(check(66n, { handlerTimeoutSeconds: 60 })).toBe(validBefore);
     expect(check(67n, { handlerTimeoutSeconds: 60 })).toBeUndefined();
     expect(check(84n, { handlerTimeoutSeconds: 60, blockTimeSeconds: 12 })).toBe(validBefore);
   });
 
-  test("and is neither zero nor the end of time", () => {
+  test("and is refused at zero and at the largest uint256", () => {
     expect(checkPayment(paymentWith({ validBefore: forever }), { now })).toBe(validBefore);
     expect(checkPayment(paymentWith({ validBefore: 0n }), { now })).toBe(validBefore);
   });
 
-  test("and ends within a day, or twice the time that was asked for", () => {
+  test("and ends within a day, or within twice the requested time", () => {
     const day = 86_400n;
     expect(check(day)).toBeUndefined();
     expect(check(day + 1n)).toBe(validBefore);
@@ -103,7 +103,7 @@ describe("validBefore leaves time to settle", () => {
   });
 });
 
-test("validAfter has come", () => {
+test("refuses a payment before its validAfter", () => {
   const check = (from: bigint) => checkPayment(paymentWith({ validAfter: from }), { now });
   expect(check(0n)).toBeUndefined();
   expect(check(nowSeconds)).toBeUndefined();

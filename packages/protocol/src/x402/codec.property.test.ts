@@ -30,8 +30,8 @@ import {
 import { fromPaymentRequirementsV1, toPaymentRequirementsV1 } from "./payment-requirements.ts";
 import { decodeReceipt, encodeReceipt } from "./settle-response.ts";
 
-describe("every codec returns what was encoded", () => {
-  test("X-PAYMENT", () => {
+describe("decoding undoes encoding", () => {
+  test("for X-PAYMENT", () => {
     fc.assert(
       fc.property(payloadV1, (payload) => {
         expect(decodePaymentV1(encodePaymentPayload(payload))).toEqual(payload);
@@ -39,7 +39,7 @@ describe("every codec returns what was encoded", () => {
     );
   });
 
-  test("PAYMENT-SIGNATURE", () => {
+  test("for PAYMENT-SIGNATURE", () => {
     fc.assert(
       fc.property(payloadV2, (payload) => {
         expect(decodePaymentV2(encodePaymentPayload(payload))).toEqual(payload);
@@ -47,7 +47,7 @@ describe("every codec returns what was encoded", () => {
     );
   });
 
-  test("PAYMENT-REQUIRED", () => {
+  test("for PAYMENT-REQUIRED", () => {
     fc.assert(
       fc.property(paymentRequired, (message) => {
         const { accepts, ...rest } = message;
@@ -64,7 +64,7 @@ describe("every codec returns what was encoded", () => {
     );
   });
 
-  test("PAYMENT-RESPONSE, and X-PAYMENT-RESPONSE with the members of version 1", () => {
+  test("for PAYMENT-RESPONSE, and for X-PAYMENT-RESPONSE with the members of version 1", () => {
     fc.assert(
       fc.property(receipt, (settled) => {
         expect(decodeReceipt(encodeReceipt(settled, 2))).toEqual(settled);
@@ -74,7 +74,7 @@ describe("every codec returns what was encoded", () => {
     );
   });
 
-  test("requirements of version 1", () => {
+  test("for requirements of version 1", () => {
     fc.assert(
       fc.property(requirements, resource, (entry, sold) => {
         const v1 = toPaymentRequirementsV1({ requirements: entry, resource: sold });
@@ -92,7 +92,7 @@ describe("every codec returns what was encoded", () => {
     );
   });
 
-  test("an authorization", () => {
+  test("for an authorization", () => {
     fc.assert(
       fc.property(authorization, (signed) => {
         expect(parseAuthorization(formatAuthorization(signed))).toEqual(signed);
@@ -100,7 +100,7 @@ describe("every codec returns what was encoded", () => {
     );
   });
 
-  test("base64 without padding, or in the URL-safe alphabet, is the same message", () => {
+  test("for base64 without padding or in the URL-safe alphabet", () => {
     fc.assert(
       fc.property(payloadV2, (payload) => {
         const header = encodePaymentPayload(payload);
@@ -174,7 +174,7 @@ const header = fc.oneof(
     }),
 );
 
-describe("no input makes a decoder throw anything but DecodeError, pollute an object, or take long", () => {
+describe("no input makes a decoder slow, pollute an object, or throw another error than DecodeError", () => {
   for (const [name, decode] of Object.entries(headerDecoders)) {
     test(name, () => {
       fc.assert(
@@ -184,7 +184,7 @@ describe("no input makes a decoder throw anything but DecodeError, pollute an ob
     });
   }
 
-  test("parsePaymentRequiredV1", () => {
+  test("in parsePaymentRequiredV1", () => {
     fc.assert(
       fc.property(fc.oneof(jsonText, mutatedText), (text) =>
         expectTame(() => parsePaymentRequiredV1(JSON.parse(text))),
@@ -193,7 +193,7 @@ describe("no input makes a decoder throw anything but DecodeError, pollute an ob
     );
   });
 
-  test("readFacilitatorRequest never throws, and what it reads can be read on", () => {
+  test("in readFacilitatorRequest, and its result can be parsed further", () => {
     const part = fc.oneof(
       jsonText,
       mutatedText,

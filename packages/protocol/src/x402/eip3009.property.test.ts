@@ -12,7 +12,7 @@ const domain: fc.Arbitrary<TokenDomain> = fc.record({
   version: fc.string({ unit: "grapheme", minLength: 1 }),
 });
 
-test("the digest that is signed is the one that EIP-712 defines, computed by hand", () => {
+test("the signed digest equals the EIP-712 digest computed by hand", () => {
   fc.assert(
     fc.property(authorization, network, address, domain, (signed, chain, asset, token) => {
       const typedData = transferTypedData({

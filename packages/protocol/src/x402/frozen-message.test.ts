@@ -13,7 +13,7 @@ test("a frozen message cannot be changed, at any depth", () => {
   expect(() => Object.assign(message.extra.list[0] ?? {}, { name: "b" })).toThrow(TypeError);
 });
 
-test("messages are read once as long as they cannot change, and together", () => {
+test("frozen messages are parsed once, and cached together", () => {
   const payload = decodePaymentV2(encodePaymentPayload(samplePayloadV2));
   const requirements = freezeMessage(structuredClone(sampleRequirements));
   const read = readFacilitatorArguments(payload, requirements);
@@ -26,7 +26,7 @@ test("messages are read once as long as they cannot change, and together", () =>
   });
 });
 
-test("a decoded payment and an offer that cannot change are passed on as they are", () => {
+test("a frozen payment and a frozen offer are passed on as they are", () => {
   const payload = decodePaymentV2(encodePaymentPayload(samplePayloadV2));
   const requirements = freezeMessage(structuredClone(sampleRequirements));
   const read = readFacilitatorArguments(payload, requirements);
@@ -34,14 +34,14 @@ test("a decoded payment and an offer that cannot change are passed on as they ar
   expect(read.ok && read.request.paymentRequirements).toBe(requirements);
 });
 
-test("what an offer has besides its shape is left out, frozen or not", () => {
+test("members outside an offer's schema are dropped, frozen or not", () => {
   const requirements = freezeMessage({ ...sampleRequirements, note: "ours" });
   const read = readFacilitatorArguments(samplePayloadV2, requirements);
   expect(read).toMatchObject({ ok: true, request: { paymentRequirements: sampleRequirements } });
   expect(read.ok && "note" in read.request.paymentRequirements).toBe(false);
 });
 
-test("messages that cannot change make one payment, which cannot be changed", () => {
+test("frozen messages make one frozen payment", () => {
   const payload = decodePaymentV2(encodePaymentPayload(samplePayloadV2));
   const requirements = freezeMessage(structuredClone(sampleRequirements));
   const read = readPayment(payload, requirements);
@@ -54,13 +54,13 @@ test("messages that cannot change make one payment, which cannot be changed", ()
   expect(readPayment(payload, others)).toMatchObject({ payment: { amountRequired: 2n } });
 });
 
-test("a message whose outside was frozen before is frozen inside as well", () => {
+test("a message that is frozen at its root alone is frozen deeply", () => {
   const extra = { name: "USDT0", version: "1" };
   freezeMessage(Object.freeze({ ...sampleRequirements, extra }));
   expect(() => Object.assign(extra, { name: "another" })).toThrow(TypeError);
 });
 
-test("messages that may change are read each time", () => {
+test("mutable messages are parsed each time", () => {
   const payload = structuredClone(samplePayloadV2);
   expect(readFacilitatorArguments(payload, sampleRequirements).ok).toBe(true);
   Object.assign(payload, { x402Version: 7 });

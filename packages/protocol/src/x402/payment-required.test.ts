@@ -14,7 +14,7 @@ const entryV1 = toPaymentRequirementsV1({
 });
 
 describe("an offer of version 2", () => {
-  test("keeps members that we do not know, since a payment repeats its entry", () => {
+  test("keeps unknown members, since a payment repeats its entry", () => {
     const entry = { ...sampleRequirements, surplus: { of: "a later version" } };
     const offer = decodePaymentRequired(
       encodePaymentRequired({ ...samplePaymentRequired, accepts: [entry] }),
@@ -24,7 +24,7 @@ describe("an offer of version 2", () => {
     ]);
   });
 
-  test("leaves out what we cannot read, and keeps the rest", () => {
+  test("drops unreadable entries and keeps the others", () => {
     const message = {
       ...samplePaymentRequired,
       accepts: [
@@ -38,7 +38,7 @@ describe("an offer of version 2", () => {
     expect(offer.accepts.map(({ requirements }) => requirements)).toEqual([sampleRequirements]);
   });
 
-  test("may write null for what is absent, and explain itself at length", () => {
+  test("accepts null for absent members, and a long description", () => {
     const message = {
       x402Version: 2,
       error: "no ".repeat(1000),
@@ -56,7 +56,7 @@ describe("an offer of version 2", () => {
     expect(offer.extensions).toBeUndefined();
   });
 
-  test("may carry a JSON Schema in its extensions, but no more than 16 KB", () => {
+  test("accepts a JSON Schema of up to 16 KB in its extensions", () => {
     const schema = (depth: number): unknown =>
       depth === 0 ? { type: "string" } : { type: "object", properties: { a: schema(depth - 1) } };
     const described = { ...samplePaymentRequired, extensions: { bazaar: { schema: schema(10) } } };
@@ -69,7 +69,7 @@ describe("an offer of version 2", () => {
 });
 
 describe("an offer of version 1", () => {
-  test("names its networks either way, and leaves out those that nobody knows", () => {
+  test("names its networks either way, and drops unknown ones", () => {
     const names = ["eip155:8453", "base", "unheard-of", "solana"];
     const accepts = names.map((network) => ({ ...entryV1, network }));
     const offer = parsePaymentRequiredV1({ x402Version: 1, error: "pay", accepts });
@@ -83,7 +83,7 @@ describe("an offer of version 1", () => {
     ]);
   });
 
-  test("may say as little as the protocol asks for", () => {
+  test("is read with the protocol's required members alone", () => {
     const { scheme, network, maxAmountRequired, asset, resource, payTo } = entryV1;
     const accepts = [{ scheme, network, maxAmountRequired, asset, resource, payTo }];
     const { extra: _, ...requirements } = sampleRequirements;
@@ -96,7 +96,7 @@ describe("an offer of version 1", () => {
   });
 
   test.each([null, [], {}, { x402Version: 2, accepts: [] }, { x402Version: 1 }, "text"])(
-    "is not %j",
+    "is refused as %j",
     (body) => {
       expect(() => parsePaymentRequiredV1(body)).toThrow(DecodeError);
     },

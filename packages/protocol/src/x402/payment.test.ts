@@ -44,7 +44,7 @@ describe("a payload and its requirements make a payment", () => {
     });
   });
 
-  test("with the same identity in whatever clothes it comes", () => {
+  test("with the same identity in every encoding", () => {
     const { signature, authorization } = samplePayloadV1.payload;
     const capitals = (hex: string) => `0x${hex.slice(2).toUpperCase()}` as const;
     const dressed: PaymentPayload = {
@@ -66,18 +66,18 @@ describe("a payload and its requirements make a payment", () => {
     expect(plain.ok && other.ok && other.payment.id).toEqual(plain.ok && plain.payment.id);
   });
 
-  test("with a network that has a name from before CAIP-2", () => {
+  test("with a network name from before CAIP-2", () => {
     const requirements: PaymentRequirements = { ...sampleRequirements, network: "eip155:8453" };
     expect(reasonOf({ ...samplePayloadV1, network: "base" }, requirements)).toBeUndefined();
     expect(reasonOf({ ...samplePayloadV1, network: "eip155:8453" }, requirements)).toBeUndefined();
   });
 });
 
-describe("they make none, and the reason names the first fault", () => {
+describe("a payload and its requirements are refused, with the first mismatch as the reason:", () => {
   const { extra: _, ...withoutDomain } = sampleRequirements;
   const [otherScheme, otherNetwork] = [{ scheme: "upto" }, { network: "eip155:1" }] as const;
 
-  test("of scheme", () => {
+  test("the scheme", () => {
     for (const requirements of [otherScheme, { ...otherScheme, ...otherNetwork, extra: {} }]) {
       expect(reasonOf(samplePayloadV1, { ...sampleRequirements, ...requirements })).toBe(
         "unsupported_scheme",
@@ -92,14 +92,14 @@ describe("they make none, and the reason names the first fault", () => {
     );
   });
 
-  test("of the way that the tokens move", () => {
+  test("the transfer method", () => {
     const extra = { ...sampleRequirements.extra, assetTransferMethod: "permit2" };
     expect(reasonOf(samplePayloadV2, { ...sampleRequirements, extra })).toBe("unsupported_scheme");
     const explicit = { ...sampleRequirements.extra, assetTransferMethod: "eip3009" };
     expect(reasonOf(samplePayloadV2, { ...sampleRequirements, extra: explicit })).toBeUndefined();
   });
 
-  test("of network", () => {
+  test("the network", () => {
     expect(reasonOf({ ...samplePayloadV1, network: "plasma" }, withoutDomain)).toBe(
       "invalid_network",
     );
@@ -119,12 +119,12 @@ describe("they make none, and the reason names the first fault", () => {
     ["without a name", { version: "1" }],
     ["with an empty name", { name: "", version: "1" }],
     ["with a number for a version", { name: "USDT0", version: 1 }],
-  ])("of the EIP-712 domain: %s", (_, extra) => {
+  ])("the EIP-712 domain, %s", (_, extra) => {
     const requirements = extra === undefined ? withoutDomain : { ...withoutDomain, extra };
     expect(reasonOf(samplePayloadV2, requirements)).toBe("invalid_exact_evm_missing_eip712_domain");
   });
 
-  test("and the payer is known even so", () => {
+  test("and the payer is recovered even so", () => {
     expect(readPayment(samplePayloadV1, withoutDomain)).toMatchObject({
       payer: "0x857b06519e91e3a54538791bdbb0e22373e36b66",
     });

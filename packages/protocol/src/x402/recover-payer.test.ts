@@ -16,7 +16,7 @@ async function signedPayment(): Promise<Payment> {
   return { ...payment, signature: await account.signTypedData(transferTypedData(payment)) };
 }
 
-test("a payment is recovered to its payer under the asset that it was signed for, and no other", async () => {
+test("a signature recovers to its payer under the signed asset alone", async () => {
   const payment = await signedPayment();
   expect(await recoverPayer(payment)).toBe(payment.authorization.from);
   const otherAsset = { ...payment, asset: `0x${"1".repeat(40)}` } as const;
@@ -25,7 +25,7 @@ test("a payment is recovered to its payer under the asset that it was signed for
   expect(await recoverPayer(otherName)).not.toBe(payment.authorization.from);
 });
 
-test("its signature may travel in the compact form, and with a parity instead of v", async () => {
+test("a compact signature and one with a parity instead of v recover to their payer", async () => {
   // Among twenty, both parities are there.
   for (const payment of await Promise.all(Array.from({ length: 20 }, signedPayment))) {
     const { r, s, yParity } = parseSignature(payment.signature);

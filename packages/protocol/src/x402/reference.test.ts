@@ -30,8 +30,8 @@ import { decodeReceipt, encodeReceipt } from "./settle-response.ts";
 
 const resource = { url: "https://seller.example/weather" };
 
-describe("the names of networks in version 1", () => {
-  test("are marked as those of the first packages where these have them, and no others", () => {
+describe("network names of version 1", () => {
+  test("are marked as names of the first packages exactly where these have them", () => {
     for (const name of legacy.SupportedEVMNetworks) {
       expect(isNameOfFirstPackages(name)).toBe(true);
       expect(parseNetwork(name)).toBe(`eip155:${legacy.EvmNetworkToChainId.get(name)}`);
@@ -43,7 +43,7 @@ describe("the names of networks in version 1", () => {
 });
 
 describe("the reference packages of version 2", () => {
-  test("write headers that are ours to the byte", () => {
+  test("write headers that equal ours byte for byte", () => {
     expect(encodePaymentRequired(samplePaymentRequired)).toBe(
       encodePaymentRequiredHeader(samplePaymentRequired),
     );
@@ -53,7 +53,7 @@ describe("the reference packages of version 2", () => {
     expect(encodeReceipt(sampleReceipt, 2)).toBe(encodePaymentResponseHeader(sampleReceipt));
   });
 
-  test("read what we write", () => {
+  test("read our messages", () => {
     expect(decodePaymentRequiredHeader(encodePaymentRequired(samplePaymentRequired))).toEqual(
       samplePaymentRequired,
     );
@@ -63,14 +63,14 @@ describe("the reference packages of version 2", () => {
     expect(decodePaymentResponseHeader(encodeReceipt(sampleReceipt, 2))).toEqual(sampleReceipt);
   });
 
-  test("write what we read", () => {
+  test("write messages that we read", () => {
     const offer = decodePaymentRequired(encodePaymentRequiredHeader(samplePaymentRequired));
     expect(offer.accepts.map(({ requirements }) => requirements)).toEqual([sampleRequirements]);
     expect(decodePaymentV2(encodePaymentSignatureHeader(samplePayloadV2))).toEqual(samplePayloadV2);
     expect(decodeReceipt(encodePaymentResponseHeader(sampleReceipt))).toEqual(sampleReceipt);
   });
 
-  test("hold our messages for well formed", () => {
+  test("accept our messages as well formed", () => {
     expect(PaymentRequiredV2Schema.parse(samplePaymentRequired)).toEqual(samplePaymentRequired);
     expect(PaymentPayloadV2Schema.parse(samplePayloadV2)).toEqual(samplePayloadV2);
     expect(PaymentPayloadV1Schema.parse(samplePayloadV1)).toEqual(samplePayloadV1);
@@ -82,7 +82,7 @@ describe("the reference packages of version 2", () => {
 
 describe("the legacy packages of version 1", () => {
   test.each([resource, samplePaymentRequired.resource])(
-    "accept our 402 body on a network that has a name: %j",
+    "accept our 402 body on a named network: %j",
     (sold) => {
       const { extra, ...bare } = sampleRequirements;
       for (const requirements of [bare, { ...bare, extra }]) {
@@ -94,7 +94,7 @@ describe("the legacy packages of version 1", () => {
     },
   );
 
-  test("write X-PAYMENT headers that are ours to the byte, and read ours", () => {
+  test("write X-PAYMENT headers that equal ours byte for byte, and read ours", () => {
     const payload = legacy.PaymentPayloadSchema.parse({
       ...samplePayloadV1,
       network: "base-sepolia",

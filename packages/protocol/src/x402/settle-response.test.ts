@@ -8,14 +8,14 @@ import {
 } from "./settle-response.ts";
 import { parseVerifyResponse, verifyResponseSchema } from "./verify-response.ts";
 
-test("a receipt of version 1 has the members of version 1 and no others", () => {
+test("a receipt of version 1 has exactly the members of version 1", () => {
   const failed = { ...sampleReceipt, success: false, errorReason: "invalid_payload" };
   const { amount: _, ...membersOfV1 } = failed;
   expect(decodeReceipt(encodeReceipt({ ...failed, errorMessage: "no" }, 1))).toEqual(membersOfV1);
 });
 
-describe("the answer of a facilitator", () => {
-  test("may write null or nothing for what is absent", () => {
+describe("a facilitator's answer", () => {
+  test("accepts null for absent members", () => {
     const settled = { success: true, transaction: "0x12", network: "base" };
     const absent = {
       errorReason: null,
@@ -34,7 +34,7 @@ describe("the answer of a facilitator", () => {
     );
   });
 
-  test("may name no transaction where none was sent, which is a failure", () => {
+  test("may omit the transaction, which is a failure", () => {
     const failed = { success: false, errorReason: "insufficient_funds", network: "base" };
     for (const transaction of [undefined, null, ""]) {
       const answer = JSON.stringify({ ...failed, transaction });
@@ -42,7 +42,7 @@ describe("the answer of a facilitator", () => {
     }
   });
 
-  test("stays readable when it explains itself at length", () => {
+  test("stays readable with a long explanation", () => {
     const talkative = `${"a".repeat(1023)}😀${"b".repeat(5000)}`;
     const answer = { ...sampleReceipt, errorMessage: talkative, errorReason: "c".repeat(300) };
     const read = parseSettleResponse(settleResponseSchema.parse(answer));
@@ -59,13 +59,13 @@ describe("the answer of a facilitator", () => {
     { success: "true", transaction: "", network: "eip155:1" },
     { success: true, network: "eip155:1" },
     { success: true, transaction: null, network: "eip155:1" },
-  ])("is not a settlement when it is %j", (answer) => {
+  ])("is refused as a settlement: %j", (answer) => {
     expect(settleResponseSchema.safeParse(answer).success).toBe(false);
     expect(() => decodeReceipt(base64Of(JSON.stringify(answer)))).toThrow("The receipt header");
   });
 
   test.each([null, {}, { isValid: "true" }, { isValid: 1 }])(
-    "is not a verification when it is %j",
+    "is refused as a verification: %j",
     (answer) => {
       expect(verifyResponseSchema.safeParse(answer).success).toBe(false);
     },

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { supportedSchema } from "./supported.ts";
 
-test("kinds are read into CAIP-2, and those on networks that nobody knows are left out", () => {
+test("supported kinds are read into CAIP-2, without unknown networks", () => {
   const kind = (network: string) => ({ x402Version: 1, scheme: "exact", network });
   const names = [
     "eip155:9745",
@@ -19,7 +19,7 @@ test("kinds are read into CAIP-2, and those on networks that nobody knows are le
   ]);
 });
 
-test("what a facilitator leaves out is empty", () => {
+test("absent members of a supported answer are read as empty", () => {
   const kind = { x402Version: 2, scheme: "exact", network: "eip155:9745" };
   const empty = { kinds: [kind], extensions: [], signers: {} };
   expect(supportedSchema.parse({ kinds: [{ ...kind, extra: null }] })).toEqual(empty);
@@ -27,6 +27,9 @@ test("what a facilitator leaves out is empty", () => {
   expect(supportedSchema.parse({ kinds: [kind], extensions: null, signers: null })).toEqual(empty);
 });
 
-test.each([null, [], {}, { kinds: [{}] }, { kinds: "all" }])("%j is no answer", (answer) => {
-  expect(supportedSchema.safeParse(answer).success).toBe(false);
-});
+test.each([null, [], {}, { kinds: [{}] }, { kinds: "all" }])(
+  "refuses %j as a supported answer",
+  (answer) => {
+    expect(supportedSchema.safeParse(answer).success).toBe(false);
+  },
+);
