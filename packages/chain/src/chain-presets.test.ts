@@ -4,7 +4,7 @@ import * as viemChains from "viem/chains";
 import { describe, expect, it } from "vitest";
 import { getChainPreset } from "./index.ts";
 
-describe("chain presets", () => {
+describe("a chain preset", () => {
   const listed = new Map<number, Chain>(
     Object.values(viemChains).map((chain) => [chain.id, chain]),
   );
@@ -29,7 +29,7 @@ describe("chain presets", () => {
     },
   );
 
-  it("assumes little about an unknown chain", () => {
+  it("is conservative for an unknown chain", () => {
     expect(getChainPreset(424242)).toMatchObject({
       chainId: 424242,
       blockTimeMs: undefined,

@@ -34,7 +34,7 @@ const step = fc.oneof(
 );
 
 describe("the events of a block watcher", () => {
-  it("lead to the chain as it is, through any blocks and reorganisations, seen or unseen", async () => {
+  it("lead to the canonical chain through any blocks and reorganisations, seen or unseen", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 40 }), async (steps) => {
         const pool = createRpcPool({ chainId: devnet.chainId, rpcUrls: [devnet.rpcUrl] });

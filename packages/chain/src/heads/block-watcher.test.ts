@@ -67,7 +67,7 @@ async function lastEvent() {
 }
 
 describe("a block watcher", () => {
-  it("tells every block, also those between two polls", async () => {
+  it("reports every block, also those between two polls", async () => {
     createWatcher();
     await watch();
     const before = await devnet.client.getBlockNumber();
@@ -82,7 +82,7 @@ describe("a block watcher", () => {
       if (index > 0) expect(block.parentHash).toBe(entered[index - 1]?.hash);
   });
 
-  it("tells which blocks left and which came in a reorganisation", async () => {
+  it("reports the removed and the added blocks of a reorganisation", async () => {
     createWatcher();
     await watch();
     await devnet.mine(5);
@@ -99,7 +99,7 @@ describe("a block watcher", () => {
     expect(event.entered.map((block) => block.hash)).not.toContain(event.left[0]?.hash);
   });
 
-  it("recognises a reorganisation to a lower height by its other content", async () => {
+  it("detects a reorganisation to a lower height by its hashes", async () => {
     createWatcher();
     await watch();
     const snapshot = await devnet.snapshot();
@@ -119,7 +119,7 @@ describe("a block watcher", () => {
     expect(event.entered).toHaveLength(2);
   });
 
-  it("gives up counting, and says so, when too many blocks were missed", async () => {
+  it("reports a gap when it missed too many blocks to count", async () => {
     createWatcher({ windowSize: 4 });
     const unsubscribe = await watch();
     unsubscribe();
@@ -133,7 +133,7 @@ describe("a block watcher", () => {
     });
   });
 
-  it("says so when the chain was replaced from below its window", async () => {
+  it("reports a gap when the chain changed below its window", async () => {
     createWatcher({ windowSize: 3 });
     await watch();
     await devnet.mine(3);
@@ -148,7 +148,7 @@ describe("a block watcher", () => {
     );
   });
 
-  it("takes an old head for an old head, and rolls nothing back", async () => {
+  it("ignores a stale head, and rolls nothing back", async () => {
     createWatcher({}, [first, second]);
     await watch();
     await devnet.mine(3);
@@ -164,7 +164,7 @@ describe("a block watcher", () => {
     expect(events).toHaveLength(told);
   });
 
-  it("does not believe another endpoint's fork unless it is longer", async () => {
+  it("ignores another endpoint's fork unless it is longer", async () => {
     createWatcher({}, [first, second]);
     await watch();
     await lastEvent();
@@ -188,7 +188,7 @@ describe("a block watcher", () => {
     expect(events).toHaveLength(told);
   });
 
-  it("survives an outage, and tells its beginning and its end once", async () => {
+  it("survives an outage, and reports its beginning and its end once", async () => {
     createWatcher();
     await watch();
     first.set(answerStatus(500));
@@ -208,7 +208,7 @@ describe("a block watcher", () => {
     expect(watcher.status()).toMatchObject({ reachable: true, watching: true });
   });
 
-  it("goes on with another endpoint where the first one stopped", async () => {
+  it("continues with another endpoint where the first one stopped", async () => {
     createWatcher({}, [first, second]);
     await watch();
     first.set(answerStatus(500));
@@ -218,7 +218,7 @@ describe("a block watcher", () => {
     expect(watcher.status()).toMatchObject({ endpoint: 2, reachable: true });
   });
 
-  it("polls only while somebody listens", async () => {
+  it("polls only while it has a subscriber", async () => {
     createWatcher();
     const unsubscribe = await watch();
     unsubscribe();
@@ -232,7 +232,7 @@ describe("a block watcher", () => {
     expect(first.requests.length).toBe(asked + 1);
   });
 
-  it("shares one poll among all who ask at the same time", async () => {
+  it("shares one poll among concurrent callers", async () => {
     createWatcher();
     await pool.ready();
     const asked = first.requests.length;
@@ -243,7 +243,7 @@ describe("a block watcher", () => {
     expect(new Set(heads).size).toBe(1);
   });
 
-  it("polls at once for its first subscriber, however many join in the same instant", async () => {
+  it("polls at once for its first subscriber, however many join at the same time", async () => {
     createWatcher({ pollIntervalMs: 60_000 });
     watcher.subscribe(() => undefined);
     watcher.subscribe(() => undefined);
@@ -262,7 +262,7 @@ describe("a block watcher", () => {
     expect(head.number).toBe(before + 1n);
   });
 
-  it("is not disturbed by listeners that throw or reject", async () => {
+  it("survives listeners that throw or reject", async () => {
     const errors: unknown[] = [];
     createWatcher({ onListenerError: (error) => errors.push(error) });
     watcher.subscribe(() => {
@@ -276,7 +276,7 @@ describe("a block watcher", () => {
     await expect.poll(() => errors.length).toBeGreaterThanOrEqual(2);
   });
 
-  it("calls a head stalled that has not changed for too long", async () => {
+  it("reports a head as stalled that has not changed for too long", async () => {
     createWatcher({ stalledAfterMs: 2_000 });
     await watch();
     await expect.poll(() => watcher.status().stalled, { timeout: 20_000 }).toBe(true);
@@ -287,7 +287,7 @@ describe("a block watcher", () => {
     expect(watcher.status().stalled).toBe(false);
   });
 
-  it("ends the wait for a block on abort and on close, and then does nothing more", async () => {
+  it("ends a wait for a block on abort and on close, and then stays idle", async () => {
     createWatcher();
     await watch();
     const controller = new AbortController();
@@ -304,7 +304,7 @@ describe("a block watcher", () => {
     expect(watcher.status()).toMatchObject({ watching: false });
   });
 
-  it("stops by itself when its pool is closed", async () => {
+  it("stops when its pool is closed", async () => {
     createWatcher();
     await watch();
 

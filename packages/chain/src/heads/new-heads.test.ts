@@ -96,14 +96,14 @@ async function mineAndSee() {
   await expect.poll(() => watcher.latest()?.hash, { timeout: 10_000 }).toBe(hash);
 }
 
-describe("a block watcher whose node has a WebSocket", () => {
-  it("sees blocks when the node tells of them, and reads them over HTTP", async () => {
+describe("a block watcher with a WebSocket node", () => {
+  it("is notified of blocks by the node, and reads them over HTTP", async () => {
     await watch({ pollIntervalMs: never });
     for (let block = 0; block < 3; block += 1) await mineAndSee();
     expect(watcher.status().endpoint).toBe(2);
   });
 
-  it("subscribes again when the connection was lost, and sees what it missed", async () => {
+  it("subscribes again after a lost connection, and catches up", async () => {
     await watch({ pollIntervalMs: never });
     await mineAndSee();
     relay.cut();
@@ -113,7 +113,7 @@ describe("a block watcher whose node has a WebSocket", () => {
     expect(relay.connections()).toBe(2);
   });
 
-  it("polls while the node is silent", async () => {
+  it("polls while the node sends nothing", async () => {
     await watch({ pollIntervalMs: 20 });
     await mineAndSee();
     relay.mute();
@@ -121,14 +121,14 @@ describe("a block watcher whose node has a WebSocket", () => {
     await mineAndSee();
   });
 
-  it("polls where the node cannot be reached", async () => {
+  it("polls while the WebSocket is unreachable", async () => {
     await relay.close();
     relay = { ...relay, connections: () => 1, close: async () => undefined };
     await watch({ pollIntervalMs: 20 });
     await mineAndSee();
   });
 
-  it("hangs up when nobody watches any more", async () => {
+  it("closes the connection with its last subscriber", async () => {
     const unsubscribe = await watch({ pollIntervalMs: never });
     await mineAndSee();
     unsubscribe();
@@ -139,7 +139,7 @@ describe("a block watcher whose node has a WebSocket", () => {
     again();
   });
 
-  it("is not told by a node of another chain", async () => {
+  it("ignores notifications of a node of another chain", async () => {
     failures = [];
     pool = createRpcPool({
       chainId: 1,
@@ -154,7 +154,7 @@ describe("a block watcher whose node has a WebSocket", () => {
   });
 });
 
-it("a pool with WebSockets only is refused: requests need HTTP", () => {
+it("refuses a pool with WebSocket endpoints only", () => {
   expect(() => createRpcPool({ chainId: 1, rpcUrls: ["wss://node.example/key"] })).toThrow(
     "rpcUrls names WebSockets only",
   );

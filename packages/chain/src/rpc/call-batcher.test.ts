@@ -51,7 +51,7 @@ describe("a call batcher", () => {
     expect(new Set(results)).toEqual(new Set([`0x${"0".repeat(64)}`]));
   });
 
-  it("keeps one caller's failure from the others", async () => {
+  it("isolates one caller's failure from the others", async () => {
     const outcomes = await Promise.allSettled([
       batcher.request(balanceCall()),
       batcher.request(revertingCall()),
@@ -65,7 +65,7 @@ describe("a call batcher", () => {
     ]);
   });
 
-  it("keeps to its size, and gathers while its requests are on their way", async () => {
+  it("keeps to its maximum size, and gathers calls while requests are in flight", async () => {
     const asked = server.requests.length;
     const sizes: number[] = [];
     let now = 0;
@@ -85,7 +85,7 @@ describe("a call batcher", () => {
     expect(most).toBeLessThanOrEqual(2);
   });
 
-  it("does not let a wish for a future block hold up the others", async () => {
+  it("serves other calls while one waits for a future block", async () => {
     const minBlock = (await devnet.client.getBlockNumber()) + 100n;
 
     const [impossible, possible] = await Promise.allSettled([
@@ -97,13 +97,13 @@ describe("a call batcher", () => {
     expect(possible).toMatchObject({ status: "fulfilled" });
   });
 
-  it("works with a server that takes no batches", async () => {
+  it("works with a server without batch support", async () => {
     server.set(limitBatch(1));
     const calls = [batcher.request(balanceCall()), batcher.request(balanceCall())];
     expect(await Promise.all(calls)).toHaveLength(2);
   });
 
-  it("tells an outage to all, and goes on after it", async () => {
+  it("reports an outage to all callers, and works after it", async () => {
     server.set(answerStatus(500));
     const calls = [batcher.request(balanceCall()), batcher.request(balanceCall())];
     for (const outcome of await Promise.allSettled(calls))

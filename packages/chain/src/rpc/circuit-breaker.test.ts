@@ -9,7 +9,7 @@ function setUp() {
 }
 
 describe("a circuit breaker", () => {
-  it("opens after so many failures in a row", () => {
+  it("opens after its limit of consecutive failures", () => {
     const { clock, breaker } = setUp();
     breaker.failed(clock.now());
     breaker.failed(clock.now());
@@ -24,7 +24,7 @@ describe("a circuit breaker", () => {
     expect(breaker.restMs()).toBe(100);
   });
 
-  it("lets a trial through after its rest, and closes when that succeeds", () => {
+  it("admits one trial after its rest, and closes when that succeeds", () => {
     const { clock, breaker } = setUp();
     breaker.failed(clock.now(), 0);
     clock.advance(100);
@@ -35,7 +35,7 @@ describe("a circuit breaker", () => {
     expect(breaker.state()).toBe("closed");
   });
 
-  it("doubles its rest with each failed trial, up to a limit, and forgets that when it closes", () => {
+  it("doubles its rest with each failed trial up to a limit, and resets it when it closes", () => {
     const { clock, breaker } = setUp();
     const rests = [1, 2, 3, 4].map(() => {
       breaker.failed(clock.now(), 0);
@@ -51,13 +51,13 @@ describe("a circuit breaker", () => {
     expect(breaker.restMs()).toBe(100);
   });
 
-  it("rests at least as long as it was asked to", () => {
+  it("rests at least as long as requested", () => {
     const { clock, breaker } = setUp();
     breaker.failed(clock.now(), 5_000);
     expect(breaker.restMs()).toBe(5_000);
   });
 
-  it("does not listen to what began before it opened", () => {
+  it("ignores results of requests that began before it opened", () => {
     const { clock, breaker } = setUp();
     const startedAt = clock.now();
     clock.advance(10);

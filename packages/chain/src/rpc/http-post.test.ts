@@ -53,8 +53,8 @@ function answerWith(body: string | Buffer, headers: Record<string, string> = {})
   };
 }
 
-describe("a request", () => {
-  test("carries its body and its headers, and says who asks", async () => {
+describe("an HTTP request", () => {
+  test("carries its body, its headers and a user agent", async () => {
     answerWith(answer);
 
     await post({ body: '{"méthode":1}', headers: { authorization: "Basic abc" } });
@@ -73,7 +73,7 @@ describe("a request", () => {
     ]);
   });
 
-  test("uses the connection of the one before", async () => {
+  test("reuses the previous connection", async () => {
     answerWith(answer);
 
     for (let count = 0; count < 3; count += 1) await post();
@@ -81,12 +81,12 @@ describe("a request", () => {
     expect(connections).toBe(1);
   });
 
-  test("cannot be sent with a header that is none", async () => {
+  test("is refused with an invalid header", async () => {
     await expect(post({ headers: { "x-key": "two\nlines" } })).rejects.toThrow();
     expect(asked).toEqual([]);
   });
 
-  test("is not sent when it was aborted before", async () => {
+  test("is not sent after an abort", async () => {
     answerWith(answer);
 
     await expect(post({ signal: AbortSignal.abort() })).rejects.toThrow();
@@ -94,7 +94,7 @@ describe("a request", () => {
   });
 });
 
-describe("an answer", () => {
+describe("an HTTP answer", () => {
   test("is read whole, with its status and headers", async () => {
     handle = (_request, response) => {
       response.writeHead(429, { "Retry-After": "3" });
@@ -120,7 +120,7 @@ describe("an answer", () => {
   test.each([
     ["gzip", gzipSync(answer)],
     ["br", brotliCompressSync(answer)],
-  ])("is unpacked: %s", async (encoding, packed) => {
+  ])("is decompressed: %s", async (encoding, packed) => {
     answerWith(packed, { "Content-Encoding": encoding });
 
     expect(await post()).toMatchObject({ status: 200, text: answer });
@@ -128,17 +128,17 @@ describe("an answer", () => {
     expect(await post({ maxResponseBytes: bytes - 1 })).toMatchObject({ text: undefined });
   });
 
-  test.each(["gzip", "br"])("that is empty needs no unpacking: %s", async (encoding) => {
+  test.each(["gzip", "br"])("that is empty needs no decompression: %s", async (encoding) => {
     answerWith("", { "Content-Encoding": encoding, "Content-Length": "0" });
     expect(await post()).toMatchObject({ status: 200, text: "" });
   });
 
-  test("that breaks off while it is unpacked is none", async () => {
+  test("that breaks off during decompression is an error", async () => {
     answerWith(gzipSync(answer).subarray(0, 40), { "Content-Encoding": "gzip" });
     await expect(post()).rejects.toThrow();
   });
 
-  test("of more bytes than allowed is not read to its end", async () => {
+  test("above the byte limit is not read to its end", async () => {
     let isGone = false;
     handle = (_request, response) => {
       response.on("close", () => {
@@ -152,7 +152,7 @@ describe("an answer", () => {
     await expect.poll(() => isGone).toBe(true);
   });
 
-  test("that goes over to another protocol is none", async () => {
+  test("that switches protocols is an error", async () => {
     handle = ({ socket }) => {
       socket.write("HTTP/1.1 101 Switching Protocols\r\n");
       socket.write("Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
@@ -160,7 +160,7 @@ describe("an answer", () => {
     await expect(post()).rejects.toThrow();
   });
 
-  test("that sends elsewhere is the answer, and nobody goes there", async () => {
+  test("that redirects is returned, and the redirect is not followed", async () => {
     handle = (_request, response) => {
       response.writeHead(307, { Location: href });
       response.end();
@@ -171,7 +171,7 @@ describe("an answer", () => {
   });
 });
 
-describe("an abort", () => {
+describe("an abort of an HTTP request", () => {
   test.each([
     ["before the answer", () => undefined],
     ["within the answer", (response: ServerResponse) => void response.write("{")],
@@ -195,7 +195,7 @@ describe("an abort", () => {
   });
 });
 
-describe("what may have been sent", () => {
+describe("an HTTP failure", () => {
   function exchange(change: { href?: string; post?: HttpPost } = {}) {
     return httpExchange({
       href,
@@ -210,7 +210,7 @@ describe("what may have been sent", () => {
     });
   }
 
-  test("nothing, where no connection comes about", async () => {
+  test("counts as not sent where no connection was made", async () => {
     const secure = href.replace("http:", "https:");
     expect(await exchange({ href: secure })).toMatchObject({
       kind: "connection",
@@ -220,12 +220,12 @@ describe("what may have been sent", () => {
     expect(await exchange()).toMatchObject({ code: "ECONNREFUSED", maybeSent: false });
   });
 
-  test("the request, where the connection breaks", async () => {
+  test("counts as possibly sent where the connection broke", async () => {
     handle = ({ socket }) => socket.resetAndDestroy();
     expect(await exchange()).toMatchObject({ code: "ECONNRESET", maybeSent: true });
   });
 
-  test("the request, where the encryption fails once the connection stands", async () => {
+  test("counts as possibly sent where encryption failed on an open connection", async () => {
     const code = "ERR_SSL_DECRYPTION_FAILED_OR_BAD_RECORD_MAC";
     const post = () => Promise.reject(Object.assign(new Error("bad record mac"), { code }));
     expect(await exchange({ post })).toEqual({ kind: "connection", code, maybeSent: true });

@@ -16,7 +16,7 @@ function settle() {
 }
 
 describe("a request gate", () => {
-  it("lets so many in at a time, first come first served", async () => {
+  it("bounds concurrent requests, in order of arrival", async () => {
     const { gate } = setUp({ maxInFlight: 1 });
     const entered: number[] = [];
     const leave = await gate.enter(1, signal);
@@ -38,7 +38,7 @@ describe("a request gate", () => {
     expect(gate.inFlight()).toBe(0);
   });
 
-  it("gives the place of one who gave up to the next", async () => {
+  it("gives an aborted request's place to the next one", async () => {
     const { gate } = setUp({ maxInFlight: 1 });
     const leave = await gate.enter(1, signal);
     const impatient = new AbortController();
@@ -54,7 +54,7 @@ describe("a request gate", () => {
     expect(gate.inFlight()).toBe(0);
   });
 
-  it("spreads calls over time, after a first second's worth at once", async () => {
+  it("spreads calls over time, after an initial burst of one second's worth", async () => {
     const { clock, gate } = setUp({ callsPerSecond: 10 });
     let entered = 0;
     for (let index = 0; index < 15; index += 1)
@@ -89,7 +89,7 @@ describe("a request gate", () => {
     expect(entered).toBe(true);
   });
 
-  it("takes nothing from one who gave up before its turn", async () => {
+  it("charges nothing for a request that was aborted in the queue", async () => {
     const { clock, gate } = setUp({ callsPerSecond: 10 });
     for (let attempt = 0; attempt < 5; attempt += 1) {
       const impatient = new AbortController();

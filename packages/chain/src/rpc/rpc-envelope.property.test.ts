@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { decodeReply, encodeCalls } from "./rpc-envelope.ts";
 
 describe("decodeReply", () => {
-  it("never throws, and gives one place per call, whatever arrives", () => {
+  it("never throws, and returns one outcome per call, for any input", () => {
     const anything = fc.oneof(fc.string(), fc.json());
     fc.assert(
       fc.property(anything, fc.integer({ min: 1, max: 5 }), fc.nat(), (text, count, firstId) => {
@@ -13,7 +13,7 @@ describe("decodeReply", () => {
     );
   });
 
-  it("finds each answer by its id, in any order and among strangers", () => {
+  it("finds each answer by its id, in any order and among unknown ids", () => {
     const results = fc.array(fc.jsonValue(), { minLength: 2, maxLength: 8 });
     fc.assert(
       fc.property(results, fc.nat(1_000), fc.infiniteStream(fc.nat()), (values, firstId, order) => {

@@ -7,7 +7,7 @@ import { readHead, rejectionOf, stateOf, usePoolScene } from "../testing/pool-sc
 const open = usePoolScene();
 
 describe("an error from the node", () => {
-  it("is the answer, and nobody else is asked", async () => {
+  it("is the answer, and no other endpoint is asked", async () => {
     const { first, second, pool } = open();
     await pool.ready();
     first.set(answerError(3, "execution reverted", "0x08c379a0"));
@@ -21,7 +21,7 @@ describe("an error from the node", () => {
     expect(stateOf(pool, 1)).toBe("ready");
   });
 
-  it("does not show the URL that the node echoes", async () => {
+  it("is redacted where the node echoes the URL", async () => {
     const { first, pool } = open();
     await pool.ready();
     const echo = `POST ${first.url} failed for key ${secret}`;
@@ -32,7 +32,7 @@ describe("an error from the node", () => {
     expect(error).toMatchObject({ code: -32000 });
   });
 
-  it("about a log query with too many results is not taken for a rate limit", async () => {
+  it("about too many results of a log query is not a rate limit", async () => {
     const { first, pool } = open();
     await pool.ready();
     first.set(answerError(-32005, "query returned more than 10000 results"));
@@ -53,7 +53,7 @@ describe("an error from the node", () => {
   });
 });
 
-describe("a call with effects", () => {
+describe("an RPC call with effects", () => {
   it("is not repeated when a node may have executed it", async () => {
     const { devnet, first, pool } = open({ patienceMs: 1_000 });
     await pool.ready();
@@ -66,7 +66,7 @@ describe("a call with effects", () => {
     expect(await devnet.client.getBlockNumber()).toBe(before + 1n);
   });
 
-  it("goes to the next endpoint when it certainly was not sent", async () => {
+  it("goes to the next endpoint when it was certainly not sent", async () => {
     const { devnet, first, pool } = open();
     await pool.ready();
     const before = await devnet.client.getBlockNumber();
@@ -81,7 +81,7 @@ describe("a call with effects", () => {
 });
 
 describe("a consistent read", () => {
-  it("begins again at another endpoint when the first one dies in the middle", async () => {
+  it("starts over at another endpoint when the first one fails in the middle", async () => {
     const { first, pool } = open();
     await pool.ready();
     const seen: number[] = [];
@@ -97,13 +97,13 @@ describe("a consistent read", () => {
     expect(answers).toHaveLength(2);
   });
 
-  it("passes on whatever else it throws", async () => {
+  it("rethrows other errors", async () => {
     const { pool } = open();
     const error = new Error("mine");
     await expect(pool.onEndpoint(() => Promise.reject(error))).rejects.toBe(error);
   });
 
-  it("at a chosen endpoint never goes elsewhere", async () => {
+  it("at a chosen endpoint stays there", async () => {
     const { second, pool } = open();
     await pool.ready();
     second.set(answerStatus(500));

@@ -5,10 +5,10 @@ import { readHead, usePoolScene } from "../testing/pool-scene.ts";
 
 const open = usePoolScene();
 
-describe("many calls", () => {
+describe("a batch of calls", () => {
   const calls = [readHead, { method: "eth_noSuchMethod" }, { method: "eth_gasPrice" }];
 
-  it("travel in one HTTP request, and each has its own outcome", async () => {
+  it("travels in one HTTP request, with an outcome per call", async () => {
     const { first, pool } = open();
     await pool.ready();
 
@@ -22,7 +22,7 @@ describe("many calls", () => {
     ]);
   });
 
-  it("are matched by id when answers come in another order", async () => {
+  it("is matched by id when answers come in another order", async () => {
     const { first, pool } = open();
     await pool.ready();
     first.set(({ calls: received, reply }) => {
@@ -35,7 +35,7 @@ describe("many calls", () => {
     expect(outcomes).toMatchObject(calls.map(({ method }) => ({ ok: true, result: method })));
   });
 
-  it("whose answer is missing are asked elsewhere, and only those", async () => {
+  it("is asked elsewhere for its missing answers alone", async () => {
     const { first, second, pool } = open();
     await pool.ready();
     first.set(async ({ forward, reply }) => {
@@ -49,7 +49,7 @@ describe("many calls", () => {
     expect(second.requests.at(-1)).toEqual(["eth_gasPrice"]);
   });
 
-  it("go one by one to a server without batches, which is remembered", async () => {
+  it("goes one by one to a server without batch support, which is remembered", async () => {
     const { first, pool, events } = open();
     await pool.ready();
     first.set(limitBatch(1));
@@ -63,7 +63,7 @@ describe("many calls", () => {
     expect(events.at(-1)).toEqual({ type: "endpoint-batch-limit", endpoint: 1, calls: 1 });
   });
 
-  it("go in smaller batches to a server that limits their size", async () => {
+  it("is split for a server that limits its size", async () => {
     const { first, pool, events } = open();
     await pool.ready();
     first.set(limitBatch(5));
@@ -74,7 +74,7 @@ describe("many calls", () => {
     expect(events).toContainEqual({ type: "endpoint-batch-limit", endpoint: 1, calls: 5 });
   });
 
-  it("go in smaller batches to a server that answers 413 to large ones", async () => {
+  it("is split for a server that answers 413", async () => {
     const { first, pool } = open();
     await pool.ready();
     first.set((exchange) =>
@@ -86,7 +86,7 @@ describe("many calls", () => {
     expect(outcomes.every((outcome) => outcome.ok && outcome.endpoint === 1)).toBe(true);
   });
 
-  it("may be none", async () => {
+  it("may be empty", async () => {
     const { pool } = open();
     expect(await pool.requestMany([])).toEqual([]);
   });

@@ -19,7 +19,7 @@ describe("the chain id", () => {
     });
   });
 
-  it("is checked before an endpoint's first use, and a wrong one is passed over", async () => {
+  it("is checked before an endpoint's first use, and excludes an endpoint of another chain", async () => {
     const { first, second, pool } = open();
     first.set(answerMethod("eth_chainId", "0x1"));
 
@@ -29,7 +29,7 @@ describe("the chain id", () => {
     expect(second.requests).toEqual([["eth_chainId"], ["eth_blockNumber"]]);
   });
 
-  it("being wrong everywhere is not worth a retry", async () => {
+  it("that is wrong everywhere is a permanent error", async () => {
     const { first, pool } = open({ onlyFirst: true, patienceMs: 5_000 });
     first.set(answerMethod("eth_chainId", "0x1"));
 
@@ -41,7 +41,7 @@ describe("the chain id", () => {
     );
   });
 
-  it("that an endpoint will not tell keeps it from being used", async () => {
+  it("excludes an endpoint that does not return it", async () => {
     const { first, pool } = open({ onlyFirst: true });
     first.set(answerError(-32601, "method not found"));
 
@@ -60,7 +60,7 @@ describe("the chain id", () => {
     await expect.poll(() => stateOf(pool, 1)).toBe("resting");
   });
 
-  it("cannot be checked when all are down, which ready() tells of each", async () => {
+  it("cannot be checked when all are down, and ready() reports each endpoint", async () => {
     const { first, second, pool } = open();
     await Promise.all([first.close(), second.close()]);
 

@@ -6,7 +6,7 @@ import { readHead, rejectionOf, stateOf, usePoolScene } from "../testing/pool-sc
 
 const open = usePoolScene();
 
-describe("a faulty endpoint", () => {
+describe("a failing RPC endpoint", () => {
   for (const [name, { fault, kind }] of Object.entries(brokenAnswers)) {
     const timeoutMs = kind === "timeout" ? 1_000 : 5_000;
 
@@ -21,7 +21,7 @@ describe("a faulty endpoint", () => {
       expect(second.requests.at(-1)).toEqual(["eth_blockNumber"]);
     });
 
-    it(`that ${name} is told by an error when there is no other`, async () => {
+    it(`that ${name} is reported by an error when there is no other`, async () => {
       const { first, pool } = open({ onlyFirst: true, timeoutMs });
       await pool.ready();
       first.set(fault);
@@ -42,7 +42,7 @@ describe("a faulty endpoint", () => {
     expect(events[0]).toMatchObject({ endpoint: 1, kind: "connection" });
   });
 
-  it("rests as long as Retry-After says, and is not asked meanwhile", async () => {
+  it("rests as long as Retry-After says, without requests", async () => {
     const { first, pool } = open();
     await pool.ready();
     first.set(answerStatus(429, { "retry-after": "30" }));
@@ -56,7 +56,7 @@ describe("a faulty endpoint", () => {
     expect(pool.status()[0]?.restMs).toBeGreaterThan(29_000);
   });
 
-  it("understands Retry-After as a date, measured by the server's clock", async () => {
+  it("may send Retry-After as a date, measured by the server's clock", async () => {
     const { first, pool } = open();
     await pool.ready();
     const date = new Date("2001-01-01T00:00:00Z");
@@ -69,7 +69,7 @@ describe("a faulty endpoint", () => {
     expect(pool.status()[0]?.restMs).toBeLessThan(21_000);
   });
 
-  it("tells callers when it makes sense to come back", async () => {
+  it("yields an error that says when to retry", async () => {
     const { first, pool } = open({ onlyFirst: true });
     await pool.ready();
     first.set(answerStatus(503, { "retry-after": "5" }));
@@ -81,7 +81,7 @@ describe("a faulty endpoint", () => {
     expect(error instanceof RpcUnavailableError && error.retryAfterMs).toBeGreaterThan(4_000);
   });
 
-  it("is asked again while patience lasts, when it is the only one", async () => {
+  it("is retried within the time budget when it is the only one", async () => {
     const { first, pool } = open({ onlyFirst: true, patienceMs: 5_000 });
     await pool.ready();
     let failuresLeft = 4;
@@ -94,7 +94,7 @@ describe("a faulty endpoint", () => {
     expect(await pool.request(readHead)).toMatch(/^0x/);
   });
 
-  it("is used again after it recovered, and not before", async () => {
+  it("is used again once it has recovered", async () => {
     const { first, second, pool, events } = open({ failureThreshold: 2 });
     await pool.ready();
     first.set(answerStatus(500));
@@ -127,7 +127,7 @@ describe("a faulty endpoint", () => {
     expect(pool.status()[0]?.restMs).toBeLessThanOrEqual(100);
   });
 
-  it("that comes back from a rest as another chain is never used again", async () => {
+  it("that returns as another chain is excluded for good", async () => {
     const { first, pool } = open({ failureThreshold: 1 });
     await pool.ready();
     first.set(answerStatus(500));

@@ -5,7 +5,7 @@ import { readHead, rejectionOf, stateOf, usePoolScene } from "../testing/pool-sc
 
 const open = usePoolScene();
 
-describe("a block that must be there", () => {
+describe("a required block", () => {
   it("is asked from an endpoint that has it", async () => {
     const { devnet, first, pool } = open();
     await devnet.mine();
@@ -17,7 +17,7 @@ describe("a block that must be there", () => {
     expect(outcome).toMatchObject({ ok: true, endpoint: 2 });
   });
 
-  it("is waited for while patience lasts", async () => {
+  it("is waited for within the time budget", async () => {
     const { devnet, second, pool } = open({ patienceMs: 5_000 });
     const minBlock = (await devnet.client.getBlockNumber()) + 1n;
     const answer = pool.request({ method: "eth_gasPrice" }, { minBlock });
@@ -28,7 +28,7 @@ describe("a block that must be there", () => {
     expect(await answer).toMatch(/^0x/);
   });
 
-  it("that nobody has is told as such", async () => {
+  it("that no endpoint has yields an error of its own", async () => {
     const { pool } = open();
     const error = await rejectionOf(pool.request(readHead, { minBlock: 1_000_000n }));
     expect(error).toMatchObject({ failures: [{ kind: "behind" }, { kind: "behind" }] });
@@ -54,7 +54,7 @@ describe("a lagging endpoint", () => {
     expect(caughtUp).toMatchObject({ endpoint: 1 });
   });
 
-  it("is found by traffic alone", async () => {
+  it("is detected from traffic alone", async () => {
     const { devnet, first, pool } = open({ headCheckMs: 0 });
     await devnet.mine(10);
     first.set(answerMethod("eth_blockNumber", "0x1"));

@@ -6,8 +6,8 @@ import { chainId, readHead, stateOf, usePoolScene } from "../testing/pool-scene.
 
 const open = usePoolScene();
 
-describe("limits", () => {
-  it("of requests at a time are kept, and nothing is lost", async () => {
+describe("a limit of an RPC pool", () => {
+  it("of concurrent requests holds, and loses no request", async () => {
     const { first, pool } = open({ maxInFlight: 3 });
     await pool.ready();
     const held: (() => void)[] = [];
@@ -31,14 +31,14 @@ describe("limits", () => {
     expect(pool.status()[0]?.inFlight).toBe(0);
   });
 
-  it("of calls per second do not fail a request that alone takes longer than its timeout", async () => {
+  it("of calls per second fails no request that alone takes longer than its timeout", async () => {
     const { pool } = open({ onlyFirst: true, callsPerSecond: 100, timeoutMs: 1_000 });
     const outcomes = await pool.requestMany(Array(300).fill(readHead));
     expect(outcomes).toHaveLength(300);
     expect(outcomes.every(({ ok }) => ok)).toBe(true);
   });
 
-  it("that leave no room in time send the request elsewhere, and blame nobody", async () => {
+  it("without room in time sends the request elsewhere, and marks no endpoint as failed", async () => {
     const { first, pool } = open({ maxInFlight: 1 });
     await pool.ready();
     first.set(() => undefined);
@@ -53,8 +53,8 @@ describe("limits", () => {
   });
 });
 
-describe("configuration", () => {
-  it("errors are told all at once, by place and not by URL", () => {
+describe("the configuration of an RPC pool", () => {
+  it("reports all errors at once, by position and without URLs", () => {
     const { first } = open();
     const rpcUrls = [first.url, `ftp://${secret}/`, "nonsense"];
     expect(() => createRpcPool({ chainId, rpcUrls })).toThrow(
@@ -79,7 +79,7 @@ describe("configuration", () => {
     expect(authorization).toBe(`Basic ${btoa("somebody:pass word")}`);
   });
 
-  it("with a listener that throws changes nothing", async () => {
+  it("survives a listener that throws", async () => {
     const { first, pool } = open({
       onEvent() {
         throw new Error("listener");
@@ -91,8 +91,8 @@ describe("configuration", () => {
   });
 });
 
-describe("the end of a request", () => {
-  it("comes at once when the caller aborts, with the caller's reason", async () => {
+describe("an RPC request ends", () => {
+  it("at once when the caller aborts, with the caller's reason", async () => {
     const { first, pool } = open({ timeoutMs: 60_000 });
     await pool.ready();
     first.set(() => undefined);
@@ -107,7 +107,7 @@ describe("the end of a request", () => {
     expect(stateOf(pool, 1)).toBe("ready");
   });
 
-  it("comes at once when the pool closes, and nothing stays alive", async () => {
+  it("at once when the pool closes, and leaves no handle open", async () => {
     const { first, pool } = open({ timeoutMs: 60_000, maxInFlight: 2, patienceMs: 60_000 });
     await pool.ready();
     first.set(() => undefined);

@@ -5,7 +5,7 @@ import { createRedactor, parseRpcUrls, shortenBytes } from "./rpc-url.ts";
 const key = fc.stringMatching(/^[A-Za-z0-9_-]{8,40}$/);
 
 describe("createRedactor", () => {
-  it("leaves no URL and no key in whatever a node says", () => {
+  it("leaves no URL and no key in any text of a node", () => {
     fc.assert(
       fc.property(key, key, key, fc.string(), (pathKey, queryKey, password, noise) => {
         const url = `https://user:${password}@rpc.provider.example/v2/${pathKey}?apikey=${queryKey}`;
@@ -20,7 +20,7 @@ describe("createRedactor", () => {
     );
   });
 
-  it("is helped by one that leaves no bytes that are longer than a hash", () => {
+  it("comes with shortenBytes, which cuts byte strings longer than a hash", () => {
     const hash = `0x${"ab".repeat(32)}`;
     const raw = `0x02f8${"C0".repeat(200)}`;
     expect(shortenBytes(`refused ${raw}: ${hash} is known`)).toBe(

@@ -61,7 +61,7 @@ describe("a broadcast", () => {
     expect(await isMined(outcome.hash)).toBe(true);
   });
 
-  it("is rejected by a node, in the node's words", async () => {
+  it("is rejected with the node's message", async () => {
     await createPool([first, second]);
 
     const outcome = await sendRawTransaction(pool, await signTransfer(-1));
@@ -70,7 +70,7 @@ describe("a broadcast", () => {
     expect(second.requests).not.toContainEqual(["eth_sendRawTransaction"]);
   });
 
-  it("whose answer was lost is unknown, though it may be mined", async () => {
+  it("with a lost answer has the outcome unknown, though it may be mined", async () => {
     await createPool([first]);
     first.set(loseAnswer);
 
@@ -80,7 +80,7 @@ describe("a broadcast", () => {
     expect(await isMined(outcome.hash)).toBe(true);
   });
 
-  it("whose answer was lost goes to the next node too, which accepts it", async () => {
+  it("with a lost answer goes to the next node too, which accepts it", async () => {
     await createPool([first, second]);
     first.set(({ response }) => void response.destroy());
 
@@ -90,7 +90,7 @@ describe("a broadcast", () => {
     expect(await isMined(outcome.hash)).toBe(true);
   });
 
-  it("stays unknown when one node may have taken what the next refuses", async () => {
+  it("stays unknown when one node may have accepted it and the next rejects it", async () => {
     await createPool([first, second]);
     first.set(loseAnswer);
     second.set(answerError(-32000, "nonce too low"));
@@ -101,7 +101,7 @@ describe("a broadcast", () => {
     expect(await isMined(outcome.hash)).toBe(true);
   });
 
-  it("that a node answers with another hash is unknown", async () => {
+  it("answered with another hash has the outcome unknown", async () => {
     await createPool([first]);
     first.set(answerMethod("eth_sendRawTransaction", `0x${"ab".repeat(32)}`));
 
@@ -110,7 +110,7 @@ describe("a broadcast", () => {
     expect(outcome).toMatchObject({ outcome: "unknown" });
   });
 
-  it("that no node took up is unsent", async () => {
+  it("that no node received has the outcome unsent", async () => {
     await createPool([first, second]);
     first.set(answerStatus(429));
     second.set(answerStatus(401));

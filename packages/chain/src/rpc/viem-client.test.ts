@@ -40,7 +40,7 @@ describe("a viem client over a pool", () => {
     await tearDown();
   });
 
-  it("decodes reverts", async () => {
+  it("decodes revert reasons", async () => {
     const { client, tearDown } = await setUp();
     const { address } = devnet.accounts.deployer;
 
@@ -61,7 +61,7 @@ describe("a viem client over a pool", () => {
     await tearDown();
   });
 
-  it("shows the pool's error as a cause, and no URL", async () => {
+  it("has the pool's error as its cause, without a URL", async () => {
     const { server, pool, tearDown } = await setUp();
     const endpoint = pool.endpoints[0];
     if (!endpoint) return expect.unreachable("there are two");
