@@ -7,7 +7,7 @@ interface Notes {
 }
 
 describe.each(engines)(
-  "a table that is altered under a running reader, on $engine",
+  "a reader of a table that is altered meanwhile, on $engine",
   ({ createUrl }) => {
     /** A program whose statements are prepared, and another that changes the schema. */
     async function start() {
@@ -40,7 +40,7 @@ describe.each(engines)(
       return { ...ways[0]?.[0] };
     }
 
-    it("gives a column that was added", async () => {
+    it("reads an added column", async () => {
       const { owner, reader } = await start();
       await sql`alter table notes add column fourth text not null default '4'`.execute(
         owner.kysely,
@@ -50,21 +50,21 @@ describe.each(engines)(
       expect(await readEverywhere(owner)).toEqual(altered);
     });
 
-    it("gives a column that was renamed under its new name", async () => {
+    it("reads a renamed column under its new name", async () => {
       const { owner, reader } = await start();
       await sql`alter table notes rename column third to last`.execute(owner.kysely);
       expect(await readEverywhere(reader)).toEqual({ first: "1", second: "2", last: "3" });
       expect(await readEverywhere(owner)).toEqual({ first: "1", second: "2", last: "3" });
     });
 
-    it("gives no value under the name of a column that was dropped before it", async () => {
+    it("reads no value under the name of a dropped column", async () => {
       const { owner, reader } = await start();
       await sql`alter table notes drop column second`.execute(owner.kysely);
       expect(await readEverywhere(reader)).toEqual({ first: "1", third: "3" });
       expect(await readEverywhere(owner)).toEqual({ first: "1", third: "3" });
     });
 
-    it("refuses a statement that names a column that is gone", async () => {
+    it("is refused a statement that names a dropped column", async () => {
       const { owner, reader } = await start();
       const named = reader.kysely.selectFrom("notes").select("second");
       expect(await named.execute()).toEqual([{ second: "2" }]);

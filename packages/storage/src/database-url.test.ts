@@ -9,7 +9,7 @@ describe("a database URL", () => {
     ["sqlite:///var/lib/coinslot.db", "/var/lib/coinslot.db"],
     ["sqlite://./coinslot.db", "./coinslot.db"],
     ["sqlite::memory:", ":memory:"],
-  ])("%s is a file of SQLite", (url, path) => {
+  ])("%s names a SQLite file", (url, path) => {
     expect(parseDatabaseUrl(url)).toMatchObject({ engine: "sqlite", path });
   });
 
@@ -30,7 +30,7 @@ describe("a database URL", () => {
     "postgres:user:secret@localhost",
     "postgres://user:secret@host:port/x",
     "https://user:secret@localhost",
-  ])("%j is refused, and not repeated", (url) => {
+  ])("%j is refused, and not repeated in the error", (url) => {
     let error: unknown;
     try {
       parseDatabaseUrl(url);

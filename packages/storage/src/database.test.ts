@@ -14,13 +14,13 @@ async function openCounters(url: string, options: { lockTimeoutMs?: number } = {
 }
 
 describe.each(engines)("a database on $engine", ({ engine, createUrl }) => {
-  it("knows what it is", async () => {
+  it("names its engine", async () => {
     const database = await openForTest({ url: await createUrl() });
     expect(database.engine).toBe(engine);
     expect(database.dialect.engine).toBe(engine);
   });
 
-  it("commits a transaction as a whole, or undoes it", async () => {
+  it("commits a transaction as a whole, or rolls it back", async () => {
     const { kysely, transaction } = await openCounters(await createUrl());
     const result = await transaction(async (tx) => {
       await tx.insertInto("counters").values({ id: 1, value: 1 }).execute();
@@ -37,7 +37,7 @@ describe.each(engines)("a database on $engine", ({ engine, createUrl }) => {
     expect(await kysely.selectFrom("counters").selectAll().execute()).toHaveLength(2);
   });
 
-  it("shows nobody what is not committed", async () => {
+  it("hides uncommitted writes from other connections", async () => {
     const { kysely, transaction } = await openCounters(await createUrl());
     await transaction(async (tx) => {
       await tx.insertInto("counters").values({ id: 1, value: 1 }).execute();
@@ -46,7 +46,7 @@ describe.each(engines)("a database on $engine", ({ engine, createUrl }) => {
     });
   });
 
-  it("loses no update of transactions that run at once", async () => {
+  it("loses no update of concurrent transactions", async () => {
     const database = await openCounters(await createUrl());
     await database.kysely.insertInto("counters").values({ id: 1, value: 0 }).execute();
     await Promise.all(
@@ -70,7 +70,7 @@ describe.each(engines)("a database on $engine", ({ engine, createUrl }) => {
     expect(rows).toEqual([{ value: 20 }]);
   });
 
-  it("waits for another writer with a statement that returns rows, and names what it violates", async () => {
+  it("waits for another writer in a statement that returns rows, and names a violated constraint", async () => {
     const url = await createUrl();
     const writer = await openCounters(url);
     const other = await openCounters(url);
@@ -89,7 +89,7 @@ describe.each(engines)("a database on $engine", ({ engine, createUrl }) => {
     await expect(insert()).rejects.toMatchObject({ kind: "unique-violation" });
   });
 
-  it("lets one transaction at a time hold a key", async () => {
+  it("serialises transactions by an advisory key", async () => {
     const database = await openCounters(await createUrl());
     const maxBelow = async (limit: number) =>
       database.transaction(async (tx) => {
@@ -133,7 +133,7 @@ describe.each(engines)("a database on $engine", ({ engine, createUrl }) => {
     expect(taken.sort((a, b) => a - b)).toEqual(ids);
   });
 
-  it("counts by itself, and gives no number twice", async () => {
+  it("generates increasing ids, and none twice", async () => {
     const { kysely, transaction, dialect } = await openForTest<{
       events: { id: ColumnType<number, never, never>; note: string };
     }>({ url: await createUrl() });
@@ -152,7 +152,7 @@ describe.each(engines)("a database on $engine", ({ engine, createUrl }) => {
     expect(third.id).toBeGreaterThan(second.id);
   });
 
-  it("reads integers exactly, or not at all", async () => {
+  it("reads integers exactly, or throws", async () => {
     const { kysely } = await openCounters(await createUrl());
     const value = Number.MAX_SAFE_INTEGER;
     await kysely.insertInto("counters").values({ id: 1, value }).execute();
@@ -165,7 +165,7 @@ describe.each(engines)("a database on $engine", ({ engine, createUrl }) => {
     await expect(read()).rejects.toThrow(/9007199254740993/);
   });
 
-  it("names what the data refuses", async () => {
+  it("names the constraint of a refused write", async () => {
     const { kysely } = await openCounters(await createUrl());
     const insert = () => kysely.insertInto("counters").values({ id: 1, value: 1 }).execute();
     await insert();
@@ -178,7 +178,7 @@ describe.each(engines)("a database on $engine", ({ engine, createUrl }) => {
     });
   });
 
-  it("ends a query that waits for the transaction it stands in", async () => {
+  it("times out a query that waits for its own transaction", async () => {
     const { kysely, transaction } = await openCounters(await createUrl(), { lockTimeoutMs: 50 });
     await kysely.insertInto("counters").values({ id: 1, value: 1 }).execute();
     const update = (handle: Kysely<CounterSchema>) =>
@@ -192,7 +192,7 @@ describe.each(engines)("a database on $engine", ({ engine, createUrl }) => {
     await update(kysely);
   });
 
-  it("closes once what runs is done, and may be closed again", async () => {
+  it("closes after its running statements, and may be closed again", async () => {
     const database = await openDatabase<CounterSchema>({ url: await createUrl() });
     await migrate(database, { name: "counters", migrations: counterMigrations });
     const running = database.transaction((tx) =>
@@ -202,7 +202,7 @@ describe.each(engines)("a database on $engine", ({ engine, createUrl }) => {
     await database.close();
   });
 
-  it("tells the time", async () => {
+  it("returns its time", async () => {
     const { kysely, dialect } = await openForTest({ url: await createUrl() });
     const { now } = await kysely.selectNoFrom(dialect.nowMs().as("now")).executeTakeFirstOrThrow();
     expect(Math.abs(now - Date.now())).toBeLessThan(10_000);
@@ -211,7 +211,7 @@ describe.each(engines)("a database on $engine", ({ engine, createUrl }) => {
 });
 
 describe("a SQLite file", () => {
-  it("is shared with another process that writes, by waiting", async () => {
+  it("shared with another writing process waits for its lock", async () => {
     const url = await createSqliteUrl();
     const database = await openCounters(url);
     const other = await openForTest<CounterSchema>({ url });
@@ -225,7 +225,7 @@ describe("a SQLite file", () => {
     expect(await database.kysely.selectFrom("counters").selectAll().execute()).toHaveLength(2);
   });
 
-  it("that cannot be opened is told when it is opened", async () => {
+  it("that cannot be opened throws when it is opened", async () => {
     const url = await createSqliteUrl();
     const path = url.slice("sqlite:".length);
     await expect(openDatabase({ url: `${url}.d/nowhere/x.db` })).rejects.toMatchObject({
@@ -248,7 +248,7 @@ describe("a SQLite file", () => {
 });
 
 describe("a PostgreSQL server", () => {
-  it("that cannot be reached, or has no such database, is told without the password", async () => {
+  it("that is unreachable, or lacks the database, is reported without the password", async () => {
     const real = new URL(await createPostgresUrl());
     const nobody = new URL(real);
     nobody.port = "1";

@@ -19,7 +19,7 @@ async function openAmounts(url: string) {
 }
 
 describe.each(engines)("amounts on $engine", ({ createUrl }) => {
-  it("come back as they were, in the order of numbers, with their exact sum, least and greatest", async () => {
+  it("come back unchanged, in numeric order, with their exact sum, minimum and maximum", async () => {
     const { kysely, transaction, dialect } = await openAmounts(await createUrl());
     const { encode, decode, sum } = dialect.amount;
     await fc.assert(
@@ -56,7 +56,7 @@ describe.each(engines)("amounts on $engine", ({ createUrl }) => {
     );
   });
 
-  it("compare as numbers in a condition, the sum too", async () => {
+  it("compare numerically in a condition, and so does their sum", async () => {
     const { kysely, dialect } = await openAmounts(await createUrl());
     const { encode, sum } = dialect.amount;
     await fc.assert(
@@ -84,7 +84,7 @@ describe.each(engines)("amounts on $engine", ({ createUrl }) => {
     );
   });
 
-  it("are refused when they are no uint256", async () => {
+  it("are refused outside uint256", async () => {
     const { dialect } = await openAmounts(await createUrl());
     for (const value of [-1n, largest + 1n]) {
       expect(() => dialect.amount.encode(value)).toThrow(RangeError);

@@ -32,7 +32,7 @@ const value = fc.record({
 });
 
 describe.each(engines)("insertMany on $engine", ({ createUrl }) => {
-  it("writes any value as it is, among few rows and among many", async () => {
+  it("writes any value unchanged, among few rows and among many", async () => {
     const database = await openForTest<AmountSchema>({ url: await createUrl() });
     await migrate(database, { name: "amounts", migrations: amountMigrations });
     const { kysely, transaction, dialect } = database;

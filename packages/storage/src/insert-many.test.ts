@@ -14,7 +14,7 @@ async function openAmounts(url: string) {
 
 describe.each(engines)("insertMany on $engine", ({ createUrl }) => {
   // A few rows and many take different ways into PostgreSQL.
-  it.each([1, 100])("writes every kind of value as it is, %i times", async (times) => {
+  it.each([1, 100])("writes every type of value unchanged, %i times", async (times) => {
     const { kysely, dialect } = await openAmounts(await createUrl());
     const rows = Array.from({ length: times }, () => [
       {
@@ -44,7 +44,7 @@ describe.each(engines)("insertMany on $engine", ({ createUrl }) => {
     );
   });
 
-  it("writes more rows than fit into a statement", async () => {
+  it("writes more rows than fit into one statement", async () => {
     const { kysely, transaction, dialect } = await openAmounts(await createUrl());
     const rows = Array.from({ length: 4_321 }, (_, id) => ({
       id,
@@ -58,12 +58,12 @@ describe.each(engines)("insertMany on $engine", ({ createUrl }) => {
     expect(dialect.amount.decode(total)).toBe(BigInt(rows.length));
   });
 
-  it("writes nothing of no rows", async () => {
+  it("writes nothing for no rows", async () => {
     const { kysely, dialect } = await openAmounts(await createUrl());
     expect(await dialect.insertMany(kysely, "amounts", [])).toBe(0);
   });
 
-  it("skips or overwrites rows whose key is taken, or fails", async () => {
+  it("skips, overwrites or refuses rows with an existing key", async () => {
     const { kysely, dialect } = await openAmounts(await createUrl());
     const row = (id: number, note: string) => ({ id, note, amount: dialect.amount.encode(1n) });
     await dialect.insertMany(kysely, "amounts", [row(1, "first")]);
@@ -81,7 +81,7 @@ describe.each(engines)("insertMany on $engine", ({ createUrl }) => {
     expect(await notes()).toEqual([{ note: "third" }, { note: "second" }, { note: "third" }]);
   });
 
-  it("adds amounts to those of rows whose key is taken, modulo 2^256", async () => {
+  it("adds amounts to rows with an existing key, modulo 2^256", async () => {
     const { kysely, dialect } = await openAmounts(await createUrl());
     const row = (id: number, amount: bigint) => ({ id, amount: dialect.amount.encode(amount) });
     const add = (...rows: ReturnType<typeof row>[]) =>
@@ -97,7 +97,7 @@ describe.each(engines)("insertMany on $engine", ({ createUrl }) => {
     expect(await stored()).toEqual([11n, 0n, 2n ** 256n - 1n]);
   });
 
-  it("undoes all of many rows if one cannot be written, and goes on to work", async () => {
+  it("rolls back all rows if one cannot be written, and keeps working", async () => {
     const { kysely, transaction, dialect } = await openAmounts(await createUrl());
     const rows = Array.from({ length: 1_000 }, (_, id) => ({
       id: id % 999,
@@ -111,7 +111,7 @@ describe.each(engines)("insertMany on $engine", ({ createUrl }) => {
 });
 
 describe("insertMany on postgres", () => {
-  it("writes nothing as another type than its column was given meanwhile", async () => {
+  it("refuses values after a column's type has changed", async () => {
     const { kysely, dialect } = await openAmounts(await createPostgresUrl());
     const rowsFrom = (first: number, count: number) =>
       Array.from({ length: count }, (_, index) => ({
@@ -132,7 +132,7 @@ describe("insertMany on postgres", () => {
     expect(rows).toEqual(["0", "1", "2", "3", "4", "5"].map((id) => ({ id, at_ms: id })));
   });
 
-  it("finds out the types anew after they were refused", async () => {
+  it("reads the column types again after a refusal", async () => {
     const { kysely, dialect } = await openAmounts(await createPostgresUrl());
     const row = (id: number) => ({ id, amount: dialect.amount.encode(7n), note: "0a" });
     await dialect.insertMany(kysely, "amounts", [row(1)]);
@@ -142,7 +142,7 @@ describe("insertMany on postgres", () => {
     expect(await insert()).toBe(1);
   });
 
-  it("writes nothing of many rows if the connection is lost among them, and goes on to work", async () => {
+  it("writes no row if the connection is lost among them, and keeps working", async () => {
     const { kysely, transaction, dialect } = await openAmounts(await createPostgresUrl());
     await sql`
       create function hang_up() returns trigger language plpgsql as $$

@@ -63,7 +63,7 @@ describe.each(engines)("leases on $engine", ({ createUrl }) => {
     expect(await leases.isHeld(second)).toBe(true);
   });
 
-  it("last as long as they are renewed, and cannot be renewed once they are over", async () => {
+  it("last while they are renewed, and cannot be renewed after they expire", async () => {
     const { database, leases } = await openLeases(await createUrl());
     let lease = held(await leases.acquire({ name, owner: "a", ttlMs }));
     for (let round = 0; round < 5; round++) {
@@ -75,7 +75,7 @@ describe.each(engines)("leases on $engine", ({ createUrl }) => {
     expect(await leases.renew(lease, { ttlMs })).toBeUndefined();
   });
 
-  it("can be given back, and keep counting", async () => {
+  it("can be released, and their epoch keeps rising", async () => {
     const { leases } = await openLeases(await createUrl());
     const first = held(await leases.acquire({ name, owner: "a", ttlMs }));
     await leases.release(first);
@@ -87,13 +87,13 @@ describe.each(engines)("leases on $engine", ({ createUrl }) => {
     expect(await leases.isHeld(again)).toBe(true);
   });
 
-  it("of different names do not meet", async () => {
+  it("of different names are independent", async () => {
     const { leases } = await openLeases(await createUrl());
     held(await leases.acquire({ name, owner: "a", ttlMs }));
     held(await leases.acquire({ name: "other", owner: "b", ttlMs }));
   });
 
-  it("go to exactly one of those that race for them, at every expiry", async () => {
+  it("go to exactly one of the racing owners, at every expiry", async () => {
     const url = await createUrl();
     const { database, leases } = await openLeases(url);
     const { leases: other } = await openLeases(url);
@@ -109,7 +109,7 @@ describe.each(engines)("leases on $engine", ({ createUrl }) => {
     }
   });
 
-  it("guard a statement of an owner that froze", async () => {
+  it("fence off a statement of an owner that froze", async () => {
     const { database, leases } = await openLeases(await createUrl());
     const frozen = held(await leases.acquire({ name, owner: "a", ttlMs }));
     const writeUnder = (lease: Lease) =>
@@ -128,7 +128,7 @@ describe.each(engines)("leases on $engine", ({ createUrl }) => {
     expect((await writeUnder(awake)).numUpdatedRows).toBe(1n);
   });
 
-  it("are not taken before what they guard is committed", async () => {
+  it("are not taken over before their guarded statement has committed", async () => {
     const url = await createUrl();
     const { database } = await openLeases(url);
     const other = await openForTest<CounterSchema>({ url });
@@ -149,7 +149,7 @@ describe.each(engines)("leases on $engine", ({ createUrl }) => {
     expect(await takeover.whenTaken).toEqual([{ id: 1, value: 1 }]);
   });
 
-  it("run on the database's clock unless told otherwise", async () => {
+  it("use the database's clock by default", async () => {
     const { database } = await openLeases(await createUrl());
     const before = await nowOf(database);
     const leases = createLeases({ database });

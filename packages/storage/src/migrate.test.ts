@@ -21,7 +21,7 @@ describe.each(engines)("migrations on $engine", ({ createUrl }) => {
     ]);
   });
 
-  it("of several packages live in one database", async () => {
+  it("of several packages coexist in one database", async () => {
     const database = await openForTest({ url: await createUrl() });
     await migrate(database, { name, migrations });
     await migrate(database, {
@@ -38,7 +38,7 @@ describe.each(engines)("migrations on $engine", ({ createUrl }) => {
     await migrate(database, { name, migrations });
   });
 
-  it("that fail leave nothing of themselves, and what was before them", async () => {
+  it("that fail are rolled back, and earlier ones stay", async () => {
     const database = await openForTest({ url: await createUrl() });
     const failing: Migration = {
       title: "half",
@@ -57,7 +57,7 @@ describe.each(engines)("migrations on $engine", ({ createUrl }) => {
     expect(await hasTable("counters")).toBe(true);
   });
 
-  it("refuse a database of a newer release, and say what to do", async () => {
+  it("refuse a database of a newer release, and name the remedy", async () => {
     const database = await openForTest({ url: await createUrl() });
     await migrate(database, { name, migrations });
     await expect(
@@ -83,7 +83,7 @@ describe.each(engines)("migrations on $engine", ({ createUrl }) => {
     });
   });
 
-  it("let a reader pass when nothing is to be done", async () => {
+  it("let a reader pass when all are applied", async () => {
     const url = await createUrl();
     await migrate(await openForTest({ url }), { name, migrations });
     const reader = await openForTest<CounterSchema>({ url, readOnly: true });
@@ -93,7 +93,7 @@ describe.each(engines)("migrations on $engine", ({ createUrl }) => {
     ).rejects.toThrow(/read.?only/);
   });
 
-  it("are left to their owner by those that only look", async () => {
+  it("are checked but not applied by a reader", async () => {
     const url = await createUrl();
     const owner = await openForTest({ url });
     const reader = await openForTest<CounterSchema>({ url, readOnly: true });

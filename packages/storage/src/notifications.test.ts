@@ -5,7 +5,7 @@ import { createPostgresUrl, engines, openForTest } from "./testing/engines.ts";
 import { startTcpProxy } from "./testing/tcp-proxy.ts";
 
 describe.each(engines)("notifications on $engine", ({ createUrl }) => {
-  it("reach all that listen on the channel, until they stop", async () => {
+  it("reach every listener of the channel until it stops", async () => {
     const database = await openForTest({ url: await createUrl() });
     const heard: string[] = [];
     const listenAs = (who: string, channel: string) =>
@@ -22,7 +22,7 @@ describe.each(engines)("notifications on $engine", ({ createUrl }) => {
     await expect.poll(() => heard).toEqual(["a 1", "b 1", "a 2", "c 3"]);
   });
 
-  it("survive a handler that throws, and report it", async () => {
+  it("survive a handler that throws, and report its error", async () => {
     const errors: unknown[] = [];
     const database = await openForTest({
       url: await createUrl(),
@@ -51,7 +51,7 @@ describe("notifications on postgres", () => {
     await expect.poll(() => heard).toEqual(["eip155:9745"]);
   });
 
-  it("that are equal and sent at once are joined, and the last is not lost", async () => {
+  it("that are equal and simultaneous are merged, and the last is not lost", async () => {
     const database = await openForTest({ url: await createPostgresUrl() });
     let heard = 0;
     await database.listen("queue", () => heard++);
@@ -65,7 +65,7 @@ describe("notifications on postgres", () => {
     expect(heard).toBe(2);
   });
 
-  it("go on after the connection was lost, and say that some may have been missed", async () => {
+  it("resume after a lost connection, and report that some may be missing", async () => {
     const target = await createPostgresUrl();
     const proxy = await startTcpProxy(target);
     const database = await openForTest({ url: proxy.url });
@@ -80,7 +80,7 @@ describe("notifications on postgres", () => {
     await expect.poll(() => heard).toEqual([undefined, "again"]);
   });
 
-  it("are not held up for ever by a connection that died without a word", async () => {
+  it("are not blocked by a connection that died silently", async () => {
     const proxy = await startTcpProxy(await createPostgresUrl());
     const database = await openForTest({ url: proxy.url, statementTimeoutMs: 100 });
     proxy.freeze();
@@ -92,7 +92,7 @@ describe("notifications on postgres", () => {
     ]);
   });
 
-  it("can be closed while the server says nothing", async () => {
+  it("can be closed while the server sends nothing", async () => {
     const proxy = await startTcpProxy(await createPostgresUrl());
     const database = await openForTest({ url: proxy.url, connectTimeoutMs: 200 });
     await database.listen("queue", () => {});
@@ -100,7 +100,7 @@ describe("notifications on postgres", () => {
     await database.close();
   });
 
-  it("notice a connection that died without a word", async () => {
+  it("detect a connection that died silently", async () => {
     const connectionString = await createPostgresUrl();
     const proxy = await startTcpProxy(connectionString);
     const pool = new Pool({ connectionString });

@@ -18,8 +18,8 @@ async function openThroughProxy() {
   return { database, direct, proxy, target };
 }
 
-describe("a PostgreSQL server that goes away", () => {
-  it("while connections are idle is told by the next query, and works again when it is back", async () => {
+describe("a PostgreSQL server that fails", () => {
+  it("while connections are idle fails the next query, and is used again when it is back", async () => {
     const { database, direct, proxy } = await openThroughProxy();
     await Promise.all([insert(database, 1), insert(database, 2), insert(database, 3)]);
     await proxy.cut();
@@ -30,7 +30,7 @@ describe("a PostgreSQL server that goes away", () => {
     expect(rows).toEqual([{ id: 1 }, { id: 2 }, { id: 3 }, { id: 5 }]);
   });
 
-  it("in the middle of a transaction leaves nothing of it, and says so", async () => {
+  it("in the middle of a transaction rolls it back, and reports so", async () => {
     const { database, direct, proxy } = await openThroughProxy();
     await expect(
       database.transaction(async (tx) => {
@@ -45,7 +45,7 @@ describe("a PostgreSQL server that goes away", () => {
     expect(rows).toEqual([{ id: 3 }]);
   });
 
-  it("during a commit is told as such: it may have been written", async () => {
+  it("during a commit is reported as such: the outcome is unknown", async () => {
     const { database, direct, proxy } = await openThroughProxy();
     // A trigger that runs at the commit holds it until the connection is cut.
     await sql`create function wait_at_commit() returns trigger language plpgsql as $$
@@ -63,7 +63,7 @@ describe("a PostgreSQL server that goes away", () => {
     });
   });
 
-  it("without a word is given up, and its connections are not used again", async () => {
+  it("silently times out, and its connections are not reused", async () => {
     const { target, proxy } = await openThroughProxy();
     const database = await openForTest<CounterSchema>({ url: proxy.url, statementTimeoutMs: 100 });
     await insert(database, 1);
@@ -75,7 +75,7 @@ describe("a PostgreSQL server that goes away", () => {
     expect(rows).toEqual([{ id: 1 }, { id: 3 }]);
   });
 
-  it("without a word on all connections at once is not waited for on each of them in turn", async () => {
+  it("silently on all connections at once times out once, not per connection", async () => {
     const { proxy } = await openThroughProxy();
     const database = await openForTest<CounterSchema>({ url: proxy.url, statementTimeoutMs: 100 });
     await Promise.all([1, 2, 3, 4].map((id) => insert(database, id)));
@@ -85,7 +85,7 @@ describe("a PostgreSQL server that goes away", () => {
     expect(performance.now() - start).toBeLessThan(10_000);
   });
 
-  it("right after it has let a connection in is given up too", async () => {
+  it("right after it has accepted a connection times out too", async () => {
     const { proxy } = await openThroughProxy();
     const database = await openForTest<CounterSchema>({ url: proxy.url, connectTimeoutMs: 200 });
     proxy.freezeAt("synchronous_commit");
@@ -96,7 +96,7 @@ describe("a PostgreSQL server that goes away", () => {
     });
   });
 
-  it("by becoming a copy that takes no writes is left for the one that does", async () => {
+  it("over to a read-only replica is left for the new primary", async () => {
     const url = await createPostgresUrl();
     const database = await openForTest<CounterSchema>({ url });
     await migrate(database, { name: "counters", migrations: counterMigrations });
@@ -113,7 +113,7 @@ describe("a PostgreSQL server that goes away", () => {
     await insertInTransaction(moved, 3);
   });
 
-  it("ends a connection of ours, between two statements or idle, without ending the process", async () => {
+  it("and ends an idle connection, or one between two statements, does not end the process", async () => {
     const { database, direct } = await openThroughProxy();
     const terminateOthers = () =>
       sql`select pg_terminate_backend(pid, 5000) from pg_stat_activity

@@ -19,7 +19,7 @@ async function openCounters(url: string) {
 }
 
 describe.each(engines)("a writer on $engine", ({ createUrl }) => {
-  it("commits what comes at once, each with its result", async () => {
+  it("commits concurrent pieces as a group, each with its result", async () => {
     const database = await openCounters(await createUrl());
     const { write } = createWriter(database);
     const ids = Array.from({ length: 300 }, (_, index) => index);
@@ -36,7 +36,7 @@ describe.each(engines)("a writer on $engine", ({ createUrl }) => {
     expect(rows.map(({ id }) => id)).toEqual(ids);
   });
 
-  it("undoes a failing piece, and that alone", async () => {
+  it("rolls back a failing piece, and that alone", async () => {
     const database = await openCounters(await createUrl());
     const { write } = createWriter(database);
     const insert = (id: number, fail?: "throw" | "violate") =>
@@ -67,7 +67,7 @@ describe.each(engines)("a writer on $engine", ({ createUrl }) => {
     expect(rows.map(({ id }) => id)).toEqual([1, 3, 5]);
   });
 
-  it("lets exactly one of those win that race for a guarded row", async () => {
+  it("lets exactly one of the racing pieces win a guarded row", async () => {
     const database = await openCounters(await createUrl());
     const { write } = createWriter(database);
     await write((tx) => tx.insertInto("counters").values({ id: 1, value: 0 }).execute());
@@ -86,7 +86,7 @@ describe.each(engines)("a writer on $engine", ({ createUrl }) => {
     expect(changes.filter(({ numUpdatedRows }) => numUpdatedRows === 1n)).toHaveLength(1);
   });
 
-  it("resolves no piece before others can read it", async () => {
+  it("resolves no piece before other connections can read it", async () => {
     const url = await createUrl();
     const database = await openCounters(url);
     const other = await openForTest<CounterSchema>({ url });
@@ -104,7 +104,7 @@ describe.each(engines)("a writer on $engine", ({ createUrl }) => {
     );
   });
 
-  it("has on the disk what it resolved, when its process is killed", async () => {
+  it("has every resolved piece on disk when its process is killed", async () => {
     const url = await createUrl();
     const database = await openCounters(url);
     const child = startTestProcess("write", url);
@@ -120,7 +120,7 @@ describe.each(engines)("a writer on $engine", ({ createUrl }) => {
     expect(rows.map(({ id }) => id)).toEqual(rows.map((_, index) => index + 1));
   });
 
-  it("tells a closed database as an error of every piece", async () => {
+  it("fails every piece with the error of a closed database", async () => {
     const database = await openCounters(await createUrl());
     const { write } = createWriter(database);
     await database.close();
@@ -129,7 +129,7 @@ describe.each(engines)("a writer on $engine", ({ createUrl }) => {
 });
 
 describe("a writer on sqlite", () => {
-  it("lets timers and sockets have their turn between two groups", async () => {
+  it("yields to timers and sockets between two groups", async () => {
     const database = await openCounters("sqlite::memory:");
     const { write } = createWriter(database);
     let timerRan = false;
@@ -142,7 +142,7 @@ describe("a writer on sqlite", () => {
     expect(timerRan).toBe(true);
   });
 
-  it("keeps every promise when the disk is full, and goes on when there is room again", async () => {
+  it("loses no resolved piece when the disk is full, and continues when there is room again", async () => {
     const url = await createSqliteUrl();
     const database = await openForTest<AmountSchema>({ url });
     await migrate(database, { name: "amounts", migrations: amountMigrations });
@@ -174,7 +174,7 @@ describe("a writer on sqlite", () => {
 });
 
 describe.each(engines)("durability on $engine", ({ createUrl }) => {
-  it("tells a piece that need not reach the disk no later than its neighbours, and keeps all of them", async () => {
+  it("resolves a piece without a sync no later than its neighbours, and keeps all of them", async () => {
     const url = await createUrl();
     const database = await openCounters(url);
     const { write } = createWriter(database);
@@ -192,7 +192,7 @@ describe.each(engines)("durability on $engine", ({ createUrl }) => {
     expect(rows.map(({ id }) => id)).toEqual([1, 2, 3]);
   });
 
-  it("says when everybody sees what was written", async () => {
+  it("reports when a write is visible to other connections", async () => {
     const database = await openCounters(await createUrl());
     const seen: string[] = [];
     await database.transaction(
@@ -214,7 +214,7 @@ describe.each(engines)("durability on $engine", ({ createUrl }) => {
   });
 });
 
-it("PostgreSQL waits for the disk as a transaction asks, whatever the database does by default", async () => {
+it("PostgreSQL syncs as the transaction asks, whatever the database's default is", async () => {
   const url = await createPostgresUrl();
   const show = sql<{ setting: string }>`select current_setting('synchronous_commit') as setting`;
   const settings = async (database: Database<unknown>, durability?: "disk" | "process") =>

@@ -7,7 +7,7 @@ import { type CounterSchema, counterMigrations } from "../testing/schema.ts";
 import { lockDatabaseFile } from "./lock-file.ts";
 
 describe("the lock of a database file", () => {
-  it("is held by one process, which the next one is told, until it is killed", async () => {
+  it("is held by one process until it is killed, and another is refused with an error", async () => {
     const url = await createSqliteUrl();
     const owner = startTestProcess("lock", url);
     expect(await nextMessage(owner)).toBe("done");
@@ -23,7 +23,7 @@ describe("the lock of a database file", () => {
     expect(lock).toBeDefined();
   });
 
-  it("is held once within a process too, by whatever name the file goes", async () => {
+  it("is held once within a process too, under any name of the file", async () => {
     const url = await createSqliteUrl();
     const path = url.slice("sqlite:".length);
     await openForTest({ url });
@@ -34,7 +34,7 @@ describe("the lock of a database file", () => {
     (await lockDatabaseFile(`${url}.link`))?.release();
   });
 
-  it("is the same for a link to a file that is yet to be made", async () => {
+  it("is the same for a link to a file that does not exist yet", async () => {
     const url = await createSqliteUrl();
     const path = url.slice("sqlite:".length);
     await symlink("test.db", `${path}.link`);
@@ -45,7 +45,7 @@ describe("the lock of a database file", () => {
     lock?.release();
   });
 
-  it("says which folder is missing", async () => {
+  it("names a missing folder", async () => {
     const url = `${await createSqliteUrl()}.d/ledger.db`;
     await expect(lockDatabaseFile(url)).rejects.toMatchObject({
       kind: "configuration",
@@ -64,7 +64,7 @@ describe("the lock of a database file", () => {
     lock?.release();
   });
 
-  it("is nothing where there is no file", async () => {
+  it("is absent for a database without a file", async () => {
     expect(await lockDatabaseFile("sqlite::memory:")).toBeUndefined();
     expect(await lockDatabaseFile("postgres://localhost/coinslot")).toBeUndefined();
   });

@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { createSqliteUrl, openForTest } from "../testing/engines.ts";
 import { createLogSync } from "./log-sync.ts";
 
-it("brings the log of an open database onto the disk, for many who ask at once", async () => {
+it("log sync brings the log of an open database onto the disk, for many concurrent callers", async () => {
   const url = await createSqliteUrl();
   const { kysely } = await openForTest({ url });
   await sql`create table notes (text text)`.execute(kysely);
@@ -17,7 +17,7 @@ it("brings the log of an open database onto the disk, for many who ask at once",
   expect(rows).toEqual([{ text: "still here" }]);
 });
 
-it("finds the log of a database that is opened by a link, also before there is a file", async () => {
+it("log sync finds the log of a database that is opened by a link, also before the file exists", async () => {
   const url = await createSqliteUrl();
   await symlink(url.slice("sqlite:".length), `${url.slice("sqlite:".length)}.link`);
   const database = await openForTest({ url: `${url}.link` });
@@ -26,7 +26,7 @@ it("finds the log of a database that is opened by a link, also before there is a
   expect((await sql`select * from notes`.execute(kysely)).rows).toEqual([]);
 });
 
-it("believes no disk again that has failed once", async () => {
+it("log sync refuses a disk that has failed once", async () => {
   const url = await createSqliteUrl();
   const path = url.slice("sqlite:".length);
   const log = createLogSync({ path, label: "Notes" });
