@@ -9,7 +9,7 @@ afterEach(async () => {
 });
 
 describe.each(engines)("a facilitator on %s", (engine) => {
-  it("settles a payment, and the tokens move", async () => {
+  it("settles a payment, and moves the tokens", async () => {
     settling = await startSettlingDevnet(engine);
     const { devnet, start, pay, balanceOf } = settling;
     const facilitator = await start();
@@ -23,7 +23,7 @@ describe.each(engines)("a facilitator on %s", (engine) => {
     expect(await balanceOf(devnet.accounts.seller.address)).toBe(1_000n);
   });
 
-  it("settles a hundred payments at once without a collision of nonces", async () => {
+  it("settles a hundred concurrent payments without a nonce collision", async () => {
     settling = await startSettlingDevnet(engine);
     const { devnet, start, pay, balanceOf } = settling;
     const facilitator = await start();

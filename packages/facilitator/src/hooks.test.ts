@@ -101,14 +101,14 @@ const explode = () => {
   throw new Error("hook broke");
 };
 
-describe("hooks around verify", () => {
-  test("see a valid payment before and after", async () => {
+describe("a hook around verify", () => {
+  test("runs before and after a valid payment", async () => {
     watchAll();
     expect(await hooks.aroundVerify(context, answer(valid))).toBe(valid);
     expect(seen).toEqual(["onBeforeVerify", "work", "onAfterVerify: true"]);
   });
 
-  test("see an invalid payment after, and as a failure", async () => {
+  test("runs after an invalid payment, as a failure", async () => {
     watchAll();
     expect(await hooks.aroundVerify(context, answer(invalid))).toBe(invalid);
     expect(seen).toEqual([
@@ -119,13 +119,13 @@ describe("hooks around verify", () => {
     ]);
   });
 
-  test("see a fault of ours as a failure, which is thrown on", async () => {
+  test("runs after an internal fault, as a failure, and the fault is rethrown", async () => {
     watchAll();
     await expect(hooks.aroundVerify(context, fault)).rejects.toThrow("chain unreachable");
     expect(seen).toEqual(["onBeforeVerify", "onVerifyFailure: chain unreachable"]);
   });
 
-  test("refuse the payment by aborting, with their reason, before anything is checked", async () => {
+  test("refuses the payment by aborting, with its reason, before any check", async () => {
     hooks.methods(() => undefined).onBeforeVerify(() => ({ abort: true, reason: "blocked_payer" }));
     watchAll();
     expect(await hooks.aroundVerify(context, answer(valid))).toMatchObject({
@@ -137,7 +137,7 @@ describe("hooks around verify", () => {
     expect(seen).not.toContain("onBeforeVerify");
   });
 
-  test("refuse the payment by throwing, without telling the buyer what broke", async () => {
+  test("refuses the payment by throwing, without the error's text in the answer", async () => {
     hooks.methods(() => undefined).onBeforeVerify(explode);
     const result = await hooks.aroundVerify(context, answer(valid));
     expect(result).toMatchObject({ isValid: false, invalidReason: "payment_refused" });
@@ -146,7 +146,7 @@ describe("hooks around verify", () => {
     expect(logged).toMatchObject([{ hook: "onBeforeVerify", err: { message: "hook broke" } }]);
   });
 
-  test("that look on change nothing by what they return, and their throws are logged", async () => {
+  test("that only observes has its return value ignored and its error logged", async () => {
     watch("onAfterVerify", () => ({ isValid: false, recovered: true }));
     watch("onAfterVerify", explode);
     watch("onVerifyFailure", explode);
@@ -157,14 +157,14 @@ describe("hooks around verify", () => {
   });
 });
 
-describe("hooks around settle", () => {
-  test("see a settled payment before and after, with its transaction", async () => {
+describe("a hook around settle", () => {
+  test("runs before and after a settled payment, with its transaction", async () => {
     watchAll();
     expect(await hooks.aroundSettle(context, answer(settled))).toBe(settled);
     expect(seen).toEqual(["onBeforeSettle", "work", "onAfterSettle: true 0x1"]);
   });
 
-  test("see a failed one after, and as a failure", async () => {
+  test("runs after a failed settlement, as a failure", async () => {
     watchAll();
     expect(await hooks.aroundSettle(context, answer(failed))).toBe(failed);
     expect(seen.slice(2)).toEqual([
@@ -173,7 +173,7 @@ describe("hooks around settle", () => {
     ]);
   });
 
-  test("refuse by aborting or throwing, and nothing is sent", async () => {
+  test("refuses by aborting or throwing, and no transaction is sent", async () => {
     const methods = hooks.methods(() => undefined);
     let refuse: () => { abort: true; reason: string } = () => ({ abort: true, reason: "closed" });
     methods.onBeforeSettle(() => refuse());
@@ -191,14 +191,14 @@ describe("hooks around settle", () => {
     expect(seen).toEqual([]);
   });
 
-  test("are not asked again about a payment that has been begun", async () => {
+  test("is skipped for a settlement that has already begun", async () => {
     hooks.methods(() => undefined).onBeforeSettle(explode);
     const isBegun = async () => true;
     expect(await hooks.aroundSettle(context, answer(settled), isBegun)).toBe(settled);
     expect(logged).toEqual([]);
   });
 
-  test("that all throw leave a settled payment settled", async () => {
+  test("that throws leaves a settled payment settled", async () => {
     watch("onAfterSettle", explode);
     watch("onSettleFailure", explode);
     expect(await hooks.aroundSettle(context, answer(settled))).toBe(settled);
@@ -206,7 +206,7 @@ describe("hooks around settle", () => {
   });
 });
 
-test("hooks run in the order in which they were added, those of the options first", async () => {
+test("hooks run in the order of their addition, those of the options first", async () => {
   const first = createHooks({
     logger: { debug() {}, info() {}, warn() {}, error() {} },
     hooks: { onAfterVerify: () => void seen.push("first") },

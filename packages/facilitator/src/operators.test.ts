@@ -47,7 +47,7 @@ async function sell(
 }
 
 describe("an operator", () => {
-  it("finds each outcome in the log, and every stage among the figures", async () => {
+  it("finds each outcome in the log, and every stage in the metrics", async () => {
     settling = await startSettlingDevnet("sqlite");
     const lines: object[] = [];
     const info = (fields: object, message: string) =>
@@ -74,7 +74,7 @@ describe("an operator", () => {
     expect(await facilitator.stats()).toMatchObject([{ state: "confirmed", count: 1 }]);
   });
 
-  it("says how long answers are kept, and how large they may be", async () => {
+  it("configures the retention and the size of kept answers", async () => {
     settling = await startSettlingDevnet("sqlite");
     let lead = 0;
     const facilitator = await settling.start({
@@ -97,7 +97,7 @@ describe("an operator", () => {
   });
 });
 
-describe("a facilitator that cannot start", () => {
+describe("the start error of a facilitator", () => {
   /** What a start on this ledger says, on a chain that nobody serves. */
   async function problemsOf(ledger: string): Promise<readonly string[]> {
     const facilitator = createFacilitator({
@@ -119,13 +119,13 @@ describe("a facilitator that cannot start", () => {
 
   const chain = expect.stringMatching(/^eip155:9745: endpoint 1 of 1: .*check its URL/);
 
-  it("names the ledger and the chain in one error, and no secret of either", async () => {
+  it("names ledger and chain at once, without a secret of either", async () => {
     const problems = await problemsOf("postgres://somebody:password-1@127.0.0.1:1/coinslot");
     expect(problems).toEqual([expect.stringMatching(/^The ledger cannot be used: /), chain]);
     expect(problems.join()).not.toMatch(/password-1|secret-key/);
   });
 
-  it("says that a ledger was written by a newer version", async () => {
+  it("reports a ledger of a newer version", async () => {
     const database = await createTestDatabase();
     const opened = await openLedger({ url: database.url, processId: "newer" });
     await sql`insert into coinslot_migrations (name, version, title, applied_at_ms)
@@ -136,7 +136,7 @@ describe("a facilitator that cannot start", () => {
     await database.drop();
   });
 
-  it("says that another process works on its file", async () => {
+  it("reports another process on its file", async () => {
     settling = await startSettlingDevnet("sqlite");
     await settling.start();
     const problems = await problemsOf(settling.ledger.url);

@@ -48,12 +48,12 @@ async function begin(intercept: Intercept, options: { engine?: (typeof engines)[
 const rubbish = { result: "rubbish" };
 const fault = { error: { code: -32603, message: "internal error" } };
 
-describe("a start whose node answers badly for a moment", () => {
+describe("a start with a temporarily failing node", () => {
   it.each([
     ["breaks the connection", undefined],
-    ["answers rubbish", rubbish],
-    ["answers an error", fault],
-  ])("succeeds, though it %s when it is asked anything for the first time", async (_, bad) => {
+    ["returns malformed data", rubbish],
+    ["returns an error", fault],
+  ])("succeeds, although the node %s at its first request", async (_, bad) => {
     const asked = new Set<string>();
     const { start } = await begin(async ({ method }, ask) => {
       if (asked.has(method)) return ask();
@@ -63,7 +63,7 @@ describe("a start whose node answers badly for a moment", () => {
     await expect(start(10)).resolves.toBeUndefined();
   });
 
-  it("fails when the time is over, with what is in the way", async () => {
+  it("fails at its deadline, with the obstacle", async () => {
     const { start } = await begin(async ({ method }, ask) =>
       method === "eth_getCode" ? fault : ask(),
     );
@@ -73,7 +73,7 @@ describe("a start whose node answers badly for a moment", () => {
   });
 });
 
-it("a facilitator that is closed before it is ready says so to whoever waits for that", async () => {
+it("ready() rejects for a facilitator that is closed before it is ready", async () => {
   let asked = 0;
   const { create } = await begin(async ({ method }, ask) => {
     if (method !== "eth_getTransactionCount") return ask();
@@ -88,7 +88,7 @@ it("a facilitator that is closed before it is ready says so to whoever waits for
   await expect(ready).rejects.toThrow("closed");
 });
 
-describe.each(engines)("a start that fails on %s", (engine) => {
+describe.each(engines)("a failed start on %s", (engine) => {
   it("leaves no ledger open when its chain cannot be read", async () => {
     let isSick = true;
     const { start, open } = await begin(
@@ -103,7 +103,7 @@ describe.each(engines)("a start that fails on %s", (engine) => {
     await expect(start(5)).resolves.toBeUndefined();
   });
 
-  it("leaves no ledger open when it breaks after that was opened", async () => {
+  it("leaves no ledger open when it fails after opening one", async () => {
     const { start, open } = await begin(async (_, ask) => ask(), { engine });
     const rename = (from: string, to: string) =>
       open((ledger) => ledger.schema.alterTable("processes").renameColumn(from, to).execute());
@@ -114,7 +114,7 @@ describe.each(engines)("a start that fails on %s", (engine) => {
   });
 });
 
-it("a facilitator that is told to keep payments for some days forgets older ones by itself", async () => {
+it("a facilitator with a retention forgets older payments", async () => {
   const settling = await startSettlingDevnet("sqlite");
   ends.push(() => settling.stop());
   let lead = 0;

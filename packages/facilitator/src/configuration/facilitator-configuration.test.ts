@@ -27,8 +27,8 @@ function problemsOf(options: FacilitatorOptions): readonly string[] {
   return [];
 }
 
-describe("good options", () => {
-  test("are filled in with what is known of the network", () => {
+describe("valid facilitator options", () => {
+  test("are completed with the preset of the network", () => {
     const { networks, ledger } = readFacilitatorOptions(good);
     expect(ledger).toBe("sqlite:./coinslot.db");
     expect(networks[0]).toMatchObject({
@@ -44,7 +44,7 @@ describe("good options", () => {
     expect(networks[0].serveAfter(1n)).toBe(0);
   });
 
-  test("take one URL, a pino logger, PostgreSQL, and assets as addresses or with their domain", () => {
+  test("accept one URL, a pino logger, PostgreSQL, and assets as addresses or with their domain", () => {
     const other = {
       address: `0x${"12".repeat(20)}`,
       name: "Other",
@@ -69,7 +69,7 @@ describe("good options", () => {
     expect(networks[0].domains).toEqual([plasmaUsdt0, other]);
   });
 
-  test("may choose the depth by the amount; what is no depth is the most careful one", () => {
+  test("may set the depth by amount, and an invalid depth counts as the largest", () => {
     const byAmount = withNetwork({ finalAfter: 12, serveAfter: (amount) => Number(amount) });
     const { serveAfter } = readFacilitatorOptions(byAmount).networks[0];
     expect([serveAfter(0n), serveAfter(3n), serveAfter(99n)]).toEqual([0, 3, 12]);
@@ -78,8 +78,8 @@ describe("good options", () => {
   });
 });
 
-describe("bad options", () => {
-  test("forget nothing that is younger than a day", () => {
+describe("invalid facilitator options", () => {
+  test("are refused with a retention below a day", () => {
     expect(problemsOf({ ...good, keepPaymentsDays: 0.5 })).toEqual([
       expect.stringContaining("keepPaymentsDays must be at least 1"),
     ]);
@@ -105,14 +105,14 @@ describe("bad options", () => {
     ["a negative fee", { fees: { maxFeePerGas: -1n } }, /maxFeePerGas is negative/],
     ["a late warning", { minimumBalance: 5n, warningBalance: 4n }, /too late/],
     ["no time between blocks", { blockTimeSeconds: 0 }, /blockTimeSeconds/],
-  ])("%s", (_, change, words) => {
+  ])("are refused: %s", (_, change, words) => {
     const problems = problemsOf(withNetwork(change));
     expect(problems).toHaveLength(1);
     expect(problems[0]).toMatch(words);
     expect(problems[0]).toMatch(/^networks\[0\]: /);
   });
 
-  test("a network twice, and none at all", () => {
+  test("are refused for a network listed twice, and for none", () => {
     expect(problemsOf({ ...good, networks: [plasma, plasma] })).toEqual([
       "networks[1]: eip155:9745 is named before, by networks[0]",
     ]);
@@ -120,7 +120,7 @@ describe("bad options", () => {
   });
 
   test.each([undefined, "", "coinslot.db", "mysql://host/db", "sqlite:"])(
-    "a ledger of %j",
+    "are refused with a ledger of %j",
     (ledger) => {
       expect(problemsOf({ ...good, ledger })).toEqual([
         expect.stringMatching(/^ledger is not set/),
@@ -128,7 +128,7 @@ describe("bad options", () => {
     },
   );
 
-  test("are told all at once, and no URL or secret is repeated", () => {
+  test("are reported all at once, without any URL or secret", () => {
     const secret = "https://rpc.example/v2/key-of-mine";
     const problems = problemsOf({
       networks: [

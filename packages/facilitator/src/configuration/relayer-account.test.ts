@@ -18,7 +18,7 @@ function problems(options: RelayerOptions | undefined): string {
 }
 
 describe("a relayer", () => {
-  test("comes from a seed phrase, the first account unless another is named", () => {
+  test("comes from a seed phrase, by default its first account", () => {
     expect(addresses({ seedPhrase: devSeedPhrase })).toEqual([derived(0)]);
     expect(addresses({ seedPhrase: devSeedPhrase, accountIndex: 3 })).toEqual([derived(3)]);
     expect(addresses(devSeedPhrase)).toEqual([derived(0)]);
@@ -27,7 +27,7 @@ describe("a relayer", () => {
     ]);
   });
 
-  test("has several addresses of one seed when asked for", () => {
+  test("has several addresses of one seed when configured so", () => {
     expect(addresses({ seedPhrase: devSeedPhrase, accountIndex: 1, addressCount: 3 })).toEqual([
       derived(1),
       derived(2),
@@ -42,7 +42,7 @@ describe("a relayer", () => {
     }
   });
 
-  test("takes seed phrases of every length that BIP-39 knows", () => {
+  test("accepts seed phrases of every length in BIP-39", () => {
     for (const bits of [128, 160, 192, 224, 256] as const) {
       const seedPhrase = generateMnemonic(english, bits);
       expect(addresses({ seedPhrase })).toEqual([mnemonicToAccount(seedPhrase).address]);
@@ -50,14 +50,14 @@ describe("a relayer", () => {
   });
 });
 
-describe("a faulty relayer is told in words that help", () => {
+describe("a faulty relayer is reported", () => {
   test.each<[string, RelayerOptions | undefined, RegExp]>([
     ["not set", undefined, /not set/],
     ["empty", "", /not set/],
     ["a variable that is missing", { seedPhrase: undefined }, /seedPhrase is not set/],
     ["a key that is missing", { privateKey: undefined }, /privateKey is not set/],
-    ["a word too few", devSeedPhrase.replace("test ", ""), /has 11 words/],
-    ["a key with a digit too few", privateKey.slice(0, -1), /^relayer is neither .* 64 digits/],
+    ["a missing word", devSeedPhrase.replace("test ", ""), /has 11 words/],
+    ["a key without its last digit", privateKey.slice(0, -1), /^relayer is neither .* 64 digits/],
     [
       "a typing error",
       devSeedPhrase.replace("junk", "jumk"),
@@ -70,17 +70,17 @@ describe("a faulty relayer is told in words that help", () => {
     ["a key that is too large", { privateKey: "ff".repeat(32) }, /no key of the curve/],
     ["an index below zero", { seedPhrase: devSeedPhrase, accountIndex: -1 }, /accountIndex/],
     ["half an address", { seedPhrase: devSeedPhrase, addressCount: 1.5 }, /addressCount/],
-  ])("%s", (_, options, words) => {
+  ])("as %s", (_, options, words) => {
     expect(problems(options)).toMatch(words);
   });
 
-  test("everything that is wrong is told at once", () => {
+  test("with all its faults at once", () => {
     expect(readRelayer({ seedPhrase: "one two", accountIndex: -1, addressCount: 0 })).toMatchObject(
       { ok: false, problems: { length: 3 } },
     );
   });
 
-  test("and never repeats the secret", () => {
+  test("without its secret", () => {
     const secret = "zebra zebra zzyzx";
     expect(problems({ seedPhrase: secret })).not.toMatch(/zebra|zzyzx/);
     expect(problems({ seedPhrase: `${"zebra ".repeat(11)}zzyzx` })).not.toMatch(/zebra|zzyzx/);

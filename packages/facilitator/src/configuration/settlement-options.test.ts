@@ -2,7 +2,7 @@ import { ConfigurationError } from "@coinslot/protocol";
 import { expect, it } from "vitest";
 import { readSettlementOptions } from "./settlement-options.ts";
 
-it("payers with code are accepted within four million gas a minute, and refused for a day, by default", () => {
+it("by default payers with code share four million gas a minute, and are refused for a day after a burn", () => {
   expect(readSettlementOptions({})).toMatchObject({
     acceptsPayersWithCode: true,
     codePayers: { gasPerMinute: 4_000_000n, refusalMs: 86_400_000 },
@@ -11,7 +11,7 @@ it("payers with code are accepted within four million gas a minute, and refused 
   expect(acceptsPayersWithCode).toBe(false);
 });
 
-it("limits for payers with code that mean nothing are named, all at once", () => {
+it("invalid limits for payers with code are reported all at once", () => {
   const payersWithCode = { gasPerMinute: -1n, refusalHours: Number.NaN };
   const read = () => readSettlementOptions({ payersWithCode });
   expect(read).toThrow(ConfigurationError);

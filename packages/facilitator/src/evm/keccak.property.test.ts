@@ -8,7 +8,7 @@ function agreesWithViem(bytes: Uint8Array): void {
   expect(Buffer.from(keccak256(bytes))).toEqual(Buffer.from(keccakInJavaScript(bytes, "bytes")));
 }
 
-test("the hash of any bytes is the one that viem computes, at once and when it is compiled", async () => {
+test("keccak256 of any bytes equals viem's, before and after JIT compilation", async () => {
   agreesWithViem(Buffer.from("at once"));
   const compiled = await createKeccak(256);
   expect(compiled.init().update("").digest()).toBe(keccakInJavaScript("0x").slice(2));
@@ -17,7 +17,7 @@ test("the hash of any bytes is the one that viem computes, at once and when it i
   for (const length of [16_384, 16_385, 60_000]) agreesWithViem(Buffer.alloc(length, length));
 });
 
-test("a hash does not change when the next one is made", () => {
+test("a keccak256 result survives the next call", () => {
   const first = keccak256(Buffer.from("first"));
   const kept = Buffer.from(first);
   keccak256(Buffer.from("second"));

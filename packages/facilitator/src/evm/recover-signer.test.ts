@@ -9,8 +9,8 @@ const noble = createSignerRecovery(() => {
   throw new Error("no binary for this machine");
 });
 
-describe("recovering a signer", () => {
-  test("the known sample is one that viem agrees with", async () => {
+describe("signer recovery", () => {
+  test("checks itself with a sample that viem confirms", async () => {
     const { r, s, v } = sample.signature;
     const address = await recoverAddress({
       hash: sample.digest,
@@ -19,7 +19,7 @@ describe("recovering a signer", () => {
     expect(address.toLowerCase()).toBe(sample.signer);
   });
 
-  test("is native on this machine, and openly not so without its binary", () => {
+  test("is native on this machine, and reports its absence without the binary", () => {
     expect(native.implementation).toBe("native");
     expect(noble).toMatchObject({
       implementation: "noble",
@@ -27,12 +27,12 @@ describe("recovering a signer", () => {
     });
   });
 
-  test("a native implementation that recovers somebody else is not used", () => {
+  test("rejects a native implementation that recovers another address", () => {
     const wrong = createSignerRecovery(() => () => new Uint8Array(65).fill(4));
     expect(wrong.implementation).toBe("noble");
   });
 
-  test.each([native, noble])("finds the account that signed: $implementation", async (recovery) => {
+  test.each([native, noble])("returns the signing account: $implementation", async (recovery) => {
     for (let i = 0; i < 20; i++) {
       const privateKey = generatePrivateKey();
       const hash = toHex(BigInt(privateKey) ^ (2n ** 255n - 1n), { size: 32 });
@@ -45,7 +45,7 @@ describe("recovering a signer", () => {
   });
 
   test.each([native, noble])(
-    "finds nobody where no key can have signed: $implementation",
+    "returns undefined for a signature that no key can make: $implementation",
     (recovery) => {
       // 5 is no x coordinate of the curve.
       const signature = { v: 27, r: toHex(5, { size: 32 }), s: toHex(1, { size: 32 }) } as const;

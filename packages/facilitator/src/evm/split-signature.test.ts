@@ -9,8 +9,8 @@ const hash = `0x${"22".repeat(32)}` as const;
 const signature = await sign({ hash, privateKey, to: "hex" });
 const expected = parseSignature(signature);
 
-describe("a signature of a key", () => {
-  test("is taken apart as viem does it", () => {
+describe("an ECDSA signature", () => {
+  test("is split as viem splits it", () => {
     expect(splitSignature(signature)).toEqual({
       v: Number(expected.v),
       r: expected.r,
@@ -18,7 +18,7 @@ describe("a signature of a key", () => {
     });
   });
 
-  test("is the same with v as 0 or 1, and in the compact form", () => {
+  test("is split alike with v as 0 or 1, and in the compact form", () => {
     const usual = splitSignature(signature);
     expect(splitSignature(changeSignature(signature, "parity"))).toEqual(usual);
     const compact = changeSignature(signature, "compact");
@@ -32,7 +32,7 @@ describe("a signature of a key", () => {
     expect(splitSignature(compactWithEverySBit)).toBeUndefined();
   });
 
-  test("with another v, length, or with r or s out of range is refused", () => {
+  test("with another v or length, or with r or s out of range, is refused", () => {
     const rs = signature.slice(0, 130);
     for (const last of ["02", "1a", "1d", "25", "ff"]) {
       expect(splitSignature(`0x${rs.slice(2)}${last}`)).toBeUndefined();

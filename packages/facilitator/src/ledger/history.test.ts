@@ -80,7 +80,7 @@ describe("a long history on postgres", () => {
     return Number(rows[0]?.read);
   }
 
-  it("is not gone through for the failed payments that are watched", async () => {
+  it("is not scanned for watched failed payments", async () => {
     await addOld("failed");
     await finishOld();
     const id = await submit(ledger);
@@ -94,7 +94,7 @@ describe("a long history on postgres", () => {
     expect(read).toBeLessThan(10);
   });
 
-  it("is not gone through for the queue, though many were queued when it was counted", async () => {
+  it("is not scanned for the queue, even with stale statistics of a long queue", async () => {
     await addOld("queued");
     await finishOld();
     const id = await queue(ledger);
@@ -109,7 +109,7 @@ describe("a long history on postgres", () => {
     ).toBeLessThan(10);
   });
 
-  it("is not gone through for payments that are overdue, though many were open when it was counted", async () => {
+  it("is not scanned for overdue payments, even with stale statistics of many open ones", async () => {
     await addOld("submitted");
     await finishOld();
     const id = await submit(ledger);
@@ -122,7 +122,7 @@ describe("a long history on postgres", () => {
     expect(read).toBeLessThan(10);
   });
 
-  it("is not gone through for what a payer has promised, though much was open when it was counted", async () => {
+  it("is not scanned for a payer's committed balance, even with stale statistics of many open payments", async () => {
     await addOld("submitted");
     await finishOld();
     const id = await queue(ledger);

@@ -52,7 +52,7 @@ describe.each(engines)("a reader of the ledger on %s", (engine) => {
     });
   }
 
-  it("sees what a seller writes that holds it open", async () => {
+  it("reads a ledger that a seller holds open and writes", async () => {
     const ledger = await startSeller();
     await reserve(ledger, 1);
     const reader = await openLedgerReader({ url: place.url });
@@ -70,7 +70,7 @@ describe.each(engines)("a reader of the ledger on %s", (engine) => {
     await reserve(ledger, 3);
   });
 
-  it("makes no tables where there are none, and says who does", async () => {
+  it("creates no tables where they are missing, and names the command that does", async () => {
     const owner = await openLedger({ url: place.url, processId: "seller" });
     await owner.database.kysely.schema.dropTable("coinslot_migrations").execute();
     await owner.close();
@@ -81,7 +81,7 @@ describe.each(engines)("a reader of the ledger on %s", (engine) => {
   });
 });
 
-it("makes no file where there is none", async () => {
+it("a reader of the ledger creates no file where it is missing", async () => {
   const place = await createTestLedger("sqlite");
   await expect(openLedgerReader({ url: place.url })).rejects.toMatchObject({
     kind: "configuration",

@@ -3,7 +3,7 @@ import { createTestLedger } from "../testing/settling-devnet.ts";
 import { openLedger } from "./open-ledger.ts";
 
 describe("a ledger in a SQLite file", () => {
-  it("belongs to one process, while readers may look", async () => {
+  it("belongs to one process, and stays open to readers", async () => {
     const place = await createTestLedger("sqlite");
     const first = await openLedger({ url: place.url, processId: "first" });
     await expect(openLedger({ url: place.url, processId: "second" })).rejects.toThrow(

@@ -77,27 +77,27 @@ const usdt0 = (change: Partial<Asset> = {}): Asset => ({
   ...change,
 });
 
-test("a good network has no problem, and its Multicall3 is found", async () => {
+test("a correct network has no problem, and its Multicall3 is found", async () => {
   const { problems, warnings, reports } = await check({});
   expect({ problems, warnings }).toEqual({ problems: [], warnings: [] });
   expect(reports?.get(devnet.network)?.hasMulticall3).toBe(true);
 });
 
-test("an endpoint of another chain is named by its place, never by its URL", async () => {
+test("an endpoint of another chain is named by its position, never by its URL", async () => {
   const { problems } = await check({ rpcUrls: [devnet.rpcUrl, otherChain.rpcUrl] });
   expect(problems).toHaveLength(1);
   expect(problems[0]).toMatch(/endpoint 2 of 2 serves chain 988 instead of chain 9745; remove it/);
   expect(problems[0]).not.toContain(otherChain.rpcUrl);
 });
 
-test("a chain that cannot be reached is a problem; one endpoint of several that is down is none", async () => {
+test("an unreachable chain is a problem, and one failing endpoint of several is not", async () => {
   const nobody = "http://127.0.0.1:1";
   const { problems } = await check({ rpcUrls: [nobody] });
   expect(problems).toEqual([expect.stringMatching(/check its URL/)]);
   expect((await check({ rpcUrls: [nobody, devnet.rpcUrl] })).problems).toEqual([]);
 });
 
-test("a domain is compared with the token's own, and it is said which of name and version differs", async () => {
+test("a domain is compared with the token's own, and the mismatch names its member", async () => {
   const name = await check({ assets: [usdt0({ name: "USDT" })] });
   expect(name.problems).toEqual([
     expect.stringContaining('signs under the name "USDT0", not "USDT": correct its name'),
@@ -110,7 +110,7 @@ test("a domain is compared with the token's own, and it is said which of name an
   expect(both.problems).toHaveLength(2);
 });
 
-test("a token whose separator fits no name that it tells is a problem of its own", async () => {
+test("a token whose separator fits none of its names is a problem of its own", async () => {
   const address = await devnet.deployMisbehavingToken("wrongDomainSeparator");
   const { problems } = await check({ assets: [usdt0({ address })] });
   expect(problems).toEqual([expect.stringContaining("does not tell under what: ask its issuer")]);
@@ -125,7 +125,7 @@ test("an asset without a contract, or without EIP-3009, is a problem", async () 
   ]);
 });
 
-test("a relayer without gas money is told its address and what it needs", async () => {
+test("a relayer without gas money is reported with its address and its need", async () => {
   const relayer = { privateKey: `0x${"77".repeat(32)}` };
   const { problems } = await check({ relayer });
   expect(problems).toEqual([
@@ -135,7 +135,7 @@ test("a relayer without gas money is told its address and what it needs", async 
   ]);
 });
 
-test("one funded address of several is enough, and the others are warned of", async () => {
+test("one funded relayer address of several suffices, with a warning about the others", async () => {
   const relayer = { seedPhrase: devSeedPhrase, accountIndex: 500, addressCount: 2 };
   const { address } = mnemonicToAccount(devSeedPhrase, { addressIndex: 501 });
   await devnet.client.setBalance({ address, value: 10n ** 18n });
@@ -144,13 +144,13 @@ test("one funded address of several is enough, and the others are warned of", as
   expect(warnings).toEqual([expect.stringContaining("holds 0 XPL")]);
 });
 
-test("a relayer that runs low is warned of before it is a problem", async () => {
+test("a low relayer balance is a warning before it is a problem", async () => {
   const { problems, warnings } = await check({ warningBalance: 10n ** 24n });
   expect(problems).toEqual([]);
   expect(warnings).toEqual([expect.stringMatching(/holds only 10000 XPL .* send it some soon/)]);
 });
 
-test("a chain without Multicall3 can be served, and this is said", async () => {
+test("a chain without Multicall3 is served, with a warning", async () => {
   const code = await devnet.client.getCode({ address: devnet.multicall3 });
   await devnet.client.setCode({ address: devnet.multicall3, bytecode: "0x" });
   const { problems, warnings, reports } = await check({});
@@ -160,7 +160,7 @@ test("a chain without Multicall3 can be served, and this is said", async () => {
   expect(reports?.get(devnet.network)?.hasMulticall3).toBe(false);
 });
 
-test("the network's usual token is looked at without being asked for, and warned of", async () => {
+test("the network's default token is checked unasked, with a warning", async () => {
   const code = await devnet.client.getCode({ address: devnet.token });
   await devnet.client.setCode({ address: devnet.token, bytecode: "0x" });
   const { problems, warnings } = await check({});
@@ -169,7 +169,7 @@ test("the network's usual token is looked at without being asked for, and warned
   expect(warnings).toEqual([expect.stringContaining("there is no contract at this address")]);
 });
 
-test("all problems of all networks are told at once", async () => {
+test("all problems of all networks are reported at once", async () => {
   const poor = { privateKey: `0x${"77".repeat(32)}` };
   const { problems } = await check(
     { relayer: poor, assets: [usdt0({ name: "USDT", version: "2" })] },

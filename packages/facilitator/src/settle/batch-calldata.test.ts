@@ -11,7 +11,7 @@ const anyCall = fc.record({
   callData: fc.uint8Array({ maxLength: 200 }).map((bytes) => bytesToHex(bytes)),
 });
 
-it("encodes a batch as viem does", () => {
+it("the calldata of a batch equals viem's", () => {
   fc.assert(
     fc.property(fc.array(anyCall, { maxLength: 20 }), (calls) => {
       const args = [calls.map((call) => ({ ...call, allowFailure: true }))] as const;
@@ -23,7 +23,7 @@ it("encodes a batch as viem does", () => {
   );
 });
 
-it("counts the gas of calldata byte by byte", () => {
+it("the gas of calldata is counted byte by byte", () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 500 }), (bytes) => {
       const gas = bytes.reduce((total, byte) => total + (byte === 0 ? 4n : 16n), 0n);

@@ -4,8 +4,8 @@ import { listen, reserve, settle, useSettlingDevnet } from "../testing/settling-
 
 const begin = useSettlingDevnet();
 
-describe("settling", () => {
-  it("gives two payments of a balance for one only one success", async () => {
+describe("the settlement engine", () => {
+  it("settles one of two payments from a balance for one", async () => {
     const { devnet, start, pay } = await begin();
     const [poor] = devnet.accounts.others;
     if (poor === undefined) throw new Error("No account");
@@ -19,7 +19,7 @@ describe("settling", () => {
     });
   });
 
-  it("does not count a payment twice that is mined and not yet deep enough to be settled", async () => {
+  it("counts a mined payment once while it waits for its depth", async () => {
     const { devnet, start, pay, balanceOf } = await begin();
     const [poor] = devnet.accounts.others;
     if (poor === undefined) throw new Error("No account");
@@ -44,7 +44,7 @@ describe("settling", () => {
     ]);
   });
 
-  it("answers a repeated settlement as the rule says", async () => {
+  it("answers a repeated settlement by the rule for its state", async () => {
     const { start, pay } = await begin();
     const facilitator = await start();
     const paid = await pay();
@@ -61,7 +61,7 @@ describe("settling", () => {
     });
   });
 
-  it("answers pending with the hash, and the same payment resumes and pays nothing more", async () => {
+  it("answers pending with the hash, and the same payment resumes without paying again", async () => {
     const { devnet, start, pay, balanceOf } = await begin();
     const facilitator = await start({ settleTimeoutSeconds: 0.3 });
     const events = listen(facilitator);
@@ -81,7 +81,7 @@ describe("settling", () => {
     expect(await balanceOf(devnet.accounts.seller.address)).toBe(1_000n);
   });
 
-  it("tells nobody else's payment as settled: not to another seller, not for another amount", async () => {
+  it("confirms a settlement to its own seller and amount alone", async () => {
     const { devnet, start, pay } = await begin();
     const { buyer, deployer, seller } = devnet.accounts;
     const facilitator = await start({ settleTimeoutSeconds: 0.3 });
@@ -106,7 +106,7 @@ describe("settling", () => {
     expect(await settle(facilitator, own)).toMatchObject({ success: true });
   });
 
-  it("settles a payment of a contract account by itself", async () => {
+  it("settles a payment of a contract account alone", async () => {
     const { devnet, start, pay, balanceOf } = await begin();
     const facilitator = await start();
     const { buyer, seller } = devnet.accounts;
@@ -124,7 +124,7 @@ describe("settling", () => {
     expect(await balanceOf(seller.address)).toBe(3_000n);
   });
 
-  it("settles a contract account by itself whose handler worked longer than anything is remembered", async () => {
+  it("settles a contract account alone after a handler outlasted the simulation cache", async () => {
     const { devnet, start, pay, balanceOf } = await begin();
     let passedMs = 0;
     const clock = { ...systemClock, now: () => systemClock.now() + passedMs };
@@ -147,7 +147,7 @@ describe("settling", () => {
     expect(await balanceOf(seller.address)).toBe(2_000n);
   });
 
-  it("settles one by one where there is no Multicall3", async () => {
+  it("settles one payment per transaction where Multicall3 is missing", async () => {
     const { devnet, start, pay, balanceOf } = await begin();
     await devnet.client.setCode({ address: devnet.multicall3, bytecode: "0x" });
     const facilitator = await start();
@@ -157,7 +157,7 @@ describe("settling", () => {
     expect(await balanceOf(devnet.accounts.seller.address)).toBe(12_000n);
   });
 
-  it("spreads over several addresses of one seed", async () => {
+  it("spreads settlements over several addresses of one seed", async () => {
     const { devnet, start, pay, balanceOf } = await begin();
     const seedPhrase = "test test test test test test test test test test test junk";
     const facilitator = await start({

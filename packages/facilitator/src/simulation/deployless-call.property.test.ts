@@ -23,7 +23,7 @@ const anyTransfer = fc
     }),
   );
 
-test("the init code of any transfers is the one that viem encodes", () => {
+test("the init code of any transfers equals viem's", () => {
   fc.assert(
     fc.property(fc.array(anyTransfer, { minLength: 1, maxLength: 8 }), (transfers) => {
       const { data } = encodeDeploylessCall(transfers, 300_000n);
@@ -46,7 +46,7 @@ test("the init code of any transfers is the one that viem encodes", () => {
   );
 });
 
-test("what transfers take of the init code is known beforehand, and never less than they do", () => {
+test("the predicted size of a transfer's init code is exact or larger", () => {
   fc.assert(
     fc.property(fc.array(anyTransfer, { minLength: 1, maxLength: 8 }), (transfers) => {
       const bytes = (encodeDeploylessCall(transfers, 300_000n).data.length - 2) / 2;

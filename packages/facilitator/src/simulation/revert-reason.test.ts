@@ -9,19 +9,19 @@ function error(text: string) {
   return encodeErrorResult({ abi, errorName: "Error", args: [text] });
 }
 
-test("a reason is told in the token's words", () => {
+test("a revert reason has the token's words", () => {
   expect(readRevertReason(error("ERC20: transfer amount exceeds balance"))).toBe(
     "ERC20: transfer amount exceeds balance",
   );
 });
 
-test("a reason that was cut off is told as far as it goes", () => {
+test("a truncated revert reason is decoded as far as it goes", () => {
   const whole = error("a".repeat(100));
   expect(size(whole)).toBeGreaterThan(128);
   expect(readRevertReason(slice(whole, 0, 128))).toBe("a".repeat(60));
 });
 
-test("a panic and an error of the token's own are told by their codes", () => {
+test("a panic and a custom error are named by their codes", () => {
   expect(readRevertReason(encodeErrorResult({ abi, errorName: "Panic", args: [17n] }))).toBe(
     "panic 0x11",
   );
@@ -29,13 +29,13 @@ test("a panic and an error of the token's own are told by their codes", () => {
   expect(readRevertReason(blocked)).toMatch(/^error 0x[0-9a-f]{8}$/);
 });
 
-test("no data is no reason, and a reason without text is told as such", () => {
+test("empty revert data yields no reason, and a reason without text is named as such", () => {
   expect(readRevertReason("0x")).toBeUndefined();
   expect(readRevertReason(`0x${"00".repeat(128)}`)).toBeUndefined();
   expect(readRevertReason(error(""))).toBe("an empty reason");
 });
 
-test("whatever a contract reverts with becomes one short line of printable text", () => {
+test("any revert data becomes one short line of printable text", () => {
   expect(readRevertReason(error("a\n\u001b[31mb\u202ec"))).toMatch(/^[\x20-\x7e]+$/);
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 400 }), fc.boolean(), (data, asError) => {

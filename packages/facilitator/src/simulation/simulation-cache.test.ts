@@ -8,7 +8,7 @@ const first = transferOf(1);
 const second = transferOf(2);
 const facts = { payerHasCode: false, gasUsed: 50_000n };
 
-test("a simulation is fresh for a while, and known until its payment is queued", () => {
+test("a simulation is fresh for a while, and kept until its payment is queued", () => {
   let now = 0;
   const readings = createSimulationCache({ ...times, now: () => now });
   readings.remember(first, facts);
@@ -18,7 +18,7 @@ test("a simulation is fresh for a while, and known until its payment is queued",
   expect(readings.recall(first)).toMatchObject(facts);
 });
 
-test("what is older than the longest handler is dropped when another comes", () => {
+test("a simulation older than the longest handler is dropped when another is added", () => {
   let now = 0;
   const readings = createSimulationCache({ ...times, now: () => now });
   readings.remember(first, facts);
@@ -30,7 +30,7 @@ test("what is older than the longest handler is dropped when another comes", () 
   expect(readings.recall(second)).toMatchObject(facts);
 });
 
-test("what a transaction carries is forgotten, and what it took is not", () => {
+test("a simulation is dropped once a transaction carries its payment, and its gas is kept", () => {
   const readings = createSimulationCache({ ...times, now: () => 0 });
   const typicalGas = readings.typicalGas();
   readings.remember(first, facts);
@@ -41,7 +41,7 @@ test("what a transaction carries is forgotten, and what it took is not", () => {
   expect(readings.typicalGas()).not.toBe(typicalGas);
 });
 
-test("a simulation says nothing of what else the payer has signed under the same nonce", () => {
+test("a simulation does not apply to another authorization with the same nonce", () => {
   const readings = createSimulationCache({ ...times, now: () => 0 });
   readings.remember(first, facts);
   const { authorization } = first;
@@ -58,7 +58,7 @@ test("a simulation says nothing of what else the payer has signed under the same
   }
 });
 
-test("a payer seen with code puts gas at risk for a while, whatever is simulated of its nonce then", () => {
+test("a payer seen with code puts gas at risk for a while, whatever its nonce's later simulations return", () => {
   let now = 0;
   const readings = createSimulationCache({ ...times, now: () => now });
   const identity = first.id;
@@ -72,7 +72,7 @@ test("a payer seen with code puts gas at risk for a while, whatever is simulated
   expect(readings.gasAtRisk(identity)).toBeUndefined();
 });
 
-test("gas that no call can have used is not believed", () => {
+test("a gas figure that no call can have used is rejected", () => {
   const readings = createSimulationCache({ ...times, now: () => 0 });
   readings.remember(first, { payerHasCode: false, gasUsed: 2n ** 200n });
   expect(readings.recall(first)?.gasUsed).toBe(300_000n);

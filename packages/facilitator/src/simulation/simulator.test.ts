@@ -37,8 +37,8 @@ async function accountWithCode(address: Address, bytecode: Hex): Promise<Address
   return address;
 }
 
-describe("a transfer that is tried", () => {
-  test("is told with the payer's balance, the effect and the block, and has not happened", async () => {
+describe("a simulated transfer", () => {
+  test("returns the payer's balance, the effect and the block, and leaves no state", async () => {
     const { devnet, simulator } = chain;
     const { buyer } = devnet.accounts;
     const reading = await simulator.simulate(await transfer());
@@ -60,7 +60,7 @@ describe("a transfer that is tried", () => {
     expect(await devnet.client.getTransactionCount({ address: buyer.address })).toBe(0);
   });
 
-  test("that fails is told with the token's own words", async () => {
+  test("that fails returns the token's own reason", async () => {
     const reading = await chain.simulator.simulate(
       await transfer({ amount: startingBalance + 1n }),
     );
@@ -78,8 +78,8 @@ describe("a transfer that is tried", () => {
   });
 });
 
-describe("transfers that are tried together", () => {
-  test("share one RPC request for each 64, and come back in their order", async () => {
+describe("transfers simulated together", () => {
+  test("share one RPC request per 64, and come back in order", async () => {
     const before = chain.requests.length;
     const amounts = Array.from({ length: 128 }, (_, index) => BigInt(index) * 10_000n);
     const transfers = await Promise.all(amounts.map((amount) => transfer({ amount })));
@@ -90,12 +90,12 @@ describe("transfers that are tried together", () => {
     );
   });
 
-  test("do not see each other's effects: each may spend the whole balance", async () => {
+  test("are isolated: each may spend the whole balance", async () => {
     const readings = await chain.simulator.simulateAll(await many(5, { amount: startingBalance }));
     expect(readings.every(({ isExact }) => isExact)).toBe(true);
   });
 
-  test("do not see each other's effects: the same authorization twice is unused twice", async () => {
+  test("are isolated: the same authorization twice is unused twice", async () => {
     const one = await transfer();
     const readings = await chain.simulator.simulateAll([one, one]);
     expect(readings.map(({ isUsed, isExact }) => ({ isUsed, isExact }))).toEqual([
@@ -104,7 +104,7 @@ describe("transfers that are tried together", () => {
     ]);
   });
 
-  test("are not hurt by payers that burn all gas, or answer and revert with huge data", async () => {
+  test("survive payers that burn all gas, or answer and revert with huge data", async () => {
     const { devnet, simulator, requests } = chain;
     const burner = await devnet.deploySmartAccount({ answer: "burnsGas" });
     await devnet.mint({ to: burner, amount: startingBalance });
@@ -135,7 +135,7 @@ describe("transfers that are tried together", () => {
     ]);
   });
 
-  test("are not hurt by tokens that burn all gas, or answer every call with huge data", async () => {
+  test("survive tokens that burn all gas, or answer every call with huge data", async () => {
     const { devnet, simulator } = chain;
     const burner = await devnet.deployMisbehavingToken("burnsGas");
     const bomb = await accountWithoutToken("0x0000000000000000000000000000000000b0b003");
@@ -146,7 +146,7 @@ describe("transfers that are tried together", () => {
     expect(readings[0]?.outcome).toBe("reverted");
   });
 
-  test("with long signatures are spread over as many requests as their size needs", async () => {
+  test("with long signatures are spread over requests by size", async () => {
     const from = await chain.devnet.deploySmartAccount();
     const changeSignature = (): Hex => `0x${"ab".repeat(4_096)}`;
     const before = chain.requests.length;
@@ -157,8 +157,8 @@ describe("transfers that are tried together", () => {
   });
 });
 
-describe("a node", () => {
-  test("that grants less gas than it is asked for is asked again for those it left out", async () => {
+describe("a node in a simulation", () => {
+  test("that grants less gas than requested is asked again for the missing transfers", async () => {
     const counted = createInterferingPool(chain.devnet, (call) => {
       call.gas = "0x2dc6c0";
       return undefined;
@@ -187,7 +187,7 @@ describe("a node", () => {
     expect(counted.answered()).toBe(refused);
   });
 
-  test("that refuses calls without a contract is asked singly, at one block, and not tried again for a minute", async () => {
+  test("that refuses calls without a contract is asked singly, at one block, for a minute", async () => {
     const counted = createInterferingPool(chain.devnet, (call) =>
       call.to === undefined ? { code: -32602, message: "missing field to" } : undefined,
     );
@@ -230,7 +230,7 @@ describe("a node", () => {
     expect(counted.answered()).toBe(refused + 1);
   });
 
-  test("that will not say what becomes of one transfer says so of the others", async () => {
+  test("that fails on one transfer leaves the others' results", async () => {
     const poison = await transfer({ authorization: { validBefore: 4_000_000_000n } });
     const marker = poison.authorization.nonce.slice(2);
     const { pool } = createInterferingPool(chain.devnet, ({ to, data }) => {
@@ -248,7 +248,7 @@ describe("a node", () => {
     ]);
   });
 
-  test("is asked in the name of the relayer, at a price that it can pay", async () => {
+  test("is called with the relayer as sender, at an affordable price", async () => {
     const asked: unknown[] = [];
     const { pool } = createInterferingPool(chain.devnet, ({ from, gasPrice }) => {
       asked.push({ from, gasPrice });
@@ -268,7 +268,7 @@ describe("a node", () => {
     ]);
   });
 
-  test("that finds the relayer too poor is asked without a price for a minute", async () => {
+  test("that finds the relayer's balance too low is asked without a price for a minute", async () => {
     const poor = createInterferingPool(chain.devnet, ({ gasPrice }) =>
       gasPrice === undefined ? undefined : { code: -32000, message: "insufficient funds" },
     );
@@ -283,7 +283,7 @@ describe("a node", () => {
     }
   });
 
-  test("that answers calls without a contract with nothing is asked singly too", async () => {
+  test("that answers calls without a contract with empty data is asked singly too", async () => {
     const { pool } = createInterferingPool(chain.devnet, ({ to }) =>
       to === undefined ? "0x" : undefined,
     );
@@ -294,7 +294,7 @@ describe("a node", () => {
     ]);
   });
 
-  test("that cannot be reached, or answers rubbish, is our fault and not the payment's", async () => {
+  test("that is unreachable or returns malformed data is an internal fault, not the payment's", async () => {
     const one = await transfer();
     const dead = createPool(chain.devnet, () => Promise.reject(new TypeError("fetch failed")));
     const attempt = createSimulator({ rpc: dead, now: Date.now }).simulate(one);

@@ -57,9 +57,9 @@ function isSigned(verdict: LocalVerdict): boolean {
   return verdict.isSignedByPayer();
 }
 
-describe("a good payment", () => {
+describe("a valid payment", () => {
   test.each([1, 2] as const)(
-    "passes in version %i, as signed by its payer",
+    "passes the local checks in version %i, as signed by its payer",
     async (x402Version) => {
       const { paymentPayload, paymentRequirements } = await sign({ x402Version });
       const verdict = verifier.verifyLocally(paymentPayload, paymentRequirements);
@@ -71,7 +71,7 @@ describe("a good payment", () => {
     },
   );
 
-  test("passes with v as 0 or 1, compact, and in other letter case", async () => {
+  test("passes the local checks with v as 0 or 1, compact, and in other letter case", async () => {
     for (const form of ["parity", "compact"] as const) {
       const payment = await sign({
         changeSignature: (signature) => changeSignature(signature, form),
@@ -103,7 +103,7 @@ describe("a good payment", () => {
     });
   });
 
-  test("may be worth more than is asked for in version 1, and not in version 2", async () => {
+  test("may exceed the price in version 1, and not in version 2", async () => {
     const more = { authorization: { value: 1_001n } };
     expect(await reasonFor({ ...more, x402Version: 1 })).toBeUndefined();
     expect(await reasonFor({ ...more, x402Version: 2 })).toBe(
@@ -119,7 +119,7 @@ const after = "invalid_exact_evm_payload_authorization_valid_after";
 const somebody = "0x00000000000000000000000000000000000000aa";
 const zero = "0x0000000000000000000000000000000000000000";
 
-describe("a payment is refused without asking the chain", () => {
+describe("a payment is decided without an RPC call", () => {
   test.each<[string, Partial<TestPayment>, string]>([
     ["another scheme", { requirements: { scheme: "upto" } }, "unsupported_scheme"],
     [
@@ -150,7 +150,11 @@ describe("a payment is refused without asking the chain", () => {
     ["validBefore in 5 seconds", { authorization: { validBefore: now + 5n } }, before],
     ["validBefore in 6 seconds", { authorization: { validBefore: now + 6n } }, before],
     ["validBefore in more than a day", { authorization: { validBefore: now + 86_402n } }, before],
-    ["validBefore at the end of time", { authorization: { validBefore: 2n ** 256n - 1n } }, before],
+    [
+      "validBefore at the largest uint256",
+      { authorization: { validBefore: 2n ** 256n - 1n } },
+      before,
+    ],
     ["validAfter in a second", { authorization: { validAfter: now + 1n } }, after],
     ["validAfter never", { authorization: { validAfter: 2n ** 256n - 1n } }, after],
     [
@@ -158,17 +162,17 @@ describe("a payment is refused without asking the chain", () => {
       { changeSignature: (signature) => `${signature}${"6492".repeat(16)}` },
       "invalid_exact_evm_signature",
     ],
-  ])("%s", async (_, change, reason) => {
+  ])("for %s", async (_, change, reason) => {
     expect(await reasonFor(change)).toBe(reason);
   });
 
-  test("validBefore in 7 seconds and in a day are in time", async () => {
+  test("for a validBefore in 7 seconds and in a day, which are accepted", async () => {
     for (const validBefore of [now + 7n, now + 86_400n]) {
       expect(await reasonFor({ authorization: { validBefore } })).toBeUndefined();
     }
   });
 
-  test("validBefore later than that is refused in words that say so", async () => {
+  test("for a later validBefore, with a reason that names it", async () => {
     const authorization = { validBefore: now + 86_401n };
     const { paymentPayload, paymentRequirements } = await sign({ authorization });
     expect(verifier.verifyLocally(paymentPayload, paymentRequirements)).toMatchObject({
@@ -177,7 +181,7 @@ describe("a payment is refused without asking the chain", () => {
     });
   });
 
-  test("an authorization that does not outlive the handler, or two slow blocks", async () => {
+  test("for an authorization that expires before the handler, or within two slow blocks", async () => {
     const { paymentPayload, paymentRequirements } = await sign({
       authorization: { validBefore: now + 60n },
     });
@@ -194,7 +198,7 @@ describe("a payment is refused without asking the chain", () => {
     ).toMatchObject({ isValid: true });
   });
 
-  test("a network that differs between payload and requirements", async () => {
+  test("for a network that differs between payload and requirements", async () => {
     const { paymentPayload } = await sign({ network: "eip155:1" });
     const { paymentRequirements } = await sign();
     expect(verifier.verifyLocally(paymentPayload, paymentRequirements)).toMatchObject({
@@ -202,13 +206,13 @@ describe("a payment is refused without asking the chain", () => {
     });
   });
 
-  test("an asset that is not configured, where some are", async () => {
+  test("for an asset that is not configured, where some are", async () => {
     const configured = verifierWith({ assets: [asset] });
     expect(await reasonFor({}, configured)).toBeUndefined();
     expect(await reasonFor({ asset: somebody }, configured)).toBe("invalid_payment_requirements");
   });
 
-  test("a version that nobody knows, and what is no message at all", async () => {
+  test("for an unknown version, and for a malformed message", async () => {
     const { paymentPayload, paymentRequirements } = await sign();
     expect(
       verifier.verifyLocally({ ...paymentPayload, x402Version: 3 }, paymentRequirements),
@@ -222,7 +226,7 @@ describe("a payment is refused without asking the chain", () => {
   });
 
   test.each(["", "1e3", "0x10", "-1", "01", "1.5", `${2n ** 256n}`, 1_000, null])(
-    "an amount, value or time of %j",
+    "for an amount, value or time of %j",
     async (bad) => {
       const { paymentPayload, paymentRequirements } = await sign();
       const withMember = (member: string) => ({
@@ -244,7 +248,7 @@ describe("a payment is refused without asking the chain", () => {
     },
   );
 
-  test("an address with a wrong checksum", async () => {
+  test("for an address with a wrong checksum", async () => {
     const { paymentPayload, paymentRequirements } = await sign();
     const mistyped = { ...paymentRequirements, payTo: payTo.replace("C44C", "c44C") };
     expect(verifier.verifyLocally(paymentPayload, mistyped)).toMatchObject({
@@ -253,10 +257,10 @@ describe("a payment is refused without asking the chain", () => {
   });
 });
 
-describe("a signature that is not the payer's key's is left to the chain", () => {
+describe("a signature of another key than the payer's is left to the chain", () => {
   const other = privateKeyToAccount(`0x${"22".repeat(32)}`);
   test.each<[string, Partial<TestPayment>]>([
-    ["of somebody else", { authorization: { from: other.address } }],
+    ["of another account", { authorization: { from: other.address } }],
     ["over another chain", { signedNetwork: "eip155:1" }],
     ["over another token", { signedAsset: somebody }],
     ["under another name", { signedDomain: { name: "USDT", version: "1" } }],
@@ -265,13 +269,13 @@ describe("a signature that is not the payer's key's is left to the chain", () =>
     ["of no bytes", { changeSignature: () => "0x" }],
     ["of 66 bytes", { changeSignature: (signature) => `${signature}00` }],
     ["of 4096 bytes", { changeSignature: () => `0x${"ab".repeat(4096)}` }],
-  ])("%s", async (_, change) => {
+  ])("with %s", async (_, change) => {
     const { paymentPayload, paymentRequirements } = await sign(change);
     expect(isSigned(verifier.verifyLocally(paymentPayload, paymentRequirements))).toBe(false);
   });
 });
 
-test("no input of any kind makes the local checks throw, or pass", async () => {
+test("the local checks neither throw nor pass for any arbitrary input", async () => {
   const { paymentPayload, paymentRequirements } = await sign();
   const anything = fc.oneof(fc.anything(), fc.jsonValue(), fc.constant(paymentPayload));
   const anyRequirements = fc.oneof(fc.anything(), fc.jsonValue());

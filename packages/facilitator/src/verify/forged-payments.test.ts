@@ -69,7 +69,7 @@ function signAsWallet(wallet: TestPayment["payTo"], change: Partial<TestPayment>
 const refused = { isValid: false, invalidReason: "invalid_exact_evm_signature" };
 
 describe("a forged payment", () => {
-  test("costs one call for its sender's code, and the next ones of that sender cost none", async () => {
+  test("costs one call for its sender's code, and later ones of that sender cost none", async () => {
     const victim = freshAccount().address;
     expect(
       await callsOf(async () => expect(await verify(await forge(victim))).toMatchObject(refused)),
@@ -88,13 +88,13 @@ describe("a forged payment", () => {
     expect(toVerifyResponse(screened)).toMatchObject(refused);
   });
 
-  test("in a burst that names one sender shares one call for the code", async () => {
+  test("in a burst with one sender shares one call for the code", async () => {
     const victim = freshAccount().address;
     const burst = await Promise.all(Array.from({ length: 20 }, () => forge(victim)));
     expect(await callsOf(() => Promise.all(burst.map((payment) => verify(payment))))).toBe(1);
   });
 
-  test("that names ever new senders costs no more calls than its caller's budget of a minute", async () => {
+  test("with ever new senders costs no more calls than its caller's budget of a minute", async () => {
     const burst = await Promise.all(Array.from({ length: 200 }, () => forge()));
     const calls = await callsOf(async () => {
       const outcomes = await Promise.allSettled(burst.map((payment) => verify(payment)));
@@ -115,7 +115,7 @@ describe("a forged payment", () => {
     expect(await verify(await forge())).toMatchObject(refused);
   });
 
-  test("counts against all callers together as well, so that many of them cost no more", async () => {
+  test("counts against all callers together as well, so that many callers cost no more", async () => {
     const limits = { limits: { perCaller: 2, perProvenPayer: 2, total: 5 } };
     const { devnet, pool } = chain;
     verifier = createTestVerifier({ devnet, pool, ...limits });
@@ -140,7 +140,7 @@ describe("a forged payment", () => {
 });
 
 describe("a wallet that has paid through a caller", () => {
-  test("adds one budget more to what is forged in its name, and not one without end", async () => {
+  test("adds one further budget for forgeries in its name, and no more", async () => {
     const wallet = await deployWallet();
     expect(await verify(await signAsWallet(wallet))).toMatchObject({ isValid: true });
     const forged = await Promise.all(Array.from({ length: 80 }, () => forge(wallet)));
@@ -150,14 +150,14 @@ describe("a wallet that has paid through a caller", () => {
 });
 
 describe("a wallet that signs by code", () => {
-  test("uses up no budget with payments that are good", async () => {
+  test("uses up no budget with valid payments", async () => {
     const wallet = await deployWallet();
     for (let count = 0; count < 40; count += 1) {
       expect(await verify(await signAsWallet(wallet))).toMatchObject({ isValid: true });
     }
   });
 
-  test("that has paid through a caller goes on paying when that caller brings forged payments", async () => {
+  test("that has paid through a caller still pays when that caller presents forged payments", async () => {
     const wallet = await deployWallet();
     expect(await verify(await signAsWallet(wallet))).toMatchObject({ isValid: true });
     const forged = await Promise.all(Array.from({ length: 60 }, () => forge()));
@@ -168,7 +168,7 @@ describe("a wallet that signs by code", () => {
     });
   });
 
-  test("and refuses again and again costs no more than its caller's budget", async () => {
+  test("and refuses repeatedly costs no more than its caller's budget", async () => {
     const wallet = await deployWallet();
     const bad = await Promise.all(
       Array.from({ length: 60 }, () => signAsWallet(wallet, { signer: freshAccount() })),
@@ -191,7 +191,7 @@ describe("an account whose code changes", () => {
     await client.waitForTransactionReceipt({ hash });
   };
 
-  test("whose code refuses what its key has signed costs no more than its caller's budget", async () => {
+  test("and refuses its key's signature costs no more than its caller's budget", async () => {
     const signer = freshAccount();
     await chain.devnet.mint({ to: signer.address, amount: 50_000n });
     await delegate(signer, await chain.devnet.deploySmartAccount());
@@ -208,7 +208,7 @@ describe("an account whose code changes", () => {
     expect(await verify(await chain.sign())).toMatchObject({ isValid: true });
   });
 
-  test("pays by its key while it is still remembered to have code", async () => {
+  test("pays by its key while the cache still lists its code", async () => {
     const signer = freshAccount();
     await chain.devnet.mint({ to: signer.address, amount: 5_000n });
     await delegate(signer, await chain.devnet.deploySmartAccount());
@@ -217,7 +217,7 @@ describe("an account whose code changes", () => {
     expect(await verify(await chain.sign({ signer }))).toMatchObject({ isValid: true });
   });
 
-  test("that has lost it gets nothing through that its code would have accepted", async () => {
+  test("by losing its code is refused a payment that its code would have accepted", async () => {
     const signer = freshAccount();
     await chain.devnet.mint({ to: signer.address, amount: 5_000n });
     const wallet = await chain.devnet.deploySmartAccount({
@@ -230,7 +230,7 @@ describe("an account whose code changes", () => {
     expect(await verify(await signAsWallet(signer.address))).toMatchObject(refused);
   });
 
-  test("that has just got it is refused for no longer than ten seconds", async () => {
+  test("by gaining code is refused for ten seconds at most", async () => {
     const signer = freshAccount();
     await chain.devnet.mint({ to: signer.address, amount: 5_000n });
     expect(await verify(await forge(signer.address))).toMatchObject(refused);

@@ -29,7 +29,7 @@ function paymentOf(signature: `0x${string}`) {
   return read.payment;
 }
 
-test("the key of one payment is looked for once, and of each payment by itself", () => {
+test("the signer is recovered once per payment", () => {
   let asked = 0;
   const isSignedByPayer = createSignatureCheck({
     digestOf: () => new Uint8Array(32),

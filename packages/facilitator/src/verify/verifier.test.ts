@@ -55,9 +55,9 @@ async function tokenThat(behaviour: Parameters<typeof chain.devnet.deployMisbeha
   return token;
 }
 
-describe("a good payment", () => {
+describe("a valid payment", () => {
   test.each([1, 2] as const)(
-    "is valid in version %i, with the balance and the block that it was read at",
+    "is valid in version %i, with its balance and the block of that reading",
     async (x402Version) => {
       const verdict = await verify({ x402Version });
       expect(verdict).toMatchObject({
@@ -79,7 +79,7 @@ describe("a good payment", () => {
     }
   });
 
-  test("shares one RPC request with all that are asked about in the same turn", async () => {
+  test("shares one RPC request with all payments verified in the same turn", async () => {
     const payments = await Promise.all(Array.from({ length: 50 }, () => chain.sign()));
     const before = chain.requests.length;
     const verdicts = await Promise.all(
@@ -94,7 +94,7 @@ describe("a good payment", () => {
 
 describe("a payer without code is refused", () => {
   test.each<[string, Partial<TestPayment>]>([
-    ["a signature of somebody else", { authorization: { from: `0x${"12".repeat(20)}` } }],
+    ["another account's signature", { authorization: { from: `0x${"12".repeat(20)}` } }],
     ["a signature over another chain", { signedNetwork: "eip155:1" }],
     ["a signature over another token", { signedAsset: `0x${"12".repeat(20)}` }],
     ["a signature under another name", { signedDomain: { name: "USDT", version: "1" } }],
@@ -107,14 +107,14 @@ describe("a payer without code is refused", () => {
     expect(await reasonFor(change)).toBe("invalid_exact_evm_signature");
   });
 
-  test("for more than it holds, and not for all that it holds", async () => {
+  test("above its balance, and accepted up to it", async () => {
     expect(await reasonFor({ amount: startingBalance })).toBeUndefined();
     expect(await reasonFor({ amount: startingBalance + 1n })).toBe(
       "invalid_exact_evm_insufficient_balance",
     );
   });
 
-  test("for an authorization that was used, and for one that was cancelled", async () => {
+  test("for a used authorization, and for a cancelled one", async () => {
     const signer = privateKeyToAccount(generatePrivateKey());
     const { mint, client, token, accounts } = chain.devnet;
     await mint({ to: signer.address, amount: 5_000n });
@@ -150,7 +150,7 @@ describe("a payer without code is refused", () => {
     ).toMatchObject({ invalidReason: "invalid_exact_evm_nonce_already_used" });
   });
 
-  test("for an authorization that the chain's latest block is too early for", async () => {
+  test("for an authorization that starts after the chain's latest block", async () => {
     const { timestamp } = await chain.devnet.client.getBlock();
     expect(await reasonFor({ authorization: { validAfter: timestamp - 1n } })).toBeUndefined();
     expect(await reasonFor({ authorization: { validAfter: timestamp } })).toBe(
@@ -158,7 +158,7 @@ describe("a payer without code is refused", () => {
     );
   });
 
-  test("whom the token blocks, and is told the token's words", async () => {
+  test("when the token blocks it, with the token's reason", async () => {
     const signer = privateKeyToAccount(generatePrivateKey());
     const { mint, client, token, accounts } = chain.devnet;
     await mint({ to: signer.address, amount: 5_000n });
@@ -185,7 +185,7 @@ describe("a payer without code is refused", () => {
   });
 });
 
-describe("a seller's mistake is told as what it is", () => {
+describe("a seller's mistake is reported as such:", () => {
   test("a domain with another name or version than the token's", async () => {
     expect(await reasonFor({ domain: { name: "USDT", version: "1" } })).toBe(
       "invalid_exact_evm_token_name_mismatch",
@@ -198,7 +198,7 @@ describe("a seller's mistake is told as what it is", () => {
     );
   });
 
-  test("an asset without a contract, and one without EIP-3009", async () => {
+  test("an asset without a contract, or without EIP-3009", async () => {
     expect(await reasonFor({ asset: `0x${"ab".repeat(20)}` })).toBe("asset_not_deployed_contract");
     expect(await reasonFor({ asset: chain.devnet.multicall3 })).toBe(
       "invalid_exact_evm_eip3009_not_supported",
@@ -209,7 +209,7 @@ describe("a seller's mistake is told as what it is", () => {
     expect(await reasonFor({ asset: old })).toBe("invalid_exact_evm_eip3009_not_supported");
   });
 
-  test("many bad payments are diagnosed with one question about their token", async () => {
+  test("many bad payments, diagnosed with one call about their token", async () => {
     const asset = await chain.devnet.deployToken({ name: "Other" });
     const bad = await Promise.all(Array.from({ length: 20 }, () => chain.sign({ asset })));
     const before = chain.requests.length;
@@ -246,20 +246,20 @@ describe("a payer with code", () => {
     expect(await reasonFor(paidBy(await accountThat(answer)))).toBe("invalid_exact_evm_signature");
   });
 
-  test("gets its signature as it wrote it, and not as a key would have", async () => {
+  test("gets its signature unchanged, and not normalised as a key's", async () => {
     const from = await accountThat("honest");
     const change = { ...paidBy(from), changeSignature: (s: Hex) => changeSignature(s, "parity") };
     expect(await reasonFor(change)).toBe("invalid_exact_evm_signature");
   });
 
-  test("that accepts and does not hold the amount is told so", async () => {
+  test("that accepts the signature without the balance is refused for the balance", async () => {
     const from = await accountThat("honest");
     expect(await reasonFor({ ...paidBy(from), amount: 5_001n })).toBe(
       "invalid_exact_evm_insufficient_balance",
     );
   });
 
-  test("by delegation (EIP-7702) is asked too, and its key alone does not count", async () => {
+  test("by delegation (EIP-7702) is called too, and its key alone does not count", async () => {
     const { client, mint, deploySmartAccount } = chain.devnet;
     const signer = privateKeyToAccount(generatePrivateKey());
     await mint({ to: signer.address, amount: 5_000n });
@@ -287,8 +287,8 @@ describe("a payer with code", () => {
   });
 });
 
-describe("a token that misbehaves", () => {
-  test("by returning without a word on a used authorization does not make it good", async () => {
+describe("a misbehaving token", () => {
+  test("that returns normally for a used authorization does not make it valid", async () => {
     const asset = await tokenThat("ignoresReplay");
     const { paymentPayload, paymentRequirements } = await execute({ asset });
     expect(await chain.verifier.verify(paymentPayload, paymentRequirements)).toMatchObject({
@@ -297,7 +297,7 @@ describe("a token that misbehaves", () => {
   });
 
   test.each(["transfersLess", "takesFee"] as const)(
-    "in that it %s is refused: only the exact amount counts",
+    "that %s is refused: only the exact amount counts",
     async (behaviour) => {
       const asset = await tokenThat(behaviour);
       expect(await verify({ asset })).toMatchObject({
@@ -308,7 +308,7 @@ describe("a token that misbehaves", () => {
   );
 
   test.each(["burnsGas", "reverts"] as const)(
-    "in that it %s is refused, and hurts no neighbour",
+    "that %s is refused, and its neighbours are unaffected",
     async (behaviour) => {
       const asset = await tokenThat(behaviour);
       const verdicts = await Promise.all([verify(), verify({ asset }), verify()]);
@@ -331,8 +331,8 @@ describe("a token that misbehaves", () => {
   });
 });
 
-describe("a chain that cannot be asked", () => {
-  test("makes a good payment neither valid nor invalid: it throws, to be tried again", async () => {
+describe("an unreachable chain", () => {
+  test("makes a valid payment neither valid nor invalid: verify throws a retryable error", async () => {
     const { devnet } = chain;
     const pool = createPool(devnet, () => Promise.reject(new TypeError("fetch failed")));
     const attempt = verify({}, createTestVerifier({ devnet, pool }));
@@ -355,7 +355,7 @@ describe("a chain that cannot be asked", () => {
     pool.close();
   });
 
-  test("in the middle of a diagnosis does not make a contract's signature a bad one", async () => {
+  test("in the middle of a diagnosis does not invalidate a contract's signature", async () => {
     const { devnet } = chain;
     const from = await devnet.deploySmartAccount({ owner: devnet.accounts.buyer.address });
     const isAboutPayer = (to?: string) => to?.toLowerCase() === from.toLowerCase();
@@ -367,7 +367,7 @@ describe("a chain that cannot be asked", () => {
     pool.close();
   });
 
-  describe("without a call to a contract", () => {
+  describe("that refuses calls without a contract", () => {
     const refusesDeployless = () =>
       createInterferingPool(chain.devnet, ({ to }) =>
         to === undefined ? { code: -32602, message: "to is missing" } : undefined,
@@ -383,7 +383,7 @@ describe("a chain that cannot be asked", () => {
       pool.close();
     });
 
-    test("takes nothing for a transfer that an asset answers without knowing what it is asked", async () => {
+    test("passes no transfer for an asset that answers any call", async () => {
       const pool = refusesDeployless();
       const verifier = createTestVerifier({ devnet: chain.devnet, pool });
       const nobody = `0x${"ab".repeat(20)}` as const;

@@ -26,7 +26,7 @@ const order = { payTo, validAfter: 0n, signature: `0x${"11".repeat(65)}` } as co
 const start: ForgetProgress = { afterPayment: "", afterTransaction: "" };
 const day = 86_400_000;
 
-describe.each(engines)("a ledger on %s that forgets", (engine) => {
+describe.each(engines)("retention in a ledger on %s", (engine) => {
   let place: TestLedger;
   let opened: LedgerDatabase;
   let ledger: LedgerContext;
@@ -99,7 +99,7 @@ describe.each(engines)("a ledger on %s that forgets", (engine) => {
   const known = async () =>
     (await listPayments(ledger, { limit: 1000 })).payments.map(({ id }) => id);
 
-  it("forgets what has ended for so long, and the signed forms of its transaction", async () => {
+  it("deletes payments past their retention, and the signed forms of their transactions", async () => {
     const { id, token, transactionId } = await settle();
     await deliverPayment(ledger, token);
     const { token: given, paymentId } = await reserve();
@@ -115,7 +115,7 @@ describe.each(engines)("a ledger on %s that forgets", (engine) => {
     expect(await opened.database.kysely.selectFrom("orders").selectAll().execute()).toEqual([]);
   });
 
-  it("keeps what may still be executed, resumed or delivered again", async () => {
+  it("keeps payments that may still be executed, resumed or delivered again", async () => {
     const lasting = { validBefore: seconds() + 10n * 86_400n };
     const undelivered = await settle();
     const valid = await settle(lasting);
@@ -161,7 +161,7 @@ describe.each(engines)("a ledger on %s that forgets", (engine) => {
     expect(await known()).toContain(valid.id);
   });
 
-  it("goes on where it stopped, a few rows at a time", async () => {
+  it("continues where it stopped, a few rows at a time", async () => {
     const stays = await settle();
     for (let index = 0; index < 5; index += 1) {
       now += 1;
@@ -177,7 +177,7 @@ describe.each(engines)("a ledger on %s that forgets", (engine) => {
     expect((await forget(3, second.progress)).progress).toEqual(start);
   });
 
-  it("looks at no more rows than it was told to, though none of them is old enough", async () => {
+  it("reads no more rows than its limit, even if none is old enough", async () => {
     const { paymentId: young } = await reserve();
     now += 1;
     const { token } = await reserve();

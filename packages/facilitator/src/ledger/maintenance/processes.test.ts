@@ -15,10 +15,10 @@ import { releasePayment } from "../payments/release-payment.ts";
 import { reservePayment } from "../payments/reserve-payments.ts";
 import { releaseAbandoned } from "./processes.ts";
 
-describe.each(engines)("dead processes on %s", (engine) => {
+describe.each(engines)("maintenance after a dead process, on %s", (engine) => {
   const { join, silence } = ledgerForEachTest(engine);
 
-  it("frees what a dead process had reserved, and its token is worth nothing afterwards", async () => {
+  it("frees its reservations, and invalidates their tokens", async () => {
     const [one, two] = [await join("one"), await join("two")];
     const wanted = wish();
     const first = await reservePayment(one, wanted);
@@ -32,7 +32,7 @@ describe.each(engines)("dead processes on %s", (engine) => {
     expect(await stateOf(two, first.paymentId)).toBe("reserved");
   });
 
-  it("lets a process that was frozen reserve as one that lives, before its heart has beaten again", async () => {
+  it("lets a frozen process reserve before its next heartbeat", async () => {
     const one = await join("one");
     const two = await join("two");
     for (const { isForgotten } of [{ isForgotten: false }, { isForgotten: true }]) {
@@ -45,7 +45,7 @@ describe.each(engines)("dead processes on %s", (engine) => {
     }
   });
 
-  it("releases what a dead process had queued, unless its answer is kept or somebody carries it", async () => {
+  it("releases its queued payments, except with a kept answer or a transaction", async () => {
     const [one, two] = [await join("one"), await join("two")];
     const queued = await queue(one);
     const carried = await submit(one);

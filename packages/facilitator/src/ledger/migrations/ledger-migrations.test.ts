@@ -51,7 +51,7 @@ describe.each(engines)("the ledger's migrations, on %s", (engine) => {
     });
   }
 
-  it("make the pinned schema with each step", async () => {
+  it("produce the pinned schema at each step", async () => {
     const database = await openDatabase({ url: place.url });
     try {
       for (const count of ledgerMigrations.migrations.keys()) {
@@ -93,7 +93,7 @@ describe.each(engines)("the ledger's migrations, on %s", (engine) => {
         payTo: relayer,
       });
 
-    it("find the payment of the other by its identity", async () => {
+    it("find a payment of the other release by its identity", async () => {
       const ledger = await openNewest();
       await insertByPrevious();
       expect(await reserve(ledger)).toMatchObject({ outcome: "reserved", paymentId: "a" });
@@ -101,7 +101,7 @@ describe.each(engines)("the ledger's migrations, on %s", (engine) => {
       expect(payments).toMatchObject([{ kind: "eip3009", authorization: identity }]);
     });
 
-    it("let neither of two write a second row for one authorization", async () => {
+    it("refuse a second row for one authorization from either release", async () => {
       const ledger = await openNewest();
       await reserve(ledger);
       await expect(insertByPrevious()).rejects.toThrow(/unique/i);
@@ -111,7 +111,7 @@ describe.each(engines)("the ledger's migrations, on %s", (engine) => {
   describe.each(fixtures)("from a ledger of $name", ({ name, migrations }) => {
     beforeEach(async () => restoreDatabase(place.url, await readFixture(name)));
 
-    it("start at the schema that is pinned", async () => {
+    it("start at the pinned schema", async () => {
       await expect(await readSchema()).toMatchFileSnapshot(schemaFile(migrations));
     });
 

@@ -57,10 +57,10 @@ async function burn(ledger: LedgerContext, id: string, nonce: number): Promise<v
   ]);
 }
 
-describe.each(engines)("payers with code, on %s", (engine) => {
+describe.each(engines)("a payer with code, on %s", (engine) => {
   const { join, age, silence } = ledgerForEachTest(engine);
 
-  it("have one payment under way, and one more for each that was confirmed", async () => {
+  it("has one payment in flight, and one more per confirmed payment", async () => {
     const ledger = await join("one");
     const id = await queue(ledger, by(payer, { order }));
     const limited = { outcome: "code_limited", why: "too_many_open" };
@@ -75,7 +75,7 @@ describe.each(engines)("payers with code, on %s", (engine) => {
     expect(await reservePayment(ledger, plain)).toMatchObject({ outcome: "reserved" });
   });
 
-  it("are limited one by one when they come together", async () => {
+  it("is admitted one payment at a time under concurrency", async () => {
     const ledger = await join("one");
     const wishes = [by(payer), by(payer), by(other), by(payer)];
     const results = await Promise.all(wishes.map((wished) => reservePayment(ledger, wished)));
@@ -87,7 +87,7 @@ describe.each(engines)("payers with code, on %s", (engine) => {
     ]);
   });
 
-  it("share one gas budget over all processes, which what was released or confirmed gives back", async () => {
+  it("shares one gas budget over all processes, which releases and confirmations refill", async () => {
     const [one, two] = [await join("one"), await join("two")];
     const id = await queue(one, by(payer, { order, gasAtRisk: 500_000n }));
     const held = await reservePayment(two, by(other, { gasAtRisk: 500_000n }));
@@ -107,7 +107,7 @@ describe.each(engines)("payers with code, on %s", (engine) => {
     });
   });
 
-  it("get back after a minute what a transaction took for nothing", async () => {
+  it("gets its share of the budget back a minute after a failed transaction", async () => {
     const ledger = await join("one");
     const id = await queue(ledger, by(payer, { order, gasAtRisk: 800_000n }));
     await carry(ledger, id, 0);
@@ -121,7 +121,7 @@ describe.each(engines)("payers with code, on %s", (engine) => {
     expect(await reservePayment(ledger, by(other))).toMatchObject({ outcome: "reserved" });
   });
 
-  it("are refused by every process for a time once they have burnt gas, and then begin anew", async () => {
+  it("is refused by every process for a time after burning gas, and then starts without a record", async () => {
     const [one, two] = [await join("one"), await join("two")];
     const paid = await queue(one, by(payer, { order }));
     await carry(one, paid, 0);
@@ -137,7 +137,7 @@ describe.each(engines)("payers with code, on %s", (engine) => {
     expect(await reservePayment(two, by(payer))).toMatchObject({ outcome: "code_limited" });
   });
 
-  it("keep a clean record after a transaction that moved nothing through no fault of theirs", async () => {
+  it("keeps a clean record after a transaction that failed through no fault of its own", async () => {
     const ledger = await join("one");
     const paid = await queue(ledger, by(payer, { order }));
     await carry(ledger, paid, 0);
@@ -155,7 +155,7 @@ describe.each(engines)("payers with code, on %s", (engine) => {
     expect(await reservePayment(ledger, by(payer))).toMatchObject({ outcome: "reserved" });
   });
 
-  it("wait with a payment that a transaction carried for nothing, until it gives back what it took", async () => {
+  it("holds its share of the budget for a failed payment until the minute is over", async () => {
     const ledger = await join("one");
     const failing = by(payer, { order });
     const id = await queue(ledger, failing);
@@ -173,7 +173,7 @@ describe.each(engines)("payers with code, on %s", (engine) => {
     expect(await reservePayment(ledger, again)).toMatchObject({ outcome: "reserved" });
   });
 
-  it("have a record on the network alone where they paid", async () => {
+  it("has its record on the network where it paid", async () => {
     const ledger = await join("one");
     const id = await queue(ledger, by(payer, { order }));
     await carry(ledger, id, 0);
@@ -194,7 +194,7 @@ describe.each(engines)("payers with code, on %s", (engine) => {
     });
   });
 
-  it("risk four times the budget at most with payments that a record vouches for, over all processes", async () => {
+  it("risks at most four times the budget with payments vouched for by a record, over all processes", async () => {
     const [one, two] = [await join("one"), await join("two")];
     await pay(one, payer, 0);
     await pay(one, other, 1);
@@ -224,7 +224,7 @@ describe.each(engines)("payers with code, on %s", (engine) => {
     expect(await reservePayment(two, large)).toMatchObject({ outcome: "reserved" });
   });
 
-  it("wait until a minute has passed since a reservation that they gave up, and others do not", async () => {
+  it("waits a minute after a reservation that it gave up, without delaying others", async () => {
     const [one, two] = [await join("one"), await join("two")];
     const token = await hold(one, payer, { gasAtRisk: 900_000n });
     expect(await reservePayment(two, by(other))).toMatchObject({ why: "no_gas_left" });
@@ -245,7 +245,7 @@ describe.each(engines)("payers with code, on %s", (engine) => {
     });
   });
 
-  it("wait with the same payment too, and after a crash of the process that held it", async () => {
+  it("waits with the same payment too, also after a crash of its process", async () => {
     const [one, two] = [await join("one"), await join("two")];
     const held = by(payer);
     expect(await reservePayment(one, held)).toMatchObject({ outcome: "reserved" });
@@ -256,7 +256,7 @@ describe.each(engines)("payers with code, on %s", (engine) => {
     expect(await reservePayment(two, held)).toMatchObject({ outcome: "reserved" });
   });
 
-  it("put the gas of one payment at risk once, when it is taken over from a dead process", async () => {
+  it("risks one payment's gas once when it is taken over from a dead process", async () => {
     const [one, two] = [await join("one"), await join("two")];
     const held = by(payer, { gasAtRisk: 600_000n });
     expect(await reservePayment(one, held)).toMatchObject({ outcome: "reserved" });
@@ -270,7 +270,7 @@ describe.each(engines)("payers with code, on %s", (engine) => {
     });
   });
 
-  it("have a place for each confirmed payment that is given up as well", async () => {
+  it("may also give up one payment per confirmed payment", async () => {
     const ledger = await join("one");
     await pay(ledger, payer, 0);
     for (const _ of ["one", "two"]) {
@@ -281,7 +281,7 @@ describe.each(engines)("payers with code, on %s", (engine) => {
     expect(await reservePayment(ledger, by(other))).toMatchObject({ outcome: "reserved" });
   });
 
-  it("cannot hold a place for nothing by giving up one payment again and again, whatever their record", async () => {
+  it("cannot hold a place for free by giving up one payment repeatedly, whatever its record", async () => {
     const ledger = await join("one");
     await pay(ledger, payer, 0);
     const held = by(payer);
@@ -292,7 +292,7 @@ describe.each(engines)("payers with code, on %s", (engine) => {
     expect(await reservePayment(ledger, by(payer))).toMatchObject({ outcome: "reserved" });
   });
 
-  it("take nothing of the budget with a payment that failed once, and is given up when brought again", async () => {
+  it("spends no budget with a payment that failed once and is given up when presented again", async () => {
     const ledger = await join("one");
     const failing = by(payer, { order, gasAtRisk: 900_000n });
     const id = await queue(ledger, failing);
@@ -307,7 +307,7 @@ describe.each(engines)("payers with code, on %s", (engine) => {
     expect(await reservePayment(ledger, by(other))).toMatchObject({ outcome: "reserved" });
   });
 
-  it("are not counted as burning twice by two processes that read the same block", async () => {
+  it("is counted as burning once when two processes read the same block", async () => {
     const [one, two] = [await join("one"), await join("two")];
     const id = await queue(one, by(payer, { order }));
     await burn(one, id, 0);

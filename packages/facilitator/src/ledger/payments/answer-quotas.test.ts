@@ -14,8 +14,8 @@ const answer = (keyHash: string) => ({ keyHash, sealed: new Uint8Array(1_000) })
 /** Of one answer: its bytes and what its row takes. */
 const size = 1_256;
 
-describe("quotas of kept answers", () => {
-  it("let a payer's own oldest answers go beyond its share, an eighth of it at once", () => {
+describe("the quotas of kept answers", () => {
+  it("evict a payer's own oldest answers beyond its share, an eighth of it at once", () => {
     const limits = { bytesPerPayer: 8 * size, bytesPerProcess: 100 * size, bytesInTable: 1e9 };
     const quotas = createAnswerQuotas(limits);
     quotas.makeRoom(another, answer("other"), 1);
@@ -33,7 +33,7 @@ describe("quotas of kept answers", () => {
     expect(quotas.makeRoom(payer, answer("9"), 1)).toEqual({ isKept: true, evicted: [] });
   });
 
-  it("keep nothing for a payer who has nothing to give up, where the process or the table is full", () => {
+  it("refuse a payer without answers to evict, where the process or the table is full", () => {
     const limits = { bytesPerPayer: 4 * size, bytesPerProcess: 2 * size, bytesInTable: 10 * size };
     const quotas = createAnswerQuotas(limits);
     quotas.makeRoom(another, answer("1"), 5);
@@ -69,7 +69,7 @@ describe.each(engines)("kept answers on %s", (engine) => {
     return async () => (await lookUpPayment(ledger, request)).answer !== undefined;
   }
 
-  it("of one payer go for its own newer ones, and never for another's", async () => {
+  it("of one payer are evicted for its own newer ones, and never for another's", async () => {
     const ledger = await join("one");
     const isKept = [await keep(ledger, another, "other")];
     for (const key of ["1", "2", "3", "4"]) isKept.push(await keep(ledger, payer, key));

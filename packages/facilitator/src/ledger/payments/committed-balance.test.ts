@@ -16,10 +16,10 @@ import { findPromised, selectPromises } from "./committed-balance.ts";
 import { recordOutcomes } from "./record-outcomes.ts";
 import { reservePayment } from "./reserve-payments.ts";
 
-describe.each(engines)("promised balances on %s", (engine) => {
+describe.each(engines)("the committed balance on %s", (engine) => {
   const { join, silence } = ledgerForEachTest(engine);
 
-  it("refuses to promise a balance twice, under racing reservations of one payer", async () => {
+  it("is never committed twice, under racing reservations of one payer", async () => {
     const [one, two] = [await join("one"), await join("two")];
     const balance = { amount: 25n, blockNumber: 4n };
     const results = await Promise.all(
@@ -31,7 +31,7 @@ describe.each(engines)("promised balances on %s", (engine) => {
     expect(results.filter(({ outcome }) => outcome === "over_promised")).toHaveLength(6);
   });
 
-  it("counts a confirmed payment against a balance that was read before its block, and not after", async () => {
+  it("includes a confirmed payment exactly when the balance was read before its block", async () => {
     const ledger = await join("one");
     const id = await submit(ledger, { balance: { amount: 10n, blockNumber: 4n } });
     await recordOutcomes(ledger, [{ confirmed: { ids: [id], inclusion } }]);
@@ -44,7 +44,7 @@ describe.each(engines)("promised balances on %s", (engine) => {
     expect(after).toMatchObject({ outcome: "reserved" });
   });
 
-  it("does not count what is missing in the balance already, though no block was read yet", async () => {
+  it("excludes an amount that the balance already lacks, even if no block was read yet", async () => {
     const ledger = await join("one");
     const mined = await submit(ledger);
     await queue(ledger);
@@ -59,7 +59,7 @@ describe.each(engines)("promised balances on %s", (engine) => {
     });
   });
 
-  it("counts once what a dead process had reserved, for who is decided together with its payment", async () => {
+  it("includes a dead process's reservation once for payments decided in the same batch", async () => {
     const [one, two] = [await join("one"), await join("two")];
     const balance = { amount: 20n, blockNumber: 4n };
     const wanted = wish({ balance });
@@ -75,7 +75,7 @@ describe.each(engines)("promised balances on %s", (engine) => {
   });
 });
 
-it("finds what a payer has promised without going through all that it has ever paid", async () => {
+it("is read without a scan of a payer's whole history", async () => {
   const { url, drop } = await createTestLedger("sqlite");
   const { database, close } = await openLedger({ url, processId: "one" });
   const { kysely: db, dialect } = database;

@@ -19,7 +19,7 @@ import { recordOutcomes } from "./record-outcomes.ts";
 import { releasePayment } from "./release-payment.ts";
 import { reservePayment } from "./reserve-payments.ts";
 
-describe.each(engines)("runs of a handler whose process dies, on %s", (engine) => {
+describe.each(engines)("handler runs of a dead process, on %s", (engine) => {
   const { join, silence } = ledgerForEachTest(engine);
 
   /** Takes a payment, and dies with it; `housekeeping`: another process notices before the payment is brought again. */
@@ -39,7 +39,7 @@ describe.each(engines)("runs of a handler whose process dies, on %s", (engine) =
   }
 
   it.each([true, false])(
-    "end the use of a payment that was never paid after two, released by others: %s",
+    "end the use of an unpaid payment after two runs, released by others: %s",
     async (housekeeping) => {
       const wanted = wish();
       const outcomes: string[] = [];
@@ -50,7 +50,7 @@ describe.each(engines)("runs of a handler whose process dies, on %s", (engine) =
     },
   );
 
-  it("count for a payment that was queued, and whose answer died with its process", async () => {
+  it("count for a queued payment whose answer died with its process", async () => {
     const wanted = wish();
     const outcomes: string[] = [];
     for (const life of ["one", "two", "three"]) {
@@ -66,7 +66,7 @@ describe.each(engines)("runs of a handler whose process dies, on %s", (engine) =
     expect(outcomes).toEqual(["reserved", "reserved", "used_up"]);
   });
 
-  it("leave a buyer who has paid two more at most, each after the death of the one before", async () => {
+  it("leave a settled payment two more runs at most, each after the death of the previous one", async () => {
     const wanted = wish({ order });
     const first = await takeAndDie(wanted, "one", false);
     if (first.outcome !== "reserved") throw new Error(first.outcome);
@@ -79,7 +79,7 @@ describe.each(engines)("runs of a handler whose process dies, on %s", (engine) =
     expect(runs).toEqual([true, true, true, false, false]);
   });
 
-  it("leave nothing more to a buyer who has paid once two have ended, the last of them in a living process", async () => {
+  it("leave a settled payment no run after two, the last of them in a living process", async () => {
     const wanted = wish({ order });
     const first = await takeAndDie(wanted, "one", false);
     if (first.outcome !== "reserved") throw new Error(first.outcome);
@@ -100,7 +100,7 @@ describe.each(engines)("runs of a handler whose process dies, on %s", (engine) =
     });
   });
 
-  it("are counted once where a frozen process wakes up and ends its run as well", async () => {
+  it("count once where a frozen process wakes up and ends its run too", async () => {
     const wanted = wish();
     const [one, two] = [await join("one"), await join("two")];
     const first = await reservePayment(one, wanted);

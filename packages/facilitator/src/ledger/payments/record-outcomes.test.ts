@@ -22,10 +22,10 @@ import { findOpenTransactions } from "../transactions/find-transactions.ts";
 import { storeTransaction } from "../transactions/store-transaction.ts";
 import { recordOutcomes } from "./record-outcomes.ts";
 
-describe.each(engines)("outcomes on %s", (engine) => {
+describe.each(engines)("recorded outcomes on %s", (engine) => {
   const { join, silence } = ledgerForEachTest(engine);
 
-  it("confirms a failed payment that was executed after all, and never fails a confirmed one", async () => {
+  it("confirm a failed payment that was executed later, and never fail a confirmed one", async () => {
     const ledger = await join("one");
     const id = await submit(ledger);
     const reason = "invalid_exact_evm_transaction_failed";
@@ -40,7 +40,7 @@ describe.each(engines)("outcomes on %s", (engine) => {
     ]);
   });
 
-  it("records nothing that was decided of the queue for what a transaction carries by now, or what was signed anew", async () => {
+  it("of the queue change no payment that a transaction carries by now, or that was signed again", async () => {
     const [one, two] = [await join("one"), await join("two")];
     const carried = await submit(one);
     const id = authorization();
@@ -61,7 +61,7 @@ describe.each(engines)("outcomes on %s", (engine) => {
     ).toMatchObject([{ id: untouched, state: "failed" }]);
   });
 
-  it("takes back what stood in a block that left the chain, until it is final", async () => {
+  it("are undone when their block leaves the chain, until they are final", async () => {
     const ledger = await join("one");
     const id = await submit(ledger);
     const settled = { id: transaction(0, [id]).id, inclusion, gasUsed: 50_000n };
@@ -78,7 +78,7 @@ describe.each(engines)("outcomes on %s", (engine) => {
     expect(await undoBlocks(ledger, { network, blockHashes: [hash(5)] })).toEqual([]);
   });
 
-  it("expires what is queued too long, once nobody can have executed it any more", async () => {
+  it("expire a queued payment once its execution has become impossible", async () => {
     const ledger = await join("one");
     const fresh = await queue(ledger, { validBefore: 100n });
     const carried = await submit(ledger, { validBefore: 100n });
@@ -97,7 +97,7 @@ describe.each(engines)("outcomes on %s", (engine) => {
     expect(await findFailed(ledger, { network, limit: 10 })).toEqual([]);
   });
 
-  it("takes a payment back from the transaction that came to nothing, and not from the next one", async () => {
+  it("take a payment back from its failed transaction, and not from the next one", async () => {
     const ledger = await join("one");
     const id = await submit(ledger);
     const requeued = { ids: [id], transactionId: transaction(0, [id]).id };

@@ -21,10 +21,10 @@ import { recordOutcomes } from "./record-outcomes.ts";
 import { releasePayment } from "./release-payment.ts";
 import { reservePayment } from "./reserve-payments.ts";
 
-describe.each(engines)("runs for nothing on %s", (engine) => {
+describe.each(engines)("free runs on %s", (engine) => {
   const { join, wait } = ledgerForEachTest(engine);
 
-  it("limits how often a payer may let handlers run for nothing, and forgets it after a while", async () => {
+  it("are limited per payer for a while", async () => {
     const ledger = await join("one");
     const wanted = wish();
     const again = async () => {
@@ -45,7 +45,7 @@ describe.each(engines)("runs for nothing on %s", (engine) => {
     expect(await again()).toBe("reserved");
   });
 
-  it("counts a run as free whose payment failed on the chain, and not one that is pending", async () => {
+  it("include a run whose payment failed on the chain, and not a pending one", async () => {
     const ledger = await join("one");
     for (const [run, fails] of [false, true, true, true].entries()) {
       const nonce = hash(100 + run);
@@ -68,7 +68,7 @@ describe.each(engines)("runs for nothing on %s", (engine) => {
     });
   });
 
-  it("counts what runs, in every process, until it is paid for: a burst is limited as a row is", async () => {
+  it("include unfinished runs of every process, so that a burst is limited like a sequence", async () => {
     const [one, two] = [await join("one"), await join("two")];
     const results = await Promise.all(
       Array.from({ length: 20 }, (_, index) => reservePayment(index % 2 ? one : two, wish())),
@@ -90,13 +90,13 @@ describe.each(engines)("runs for nothing on %s", (engine) => {
     expect(await reservePayment(one, wish())).toMatchObject({ isRunning: true });
   });
 
-  it("limits nobody who brings an order, for no handler runs first", async () => {
+  it("are unlimited for orders, since no handler runs first", async () => {
     const ledger = await join("one");
     for (let count = 0; count < 5; count += 1) await queue(ledger);
     expect(await reservePayment(ledger, wish({ order }))).toMatchObject({ outcome: "reserved" });
   });
 
-  it("allows half as many free runs as were paid for with as much, or more, in the same time", async () => {
+  it("are allowed for half as many runs as were paid at the same price or more in the same time", async () => {
     const ledger = await join("one");
     const ids: string[] = [];
     for (let count = 0; count < 8; count += 1) ids.push(await queue(ledger));
@@ -119,7 +119,7 @@ describe.each(engines)("runs for nothing on %s", (engine) => {
     expect(outcomes).toEqual(["free", "free", "free", "free", "payer_limited"]);
   });
 
-  it("count for one payment at whatever process, and once with the token that is given up", async () => {
+  it("count once per payment at any process, and once with the released token", async () => {
     const two = await join("two");
     const wanted = wish();
     const second = await reservePayment(two, wanted);
@@ -136,7 +136,7 @@ describe.each(engines)("runs for nothing on %s", (engine) => {
     expect(resumed).toMatchObject({ outcome: "resumed", payment: { runs: 2 }, mayRun: false });
   });
 
-  it("end the use of a payment that was never paid", async () => {
+  it("end the use of an unpaid payment", async () => {
     const ledger = await join("one");
     const wanted = wish();
     for (const run of [1, 2]) {
@@ -151,7 +151,7 @@ describe.each(engines)("runs for nothing on %s", (engine) => {
     });
   });
 
-  it("does not count a run as free whose payment was not sent in time", async () => {
+  it("exclude a run whose payment was not sent in time", async () => {
     const ledger = await join("one");
     for (const run of [1, 2, 3]) {
       const id = { ...wish().id, nonce: hash(300 + run) };

@@ -89,7 +89,7 @@ describe.each(engines)("a failed payment that is reserved again on %s", (engine)
   });
 
   it.each<Partial<ReserveWish>>([{ payTo: relayer }, { value: 9n }, { validBefore: 99n }])(
-    "does not give its place to another authorization with its nonce: %o",
+    "does not yield to another authorization with its nonce: %o",
     async (change) => {
       const ledger = await join("one");
       const wanted = wish();
@@ -102,7 +102,7 @@ describe.each(engines)("a failed payment that is reserved again on %s", (engine)
     },
   );
 
-  it("forgets that an answer went out when its payment is reserved again", async () => {
+  it("loses its delivery mark with the new reservation", async () => {
     const ledger = await join("one");
     const request = wish({ order });
     const first = await reservePayment(ledger, request);

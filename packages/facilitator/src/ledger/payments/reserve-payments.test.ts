@@ -10,7 +10,7 @@ import { reservePayment } from "./reserve-payments.ts";
 describe.each(engines)("reservations on %s", (engine) => {
   const { join } = ledgerForEachTest(engine);
 
-  it("lets one of many racers have an authorization, across processes", async () => {
+  it("admit one of many racers for an authorization, across processes", async () => {
     const [one, two] = [await join("one"), await join("two")];
     const wanted = wish();
     const results = await Promise.all(
@@ -20,7 +20,7 @@ describe.each(engines)("reservations on %s", (engine) => {
     expect(results.filter(({ outcome }) => outcome === "in_use")).toHaveLength(9);
   });
 
-  it("keeps a nonce of another payer, asset or network apart", async () => {
+  it("keep equal nonces of other payers, assets and networks apart", async () => {
     const ledger = await join("one");
     const { id } = wish();
     const others: Partial<AuthorizationId>[] = [
@@ -35,7 +35,7 @@ describe.each(engines)("reservations on %s", (engine) => {
     expect(results.map(({ outcome }) => outcome)).toEqual(others.map(() => "reserved"));
   });
 
-  it("gives a released authorization to whoever comes next", async () => {
+  it("give a released authorization to the next request", async () => {
     const ledger = await join("one");
     const wanted = wish();
     const first = await reservePayment(ledger, wanted);

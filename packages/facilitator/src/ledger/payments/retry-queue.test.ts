@@ -8,7 +8,7 @@ import { lookUpPayment } from "../queries/look-up-payments.ts";
 import type { LedgerSchema } from "../schema.ts";
 import { reservePayment } from "./reserve-payments.ts";
 
-it("gives up a reservation of which nobody heard that it was written", async () => {
+it("the retry queue releases a reservation whose write was never acknowledged", async () => {
   const place = await createTestLedger("postgres");
   const { database, close } = await openLedger({ url: place.url, processId: "one" });
   let isLost = true;

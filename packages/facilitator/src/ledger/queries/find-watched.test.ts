@@ -5,10 +5,10 @@ import { engines } from "../../testing/settling-devnet.ts";
 import { recordOutcomes } from "../payments/record-outcomes.ts";
 import { findFailed } from "./find-watched.ts";
 
-describe.each(engines)("failed payments on %s", (engine) => {
+describe.each(engines)("watched payments on %s", (engine) => {
   const { join, wait } = ledgerForEachTest(engine);
 
-  it("are found page by page, each of them once, though some were made at the same moment", async () => {
+  it("are read page by page, each once, even with equal timestamps", async () => {
     const ledger = await join("one");
     const ids: string[] = [];
     for (let index = 0; index < 6; index += 1) {

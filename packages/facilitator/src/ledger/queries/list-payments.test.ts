@@ -5,10 +5,10 @@ import { engines } from "../../testing/settling-devnet.ts";
 import { listPayments } from "./list-payments.ts";
 import { paymentStats } from "./payment-stats.ts";
 
-describe.each(engines)("lists of payments on %s", (engine) => {
+describe.each(engines)("the list of payments on %s", (engine) => {
   const { join, wait } = ledgerForEachTest(engine);
 
-  it("lists payments page by page, and sums them", async () => {
+  it("is read page by page, with sums", async () => {
     const ledger = await join("one");
     const ids: string[] = [];
     for (let index = 0; index < 5; index += 1) {

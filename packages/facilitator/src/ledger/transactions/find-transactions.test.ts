@@ -5,7 +5,7 @@ import { createTestLedger } from "../../testing/settling-devnet.ts";
 import { openLedger } from "../open-ledger.ts";
 import { selectOpen } from "./find-transactions.ts";
 
-it("finds the open transactions of a relayer without going through all that it has ever sent", async () => {
+it("open transactions of a relayer are found without a scan of its history", async () => {
   const { url, drop } = await createTestLedger("sqlite");
   const { database, close } = await openLedger({ url, processId: "one" });
   const { sql, parameters } = selectOpen(database.kysely, { network, relayer }).compile();

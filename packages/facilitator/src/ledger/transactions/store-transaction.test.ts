@@ -18,10 +18,10 @@ import { getPayments } from "../queries/list-payments.ts";
 import { findHashes, findHighestNonce, findOpenTransactions } from "./find-transactions.ts";
 import { storeReplacement, storeTransaction } from "./store-transaction.ts";
 
-describe.each(engines)("transactions on %s", (engine) => {
+describe.each(engines)("storing a transaction on %s", (engine) => {
   const { join, silence } = ledgerForEachTest(engine);
 
-  it("stores a transaction, its nonce and the move of its payments together or not at all", async () => {
+  it("writes the transaction, its nonce and its payments' states atomically", async () => {
     const ledger = await join("one");
     const lease = await takeLease(ledger);
     const [a, b] = [await queue(ledger), await queue(ledger)];
@@ -39,7 +39,7 @@ describe.each(engines)("transactions on %s", (engine) => {
     ]);
   });
 
-  it("stores nothing for a payment that was given up and has been queued for another authorization since it was read", async () => {
+  it("is refused for a payment that was requeued under another authorization since it was read", async () => {
     const [one, two] = [await join("one"), await join("two")];
     const id = authorization();
     const paymentId = await queue(one, { id, fingerprint: "GET /a for 10", value: 10n });
@@ -61,7 +61,7 @@ describe.each(engines)("transactions on %s", (engine) => {
     ).toBe("stored");
   });
 
-  it("stores nothing for an owner whose lease another has taken", async () => {
+  it("is refused for an owner whose lease was taken over", async () => {
     const [one, two] = [await join("one"), await join("two")];
     const lease = await takeLease(one);
     const id = await queue(one);

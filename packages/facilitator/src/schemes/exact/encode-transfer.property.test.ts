@@ -8,7 +8,7 @@ import { encodeTransfer } from "./encode-transfer.ts";
 
 const functionName = "transferWithAuthorization";
 
-test("the calldata for a payer without code is the one that viem encodes", () => {
+test("the calldata for a payer without code equals viem's", () => {
   fc.assert(
     fc.property(anyAuthorization, anySignature, (authorization, signature) => {
       const key = splitSignature(signature);
@@ -22,7 +22,7 @@ test("the calldata for a payer without code is the one that viem encodes", () =>
   );
 });
 
-test("the calldata for a payer with code is the one that viem encodes, its signature as it came", () => {
+test("the calldata for a payer with code equals viem's, with the signature unchanged", () => {
   fc.assert(
     fc.property(anyAuthorization, anySignature, (authorization, signature) => {
       const { from, to, value, validAfter, validBefore, nonce } = authorization;

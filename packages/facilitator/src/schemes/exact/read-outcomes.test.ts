@@ -64,7 +64,7 @@ function outcomesOf(logs: readonly ReceiptLog[], wanted: readonly Claim[]) {
   return [...readOutcomes(logs, wanted).values()];
 }
 
-describe("outcomes of authorizations in logs", () => {
+describe("reading outcomes from logs", () => {
   it("finds each authorization with its Transfer, in either order", () => {
     const wanted = [expected(1), expected(2)];
     expect(outcomesOf([used(1), transfer(), used(2), transfer()], wanted)).toEqual([
@@ -77,13 +77,13 @@ describe("outcomes of authorizations in logs", () => {
     ]);
   });
 
-  it("gives one Transfer to one of two equal payments", () => {
+  it("uses each Transfer for one of two equal payments", () => {
     const wanted = [expected(1), expected(2)];
     expect(outcomesOf([used(1), transfer()], wanted)).toEqual(["executed", "absent"]);
     expect(outcomesOf([used(1), transfer(), used(2)], wanted)).toEqual(["executed", "mismatch"]);
   });
 
-  it("does not take the Transfer of an authorization that nobody asks about", () => {
+  it("ignores the Transfer of an authorization outside the batch", () => {
     expect(outcomesOf([used(7), transfer(), used(1)], [expected(1)])).toEqual(["mismatch"]);
   });
 
@@ -92,17 +92,17 @@ describe("outcomes of authorizations in logs", () => {
     ["another recipient", transfer({ to: `0x${"de".repeat(20)}` })],
     ["another sender", transfer({ from: `0x${"be".repeat(20)}` })],
     ["another token", transfer({ address: `0x${"ab".repeat(20)}` })],
-  ])("does not take a Transfer of %s", (_, log) => {
+  ])("ignores a Transfer of %s", (_, log) => {
     expect(outcomesOf([used(1), log], [expected(1)])).toEqual(["mismatch"]);
   });
 
-  it("does not take another token's word for an authorization", () => {
+  it("ignores another token's event for an authorization", () => {
     expect(outcomesOf([used(1, `0x${"ab".repeat(20)}`), transfer()], [expected(1)])).toEqual([
       "absent",
     ]);
   });
 
-  it("writes an address as a topic", () => {
+  it("encodes an address as a topic", () => {
     expect(wordOf(payer)).toBe(transfer().topics[1]);
   });
 });

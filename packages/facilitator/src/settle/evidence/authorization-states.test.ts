@@ -4,7 +4,7 @@ import type { Address } from "@coinslot/protocol";
 import { expect, it } from "vitest";
 import { readAuthorizationStates } from "./authorization-states.ts";
 
-it("a token that answers rubbish says nothing of its own authorization, and spoils no other answer", async () => {
+it("a malformed answer of one token leaves its own authorization unknown, and the others' known", async () => {
   const devnet = await startDevnet();
   const rpc = createRpcPool({ chainId: devnet.chainId, rpcUrls: [devnet.rpcUrl] });
   try {

@@ -10,8 +10,8 @@ import {
 
 const begin = useSettlingDevnet();
 
-describe("what the chain says of a payment", () => {
-  it("settles forty-nine of fifty when one of them was poisoned", async () => {
+describe("settlement by the chain's evidence", () => {
+  it("settles forty-nine of fifty payments beside a poisoned one", async () => {
     const here = await begin();
     const { devnet, start, pay, balanceOf } = here;
     const facilitator = await start({ releaseLimit: { count: 50, windowSeconds: 60 } });
@@ -30,7 +30,7 @@ describe("what the chain says of a payment", () => {
     expect(await balanceOf(devnet.accounts.seller.address)).toBe(49_000n);
   });
 
-  it("withholds success when the payer emptied the account after the reservation", async () => {
+  it("withholds success when the payer empties its account after the reservation", async () => {
     const here = await begin();
     const { devnet, start, pay, balanceOf } = here;
     const facilitator = await start();
@@ -43,7 +43,7 @@ describe("what the chain says of a payment", () => {
     expect(await balanceOf(devnet.accounts.seller.address)).toBe(0n);
   });
 
-  it("does not honour a cancelled authorization", async () => {
+  it("refuses a cancelled authorization", async () => {
     const here = await begin();
     const { devnet, start, pay } = here;
     const facilitator = await start();
@@ -54,7 +54,7 @@ describe("what the chain says of a payment", () => {
   });
 
   it.each(["emitsNoTransfer", "transfersLess", "emitsOtherSender", "burnsGas", "reverts"] as const)(
-    "does not count a token that %s as paid",
+    "refuses a token that %s",
     async (behaviour) => {
       const { devnet, start, pay } = await begin();
       const facilitator = await start();

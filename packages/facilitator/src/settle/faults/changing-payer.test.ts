@@ -13,8 +13,8 @@ function changer({ devnet }: SettlingDevnet) {
   return account;
 }
 
-describe("a payer that delegates, queues a payment, and is an account with a key again", () => {
-  it("fails alone while its nonce is verified for another seller again and again", async () => {
+describe("a payer that delegates, queues a payment, and revokes its delegation", () => {
+  it("fails alone while its nonce is verified for another seller repeatedly", async () => {
     const here = await begin();
     const { devnet, start, pay, balanceOf } = here;
     const { seller, deployer } = devnet.accounts;
@@ -48,7 +48,7 @@ describe("a payer that delegates, queues a payment, and is an account with a key
 });
 
 describe("a payer that signs with its key, and delegates before its payment is planned", () => {
-  it("goes into no batch, and fails alone", async () => {
+  it("enters no batch, and fails alone", async () => {
     const here = await begin();
     const { devnet, start, pay, balanceOf } = here;
     const signer = changer(here);
@@ -75,8 +75,8 @@ describe("a payer that signs with its key, and delegates before its payment is p
   });
 });
 
-describe("a payer whose trial no node will say", () => {
-  it("waits alone, and settles when one says it", async () => {
+describe("a payer whose trial no node answers", () => {
+  it("waits alone, and settles after the first answer", async () => {
     const here = await begin();
     const { devnet, start, pay } = here;
     const signer = changer(here);
@@ -114,8 +114,8 @@ describe("a payer whose trial no node will say", () => {
   });
 });
 
-describe("a payer that has no money any more", () => {
-  it("causes no transaction, though its nonces are verified for another amount meanwhile", async () => {
+describe("a payer that has emptied its account", () => {
+  it("causes no transaction, even if its nonces are verified for another amount meanwhile", async () => {
     const here = await begin();
     const { devnet, start, pay } = here;
     const { relayer, buyer } = devnet.accounts;

@@ -61,8 +61,8 @@ async function settleAfterTrial(
 const waits = expect.stringMatching(/FacilitatorError: The gas for payments of payers with code/);
 const failed = "invalid_exact_evm_transaction_failed";
 
-describe("a wallet that burns no more than a token's refusal may", () => {
-  it("waits with a payment that came to nothing until its gas is given back", async () => {
+describe("a wallet that burns only as much gas as an ordinary refusal", () => {
+  it("waits with its failed payment until its gas is given back", async () => {
     const here = await begin();
     const proxy = await startSlowNode(here);
     try {
@@ -83,7 +83,7 @@ describe("a wallet that burns no more than a token's refusal may", () => {
     }
   });
 
-  it("begins its record anew, and spends the budget from then on", async () => {
+  it("loses its record, and spends the shared budget from then on", async () => {
     const here = await begin();
     const proxy = await startSlowNode(here);
     try {

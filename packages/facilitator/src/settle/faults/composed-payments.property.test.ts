@@ -119,8 +119,10 @@ async function play(
   return settling ?? settle(facilitator, paid, held);
 }
 
-describe("payments composed of all that a payer can do", () => {
-  it("end or delay themselves, and settle beside each of them", { timeout: 120_000 }, async () => {
+describe("a random mix of hostile payers", () => {
+  it("fails or delays its own payments alone, and the others settle", {
+    timeout: 120_000,
+  }, async () => {
     const here = await begin();
     const { devnet, start, pay } = here;
     const inTurn = createMutex().run;

@@ -15,7 +15,7 @@ import {
 const begin = useSettlingDevnet();
 
 describe("the watch over failed payments", () => {
-  it("confirms a failed payment that a stranger executes later", async () => {
+  it("confirms a failed payment that another sender executes later", async () => {
     const here = await begin();
     const { devnet, start, pay } = here;
     const facilitator = await start();
@@ -35,7 +35,7 @@ describe("the watch over failed payments", () => {
     expect(await facilitator.lookUp(request)).toEqual({ state: "resumable" });
   });
 
-  it("finds out that a failed payment was executed though the node has the receipt later than the log", async () => {
+  it("confirms a failed payment when the node has the log before the receipt", async () => {
     const here = await begin();
     const { devnet, start, pay } = here;
     const { buyer } = devnet.accounts;
@@ -110,7 +110,7 @@ describe("the watch over failed payments", () => {
     }
   });
 
-  it("watches a failed payment behind five hundred that stay valid for long", async () => {
+  it("finds a failed payment behind five hundred that stay valid for long", async () => {
     const here = await begin();
     const { devnet, start, pay } = here;
     const { buyer } = devnet.accounts;

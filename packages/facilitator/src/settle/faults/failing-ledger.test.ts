@@ -25,7 +25,7 @@ async function change({ ledger }: SettlingDevnet, statement: string): Promise<vo
 
 const soon = { heartbeatLeaseSeconds: 0.5 };
 
-it("gives a payment up as soon as that can be written, if the ledger fails when its request ends", async () => {
+it("a ledger failure at the end of a request delays the release until the next write succeeds", async () => {
   const here = await begin();
   const facilitator = await here.start(soon);
   const paid = await here.pay();
@@ -46,7 +46,7 @@ it("gives a payment up as soon as that can be written, if the ledger fails when 
   expect(await settle(facilitator, paid)).toMatchObject({ success: true });
 });
 
-it("tells a settlement that the ledger cannot record as told, and records that later", async () => {
+it("a settlement is answered as such when the ledger cannot record it, and recorded later", async () => {
   const here = await begin();
   const facilitator = await here.start(soon);
   const paid = await here.pay();
@@ -63,7 +63,7 @@ it("tells a settlement that the ledger cannot record as told, and records that l
   }, 5_000);
 });
 
-it("lets a payment be asked for again whose settlement could not be followed to its end", async () => {
+it("a payment whose settlement could not be followed to its end may be presented again", async () => {
   const here = await begin();
   const { devnet, start, pay } = here;
   const facilitator = await start({ settleTimeoutSeconds: 2, ...soon });

@@ -12,8 +12,8 @@ import {
 
 const begin = useSettlingDevnet();
 
-describe("settling what somebody else may have executed", () => {
-  it("honours an authorization that a stranger submitted first", async () => {
+describe("settling an authorization that another sender may have executed", () => {
+  it("honours an authorization that another sender submitted first", async () => {
     const here = await begin();
     const { devnet, start, pay, balanceOf } = here;
     const facilitator = await start();
@@ -31,7 +31,7 @@ describe("settling what somebody else may have executed", () => {
     ["before it is sent", 0n],
     ["after it had failed", 1_000n],
   ])(
-    "waits for as many blocks on top of a stranger's transaction as on top of its own, %s",
+    "requires the same depth on another sender's transaction as on its own, %s",
     async (_, missing) => {
       const here = await begin();
       const { devnet, start, pay } = here;
@@ -77,7 +77,7 @@ describe("settling what somebody else may have executed", () => {
     },
   );
 
-  it("waits with one that a stranger may have submitted while no node tells logs, and not with its neighbours", async () => {
+  it("waits for logs for an authorization that another sender may have used, without delaying its neighbours", async () => {
     const here = await begin();
     const { devnet, start, pay, balanceOf } = here;
     let passedMs = 0;
@@ -107,7 +107,7 @@ describe("settling what somebody else may have executed", () => {
     }
   });
 
-  it("tells what became of a transaction's other payments while no node tells logs", async () => {
+  it("concludes a transaction's other payments while nodes return no logs", async () => {
     const here = await begin();
     const { devnet, start, pay } = here;
     const proxy = await startNodeWithoutLogs(devnet.rpcUrl);
@@ -134,7 +134,7 @@ describe("settling what somebody else may have executed", () => {
     }
   });
 
-  it("finds out that one was executed which no node told of until its time was over", async () => {
+  it("detects a foreign execution that no node reported until the authorization expired", async () => {
     const here = await begin();
     const { devnet, start, pay } = here;
     let passedMs = 0;

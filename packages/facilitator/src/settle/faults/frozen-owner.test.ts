@@ -65,7 +65,7 @@ async function freezeInChild(
 
 describe("a process that is frozen while it holds the relayer, on PostgreSQL", () => {
   it.each(["signed", "stored"] as const)(
-    "after %s: another one takes over; the woken one uses no nonce again, and learns the outcome",
+    "after %s: another one takes over; the frozen one reuses no nonce, and learns the outcome",
     async (place) => {
       const here = await begin("postgres");
       const { devnet, start, pay, balanceOf, broadcasts, rpcUrl } = here;
@@ -108,7 +108,7 @@ describe("a process that is frozen while it holds the relayer, on PostgreSQL", (
 });
 
 describe("a process that is frozen for longer than its lease, on SQLite", () => {
-  it("is not replaced, and goes on when it wakes", async () => {
+  it("is not replaced, and continues when it wakes up", async () => {
     const here = await begin("sqlite");
     const { devnet, start, pay, balanceOf, broadcasts } = here;
     const { seller } = devnet.accounts;

@@ -8,7 +8,7 @@ afterEach(async () => {
   settling = undefined;
 });
 
-it("a payment that is on its way is told as settled, whatever a hook says of it by then", async () => {
+it("a settlement in flight is reported as settled, even if a hook aborts by then", async () => {
   settling = await startSettlingDevnet("sqlite");
   const { devnet, start, pay, balanceOf } = settling;
   let asked = 0;

@@ -27,13 +27,13 @@ function explode(): never {
   throw new Error("the hook broke: user=admin password=hunter2");
 }
 
-describe("a hook that decides", () => {
+describe("a deciding hook", () => {
   it.each([
     ["throws", explode, "payment_refused"],
     ["rejects", () => Promise.reject(new Error("the hook broke")), "payment_refused"],
     ["aborts", () => ({ abort: true as const, reason: "closed" }), "closed"],
   ])(
-    "and %s before settling: nothing is queued or sent, and the same payment is good later",
+    "that %s before settling leaves nothing queued or sent, and the same payment valid",
     async (_, refuse, errorReason) => {
       let isOpen = false;
       const { devnet, facilitator, pay, balanceOf } = await begin({
@@ -58,7 +58,7 @@ describe("a hook that decides", () => {
     ["throws", explode, "payment_refused"],
     ["aborts", () => ({ abort: true as const, reason: "blocked" }), "blocked"],
   ])(
-    "and %s before verifying: the payment is invalid, in words that tell no secrets",
+    "that %s before verifying makes the payment invalid, without secrets in the reason",
     async (_, refuse, invalidReason) => {
       let isOpen = false;
       const { facilitator, pay } = await begin({
@@ -75,7 +75,7 @@ describe("a hook that decides", () => {
     },
   );
 
-  it("refuses a reserved payment, whose reservation can then be given up and taken again", async () => {
+  it("refuses a reserved payment, whose reservation can be released and taken again", async () => {
     let isOpen = false;
     const { devnet, facilitator, pay, balanceOf } = await begin({
       onBeforeSettle: () => (isOpen ? undefined : explode()),
@@ -113,8 +113,8 @@ describe("a hook that decides", () => {
   });
 });
 
-describe("hooks that look on", () => {
-  it("change nothing when all of them throw: what is paid is paid, what is refused is refused", async () => {
+describe("observing hooks", () => {
+  it("change no outcome when all of them throw", async () => {
     const { devnet, facilitator, pay, balanceOf } = await begin({
       onAfterVerify: explode,
       onVerifyFailure: explode,

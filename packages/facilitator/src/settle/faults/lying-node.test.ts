@@ -52,7 +52,7 @@ async function begin(options: {
 
 const soon = { resendMs: 100, replaceMs: 60_000, loseMs: 1_000 };
 
-describe.each(engines)("a broadcast whose answer is lost, on %s", (engine) => {
+describe.each(engines)("a broadcast with a lost answer, on %s", (engine) => {
   it("leaves the payment pending with its hash; it resumes, and is paid once", async () => {
     const lies = [{ isForwarded: true }];
     const { devnet, start, network, pay, balanceOf } = await begin({ engine, lies });
@@ -78,33 +78,36 @@ describe.each(engines)("a broadcast whose answer is lost, on %s", (engine) => {
   });
 });
 
-describe("a node that lies about a broadcast", () => {
+describe("a node that misreports a broadcast", () => {
   it.each([
-    ["says that it knows it", "already known"],
-    ["says that its nonce is used", "nonce too low: next nonce 1, tx nonce 0"],
-    ["says that it pays too little for a replacement", "replacement transaction underpriced"],
-    ["says that it can never be valid", "invalid sender"],
-    ["says what nobody understands", "the moon is full"],
-    ["says nothing", undefined],
-  ])("and %s changes nothing, whether it has it or not: it is paid once", async (_, says) => {
-    const told = says === undefined ? {} : { says };
-    const { devnet, start, network, pay, balanceOf, broadcasts, lies } = await begin({
-      lies: [
-        { isForwarded: true, ...told },
-        { isForwarded: false, ...told },
-      ],
-    });
-    const { relayer, seller } = devnet.accounts;
-    const facilitator = await start({ network, times: soon });
-    expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
-    expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
-    expect(lies).toEqual([]);
-    expect(await devnet.client.getTransactionCount({ address: relayer.address })).toBe(2);
-    expect([...callsByNonce(broadcasts).values()].map(({ size }) => size)).toEqual([1, 1]);
-    expect(await balanceOf(seller.address)).toBe(2_000n);
-  });
+    ["reports it as known", "already known"],
+    ["reports its nonce as used", "nonce too low: next nonce 1, tx nonce 0"],
+    ["reports an underpriced replacement", "replacement transaction underpriced"],
+    ["reports it as invalid for good", "invalid sender"],
+    ["returns an unknown error text", "the moon is full"],
+    ["returns no answer", undefined],
+  ])(
+    "and %s has no effect: the payment is paid once, whether the node has it or not",
+    async (_, says) => {
+      const told = says === undefined ? {} : { says };
+      const { devnet, start, network, pay, balanceOf, broadcasts, lies } = await begin({
+        lies: [
+          { isForwarded: true, ...told },
+          { isForwarded: false, ...told },
+        ],
+      });
+      const { relayer, seller } = devnet.accounts;
+      const facilitator = await start({ network, times: soon });
+      expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+      expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
+      expect(lies).toEqual([]);
+      expect(await devnet.client.getTransactionCount({ address: relayer.address })).toBe(2);
+      expect([...callsByNonce(broadcasts).values()].map(({ size }) => size)).toEqual([1, 1]);
+      expect(await balanceOf(seller.address)).toBe(2_000n);
+    },
+  );
 
-  it("and will never take it gets another transaction for its nonce: the payment goes with the next", async () => {
+  it("and never accepts it gets another transaction for its nonce: the payment goes with the next", async () => {
     const refusal = { isForwarded: false, says: "invalid transaction: not for us" };
     const { devnet, start, network, pay, balanceOf, broadcasts } = await begin({
       lies: [refusal, refusal, refusal],
@@ -117,7 +120,7 @@ describe("a node that lies about a broadcast", () => {
     expect(await balanceOf(seller.address)).toBe(1_000n);
   });
 
-  it("and takes nothing that carries it lets a payment fail in the end, instead of using up nonces", async () => {
+  it("and rejects each attempt makes a payment fail in the end, instead of consuming nonces", async () => {
     const { devnet, start, network, pay } = await begin({
       lies: [],
       refuse: (raw) => (parseTransaction(raw).data ? "invalid transaction: not for us" : undefined),
@@ -131,7 +134,7 @@ describe("a node that lies about a broadcast", () => {
     expect(await devnet.client.getTransactionCount({ address: relayer.address })).toBe(8);
   });
 
-  it("and says that the relayer cannot pay is offered no more for that", async () => {
+  it("as unaffordable for the relayer gets no higher offer", async () => {
     const refusal = { isForwarded: false, says: "insufficient funds for gas * price + value" };
     const { start, network, pay, broadcasts, lies } = await begin({
       lies: Array.from({ length: 6 }, () => refusal),
@@ -146,7 +149,7 @@ describe("a node that lies about a broadcast", () => {
     expect(await settled).toMatchObject({ success: true });
   });
 
-  it("and finds every price too low does not run the fee up", async () => {
+  it("as underpriced at every price does not raise the fee without end", async () => {
     const refusal = { isForwarded: false, says: "transaction underpriced" };
     const { devnet, start, network, pay, broadcasts, lies } = await begin({
       lies: Array.from({ length: 200 }, () => refusal),

@@ -29,8 +29,8 @@ function startSlowNode(
   });
 }
 
-describe("a wallet that accepts its payment in a trial and burns gas in the block", () => {
-  it("is refused by a trial that has the relayer as its origin, and a gas price", async () => {
+describe("a wallet that passes its trial and burns gas in the block", () => {
+  it("is refused by a trial with the relayer as its origin and a gas price", async () => {
     const here = await begin();
     const facilitator = await here.start();
     const paid = await payBy(here, await createWallet(here, "hasOrigin"));
@@ -42,7 +42,7 @@ describe("a wallet that accepts its payment in a trial and burns gas in the bloc
     expect(await sentBy(here)).toBe(0);
   });
 
-  it("is refused by the trial of its very transaction, where it tells a simulation by warm storage", async () => {
+  it("is refused by the trial of its exact transaction, where it detects a simulation by warm storage", async () => {
     const here = await begin();
     const { devnet } = here;
     const facilitator = await here.start();
@@ -54,7 +54,7 @@ describe("a wallet that accepts its payment in a trial and burns gas in the bloc
     expect(await sentBy(here)).toBe(0);
   });
 
-  it("finds the price, the gas and the sender of its transaction in the last trial", async () => {
+  it("sees the price, the gas and the sender of its transaction in the last trial", async () => {
     const here = await begin();
     const { devnet, start } = here;
     const trials: unknown[] = [];
@@ -85,7 +85,7 @@ describe("a wallet that accepts its payment in a trial and burns gas in the bloc
     }
   });
 
-  it("is not sent what it has under way when it burns, though its last trial is good", async () => {
+  it("has its queued payments dropped when it burns, even after a passed trial", async () => {
     const here = await begin();
     const { devnet, start } = here;
     const wallet = await createWallet(here);
@@ -110,7 +110,7 @@ describe("a wallet that accepts its payment in a trial and burns gas in the bloc
     }
   });
 
-  it("is not blamed where its money had gone by then, for which a token refuses as well", async () => {
+  it("keeps its record where its balance was gone by then, since a token refuses that too", async () => {
     const here = await begin();
     const { devnet, start, pay } = here;
     const [account] = devnet.accounts.others;
@@ -145,7 +145,7 @@ describe("a wallet that accepts its payment in a trial and burns gas in the bloc
     }
   });
 
-  it("is refused everywhere once it has burnt gas, and after a restart too", async () => {
+  it("is refused everywhere once it has burnt gas, also after a restart", async () => {
     const here = await begin();
     const { devnet, start } = here;
     const wallet = await createWallet(here);
@@ -178,7 +178,7 @@ describe("a wallet that accepts its payment in a trial and burns gas in the bloc
     }
   });
 
-  it("burns no more than the budget, however many such wallets there are", async () => {
+  it("burns at most the budget, over any number of such wallets", async () => {
     const here = await begin();
     const { devnet, start } = here;
     const wallets = await Promise.all(Array.from({ length: 4 }, () => createWallet(here)));
@@ -206,7 +206,7 @@ describe("a wallet that accepts its payment in a trial and burns gas in the bloc
     }
   });
 
-  it("is not blamed where an observer has executed its payment first", async () => {
+  it("keeps its record where an observer has executed its payment first", async () => {
     const here = await begin();
     const { start } = here;
     const wallet = await createWallet(here);
@@ -226,7 +226,7 @@ describe("a wallet that accepts its payment in a trial and burns gas in the bloc
     }
   });
 
-  it("is not refused for a trial in which a node was wrong", async () => {
+  it("is not refused for a node's wrong trial result", async () => {
     const here = await begin();
     const { devnet, start } = here;
     let isWrong = false;
@@ -248,7 +248,7 @@ describe("a wallet that accepts its payment in a trial and burns gas in the bloc
 });
 
 describe("payers with code", () => {
-  it("are refused altogether where the seller says so", async () => {
+  it("are all refused where the seller configures so", async () => {
     const here = await begin();
     const facilitator = await here.start({ payersWithCode: false });
     const paid = await payBy(here, await createWallet(here));
@@ -260,7 +260,7 @@ describe("payers with code", () => {
     expect(await settle(facilitator, await here.pay())).toMatchObject({ success: true });
   });
 
-  it("wait without a handler when the gas for those without a record is used up, and others do not", async () => {
+  it("wait without a handler run while the gas budget is exhausted, and other payers do not", async () => {
     const here = await begin();
     const facilitator = await here.start({ payersWithCode: { gasPerMinute: 700_000n } });
     const [first, second, third] = await Promise.all(

@@ -12,11 +12,11 @@ afterEach(async () => {
   settling = undefined;
 });
 
-describe.each(engines)("a hundred settlements at once, on %s", (engine) => {
+describe.each(engines)("a hundred concurrent settlements, on %s", (engine) => {
   it.each([
     ["each in a transaction of its own", 1],
     ["in batches", 50],
-  ])("%s: all are paid, and no nonce collides", async (_how, maxPaymentsPerTransaction) => {
+  ])("%s: all are paid, without a nonce collision", async (_how, maxPaymentsPerTransaction) => {
     settling = await startSettlingDevnet(engine);
     const { devnet, start, pay, balanceOf } = settling;
     const facilitator = await start({ maxPaymentsPerTransaction });

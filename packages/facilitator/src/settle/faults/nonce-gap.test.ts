@@ -47,8 +47,8 @@ function settle(facilitator: CoinslotFacilitator, paid: Paid): Promise<SettleRes
   return facilitator.settle(paid.paymentPayload, paid.paymentRequirements);
 }
 
-describe("a node that says a nonce which is too high", () => {
-  it("once is not believed", async () => {
+describe("a node that reports a nonce above the true one", () => {
+  it("once is ignored", async () => {
     const { start, pay, options, countUsed, warnings } = await begin(1);
     const facilitator = await start(options);
     expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
@@ -56,7 +56,7 @@ describe("a node that says a nonce which is too high", () => {
     expect(warnings).toContain("a node was wrong about the nonce");
   });
 
-  it("twice leaves a gap, which is filled: the payment is settled, and so is the next", async () => {
+  it("twice causes a gap, which is filled: the payment is settled, and so is the next", async () => {
     const { devnet, start, pay, options, countUsed, warnings, balanceOf } = await begin(2);
     const facilitator = await start(options);
     expect(await settle(facilitator, await pay())).toMatchObject({ success: true });
@@ -68,7 +68,7 @@ describe("a node that says a nonce which is too high", () => {
     );
   });
 
-  it("until a transaction is given up gets it back: it is mined, and pays once", async () => {
+  it("until a transaction is given up has its nonce reclaimed: the payment is mined once", async () => {
     const { devnet, start, pay, options, countUsed, lying, balanceOf } = await begin(0);
     const facilitator = await start(options);
     await devnet.setAutomine(false);
@@ -100,8 +100,8 @@ describe("a node that says a nonce which is too high", () => {
   });
 });
 
-describe("a submitted payment that no block ever holds", () => {
-  it("is ended once it is expired at depth, and its promise with it", async () => {
+describe("a submitted payment that is never mined", () => {
+  it("ends once it is expired at depth, and its committed balance is freed", async () => {
     const { devnet, start, pay, options, lying } = await begin(0);
     lying.isSwallowing = true;
     let aheadMs = 0;

@@ -89,7 +89,7 @@ async function queuePayment(ledger: LedgerContext) {
   return { payment, paymentId, paymentPayload, paymentRequirements };
 }
 
-it("leaves a payment to the watch that has failed while it was being looked up again", async () => {
+it("a renewed lookup leaves a payment to the watch that failed meanwhile", async () => {
   const ledger = await join("one");
   const { payment, paymentId, paymentPayload, paymentRequirements } = await queuePayment(ledger);
   const { settler, board } = await settlerOf(
@@ -112,7 +112,7 @@ it("leaves a payment to the watch that has failed while it was being looked up a
   await board.stop();
 });
 
-it("does not tell as settled what a reorganisation took back while it was being looked up", async () => {
+it("a renewed lookup reports nothing as settled that a reorganisation undid meanwhile", async () => {
   const ledger = await join("one");
   const { paymentId, paymentPayload, paymentRequirements } = await queuePayment(ledger);
   await recordOutcomes(ledger, [{ confirmed: { ids: [paymentId], inclusion } }]);

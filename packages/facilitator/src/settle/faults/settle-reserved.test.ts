@@ -38,7 +38,7 @@ describe.each(engines)("the settlement of a reservation, on %s", (engine) => {
     return facilitator.settle(paymentPayload, paymentRequirements, { reservation });
   }
 
-  it("that was taken away is a fault of ours: nobody has settled the payment, and it may be tried again", async () => {
+  it("that was lost is an internal fault: the payment stays unsettled, and may be tried again", async () => {
     const paid = await settling.pay();
     const reservation = await reserve(paid);
     // As for an owner that was silent for too long, whoever gives it up.
@@ -47,7 +47,7 @@ describe.each(engines)("the settlement of a reservation, on %s", (engine) => {
     expect(await settle(paid, await reserve(paid))).toMatchObject({ success: true });
   });
 
-  it("moves what was reserved, and nothing by another authorization with the same nonce", async () => {
+  it("moves the reserved amount, and nothing by another authorization with the same nonce", async () => {
     // From here on the queue is known, and not read for each payment.
     await settle(await settling.pay());
     const paid = await settling.pay();

@@ -24,7 +24,7 @@ function settle(facilitator: CoinslotFacilitator, paid: Paid): Promise<SettleRes
 }
 
 describe.each(engines)("a batch that reverts as a whole, on %s", (engine) => {
-  it("is split until each goes through by itself", async () => {
+  it("is split until each payment has its own outcome", async () => {
     settling = await startSettlingDevnet(engine);
     const { devnet, start, pay, balanceOf } = settling;
     const facilitator = await start({ maxPaymentsPerTransaction: 16 });
@@ -43,7 +43,7 @@ describe.each(engines)("a batch that reverts as a whole, on %s", (engine) => {
   });
 });
 
-describe("a batch that reverts as a whole, of payments that wait for different depths", () => {
+describe("a reverting batch of payments with different depths", () => {
   it("is split for the last of them as for the first", async () => {
     settling = await startSettlingDevnet("sqlite");
     const { devnet, start, pay, balanceOf } = settling;
@@ -60,7 +60,7 @@ describe("a batch that reverts as a whole, of payments that wait for different d
     expect(await large).toMatchObject({ success: true });
   });
 
-  it("is split also after a start that finds no Multicall3 any more", async () => {
+  it("is split also after a restart that finds no Multicall3", async () => {
     settling = await startSettlingDevnet("sqlite");
     const { devnet, start, pay, balanceOf } = settling;
     const { address } = devnet.accounts.seller;
@@ -127,7 +127,7 @@ async function createBurner({ devnet, pay }: SettlingDevnet) {
 
 describe("a payer that burns all gas of a batch", () => {
   it.each([0, 4, 7])(
-    "at place %i costs its neighbours one attempt, and not their money",
+    "at place %i costs its neighbours one attempt, and no money",
     async (place) => {
       settling = await startSettlingDevnet("sqlite");
       const { devnet, start, pay, balanceOf } = settling;
@@ -157,7 +157,7 @@ describe("a payer that burns all gas of a batch", () => {
     },
   );
 
-  it("leaves those of the next minute a quarter of their payments, so that it burns less", async () => {
+  it("cuts the next minute's batches to a quarter of their payments, so that it burns less", async () => {
     settling = await startSettlingDevnet("sqlite");
     const { devnet, start, pay } = settling;
     let passedMs = 0;

@@ -50,38 +50,41 @@ const places: readonly [FaultPointName, readonly string[]][] = [
 ];
 
 describe.each(engines)("a process that is killed, on %s", (engine) => {
-  it.each(places)("after %s: its payments end, and are paid once", async (place, ends) => {
-    settling = await startSettlingDevnet(engine);
-    const { devnet, start, pay, balanceOf } = settling;
-    const payments = await Promise.all([pay(), pay(), pay()]);
-    const { signal } = await settleInChild(settling, payments, place);
-    expect(signal).toBe("SIGKILL");
+  it.each(places)(
+    "after %s has its payments concluded by another, each paid once",
+    async (place, ends) => {
+      settling = await startSettlingDevnet(engine);
+      const { devnet, start, pay, balanceOf } = settling;
+      const payments = await Promise.all([pay(), pay(), pay()]);
+      const { signal } = await settleInChild(settling, payments, place);
+      expect(signal).toBe("SIGKILL");
 
-    const next = await start(soon);
-    await vi.waitFor(
-      async () => {
-        const { payments: known } = await next.payments.list();
-        expect(known.filter(({ state }) => ends.includes(state))).toHaveLength(3);
-      },
-      { timeout: 15_000, interval: 100 },
-    );
-    // Whoever asks again, once the dead process's hold is over, is served, and pays nothing more.
-    await Promise.all(
-      payments.map(({ paymentPayload, paymentRequirements }) =>
-        vi.waitFor(
-          async () => {
-            const settled = await next.settle(paymentPayload, paymentRequirements);
-            expect(settled).toMatchObject({ success: true });
-          },
-          { timeout: 10_000, interval: 200 },
+      const next = await start(soon);
+      await vi.waitFor(
+        async () => {
+          const { payments: known } = await next.payments.list();
+          expect(known.filter(({ state }) => ends.includes(state))).toHaveLength(3);
+        },
+        { timeout: 15_000, interval: 100 },
+      );
+      // Whoever asks again, once the dead process's hold is over, is served, and pays nothing more.
+      await Promise.all(
+        payments.map(({ paymentPayload, paymentRequirements }) =>
+          vi.waitFor(
+            async () => {
+              const settled = await next.settle(paymentPayload, paymentRequirements);
+              expect(settled).toMatchObject({ success: true });
+            },
+            { timeout: 10_000, interval: 200 },
+          ),
         ),
-      ),
-    );
-    expect(await balanceOf(devnet.accounts.seller.address)).toBe(3_000n);
-  });
+      );
+      expect(await balanceOf(devnet.accounts.seller.address)).toBe(3_000n);
+    },
+  );
 });
 
-describe("processes on one PostgreSQL", () => {
+describe("processes on one PostgreSQL ledger", () => {
   it("settle together with one relayer, without a collision", async () => {
     settling = await startSettlingDevnet("postgres");
     const { devnet, start, pay, balanceOf } = settling;
@@ -96,7 +99,7 @@ describe("processes on one PostgreSQL", () => {
     expect(await balanceOf(devnet.accounts.seller.address)).toBe(80_000n);
   });
 
-  it("serve one authorization once, whichever of them it is brought to", async () => {
+  it("serve one authorization once, at whichever process it arrives", async () => {
     settling = await startSettlingDevnet("postgres");
     const { devnet, start, pay, balanceOf } = settling;
     const facilitators = await Promise.all([start(), start(), start(), start()]);
@@ -112,7 +115,7 @@ describe("processes on one PostgreSQL", () => {
     expect(await balanceOf(devnet.accounts.seller.address)).toBe(1_000n);
   });
 
-  it("notice what one took back that died before it could tell them", async () => {
+  it("learn of a reversal by a process that died before its notification", async () => {
     settling = await startSettlingDevnet("postgres");
     const { devnet, ledger, start, pay } = settling;
     const facilitator = await start();
@@ -134,7 +137,7 @@ describe("processes on one PostgreSQL", () => {
     });
   });
 
-  it("survive the death of the one that held the relayer", async () => {
+  it("survive the death of the relayer's holder", async () => {
     settling = await startSettlingDevnet("postgres");
     const { devnet, start, pay, balanceOf } = settling;
     const dying = settleInChild(settling, [await pay()], "stored");
@@ -155,7 +158,7 @@ describe("processes on one PostgreSQL", () => {
 });
 
 describe("a second process on one SQLite file", () => {
-  it("is refused in words that say what to do", async () => {
+  it("is refused with an error that names the remedy", async () => {
     settling = await startSettlingDevnet("sqlite");
     await settling.start();
     await expect(settling.start()).rejects.toThrow(/Another process works on .*PostgreSQL/s);

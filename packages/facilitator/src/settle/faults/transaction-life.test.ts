@@ -6,8 +6,8 @@ import { listen, reserve, settle, useSettlingDevnet } from "../../testing/settli
 
 const begin = useSettlingDevnet();
 
-describe("a transaction on its way", () => {
-  it("replaces a transaction that is stuck, with the same nonce and a higher fee", async () => {
+describe("a transaction in flight", () => {
+  it("is replaced when it is stuck, with the same nonce and a higher fee", async () => {
     const { devnet, start, pay, balanceOf } = await begin();
     const facilitator = await start({ times: { resendMs: 100, replaceMs: 200 } });
     await devnet.setAutomine(false);
@@ -27,7 +27,7 @@ describe("a transaction on its way", () => {
     expect(await balanceOf(seller.address)).toBe(1_000n);
   });
 
-  it("sends a transaction again that the pools have forgotten", async () => {
+  it("is sent again when the mempools have dropped it", async () => {
     const { devnet, start, pay } = await begin();
     const facilitator = await start({ times: { resendMs: 100, replaceMs: 60_000 } });
     await devnet.setAutomine(false);
@@ -47,7 +47,7 @@ describe("a transaction on its way", () => {
     expect(await settled).toMatchObject({ success: true });
   });
 
-  it("is taken up at a start, though its receipt could not be read at first", async () => {
+  it("is taken over at a start, even if its receipt could not be read at first", async () => {
     const { devnet, start, pay } = await begin();
     const paid = await pay();
     const before = await start({ settleTimeoutSeconds: 0.3 });
@@ -73,7 +73,7 @@ describe("a transaction on its way", () => {
     }
   });
 
-  it("follows a payment whose block left the chain until it stands in another", async () => {
+  it("is followed from a reorganised block until it stands in another", async () => {
     const { devnet, start, pay, balanceOf } = await begin();
     const facilitator = await start({ times: { resendMs: 200 } });
     const events = listen(facilitator);
@@ -100,7 +100,7 @@ describe("a transaction on its way", () => {
     ).toContain('delivered="true"} 1');
   });
 
-  it("follows it also when the node did not answer right after the reorganisation", async () => {
+  it("is followed even if the node fails right after the reorganisation", async () => {
     const { devnet, start, pay, balanceOf } = await begin();
     let refusals = 0;
     const proxy = await startNodeProxy(devnet.rpcUrl, async ({ method }, ask) => {
@@ -129,7 +129,7 @@ describe("a transaction on its way", () => {
     }
   });
 
-  it("follows a payment whose block left the chain while another of its transaction waited for depth", async () => {
+  it("is followed from a reorganised block while another of its payments waits for depth", async () => {
     const { devnet, start, pay, balanceOf } = await begin();
     const serveAfter = (amount: bigint) => (amount > 500n ? 3 : 0);
     const facilitator = await start({ network: { serveAfter }, times: { resendMs: 200 } });
@@ -152,7 +152,7 @@ describe("a transaction on its way", () => {
     }, 5_000);
   });
 
-  it("marks payments as final at depth", async () => {
+  it("has its payments marked final at depth", async () => {
     const { devnet, start, pay } = await begin();
     const facilitator = await start({ network: { finalAfter: 3 } });
     await settle(facilitator, await pay());
@@ -163,7 +163,7 @@ describe("a transaction on its way", () => {
     }, 10_000);
   });
 
-  it("waits for as many blocks as the amount asks for", async () => {
+  it("waits for the depth that the amount requires", async () => {
     const { devnet, start, pay, balanceOf } = await begin();
     const serveAfter = (amount: bigint) => (amount > 500n ? 2 : 0);
     const facilitator = await start({ network: { serveAfter } });
@@ -182,7 +182,7 @@ describe("a transaction on its way", () => {
     expect(await large).toMatchObject({ success: true });
   });
 
-  it("expires what waits too long, and never sends it", async () => {
+  it("is never sent for a payment that expired in the queue", async () => {
     const { devnet, start, pay } = await begin();
     let offsetMs = 0;
     const facilitator = await start({
@@ -203,7 +203,7 @@ describe("a transaction on its way", () => {
     expect(await devnet.client.getTransactionCount({ address: relayer.address })).toBe(0);
   });
 
-  it("refuses new payments while the relayer has no gas money, and goes on when it gets some", async () => {
+  it("is refused while the relayer has no gas money, and accepted once it has some", async () => {
     const { devnet, start, pay } = await begin();
     const facilitator = await start();
     const events = listen(facilitator);
@@ -220,7 +220,7 @@ describe("a transaction on its way", () => {
     expect(await settle(facilitator, paid, reservation)).toMatchObject({ success: true });
   });
 
-  it("puts no more into a transaction than the relayer can pay for", async () => {
+  it("carries no more payments than the relayer can afford", async () => {
     const { devnet, start, pay, balanceOf } = await begin();
     const { relayer, seller } = devnet.accounts;
     await devnet.client.setBalance({ address: relayer.address, value: parseEther("0.015") });
@@ -233,7 +233,7 @@ describe("a transaction on its way", () => {
     expect(await balanceOf(seller.address)).toBe(20_000n);
   });
 
-  it("does not wait for the money to send what nobody can be paid by any more", async () => {
+  it("is not awaited for gas money once its payments can no longer be executed", async () => {
     const { devnet, start, pay, balanceOf } = await begin();
     const { relayer, seller } = devnet.accounts;
     let passedMs = 0;
@@ -262,7 +262,7 @@ describe("a transaction on its way", () => {
     expect(await balanceOf(seller.address)).toBe(1_000n);
   });
 
-  it("sends from the addresses that have gas money, as long as one has", async () => {
+  it("is sent from the funded addresses, down to the last one", async () => {
     const { devnet, start, pay, balanceOf } = await begin();
     const { relayer, seller } = devnet.accounts;
     await devnet.client.setBalance({ address: relayer.address, value: 0n });

@@ -79,14 +79,14 @@ async function first(limit = 64): Promise<string[]> {
   return idsOf(await queue.first(limit));
 }
 
-describe("the queue as a process knows it", () => {
-  it("begins with what the ledger holds", async () => {
+describe("the known queue of a process", () => {
+  it("starts with the ledger's content", async () => {
     const id = await queueElsewhere(ledger);
     expect(await queue.count(64)).toBe(1);
     expect(await first()).toEqual([id]);
   });
 
-  it("reads nothing again of what this process has queued, and knows as much of it as the ledger", async () => {
+  it("equals the ledger's for this process's payments, without reading them again", async () => {
     const ids = [await queueHere()];
     expect(await first()).toEqual(ids);
     for (let count = 0; count < 9; count += 1) ids.push(await queueHere());
@@ -117,7 +117,7 @@ describe("the queue as a process knows it", () => {
     );
   });
 
-  it("knows no more of what a transaction carries", async () => {
+  it("drops what a transaction carries", async () => {
     await first();
     const [a, b] = [await queueHere(), await queueHere()];
     const [carried] = await queue.first(1);
@@ -131,7 +131,7 @@ describe("the queue as a process knows it", () => {
     expect(reads).toBe(1);
   });
 
-  it("reads what was queued elsewhere once it is in doubt, and not before", async () => {
+  it("reads other processes' payments exactly when it is invalidated", async () => {
     const here = await queueHere();
     await first();
     const elsewhere = await queueElsewhere(ledger);
@@ -141,7 +141,7 @@ describe("the queue as a process knows it", () => {
     expect(await first()).toEqual([here, elsewhere]);
   });
 
-  it("takes the beginning of a long queue from one reading, and loses none of what is behind it", async () => {
+  it("takes the head of a long queue in one reading, and loses none behind it", async () => {
     const ids: string[] = [];
     for (let count = 0; count < 300; count += 1) ids.push(await queueHere());
     const taken: string[] = [];
@@ -161,7 +161,7 @@ describe("the queue as a process knows it", () => {
     expect(reads).toBeLessThanOrEqual(3);
   });
 
-  it("holds only so many, and finds the others in the ledger", async () => {
+  it("is bounded, and finds the others in the ledger", async () => {
     await first();
     const ids: string[] = [];
     for (let count = 0; count < 260; count += 1) ids.push(await queueHere());
@@ -170,7 +170,7 @@ describe("the queue as a process knows it", () => {
     expect(await first(300)).toEqual(ids);
   });
 
-  it("keeps what is queued while it reads", async () => {
+  it("keeps payments that are queued during a reading", async () => {
     let queued = "";
     beforeRead = async () => {
       beforeRead = async () => undefined;
@@ -181,7 +181,7 @@ describe("the queue as a process knows it", () => {
     expect(reads).toBe(1);
   });
 
-  it("holds what it has read, not what it is told late of a row that was signed anew since", async () => {
+  it("prefers its reading to a late notice about a row that was signed again since", async () => {
     const two = await join("two");
     const id = authorization();
     const wanted = wish({ id, fingerprint: "GET /a for 10", value: 10n });
@@ -194,7 +194,7 @@ describe("the queue as a process knows it", () => {
       expect(queued?.payment).toMatchObject({ value: 1n, fingerprint: "GET /a for 1" });
   });
 
-  it("reads once more when it is doubted while it reads", async () => {
+  it("reads once more when it is invalidated during a reading", async () => {
     let queued = "";
     beforeRead = async () => {
       beforeRead = async () => undefined;
@@ -205,7 +205,7 @@ describe("the queue as a process knows it", () => {
     expect(await first()).toEqual([queued]);
   });
 
-  it("knows nothing after a reading that failed", async () => {
+  it("is empty after a failed reading", async () => {
     const here = await queueHere();
     beforeRead = async () => {
       beforeRead = async () => undefined;

@@ -26,8 +26,8 @@ async function setBaseFee({ devnet }: SettlingDevnet, gwei: string): Promise<voi
   await devnet.mine();
 }
 
-describe("where blocks have no base fee", () => {
-  it("settles with a gas price, and replaces what is stuck by a higher one", async () => {
+describe("a chain without a base fee", () => {
+  it("gets a gas price, and a higher one for a stuck transaction", async () => {
     const here = await begin();
     const { devnet, start, pay, balanceOf } = here;
     const broadcasts = new Set<Hex>();
@@ -73,7 +73,7 @@ describe("where blocks have no base fee", () => {
   });
 });
 
-it("a node that lies about tips gets no more for gas than the network's usual cap, and the payment settles", async () => {
+it("a node that overstates tips gets no more than the network's usual cap, and the payment settles", async () => {
   const here = await begin();
   const { devnet, start, pay } = here;
   const offers: bigint[] = [];
@@ -89,8 +89,8 @@ it("a node that lies about tips gets no more for gas than the network's usual ca
   expect(offers).toEqual([getChainPreset(devnet.chainId).maxFeePerGas]);
 });
 
-describe("a price of gas above the cap", () => {
-  it("keeps payments queued, says pending without a hash, and settles them when it falls", async () => {
+describe("a gas price above the cap", () => {
+  it("keeps payments queued, answers pending without a hash, and settles them when it falls", async () => {
     const here = await begin();
     const { devnet, start, pay, balanceOf } = here;
     const { relayer, seller } = devnet.accounts;
@@ -117,7 +117,7 @@ describe("a price of gas above the cap", () => {
     expect(await balanceOf(seller.address)).toBe(1_000n);
   });
 
-  it("lets a transaction that was sent before wait: no form of it offers more than the cap", async () => {
+  it("delays a transaction that was sent before: no form of it exceeds the cap", async () => {
     const here = await begin();
     const { devnet, start, pay, balanceOf } = here;
     const { relayer, seller } = devnet.accounts;

@@ -54,7 +54,7 @@ async function pendingTransactions({ devnet }: SettlingDevnet): Promise<number> 
 }
 
 describe.each(engines)("a relayer's nonce, on %s", (engine) => {
-  it("is used though nobody heard that its transaction was stored", async () => {
+  it("is used even if the acknowledgement of its transaction's write was lost", async () => {
     const here = await begin(engine);
     const { devnet, start, pay, balanceOf } = here;
     let isLost = false;
@@ -72,7 +72,7 @@ describe.each(engines)("a relayer's nonce, on %s", (engine) => {
     expect(await balanceOf(devnet.accounts.seller.address)).toBe(2_000n);
   });
 
-  it("is given up when somebody else used it before ours was mined: the payment goes with the next", async () => {
+  it("is given up when another program uses it before ours is mined: the payment goes with the next", async () => {
     const here = await begin(engine);
     const { devnet, start, pay, balanceOf } = here;
     const facilitator = await start({ times: { resendMs: 50, loseMs: 200, replaceMs: 60_000 } });
@@ -87,7 +87,7 @@ describe.each(engines)("a relayer's nonce, on %s", (engine) => {
     expect(await balanceOf(devnet.accounts.seller.address)).toBe(1_000n);
   });
 
-  it("is learnt from the chain when somebody else used several: one attempt is lost, not one for each", async () => {
+  it("is read from the chain when another program used several: one attempt is lost in all", async () => {
     const here = await begin(engine);
     const { devnet, start, pay, balanceOf } = here;
     const facilitator = await start({ times: { resendMs: 50, loseMs: 500 } });
@@ -127,7 +127,7 @@ describe("a relayer's nonce", () => {
     expect(await balanceOf(seller.address)).toBe(2_000n);
   });
 
-  it("is used by the next attempt when the node tells no price of gas", async () => {
+  it("is used by the next attempt when the node returns no gas price", async () => {
     const here = await begin("sqlite");
     const { devnet, start, pay, balanceOf } = here;
     let isMute = false;
@@ -150,7 +150,7 @@ describe("a relayer's nonce", () => {
     expect(await balanceOf(devnet.accounts.seller.address)).toBe(1_000n);
   });
 
-  it("is filled again when its transaction was dropped, and those behind it are mined too", async () => {
+  it("is filled again when its transaction was dropped, and later ones are mined too", async () => {
     const here = await begin("sqlite");
     const { devnet, start, pay, balanceOf } = here;
     const facilitator = await start({

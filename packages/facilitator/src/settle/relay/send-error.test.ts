@@ -98,8 +98,8 @@ const wordings: readonly [SendError, readonly string[]][] = [
   ["unknown", ["", "something else went wrong"]],
 ];
 
-describe("the words of nodes that refuse a transaction", () => {
-  it.each(wordings)("mean %s", (meaning, said) => {
+describe("a node's error text", () => {
+  it.each(wordings)("means %s", (meaning, said) => {
     expect(said.map((words) => [words, classifySendError(words)])).toEqual(
       said.map((words) => [words, meaning]),
     );
