@@ -48,7 +48,7 @@ function middleware(express: ExpressModule, lines: string[]): RequestHandler[] {
 
 const origin = { Origin: "https://page.example" };
 
-describe.each(expressVersions)("an application on $name with everything in it", ({ express }) => {
+describe.each(expressVersions)("an application on $name with common middleware", ({ express }) => {
   async function open(place: "before" | "after") {
     const lines: string[] = [];
     const use = (app: Express) => {
@@ -119,7 +119,7 @@ describe.each(expressVersions)("an application on $name with everything in it", 
     },
   );
 
-  it("says nothing about other origins where the application does not", async () => {
+  it("sends no CORS headers where the application sends none", async () => {
     const shop = await openShop({
       express,
       routes: { "GET /paid": { accepts: option() } },
@@ -130,7 +130,7 @@ describe.each(expressVersions)("an application on $name with everything in it", 
     expect(answer.headers.has("Access-Control-Expose-Headers")).toBe(false);
   });
 
-  it("adds to what the application exposes already, once", async () => {
+  it("adds its headers once to those that the application exposes already", async () => {
     const shop = await openShop({
       express,
       routes: { "GET /paid": { accepts: option() } },

@@ -59,7 +59,7 @@ async function forge(url: string, from: `0x${string}`) {
 const victim = (n: number) =>
   privateKeyToAccount(`0x${(n + 1).toString(16).padStart(64, "5")}`).address;
 
-test("forged payments of one caller cost few calls to a node, and honest buyers nothing", async () => {
+test("forged payments of one caller cost few RPC calls, and delay no honest buyer", async () => {
   const devnet = await startDevnet();
   onTestFinished(() => devnet.stop());
   const node = await countCalls(devnet);

@@ -73,7 +73,7 @@ describe.each(expressVersions)("a paid route on $name", ({ express }) => {
     expect(shop.runs()).toBe(0);
   });
 
-  it("leaves routes that are not listed alone", async () => {
+  it("leaves unlisted routes alone", async () => {
     const shop = await openWeather();
     const response = await fetch(`${shop.url}/about`);
     expect(response.status).toBe(200);
@@ -103,7 +103,7 @@ describe.each(expressVersions)("a paid route on $name", ({ express }) => {
     expect(shop.runs()).toBe(1);
   });
 
-  it("runs one of ten concurrent requests with the same authorization", async () => {
+  it("runs the handler for one of ten concurrent requests with the same authorization", async () => {
     const shop = await openWeather();
     const { headers } = await createBuyer().payFor(`${shop.url}/weather`);
     const responses = await Promise.all(
@@ -126,7 +126,7 @@ describe.each(expressVersions)("a paid route on $name", ({ express }) => {
     expect(shop.runs()).toBe(1);
   });
 
-  it("is sold once when its middleware stands in its way twice", async () => {
+  it("is sold once when its request passes the middleware twice", async () => {
     const facilitator = createPaperFacilitator();
     const gate = paymentMiddleware({ "GET /api/weather": { accepts: option() } }, facilitator);
     await gate.ready();
@@ -145,7 +145,7 @@ describe.each(expressVersions)("a paid route on $name", ({ express }) => {
     expect(facilitator.settled).toHaveLength(1);
   });
 
-  it("does not sell what its handler forwards to, which has a price of its own", async () => {
+  it("sells only itself when its handler forwards to a route with a price of its own", async () => {
     let runs = 0;
     const shop = await openWeather({
       routes: {
@@ -168,7 +168,7 @@ describe.each(expressVersions)("a paid route on $name", ({ express }) => {
     expect([shop.facilitator.settled, runs]).toEqual([[], 0]);
   });
 
-  it("is not sold, and nothing is charged, when another middleware sells it too", async () => {
+  it("is refused, without a charge, when a second gate sells it too", async () => {
     let runs = 0;
     const errors: unknown[] = [];
     const onError = (error: unknown) => errors.push(error);

@@ -165,7 +165,7 @@ describe.each([
     expect(await balanceOf(shop.payTo)).toBe(0n);
   });
 
-  it("a handler that fails costs nothing, and the same payment then buys", async () => {
+  it("a failing handler costs nothing, and the same payment then buys", async () => {
     let fails = true;
     const shop = await open({
       facilitator: createOne(),
@@ -196,7 +196,7 @@ const transferAbi = [
 ] as const;
 
 describe("with our facilitator", () => {
-  it("a balance for one payment buys one of two at once", async () => {
+  it("a balance for one payment buys one of two concurrent requests", async () => {
     const shop = await open({ facilitator: ownFacilitator() });
     const buyer = await fundedBuyer();
     const payments = await Promise.all([1, 2].map(() => buyer.payFor(`${shop.url}/paid`)));
@@ -208,7 +208,7 @@ describe("with our facilitator", () => {
     expect(await balanceOf(shop.payTo)).toBe(price);
   });
 
-  it("a lost answer is delivered again to whoever brings the key, and to nobody else", async () => {
+  it("a lost answer is delivered again for its key, and for no other", async () => {
     const shop = await open({ facilitator: ownFacilitator() });
     const { headers } = await (await fundedBuyer()).payFor(`${shop.url}/paid`);
     const withKey = { ...headers, [headerName.idempotencyKey]: "0123456789abcdef" };
@@ -227,7 +227,7 @@ describe("with our facilitator", () => {
   });
 });
 
-it("a payer whose requests ended without a payment too often is told the true time, and no handler runs for it", async () => {
+it("a payer over its limit of free runs gets the true retry time, and no handler runs for it", async () => {
   const facilitator = ownFacilitator({ releaseLimit: { count: 2, windowSeconds: 600 } });
   const shop = await open({
     facilitator,
@@ -252,7 +252,7 @@ it("a payer whose requests ended without a payment too often is told the true ti
   expect(await balanceOf(shop.payTo)).toBe(0n);
 });
 
-it("a payment that was settled and not delivered buys what it was made for, though the price has risen", async () => {
+it("an undelivered settled payment buys its original offer, although the price has risen", async () => {
   const ours = ownFacilitator();
   let isLost = true;
   const facilitator: Facilitator = {
@@ -287,14 +287,14 @@ it("a payment that was settled and not delivered buys what it was made for, thou
   expect(await balanceOf(payTo)).toBe(price);
 });
 
-describe("from the environment alone", () => {
+describe("a configuration by environment alone", () => {
   const saved = { ...process.env };
 
   afterEach(() => {
     process.env = { ...saved };
   });
 
-  it("a seller sells", async () => {
+  it("sells a route", async () => {
     Object.assign(process.env, {
       COINSLOT_NETWORK: devnet.network,
       COINSLOT_RPC_URL: devnet.rpcUrl,

@@ -11,7 +11,7 @@ afterEach(async () => {
   await Promise.all(opened.splice(0).map((shop) => shop.close()));
 });
 
-describe("no answer and no line on standard error holds the address of a node", () => {
+describe("a node's URL appears in no answer and in no line on standard error", () => {
   it.each([
     ["a facilitator's bug", () => Promise.reject(new Error(`Request to ${secret} failed`))],
     [

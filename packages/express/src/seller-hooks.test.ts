@@ -45,8 +45,8 @@ function fail(): never {
   throw new Error("down at /etc/x");
 }
 
-describe("the seller", () => {
-  it("may serve a subscriber for nothing", async () => {
+describe("a seller's hook or option", () => {
+  it("may serve a subscriber for free", async () => {
     const shop = await open({
       options: { grantAccess: async (request) => request.get("X-Subscriber") === "yes" },
     });
@@ -60,7 +60,7 @@ describe("the seller", () => {
     ["grants access", { grantAccess: () => Promise.reject(new Error("down at /etc/x")) }],
     ["refuses payers", { refusePayer: () => Promise.reject(new Error("down at /etc/x")) }],
   ] satisfies [string, PaymentMiddlewareOptions][])(
-    "serves nobody when the hook that %s throws",
+    "closes the route when the hook %s throws",
     async (_what, options) => {
       const errors: unknown[] = [];
       const shop = await open({ options: { ...options, onError: (error) => errors.push(error) } });
@@ -75,7 +75,7 @@ describe("the seller", () => {
     },
   );
 
-  it("may turn a payer away before anything is reserved", async () => {
+  it("may refuse a payer before any reservation", async () => {
     const unwelcome = createBuyer();
     const shop = await open({
       options: {
@@ -94,7 +94,7 @@ describe("the seller", () => {
     expect((await fetch(`${shop.url}/paid/1`, { headers: welcome.headers })).status).toBe(200);
   });
 
-  it("may show people a page, with the offer in the header", async () => {
+  it("may answer browsers with a page, with the offer in the header", async () => {
     const shop = await open({
       options: {
         unpaidAnswer: ({ request, accepts }) =>
@@ -112,7 +112,7 @@ describe("the seller", () => {
     expect(await offer.json()).toMatchObject({ x402Version: 1 });
   });
 
-  it("may ask a price and name a recipient for each request, once", async () => {
+  it("may set a price and a recipient per request, called once", async () => {
     let asked = 0;
     const shop = await open({
       accepts: option({
@@ -145,7 +145,7 @@ describe("the seller", () => {
     ],
     ["rounds to zero", () => "$0.00" as const],
     ["is no price", () => Object.assign({}, { amount: "one" }) as never],
-  ])("serves nobody when the price %s", async (_what, price) => {
+  ])("closes the route when the price %s", async (_what, price) => {
     const shop = await open({ accepts: option({ price }) });
     const answer = await fetch(`${shop.url}/paid/1`);
     expect(answer.status).toBe(500);
@@ -160,7 +160,7 @@ describe("the seller", () => {
     ["unpaidAnswer", { options: { unpaidAnswer: fail } }, false],
     ["refusePayer", { options: { refusePayer: fail } }, true],
   ] as const)(
-    "is told which function threw, of which route, and what: %s",
+    "that throws is reported with its name, its route and its error: %s",
     async (what, config, isPaid) => {
       const errors: unknown[] = [];
       const onError = (error: unknown) => errors.push(error);
@@ -176,7 +176,7 @@ describe("the seller", () => {
     },
   );
 
-  it("is told on standard error which function threw, and not its words", async () => {
+  it("that throws is reported on standard error by its name, without its message", async () => {
     const lines: string[] = [];
     const spy = vi.spyOn(console, "error").mockImplementation((line) => void lines.push(line));
     const shop = await open({ accepts: option({ price: fail }), options: { onError: undefined } });
@@ -185,7 +185,7 @@ describe("the seller", () => {
     expect(lines).toEqual(['coinslot: The price of "GET /paid/:size" threw']);
   });
 
-  it("sees who has paid what", async () => {
+  it("receives each payer with its payment", async () => {
     const shop = await open();
     const buyer = createBuyer();
     const { headers } = await buyer.payFor(`${shop.url}/paid/1`);
@@ -201,7 +201,7 @@ describe("the seller", () => {
     });
   });
 
-  it("may waive the payment of a request, after which the same payment buys another answer", async () => {
+  it("may waive a payment, after which the same payment buys another answer", async () => {
     let waives = true;
     const shop = await openShop({
       routes: { "GET /search": { accepts: option() } },
@@ -224,7 +224,7 @@ describe("the seller", () => {
     expect(shop.facilitator.settled).toHaveLength(1);
   });
 
-  it("may take several networks, and each version where the facilitator lists it", async () => {
+  it("may offer several networks, and each version that the facilitator lists", async () => {
     const onStable = option({
       network: stable,
       price: { amount: "1500", asset: stableUsdt0.address, extra: { name: "USDT0", version: "1" } },
@@ -247,7 +247,7 @@ describe("the seller", () => {
     expect(await answer.json()).toMatchObject({ accepts: [{ network: plasma }] });
   });
 
-  it("tells two assets of one network apart by the signature, where version 1 names none", async () => {
+  it("for two assets of one network is chosen by the signature, where version 1 names none", async () => {
     const other = option({
       price: {
         amount: "1000",
@@ -267,7 +267,7 @@ describe("the seller", () => {
     }
   });
 
-  it("writes names from before CAIP-2 when told to, and takes either name", async () => {
+  it("may write legacy network names, and accepts either name", async () => {
     const facilitator = createPaperFacilitator({ networks: ["base", stable] });
     const onBase = option({ network: "eip155:8453" });
     const shop = await open({
@@ -287,7 +287,7 @@ describe("the seller", () => {
     }
   });
 
-  it("leaves a network without a name out of version 1 where another has one, and sells it still", async () => {
+  it("keeps a network without a legacy name out of version 1 where another has one, and still sells it", async () => {
     const facilitator = createPaperFacilitator({ networks: [plasma, stable] });
     const shop = await open({
       accepts: [option(), option({ network: stable })],
@@ -308,7 +308,7 @@ describe("the seller", () => {
     expect((await fetch(`${shop.url}/paid/1`, { headers })).status).toBe(200);
   });
 
-  it("is believed about its address by what the application believes", async () => {
+  it("trusts the proxies that the application trusts", async () => {
     const shop = await open();
     const forwarded = { "X-Forwarded-Host": "evil.example", "X-Forwarded-Proto": "https" };
     const answer = await fetch(`${shop.url}/paid/1`, { headers: forwarded });
@@ -327,7 +327,7 @@ describe("the seller", () => {
     });
   });
 
-  it("keeps its offer small, whatever the URL", async () => {
+  it("keeps the offer small for any URL", async () => {
     const shop = await open();
     const answer = await fetch(`${shop.url}/paid/1?${"x".repeat(10_000)}`);
     expect(answer.status).toBe(402);

@@ -27,13 +27,13 @@ describe.each(expressVersions)("an upfront route on $name", ({ express }) => {
     return shop;
   }
 
-  it("says so in its offer", async () => {
+  it("is marked in its offer", async () => {
     const shop = await open((_request, response) => void response.send("x"));
     const offer = await fetchOffer(`${shop.url}/stream`, 2);
     expect(offer.accepts[0]?.requirements.extra).toMatchObject({ paymentFlow: "upfront" });
   });
 
-  it("is paid before the handler runs, which sees the settlement", async () => {
+  it("is paid before the handler runs, and the handler reads the settlement", async () => {
     let seen: Request["payment"];
     let settledBefore = 0;
     const shop: Shop = await open((request, response) => {
@@ -79,7 +79,7 @@ describe.each(expressVersions)("an upfront route on $name", ({ express }) => {
     expect((await fetch(`${shop.url}/stream`, { headers })).status).toBe(402);
   });
 
-  it("holds nothing of a large answer", async () => {
+  it("buffers nothing of a large answer", async () => {
     const megabyte = Buffer.alloc(2 ** 20, "x");
     const shop = await open(async (_request, response) => {
       for (let sent = 0; sent < 32; sent += 1) {
@@ -110,7 +110,7 @@ describe.each(expressVersions)("an upfront route on $name", ({ express }) => {
     },
   );
 
-  it("has been paid for when its handler fails, and the same payment runs it again", async () => {
+  it("is paid when its handler fails, and the same payment runs it again", async () => {
     let runs = 0;
     const shop = await open((_request, response) => {
       runs += 1;
@@ -127,7 +127,7 @@ describe.each(expressVersions)("an upfront route on $name", ({ express }) => {
     expect(shop.facilitator.settled).toHaveLength(1);
   });
 
-  it("whose buyer leaves in the middle may be asked once more with the same payment", async () => {
+  it("whose buyer leaves early may be requested once more with the same payment", async () => {
     let runs = 0;
     const shop = await open((_request, response) => {
       runs += 1;

@@ -37,7 +37,7 @@ async function open(...answer: Parameters<typeof openReceiver>): Promise<EventRe
 }
 
 describe("an event is posted", () => {
-  it("as JSON, with an id, a type, a time and details", async () => {
+  it("as JSON, with an id, a type, a time and data", async () => {
     const receiver = await open();
     const { open: channel, settled, outcomes } = createSender({ now: () => 1_700_000_000_000 });
     channel(`${receiver.url}/hook?shop=7`)(content);
@@ -58,7 +58,7 @@ describe("an event is posted", () => {
     });
   });
 
-  it("in the order of its request, also where answers take longer and longer to come", async () => {
+  it("in the order of its request, even if answers take longer and longer", async () => {
     const held: (() => void)[] = [];
     const receiver = await open((_request, response) => {
       held.push(() => response.end());
@@ -76,7 +76,7 @@ describe("an event is posted", () => {
     expect(receiver.types()).toEqual(["verify_started", "settle_started"]);
   });
 
-  it("once more where the receiver had closed the connection that was kept", async () => {
+  it("once more where the receiver had closed the kept-alive connection", async () => {
     const sockets = new Set<{ destroy(): void }>();
     const receiver = createTcpServer((socket) => {
       sockets.add(socket);
@@ -108,7 +108,7 @@ describe("an event is posted", () => {
 });
 
 describe("an event over https", () => {
-  it("is said in TLS, to the name in the URL, and no word of it in the open", async () => {
+  it("is sent in TLS to the host name of the URL, and never in clear text", async () => {
     const heard: Buffer[] = [];
     const server = createTcpServer((socket) => {
       socket.once("data", (chunk) => {
@@ -134,7 +134,7 @@ describe("an event over https", () => {
   });
 });
 
-describe("a receiver", () => {
+describe("an event receiver", () => {
   it("that redirects is not followed", async () => {
     const target = await open();
     const receiver = await open((_request, response) => {
@@ -147,7 +147,7 @@ describe("a receiver", () => {
     expect(target.requests()).toBe(0);
   });
 
-  it("that answers without end is cut off, and counts as told", async () => {
+  it("that answers without end is cut off, and counts as delivered", async () => {
     let isCut = false;
     const receiver = await open((_request, response) => {
       const filling = Buffer.alloc(8 * 2 ** 10);
@@ -166,7 +166,7 @@ describe("a receiver", () => {
     await expect.poll(() => isCut, patience).toBe(true);
   });
 
-  it("that hangs has its time, and loses what waited for it; others lose nothing", async () => {
+  it("that hangs reaches its timeout, and loses its own queue alone", async () => {
     const hanging = await open(() => undefined);
     const honest = await open();
     const { open: channel, settled, outcomes } = createSender({ timeoutMs: 300 });
@@ -186,14 +186,14 @@ describe("a receiver", () => {
     ]);
   });
 
-  it("that nobody runs is given up silently", async () => {
+  it("that is unreachable is given up silently", async () => {
     const { open: channel, settled, outcomes } = createSender();
     channel("http://127.0.0.1:1/")(content);
     await settled(1);
     expect(outcomes).toEqual(["failed"]);
   });
 
-  it("has a quarter of all deliveries at most, and what is too much is dropped", async () => {
+  it("has a quarter of all deliveries at most, and further events are dropped", async () => {
     const held: (() => void)[] = [];
     const receiver = await open((_request, response) => {
       held.push(() => response.end());
@@ -219,7 +219,7 @@ describe("a receiver", () => {
     expect(receiver.requests()).toBe(5);
   });
 
-  it("gets nothing more once the sender is to end", async () => {
+  it("gets nothing after the sender has closed", async () => {
     const receiver = await open(() => undefined);
     const ending = new AbortController();
     const {
@@ -240,7 +240,7 @@ describe("a receiver", () => {
     expect(receiver.requests()).toBe(1);
   });
 
-  it("may be counted by somebody who throws: telling never does", async () => {
+  it("may have an error counter that throws, and sending still does not throw", async () => {
     const receiver = await open();
     const sender = createEventSender({
       unsafeAllowPrivateAddresses: true,
@@ -253,13 +253,13 @@ describe("a receiver", () => {
   });
 });
 
-describe("an event goes to public addresses alone", () => {
+describe("an event goes to public addresses only", () => {
   it.each([
     ["resolves to loopback", ["127.0.0.1"]],
-    ["resolves to loopback in IPv6 clothes", ["::ffff:127.0.0.1"]],
+    ["resolves to loopback mapped into IPv6", ["::ffff:127.0.0.1"]],
     ["resolves to a public address and to loopback", ["1.1.1.1", "127.0.0.1"]],
     ["resolves to nothing", []],
-  ])("and not to a name that %s", async (_what, addresses) => {
+  ])("and not to a host name that %s", async (_what, addresses) => {
     const receiver = await open();
     const {
       open: channel,
@@ -275,7 +275,7 @@ describe("an event goes to public addresses alone", () => {
     expect(receiver.requests()).toBe(0);
   });
 
-  it("and a name is looked up anew for each connection, whatever it resolved to before", async () => {
+  it("and a host name is resolved again for each connection", async () => {
     const receiver = await open();
     const asked: string[] = [];
     const { open: channel, settled } = createSender({
@@ -294,7 +294,7 @@ describe("an event goes to public addresses alone", () => {
     expect(receiver.requests()).toBe(0);
   });
 
-  it("and plain http or an address within is not even looked up", () => {
+  it("and plain http or a private address is not even resolved", () => {
     const { sender } = createSender({ unsafeAllowPrivateAddresses: false });
     for (const url of ["http://shop.example/", "https://127.0.0.1/", "https://[::1]/", undefined]) {
       expect(sender.open(url)).toBeUndefined();

@@ -29,13 +29,13 @@ async function openNameServer({ isSilent = false } = {}): Promise<string> {
 }
 
 describe("the addresses of a host", () => {
-  it("come from the name servers themselves, of either family", async () => {
+  it("come from the name servers, for both families", async () => {
     const servers = [await openNameServer()];
     const resolve = createHostResolver({ timeoutMs: 5_000, servers });
     expect(await resolve("shop.example")).toEqual(["93.184.216.34"]);
   });
 
-  it("are none where a name server is silent, after a while", async () => {
+  it("are empty after a timeout, where a name server is silent", async () => {
     const servers = [await openNameServer({ isSilent: true })];
     const resolve = createHostResolver({ timeoutMs: 50, servers });
     expect(await resolve("shop.example")).toEqual([]);

@@ -109,11 +109,11 @@ describe("a callback URL", () => {
     ["IPv6 loopback", "https://[::1]/"],
     ["IPv4-mapped", "https://[::ffff:10.0.0.1]/"],
     ["NAT64", "https://[64:ff9b::10.0.0.1]/"],
-  ])("is passed over that %s", (_what, header) => {
+  ])("is ignored that %s", (_what, header) => {
     expect(readCallbackUrl(header, { allowPrivate: false })).toBeUndefined();
   });
 
-  it("may be anything of the web where private addresses are allowed", () => {
+  it("may be any web URL where private addresses are allowed", () => {
     for (const header of ["http://127.0.0.1:9/x", "https://10.0.0.1/", "http://receiver/"]) {
       expect(readCallbackUrl(header, { allowPrivate: true })?.href).toBe(header);
     }
@@ -131,7 +131,7 @@ describe("the lookup of a socket", () => {
     });
   }
 
-  it("yields public addresses in the form that is asked for", async () => {
+  it("returns public addresses in the requested form", async () => {
     const addresses = ["2606:4700:4700::1111", "1.1.1.1"];
     expect(await lookUp(addresses, true)).toEqual([
       { address: "2606:4700:4700::1111", family: 6 },
@@ -141,14 +141,14 @@ describe("the lookup of a socket", () => {
   });
 
   it.each([[[]], [["10.0.0.1"]], [["1.1.1.1", "10.0.0.1"]], [["::ffff:10.0.0.1"]]])(
-    "yields nothing of %j",
+    "returns none of %j",
     async (addresses) => {
       expect(await lookUp(addresses, true)).toBe("NotPublicError");
       expect(await lookUp(addresses, false)).toBe("NotPublicError");
     },
   );
 
-  it("checks every answer: a name that was public before may point within now", async () => {
+  it("checks every answer: a host name that was public may become private", async () => {
     const answers = [["1.1.1.1"], ["127.0.0.1"]];
     const lookup = createPublicLookup(async () => answers.shift() ?? []);
     const lookUpOnce = () =>
@@ -159,7 +159,7 @@ describe("the lookup of a socket", () => {
     expect(await lookUpOnce()).toBe("NotPublicError");
   });
 
-  it("hands on that a name cannot be looked up", async () => {
+  it("passes on a failed resolution", async () => {
     const lookup = createPublicLookup(async () => {
       throw new RangeError("no name server");
     });

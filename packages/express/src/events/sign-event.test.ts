@@ -10,7 +10,7 @@ function createSecret(bytes = 32): string {
 
 describe("a signed event", () => {
   it.each([24, 25, 32, 64])(
-    "is accepted by the scheme's own library, with %i bytes of secret",
+    "is accepted by the Standard Webhooks library, with %i bytes of secret",
     (bytes) => {
       const secret = createSecret(bytes);
       const body = JSON.stringify({ id: "evt_1", type: "settle_started", text: "é€😀" });
@@ -21,26 +21,26 @@ describe("a signed event", () => {
     },
   );
 
-  it("is signed with every secret while one takes the place of another", () => {
+  it("is signed with both secrets during a rotation", () => {
     const secrets = [createSecret(), createSecret()];
     const headers = createSigner(secrets)({ id: "evt_1", body: "{}", nowMs: Date.now() });
     for (const secret of secrets) expect(new Webhook(secret).verify("{}", headers)).toEqual({});
   });
 
-  it("has an id and a time, and no signature, where there is no secret", () => {
+  it("has an id and a time, and no signature, without a secret", () => {
     const headers = createSigner([])({ id: "evt_1", body: "{}", nowMs: 1_700_000_000_999 });
     expect(headers).toEqual({ "webhook-id": "evt_1", "webhook-timestamp": "1700000000" });
   });
 });
 
-describe("a secret", () => {
+describe("a webhook secret", () => {
   it.each([
     ["has no prefix", randomBytes(32).toString("base64")],
     ["is too short", createSecret(23)],
     ["is too long", createSecret(65)],
     ["is no base64", `whsec_${"!".repeat(40)}`],
     ["is empty", ""],
-  ])("is refused that %s, and not repeated", (_what, secret) => {
+  ])("is refused that %s, and not repeated in the error", (_what, secret) => {
     expect(isEventSecret(secret)).toBe(false);
     expect(() => createSigner([secret])).toThrow(ConfigurationError);
     if (secret !== "") {

@@ -86,7 +86,7 @@ describe("the client of a hosted facilitator", () => {
     expect(received[0]?.body).toMatchObject({ x402Version: 2, paymentRequirements: requirements });
   });
 
-  it("says requirements in the form of version 1 to go with a payment of version 1", async () => {
+  it("writes requirements in the form of version 1 beside a payment of version 1", async () => {
     const { url, received } = await open();
     const client = createFacilitatorClient({ url });
     const { payload } = await sign(1);
@@ -106,7 +106,7 @@ describe("the client of a hosted facilitator", () => {
     });
   });
 
-  it("takes a refusal for an answer, also one with 400", async () => {
+  it("reads a refusal as an answer, also with status 400", async () => {
     const refusal = express().use((_request, response) => {
       response.status(400).json({ isValid: false, invalidReason: "invalid_payload" });
     });
@@ -120,7 +120,7 @@ describe("the client of a hosted facilitator", () => {
     });
   });
 
-  it("throws where nobody listens, and says no address", async () => {
+  it("throws for an unreachable server, without its address", async () => {
     const client = createFacilitatorClient({ url: "http://127.0.0.1:1/secret-path" });
     const { payload } = await sign(2);
     for (const ask of [client.verify, client.settle]) {
@@ -133,7 +133,7 @@ describe("the client of a hosted facilitator", () => {
     }
   });
 
-  it("asks nobody about what is no payment", async () => {
+  it("sends no request for a malformed payment", async () => {
     const { url, received } = await open();
     const client = createFacilitatorClient({ url });
     const nothing = { x402Version: 2, payload: {} };
@@ -142,7 +142,7 @@ describe("the client of a hosted facilitator", () => {
     expect(received).toEqual([]);
   });
 
-  it("names where events go, for payments alone", async () => {
+  it("sends the callback URL for payments only", async () => {
     const { url, received } = await open();
     const client = createFacilitatorClient({ url, eventCallback: "https://shop.example/events" });
     const { payload } = await sign(2);
@@ -158,7 +158,7 @@ describe("the client of a hosted facilitator", () => {
   });
 
   it.each(["", "facilitator.example", "ftp://facilitator.example"])(
-    "takes no url like %j",
+    "refuses a url like %j",
     (url) => {
       expect(() => createFacilitatorClient({ url })).toThrow(TypeError);
     },

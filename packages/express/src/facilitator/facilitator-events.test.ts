@@ -75,7 +75,7 @@ describe.each(expressVersions)("lifecycle events on $name", ({ express }) => {
     return expect.poll(types, { timeout: 10_000, interval: 5 }).toEqual(expected);
   }
 
-  it("tell of a verification, and of which payment", async () => {
+  it("report a verification, with its payment", async () => {
     const { client, receiver } = await open();
     const { payload, authorization } = await sign();
     expect(await client.verify(payload, requirements)).toMatchObject({ isValid: true });
@@ -91,7 +91,7 @@ describe.each(expressVersions)("lifecycle events on $name", ({ express }) => {
     expect(receiver.received.map(({ body }) => body).join()).not.toContain(signature);
   });
 
-  it("tell of an invalid payment that the verification is completed", async () => {
+  it("report an invalid payment as a completed verification", async () => {
     const { client, receiver, facilitator } = await open();
     facilitator.onVerify = () => ({ isValid: false, invalidReason: "invalid_network" });
     const { payload } = await sign();
@@ -103,7 +103,7 @@ describe.each(expressVersions)("lifecycle events on $name", ({ express }) => {
     });
   });
 
-  it("tell that verifying failed, and not why", async () => {
+  it("report a failed verification without its reason", async () => {
     const { client, receiver, facilitator } = await open();
     facilitator.onVerify = () => {
       throw new FacilitatorError("http://rpc.example/key", { kind: "unavailable" });
@@ -115,7 +115,7 @@ describe.each(expressVersions)("lifecycle events on $name", ({ express }) => {
     expect(receiver.received.map(({ body }) => body).join()).not.toContain("rpc");
   });
 
-  it("tell of a settlement by its answer, where the facilitator tells nothing before", async () => {
+  it("report a settlement by its answer, where the facilitator reports no progress", async () => {
     const { client, receiver } = await open();
     const { payload, authorization } = await sign();
     const { transaction } = await client.settle(payload, requirements);
@@ -126,7 +126,7 @@ describe.each(expressVersions)("lifecycle events on $name", ({ express }) => {
     ]);
   });
 
-  it("tell of a settlement as it goes: at the broadcast, and in a block, once", async () => {
+  it("report a settlement's progress: at the broadcast, and in a block, once", async () => {
     const { client, receiver, facilitator, emit } = await open({ hasNews: true });
     const { payload, authorization } = await sign();
     const stranger = { ...authorization, nonce: authorization.payer } as const;
@@ -153,7 +153,7 @@ describe.each(expressVersions)("lifecycle events on $name", ({ express }) => {
     ]);
   });
 
-  it("tell of a settlement that was pending when it was answered", async () => {
+  it("report the outcome of a settlement that was answered as pending", async () => {
     const { client, receiver, facilitator, emit } = await open({ hasNews: true });
     const { payload, authorization } = await sign();
     facilitator.onSettle = async () => ({
@@ -168,7 +168,7 @@ describe.each(expressVersions)("lifecycle events on $name", ({ express }) => {
     await received(receiver, ["settle_started", "settle_completed"]);
   });
 
-  it("tell of a settlement that failed, without a beginning where it was never broadcast", async () => {
+  it("report a failed settlement, without a start where it was never broadcast", async () => {
     const { client, receiver, facilitator } = await open({ hasNews: true });
     const { payload } = await sign();
     facilitator.onSettle = async () => ({
@@ -184,7 +184,7 @@ describe.each(expressVersions)("lifecycle events on $name", ({ express }) => {
     });
   });
 
-  it("tell of a fault that settling failed before the broadcast, and wait for the outcome after it", async () => {
+  it("report a fault before the broadcast as a failure, and wait for the outcome after it", async () => {
     const { client, receiver, facilitator, emit } = await open({ hasNews: true });
     const { payload, authorization } = await sign();
     facilitator.onSettle = async () => {
@@ -205,7 +205,7 @@ describe.each(expressVersions)("lifecycle events on $name", ({ express }) => {
     });
   });
 
-  it("are not sent where nobody asks, nor to what is no place for them; payments go on", async () => {
+  it("are not sent without a callback URL, nor to an invalid one, and payments continue", async () => {
     const { url, receiver } = await open();
     const { payload } = await sign();
     const body = { x402Version: 2, paymentPayload: payload, paymentRequirements: requirements };
@@ -225,7 +225,7 @@ describe.each(expressVersions)("lifecycle events on $name", ({ express }) => {
     expect(receiver.requests() + silent.receiver.requests()).toBe(0);
   });
 
-  it("wait for nobody: a receiver that never answers delays no payment", async () => {
+  it("delay no payment: a receiver that never answers is not waited for", async () => {
     const { url } = await open({
       events: { unsafeAllowPrivateAddresses: true, timeoutMs: 60_000, maxWaiting: 2 },
     });
@@ -241,7 +241,7 @@ describe.each(expressVersions)("lifecycle events on $name", ({ express }) => {
     await expect.poll(() => deaf.requests(), patience).toBeGreaterThan(0);
   });
 
-  it("end with the signal: nothing is followed any more", async () => {
+  it("end with the abort signal, and no settlement is followed after it", async () => {
     const ending = new AbortController();
     const { listeners } = await open({ events: { signal: ending.signal }, hasNews: true });
     expect(listeners.size).toBe(1);

@@ -48,10 +48,10 @@ async function buy(shop: Listening, path = "/paid", headers: Record<string, stri
 describe("a facilitator in this process", () => {
   it.each([
     ["cannot be reached", new FacilitatorError("down", { kind: "unavailable" }), 503],
-    ["answers rubbish", new FacilitatorError("rubbish", { kind: "bad_response" }), 502],
+    ["returns malformed data", new FacilitatorError("rubbish", { kind: "bad_response" }), 502],
     ["has a bug at http://rpc.example/key", new TypeError("at http://rpc.example/key"), 503],
   ])(
-    "that %s when verifying is answered for with 5xx, and no handler runs",
+    "that %s during verification is answered with 5xx, and no handler runs",
     async (_what, error, status) => {
       const shop = await open();
       shop.facilitator.onVerify = () => {
@@ -68,7 +68,7 @@ describe("a facilitator in this process", () => {
     },
   );
 
-  it("that knows when to come again says so to the buyer", async () => {
+  it("that states a retry time has it passed on to the buyer", async () => {
     const shop = await open();
     shop.facilitator.onVerify = () => {
       throw new FacilitatorError("full", { kind: "unavailable", retryAfterSeconds: 37 });
@@ -79,7 +79,7 @@ describe("a facilitator in this process", () => {
     expect(shop.runs()).toBe(0);
   });
 
-  it("whose answer to a verification has no form is answered for with 502", async () => {
+  it("with a malformed verification is answered with 502", async () => {
     const shop = await open();
     const shapeless: object = { isValid: "yes" };
     shop.facilitator.onVerify = () => Object.assign({ isValid: true }, shapeless);
@@ -111,7 +111,7 @@ describe("a facilitator in this process", () => {
   });
 
   it.each(["/paid", "/upfront"])(
-    "that never says what became of a settlement is answered for with 503, and the same payment resumes on %s",
+    "that never reports a settlement's outcome is answered with 503, and the same payment resumes on %s",
     async (path) => {
       const shop = await open();
       shop.facilitator.onSettle = async (settle) => {
@@ -135,7 +135,7 @@ describe("a facilitator in this process", () => {
     },
   );
 
-  it("that is still waiting for the chain gives the hash, in the body and in the receipt", async () => {
+  it("that still waits for the chain yields the hash, in the body and in the receipt", async () => {
     const shop = await open();
     shop.facilitator.onSettle = async () => ({
       success: false,
@@ -152,7 +152,7 @@ describe("a facilitator in this process", () => {
     );
   });
 
-  it("is asked for the same settlement with the same key", async () => {
+  it("is asked for the same settlement with the same idempotency key", async () => {
     const shop = await open();
     const keys: (string | undefined)[] = [];
     shop.facilitator.onSettle = async (settle, key) => {
@@ -168,7 +168,7 @@ describe("a facilitator in this process", () => {
     expect(keys[0]).toBeTypeOf("string");
   });
 
-  it("that calls a repeated settlement a duplicate has not said that the money moved", async () => {
+  it("that calls a repeated settlement a duplicate has not confirmed the transfer", async () => {
     const shop = await open();
     let asked = 0;
     shop.facilitator.onSettle = async () => {
@@ -188,7 +188,7 @@ describe("a facilitator in this process", () => {
     expect((await stranger.send()).status).toBe(402);
   });
 
-  it("keeps the answer of a settlement that was unclear for the buyer who brought a key, and runs nothing again", async () => {
+  it("with an unclear settlement has the answer kept for the buyer's key, and runs nothing again", async () => {
     const shop = await open();
     shop.facilitator.onSettle = async (settle) => {
       settle();
@@ -210,8 +210,8 @@ describe("a facilitator in this process", () => {
   });
 });
 
-describe("before a facilitator is ready", () => {
-  it("paid routes answer 503, others as always, and `ready` tells why", async () => {
+describe("before its facilitator is ready", () => {
+  it("a gate answers 503 on paid routes, serves others as always, and `ready` rejects with the reason", async () => {
     const facilitator = createPaperFacilitator();
     let isUp = false;
     let now = 0;
@@ -248,7 +248,7 @@ describe("before a facilitator is ready", () => {
       .toBe(402);
   });
 
-  it("a network that it does not serve keeps the routes closed", async () => {
+  it("a gate stays closed for a network that the facilitator does not serve", async () => {
     const gate = paymentMiddleware(
       { "GET /paid": { accepts: option({ network: "eip155:1" }) } },
       {
@@ -266,7 +266,7 @@ describe("before a facilitator is ready", () => {
   });
 });
 
-describe("a facilitator elsewhere", () => {
+describe("a remote facilitator", () => {
   type Answer = (response: express.Response) => unknown;
 
   /** Starts a seller with a remote facilitator, of which one endpoint answers as it should not. */
@@ -303,26 +303,26 @@ describe("a facilitator elsewhere", () => {
     ["nothing", (response) => response.end()],
     ["JSON of another form", (response) => response.json({ ok: true })],
     [
-      "a success that has a status of failure",
+      "a success with a failure's status",
       (response) =>
         response.status(400).json({ isValid: true, success: true, transaction: "0x", network: "" }),
     ],
     ["a redirect", (response) => response.redirect("/elsewhere")],
     ["401", (response) => response.sendStatus(401)],
-    ["more than it may", (response) => response.send("x".repeat(2 ** 20))],
+    ["an oversized answer", (response) => response.send("x".repeat(2 ** 20))],
   ];
   const unreachable: [string, Answer][] = [
     ["500", (response) => response.sendStatus(500)],
     ["a cut connection", (response) => response.destroy()],
     ["silence", () => undefined],
-    ["half an answer", (response) => response.write('{"isValid":')],
+    ["a partial answer", (response) => response.write('{"isValid":')],
   ];
 
   it.each([
     ...rubbish.map(([what, answer]) => [what, answer, 502] as const),
     ...unreachable.map(([what, answer]) => [what, answer, 503] as const),
   ])(
-    "that answers a verification with %s is never taken for a yes",
+    "that answers a verification with %s is never read as valid",
     async (_what, answer, status) => {
       const shop = await openRemote({ path: "/verify", answer });
       const { send } = await buy(shop);
@@ -332,7 +332,7 @@ describe("a facilitator elsewhere", () => {
   );
 
   it.each([...rubbish, ...unreachable])(
-    "that answers a settlement with %s leaves the outcome unknown, and the content here",
+    "that answers a settlement with %s leaves the outcome unknown, and the content unsent",
     async (_what, answer) => {
       let isBroken = true;
       const shop = await openRemote({ path: "/settle", answer, isOver: () => !isBroken });
@@ -347,7 +347,7 @@ describe("a facilitator elsewhere", () => {
     },
   );
 
-  it("sells to buyers of version 1, whose payment it gets in the form of version 1", async () => {
+  it("sells to buyers of version 1, and gets their payments in the form of version 1", async () => {
     const bodies: string[] = [];
     const shop = await openRemote();
     const verify = shop.paper.verify;

@@ -50,7 +50,7 @@ describe.each(expressVersions)("the facilitator's router on $name", ({ express }
     return { ...listening, facilitator, errors, post };
   }
 
-  it("names its caller for limits: the client by its key, else by its address", async () => {
+  it("identifies its caller for limits by the client's key, else by its address", async () => {
     const seen: unknown[] = [];
     const paper = createPaperFacilitator();
     const facilitator: Facilitator = {
@@ -109,7 +109,7 @@ describe.each(expressVersions)("the facilitator's router on $name", ({ express }
     });
   });
 
-  it("hands on the caller's key for a settlement", async () => {
+  it("passes on the caller's idempotency key for a settlement", async () => {
     const { facilitator, post } = await open();
     const keys: (string | undefined)[] = [];
     facilitator.onSettle = async (settle, key) => {
@@ -128,7 +128,7 @@ describe.each(expressVersions)("the facilitator's router on $name", ({ express }
     ["no body", "", {}],
     ["an array", "[]", {}],
     ["a missing member", { x402Version: 2 }, {}],
-    ["an encoding that nobody knows", "{}", { "Content-Encoding": "rot13" }],
+    ["an unknown encoding", "{}", { "Content-Encoding": "rot13" }],
   ])("answers %s with 400, in the form of the endpoint", async (_what, body, headers) => {
     const { post } = await open();
     const verified = await post("/verify", body, headers);
@@ -146,7 +146,7 @@ describe.each(expressVersions)("the facilitator's router on $name", ({ express }
     });
   });
 
-  it("answers requirements that are none with 400 and their own reason", async () => {
+  it("answers malformed requirements with 400 and a reason of their own", async () => {
     const { post } = await open();
     const { payload } = await signOne();
     const answer = await post("/verify", {
@@ -158,7 +158,7 @@ describe.each(expressVersions)("the facilitator's router on $name", ({ express }
     expect(await answer.json()).toMatchObject({ invalidReason: "invalid_payment_requirements" });
   });
 
-  it("answers what is too large with 413", async () => {
+  it("answers an oversized body with 413", async () => {
     const { post } = await open();
     const answer = await post("/verify", { filling: "x".repeat(30_000) });
     expect(answer.status).toBe(413);
@@ -167,12 +167,12 @@ describe.each(expressVersions)("the facilitator's router on $name", ({ express }
 
   it.each([
     [
-      "that may pass with 503",
+      "that may pass, with 503",
       new FacilitatorError("at http://rpc/key", { kind: "unavailable" }),
       503,
     ],
-    ["that will not with 500", new TypeError("at http://rpc/key"), 500],
-  ])("answers faults of ours %s, and says nothing of the payer", async (_what, error, status) => {
+    ["that will not pass, with 500", new TypeError("at http://rpc/key"), 500],
+  ])("answers internal faults %s, without the payer", async (_what, error, status) => {
     const { facilitator, post, errors } = await open();
     const { payload } = await signOne();
     const body = { x402Version: 2, paymentPayload: payload, paymentRequirements: requirements };
@@ -194,7 +194,7 @@ describe.each(expressVersions)("the facilitator's router on $name", ({ express }
     expect(errors).toEqual([error, error]);
   });
 
-  it("says when to come again where the facilitator knows it, and its client reads that", async () => {
+  it("sends the facilitator's retry time, and its client reads it", async () => {
     const { facilitator, post, url } = await open();
     const { payload } = await signOne();
     const body = { x402Version: 2, paymentPayload: payload, paymentRequirements: requirements };
@@ -209,7 +209,7 @@ describe.each(expressVersions)("the facilitator's router on $name", ({ express }
     });
   });
 
-  it("answers other paths and methods in JSON, and leaves the rest of the application alone", async () => {
+  it("answers other paths and methods in JSON, and leaves the application's other routes alone", async () => {
     const { url, post } = await open();
     const missing = await post("/other", {});
     expect(missing.status).toBe(404);
@@ -222,7 +222,7 @@ describe.each(expressVersions)("the facilitator's router on $name", ({ express }
     expect(await (await fetch(`${url}/elsewhere`)).text()).toBe("not ours");
   });
 
-  it("takes what the routes of a shop offer", () => {
+  it("accepts the payments for a shop's routes", () => {
     expect(option().network).toBe(requirements.network);
   });
 });

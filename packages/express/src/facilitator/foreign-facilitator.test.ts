@@ -82,33 +82,13 @@ function writtenFor(seller: Listening, name: string): object {
 
 describe("a payment of version 1", () => {
   it.each([
-    ["the name that it knows alone", [legacyName], true, legacyName],
-    [
-      "the name that it knows alone, though the buyer has used the number",
-      [legacyName],
-      false,
-      legacyName,
-    ],
-    [
-      "the number that it knows alone, though the buyer has used the name",
-      [network],
-      true,
-      network,
-    ],
-    [
-      "the name that the buyer has used, of both that it knows",
-      [network, legacyName],
-      true,
-      legacyName,
-    ],
-    [
-      "the number that the buyer has used, of both that it knows",
-      [network, legacyName],
-      false,
-      network,
-    ],
+    ["the only name that it lists", [legacyName], true, legacyName],
+    ["the name that it lists, where the buyer used the number", [legacyName], false, legacyName],
+    ["the number that it lists, where the buyer used the name", [network], true, network],
+    ["the buyer's name, where it lists both", [network, legacyName], true, legacyName],
+    ["the buyer's number, where it lists both", [network, legacyName], false, network],
   ] as const)(
-    "reaches a hosted facilitator whole, with its network by %s",
+    "reaches a remote facilitator whole, with its network by %s",
     async (_what, listed, legacyNetworkNames, name) => {
       const foreign = createForeign(listed);
       const received: unknown[] = [];
@@ -132,7 +112,7 @@ describe("a payment of version 1", () => {
     },
   );
 
-  it("reaches a facilitator behind our router as it came", async () => {
+  it("reaches a facilitator behind our router unchanged", async () => {
     const foreign = createForeign([legacyName]);
     const hosted = await open(express().use(facilitatorRouter(foreign.facilitator)));
     const client = createFacilitatorClient({ url: hosted.url });
@@ -148,7 +128,7 @@ describe("a payment of version 1", () => {
     expect(foreign.asked).toMatchObject([message, message]);
   });
 
-  it("reaches a hosted facilitator through a second one as it came", async () => {
+  it("reaches a remote facilitator through a second one unchanged", async () => {
     const foreign = createForeign([legacyName]);
     const inner = await open(express().use(facilitatorRouter(foreign.facilitator)));
     const between = createFacilitatorClient({ url: inner.url });
@@ -166,7 +146,7 @@ describe("a payment of version 1", () => {
 });
 
 describe("the client of a hosted facilitator", () => {
-  it("lists what that one supports by the names that it uses", async () => {
+  it("lists the supported kinds by the remote's network names", async () => {
     const { facilitator } = createForeign([legacyName, "solana"]);
     const hosted = await open(express().use(facilitatorRouter(facilitator)));
     const listed = await createFacilitatorClient({ url: hosted.url }).getSupported();

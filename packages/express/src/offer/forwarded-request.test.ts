@@ -54,39 +54,46 @@ describe.each(expressVersions)("a proxy behind the gate on $name", ({ express: v
       [2, "authorization"],
       [1, "upfront"],
       [2, "upfront"],
-    ] as const)("gives no payment of version %i to the upstream, %s", async (x402, paymentFlow) => {
-      const arrived: IncomingMessage["headers"][] = [];
-      const upstream = keep(
-        await listen((request, response) => {
-          arrived.push(request.headers);
-          response.end("bought");
-        }),
-      );
-      const shop = keep(
-        await openShop({
-          express: version,
-          routes: { "/x": { accepts: option(), paymentFlow } },
-          serve: (app) => void app.use(forwardTo(upstream.port, headersOf)),
-        }),
-      );
-      const { headers } = await createBuyer().payFor(`${shop.url}/x`, { version: x402 });
-      const sent = {
-        ...headers,
-        "Idempotency-Key": "a key of the buyer's own",
-        "X-Other": "stays",
-      };
-      const answer = await fetch(`${shop.url}/x`, { method: "POST", headers: sent, body: "order" });
-      expect(await answer.text()).toBe("bought");
-      expect(arrived).toHaveLength(1);
-      expect(arrived[0]).toMatchObject({
-        "x-other": "stays",
-        "idempotency-key": sent["Idempotency-Key"],
-      });
-      expect(Object.keys(arrived[0] ?? {})).not.toContain(headerName.payment.toLowerCase());
-      expect(Object.keys(arrived[0] ?? {})).not.toContain(
-        headerName.paymentSignature.toLowerCase(),
-      );
-    });
+    ] as const)(
+      "passes no payment of version %i to the upstream, %s",
+      async (x402, paymentFlow) => {
+        const arrived: IncomingMessage["headers"][] = [];
+        const upstream = keep(
+          await listen((request, response) => {
+            arrived.push(request.headers);
+            response.end("bought");
+          }),
+        );
+        const shop = keep(
+          await openShop({
+            express: version,
+            routes: { "/x": { accepts: option(), paymentFlow } },
+            serve: (app) => void app.use(forwardTo(upstream.port, headersOf)),
+          }),
+        );
+        const { headers } = await createBuyer().payFor(`${shop.url}/x`, { version: x402 });
+        const sent = {
+          ...headers,
+          "Idempotency-Key": "a key of the buyer's own",
+          "X-Other": "stays",
+        };
+        const answer = await fetch(`${shop.url}/x`, {
+          method: "POST",
+          headers: sent,
+          body: "order",
+        });
+        expect(await answer.text()).toBe("bought");
+        expect(arrived).toHaveLength(1);
+        expect(arrived[0]).toMatchObject({
+          "x-other": "stays",
+          "idempotency-key": sent["Idempotency-Key"],
+        });
+        expect(Object.keys(arrived[0] ?? {})).not.toContain(headerName.payment.toLowerCase());
+        expect(Object.keys(arrived[0] ?? {})).not.toContain(
+          headerName.paymentSignature.toLowerCase(),
+        );
+      },
+    );
   });
 });
 
@@ -132,11 +139,11 @@ describe("a request to upgrade a connection", () => {
     return { status, visits };
   }
 
-  it("meets the gate where the server listens for none", async () => {
+  it("meets the gate on a server without an upgrade listener", async () => {
     expect(await upgrade(false)).toEqual({ status: 402, visits: 1 });
   });
 
-  it("never reaches the application where the server listens for them", async () => {
+  it("bypasses the application on a server with an upgrade listener", async () => {
     expect(await upgrade(true)).toEqual({ status: 101, visits: 0 });
   });
 });
@@ -154,7 +161,7 @@ describe.each(expressVersions)(
 
     const paths = ["/report", "/_next/data/b1/report.json", "/_next/image?url=%2Freport&w=64&q=75"];
 
-    it("sells them where they are listed, and nothing else", async () => {
+    it("sells them where they are listed, and no others", async () => {
       const accepts = option();
       const keys = ["/report", "/_next/data/:build/report.json", "/_next/image"];
       const routes = Object.fromEntries(keys.map((key) => [key, { accepts }]));
@@ -169,7 +176,7 @@ describe.each(expressVersions)(
       expect(await (await fetch(`${shop.url}/_next/static/chunk.js`)).text()).toBe("free");
     });
 
-    it("gives them away where only the page is listed", async () => {
+    it("serves them for free where only the page is listed", async () => {
       const routes = { "/report": { accepts: option() } };
       const shop = keep(
         await openShop({ express: version, routes, serve: (app) => void app.use(framework) }),

@@ -41,19 +41,19 @@ describe("the public URL", () => {
     ["http://api.example.com:8080", "http://api.example.com:8080/paid/1?a=b"],
     ["https://example.com/api/", "https://example.com/api/paid/1?a=b"],
     ["https://[2001:db8::1]:8443", "https://[2001:db8::1]:8443/paid/1?a=b"],
-  ])("%s is what offers name the resource by", async (publicUrl, expected) => {
+  ])("%s is the base of the resource in offers", async (publicUrl, expected) => {
     const shop = await open(publicUrl);
     expect(await resourcesOf(`${shop.url}/paid/1?a=b`)).toEqual([expected, expected]);
   });
 
-  it("goes before what a proxy says, trusted or not", async () => {
+  it("takes precedence over a proxy's headers, trusted or not", async () => {
     const headers = { "X-Forwarded-Host": "other.example", "X-Forwarded-Proto": "https" };
     const shop = await open("https://api.example.com", "loopback");
     const expected = "https://api.example.com/paid/1";
     expect(await resourcesOf(`${shop.url}/paid/1`, headers)).toEqual([expected, expected]);
   });
 
-  it("left out, leaves the word to a trusted proxy, then to the request", async () => {
+  it("defaults to a trusted proxy's headers, then to the request", async () => {
     const headers = { "X-Forwarded-Host": "api.example.com:8443", "X-Forwarded-Proto": "https" };
     const behind = await open(undefined, "loopback");
     const proxied = "https://api.example.com:8443/paid/1";
@@ -76,7 +76,7 @@ describe("the public URL", () => {
     " https://api.example.com",
     `https://api.example.com/${"x".repeat(1024)}`,
     7,
-  ])("is refused at start when it is %j, without repeating it", (publicUrl) => {
+  ])("is refused at start as %j, without repeating it", (publicUrl) => {
     const make = () =>
       // A seller in plain JavaScript may pass anything.
       Reflect.apply(paymentMiddleware, undefined, [
@@ -89,7 +89,7 @@ describe("the public URL", () => {
     expect(make).not.toThrow("secret");
   });
 
-  it("is read from the environment where the facilitator is, and refused there by its name", () => {
+  it("is read from the environment with the facilitator, and refused there by its name", () => {
     vi.stubEnv("COINSLOT_PUBLIC_URL", "api.example.com");
     expect(() => paymentMiddleware(routes)).toThrow("COINSLOT_PUBLIC_URL must be an address");
     expect(() => paymentMiddleware(routes, createPaperFacilitator())).not.toThrow();

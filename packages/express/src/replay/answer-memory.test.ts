@@ -25,7 +25,7 @@ const answer: HeldAnswer = {
   body: Buffer.alloc(10_000 - 2_048),
 };
 
-it("gives an answer to its own request alone, until its time is over", () => {
+it("the answer memory returns an answer to its own request alone, until it expires", () => {
   const memory = createAnswerMemory({ keepMs: 60_000 });
   const owner = ownerOf("a1");
   memory.keep(owner, answer, 0);
@@ -38,7 +38,7 @@ it("gives an answer to its own request alone, until its time is over", () => {
   expect(memory.find(owner, 60_000)).toBeUndefined();
 });
 
-it("drops the oldest answer of the same payer beyond its share, and never another's", () => {
+it("the answer memory evicts a payer's own oldest answer beyond its share, and never another's", () => {
   const memory = createAnswerMemory({ maxBytes: 50_000, maxBytesPerPayer: 20_000 });
   const other = ownerOf("b2");
   const owners = [ownerOf("a1"), ownerOf("a1"), ownerOf("a1")];
@@ -48,7 +48,7 @@ it("drops the oldest answer of the same payer beyond its share, and never anothe
   expect(memory.find(other, 0)).toBe(answer);
 });
 
-it("keeps nothing more where it is full of others' answers", () => {
+it("the answer memory keeps nothing more where others' answers fill it", () => {
   const memory = createAnswerMemory({ maxBytes: 20_000 });
   const owners = [ownerOf("a1"), ownerOf("b2"), ownerOf("c3")];
   for (const owner of owners) memory.keep(owner, answer, 0);

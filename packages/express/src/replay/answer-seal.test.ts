@@ -12,7 +12,7 @@ const id = {
 const key = "a secret of the buyer";
 
 describe("the seal of an answer", () => {
-  it("is opened by the same key for the same payment, and by nothing else", () => {
+  it("is opened by the same key for the same payment only", () => {
     const seal = createAnswerSeal({ key, id });
     const sealed = seal.seal(Buffer.from("answer"));
     expect(createAnswerSeal({ key, id }).open(sealed)?.toString()).toBe("answer");
@@ -30,7 +30,7 @@ describe("the seal of an answer", () => {
     expect(seal.open(sealed.subarray(0, 20))).toBeUndefined();
   });
 
-  it("never looks the same twice, and is found by the same name", () => {
+  it("has a random ciphertext, and a stable lookup name", () => {
     const seal = createAnswerSeal({ key, id });
     const twice = [seal.seal(Buffer.from("answer")), seal.seal(Buffer.from("answer"))];
     expect(Buffer.from(twice[0] ?? []).equals(Buffer.from(twice[1] ?? []))).toBe(false);
@@ -38,7 +38,7 @@ describe("the seal of an answer", () => {
     expect(seal.keyHash).toMatch(/^[0-9a-f]{64}$/);
   });
 
-  it("holds a whole answer", () => {
+  it("contains the whole answer", () => {
     const answer: HeldAnswer = {
       status: 201,
       statusMessage: "Made",

@@ -15,7 +15,7 @@ function createPool() {
   return { pool, dropped, open };
 }
 
-it("drops the body that began first of those that are still arriving, where the pool is full", () => {
+it("a full body pool drops the oldest body that is still arriving", () => {
   const { pool, dropped, open } = createPool();
   const [arrived, slow, other] = [open("arrived"), open("slow"), open("other")];
   arrived.hold(30);
@@ -30,7 +30,7 @@ it("drops the body that began first of those that are still arriving, where the 
   expect(pool.heldBytes()).toBe(90);
 });
 
-it("drops a body of the same key where its share is used up, however much room there is", () => {
+it("the body pool drops a body of the same client where its share is used up, however much room is left", () => {
   const { pool, dropped, open } = createPool();
   open("another").hold(10);
   open("first", "greedy").hold(40);
@@ -39,7 +39,7 @@ it("drops a body of the same key where its share is used up, however much room t
   expect(pool.heldBytes()).toBe(50);
 });
 
-it("drops the body that finds no room where all others have arrived, and forgets those that are closed", () => {
+it("the body pool drops a new body where all others have arrived, and frees closed ones", () => {
   const { pool, dropped, open } = createPool();
   const bodies = ["a", "b"].map((name) => open(name));
   for (const body of bodies) {

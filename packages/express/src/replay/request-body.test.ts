@@ -60,7 +60,7 @@ describe.each(expressVersions)("the body of a paid request on $name", ({ express
     expect(await answer.json()).toEqual({ a: 1 });
   });
 
-  it("is known when a body parser runs before the gate", async () => {
+  it("is read when a body parser runs before the gate", async () => {
     const shop = await open({ before: (app) => app.use(express.json()), handle: handleBody });
     const answer = await send(shop, { body: '{"a":1}' }, json);
     expect(await answer.json()).toEqual({ a: 1 });
@@ -90,7 +90,7 @@ describe.each(expressVersions)("the body of a paid request on $name", ({ express
     },
   );
 
-  it("that is empty, but sent in chunks, keeps nobody waiting", async () => {
+  it("that is empty but chunked delays no answer", async () => {
     const shop = await open({ after: (app) => app.use(express.json()), handle: () => "served" });
     const stream = new ReadableStream({ start: (controller) => controller.close() });
     const answer = await send(shop, { body: stream, duplex: "half" }, json);
@@ -142,7 +142,7 @@ describe.each(expressVersions)("the body of a paid request on $name", ({ express
         }),
       }),
     ],
-  ])("beyond the bound, sent %s, is refused before anything is reserved", async (_how, toInit) => {
+  ])("above the limit, sent %s, is refused before any reservation", async (_how, toInit) => {
     let runs = 0;
     const shop = await open({
       maxRequestBytes: 1000,
@@ -162,7 +162,7 @@ describe.each(expressVersions)("the body of a paid request on $name", ({ express
     ["before", { before: (app: Express) => app.use(express.json()) }],
     ["after", { after: (app: Express) => app.use(express.json()) }],
   ])(
-    "makes another request when it differs, with the parser %s the gate",
+    "identifies another request when it differs, with the parser %s the gate",
     async (_where, place) => {
       const shop = await open({ ...place, handle: handleBody });
       const { headers } = await createBuyer().payFor(`${shop.url}/echo`, {
@@ -181,7 +181,7 @@ describe.each(expressVersions)("the body of a paid request on $name", ({ express
     },
   );
 
-  it("that somebody has read and left no trace of is resumed by nobody", async () => {
+  it("that was consumed without a trace allows no resumption", async () => {
     const shop = await open({
       before(app) {
         app.use((request, _response, next) => {
@@ -204,7 +204,7 @@ describe.each(expressVersions)("the body of a paid request on $name", ({ express
     expect((await again()).status).toBe(409);
   });
 
-  it("of a buyer who leaves in the middle of it reserves nothing", async () => {
+  it("that ends with its buyer's connection reserves nothing", async () => {
     let runs = 0;
     const shop = await open({
       handle: () => {

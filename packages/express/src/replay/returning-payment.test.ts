@@ -50,7 +50,7 @@ async function payUnclearly(shop: Shop, version: 1 | 2) {
 }
 
 describe("a payment that was settled and not delivered", () => {
-  it("is not taken up again by one that says something else than was signed", async () => {
+  it("is not resumed by a payment with other content than was signed", async () => {
     const shop = await open();
     const { url, payload, headers } = await payUnclearly(shop, 1);
     const { authorization } = payload.payload;
@@ -67,7 +67,7 @@ describe("a payment that was settled and not delivered", () => {
     expect(await (await fetch(url, { headers })).text()).toBe("1000");
   });
 
-  it("is delivered after its authorization has expired, and once only", async () => {
+  it("is delivered after its authorization has expired, and only once", async () => {
     const shop = await open();
     const { url, headers, payload } = await payUnclearly(shop, 2);
     time = 1000 * (Number(payload.payload.authorization.validBefore) + 60);
@@ -77,7 +77,7 @@ describe("a payment that was settled and not delivered", () => {
     expect(await again.json()).toMatchObject({ error: "invalid_exact_evm_nonce_already_used" });
   });
 
-  it("is not given up when the facilitator says, asked again, that it was used", async () => {
+  it("is not given up when the facilitator reports it as used", async () => {
     const shop = await open();
     const { url, headers } = await payUnclearly(shop, 2);
     shop.facilitator.onSettle = async (): Promise<SettleResponse> => ({
@@ -94,7 +94,7 @@ describe("a payment that was settled and not delivered", () => {
   });
 });
 
-it("an answer that is larger than what is kept is not kept: the same request runs the handler once more", async () => {
+it("an answer above the size limit is not kept: the same request runs the handler once more", async () => {
   let runs = 0;
   const shop = await openShop({
     routes: { "GET /small": { accepts: option() }, "GET /large": { accepts: option() } },
@@ -128,7 +128,7 @@ it("an answer that is larger than what is kept is not kept: the same request run
   }
 });
 
-it("a payment that has expired and was never seen is refused, and nobody is asked", async () => {
+it("an expired payment without a record is refused, without a call to the facilitator", async () => {
   const shop = await open();
   const url = `${shop.url}/paid`;
   const validBefore = BigInt(Math.floor(Date.now() / 1000) + 5);
@@ -141,7 +141,7 @@ it("a payment that has expired and was never seen is refused, and nobody is aske
   expect(shop.facilitator.verifications).toBe(0);
 });
 
-describe("a payment for what a function of the seller's asked before", () => {
+describe("a payment for an earlier result of a price function", () => {
   const { address, name, version, decimals } = plasmaUsdt0;
   const extra = { name, version, decimals };
   const atFirst: { amount: bigint; asset: Address; payTo: Address } = {
@@ -188,7 +188,7 @@ describe("a payment for what a function of the seller's asked before", () => {
     { paid: 2, change: { payTo: another } },
     { paid: 2, change: { asset: another } },
   ] as const)(
-    "is delivered if the money has moved, in version $paid, whatever is asked now",
+    "is delivered if the money has moved, in version $paid, whatever the price is now",
     async ({ paid, change }) => {
       const shop = await openVarying();
       const { url, headers } = await payUnclearly(shop, paid);
@@ -199,7 +199,7 @@ describe("a payment for what a function of the seller's asked before", () => {
     },
   );
 
-  it("is refused if no money has moved, and nobody is asked", async () => {
+  it("is refused if no money has moved, without a call to the facilitator", async () => {
     const shop = await openVarying();
     const url = `${shop.url}/paid`;
     const { headers } = await createBuyer().payFor(url);
@@ -210,7 +210,7 @@ describe("a payment for what a function of the seller's asked before", () => {
     expect(shop.facilitator.verifications).toBe(0);
   });
 
-  it("buys no other request: neither another URL, nor another value of a header that counts", async () => {
+  it("buys no other request: neither another URL, nor another value of a configured header", async () => {
     const shop = await openVarying();
     const { url, headers } = await payUnclearly(shop, 2);
     const large = await fetch(url, { headers: { ...headers, "X-Size": "large" } });
@@ -219,7 +219,7 @@ describe("a payment for what a function of the seller's asked before", () => {
     expect(await (await fetch(url, { headers })).text()).toBe("1000");
   });
 
-  it("does not undercut a price or a recipient that is written down", async () => {
+  it("does not undercut a static price or recipient", async () => {
     const reservations = createReservationStore();
     const cheap = await openVarying({ reservations });
     const { headers } = await payUnclearly(cheap, 2);

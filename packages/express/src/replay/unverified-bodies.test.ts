@@ -65,8 +65,8 @@ async function forge(shop: Shop): Promise<Record<string, string>> {
   return { [headerName.paymentSignature]: encodePaymentPayload(forged) };
 }
 
-describe("bodies of payments that are not verified", () => {
-  it("are not waited for when the signature is forged", async () => {
+describe("the body of an unverified payment", () => {
+  it("is not waited for when the signature is forged", async () => {
     const shop = await open({});
     const connection = withhold(shop, await forge(shop));
     await expect
@@ -75,7 +75,7 @@ describe("bodies of payments that are not verified", () => {
     expect(connection.answer).toContain("invalid_exact_evm_signature");
   });
 
-  it("are not waited for when a facilitator of version 1 calls the signature forged", async () => {
+  it("is not waited for when a facilitator of version 1 reports a forged signature", async () => {
     const verify = async () => ({
       isValid: false,
       invalidReason: "invalid_exact_evm_payload_signature",
@@ -87,7 +87,7 @@ describe("bodies of payments that are not verified", () => {
       .toMatch(/^HTTP\/1.1 402 /);
   });
 
-  it("are read where the payer's code may take the signature", async () => {
+  it("is read where the payer's code may accept the signature", async () => {
     const paper = createPaperFacilitator();
     const facilitator = { ...paper, verify: async () => ({ isValid: true }) };
     const shop = await open({}, facilitator);
@@ -96,7 +96,7 @@ describe("bodies of payments that are not verified", () => {
     expect([answer.status, await answer.text()]).toEqual([200, "done"]);
   });
 
-  it("are bounded for all clients together: the slowest is dropped, and a buyer is served", async () => {
+  it("shares one bound with all clients: the slowest is dropped, and a buyer is served", async () => {
     const maxUnverifiedBytes = 16 * bodyBytes;
     const shop = await open({
       maxRequestBytes: bodyBytes,
@@ -127,7 +127,7 @@ describe("bodies of payments that are not verified", () => {
     expect(held()).toBeLessThanOrEqual(maxUnverifiedBytes);
   });
 
-  it("give their room back once their payments are decided upon", async () => {
+  it("frees its room once its payment is decided", async () => {
     const shop = await open({ maxRequestBytes: bodyBytes, maxUnverifiedBytes: bodyBytes });
     const buyer = createBuyer();
     const statuses: number[] = [];
@@ -139,7 +139,7 @@ describe("bodies of payments that are not verified", () => {
     expect(statuses).toEqual([200, 200, 200]);
   });
 
-  it("are not held for a payer that has to wait where half of the room is taken", async () => {
+  it("is not held for a waiting payer where half of the room is taken", async () => {
     let finish: () => void = () => undefined;
     let runs = 0;
     const shop = await openShop({
@@ -169,7 +169,7 @@ describe("bodies of payments that are not verified", () => {
     expect((await running).status).toBe(200);
   });
 
-  it("of one client have an eighth of the room, and take none of another's", async () => {
+  it("counts against its client's eighth of the room, and against no other client's", async () => {
     const shop = await open({
       maxRequestBytes: bodyBytes,
       maxUnverifiedBytes: 32 * bodyBytes,
@@ -190,7 +190,7 @@ describe("bodies of payments that are not verified", () => {
     expect([another.isClosed, another.answer]).toEqual([false, ""]);
   });
 
-  it("give their room back once they are decided upon", async () => {
+  it("frees its client's room once it is decided", async () => {
     const maxUnverifiedBytes = 2 * bodyBytes;
     const shop = await open({ maxRequestBytes: bodyBytes, maxUnverifiedBytes });
     const url = `${shop.url}/upload`;
@@ -201,7 +201,7 @@ describe("bodies of payments that are not verified", () => {
     }
   });
 
-  it("wait for their payer's other requests in no more than half of the room", async () => {
+  it("waits for its payer's other requests within half of the room", async () => {
     const runs: (() => void)[] = [];
     const shop = await openShop({
       routes: { "POST /upload": { accepts: option() } },

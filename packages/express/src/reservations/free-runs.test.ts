@@ -46,7 +46,7 @@ async function open(maxReleasesPerMinute = 20) {
 }
 
 describe("a payer whose requests end without a payment", () => {
-  it("lets no more handlers run in a burst than in a row, when it abandons every one", async () => {
+  it("starts no more handlers in a burst than in sequence, when it abandons every one", async () => {
     const shop = await open(5);
     const buyer = createBuyer();
     const payments = await Promise.all(
@@ -63,7 +63,7 @@ describe("a payer whose requests end without a payment", () => {
     expect(shop.runs()).toBe(5);
   });
 
-  it("is told so, with the time that is left of its minute, and that nothing was charged", async () => {
+  it("gets the time left of its minute, and learns that nothing was charged", async () => {
     const shop = await open(2);
     const buyer = createBuyer();
     const start = Math.ceil(time / 60_000) * 60_000;
@@ -84,7 +84,7 @@ describe("a payer whose requests end without a payment", () => {
     expect((await fetch(`${shop.url}/answer`, { headers })).status).toBe(200);
   });
 
-  it("is not locked out by 20 answers of 404 among 60 purchases", async () => {
+  it("is not blocked by 20 answers of 404 among 60 purchases", async () => {
     const shop = await open();
     const buyer = createBuyer();
     const statuses = new Map<number, number>();
@@ -97,7 +97,7 @@ describe("a payer whose requests end without a payment", () => {
     expect(Object.fromEntries(statuses)).toEqual({ 200: 63, 404: 21 });
   });
 
-  it("is not limited by runs whose payment the handler waives", async () => {
+  it("is not limited by runs with a waived payment", async () => {
     const shop = await open(2);
     const buyer = createBuyer();
     for (let count = 0; count < 4; count += 1) {
@@ -107,7 +107,7 @@ describe("a payer whose requests end without a payment", () => {
     expect(shop.facilitator.settled).toEqual([]);
   });
 
-  it("waits for its own requests when they are many, and none is refused that is paid for", async () => {
+  it("waits for its own concurrent requests, and no paid one is refused", async () => {
     const shop = await open(3);
     const buyer = createBuyer();
     const url = `${shop.url}/answer`;
@@ -116,7 +116,7 @@ describe("a payer whose requests end without a payment", () => {
     expect(answers.map(({ status }) => status)).toEqual(Array(25).fill(200));
   });
 
-  it("is limited by the seller of a facilitator elsewhere too, which is not asked for that", async () => {
+  it("is limited by the seller before a remote facilitator too, without a call to it", async () => {
     const paper = createPaperFacilitator();
     const hosted = await listen(express().use(facilitatorRouter(paper)));
     hostedOnes.push(hosted);
@@ -138,7 +138,7 @@ describe("a payer whose requests end without a payment", () => {
     expect(paper.settled).toEqual([]);
   });
 
-  it("is limited at all gates of a facilitator elsewhere together, and each payment runs at one", async () => {
+  it("is limited over all gates of a remote facilitator together, and each payment runs at one", async () => {
     const facilitator = createPaperFacilitator();
     const app = express();
     for (const path of ["/first", "/second"]) {
@@ -174,7 +174,7 @@ describe("a payer whose requests end without a payment", () => {
     expect(statuses).toEqual([...Array(20).fill(404), 429, 429]);
   });
 
-  it("is told when a facilitator elsewhere wants to be asked again", async () => {
+  it("gets the retry time of a remote facilitator", async () => {
     let isLimited = false;
     const app = express();
     app.use((_request, response, next) => {

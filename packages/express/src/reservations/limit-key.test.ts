@@ -21,7 +21,7 @@ async function keysOf(options: { trustProxy?: number; clientKey?: ClientKey } = 
   };
 }
 
-test("a caller is limited by its peer address where no proxy is trusted", async () => {
+test("a caller without a trusted proxy is limited by its peer address", async () => {
   const keyOf = await keysOf();
   expect(await keyOf({ "X-Forwarded-For": "203.0.113.9" })).toBe("address 127.0.0.1");
 });
@@ -38,20 +38,20 @@ test.each([
   ["64:ff9b::203.0.113.9", "64:ff9b:0:0::/64"],
   ["fe80::1%eth0", "fe80:0:0:0::/64"],
   ["::1", "0:0:0:0::/64"],
-])("an address %s that a trusted proxy forwards is limited as %s", async (forwarded, key) => {
+])("an address %s from a trusted proxy is limited as %s", async (forwarded, key) => {
   const keyOf = await keysOf({ trustProxy: 1 });
   expect(await keyOf({ "X-Forwarded-For": forwarded })).toBe(`address ${key}`);
 });
 
 test.each(["unknown", "_hidden", "not an address", "1.2.3", "::1::2", "a".repeat(4_000)])(
-  "forwarded text that is no address is limited by the proxy's address",
+  "forwarded text that is not an address is limited by the proxy's address",
   async (forwarded) => {
     const keyOf = await keysOf({ trustProxy: 1 });
     expect(await keyOf({ "X-Forwarded-For": forwarded })).toBe("address 127.0.0.1");
   },
 );
 
-test("a client's name goes before its address, and is never taken for one", async () => {
+test("a client key takes precedence over the address, and never equals one", async () => {
   const clientKey = (request: Request) => request.get("X-Client");
   const keyOf = await keysOf({ clientKey });
   expect(await keyOf({ "X-Client": "shop" })).toBe("client shop");
@@ -59,7 +59,7 @@ test("a client's name goes before its address, and is never taken for one", asyn
   expect(await keyOf()).toBe("address 127.0.0.1");
 });
 
-test("a long name of a client is kept as a short key of its own", async () => {
+test("a long client key is stored as a short hash of its own", async () => {
   const keyOf = await keysOf({ clientKey: (request) => request.get("X-Client") });
   const [one, two] = [
     await keyOf({ "X-Client": "a".repeat(9_000) }),

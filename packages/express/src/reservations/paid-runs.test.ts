@@ -64,8 +64,8 @@ async function payAgain(url: string, headers: Record<string, string>): Promise<R
   }
 }
 
-describe("a payment that was settled and whose buyer leaves each time", () => {
-  it("runs a handler that answers upfront twice, and no more", async () => {
+describe("a settled payment whose buyer always leaves early", () => {
+  it("runs an upfront handler twice at most", async () => {
     const shop = await open((_request, response) => void response.write("half"));
     const url = `${shop.url}/stream`;
     const { headers } = await createBuyer().payFor(url);
@@ -85,7 +85,7 @@ describe("a payment that was settled and whose buyer leaves each time", () => {
     expect(shop.facilitator.settled).toHaveLength(1);
   });
 
-  it("finds the answer of its first run in memory: nothing runs again, and it is delivered once", async () => {
+  it("finds its first run's answer in memory: nothing runs again, and it is delivered once", async () => {
     const answers: (() => void)[] = [];
     const shop = await open(
       (_request, response) => void answers.push(() => response.send(`run ${answers.length}`)),
@@ -103,7 +103,7 @@ describe("a payment that was settled and whose buyer leaves each time", () => {
     expect(shop.runs()).toBe(1);
   });
 
-  it("finds it there for 60 seconds; then its handler runs once more", async () => {
+  it("finds its answer for 60 seconds, and then its handler runs once more", async () => {
     let now = Date.now();
     const shop = await open((_request, response) => void response.send(`run ${shop.runs()}`), {
       now: () => now,
@@ -120,7 +120,7 @@ describe("a payment that was settled and whose buyer leaves each time", () => {
     expect(await (await fetch(url, { headers })).text()).toBe("run 2");
   });
 
-  it("keeps it from another request, and from who lacks the key that the buyer sent", async () => {
+  it("withholds its answer from another request, and from one without the buyer's key", async () => {
     const shop = await open((_request, response) => void response.send(`run ${shop.runs()}`));
     const url = `${shop.url}/answer`;
     const { headers } = await createBuyer().payFor(url);
@@ -137,7 +137,7 @@ describe("a payment that was settled and whose buyer leaves each time", () => {
   });
 });
 
-it("a payment that is never paid runs its handler twice: then another is asked for", async () => {
+it("an unpaid payment runs its handler twice: then another payment is required", async () => {
   const shop = await open((_request, response) => void response.status(500).end());
   const url = `${shop.url}/answer`;
   const { headers } = await createBuyer().payFor(url);
@@ -150,7 +150,7 @@ it("a payment that is never paid runs its handler twice: then another is asked f
   expect(shop.runs()).toBe(2);
 });
 
-it("a paid run goes on when its buyer leaves, whatever onDisconnect says, until its time is over", async () => {
+it("a paid run continues when its buyer leaves, at any onDisconnect, until its time limit", async () => {
   const answers: (() => void)[] = [];
   let isLost = true;
   const shop = await open(

@@ -49,8 +49,8 @@ const statesOf = (store: ReservationStore, id: AuthorizationId, keyHash?: string
     ),
   );
 
-describe("reservations in this process", () => {
-  it("earn free runs by what was paid for as much or more, in the same token", async () => {
+describe("the reservation store in memory", () => {
+  it("grants free runs for payments of the same price or more in the same token", async () => {
     const limits = { maxReleasesPerMinute: 1, releasesPerPaid: 1, now: () => 0 };
     const store = createReservationStore(limits);
     for (let count = 0; count < 3; count += 1) {
@@ -66,7 +66,7 @@ describe("reservations in this process", () => {
     expect(await store.reserve(request(identity()))).toMatchObject({ state: "reserved" });
   });
 
-  it("give an authorization to one request at a time", async () => {
+  it("gives an authorization to one request at a time", async () => {
     const store = createReservationStore();
     const id = identity();
     expect(await statesOf(store, id)).toEqual(["free", "free"]);
@@ -77,7 +77,7 @@ describe("reservations in this process", () => {
     expect(await statesOf(store, id)).toEqual(["free", "free"]);
   });
 
-  it("of which the settlement has begun are resumed by the same request only", async () => {
+  it("resumes a begun settlement for the same request only", async () => {
     const store = createReservationStore();
     const id = identity();
     const reservation = await reserve(store, id);
@@ -95,7 +95,7 @@ describe("reservations in this process", () => {
     expect(await statesOf(store, id)).toEqual(["resumable", "in_use"]);
   });
 
-  it("that are settled tell so, and are used up when delivered", async () => {
+  it("reports settled payments, which are used up when delivered", async () => {
     const store = createReservationStore();
     const id = identity();
     const reservation = await reserve(store, id);
@@ -111,7 +111,7 @@ describe("reservations in this process", () => {
     expect(await statesOf(store, id)).toEqual(["delivered", "delivered"]);
   });
 
-  it("whose settlement was refused are free again", async () => {
+  it("frees a payment with a refused settlement", async () => {
     const store = createReservationStore();
     const id = identity();
     const reservation = await reserve(store, id);
@@ -120,7 +120,7 @@ describe("reservations in this process", () => {
     expect(await statesOf(store, id)).toEqual(["free", "free"]);
   });
 
-  it("give a kept answer to whoever brings the key, and to nobody else", async () => {
+  it("returns a kept answer for its key, and for no other", async () => {
     const store = createReservationStore();
     const id = identity();
     const answer = { keyHash: "key", sealed: new Uint8Array([1]) };
@@ -139,7 +139,7 @@ describe("reservations in this process", () => {
     expect(await store.lookUp(request(identity(), "key"))).toEqual({ state: "key_conflict" });
   });
 
-  it("cannot be ended by somebody without their token", async () => {
+  it("ends a reservation for its token only", async () => {
     const store = createReservationStore();
     const id = identity();
     await reserve(store, id);
@@ -150,7 +150,7 @@ describe("reservations in this process", () => {
     expect(await statesOf(store, id)).toEqual(["in_use", "in_use"]);
   });
 
-  it("are refused to a payer who lets too many requests run for nothing, for a while", async () => {
+  it("refuses a payer over its limit of free runs, for a while", async () => {
     let now = 0;
     const store = createReservationStore({ maxReleasesPerMinute: 2, now: () => now });
     for (const cause of ["waived", "handler_failed", "disconnected"] as const) {
@@ -165,7 +165,7 @@ describe("reservations in this process", () => {
     expect(await store.reserve(request(identity()))).toMatchObject({ state: "reserved" });
   });
 
-  it("are bounded: what is used up or over makes room, and what may be needed does not", async () => {
+  it("is bounded: finished entries make room, and entries in use stay", async () => {
     let now = 0;
     const store = createReservationStore({ maxPayments: 2, now: () => now });
     const delivered = await reserve(store, identity());
@@ -184,7 +184,7 @@ describe("reservations in this process", () => {
     expect(await statesOf(store, running.id)).toEqual(["in_use", "in_use"]);
   });
 
-  it("keep so many bytes of answers of a payer, and forget its oldest first, never another's", async () => {
+  it("bounds the bytes of a payer's answers, and evicts its oldest first, never another's", async () => {
     const store = createReservationStore({ maxAnswerBytes: 100 });
     const another = { ...identity(), payer: `0x${"b2".repeat(20)}` } as const;
     const ids = [another, identity(), identity(), identity()];
@@ -205,8 +205,8 @@ describe("reservations in this process", () => {
   });
 });
 
-describe("a store of the seller's own", () => {
-  it("that throws at once when an attempt ends leaves nobody without an answer", async () => {
+describe("a custom reservation store", () => {
+  it("that throws when a payment attempt ends leaves no buyer without an answer", async () => {
     const broken = new Error("broken");
     const reservations: ReservationStore = {
       ...createReservationStore(),

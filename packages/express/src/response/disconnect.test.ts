@@ -99,7 +99,7 @@ describe("a buyer who leaves while the handler runs", () => {
     },
   );
 
-  it("is charged for POST, and without a key the same request finds the answer once", async () => {
+  it("is charged for POST, and the same request without a key finds the answer once", async () => {
     const shop = await open();
     const again = await shop.payAndLeave("POST");
     shop.finish();
@@ -152,7 +152,7 @@ describe("a buyer who leaves while the handler runs", () => {
   });
 });
 
-describe("a buyer who leaves while his request waits behind another on its connection", () => {
+describe("a buyer who leaves while the request waits behind another on its connection", () => {
   /** Sends the payment behind a request that is never answered, and leaves once `isBegun`. */
   async function payAndLeave(onDisconnect: "release" | "settle") {
     let runs = 0;

@@ -29,7 +29,7 @@ function bytesOfBuffers(): number {
   return process.memoryUsage().arrayBuffers;
 }
 
-describe.each(expressVersions)("a handler on $name that does not answer well", ({ express }) => {
+describe.each(expressVersions)("a failing handler on $name", ({ express }) => {
   async function open(
     handler: RequestHandler,
     config: { timeout?: number; after?: (app: Express) => void } = {},
@@ -94,7 +94,7 @@ describe.each(expressVersions)("a handler on $name that does not answer well", (
     ["finds no route", (_request, _response, next) => next("route")],
   ];
 
-  it.each(failures)("because it %s is not charged", async (what, handler) => {
+  it.each(failures)("that %s is not charged", async (what, handler) => {
     const shop = await open(handler);
     const [first] = await payTwice(shop);
     expect(first.status).toBe(what === "finds no route" ? 404 : 500);
@@ -102,7 +102,7 @@ describe.each(expressVersions)("a handler on $name that does not answer well", (
     expect(shop.facilitator.settled).toHaveLength(0);
   });
 
-  it("because it throws is answered for by the application's own error handler", async () => {
+  it("that throws is answered by the application's own error handler", async () => {
     const shop = await open(
       (_request, response) => {
         response.write("half of a sec");
@@ -125,7 +125,7 @@ describe.each(expressVersions)("a handler on $name that does not answer well", (
   });
 
   it.each([1, 20_000])(
-    "after half an answer (%i times a few words) that was compressed after the gate is answered for as a whole",
+    "after a partial answer (%i times a few words), compressed after the gate, is answered as a whole",
     async (times) => {
       const shop = await open((_request, response, next) => {
         compression({ threshold: 0 })(_request, response, () => {
@@ -144,7 +144,7 @@ describe.each(expressVersions)("a handler on $name that does not answer well", (
     },
   );
 
-  it("after half an answer is answered for without what was said of that half's body", async () => {
+  it("after a partial answer is answered without that part's content headers", async () => {
     const shop = await open(
       (_request, response, next) => {
         response.set({ "Content-Length": "1000", "Content-Encoding": "gzip", "X-Own": "kept" });
@@ -167,7 +167,7 @@ describe.each(expressVersions)("a handler on $name that does not answer well", (
     expect(await first.text()).toBe("sorry");
   });
 
-  it("in time is answered for with 504 and not charged; what it does later reaches nobody", async () => {
+  it("over its time limit is answered with 504 and not charged, and its late writes are dropped", async () => {
     let late: () => void = () => undefined;
     const isOver = new Promise<void>((resolve) => {
       late = resolve;
@@ -198,10 +198,10 @@ describe.each(expressVersions)("a handler on $name that does not answer well", (
   });
 
   it.each([
-    ["too late", { timeout: 0.05 }, "handler_timeout"],
-    ["with more than is held", {}, "response_too_large"],
+    ["over its time limit", { timeout: 0.05 }, "handler_timeout"],
+    ["above the size limit", {}, "response_too_large"],
   ])(
-    "%s, and fails afterwards, harms no other request of the connection",
+    "%s that fails afterwards harms no other request of the connection",
     async (_what, config, error) => {
       let fail: () => void = () => undefined;
       const shop = await open(
@@ -233,7 +233,7 @@ describe.each(expressVersions)("a handler on $name that does not answer well", (
     },
   );
 
-  it("in time leaves nothing of its half answer in memory, though it keeps the response", async () => {
+  it("over its time limit leaves nothing of its partial answer in memory, although it keeps the response", async () => {
     const kept: unknown[] = [];
     const shop = await open(
       (_request, response) => {
@@ -253,7 +253,7 @@ describe.each(expressVersions)("a handler on $name that does not answer well", (
     await expect.poll(bytesOfBuffers, { timeout: 5_000 }).toBeLessThan(1_000_000);
   });
 
-  it("within the bound is not charged, and told so", async () => {
+  it("above the size limit is not charged, and gets an error that says so", async () => {
     const shop = await open((_request, response) => {
       Readable.from(Array.from({ length: 100 }, () => longText)).pipe(response);
     });
@@ -263,7 +263,7 @@ describe.each(expressVersions)("a handler on $name that does not answer well", (
     expect(shop.facilitator.settled).toHaveLength(0);
   });
 
-  it("because its source fails is not charged", async () => {
+  it("with a failing source stream is not charged", async () => {
     const shop = await open(async (_request, response) => {
       const source = new Readable({
         read() {
@@ -278,7 +278,7 @@ describe.each(expressVersions)("a handler on $name that does not answer well", (
     expect(shop.facilitator.settled).toHaveLength(0);
   });
 
-  it("once but twice is charged for the first answer", async () => {
+  it("that answers twice is charged for the first answer", async () => {
     const shop = await open((_request, response) => {
       response.json({ first: true });
       try {
@@ -294,7 +294,7 @@ describe.each(expressVersions)("a handler on $name that does not answer well", (
   });
 
   it.each([200, 404])(
-    "after it has answered with %i, and then fails, harms neither its answer nor the process",
+    "after it has answered with %i harms neither its answer nor the process",
     async (status) => {
       let late: () => unknown = () => undefined;
       const shop = await open((_request, response, next) => {
@@ -317,7 +317,7 @@ describe.each(expressVersions)("a handler on $name that does not answer well", (
     },
   );
 
-  it("for a status that does not exist is not charged", async () => {
+  it("with an invalid status is not charged", async () => {
     const shop = await open((_request, response) => {
       response.writeHead(42).end("x");
     });
@@ -327,7 +327,7 @@ describe.each(expressVersions)("a handler on $name that does not answer well", (
   });
 });
 
-describe("a handler on Express 5 that rejects", () => {
+describe("a rejecting handler on Express 5", () => {
   it("is not charged", async () => {
     const shop = await openShop({
       routes: { "GET /answer": { accepts: option() } },

@@ -28,7 +28,7 @@ async function sell(
   return shop;
 }
 
-describe("an answer that Node would refuse to write", () => {
+describe("an answer that Node refuses to write", () => {
   it.each([
     [
       "its status message",
@@ -54,8 +54,8 @@ describe("an answer that Node would refuse to write", () => {
   });
 });
 
-describe("a handler that fails after the money has moved", () => {
-  it("is not said to have cost nothing, and a payment has no third run", async () => {
+describe("a handler that fails after the settlement", () => {
+  it("gets an answer that claims no refund, and its payment has no third run", async () => {
     let runs = 0;
     const handler: express.RequestHandler = (_request, response) => {
       runs += 1;
@@ -81,8 +81,8 @@ describe("a handler that fails after the money has moved", () => {
   });
 });
 
-describe("a gate that is called by hand", () => {
-  it("answers 500 and frees the payment when what comes after it throws", async () => {
+describe("a gate that is called directly", () => {
+  it("answers 500 and frees the payment when the next middleware throws", async () => {
     const facilitator = createPaperFacilitator();
     const errors: unknown[] = [];
     const gate = paymentMiddleware({ "GET /paid": { accepts: option() } }, facilitator, {
@@ -117,7 +117,7 @@ describe("a gate that is called by hand", () => {
   });
 });
 
-describe("a server that refuses bodies where there are none", () => {
+describe("a server that refuses bodies for bodiless answers", () => {
   it("answers HEAD, unpaid and paid", async () => {
     const facilitator = createPaperFacilitator();
     const gate = paymentMiddleware({ "GET /paid": { accepts: option() } }, facilitator);

@@ -76,7 +76,7 @@ const waysPast: [what: string, handler: (response: Response) => unknown][] = [
   ["_writeRaw", (response) => call(response, "_writeRaw", secret, "latin1")],
 ];
 
-describe.each(expressVersions)("while an answer is held on $name", ({ express }) => {
+describe.each(expressVersions)("a held answer on $name", ({ express }) => {
   async function open(handler: RequestHandler) {
     const shop = await openShop({
       express,
@@ -91,7 +91,7 @@ describe.each(expressVersions)("while an answer is held on $name", ({ express })
     return { shop, headers };
   }
 
-  it.each(waysPast)("nothing leaves by %s, and the money has not moved", async (_what, handler) => {
+  it.each(waysPast)("sends nothing by %s before the settlement", async (_what, handler) => {
     const order: string[] = [];
     const { shop, headers } = await open((_request, response, next) => {
       try {
@@ -112,7 +112,7 @@ describe.each(expressVersions)("while an answer is held on $name", ({ express })
     expect(order).not.toContain("settled");
   });
 
-  it("what carries nothing of the answer goes out: 100 and 102", async () => {
+  it("lets the informational answers 100 and 102 pass", async () => {
     const { shop, headers } = await open((_request, response) => {
       response.writeContinue();
       response.writeProcessing();
@@ -125,7 +125,7 @@ describe.each(expressVersions)("while an answer is held on $name", ({ express })
     expect(bytes).toContain(secret);
   });
 
-  it("an answer that is held goes out when the server stops meanwhile", async () => {
+  it("is sent when the server stops meanwhile", async () => {
     let server: unknown;
     const { shop, headers } = await open((request, response) => {
       server = Reflect.get(request.socket, "server");
@@ -141,7 +141,7 @@ describe.each(expressVersions)("while an answer is held on $name", ({ express })
     expect(shop.facilitator.settled).toHaveLength(1);
   });
 
-  it("an answer that the handler has ended says so", async () => {
+  it("reports its end to the handler", async () => {
     const seen: Record<string, unknown>[] = [];
     const look = (response: OutgoingMessage) => {
       const { writableEnded, writableFinished, headersSent } = response;
@@ -184,7 +184,7 @@ describe.each(expressVersions)("while an answer is held on $name", ({ express })
     ["the method that it covers", (end: () => void) => end()],
     ["the method of the response", (_end: () => void, again: () => void) => again()],
   ])(
-    "nothing of a late handler leaves while middleware outside waits, and then ends it by %s",
+    "drops a late handler's writes while outer middleware waits and then ends it by %s",
     async (_what, endIt) => {
       let late: (() => void) | undefined;
       const shop = await openShop({
@@ -227,7 +227,7 @@ describe.each(expressVersions)("while an answer is held on $name", ({ express })
     },
   );
 
-  it("an answer that takes the place of an ended one goes out", async () => {
+  it("is sent when it replaces an ended one", async () => {
     const { shop, headers } = await open((_request, response) => void response.end(secret));
     shop.facilitator.onSettle = async () => {
       throw new Error("away");

@@ -64,7 +64,7 @@ function comparable({ headers, ...answer }: Received): unknown {
   return { ...answer, headers: Object.fromEntries(kept) };
 }
 
-describe.each(expressVersions)("a sold answer on $name is the free one", ({ express }) => {
+describe.each(expressVersions)("a sold answer on $name equals the free one", ({ express }) => {
   async function open(
     handler: RequestHandler,
     around: { before?: (app: Express) => void; after?: (app: Express) => void } = {},
@@ -116,7 +116,7 @@ describe.each(expressVersions)("a sold answer on $name is the free one", ({ expr
     expect(shop.facilitator.settled).toHaveLength(1);
   });
 
-  it("without the trailers that HEAD cannot have", async () => {
+  it("without trailers, which HEAD cannot have", async () => {
     const { shop } = await open((_request, response) => {
       response.setHeader("Trailer", "X-Sum");
       response.write("body");
@@ -155,7 +155,7 @@ describe.each(expressVersions)("a sold answer on $name is the free one", ({ expr
     expect(String(sold.headers["set-cookie"])).toContain("connect.sid");
   });
 
-  it("and 'finish' comes when it has gone out", async () => {
+  it("with 'finish' emitted after its last byte", async () => {
     const order: string[] = [];
     const { shop } = await open((_request, response) => {
       response.on("finish", () => order.push("finish"));
@@ -176,14 +176,14 @@ describe.each(expressVersions)("a sold answer on $name is the free one", ({ expr
     ["public, max-age=60, s-maxage=600", "private, max-age=60"],
     ["no-store", "private, no-store"],
     ["private, max-age=5", "private, max-age=5"],
-  ])("but that shared caches are kept out of it: %s", async (set, expected) => {
+  ])("except for a Cache-Control that excludes shared caches: %s", async (set, expected) => {
     const { shop } = await open((_request, response) => {
       response.set("Cache-Control", set).send("x");
     });
     expect((await receiveSold(shop)).headers["cache-control"]).toBe(expected);
   });
 
-  it("but for what only some shared caches read, before anything else", async () => {
+  it("except for headers of particular shared caches, removed before any other", async () => {
     const targeted = {
       "CDN-Cache-Control": "max-age=600",
       "Cloudflare-CDN-Cache-Control": "max-age=600",

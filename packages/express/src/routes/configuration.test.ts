@@ -15,8 +15,8 @@ function problemsOf(routes: object, options: object = {}): readonly string[] {
   return [];
 }
 
-describe("the configuration", () => {
-  it("tells all of its faults in one error", () => {
+describe("the route configuration", () => {
+  it("reports all of its faults in one error", () => {
     const problems = problemsOf({
       "FETCH /a": { accepts: option() },
       "GET,POST /b": { accepts: option() },
@@ -42,7 +42,7 @@ describe("the configuration", () => {
     ["POST /items/rare", "/items/:id"],
     ["* /items/:id", "/items/:id"],
     ["GET /files/a%20b/c.txt", "GET /files/*rest"],
-  ])("tells that %s can never match after %s", (later, earlier) => {
+  ])("reports that %s can never match after %s", (later, earlier) => {
     const accepts = option();
     const others = { "POST /other": { accepts }, "GET /other": { accepts } };
     expect(problemsOf({ [earlier]: { accepts }, ...others, [later]: { accepts } })).toEqual([
@@ -60,21 +60,21 @@ describe("the configuration", () => {
     ["GET /ITEMS", "GET /items"],
     ["GET /items/", "GET /items"],
     ["GET /items/:id", "GET /items/:name/more"],
-  ])("lets %s stand after %s", (later, earlier) => {
+  ])("accepts %s after %s", (later, earlier) => {
     const accepts = option();
     expect(problemsOf({ [earlier]: { accepts }, [later]: { accepts } })).toEqual([]);
   });
 
-  it("names a network that the facilitator does not serve", () => {
+  it("reports a network that the facilitator does not serve", () => {
     expect(problemsOf({ "GET /a": { accepts: option({ network: "eip155:4242" }) } })).toEqual([
       '"GET /a": the facilitator does not serve eip155:4242',
     ]);
   });
 
   it.each([
-    ["no way to pay", { accepts: [] }],
+    ["no payment option", { accepts: [] }],
     ["a scheme that is not exact", { accepts: { ...option(), scheme: "upto" } }],
-    ["a network by its old name", { accepts: { ...option(), network: "base" } }],
+    ["a network by its legacy name", { accepts: { ...option(), network: "base" } }],
     [
       "a recipient with a typing error",
       { accepts: { ...option(), payTo: "0xb8CE59FC3717ada4C02eaDF9682A9e934F625ebb" } },
@@ -93,23 +93,26 @@ describe("the configuration", () => {
         },
       },
     ],
-    ["one header that counts, not in a list", { accepts: option(), varyHeaders: "X-Size" }],
-    ["a header that counts without a name", { accepts: option(), varyHeaders: ["X-Size", ""] }],
+    ["a header name outside a list", { accepts: option(), varyHeaders: "X-Size" }],
+    ["a header without a name", { accepts: option(), varyHeaders: ["X-Size", ""] }],
     ["an amount with an exponent", { accepts: { ...option(), price: "1e3" } }],
     [
       "a dollar price on a network without a known token",
       { accepts: option({ network: "eip155:4242", price: "$1" }) },
     ],
     [
-      "a handler that may take longer than the payment stays good",
+      "a handler timeout above the payment's validity",
       { accepts: option(), maxTimeoutSeconds: 60 },
     ],
-    ["a time that is not positive", { accepts: option(), handlerTimeoutSeconds: 0 }],
+    ["a timeout that is not positive", { accepts: option(), handlerTimeoutSeconds: 0 }],
     ["an unknown flow", { accepts: option(), paymentFlow: "later" }],
-    ["an unknown rule for disconnects", { accepts: option(), onDisconnect: "ignore" }],
-    ["a description that no header can hold", { accepts: option(), description: "x".repeat(2000) }],
+    ["an unknown onDisconnect", { accepts: option(), onDisconnect: "ignore" }],
     [
-      "an offer that no header can hold",
+      "a description that does not fit a header",
+      { accepts: option(), description: "x".repeat(2000) },
+    ],
+    [
+      "an offer that does not fit a header",
       { accepts: Array.from({ length: 16 }, () => option({ extra: { more: "x".repeat(900) } })) },
     ],
     ["nothing", undefined],
@@ -117,7 +120,7 @@ describe("the configuration", () => {
     expect(problemsOf({ "GET /a": payment })).toHaveLength(1);
   });
 
-  it("takes sixteen ways to pay of the usual length", () => {
+  it("accepts sixteen payment options of the usual length", () => {
     const accepts = Array.from({ length: 16 }, () => option());
     expect(problemsOf({ "GET /a": { accepts } })).toEqual([]);
   });
@@ -130,13 +133,13 @@ describe("the configuration", () => {
   );
 
   it.each(["GET /a", "get /a", "* /a", "/a", "GET  /a/:id", "QUERY /a", "GET /a/*rest"])(
-    "takes the key %j",
+    "accepts the key %j",
     (key) => {
       expect(problemsOf({ [key]: { accepts: option() } })).toEqual([]);
     },
   );
 
-  it("refuses options that it does not know, and hooks that are none", () => {
+  it("refuses unknown options, and hooks that are not functions", () => {
     expect(problemsOf({}, { grantAcces: () => true, onError: "log", maxRequestBytes: -1 })).toEqual(
       [
         "options.grantAcces is unknown",
@@ -146,21 +149,21 @@ describe("the configuration", () => {
     );
   });
 
-  it("is told of a route that stands beside its handler, too", () => {
+  it("reports a fault of a route beside its handler, too", () => {
     expect(() =>
       paymentMiddleware.route({ accepts: [option({ price: "$0" })] }, createPaperFacilitator()),
     ).toThrow(/price "\$0" is zero/);
   });
 });
 
-describe("the environment", () => {
+describe("the environment configuration", () => {
   const saved = { ...process.env };
 
   afterEach(() => {
     process.env = { ...saved };
   });
 
-  it("is asked for when no facilitator is passed, and what is missing is told at once", () => {
+  it("is read when no facilitator is passed, and all missing settings are reported at once", () => {
     for (const name of Object.keys(process.env)) {
       if (/^(COINSLOT|FACILITATOR)_/.test(name)) delete process.env[name];
     }

@@ -19,7 +19,7 @@ afterEach(async () => {
 
 const content = "the content that is sold";
 
-describe.each(expressVersions)("on $name", ({ express }) => {
+describe.each(expressVersions)("the route matcher on $name", ({ express }) => {
   async function open(
     routes: PaymentRoutes,
     serve: (app: Express) => void,
@@ -52,7 +52,7 @@ describe.each(expressVersions)("on $name", ({ express }) => {
     "http:/paid",
     "http://shop#/paid",
     "//shop/paid",
-  ])("%s does not get past the gate of GET /paid", async (target) => {
+  ])("sells %s, which Express routes to GET /paid", async (target) => {
     const shop = await open({ "GET /paid": { accepts: option() } }, (app) => {
       app.get("/paid", (_request, response) => void response.send(content));
     });
@@ -63,7 +63,7 @@ describe.each(expressVersions)("on $name", ({ express }) => {
     }
   });
 
-  it("HEAD is sold as GET, and other verbs are none of its business", async () => {
+  it("sells HEAD as GET, and ignores other methods", async () => {
     const shop = await open({ "GET /paid": { accepts: option() } }, (app) => {
       app.all("/paid", (_request, response) => void response.send("served"));
     });
@@ -71,7 +71,7 @@ describe.each(expressVersions)("on $name", ({ express }) => {
     expect((await fetch(`${shop.url}/paid`, { method: "DELETE" })).status).toBe(200);
   });
 
-  it("a method that other middleware has written in small letters is sold as Express serves it", async () => {
+  it("sells a method in lower case from other middleware as Express routes it", async () => {
     const shop = await open(
       { "GET /paid": { accepts: option() } },
       (app) => app.get("/paid", (_request, response) => void response.send(content)),
@@ -87,7 +87,7 @@ describe.each(expressVersions)("on $name", ({ express }) => {
     }
   });
 
-  it.each(["* /paid", "/paid"] as const)("%s sells all verbs", async (key) => {
+  it.each(["* /paid", "/paid"] as const)("sells all methods for %s", async (key) => {
     const shop = await open({ [key]: { accepts: option() } }, (app) => {
       app.all("/paid", (_request, response) => void response.send(content));
     });
@@ -103,7 +103,7 @@ describe.each(expressVersions)("on $name", ({ express }) => {
     // What is no port is put in front of the path, and stays there when the mount is cut off.
     ["http://shop:v/a//items/seven", "/:version", "/:port/items/:id"],
   ])(
-    "%s, which Express itself misreads on its way through a mounted router, is not believed",
+    "corrects %s, which Express itself misreads in a mounted router",
     async (target, mount, path) => {
       const serve = (app: Express) => {
         const router = express.Router();
@@ -128,7 +128,7 @@ describe.each(expressVersions)("on $name", ({ express }) => {
     ["on the outer router, by the path relative to it", "GET /v1/paid", "outer"],
     ["on the inner router, by its full path", "GET /api/v1/paid", "inner"],
     ["on the inner router, by the path relative to it", "GET /paid", "inner"],
-  ] as const)("a route in nested routers is sold %s", async (_what, key, where) => {
+  ] as const)("sells a route in nested routers %s", async (_what, key, where) => {
     const gate = paymentMiddleware({ [key]: { accepts: option() } }, createPaperFacilitator());
     const app = express();
     const outer = express.Router();
@@ -150,7 +150,7 @@ describe.each(expressVersions)("on $name", ({ express }) => {
     expect(await (await fetch(`${shop.url}/api/v1/paid`, { headers })).text()).toBe(content);
   });
 
-  it("the first key that matches counts", async () => {
+  it("takes the first matching key", async () => {
     const shop = await open(
       {
         "GET /items/rare": { accepts: option({ price: "$5" }) },
@@ -166,7 +166,7 @@ describe.each(expressVersions)("on $name", ({ express }) => {
     expect(await amountOf("/items/%72are")).toBe("5000000");
   });
 
-  it("files behind a static server are sold under every way to write their path", async () => {
+  it("sells files behind a static server under every spelling of their path", async () => {
     const folder = await mkdtemp(join(tmpdir(), "static-"));
     try {
       await writeFile(join(folder, "report.txt"), content);
@@ -206,7 +206,7 @@ describe.each(expressVersions)("on $name", ({ express }) => {
     }
   });
 
-  it("files behind a static server are sold whatever a key and a request escape of their names", async () => {
+  it("sells files behind a static server with any escapes in key and request", async () => {
     const names = ["a+b", "[1]", "{x}", "12:00", "c&d", "(e)", "q'r", "$5!", "ä b", "100%", "*"];
     const escapeAll = (name: string) =>
       Buffer.from(name, "utf8").toString("hex").replace(/../g, "%$&");
@@ -232,7 +232,7 @@ describe.each(expressVersions)("on $name", ({ express }) => {
     }
   });
 
-  it("a path that cannot be decoded for a paid route is answered with 400", async () => {
+  it("answers an undecodable path of a paid route with 400", async () => {
     const shop = await open({ "GET /items/:id": { accepts: option() } }, (app) => {
       app.use("/items", (_request, response) => void response.send(content));
     });
@@ -247,7 +247,7 @@ describe.each(expressVersions)("on $name", ({ express }) => {
     "/v/%2e//items/seven",
     "/v/..//",
     "/v/a%2Fb//",
-  ])("%s is what a router behind a parameter takes it for", async (target) => {
+  ])("reads %s as the router behind a parameter does", async (target) => {
     const shop = await open(
       {
         "GET /v/:version": { accepts: option() },
@@ -262,7 +262,7 @@ describe.each(expressVersions)("on $name", ({ express }) => {
     expect((await sendTarget(shop, target)).answer).not.toContain(content);
   });
 
-  it("a preflight reaches what is not sold, and never a handler that is", async () => {
+  it("lets a preflight reach unsold routes, and never a sold handler", async () => {
     let runs = 0;
     const preflight = {
       method: "OPTIONS",
@@ -286,7 +286,7 @@ describe.each(expressVersions)("on $name", ({ express }) => {
     expect(runs).toBe(0);
   });
 
-  it("beside its handler a route is sold however it was reached", async () => {
+  it("sells a route beside its handler on every way to it", async () => {
     const gate = paymentMiddleware.route({ accepts: option() }, createPaperFacilitator());
     const app = express();
     const router = express.Router();

@@ -37,7 +37,7 @@ async function ask(shop: Listening, path: string) {
 }
 
 describe("an application on Express 4 with Express 5 beside the middleware", () => {
-  it("serves nothing of a key that Express 5 would read otherwise, and reports it once", async () => {
+  it("closes a key that Express 5 reads differently, and reports it once", async () => {
     const routes: PaymentRoutes = { "GET /files/*rest": { accepts } };
     const shop = await open({ express: express4, routes, serve: serveFiles });
     for (const path of ["/files/report.pdf", "/files/a/b", "/files/the-rest"]) {
@@ -52,7 +52,7 @@ describe("an application on Express 4 with Express 5 beside the middleware", () 
     );
   });
 
-  it("reports such a key at the first request, whatever that asks for", async () => {
+  it("reports such a key at the first request, on any path", async () => {
     const routes: PaymentRoutes = { "GET /files/*rest": { accepts } };
     const shop = await open({ express: express4, routes, serve: serveFiles });
     expect(shop.errors).toEqual([]);
@@ -86,7 +86,7 @@ describe("an application on Express 4 with Express 5 beside the middleware", () 
     expect(errors).toEqual([]);
   });
 
-  it("refuses a key at start that the Express which reads it does not understand, and names the option", () => {
+  it("refuses at start a key that the application's Express does not understand, and names the option", () => {
     const make = (key: string, app?: Express) => () =>
       Reflect.apply(paymentMiddleware, undefined, [
         { [key]: { accepts } },
@@ -98,7 +98,7 @@ describe("an application on Express 4 with Express 5 beside the middleware", () 
     expect(make("GET /files/*", express4())).not.toThrow();
   });
 
-  it("refuses something else in place of the application", () => {
+  it("refuses another object in place of the application", () => {
     const make = (app: unknown) => () =>
       Reflect.apply(paymentMiddleware, undefined, [
         { "GET /a": { accepts } },
@@ -110,8 +110,8 @@ describe("an application on Express 4 with Express 5 beside the middleware", () 
   });
 });
 
-describe.each(expressVersions)("an application on $name that is passed", ({ express }) => {
-  it("keeps its settings open, and its listeners to itself", async () => {
+describe.each(expressVersions)("a passed application on $name", ({ express }) => {
+  it("stays configurable, and its listeners stay untouched", async () => {
     const app = express();
     const routes: PaymentRoutes = { "GET /paid": { accepts } };
     const listeners = app.listenerCount("mount");
@@ -129,8 +129,8 @@ describe.each(expressVersions)("an application on $name that is passed", ({ expr
   });
 });
 
-describe("an application with routers of both Expresses", () => {
-  it("on Express 5 sells what a router of Express 4 serves under a wildcard of Express 5", async () => {
+describe("an application with routers of both Express versions", () => {
+  it("on Express 5 sells paths of an Express 4 router under a wildcard of Express 5", async () => {
     const shop = await open({
       express,
       routes: { "GET /files/*rest": { accepts } },
@@ -146,7 +146,7 @@ describe("an application with routers of both Expresses", () => {
   });
 
   it.each(["before", "after"] as const)(
-    "closes what a router of Express 5, mounted %s the first request, reads of a key of Express 4",
+    "closes paths that an Express 5 router, mounted %s the first request, matches by a key of Express 4",
     async (time) => {
       const mount = (app: Express) => {
         const router = express.Router();
@@ -182,7 +182,7 @@ describe("an application with routers of both Expresses", () => {
   const filesOf5 = () =>
     express.Router().get("/files/*rest", (_request, response) => void response.send(content));
 
-  it("closes what an earlier key means to the other Express, where a later one means it to its own", async () => {
+  it("closes paths that an earlier key matches in the other Express, where a later one matches in its own", async () => {
     const shop = await shopOf4((app) => app.use(filesOf5()), {
       "GET /files/*rest": { accepts },
       "GET /files/:name": { accepts },
@@ -191,20 +191,20 @@ describe("an application with routers of both Expresses", () => {
     expect(String(shop.errors[0])).toMatch(/"GET \/files\/\*rest" .*Express 5/);
   });
 
-  it("refuses a path that only the other Express would decode, and cannot", async () => {
+  it("refuses a path that only the other Express decodes, without success", async () => {
     const shop = await shopOf4((app) => app.use(filesOf5()), { "GET /files/*rest": { accepts } });
     const { status, text } = await ask(shop, "/files/%zz");
     expect([status, JSON.parse(text).error]).toEqual([400, "invalid_path"]);
   });
 
-  it("closes what a router of the other Express serves as the handler of a route", async () => {
+  it("closes paths that a router of the other Express serves as a route's handler", async () => {
     const shop = await shopOf4((app) => app.get("/files/*", filesOf5()), {
       "GET /files/*rest": { accepts },
     });
     expect((await ask(shop, "/files/report.pdf")).status).toBe(503);
   });
 
-  it("closes what a router of the other Express serves in the application around the gate's", async () => {
+  it("closes paths that a router of the other Express serves in an outer application", async () => {
     const errors: unknown[] = [];
     const routes: PaymentRoutes = { "GET /files/*rest": { accepts } };
     const inner = express4();

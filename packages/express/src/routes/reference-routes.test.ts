@@ -38,8 +38,8 @@ async function sell(payment: RoutePayment): Promise<Shop> {
 const { address: asset, name, version } = plasmaUsdt0;
 const price = { amount: "1000", asset, extra: { name, version } } as const;
 
-describe("a route that was written for the reference", () => {
-  it("is refused by the name of each member that has no counterpart, all at once", () => {
+describe("a route written for the reference middleware", () => {
+  it("is refused with the name of each unsupported member, all at once", () => {
     const accepts = {
       ...option(),
       scheme: "exact",
@@ -76,7 +76,7 @@ describe("a route that was written for the reference", () => {
     ]);
   });
 
-  it("is refused without a key, with its pages, and with the server of the reference", () => {
+  it("is refused without a key, with its pages, and with the reference's server", () => {
     expect(problemsOf({ accepts: option() })).toEqual([
       "The routes are one payment without a key: paymentMiddleware.route sells whatever reaches it",
     ]);
@@ -91,7 +91,7 @@ describe("a route that was written for the reference", () => {
   });
 
   it.each(["GET /users/[id]", "GET /users/[id]/posts", "/[slug]"])(
-    "is refused with the parameter of %s, which Express 4 would read as a set of letters",
+    "is refused with the parameter of %s, which Express 4 would read as a character class",
     (key) => {
       expect(problemsOf({ [key]: { accepts: option() } })).toEqual([
         expect.stringMatching(/has a parameter in brackets: write ":(id|slug)"/),
@@ -99,7 +99,7 @@ describe("a route that was written for the reference", () => {
     },
   );
 
-  it("offers the time of each way to pay, and that of the route for the others", async () => {
+  it("offers the timeout of each payment option, and the route's for the others", async () => {
     const accepts = [option({ maxTimeoutSeconds: 120 }), option()];
     const shop = await sell({ accepts, maxTimeoutSeconds: 200 });
     for (const version of [1, 2] as const) {
@@ -110,7 +110,7 @@ describe("a route that was written for the reference", () => {
     }
   });
 
-  it("offers what it adds to extra, and sells for it", async () => {
+  it("adds its extra members to the offer, and sells with them", async () => {
     const token = { amount: "1000", asset, extra: { name: "other", version, decimals: 6 } };
     const accepts = option({
       price: token,
@@ -126,7 +126,7 @@ describe("a route that was written for the reference", () => {
     }
   });
 
-  it("says upfront in extra where the route is sold so", async () => {
+  it("states upfront in extra where the route is sold so", async () => {
     const accepts = option({ extra: { paymentFlow: "upfront" } });
     const shop = await sell({ accepts, paymentFlow: "upfront" });
     const offer = await fetchOffer(`${shop.url}/paid`, 2);
@@ -137,7 +137,7 @@ describe("a route that was written for the reference", () => {
     [0.001, "1000"],
     [2, "2000000"],
     [0.1, "100000"],
-  ])("takes the number %d as a price in dollars", async (number, amount) => {
+  ])("accepts the number %d as a price in dollars", async (number, amount) => {
     const shop = await sell({ accepts: option({ price: number }) });
     const offer = await fetchOffer(`${shop.url}/paid`, 2);
     expect(offer.accepts[0]?.requirements.amount).toBe(amount);
@@ -150,7 +150,7 @@ describe("a route that was written for the reference", () => {
     },
   );
 
-  it("refuses extra that is no JSON, or too much of it", () => {
+  it("refuses extra that is not JSON, or too large", () => {
     for (const extra of [
       { note: () => 1 },
       { note: 1n },
@@ -164,7 +164,7 @@ describe("a route that was written for the reference", () => {
     }
   });
 
-  it("names the resource that it says", async () => {
+  it("names its configured resource", async () => {
     const resource = "https://api.example/weather";
     const shop = await sell({ accepts: option(), resource });
     const response = await fetch(`${shop.url}/paid?q=1`);
@@ -173,7 +173,7 @@ describe("a route that was written for the reference", () => {
     expect(await response.json()).toMatchObject({ accepts: [{ resource }] });
   });
 
-  it("answers unpaid requests with its own body, and asks with the reference's context", async () => {
+  it("answers unpaid requests with its own body, from the reference's context", async () => {
     const seen: unknown[] = [];
     const shop = await sell({
       accepts: option(),
@@ -202,12 +202,12 @@ describe("a route that was written for the reference", () => {
   it.each([
     ["a string", () => "pay first"],
     ["no type", () => ({ body: "pay first" })],
-    ["a type that no header can hold", () => ({ contentType: "a\r\nb: c", body: "x" })],
+    ["a type that is invalid in a header", () => ({ contentType: "a\r\nb: c", body: "x" })],
     ["no body", () => ({ contentType: "text/html" })],
     ["a stream", () => ({ contentType: "text/plain", body: createReadStream(process.execPath) })],
     ["a promise as its body", () => ({ contentType: "text/html", body: Promise.resolve("x") })],
-    ["a number that JSON does not have", () => ({ contentType: "text/html", body: { a: 1n } })],
-  ])("serves nothing when its function returns %s, and reports which", async (_what, answer) => {
+    ["a number outside JSON", () => ({ contentType: "text/html", body: { a: 1n } })],
+  ])("is closed when its function returns %s, and the report names it", async (_what, answer) => {
     const unpaidResponseBody = () => Reflect.apply(answer, undefined, []);
     const shop = await sell({ accepts: option(), unpaidResponseBody });
     const response = await fetch(`${shop.url}/paid`);
@@ -217,7 +217,7 @@ describe("a route that was written for the reference", () => {
     expect(String(shop.errors[0])).toContain('unpaidResponseBody of "GET /paid" returned');
   });
 
-  it("answers unpaid requests with bytes as they are, and by itself where the function is silent", async () => {
+  it("answers unpaid requests with raw bytes, and with the default where the function returns nothing", async () => {
     const shop = await sell({
       accepts: option(),
       unpaidResponseBody: ({ adapter }) =>
@@ -231,7 +231,7 @@ describe("a route that was written for the reference", () => {
     expect(await offer.json()).toMatchObject({ x402Version: 1 });
   });
 
-  it("answers unpaid requests with its own text, before what the options answer", async () => {
+  it("answers unpaid requests with its own text, rather than the options' body", async () => {
     const routes: PaymentRoutes = {
       "GET /paid": {
         accepts: option(),

@@ -30,7 +30,7 @@ function heapBytes(): number {
   return process.memoryUsage().heapUsed;
 }
 
-it("finds the same route for a path whatever its query is", () => {
+it("the route finder ignores the query of a path", () => {
   const { routes, find } = createFinder();
   for (const path of ["/files/a", "/files/a?b", "/files/a?c", `/files/a?${"d".repeat(9_000)}`]) {
     expect(find("GET", [path])).toBe(routes[0]);
@@ -38,7 +38,7 @@ it("finds the same route for a path whatever its query is", () => {
   }
 });
 
-it("keeps one router for all methods that no key names, whatever a form calls its method", () => {
+it("the route finder has one router for all unlisted methods, also from method overrides", () => {
   const { routes, find } = createFinder();
   const before = heapBytes();
   for (let count = 0; count < 2_000; count += 1) {
@@ -48,7 +48,7 @@ it("keeps one router for all methods that no key names, whatever a form calls it
   expect(find("get", ["/files/a"])).toBe(routes[0]);
 });
 
-it("remembers paths, and not the queries that came with them", () => {
+it("the route finder caches paths without their queries", () => {
   const { find } = createFinder();
   // As a parser of HTTP makes a target: one flat text.
   const target = (name: string) =>

@@ -14,7 +14,7 @@ afterEach(async () => {
 
 const content = "the content that is sold";
 
-describe.each(expressVersions)("on $name", ({ express }) => {
+describe.each(expressVersions)("routing settings on $name", ({ express }) => {
   async function open(
     routes: PaymentRoutes,
     serve: (app: Express) => void,
@@ -25,7 +25,7 @@ describe.each(expressVersions)("on $name", ({ express }) => {
     return shop;
   }
 
-  it("an application that distinguishes letter case has other routes beside the paid one", async () => {
+  it("with case sensitivity leave other routes beside the paid one", async () => {
     const shop = await open(
       { "GET /paid": { accepts: option() } },
       (app) => {
@@ -81,7 +81,7 @@ describe.each(expressVersions)("on $name", ({ express }) => {
       },
     ],
   ])(
-    "an application that distinguishes letter case, with %s in it, is still guarded",
+    "with case sensitivity, and %s in the application, are still guarded",
     async (_what, serve) => {
       const shop = await open({ "GET /paid": { accepts: option() } }, serve, (app) =>
         app.enable("case sensitive routing"),
@@ -93,7 +93,7 @@ describe.each(expressVersions)("on $name", ({ express }) => {
   );
 
   it.each(["GET /api", "GET /api/"] as const)(
-    "an application that distinguishes slashes, with a router whose root is %s, is still guarded",
+    "with strict slashes, and a router whose root is %s, are still guarded",
     async (key) => {
       const shop = await open(
         { [key]: { accepts: option() } },

@@ -49,77 +49,88 @@ function sendRaw(lines: readonly string[]): Promise<string> {
   });
 }
 
-describe.each([headerName.payment, headerName.paymentSignature])("the header %s", (name) => {
-  const version = name === headerName.payment ? 1 : 2;
-  const nested = `${'{"a":'.repeat(200)}1${"}".repeat(200)}`;
+describe.each([headerName.payment, headerName.paymentSignature])(
+  "the payment header %s",
+  (name) => {
+    const version = name === headerName.payment ? 1 : 2;
+    const nested = `${'{"a":'.repeat(200)}1${"}".repeat(200)}`;
 
-  it.each([
-    ["that is empty", ""],
-    ["that is not base64", "%%%"],
-    ["that is not JSON", base64("{")],
-    ["that is not UTF-8", Buffer.from([0xff, 0xfe, 0xfd]).toString("base64")],
-    ["over 8 KB", base64({ filling: "x".repeat(9000) })],
-    ["that is nested deeply", base64(nested)],
-    ["that is an array", base64([])],
-    ["that is null", base64("null")],
-    ["that holds __proto__", base64('{"__proto__":{"x402Version":1}}')],
-    ["that holds NUL", base64('{"x402Version":1,"scheme":"\\u0000"}')],
-    ["with wrong types", base64({ x402Version: "1", payload: 3 })],
-    ["of a version that nobody knows", base64({ x402Version: 3 })],
-    ["of random bytes", randomBytes(300).toString("base64")],
-  ])("%s is answered with 400, in JSON", async (_what, value) => {
-    const answers = await Promise.all(
-      [1, 2].map(() => fetch(`${shop.url}/paid`, { headers: { [name]: value } })),
-    );
-    const bodies = await Promise.all(answers.map((answer) => answer.json()));
-    for (const answer of answers) {
-      expect(answer.status).toBe(400);
-      expect(answer.headers.get("Cache-Control")).toBe("no-store");
-    }
-    // The same words for the same fault, which never repeat what was sent.
-    expect(bodies[0]).toEqual(bodies[1]);
-    expect(bodies[0]).toEqual({
-      error: "invalid_payload",
-      message: expect.stringContaining(`The ${name} header`),
+    it.each([
+      ["that is empty", ""],
+      ["that is not base64", "%%%"],
+      ["that is not JSON", base64("{")],
+      ["that is not UTF-8", Buffer.from([0xff, 0xfe, 0xfd]).toString("base64")],
+      ["over 8 KB", base64({ filling: "x".repeat(9000) })],
+      ["that is nested deeply", base64(nested)],
+      ["that is an array", base64([])],
+      ["that is null", base64("null")],
+      ["that holds __proto__", base64('{"__proto__":{"x402Version":1}}')],
+      ["that holds NUL", base64('{"x402Version":1,"scheme":"\\u0000"}')],
+      ["with wrong types", base64({ x402Version: "1", payload: 3 })],
+      ["of an unknown version", base64({ x402Version: 3 })],
+      ["of random bytes", randomBytes(300).toString("base64")],
+    ])("%s is answered with 400, in JSON", async (_what, value) => {
+      const answers = await Promise.all(
+        [1, 2].map(() => fetch(`${shop.url}/paid`, { headers: { [name]: value } })),
+      );
+      const bodies = await Promise.all(answers.map((answer) => answer.json()));
+      for (const answer of answers) {
+        expect(answer.status).toBe(400);
+        expect(answer.headers.get("Cache-Control")).toBe("no-store");
+      }
+      // The same words for the same fault, which never repeat what was sent.
+      expect(bodies[0]).toEqual(bodies[1]);
+      expect(bodies[0]).toEqual({
+        error: "invalid_payload",
+        message: expect.stringContaining(`The ${name} header`),
+      });
     });
-  });
 
-  it("that comes twice is answered with 400", async () => {
-    const { headers } = toHeaders(await goodPayload(version));
-    const answer = await sendRaw([`${name}: ${headers[name]}`, `${name}: ${headers[name]}`]);
-    expect(answer).toMatch(/^HTTP\/1.1 400 /);
-    expect(answer).toContain("A request brings one payment header, once");
-  });
+    it("that comes twice is answered with 400", async () => {
+      const { headers } = toHeaders(await goodPayload(version));
+      const answer = await sendRaw([`${name}: ${headers[name]}`, `${name}: ${headers[name]}`]);
+      expect(answer).toMatch(/^HTTP\/1.1 400 /);
+      expect(answer).toContain("A request brings one payment header, once");
+    });
 
-  it("of the other version is answered with 400", async () => {
-    const { headers } = toHeaders(await goodPayload(version === 1 ? 2 : 1));
-    const [value = ""] = Object.values(headers);
-    const answer = await fetch(`${shop.url}/paid`, { headers: { [name]: value } });
-    expect(answer.status).toBe(400);
-  });
+    it("of the other version is answered with 400", async () => {
+      const { headers } = toHeaders(await goodPayload(version === 1 ? 2 : 1));
+      const [value = ""] = Object.values(headers);
+      const answer = await fetch(`${shop.url}/paid`, { headers: { [name]: value } });
+      expect(answer.status).toBe(400);
+    });
 
-  it.each([
-    [
-      "an amount of",
-      "value",
-      ["0", "999", "1e3", "0x10", "-1", "01", "1000.0", (2n ** 256n).toString()],
-    ],
-    ["a time of", "validBefore", ["0", "now", (2n ** 256n).toString()]],
-    ["a beginning of", "validAfter", ["later"]],
-    ["a recipient of", "to", [`0x${"0".repeat(40)}`, "0xb8CE59FC3717ada4C02eaDF9682A9e934F625ebb"]],
-  ])("with %s what the payer did not owe is refused: %s", async (_what, member, values) => {
-    const seconds = Math.floor(Date.now() / 1000);
-    for (const value of values) {
-      const payload: unknown = structuredClone(await goodPayload(version));
-      const meant =
-        value === "now" ? String(seconds + 5) : value === "later" ? String(seconds + 3600) : value;
-      setMember(payload, member, meant);
-      const answer = await fetch(`${shop.url}/paid`, { headers: { [name]: base64(payload) } });
-      expect([400, 402]).toContain(answer.status);
-      expect(answer.headers.get("Content-Type")).toMatch(/^application\/json/);
-    }
-  });
-});
+    it.each([
+      [
+        "a wrong amount",
+        "value",
+        ["0", "999", "1e3", "0x10", "-1", "01", "1000.0", (2n ** 256n).toString()],
+      ],
+      ["a wrong end", "validBefore", ["0", "now", (2n ** 256n).toString()]],
+      ["a later beginning", "validAfter", ["later"]],
+      [
+        "a wrong recipient",
+        "to",
+        [`0x${"0".repeat(40)}`, "0xb8CE59FC3717ada4C02eaDF9682A9e934F625ebb"],
+      ],
+    ])("with %s is refused: %s", async (_what, member, values) => {
+      const seconds = Math.floor(Date.now() / 1000);
+      for (const value of values) {
+        const payload: unknown = structuredClone(await goodPayload(version));
+        const meant =
+          value === "now"
+            ? String(seconds + 5)
+            : value === "later"
+              ? String(seconds + 3600)
+              : value;
+        setMember(payload, member, meant);
+        const answer = await fetch(`${shop.url}/paid`, { headers: { [name]: base64(payload) } });
+        expect([400, 402]).toContain(answer.status);
+        expect(answer.headers.get("Content-Type")).toMatch(/^application\/json/);
+      }
+    });
+  },
+);
 
 /** Changes one member of the authorization, whatever its type. */
 function setMember(payload: unknown, member: string, value: string): void {
@@ -158,7 +169,7 @@ describe("a payment", () => {
     expect(await answer.json()).toMatchObject({ error: "No matching payment requirements" });
   });
 
-  it("signed by somebody else is refused with the reason", async () => {
+  it("with another account's signature is refused with the reason", async () => {
     const { headers } = await buyer.payFor(`${shop.url}/paid`, {
       authorization: { from: "0x00000000000000000000000000000000000000a1" },
     });
@@ -167,7 +178,7 @@ describe("a payment", () => {
     expect(await answer.json()).toMatchObject({ error: "invalid_exact_evm_signature" });
   });
 
-  it("that ends before the handler may is refused, and no facilitator was asked", async () => {
+  it("that expires before the handler's time limit is refused, without a call to the facilitator", async () => {
     const before = shop.facilitator.verifications;
     const { headers } = await buyer.payFor(`${shop.url}/paid`, {
       authorization: { validBefore: BigInt(Math.floor(Date.now() / 1000) + 30) },

@@ -25,7 +25,7 @@ const anything = fc.oneof(
 );
 
 describe.each([headerName.payment, headerName.paymentSignature])("reading %s", (name) => {
-  it("says of anything that it is malformed, and never throws", { timeout: 60_000 }, () => {
+  it("reports any malformed input, and never throws", { timeout: 60_000 }, () => {
     fc.assert(
       fc.property(anything, (value) => {
         expect(readPayment(requestWith(name, value), wires).state).toBe("malformed");
