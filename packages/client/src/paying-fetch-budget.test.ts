@@ -9,7 +9,7 @@ import { useWorld } from "./testing/world.ts";
 const world = useWorld();
 const { keep, createFetch, refusalOf } = world;
 
-describe("the budget", () => {
+describe("the budget of a paying fetch", () => {
   it("counts per host, over all its ports, and names the limit", async () => {
     const first = keep(await startSeller({ accepts: () => [requirements({ amount: "100000" })] }));
     const second = keep(await startSeller());
@@ -25,7 +25,7 @@ describe("the budget", () => {
     expect(world.account().signatures()).toBe(3);
   });
 
-  it("counts per day over all hosts and both networks, and forgets after a day", async () => {
+  it("counts per day over all hosts and both networks, and resets after a day", async () => {
     const stableNet = await startDevnet({ chainId: 988 });
     try {
       await stableNet.mint({ to: world.account().address, amount: 1_000_000n });
@@ -75,7 +75,7 @@ describe("the budget", () => {
     }
   });
 
-  it("holds a payment that may have been kept, though keeping it failed and it was not sent", async () => {
+  it("holds a payment that may have been kept, although keeping it failed and it was not sent", async () => {
     const seller = keep(await startSeller({ accepts: () => [requirements({ amount: "60000" })] }));
     const kept: SignedPayment[] = [];
     const pay = createFetch({
@@ -91,7 +91,7 @@ describe("the budget", () => {
     expect(kept).toHaveLength(1);
   });
 
-  it("spends a token that it names, by its own limits and decimals", async () => {
+  it("spends a token by its own limits and decimals", async () => {
     const { devnet } = world;
     const token = await devnet().deployToken({ name: "Points", version: "3", decimals: 2 });
     await devnet().mint({ to: world.account().address, amount: 1000n, token });
@@ -113,7 +113,7 @@ describe("the budget", () => {
     await expect(pay(usdt0.url)).rejects.toMatchObject({ code: "unknown_asset" });
   });
 
-  it("is free again when the account does not sign", async () => {
+  it("is freed when the account does not sign", async () => {
     const seller = keep(await startSeller({ accepts: () => [requirements({ amount: "100000" })] }));
     let isLocked = true;
     const account = countSignatures(world.devnet().accounts.buyer, async () => {
@@ -130,7 +130,7 @@ describe("the budget", () => {
     expect(world.states()).toEqual(["booked", "released", "booked", "signed", "sent", "settled"]);
   });
 
-  it("is free again when the account takes longer to sign than the seller waits for a payment", async () => {
+  it("is freed when signing takes longer than the seller waits for a payment", async () => {
     const seller = keep(await startSeller());
     let now = Date.parse("2026-01-01T00:00:00Z");
     const account = countSignatures(world.devnet().accounts.buyer, async () => {
@@ -142,7 +142,7 @@ describe("the budget", () => {
     expect(world.states()).toEqual(["booked", "released"]);
   });
 
-  it("is free again when what the seller wants repeated is too long for a header", async () => {
+  it("is freed when the members to repeat are too long for a header", async () => {
     const offer = { extensions: { novel: "x".repeat(7000) } };
     const seller = keep(await startSeller({ offer }));
     await expect(createFetch()(seller.url)).rejects.toMatchObject({ code: "payment_too_large" });

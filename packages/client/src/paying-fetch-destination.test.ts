@@ -6,18 +6,18 @@ import { useWorld } from "./testing/world.ts";
 const world = useWorld();
 const { keep, createFetch, refusalOf } = world;
 
-describe("redirects", () => {
+describe("a redirect", () => {
   function redirectTo(target: () => string, status = 307): Promise<Listening> {
     return listen((_, response) => void response.writeHead(status, { Location: target() }).end());
   }
 
-  it("to another origin that asks for payment end it", async () => {
+  it("to another origin that asks for payment ends the request", async () => {
     const seller = keep(await startSeller());
     const decoy = keep(await redirectTo(() => seller.url));
     expect((await refusalOf(createFetch()(decoy.url), seller)).code).toBe("redirected");
   });
 
-  it("of another method end it, even on the same origin", async () => {
+  it("of another method ends the request, even on the same origin", async () => {
     const seller = keep(
       await startSeller({
         onUnpaid: (request, response) => {
@@ -31,7 +31,7 @@ describe("redirects", () => {
     expect((await refusalOf(call, seller)).code).toBe("redirected");
   });
 
-  it("on the same origin lead a GET to what is paid", async () => {
+  it("on the same origin leads a GET to the paid route", async () => {
     const seller = keep(
       await startSeller({
         onUnpaid: (request, response) => {
@@ -45,7 +45,7 @@ describe("redirects", () => {
     expect(seller.paid.map(({ request }) => request.url)).toEqual(["/new"]);
   });
 
-  it("of a paid request are not followed: the payment goes nowhere else", async () => {
+  it("of a paid request is not followed: the payment goes nowhere else", async () => {
     const other = keep(await startSeller());
     const seller = keep(
       await startSeller({
@@ -72,7 +72,7 @@ describe("plain HTTP", () => {
     };
   }
 
-  it("is not paid over, unless that is allowed; free answers are fine", async () => {
+  it("carries no payment unless allowed, and free answers pass", async () => {
     const seller = keep(
       await startSeller({
         resource: () => "http://shop.example/",
@@ -99,7 +99,7 @@ describe("plain HTTP", () => {
 });
 
 describe("a URL with credentials", () => {
-  it("is refused as by fetch, without repeating them", async () => {
+  it("is refused as fetch refuses it, without repeating the credentials", async () => {
     const error = await createFetch()("https://user:hunter2@shop.example/").catch(
       (thrown: unknown) => thrown,
     );

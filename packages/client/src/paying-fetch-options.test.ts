@@ -16,7 +16,7 @@ function problemOf(options: PayingFetchOptions): PaymentError {
 }
 
 describe("createPayingFetch", () => {
-  it("tells everything that is wrong at once, when it is called", () => {
+  it("reports all faults of its options at once, when it is called", () => {
     const error = problemOf({
       privateKey: "0x1234",
       rpcUrls: { [plasma]: [], "eip155:988": "ftp://rpc.example" },
@@ -35,7 +35,7 @@ describe("createPayingFetch", () => {
     ]);
   });
 
-  it("takes no time that a timer cannot wait: such a timer would not wait at all", () => {
+  it("refuses a time above a timer's range, which would fire at once", () => {
     const forEver = Number.MAX_SAFE_INTEGER;
     const error = problemOf({ privateKey, rpcUrls, attemptTimeoutMs: forEver, maxWaitMs: 2 ** 31 });
     expect(error.message.split("; ")).toEqual([
@@ -46,7 +46,7 @@ describe("createPayingFetch", () => {
     createPayingFetch({ privateKey, rpcUrls, balanceTimeoutMs: longest, maxBodyBytes: forEver });
   });
 
-  it("wants exactly one way to sign, and a network", () => {
+  it("requires exactly one signer, and a network", () => {
     const message = "createPayingFetch: give exactly one of account, seedPhrase and privateKey";
     const both: object = { privateKey, seedPhrase: "test" };
     expect(problemOf({ privateKey, rpcUrls: {}, ...both }).message).toBe(
@@ -58,7 +58,7 @@ describe("createPayingFetch", () => {
     );
   });
 
-  it("repeats no secret in what it says of it", () => {
+  it("repeats no secret in its errors", () => {
     const phrase =
       "correct horse battery staple correct horse battery staple wrong wrong wrong wrong";
     const key = `0x${"zz".repeat(32)}` as const;

@@ -9,8 +9,8 @@ import { useWorld } from "./testing/world.ts";
 const world = useWorld();
 const { keep, createFetch } = world;
 
-describe("the payer", () => {
-  it("may be a seed phrase or a private key, and every nonce is new", async () => {
+describe("the payer of a paying fetch", () => {
+  it("may be a seed phrase or a private key, and uses a new nonce each time", async () => {
     const { rpcUrl, accounts } = world.devnet();
     const rpcUrls = { [plasma]: rpcUrl };
     const seller = keep(await startSeller());
@@ -22,7 +22,7 @@ describe("the payer", () => {
     expect(new Set(seller.paid.map(({ authorization }) => authorization.nonce)).size).toBe(2);
   });
 
-  it("chooses a network where it has the funds, asking the next endpoint if one is down", async () => {
+  it("pays on a network with funds, and asks the next endpoint if one is down", async () => {
     const stableNet = await startDevnet({ chainId: 988 });
     const broken = keep(await listen((_, response) => void response.writeHead(500).end()));
     try {
@@ -48,7 +48,7 @@ describe("the payer", () => {
     }
   });
 
-  it("pays on a funded network though another one hangs", async () => {
+  it("pays on a funded network while another one hangs", async () => {
     const hanging = keep(await listen(() => {}));
     const accepts = () => [
       requirements({ network: stable, asset: stableUsdt0.address, amount: "1" }),

@@ -13,10 +13,10 @@ type OnUnpaid = NonNullable<NonNullable<Parameters<typeof startSeller>[0]>["onUn
 
 const foreignToken = "0x00000000000000000000000000000000000000aa";
 
-describe.each([1, 2] as const)("in version %i, no signature leaves for", (version) => {
+describe.each([1, 2] as const)("in version %i, nothing is signed for", (version) => {
   const cases: [string, PaymentErrorCode, Parameters<typeof requirements>[0]][] = [
     ["a price above the budget", "over_budget", { amount: "100001" }],
-    ["a price beyond all numbers", "over_budget", { amount: (2n ** 256n - 1n).toString() }],
+    ["a price above uint256", "over_budget", { amount: (2n ** 256n - 1n).toString() }],
     ["another asset", "unknown_asset", { asset: foreignToken }],
     ["other decimals", "asset_mismatch", { extra: { name: "USDT0", version: "1", decimals: 18 } }],
     ["another domain name", "asset_mismatch", { extra: { name: "USDC", version: "1" } }],
@@ -24,12 +24,12 @@ describe.each([1, 2] as const)("in version %i, no signature leaves for", (versio
     ["a network that is not configured", "unsupported_offer", { network: stable }],
     ["another scheme", "unsupported_offer", { scheme: "upto" }],
     [
-      "another way to transfer",
+      "another transfer method",
       "unsupported_offer",
       { extra: { name: "USDT0", version: "1", assetTransferMethod: "permit2" } },
     ],
     [
-      "a payment flow that this client does not know",
+      "an unknown payment flow",
       "unsupported_offer",
       { extra: { name: "USDT0", version: "1", paymentFlow: "escrow" } },
     ],
@@ -42,13 +42,13 @@ describe.each([1, 2] as const)("in version %i, no signature leaves for", (versio
     expect(world.states()).toEqual([]);
   });
 
-  it("an offer whose resource is somebody else's", async () => {
+  it("an offer with another host's resource", async () => {
     const resource = () => "https://other.example/weather";
     const seller = keep(await startSeller({ version, resource }));
     expect((await refusalOf(createFetch()(seller.url), seller)).code).toBe("resource_mismatch");
   });
 
-  it("an offer in which nothing can be read", async () => {
+  it("an unreadable offer", async () => {
     const seller = keep(
       await startSeller({ version, offer: { accepts: [null, 7, { scheme: "exact" }] } }),
     );
@@ -56,8 +56,8 @@ describe.each([1, 2] as const)("in version %i, no signature leaves for", (versio
   });
 });
 
-describe("an entry that is refused", () => {
-  it("does not stand in the way of one that may be paid, and a broken one neither", async () => {
+describe("a refused entry of an offer", () => {
+  it("does not block a payable one, and neither does a malformed one", async () => {
     const offer = {
       accepts: [
         { scheme: "exact" },
@@ -72,7 +72,7 @@ describe("an entry that is refused", () => {
     expect(seller.paid[0]?.authorization.value).toBe(1500n);
   });
 
-  it("is listed with its reason, and the one that came furthest gives the error its code", async () => {
+  it("is listed with its reason, and the furthest one gives the error its code", async () => {
     const accepts = () => [
       requirements({ asset: foreignToken }),
       requirements({ amount: "999999999" }),
@@ -92,8 +92,8 @@ describe("an entry that is refused", () => {
   });
 });
 
-describe("funds", () => {
-  it("that are on no offered network end it before a signature", async () => {
+describe("a request for a paid route", () => {
+  it("without funds on any offered network ends before a signature", async () => {
     const seller = keep(await startSeller({ accepts: () => [requirements({ amount: "100000" })] }));
     const poor = world.devnet().accounts.others[0];
     if (poor === undefined) throw new Error("The devnet has no further account");
@@ -101,7 +101,7 @@ describe("funds", () => {
     expect((await refusalOf(call, seller)).code).toBe("insufficient_funds");
   });
 
-  it("that no endpoint tells end it in time, and the error names no endpoint", async () => {
+  it("with funds that no endpoint confirms ends in time, and the error names no endpoint", async () => {
     const hanging = keep(await listen(() => {}));
     const broken = keep(await listen((_, response) => void response.writeHead(401).end("no")));
     const rpcUrls = { [plasma]: [`${hanging.url}/key-1234`, `${broken.url}/key-5678`] };
@@ -113,8 +113,8 @@ describe("funds", () => {
   });
 });
 
-describe("a body that is too long to be kept", () => {
-  it("streams through to what is free, and is not paid for", async () => {
+describe("a body above the buffer limit", () => {
+  it("streams through to a free route, and is not paid for", async () => {
     const server = keep(
       await listen((request, response) => {
         if (request.url === "/free") return void response.end(String(request.body.length));
@@ -135,7 +135,7 @@ describe("a body that is too long to be kept", () => {
 });
 
 describe("a 402 whose body never ends", () => {
-  it("is no offer once it has been waited for, and comes back as it is", async () => {
+  it("counts as no offer after a timeout, and is returned unchanged", async () => {
     const onUnpaid: OnUnpaid = (_, response) => response.writeHead(402).write('{"x402Version":1,');
     const seller = keep(await startSeller({ onUnpaid }));
     const response = await createFetch({ attemptTimeoutMs: 200 })(seller.url);
@@ -144,7 +144,7 @@ describe("a 402 whose body never ends", () => {
     expect(new TextDecoder().decode(value)).toBe('{"x402Version":1,');
   });
 
-  it("byte by byte ends with the caller's abort, or after ten seconds, whatever else may take longer", async () => {
+  it("and arrives byte by byte ends with the caller's abort, or after ten seconds, at any other timeout", async () => {
     const onUnpaid: OnUnpaid = (_, response) => {
       response.writeHead(402);
       const drip = setInterval(() => response.write(" "), 20);
@@ -166,7 +166,7 @@ describe("a 402 whose body never ends", () => {
 });
 
 describe("an aborted call", () => {
-  it("throws its reason and pays nothing, at every moment before the payment", async () => {
+  it("throws its reason and pays nothing, at any moment before the payment", async () => {
     const seller = keep(await startSeller());
     for (const moment of ["booked", "signed"]) {
       const controller = new AbortController();

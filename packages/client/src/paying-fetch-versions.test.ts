@@ -13,8 +13,8 @@ import { useWorld } from "./testing/world.ts";
 const world = useWorld();
 const { keep, createFetch } = world;
 
-describe("version 1", () => {
-  it("is paid where an offer says no more than the specification's table of fields", async () => {
+describe("an offer of version 1", () => {
+  it("is paid with the specification's required fields alone", async () => {
     const seller = keep(
       await startSeller({
         onUnpaid: (request, response) => {
@@ -37,7 +37,7 @@ describe("version 1", () => {
     expect(seller.paid[0]?.request.headers).toHaveProperty("x-payment");
   });
 
-  it("repeats a network's old name", async () => {
+  it("has its legacy network name repeated", async () => {
     const stableNet = await startDevnet({ chainId: 988 });
     try {
       await stableNet.mint({ to: world.account().address, amount: 5000n });
@@ -65,8 +65,8 @@ describe("version 1", () => {
   });
 });
 
-describe("version 2", () => {
-  it("comes before version 1 when an answer offers both", async () => {
+describe("an offer of version 2", () => {
+  it("is preferred when an answer offers both versions", async () => {
     const seller = keep(
       await startSeller({
         onUnpaid: (request, response) => {
@@ -83,7 +83,7 @@ describe("version 2", () => {
     expect(seller.paid[0]?.payload.x402Version).toBe(2);
   });
 
-  it("repeats the accepted entry, the resource and the extensions as they came", async () => {
+  it("has its accepted entry, resource and extensions repeated unchanged", async () => {
     const accepted = {
       ...requirements(),
       "x-unknown": { deep: [1, null] },
@@ -104,7 +104,7 @@ describe("version 2", () => {
     });
   });
 
-  it("is read from the body when its header cannot be", async () => {
+  it("is read from the body when its header is unreadable", async () => {
     const seller = keep(
       await startSeller({
         onUnpaid: (request, response) => {

@@ -30,8 +30,8 @@ function signerOf({ authorization, payload }: PaidRequest) {
   });
 }
 
-describe("a request that needs no payment", () => {
-  it("is what fetch makes of it", async () => {
+describe("a free request", () => {
+  it("is passed to fetch unchanged", async () => {
     const server = keep(
       await listen((request, response) => {
         response.setHeader("X-Seen", `${request.method} ${request.headers["x-mine"]}`);
@@ -46,7 +46,7 @@ describe("a request that needs no payment", () => {
     expect(paymentOf(response)).toBeUndefined();
   });
 
-  it("gets a 402 that is no offer of x402 as it is, with its body", async () => {
+  it("gets a 402 without an x402 offer unchanged, with its body", async () => {
     const server = keep(
       await listen((_request, response) => {
         response.writeHead(402, { "Content-Type": "application/json" }).end('{"pay":"by card"}');
@@ -63,7 +63,7 @@ describe("a request that needs no payment", () => {
     expect(await (await createFetch()(server.url)).text()).toBe(text);
   });
 
-  it("that brings a payment of its own is not paid a second time", async () => {
+  it("with a payment of its own is not paid a second time", async () => {
     const seller = keep(
       await startSeller({
         onPaid: (paid, response) => {
@@ -83,7 +83,7 @@ describe("a request that needs no payment", () => {
 });
 
 describe.each([1, 2] as const)("an offer in version %i", (version) => {
-  it("is paid with one signature, and the answer comes with its receipt", async () => {
+  it("is paid with one signature, and the answer has its receipt", async () => {
     const seller = keep(await startSeller({ version }));
     const now = 1_700_000_000_000;
     const response = await createFetch({ now: () => now })(`${seller.url}/weather`);
@@ -132,7 +132,7 @@ describe.each([1, 2] as const)("an offer in version %i", (version) => {
     expect((await balance()) - before).toBe(1000n);
   });
 
-  it("is paid by POST with the same body, whatever it was made of", async () => {
+  it("is paid by POST with the same body, of any body type", async () => {
     const seller = keep(await startSeller({ version }));
     const form = new FormData();
     form.set("city", "Lisbon");
@@ -181,7 +181,7 @@ describe.each([1, 2] as const)("an offer in version %i", (version) => {
     expect(world.states()).toEqual(["booked", "signed", "sent", "rejected"]);
   });
 
-  it("is not paid again when the seller then asks for more, or for somebody else", async () => {
+  it("is not paid again when the seller then asks for more, or for another recipient", async () => {
     const seller = keep(
       await startSeller({
         version,
@@ -203,7 +203,7 @@ describe.each([1, 2] as const)("an offer in version %i", (version) => {
 });
 
 describe("the idempotency key", () => {
-  it("is secret, random for each payment, and not told before one", async () => {
+  it("is secret, random for each payment, and not sent before one", async () => {
     const seller = keep(await startSeller());
     const pay = createFetch();
     await pay(seller.url);
@@ -218,7 +218,7 @@ describe("the idempotency key", () => {
     ]);
   });
 
-  it("is the caller's where it brings one", async () => {
+  it("is the caller's where the request has one", async () => {
     const seller = keep(await startSeller());
     await createFetch()(seller.url, { headers: { "Idempotency-Key": "mine" } });
     expect(seller.paid[0]?.idempotencyKey).toBe("mine");
@@ -226,7 +226,7 @@ describe("the idempotency key", () => {
 });
 
 describe("the validity of an authorization", () => {
-  it("is capped, whatever the seller asks for", async () => {
+  it("is capped, at any timeout of the seller", async () => {
     const accepts = () => [requirements({ maxTimeoutSeconds: 31_536_000 })];
     const seller = keep(await startSeller({ accepts }));
     const now = () => 1_700_000_000_999;
@@ -245,7 +245,7 @@ describe("onPayment", () => {
     ["at once", throwAtOnce],
     ["later", async () => throwAtOnce()],
   ])(
-    "hears of terms and receipt, of no signature, and cannot break a payment %s",
+    "receives terms and receipt without a signature, and cannot break a payment %s",
     async (_when, fail) => {
       const seller = keep(await startSeller());
       const events: PaymentEvent[] = [];

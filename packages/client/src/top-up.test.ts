@@ -25,7 +25,7 @@ function mintOnDemand(asked: TopUpRequest[] = []): TopUp {
 }
 
 describe("a top-up", () => {
-  it("is asked for when no network has the funds; then the offer is fetched again and paid", async () => {
+  it("is requested when no network has the funds; then the offer is fetched again and paid", async () => {
     const seller = keep(await startSeller());
     const asked: TopUpRequest[] = [];
     const account = poorAccount();
@@ -42,7 +42,7 @@ describe("a top-up", () => {
     ]);
   });
 
-  it("is not asked for when the payer has the funds, nor for what is over budget", async () => {
+  it("is not requested when the payer has the funds, nor for an amount over budget", async () => {
     const never: TopUp = () => Promise.reject(new Error("Nobody was to ask"));
     const cheap = keep(await startSeller());
     expect((await createFetch({ topUp: never })(cheap.url)).status).toBe(200);
@@ -51,7 +51,7 @@ describe("a top-up", () => {
     await expect(call).rejects.toMatchObject({ code: "over_budget" });
   });
 
-  it("is not asked for while the funds may be where no endpoint answers", async () => {
+  it("is not requested while the funds may be behind an unreachable endpoint", async () => {
     const away = keep(await listen((_, response) => void response.writeHead(503).end()));
     const accepts = () => [
       requirements(),
@@ -81,7 +81,7 @@ describe("a top-up", () => {
     }
   });
 
-  it("is waited for by an endpoint that does not know yet of what has arrived", async () => {
+  it("is waited for at an endpoint that lags behind the arrival", async () => {
     const seller = keep(await startSeller());
     let calls = 0;
     const lagging = keep(
@@ -106,7 +106,7 @@ describe("a top-up", () => {
     expect(calls).toBe(5);
   });
 
-  it("is not waited for any more once the call is aborted", async () => {
+  it("is not waited for after the call is aborted", async () => {
     const seller = keep(await startSeller());
     const controller = new AbortController();
     const wait = async () => controller.abort(new Error("Enough"));
@@ -117,7 +117,7 @@ describe("a top-up", () => {
 
   it.each([
     ["dearer", { amount: "1001" }],
-    ["for somebody else", { payTo: `0x${"ee".repeat(20)}` as const }],
+    ["for another recipient", { payTo: `0x${"ee".repeat(20)}` as const }],
   ])("is not spent on an offer that has become %s meanwhile", async (_name, change) => {
     let offers = 0;
     const accepts = () => [requirements(offers++ === 0 ? {} : change)];
@@ -129,13 +129,13 @@ describe("a top-up", () => {
   });
 });
 
-describe("a top-up and the budget", () => {
+describe("top-ups within a budget", () => {
   const oneCoin = { perPayment: "$0.001", perHost: "$0.001", perDay: "$0.001" };
   /** Its payments move nothing, so what was brought for one purchase is there for the next. */
   const startSellerAt = async (...prices: string[]) =>
     keep(await startSeller({ accepts: () => prices.map((amount) => requirements({ amount })) }));
 
-  it("is not asked for when the day's budget has no room for the payment", async () => {
+  it("request nothing when the day's budget has no room for the payment", async () => {
     const [cheap, dear] = [await startSellerAt("1000"), await startSellerAt("1500")];
     const asked: TopUpRequest[] = [];
     const account = poorAccount();
@@ -147,7 +147,7 @@ describe("a top-up and the budget", () => {
     expect(account.signatures()).toBe(1);
   });
 
-  it("is asked for only what the budget has room for", async () => {
+  it("request no more than the budget has room for", async () => {
     const [first, second] = [
       await startSellerAt("1000"),
       await startSellerAt("2000", "1500", "1400"),
@@ -160,7 +160,7 @@ describe("a top-up and the budget", () => {
     expect(asked.at(-1)?.needs.map(({ amount }) => amount)).toEqual([1400n, 1500n]);
   });
 
-  it("keeps the room while it fetches funds: nobody else is asked in vain", async () => {
+  it("reserve the room meanwhile, so that no other is requested in vain", async () => {
     const seller = await startSellerAt("1000");
     const asked: TopUpRequest[] = [];
     let open = () => {};
@@ -187,7 +187,7 @@ describe("a top-up and the budget", () => {
     ["declined", async () => false],
     ["failed", () => Promise.reject(new Error("no bridge"))],
   ] satisfies [string, () => Promise<boolean>][])(
-    "gives the room back when it has %s",
+    "free the room when they have %s",
     async (_name, topUp) => {
       const seller = await startSellerAt("1000");
       let attempts = 0;
@@ -208,7 +208,7 @@ describe("a top-up and the budget", () => {
     return startSeller({ accepts }).then(keep);
   };
 
-  it("counts for a day when the seller then wanted more, as it was paid for", async () => {
+  it("count for a day when the seller then asked for more, as it was paid for", async () => {
     const seller = await startGreedySeller();
     const asked: TopUpRequest[] = [];
     const budget = { perPayment: "$0.0015", perHost: "$0.0025", perDay: "$0.0025" };
@@ -219,7 +219,7 @@ describe("a top-up and the budget", () => {
     expect(asked).toHaveLength(2);
   });
 
-  it("is not asked for a fourth time for a seller that raised its price after three", async () => {
+  it("stop after three for a seller that keeps raising its price", async () => {
     const seller = await startGreedySeller();
     const asked: TopUpRequest[] = [];
     // Its balance is read as empty each time, as if every top-up were too little.

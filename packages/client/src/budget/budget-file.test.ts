@@ -46,7 +46,7 @@ describe("a budget in a file", () => {
     expect(world.account().signatures()).toBe(2);
   });
 
-  it("is shared by fetches that run at the same time", async () => {
+  it("is shared by concurrent fetches", async () => {
     const seller = await startDearSeller();
     const budget = { perDay: "$0.30", file: inFolder("budget.json") };
     const fetches = Array.from({ length: 8 }, () => createFetch({ budget }));
@@ -56,7 +56,7 @@ describe("a budget in a file", () => {
   });
 
   it.each(["before", "after"])(
-    "is one budget under all of its names, linked %s it is there",
+    "is one budget under all of its names, linked %s it exists",
     async (when) => {
       const seller = await startDearSeller();
       const [file, link] = [inFolder("budget.json"), inFolder("link.json")];
@@ -71,7 +71,7 @@ describe("a budget in a file", () => {
     },
   );
 
-  it("is one budget also where a link goes up from a linked folder", async () => {
+  it("is one budget also for a link that climbs out of a linked folder", async () => {
     const seller = await startDearSeller();
     const [folder, file] = [inFolder("data/shop"), inFolder("data/budget.json")];
     await mkdir(folder, { recursive: true });
@@ -100,7 +100,7 @@ describe("a budget in a file", () => {
     });
   });
 
-  it("does not grow with the number of payments, and leaves nothing else behind", async () => {
+  it("does not grow with the number of payments, and leaves no other file behind", async () => {
     const seller = keep(await startSeller());
     const file = inFolder("budget.json");
     const pay = createFetch({ budget: { file } });
@@ -143,13 +143,13 @@ describe("a budget in a file", () => {
     expect(world.account().signatures()).toBe(0);
   });
 
-  it("is not written by a change that changes nothing", async () => {
+  it("is not written by a no-op change", async () => {
     const file = inFolder("budget.json");
     await createFileStore(file).update((state) => ({ state, result: 0 }));
     await expect(stat(file)).rejects.toMatchObject({ code: "ENOENT" });
   });
 
-  it("is not written by a holder whose lock file was removed meanwhile: another may hold a new one", async () => {
+  it("is not written by a holder whose lock file was removed, since another process may hold a new one", async () => {
     const file = inFolder("budget.json");
     const store = createFileStore(file);
     const state = { ...emptyBudget, bookedAt: 1 };
@@ -162,7 +162,7 @@ describe("a budget in a file", () => {
     expect(await store.update(() => ({ state, result: 1 }))).toBe(1);
   });
 
-  it("reads what it wrote, to the last digit", async () => {
+  it("reads back what it wrote, to the last digit", async () => {
     const store = createFileStore(inFolder("budget.json"));
     const booking = {
       id: {
@@ -186,8 +186,8 @@ describe("a budget in a file", () => {
   });
 });
 
-describe("a disk that takes nothing", () => {
-  it("stops payments, and is left as it was", async () => {
+describe("a full disk", () => {
+  it("stops payments, and leaves the budget file unchanged", async () => {
     const file = inFolder("budget.json");
     const inLimits = [
       "-c",
@@ -203,7 +203,7 @@ describe("a disk that takes nothing", () => {
 });
 
 describe("two processes on one budget file", () => {
-  it("never spend more than one of them may", async () => {
+  it("never spend more than the limit of one", async () => {
     const file = inFolder("budget.json");
     const run = async () => {
       const [command, ...args] = scriptCommand(spendInProcess, file, "40");
@@ -217,7 +217,7 @@ describe("two processes on one budget file", () => {
 });
 
 describe("processes that are killed at any moment", () => {
-  it("never book more than the limit, lose no booking that was told, and never lock the budget", async () => {
+  it("never exceed the limit, lose no acknowledged booking, and never leave the budget locked", async () => {
     const file = inFolder("budget.json");
     const [limit, bookings] = ["$0.40", 400];
     const start = () => runScript(scriptCommand(bookUntilFull, file, limit));
@@ -249,7 +249,7 @@ describe("a budget file of version 0.1.0", () => {
   );
   const points = "eip155:1/0x209693bc6afc0c5328ba36faf03c514ef312287c";
 
-  it("goes on with every booking, also when many begin at once", async () => {
+  it("is migrated with every booking, also by concurrent starts", async () => {
     const file = inFolder("budget.json");
     await copyFile(fixture, file);
     const stores = Array.from({ length: 8 }, () => createFileStore(file));
@@ -265,7 +265,7 @@ describe("a budget file of version 0.1.0", () => {
     });
   });
 
-  it("can be read by that version again", async () => {
+  it("can be read by that version after the migration", async () => {
     const file = inFolder("budget.json");
     await copyFile(fixture, file);
     await createFileStore(file).update((state) => ({ state: { ...state }, result: 0 }));
@@ -274,7 +274,7 @@ describe("a budget file of version 0.1.0", () => {
     expect(rest).toEqual(JSON.parse(await readFile(fixture, "utf8")));
   });
 
-  it("of a newer version is refused by its number", async () => {
+  it("of a newer version is refused with its number", async () => {
     const file = inFolder("budget.json");
     await writeFile(file, '{"version":2,"spent":[],"open":[]}');
     const read = createFileStore(file).update((state) => ({ state, result: 0 }));
@@ -286,7 +286,7 @@ describe("a budget file of version 0.1.0", () => {
 });
 
 describe("a budget file with two names", () => {
-  it("is refused while it has a hard link, and goes on when there is none", async () => {
+  it("is refused while it has a hard link, and works again without it", async () => {
     const seller = await startDearSeller();
     const [file, second] = [inFolder("budget.json"), inFolder("second.json")];
     const payAs = (name: string) =>

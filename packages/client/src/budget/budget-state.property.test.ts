@@ -42,7 +42,7 @@ const step = fc.record({
 });
 
 describe("a budget", () => {
-  it("never lets the bookings of any day exceed a limit, whatever is booked and ended", async () => {
+  it("never lets the bookings of any day exceed a limit, for any sequence of bookings and releases", async () => {
     await fc.assert(
       fc.asyncProperty(limits, fc.array(step, { maxLength: 40 }), async (limits, steps) => {
         const pot: BudgetBucket = { name: "p", decimals: 2, limits };
@@ -78,7 +78,7 @@ describe("a budget", () => {
     );
   });
 
-  it("has room again for exactly what was released, and for all of it after a day and an hour", async () => {
+  it("regains exactly the released amount, and all of it after a day and an hour", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 20 }), async (steps) => {
         const most = 10_000n;
@@ -119,8 +119,8 @@ describe("a budget", () => {
   });
 });
 
-describe("an amount in its pot", () => {
-  it("is never less than it was, and exact wherever it can be said exactly", () => {
+describe("an amount in its budget bucket", () => {
+  it("is never rounded down, and is exact where the bucket can express it", () => {
     const limits = { perPayment: 0n, perHost: 0n, perDay: 0n };
     fc.assert(
       fc.property(

@@ -53,22 +53,25 @@ describe("a clock that jumps", () => {
     ["ahead", yearMs],
     ["back", -yearMs],
     ["ahead by a day", dayMs + hourMs],
-  ])("%s pays nothing meanwhile, begins no day anew, and is forgiven", async (_name, offset) => {
-    const scene = createScene();
-    expect([await scene.pay(), await scene.pay(), await scene.pay()]).toEqual([
-      "booked",
-      "booked",
-      "refused",
-    ]);
-    scene.offset = offset;
-    await expect(scene.pay()).rejects.toMatchObject({ code: "clock_wrong" });
-    scene.offset = 0;
-    expect(await scene.pay()).toBe("refused");
-    scene.time += dayMs + 2 * hourMs;
-    expect(await scene.pay()).toBe("booked");
-  });
+  ])(
+    "%s pays nothing meanwhile, starts no day early, and is tolerated afterwards",
+    async (_name, offset) => {
+      const scene = createScene();
+      expect([await scene.pay(), await scene.pay(), await scene.pay()]).toEqual([
+        "booked",
+        "booked",
+        "refused",
+      ]);
+      scene.offset = offset;
+      await expect(scene.pay()).rejects.toMatchObject({ code: "clock_wrong" });
+      scene.offset = 0;
+      expect(await scene.pay()).toBe("refused");
+      scene.time += dayMs + 2 * hourMs;
+      expect(await scene.pay()).toBe("booked");
+    },
+  );
 
-  it("takes away no more than a day, when the first bookings were made a year ahead", async () => {
+  it("blocks the budget for a day at most, when the first bookings were made a year ahead", async () => {
     const scene = createScene();
     scene.offset = yearMs;
     expect([await scene.pay(), await scene.pay()]).toEqual(["booked", "booked"]);
@@ -78,7 +81,7 @@ describe("a clock that jumps", () => {
     expect(await scene.pay()).toBe("booked");
   });
 
-  it("frees nothing while no chain tells the time, and what is a day old once one does", async () => {
+  it("frees nothing while no chain returns the time, and day-old bookings once one does", async () => {
     const scene = createScene();
     await scene.pay();
     await scene.pay();
@@ -89,7 +92,7 @@ describe("a clock that jumps", () => {
     expect(await scene.pay()).toBe("booked");
   });
 
-  it("never lets more than two payments of two a day move tokens, whatever its jumps", async () => {
+  it("never lets more than two payments of two a day move tokens, for any jumps", async () => {
     const step = fc.record({
       afterMs: fc.integer({ min: 0, max: 9 * hourMs }),
       offset: fc.constantFrom(0, 0, 0, yearMs, -yearMs, dayMs, -dayMs, hourMs / 2, -hourMs / 2),
@@ -115,10 +118,10 @@ describe("a clock that jumps", () => {
   });
 });
 
-describe("a clock of a fetch", () => {
+describe("a fetch's clock", () => {
   const world = useWorld();
 
-  it("is held against the chain when it has leapt", async () => {
+  it("is compared with the chain's after a jump", async () => {
     const seller = world.keep(await startSeller());
     let offset = 0;
     const pay = world.createFetch({ now: () => Date.now() + offset });

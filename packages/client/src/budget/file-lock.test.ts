@@ -27,7 +27,7 @@ const asContainer = ["unshare", "--user", "--map-root-user", "--pid", "--fork", 
 const canContain = spawnSync("unshare", [...asContainer.slice(1), "true"]).status === 0;
 
 describe("withFileLock", () => {
-  it("lets one caller work at a time, in the order in which they came", async () => {
+  it("admits one caller at a time, in order of arrival", async () => {
     const path = inFolder("file");
     const log: string[] = [];
     await Promise.all(
@@ -42,7 +42,7 @@ describe("withFileLock", () => {
     expect(log).toEqual([1, 2, 3].flatMap((name) => [`${name} begins`, `${name} ends`]));
   });
 
-  it("leaves one empty file for its owner alone, and nothing else", async () => {
+  it("leaves one empty file that only its owner can read", async () => {
     const path = inFolder("file");
     await withFileLock(path, async () => "done");
     expect(await readdir(dirname(path))).toEqual(["file.lock"]);
@@ -50,7 +50,7 @@ describe("withFileLock", () => {
     expect({ size, mode: mode & 0o777 }).toEqual({ size: 0, mode: 0o600 });
   });
 
-  it("passes on a failure of the work, and is free afterwards", async () => {
+  it("passes on a failure of the work, and is released afterwards", async () => {
     const path = inFolder("file");
     const failing = withFileLock(path, () => Promise.reject(new Error("No")));
     const following = withFileLock(path, async () => "done");
@@ -58,7 +58,7 @@ describe("withFileLock", () => {
     expect(await following).toBe("done");
   });
 
-  it("is free once its holder was killed, and never before", async () => {
+  it("is released once its holder was killed, and never before", async () => {
     const path = inFolder("file");
     const holder = await startHolder(path);
     const tryFor = (lockTimeoutMs: number) =>
@@ -91,7 +91,7 @@ describe("withFileLock", () => {
     expect(second.lines()).toEqual([]);
   });
 
-  it("is not fooled by a lock file that was removed while it was held", async () => {
+  it("survives the removal of its lock file while it is held", async () => {
     const path = inFolder("file");
     const log: string[] = [];
     await withFileLock(path, async () => {
@@ -103,13 +103,13 @@ describe("withFileLock", () => {
     expect(log).toEqual(["first", "second"]);
   });
 
-  it("takes an empty lock file that an earlier version left", async () => {
+  it("accepts an empty lock file that an earlier version left", async () => {
     const path = inFolder("file");
     await writeFile(`${path}.lock`, "");
     expect(await withFileLock(path, async () => "done")).toBe("done");
   });
 
-  it("waits for a process of an earlier version, then says who has the lock", async () => {
+  it("waits for a process of an earlier version, then names the lock's holder", async () => {
     const path = inFolder("file");
     const holder = { id: crypto.randomUUID(), pid: 123, host: "machine" };
     await writeFile(`${path}.lock`, JSON.stringify(holder));

@@ -24,8 +24,8 @@ async function startDearSeller(isOpen = () => true) {
   );
 }
 
-describe("a payment that is signed", () => {
-  it("stays booked when its seller could not be reached, since it was given away to be kept", async () => {
+describe("a signed payment", () => {
+  it("stays booked when its seller is unreachable, since it was already handed over to be kept", async () => {
     const seller = await startDearSeller();
     const kept: SignedPayment[] = [];
     const pay = createFetch({
@@ -44,7 +44,7 @@ describe("a payment that is signed", () => {
     expect(kept).toHaveLength(1);
   });
 
-  it("stays booked when its caller aborts after it was given away to be kept", async () => {
+  it("stays booked when its caller aborts after it was handed over to be kept", async () => {
     const seller = await startDearSeller();
     const aborted = new AbortController();
     const pay = createFetch({ budget, beforeSend: () => aborted.abort(new Error("enough")) });
@@ -64,7 +64,7 @@ describe("a payment that is signed", () => {
     await expect(other(seller.url)).rejects.toMatchObject({ code: "over_budget" });
   });
 
-  it("is not sent by a budget that has no room for it, or does not know its token", async () => {
+  it("is not sent by a budget without room for it or limits for its token", async () => {
     const seller = await startDearSeller(() => false);
     const error = await createFetch({ budget })(seller.url).catch((thrown: unknown) => thrown);
     if (!(error instanceof OutcomeUnclearError)) throw error;
@@ -80,7 +80,7 @@ describe("a payment that is signed", () => {
     expect(seller.paid).toHaveLength(sent);
   });
 
-  it("is booked once, however often it is sent again", async () => {
+  it("is booked once, for any number of attempts", async () => {
     const seller = await startDearSeller(() => false);
     const pay = createFetch({ budget });
     const error = await pay(seller.url).catch((thrown: unknown) => thrown);
@@ -93,7 +93,7 @@ describe("a payment that is signed", () => {
     await expect(pay(seller.url)).rejects.toMatchObject({ code: "over_budget" });
   });
 
-  it("needs no room once the chain shows that its tokens have moved", async () => {
+  it("needs no room once the chain shows its transfer", async () => {
     let isOpen = false;
     const seller = await startDearSeller(() => isOpen);
     const error = await createFetch({ budget })(seller.url).catch((thrown: unknown) => thrown);

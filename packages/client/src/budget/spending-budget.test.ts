@@ -7,7 +7,7 @@ import { useWorld } from "../testing/world.ts";
 const world = useWorld();
 const { keep, createFetch } = world;
 
-describe("a booking of a payment that was refused", () => {
+describe("the booking of a refused payment", () => {
   // Ten cents in all: a second payment has room only once the first is known never to be made.
   async function startPickySeller(onFirst: () => Promise<void> = async () => {}) {
     return keep(
@@ -45,7 +45,7 @@ describe("a booking of a payment that was refused", () => {
     };
   }
 
-  it("stays while the seller could still execute it, and is released when it expired unused", async () => {
+  it("stays while the seller can still execute the payment, and is released when it expired unused", async () => {
     const seller = await startPickySeller();
     const { now, pass, mine } = await startClock();
     const pay = createFetch({ now, rpcUrls: twoHosts(), budget: { perDay: "$0.10" } });
@@ -60,7 +60,7 @@ describe("a booking of a payment that was refused", () => {
     expect(world.account().signatures()).toBe(2);
   });
 
-  it("stays until a day after its end where one host alone says that it expired unused", async () => {
+  it("stays until a day after its expiry where one host alone reports it as unused", async () => {
     const seller = await startPickySeller();
     const { now, pass, mine } = await startClock();
     const pay = createFetch({ now, budget: { perDay: "$0.10" } });
@@ -76,7 +76,7 @@ describe("a booking of a payment that was refused", () => {
     expect(world.account().signatures()).toBe(2);
   });
 
-  it("stays when it was executed all the same", async () => {
+  it("stays when the payment was executed anyway", async () => {
     const { client } = world.devnet();
     const seller = await startPickySeller();
     let now = Number((await client.getBlock()).timestamp) * 1000;

@@ -23,8 +23,8 @@ const usdc: BudgetAsset = {
   decimals: 6,
 };
 
-describe("a budget", () => {
-  it("that says nothing allows ten cents a payment, a dollar a host, five a day", () => {
+describe("a spending policy", () => {
+  it("without limits allows ten cents a payment, a dollar a host, five a day", () => {
     const { assets, problems } = read({});
     expect(problems).toEqual([]);
     expect(assets.map(({ network, address }) => [network, address])).toEqual(
@@ -37,13 +37,13 @@ describe("a budget", () => {
     for (const { pot } of assets) expect(pot).toEqual({ name: "usd", decimals: 18, limits });
   });
 
-  it("that is tightened in one place needs no other change", () => {
+  it("with one tightened limit needs no other change", () => {
     const limits = read({ perDay: "$0.05" }).assets[0]?.pot.limits;
     expect(limits).toEqual({ perPayment: 5n * cent, perHost: 5n * cent, perDay: 5n * cent });
     expect(read({ perHost: "$0.02" }).assets[0]?.pot.limits.perPayment).toBe(2n * cent);
   });
 
-  it("that is loosened must be loosened wherever it matters", () => {
+  it("with one loosened limit needs every larger bound loosened too", () => {
     expect(read({ perPayment: "$2" }).problems).toEqual([
       "budget.perPayment $2 is above perHost $1",
     ]);
@@ -53,7 +53,7 @@ describe("a budget", () => {
     expect(read({ perPayment: "$2", perHost: "$10", perDay: "$10" }).problems).toEqual([]);
   });
 
-  it("counts dollar stablecoins together, and a token with limits by itself", () => {
+  it("counts dollar stablecoins together, and a token with its own limits alone", () => {
     const limits = { perPayment: 1n, perHost: 2n, perDay: 3n };
     const known = { network: plasma, ...plasmaUsdt0 };
     const { assets, problems } = read({
@@ -75,7 +75,7 @@ describe("a budget", () => {
     expect(findAsset(assets, stable, plasmaUsdt0.address)).toBeUndefined();
   });
 
-  it("is told all that is wrong with it", () => {
+  it("reports all its faults at once", () => {
     const wrong: BudgetAsset = { ...usdc, network: `eip155:${0}`, address: "0x12", decimals: 1.5 };
     const negative = { perPayment: -1n, perHost: 0n, perDay: 0n };
     const { problems } = read({

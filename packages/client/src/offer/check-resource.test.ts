@@ -31,7 +31,7 @@ function refusalAt(url: string, resource: string | undefined, version: 1 | 2): s
 const asked = "https://shop.example:8443/api/weather?city=hamburg";
 
 describe.each([1, 2] as const)(
-  "in version %i, asked at a public host, an offer is paid for",
+  "in version %i, an offer of a public host is paid for",
   (version) => {
     it.each([
       ["no resource", undefined],
@@ -54,13 +54,13 @@ describe.each([1, 2] as const)(
       ["an upstream block by its name", "http://backend/weather"],
       ["a container by its name", "http://app:4021/weather"],
       ["a cluster's service by its name", "http://shop.default.svc.cluster.local/weather"],
-    ])("%s", (_what, resource) => {
+    ])("with %s", (_what, resource) => {
       expect(refusalAt(asked, resource, version)).toBeUndefined();
     });
   },
 );
 
-describe.each([1, 2] as const)("in version %i, an offer is refused for", (version) => {
+describe.each([1, 2] as const)("in version %i, an offer is refused", (version) => {
   it.each([
     ["another public host", "https://other.example/weather", "other.example"],
     ["another public host and the same path", "https://other.example/api/weather", "other.example"],
@@ -77,7 +77,7 @@ describe.each([1, 2] as const)("in version %i, an offer is refused for", (versio
       "10.0.0.1.other.example",
     ],
     ["another host without a scheme", "//other.example/weather", "other.example"],
-  ])("%s", (_what, resource, host) => {
+  ])("for %s", (_what, resource, host) => {
     const message = refusalAt(asked, resource, version) ?? "";
     expect(message).toContain(`shop.example:8443 offers a resource of ${host};`);
     expect(message).toContain("sets publicUrl (COINSLOT_PUBLIC_URL) to https://shop.example:8443");
@@ -86,13 +86,13 @@ describe.each([1, 2] as const)("in version %i, an offer is refused for", (versio
   });
 
   it.each(["urn:shop:weather", "mcp://tool/weather", "javascript:1", "http://"])(
-    "a resource that is no HTTP URL: %s",
+    "for a resource that is not an HTTP URL: %s",
     (resource) => {
       expect(refusalAt(asked, resource, version)).toContain("no HTTP URL");
     },
   );
 
-  it("a public host where a private one was asked", () => {
+  it("for a public host where a private one was asked", () => {
     const message = refusalAt("http://127.0.0.1:8080/x", "https://other.example/x", version);
     expect(message).toContain("127.0.0.1:8080 offers a resource of other.example;");
   });

@@ -34,8 +34,8 @@ function order(assets: BudgetAsset[], changes: Parameters<typeof requirements>[0
 const stableFor = (amount: string) => ({ network: stable, asset: stableUsdt0.address, amount });
 const pointsFor = (amount: string) => ({ asset: points.address, amount });
 
-describe("of what is offered", () => {
-  it("the cheapest in dollars comes first, and of equal ones the asset that the budget names first", () => {
+describe("the choice among offered payments", () => {
+  it("prefers the cheapest in dollars, then the budget's first asset", () => {
     const offered = [{ amount: "500" }, stableFor("400"), { amount: "400" }];
     expect(order([onPlasma, onStable], offered)).toEqual([
       "400 eip155:9745 USDT0",
@@ -45,7 +45,7 @@ describe("of what is offered", () => {
     expect(order([onStable, onPlasma], offered)[0]).toBe("400 eip155:988 USDT0");
   });
 
-  it("a token with limits of its own keeps its place in the budget, whatever the price", () => {
+  it("keeps a token with its own limits at its place in the budget, at any price", () => {
     const offered = [{ amount: "1" }, pointsFor("90"), stableFor("2")];
     expect(order([points, onPlasma, onStable], offered)[0]).toBe("90 eip155:9745 Points");
     expect(order([onPlasma, points, onStable], offered)).toEqual([
@@ -55,11 +55,11 @@ describe("of what is offered", () => {
     ]);
   });
 
-  it("a free entry is a candidate like any other", () => {
+  it("treats a free entry as a candidate like any other", () => {
     expect(order([onPlasma], [{ amount: "0" }])).toEqual(["0 eip155:9745 USDT0"]);
   });
 
-  it("an entry is paid in the flows that are known, and in no other", () => {
+  it("takes known settlement flows only", () => {
     const flows = [undefined, null, "authorization", "upfront", "escrow", "", 7, ["upfront"]];
     const offered = flows.map((paymentFlow) => ({ extra: { paymentFlow } }));
     const { candidates, refusals } = choose([onPlasma], offered);
@@ -70,7 +70,7 @@ describe("of what is offered", () => {
     );
   });
 
-  it("what contradicts the known token is refused, also in its type", () => {
+  it("refuses an entry that contradicts the known token, also in its type", () => {
     const wrong = [
       { extra: { decimals: "6" } },
       { extra: { name: null } },

@@ -17,7 +17,7 @@ const refusal = encodeReceipt(
 type OnPaid = NonNullable<NonNullable<Parameters<typeof startSeller>[0]>["onPaid"]>;
 
 describe("a payment that was sent", () => {
-  it("may be executed though the caller aborts because nobody listens elsewhere", async () => {
+  it("may be executed although the caller aborts on an unreachable second address", async () => {
     const elsewhere = await listen((_, response) => void response.end());
     await elsewhere.close();
     const reason: unknown = await fetch(elsewhere.url).catch((error: unknown) => error);
@@ -35,7 +35,7 @@ describe("a payment that was sent", () => {
     expect(world.states()).toEqual(["booked", "signed", "sent", "unclear"]);
   });
 
-  it("is sent again though the body of a 503 has broken off", async () => {
+  it("is sent again although the body of a 503 has broken off", async () => {
     const onPaid: OnPaid = (_, response, count) => {
       if (count === 1) breakOff(response, 503);
       return count === 1;
@@ -46,7 +46,7 @@ describe("a payment that was sent", () => {
     expect(world.account().signatures()).toBe(1);
   });
 
-  it("stays unclear though the body of the refusal that follows has broken off", async () => {
+  it("stays unclear although the body of the following refusal has broken off", async () => {
     const onPaid: OnPaid = (_, response, count) => {
       if (count === 1) response.writeHead(503).end();
       else breakOff(response, 402, { [headerName.paymentResponse]: refusal });

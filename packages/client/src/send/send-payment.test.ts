@@ -62,7 +62,7 @@ describe("after an unclear outcome the same payment is sent again", () => {
     expect(world.states()).toEqual(["booked", "signed", "sent", "sent", "sent", "settled"]);
   });
 
-  it("but not when the caller's key belongs to another payment: that is a refusal", async () => {
+  it("but not when the caller's key belongs to another payment, which is a refusal", async () => {
     const onPaid: OnPaid = (_, response) => {
       response.writeHead(409, { "content-type": "application/json" });
       response.end(JSON.stringify({ error: "idempotency_key_in_use", message: "Another has it" }));
@@ -81,7 +81,7 @@ describe("after an unclear outcome the same payment is sent again", () => {
   it.each([
     [504, "handler_timeout"],
     [500, "response_too_large"],
-  ])("but not when a %i says that nothing was charged", async (status, error) => {
+  ])("but not when a %i reports that nothing was charged", async (status, error) => {
     const onPaid: OnPaid = (_, response) => {
       response.writeHead(status, { "content-type": "application/json" });
       response.end(JSON.stringify({ error, message: "Nothing was charged", charged: false }));
@@ -97,7 +97,7 @@ describe("after an unclear outcome the same payment is sent again", () => {
     expect(world.states()).toEqual(["booked", "signed", "sent", "rejected"]);
   });
 
-  it("and its outcome stays unclear when that is said after an attempt without an answer", async () => {
+  it("and its outcome stays unclear when such a report follows an attempt without an answer", async () => {
     const onPaid: OnPaid = (_, response, count) => {
       if (count === 1) response.destroy();
       else response.writeHead(504).end('{"error":"handler_timeout","charged":false}');
@@ -111,9 +111,9 @@ describe("after an unclear outcome the same payment is sent again", () => {
 
   it.each([
     ["a proxy's", "<html>504 Gateway Time-out</html>"],
-    ["one that was charged", '{"error":"handler_timeout","charged":true}'],
-    ["one that does not say", '{"error":"handler_timeout"}'],
-    ["one whose word is none", '{"error":"handler_timeout","charged":"no"}'],
+    ["a charged one", '{"error":"handler_timeout","charged":true}'],
+    ["without a word on charges", '{"error":"handler_timeout"}'],
+    ["malformed", '{"error":"handler_timeout","charged":"no"}'],
   ])("when a 504 is %s", async (_what, body) => {
     const onPaid: OnPaid = (_, response, count) => {
       if (count > 1) return false;
@@ -125,7 +125,7 @@ describe("after an unclear outcome the same payment is sent again", () => {
     expectSamePayment(seller.paid, 2);
   });
 
-  it("but not when the payer is limited: no money moved, and the response says when to come again", async () => {
+  it("but not when the payer is rate limited: no money moved, and the response has the retry time", async () => {
     const onPaid: OnPaid = (_, response) => {
       response.writeHead(429, { "content-type": "application/json", "retry-after": "40" });
       response.end(JSON.stringify({ error: "payer_limited", message: "Wait", charged: false }));
@@ -151,7 +151,7 @@ describe("after an unclear outcome the same payment is sent again", () => {
     expectSamePayment(seller.paid, 2);
   });
 
-  it("when no answer comes in time; a slow body is no such case", async () => {
+  it("when no answer starts in time, and not for a slow body", async () => {
     const onPaid: OnPaid = (paid, response, count) => {
       if (count === 1) return true;
       if (count > 2) return false;
@@ -166,7 +166,7 @@ describe("after an unclear outcome the same payment is sent again", () => {
     expectSamePayment(seller.paid, 2);
   });
 
-  it.each([402, 409])("when the reason of a %i never comes to its end", async (status) => {
+  it.each([402, 409])("when the error body of a %i never ends", async (status) => {
     const onPaid: OnPaid = (_, response, count) => {
       if (count > 1) return false;
       response.writeHead(status).write('{"error":');
@@ -178,7 +178,7 @@ describe("after an unclear outcome the same payment is sent again", () => {
     expectSamePayment(seller.paid, 2);
   });
 
-  it("after the time that the seller asks for, in seconds or as a date", async () => {
+  it("after the seller's retry time, in seconds or as a date", async () => {
     const now = Date.parse("2026-01-01T00:00:00Z");
     const onPaid: OnPaid = (_, response, count) => {
       if (count > 2) return false;
@@ -192,8 +192,8 @@ describe("after an unclear outcome the same payment is sent again", () => {
   });
 });
 
-describe("the pause between attempts", () => {
-  it("is a real one by default, and ends when the caller aborts", async () => {
+describe("the backoff between attempts", () => {
+  it("really waits by default, and ends when the caller aborts", async () => {
     const onPaid = firstAnswer(1, 503, { "Retry-After": "0" });
     const quick = keep(await startSeller({ onPaid }));
     expect((await createFetch({ wait: undefined })(quick.url)).status).toBe(200);
@@ -211,8 +211,8 @@ describe("the pause between attempts", () => {
   });
 });
 
-describe("when it stays unclear", () => {
-  it("throws what is needed to resume, after a bounded number of attempts", async () => {
+describe("a payment that stays unclear", () => {
+  it("throws the data for a resumption, after a bounded number of attempts", async () => {
     const headers = { "Retry-After": "2", "PAYMENT-RESPONSE": pendingReceipt };
     const seller = keep(await startSeller({ onPaid: firstAnswer(99, 503, headers) }));
     const error = await unclearOf(createFetch({ maxAttempts: 3 })(`${seller.url}/weather`));
@@ -227,7 +227,7 @@ describe("when it stays unclear", () => {
     expect(world.states().at(-1)).toBe("unclear");
   });
 
-  it("does not wait longer than it may, nor beyond the end of the authorization", async () => {
+  it("waits within its time limit and the validity of the authorization", async () => {
     const patient = keep(
       await startSeller({ onPaid: firstAnswer(99, 503, { "Retry-After": "31" }) }),
     );
@@ -246,7 +246,7 @@ describe("when it stays unclear", () => {
     expect(waits).toEqual([]);
   });
 
-  it("is still unclear when the seller then rejects the payment: it may have settled it before", async () => {
+  it("is still unclear when the seller then rejects the payment, which it may have settled before", async () => {
     const onPaid: OnPaid = (paid, response, count) => {
       if (count === 1) response.destroy();
       else reject(response, paid, "invalid_exact_evm_nonce_already_used");
@@ -267,7 +267,7 @@ describe("when it stays unclear", () => {
     await expect(pay(seller.url)).rejects.toMatchObject({ code: "over_budget" });
   });
 
-  it("shows no signature to whoever prints or serializes the error", async () => {
+  it("hides the signature from printing and serialization of the error", async () => {
     const seller = keep(await startSeller({ onPaid: firstAnswer(99, 503) }));
     const error = await unclearOf(createFetch({ maxAttempts: 1 })(`${seller.url}/?token=s3cret`));
     const shown = `${inspect(error, { depth: 9 })} ${JSON.stringify(error)} ${error.stack}`;
@@ -277,7 +277,7 @@ describe("when it stays unclear", () => {
     for (const key in error) expect(key).not.toBe("payment");
   });
 
-  it("an abort throws the payment too, with the reason as its cause", async () => {
+  it("is thrown after an abort too, with the reason as its cause", async () => {
     const controller = new AbortController();
     const onPaid: OnPaid = () => {
       controller.abort(new Error("Enough"));
@@ -291,8 +291,8 @@ describe("when it stays unclear", () => {
   });
 });
 
-describe("an answer that proves no settlement", () => {
-  it.each([200, 404, 500])("is returned as it is: %i", async (status) => {
+describe("an answer without proof of settlement", () => {
+  it.each([200, 404, 500])("is returned unchanged: %i", async (status) => {
     const onPaid: OnPaid = (_, response) => {
       response.writeHead(status).end("text");
       return true;
@@ -306,7 +306,7 @@ describe("an answer that proves no settlement", () => {
     expect(seller.paid).toHaveLength(1);
   });
 
-  it("may carry a receipt that cannot be read", async () => {
+  it("may carry an unreadable receipt", async () => {
     const onPaid: OnPaid = (_, response) => {
       response.writeHead(200, { "PAYMENT-RESPONSE": "%%%" }).end();
       return true;
@@ -316,8 +316,8 @@ describe("an answer that proves no settlement", () => {
   });
 });
 
-describe("a seller that cannot be connected to with the payment", () => {
-  it("has not got it: the amount is free again, and no money can move", async () => {
+describe("a seller that is unreachable for the payment", () => {
+  it("has not received it: the amount is freed, and no money can move", async () => {
     const accepts = () => [requirements({ amount: "100000" })];
     const seller = keep(await startSeller({ accepts }));
     const closed = await closedPort();
@@ -340,7 +340,7 @@ describe("a seller that cannot be connected to with the payment", () => {
   });
 });
 
-describe("resume", () => {
+describe("resuming a payment", () => {
   async function leaveUnclear(): Promise<{
     url: string;
     payment: SignedPayment;
@@ -362,7 +362,7 @@ describe("resume", () => {
     expectSamePayment(paid, 2);
   });
 
-  it("still asks once when the authorization has expired: it may have been settled before", async () => {
+  it("asks once when the authorization has expired, since it may have been settled before", async () => {
     const { url, payment, paid } = await leaveUnclear();
     const now = () => (payment.terms.validBefore + 1000) * 1000;
     const response = await createFetch({ now }).resume(payment, url, {
@@ -373,14 +373,14 @@ describe("resume", () => {
     expect(paid).toHaveLength(2);
   });
 
-  it("is unclear as before when nobody can be connected to", async () => {
+  it("stays unclear when the seller is unreachable", async () => {
     const { url, payment } = await leaveUnclear();
     const closed = await closedPort();
     const pay = createFetch({ maxAttempts: 1, fetch: (_, init) => fetch(closed, init) });
     await unclearOf(pay.resume(payment, url, { method: "POST", body: "two" }));
   });
 
-  it("is refused for another request, and for what is no payment", async () => {
+  it("is refused for another request, and for a malformed payment", async () => {
     const { url, payment, paid } = await leaveUnclear();
     const { resume } = createFetch();
     const mismatch = { code: "request_mismatch" };
