@@ -56,8 +56,8 @@ async function bridgeQuoted(amountSentLD: bigint, amountReceivedLD: bigint) {
   return createBridge({}, { rpcUrl });
 }
 
-describe("a contract that is no honest OFT", () => {
-  it("gets no allowance above what is to be sent", async () => {
+describe("a dishonest OFT contract", () => {
+  it("gets no allowance above the amount to send", async () => {
     const { request, countSent } = world();
     const bridge = await bridgeQuoted(request.amount + 1n, request.amount);
     const error = await expectBridgeError(bridge.bridge(request), "invalid_contract");
@@ -65,7 +65,7 @@ describe("a contract that is no honest OFT", () => {
     expect(await countSent()).toBe(0);
   });
 
-  it("cannot promise more than it delivers", async () => {
+  it("is refused with a promise above its delivery", async () => {
     const { request, countSent, approve } = world();
     await approve(request.amount);
     const bridge = await bridgeQuoted(request.amount, request.amount * 2n);
@@ -74,7 +74,7 @@ describe("a contract that is no honest OFT", () => {
     expect(await countSent()).toBe(1);
   });
 
-  it("cannot write on the terminal of whoever reads why it refuses", async () => {
+  it("has its revert reason shortened and stripped of control characters", async () => {
     const { ethereum, request, createBridge } = world();
     const reason = stringToHex("\u001b[2Jall is well\n".repeat(100)).slice(2);
     const length = (reason.length / 2).toString(16).padStart(64, "0");
@@ -92,7 +92,7 @@ describe("a contract that is no honest OFT", () => {
   });
 });
 
-describe("a node that answers nonsense", () => {
+describe("a node that answers with malformed data", () => {
   it.each([
     ["eth_getBalance", "0x"],
     ["eth_getBalance", "twelve"],
@@ -103,7 +103,7 @@ describe("a node that answers nonsense", () => {
     ["eth_maxPriorityFeePerGas", "-1"],
     ["eth_estimateGas", []],
     ["eth_getCode", 7],
-  ])("to %s, such as %j, sends nothing, and says so", async (method, nonsense) => {
+  ])("to %s, such as %j, sends nothing, and reports the fault", async (method, nonsense) => {
     const { ethereum, request, createBridge, countSent } = world();
     const rpcUrl = await startProxy(ethereum.rpcUrl, (call) =>
       call.method === method ? { answer: () => nonsense } : "forward",
@@ -114,7 +114,7 @@ describe("a node that answers nonsense", () => {
     expect(await countSent()).toBe(0);
   });
 
-  it("to the question for a receipt, has left the outcome of the send unclear", async () => {
+  it("to a receipt request leaves the outcome of the send unclear", async () => {
     const { ethereum, request, createBridge, approve } = world();
     await approve(request.amount);
     const receipt = z.looseObject({});
@@ -130,7 +130,7 @@ describe("a node that answers nonsense", () => {
     expect(error.hash).toBeDefined();
   });
 
-  it("with the receipt of another transfer, has left it unclear too", async () => {
+  it("with the receipt of another transfer leaves the outcome unclear too", async () => {
     const { ethereum, request, createBridge, approve } = world();
     const { hash: other } = await createBridge().bridge(request);
     await approve(request.amount);
@@ -142,7 +142,7 @@ describe("a node that answers nonsense", () => {
     expect(error.hash).not.toBe(other);
   });
 
-  it("with the logs of other messages, does not make one seem to have arrived", async () => {
+  it("with the logs of other messages proves no arrival", async () => {
     const { plasma, layerZero, request, createBridge } = world();
     const bridge = createBridge();
     await bridge.bridge(request);
@@ -162,7 +162,7 @@ describe("a node that answers nonsense", () => {
     expect((await watching.track({ ...options, timeoutMs: 5_000 })).guid).toBe(second.guid);
   });
 
-  it("with the logs of another contract, neither", async () => {
+  it("with the logs of another contract proves no arrival either", async () => {
     const { plasma, layerZero, request, createBridge } = world();
     const { hash } = await createBridge().bridge(request);
     await layerZero.deliver();

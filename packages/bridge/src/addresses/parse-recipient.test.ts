@@ -22,7 +22,7 @@ describe("a recipient on an EVM chain", () => {
   const checksummed = "0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359"; // EIP-55's own example
   const bytes = "0x000000000000000000000000fb6916095ca1df60bb79ce92ce3ea74c37c5d359";
 
-  it("may be written with a checksum, or in one case", () => {
+  it("may be written with a checksum, or in one letter case", () => {
     expect(parse(checksummed, "plasma")).toBe(bytes);
     expect(parse(checksummed.toLowerCase(), "plasma")).toBe(bytes);
     expect(parse(`0x${checksummed.slice(2).toUpperCase()}`, "plasma")).toBe(bytes);
@@ -38,7 +38,7 @@ describe("a recipient on an EVM chain", () => {
     [`0x${"0".repeat(40)}`, "zero address"],
     ["TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t", "is not 0x and 40 hex digits"],
     [undefined, "is not a text"],
-  ])("is not %j", (text, reason) => {
+  ])("is refused as %j", (text, reason) => {
     expect(refusal(text, "plasma")).toContain(reason);
   });
 });
@@ -66,7 +66,7 @@ describe("a recipient on Solana", () => {
     ["11111111111111111111111111111111", "zero address"],
     ["0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359", "is not base58"],
     ["1".repeat(100_000), "has not 32 to 44 characters"],
-  ])("is not %.50j", (text, reason) => {
+  ])("is refused as %.50j", (text, reason) => {
     expect(refusal(text, "solana")).toContain(reason);
   });
 });
@@ -96,7 +96,7 @@ describe("a recipient on TON", () => {
     [`0:${"3".repeat(63)}`, "is neither"],
     [`0:${"0".repeat(64)}`, "zero address"],
     ["0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359", "is neither"],
-  ])("is not %s", (text, reason) => {
+  ])("is refused as %s", (text, reason) => {
     expect(refusal(text, "ton")).toContain(reason);
   });
 });
@@ -120,7 +120,7 @@ describe("a recipient on TRON", () => {
     ["1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa", "is no account of TRON"],
     ["0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359", "has not 34 characters"],
     ["41a614f803b6fd780986a42c78ec9c7f77e6ded13c", "has not 34 characters"],
-  ])("is not %s", (text, reason) => {
+  ])("is refused as %s", (text, reason) => {
     expect(refusal(text, "tron")).toContain(reason);
   });
 });
@@ -129,7 +129,7 @@ describe("an address with one wrong character", () => {
   it.each([
     ["ton", "EQDKbjIcfM6ezt8KjKJJLshZJJSqX7XOA4ff-W72r5gqPrHF"],
     ["tron", "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"],
-  ])("is refused wherever that is, on %s", (key, right) => {
+  ])("is refused at any position, on %s", (key, right) => {
     const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_+/";
     const accepted: string[] = [];
     for (let place = 0; place < right.length; place++) {

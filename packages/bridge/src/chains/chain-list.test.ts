@@ -20,7 +20,7 @@ function chainsWith(chains: readonly BridgeChain[]) {
 }
 
 describe("the chain table", () => {
-  it("has the 25 chains that are confirmed, three of them outside the EVM", () => {
+  it("has the 25 confirmed chains, three of them outside the EVM", () => {
     expect(usdt0Chains.map(({ key }) => key)).toEqual(
       "ethereum arbitrum berachain conflux corn flare hyperevm ink mantle megaeth monad morph optimism plasma polygon rootstock sei stable unichain xlayer avalanche celo solana ton tron".split(
         " ",
@@ -34,7 +34,7 @@ describe("the chain table", () => {
     ]);
   });
 
-  it("says of each what the schema asks for, with addresses that fit their checksums", () => {
+  it("satisfies the schema for each, with addresses that fit their checksums", () => {
     for (const chain of usdt0Chains) {
       expect(bridgeChainSchema.safeParse(chain)).toMatchObject({ success: true });
       if (chain.type !== "evm") continue;
@@ -56,7 +56,7 @@ describe("further chains", () => {
     expect(chainsWith([further])).toHaveLength(26);
   });
 
-  it("take the place of one with the same key", () => {
+  it("replace one with the same key", () => {
     const plasma = { ...further, key: "plasma", eid: 30383, chainId: 9745 };
     const chains = chainsWith([plasma]);
     expect(chains).toHaveLength(25);
@@ -87,7 +87,7 @@ describe("further chains", () => {
 });
 
 describe("createBridge", () => {
-  it("tells everything that is wrong at once, and no URL", async () => {
+  it("reports all faults at once, without URLs", async () => {
     const creation = Promise.resolve().then(() =>
       createBridge({
         account: "0x90f79bf6EB2c4f870365E785982E1f101E93b906",

@@ -22,7 +22,7 @@ describe("checking a row of the chain table", () => {
     expect(oft?.problems[0]).toMatch(/^its peer on arbitrum is 0x0{64}, not 0x14E4A1/);
   });
 
-  it("finds a contract that is missing, and another token", async () => {
+  it("reports a missing contract, and another token", async () => {
     const { plasma } = world();
     const contracts = {
       oft: contractOf("plasma", "oft"),

@@ -13,7 +13,7 @@ async function setPeer(devnet: Devnet, oft: Address, eid: number): Promise<void>
   await devnet.send({ to: oft, data });
 }
 
-describe("the contract to send through", () => {
+describe("the sending contract", () => {
   it.each([
     { token: usdt, target: "celo", kind: "legacyMesh" },
     { token: xaut, target: "celo", kind: "xautOft" },
@@ -31,7 +31,7 @@ describe("the contract to send through", () => {
     ["ton", "UQDKbjIcfM6ezt8KjKJJLshZJJSqX7XOA4ff-W72r5gqPuwA"],
     ["tron", "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"],
   ] as const)(
-    "from Ethereum to %s is that of the legacy mesh, though the other has the same token",
+    "from Ethereum to %s is that of the legacy mesh, although the other has the same token",
     async (targetChain, recipient) => {
       const { ethereum, request, createBridge } = world();
       const contract = contractOf("ethereum", "legacyMesh");
@@ -44,7 +44,7 @@ describe("the contract to send through", () => {
     },
   );
 
-  it("does not exist where only gold goes, or nothing is known of the target", async () => {
+  it("does not exist for a gold-only route, or an unknown target", async () => {
     const { request, createBridge } = world();
     for (const targetChain of ["avalanche", "arbitrum"]) {
       const quote = createBridge().quoteBridge({ ...request, targetChain });
@@ -52,7 +52,7 @@ describe("the contract to send through", () => {
     }
   });
 
-  it("does not exist from Celo to Plasma, which no network of contracts joins", async () => {
+  it("does not exist from Celo to Plasma, which no mesh joins", async () => {
     const { layerZero, request, createBridge } = world();
     const celo = await startDevnet({ chainId: 42220 });
     try {
@@ -71,8 +71,8 @@ describe("the contract to send through", () => {
   });
 });
 
-describe("supported tokens", () => {
-  it("are those of the contracts of the source chain, each with where it goes", async () => {
+describe("the list of supported tokens", () => {
+  it("has those of the source chain's contracts, each with its targets", async () => {
     const tokens = await world().createBridge().supportedTokens();
     expect(tokens).toMatchObject([
       { kind: "oft", address: usdt, symbol: "USDT", decimals: 6 },

@@ -49,8 +49,8 @@ async function startLiar(): Promise<RpcProxy> {
   return proxy;
 }
 
-describe("that a transfer has reverted", () => {
-  it("is not believed of one of two nodes by the sender", async () => {
+describe("a reported revert of a transfer", () => {
+  it("is not accepted from one of two nodes by the sender", async () => {
     const { ethereum, request, approve, createBridge } = world();
     await approve(request.amount);
     const rpcUrl = [(await startLiar()).url, ethereum.rpcUrl];
@@ -62,7 +62,7 @@ describe("that a transfer has reverted", () => {
     expect(error.message).toContain("Not every RPC endpoint says");
   });
 
-  it("is not believed of the nodes of one host, by the sender or while it is tracked", async () => {
+  it("is not accepted from the nodes of one host, in sending or tracking", async () => {
     const { request, approve, createBridge } = world();
     await approve(request.amount);
     const { url } = await startLiar();
@@ -74,7 +74,7 @@ describe("that a transfer has reverted", () => {
     expect(tracked.moneyMayHaveMoved).toBe(true);
   });
 
-  it("is not believed of one of two nodes while a transfer is tracked", async () => {
+  it("is not accepted from one of two nodes in tracking", async () => {
     const { ethereum, request, createBridge } = world();
     const { hash } = await createBridge().bridge(request);
     const rpcUrl = [(await startLiar()).url, ethereum.rpcUrl];
@@ -99,7 +99,7 @@ describe("that a transfer has reverted", () => {
   });
 });
 
-it("another transaction with the nonce of a transfer is not believed of one of two nodes", async () => {
+it("a reported reuse of a transfer's nonce is not accepted from one of two nodes", async () => {
   const { ethereum, request, approve, createBridge } = world();
   await approve(request.amount);
   const signed: { transaction?: `0x${string}`; hash?: `0x${string}` } = {};
@@ -140,7 +140,7 @@ it("another transaction with the nonce of a transfer is not believed of one of t
   await expectBridgeError(track([liar.url, ethereum.rpcUrl]), "delivery_timeout");
 });
 
-describe("that a send is refused", () => {
+describe("a refused send", () => {
   /** A node that says that it takes no transaction. What it does with the bytes, only it knows. */
   async function startRefuser(): Promise<RpcProxy> {
     const proxy = await startRpcProxy(world().ethereum.rpcUrl);
@@ -153,7 +153,7 @@ describe("that a send is refused", () => {
     return proxy;
   }
 
-  it("is not believed of one of two nodes: the other one is sent the same bytes", async () => {
+  it("at one of two nodes is not final: the other is sent the same bytes", async () => {
     const { ethereum, request, approve, createBridge, countSent } = world();
     await approve(request.amount);
     const rpcUrl = [(await startRefuser()).url, ethereum.rpcUrl];
@@ -163,7 +163,7 @@ describe("that a send is refused", () => {
     expect(await countSent()).toBe(2);
   });
 
-  it("is not believed of the nodes of one host, and a top-up sends no other", async () => {
+  it("at the nodes of one host is not final, and a top-up sends no other", async () => {
     const { approve, createBridge, countSent } = world();
     await approve(10_000_000n);
     const { bring, asked } = createAsker(createBridge({}, { rpcUrl: (await startRefuser()).url }));
@@ -198,7 +198,7 @@ describe("that a send is refused", () => {
     expect(error.moneyMayHaveMoved).toBe(true);
   });
 
-  it("is believed when every node agrees", async () => {
+  it("is final when all nodes agree", async () => {
     const { request, approve, createBridge } = world();
     await approve(request.amount);
     const rpcUrl = [(await startRefuser()).url, (await startRefuser()).url];
@@ -208,7 +208,7 @@ describe("that a send is refused", () => {
   });
 });
 
-describe("of a target chain with nodes of two hosts", () => {
+describe("a target chain with nodes of two hosts", () => {
   /** A node of Plasma that does not know what has arrived. */
   async function startDenier(): Promise<RpcProxy> {
     const proxy = await startRpcProxy(world().plasma.rpcUrl);
@@ -220,7 +220,7 @@ describe("of a target chain with nodes of two hosts", () => {
     return proxy;
   }
 
-  it("a delivery ends a transfer only by the word of both", async () => {
+  it("ends a transfer only when both report the delivery", async () => {
     const { plasma, layerZero, request, createBridge } = world();
     const denier = await startDenier();
     const sent = await createBridge().bridge(request);
@@ -239,7 +239,7 @@ describe("of a target chain with nodes of two hosts", () => {
     expect(await track([plasma.rpcUrl])).toMatchObject({ state: "delivered" });
   });
 
-  it("the highest balance counts: nothing is brought that is there", async () => {
+  it("counts the highest balance: a top-up brings no tokens that are already there", async () => {
     const { plasma, buyer, createBridge, countSent } = world();
     await plasma.mint({ token: usdt0, to: buyer, amount: 1_000_000n });
     for (const targets of [

@@ -24,8 +24,8 @@ beforeAll(async () => {
 });
 afterAll(() => stable.stop());
 
-describe("on Stable, where USDT0 is the native coin as well", () => {
-  it("what is to be sent cannot pay for fees", async () => {
+describe("a transfer from Stable, where USDT0 is the native coin as well,", () => {
+  it("cannot pay its fees with the amount to send", async () => {
     const { buyer } = stable.accounts;
     const bridge = createBridge({
       account: buyer,
@@ -52,7 +52,7 @@ describe("on Stable, where USDT0 is the native coin as well", () => {
     bridge.close();
   });
 
-  it("a transfer of all that there is can be quoted, and is not tried as it is", async () => {
+  it("of the whole balance can be quoted, and is not simulated unchanged", async () => {
     const { buyer } = stable.accounts;
     await stable.mint({ to: buyer.address, amount: 5_000_000n });
     await stable.client.setBalance({ address: buyer.address, value: 5_000_000_000_000_000_000n });

@@ -22,11 +22,11 @@ async function placeOracle(address: Address, operatorFeePerGas = 0n): Promise<vo
   await world().ethereum.place({ address, creationCode });
 }
 
-describe("on a rollup that takes a fee for its data", () => {
+describe("the data fee of a rollup", () => {
   it.each([
     { rollup: "the OP stack", oracle: opStackOracle },
     { rollup: "Morph", oracle: morphOracle },
-  ])("of $rollup, a quote includes that of every transaction", async ({ oracle }) => {
+  ])("is part of a quote for every transaction, on $rollup", async ({ oracle }) => {
     const { createBridge, request, approve } = world();
     const bridge = createBridge();
     const before = await bridge.quoteBridge(request);
@@ -45,7 +45,7 @@ describe("on a rollup that takes a fee for its data", () => {
     expect(before.fee).toBeLessThan(sendAlone.fee);
   });
 
-  it("a quote includes what its operator takes for the gas", async () => {
+  it("is part of a quote with the operator's fee for gas", async () => {
     const { createBridge, request } = world();
     await placeOracle(opStackOracle);
     const bridge = createBridge();
@@ -56,7 +56,7 @@ describe("on a rollup that takes a fee for its data", () => {
     expect(fee - without.fee).toBeGreaterThan(200_000n * operatorFeePerGas);
   });
 
-  it("maxTotalFee bounds that fee too", async () => {
+  it("is bounded by maxTotalFee too", async () => {
     const { createBridge, request, countSent } = world();
     const { fee } = await createBridge().quoteBridge(request);
     await placeOracle(opStackOracle);
@@ -66,7 +66,7 @@ describe("on a rollup that takes a fee for its data", () => {
     expect(await countSent()).toBe(0);
   });
 
-  it("the native balance must cover it", async () => {
+  it("must be covered by the native balance", async () => {
     const { createBridge, request, countSent, ethereum, buyer } = world();
     const gasAlone = await createBridge().quoteBridge(request);
     await placeOracle(opStackOracle);
@@ -75,7 +75,7 @@ describe("on a rollup that takes a fee for its data", () => {
     expect(await countSent()).toBe(0);
   });
 
-  it("what it has cost is told with what was paid for gas", async () => {
+  it("is reported in the costs with the gas paid", async () => {
     const { createBridge, request, ethereum } = world();
     const proxy = await startRpcProxy(ethereum.rpcUrl);
     proxies.push(proxy);
@@ -92,7 +92,7 @@ describe("on a rollup that takes a fee for its data", () => {
     expect(fee / 10n ** 18n).toBe(2n);
   });
 
-  it("nothing is sent if the oracle does not say what it takes", async () => {
+  it("stops the transfer if the oracle does not return it", async () => {
     const { createBridge, request, ethereum, countSent } = world();
     await ethereum.client.setCode({ address: opStackOracle, bytecode: "0x5f5ffd" });
     await expectBridgeError(createBridge().bridge(request), "refused_by_contract");

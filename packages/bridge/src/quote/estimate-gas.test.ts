@@ -53,7 +53,7 @@ describe("a quote without an allowance", () => {
       node: "ignores what it should pretend",
       judge: ({ params }: RpcProxyCall): Verdict => ({ params: params.slice(0, 2) }),
     },
-  ])("takes the bound where a node $node", async ({ judge }) => {
+  ])("uses the bound where a node $node", async ({ judge }) => {
     proxy.judge((call) => (overrides(call) ? judge(call) : "forward"));
     const bounded = await quote();
     expect(bounded.feeBasis).toBe("bound");
@@ -63,21 +63,21 @@ describe("a quote without an allowance", () => {
     expect(bounded.bridgeFee).toBe(nativeFee);
   });
 
-  it("says what the send would revert with", async () => {
+  it("reports the send's revert reason", async () => {
     const { ethereum, configure } = world();
     await configure(ethereum, adapter, { functionName: "setPaused", args: [true] });
     const error = await expectBridgeError(quote(), "refused_by_contract");
     expect(error.message).toContain("EnforcedPause()");
   });
 
-  it("is no bound, but an outage, if the node does not answer", async () => {
+  it("fails with an outage if the node does not answer", async () => {
     proxy.judge((call) => (overrides(call) ? "drop" : "forward"));
     await expectBridgeError(quote(), "rpc_unavailable");
   });
 });
 
-describe("a quote", () => {
-  it("needs no tokens and no money", async () => {
+describe("a gas quote", () => {
+  it("needs no tokens and no native balance", async () => {
     const { createBridge, request } = world();
     const bridge = createBridge({ account: "0x000000000000000000000000000000000000c01f" });
     const poor = await bridge.quoteBridge(request);
@@ -88,7 +88,7 @@ describe("a quote", () => {
     expect(poor.fee).toBe((sendGasBound + approvalGasBound) * price);
   });
 
-  it("that is a bound is twice what the transfer takes in the end", async () => {
+  it("as a bound is twice the transfer's later gas", async () => {
     const { ethereum, createBridge, request } = world();
     const gas: bigint[] = [];
     const onProgress = async ({ state, hash }: TransferProgress) => {
@@ -102,7 +102,7 @@ describe("a quote", () => {
     expect(sendGasBound).toBeGreaterThan(2n * send);
   });
 
-  it("that is a bound is higher where a chain asks more for the emptiest transaction", async () => {
+  it("as a bound is higher where a chain charges more for an empty transaction", async () => {
     const { createBridge, request } = world();
     const account = "0x000000000000000000000000000000000000c01f";
     const quoteOf = () => createBridge({ account }, { rpcUrl: proxy.url }).quoteBridge(request);
@@ -116,7 +116,7 @@ describe("a quote", () => {
     expect((fee * 100n) / plain.fee).toBe(285n);
   });
 
-  it("pretends nothing where the allowance is there", async () => {
+  it("simulates no allowance where one exists", async () => {
     const { approve, request } = world();
     await approve(request.amount);
     expect((await quote()).feeBasis).toBe("estimate");

@@ -12,8 +12,8 @@ beforeAll(async () => {
 });
 afterAll(() => devnet.stop());
 
-describe("what is offered for gas", () => {
-  it("is the tip that the node says, and room for three full blocks", async () => {
+describe("the gas offer", () => {
+  it("is the node's tip, and room for three full blocks", async () => {
     const client = createPublicClient({ transport: http(devnet.rpcUrl) });
     const tip = await client.estimateMaxPriorityFeePerGas();
     const { gasPrice, minPerGas } = await readGasPrice(client, 9745);
@@ -32,7 +32,7 @@ describe("what is offered for gas", () => {
     expect(gasPrice).toEqual({ type: "eip1559", maxFeePerGas: 1_500n, maxPriorityFeePerGas: 0n });
   });
 
-  it("is a gas price, and a quarter more, on a chain without a base fee", async () => {
+  it("is a gas price plus a quarter on a chain without a base fee", async () => {
     const node = createPublicClient({ transport: http(devnet.rpcUrl) });
     const older = custom({
       async request({ method, params }) {

@@ -58,7 +58,7 @@ describe("the calldata of send", () => {
       dstEid: "000076d4",
       to: "000000000000000000000000a614f803b6fd780986a42c78ec9c7f77e6ded13c",
     },
-  ])("is what the ABI specification makes of it, to $target", ({ target, recipient, ...words }) => {
+  ])("equals the ABI specification's encoding, to $target", ({ target, recipient, ...words }) => {
     const chain = usdt0Chains.find(({ key }) => key === target);
     if (chain === undefined) throw new Error(`There is no chain ${target}`);
     const param = toSendParam({
@@ -73,7 +73,7 @@ describe("the calldata of send", () => {
   });
 });
 
-describe("the least that may arrive", () => {
+describe("the minimum arrival", () => {
   it.each([
     [1n, 0n],
     [999n, 998n],

@@ -5,7 +5,7 @@ import { funds, usdt, useBridgeWorld } from "../testing/bridge-world.ts";
 const world = useBridgeWorld();
 
 describe("an allowance", () => {
-  it("is used if it is there", async () => {
+  it("is used if it exists", async () => {
     const { request, createBridge, approve, allowance } = world();
     await approve(8_000_000n);
     const told: TransferProgress[] = [];
@@ -14,7 +14,7 @@ describe("an allowance", () => {
     expect(await allowance()).toBe(3_000_000n);
   });
 
-  it("is set to zero first where the token wants it so, and never above what is sent", async () => {
+  it("is reset to zero first where the token requires it, and never exceeds the amount to send", async () => {
     const { request, createBridge, approve, allowance } = world();
     await approve(1n);
     const bridge = createBridge();
@@ -32,7 +32,7 @@ describe("an allowance", () => {
     expect(await allowance()).toBe(0n);
   });
 
-  it("survives a crash between it and the send: the same call goes on from there", async () => {
+  it("survives a crash before the send: the same call continues from there", async () => {
     const { ethereum, request, createBridge, allowance, countSent, balanceOf, buyer } = world();
     const crash = new Error("the process is gone");
     const interrupted = createBridge().bridge(request, {
@@ -51,7 +51,7 @@ describe("an allowance", () => {
     expect(await balanceOf(ethereum, usdt, buyer)).toBe(funds - 5_000_000n);
   });
 
-  it("survives a crash between setting it to zero and setting it", async () => {
+  it("survives a crash between its reset and its renewal", async () => {
     const { request, createBridge, approve, allowance, countSent } = world();
     await approve(1n);
     const crash = new Error("the process is gone");

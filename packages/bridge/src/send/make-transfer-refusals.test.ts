@@ -14,7 +14,7 @@ import { expectBridgeError } from "../testing/expect-bridge-error.ts";
 const world = useBridgeWorld();
 const adapter = contractOf("ethereum", "oft");
 
-describe("a transfer is refused, and nothing is sent,", () => {
+describe("a transfer request is refused", () => {
   const someone = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC";
   it.each([
     ["unknown_target_chain", { targetChain: "tempo" }],
@@ -46,8 +46,8 @@ describe("a transfer is refused, and nothing is sent,", () => {
   });
 });
 
-describe("a transfer is refused before anything is sent", () => {
-  it("for what the contract says it takes at once", async () => {
+describe("a transfer is refused before any transaction", () => {
+  it("above the contract's limit per transfer", async () => {
     const { ethereum, request, configure, createBridge } = world();
     await configure(ethereum, adapter, { functionName: "setLimit", args: [100n, 6_000_000n] });
     const bridge = createBridge();
@@ -60,7 +60,7 @@ describe("a transfer is refused before anything is sent", () => {
     await expectBridgeError(quoteOf(6_000_001n), "amount_too_large");
   });
 
-  it("when more than 1 of 1000 would be lost", async () => {
+  it("when it would lose more than 1 of 1000", async () => {
     const { ethereum, request, configure, createBridge } = world();
     const bridge = createBridge();
     await configure(ethereum, adapter, { functionName: "setFeeBps", args: [10n] });
@@ -69,7 +69,7 @@ describe("a transfer is refused before anything is sent", () => {
     await expectBridgeError(bridge.quoteBridge(request), "loss_too_large");
   });
 
-  it("when less would arrive than was agreed to, and not when as much would", async () => {
+  it("when less would arrive than agreed, and not when exactly that much would", async () => {
     const { ethereum, request, configure, createBridge, countSent, approve } = world();
     await approve(request.amount);
     const bridge = createBridge();
@@ -82,13 +82,13 @@ describe("a transfer is refused before anything is sent", () => {
     expect(await bridge.bridge(request, { agreed })).toMatchObject({ amountReceived });
   });
 
-  it("when nothing survives the fee", async () => {
+  it("when the fee consumes the whole amount", async () => {
     const { ethereum, request, configure, createBridge } = world();
     await configure(ethereum, adapter, { functionName: "setFeeBps", args: [10_000n] });
     await expectBridgeError(createBridge().quoteBridge(request), "amount_too_small");
   });
 
-  it("when LayerZero wants more than bridgeMaxFee, and not when it wants as much", async () => {
+  it("when LayerZero's fee is above bridgeMaxFee, and not when it equals it", async () => {
     const { request, createBridge, countSent } = world();
     const tooDear = createBridge({ bridgeMaxFee: nativeFee - 1n });
     await expectBridgeError(tooDear.bridge(request), "bridge_fee_above_maximum");
@@ -96,7 +96,7 @@ describe("a transfer is refused before anything is sent", () => {
     await createBridge({ bridgeMaxFee: nativeFee }).bridge(request);
   });
 
-  it("when gas and fee together are above maxTotalFee, and not when they are as much", async () => {
+  it("when gas and fee together exceed maxTotalFee, and not when they equal it", async () => {
     const { ethereum, request, createBridge, approve } = world();
     await approve(5_000_000n);
     await ethereum.client.setNextBlockBaseFeePerGas({ baseFeePerGas: 1_000_000_000n });
@@ -108,7 +108,7 @@ describe("a transfer is refused before anything is sent", () => {
     await createBridge({ maxTotalFee: fee + bridgeFee }).bridge(request);
   });
 
-  it("when the fee has risen while the allowance was given", async () => {
+  it("when the fee has risen during the approval", async () => {
     const { ethereum, layerZero, request, createBridge, allowance, countSent } = world();
     const transfer = createBridge().bridge(request, {
       async onProgress({ state }) {
@@ -120,7 +120,7 @@ describe("a transfer is refused before anything is sent", () => {
     expect(await allowance()).toBe(5_000_000n);
   });
 
-  it("when the send would fit below maxTotalFee, and the gas of the approval has used it up", async () => {
+  it("when the approval's gas has used up the room below maxTotalFee", async () => {
     const { ethereum, layerZero, request, createBridge, countSent } = world();
     const maxTotalFee = nativeFee * 100n;
     const bridge = createBridge({ bridgeMaxFee: maxTotalFee, maxTotalFee });
@@ -150,14 +150,14 @@ describe("a transfer is refused before anything is sent", () => {
     },
   );
 
-  it("when the account is an address, which may ask for quotes", async () => {
+  it("when the account is an address only, which may request quotes", async () => {
     const { buyer, request, createBridge } = world();
     const bridge = createBridge({ account: buyer });
     expect((await bridge.quoteBridge(request)).bridgeFee).toBe(nativeFee);
     await expectBridgeError(bridge.bridge(request), "read_only_account");
   });
 
-  it("when the source chain is in no table", async () => {
+  it("when the source chain is unknown", async () => {
     const { request, createBridge } = world();
     const stranger = await startDevnet({ chainId: 31337 });
     try {
@@ -176,7 +176,7 @@ describe("a transfer is refused before anything is sent", () => {
     expect(await countSent()).toBe(0);
   });
 
-  it("when nothing says how much gas it may use on arrival", async () => {
+  it("when the gas on arrival is unknown", async () => {
     const { ethereum, request, configure, createBridge } = world();
     await configure(ethereum, adapter, { functionName: "setEnforcedOptions", args: ["0x"] });
     const error = await expectBridgeError(createBridge().bridge(request), "refused_by_contract");

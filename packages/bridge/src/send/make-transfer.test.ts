@@ -37,7 +37,7 @@ describe("a transfer", () => {
     expect(await balanceOf(plasma, usdt0, buyer)).toBe(5_000_000n);
   });
 
-  it("comes back the other way, where nothing needs to be approved", async () => {
+  it("returns the other way, where no approval is needed", async () => {
     const { plasma, ethereum, layerZero, buyer, request, balanceOf, createBridge } = world();
     await createBridge().bridge({ ...request, amount: 5_000_000n });
     await layerZero.deliver();
@@ -64,7 +64,7 @@ describe("a transfer", () => {
     expect(await allowance()).toBe(0n);
   });
 
-  it("is made after another one that was asked for at the same time", async () => {
+  it("waits for an earlier concurrent one", async () => {
     const { request, createBridge, layerZero, allowance } = world();
     const bridge = createBridge();
     const results = await Promise.all([bridge.bridge(request), bridge.bridge(request)]);
@@ -72,7 +72,7 @@ describe("a transfer", () => {
     expect(await allowance()).toBe(0n);
   });
 
-  it("pays the fee of a pool, and insists on what was quoted", async () => {
+  it("pays a pool's fee, and holds to the quote", async () => {
     const { ethereum, plasma, layerZero, buyer, request, configure } = world();
     const { balanceOf, createBridge } = world();
     await configure(ethereum, adapter, { functionName: "setFeeBps", args: [3n] });
@@ -86,7 +86,7 @@ describe("a transfer", () => {
     expect(await balanceOf(plasma, usdt0, buyer)).toBe(amountReceived);
   });
 
-  it("goes through another contract on demand", async () => {
+  it("uses another contract when it is named", async () => {
     const { request, createBridge } = world();
     const oftContractAddress = adapter.toLowerCase();
     const quote = await createBridge().quoteBridge({ ...request, oftContractAddress });
@@ -107,7 +107,7 @@ describe("an amount with more decimals than travel", () => {
     return { ...request, token, oftContractAddress: oft };
   }
 
-  it("leaves the account without the rest", async () => {
+  it("leaves the remainder in the account", async () => {
     const request = await prepare();
     const { ethereum, buyer, balanceOf, createBridge } = world();
     const amount = 9n * unit + unit / 1000n;
@@ -116,7 +116,7 @@ describe("an amount with more decimals than travel", () => {
     expect(await balanceOf(ethereum, request.token, buyer)).toBe(unit);
   });
 
-  it("is refused if nothing survives rounding, or too little", async () => {
+  it("is refused if rounding leaves nothing, or too little", async () => {
     const request = await prepare();
     const quoteOf = (amount: bigint) =>
       world()

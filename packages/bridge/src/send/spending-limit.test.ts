@@ -59,8 +59,8 @@ function totalOf({ fee, bridgeFee }: BridgeQuote): bigint {
   return fee + bridgeFee;
 }
 
-describe("an agreed quote bounds all that is paid", () => {
-  it("refuses a gas price that a node raises after the yes, and names both figures", async () => {
+describe("an agreed quote bounds all costs, and", () => {
+  it("refuses a gas price that a node raises after the agreement, and names both figures", async () => {
     const { request, countSent } = world();
     const { proxy, bridge } = await startProxied();
     const agreed = await bridge.quoteBridge(request);
@@ -92,7 +92,7 @@ describe("an agreed quote bounds all that is paid", () => {
     expect(await countSent()).toBe(1);
   });
 
-  it("counts an approval at the most it was signed for, whatever a node says that it cost", async () => {
+  it("counts an approval at its signed maximum, whatever cost a node reports", async () => {
     const { request, countSent } = world();
     const { proxy, bridge } = await startProxied();
     const agreed = await bridge.quoteBridge(request);
@@ -121,7 +121,7 @@ describe("an agreed quote bounds all that is paid", () => {
     expect(await countSent()).toBe(1);
   });
 
-  it("refuses a gas limit of the approval that would eat up what was agreed", async () => {
+  it("refuses a gas limit of the approval that would use up the agreed amount", async () => {
     const { request, countSent } = world();
     const { proxy, bridge } = await startProxied();
     const agreed = await bridge.quoteBridge(request);
@@ -134,7 +134,7 @@ describe("an agreed quote bounds all that is paid", () => {
     expect(await countSent()).toBe(0);
   });
 
-  it("refuses a message fee that has risen, and more gas of the send", async () => {
+  it("refuses a raised message fee, and more gas of the send", async () => {
     const { ethereum, layerZero, request, approve, countSent } = world();
     await approve(request.amount);
     const { proxy, bridge } = await startProxied();
@@ -151,7 +151,7 @@ describe("an agreed quote bounds all that is paid", () => {
     expect(await countSent()).toBe(1);
   });
 
-  it("refuses a message fee that has risen where a node says that gas is nothing", async () => {
+  it("refuses a raised message fee where a node reports a gas price of zero", async () => {
     const { ethereum, layerZero, request, approve, countSent } = world();
     await approve(request.amount);
     const { proxy, bridge } = await startProxied();
@@ -175,7 +175,7 @@ describe("an agreed quote bounds all that is paid", () => {
     expect(await countSent()).toBe(0);
   });
 
-  it("refuses another recipient, token or chain than was agreed to", async () => {
+  it("refuses another recipient, token or chain than agreed", async () => {
     const { request, approve, countSent, ethereum, createBridge } = world();
     await approve(request.amount);
     const { bridge } = await startProxied();
@@ -201,7 +201,7 @@ describe("an agreed quote bounds all that is paid", () => {
     expect(await countSent()).toBe(2);
   });
 
-  it("goes on when gas has become a little dearer, and pays no more than was agreed", async () => {
+  it("continues when gas has become a little dearer, and pays no more than agreed", async () => {
     const { ethereum, request } = world();
     const { client } = ethereum;
     await client.setNextBlockBaseFeePerGas({ baseFeePerGas: 100_000_000_000n });
@@ -217,7 +217,7 @@ describe("an agreed quote bounds all that is paid", () => {
     expect(spent).toBeLessThanOrEqual(totalOf(agreed));
   });
 
-  it("refuses once gas has become dearer than all the room that was agreed", async () => {
+  it("refuses a gas price above all of the agreed room", async () => {
     const { ethereum, request, countSent } = world();
     const { client } = ethereum;
     await client.setNextBlockBaseFeePerGas({ baseFeePerGas: 100_000_000_000n });
@@ -230,7 +230,7 @@ describe("an agreed quote bounds all that is paid", () => {
     expect(await countSent()).toBe(0);
   });
 
-  it("needs a bound: neither a quote nor a maximum is refused", async () => {
+  it("is required: a call without quote or maximum is refused", async () => {
     const { request, countSent } = world();
     const { bridge } = await startProxied();
     await expectBridgeError(bridge.bridge(request), "invalid_configuration");
@@ -238,7 +238,7 @@ describe("an agreed quote bounds all that is paid", () => {
   });
 });
 
-describe("a top-up", () => {
+describe("the agreement to a top-up", () => {
   const need = { network: "eip155:9745", asset: usdt0, amount: 1_000_000n, balance: 0n };
 
   function topUp(bridge: Bridge, ask: (quote: BridgeQuote) => boolean) {
@@ -255,7 +255,7 @@ describe("a top-up", () => {
     return bring({ payer: buyer, needs: [need], signal: undefined });
   }
 
-  it("asks again with the new figures when it has become dearer since the yes", async () => {
+  it("is asked for again with the new figures when it has become dearer", async () => {
     const { proxy, bridge } = await startProxied();
     const asked: bigint[] = [];
     const { result, spent } = await spentBy(() =>
@@ -271,7 +271,7 @@ describe("a top-up", () => {
     expect(spent).toBeLessThanOrEqual(asked[1] ?? 0n);
   });
 
-  it("sends nothing when the answer to the new figures is no", async () => {
+  it("is refused by a no to the new figures, and nothing is sent", async () => {
     const { proxy, bridge } = await startProxied();
     let asked = 0;
     const isThere = await topUp(bridge, () => {
@@ -284,7 +284,7 @@ describe("a top-up", () => {
     expect(await world().countSent()).toBe(0);
   });
 
-  it("asks three times at most while a node names ever higher prices", async () => {
+  it("is asked for three times at most while a node names ever higher prices", async () => {
     const { proxy, bridge } = await startProxied();
     let asked = 0;
     const running = topUp(bridge, () => {

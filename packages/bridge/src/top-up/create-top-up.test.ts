@@ -46,7 +46,7 @@ function create(change: Partial<TopUpOptions> = {}) {
 const silent: Partial<TopUpOptions> = { timeoutMs: 50, onProgress: () => undefined };
 
 describe("a top-up", () => {
-  it("brings what is missing, and waits until it is there", async () => {
+  it("brings the missing amount, and waits for its arrival", async () => {
     const { plasma, buyer, balanceOf } = world();
     await plasma.mint({ to: buyer, amount: 300_000n });
     const { ask, proposals } = create();
@@ -60,7 +60,7 @@ describe("a top-up", () => {
     ]);
   });
 
-  it("brings enough also where the most that a bridge allows is lost on the way", async () => {
+  it("brings enough even at a bridge's largest loss", async () => {
     const { ethereum, plasma, buyer, configure, balanceOf } = world();
     const oft = contractOf("ethereum", "oft");
     await configure(ethereum, oft, { functionName: "setFeeBps", args: [10n] });
@@ -68,7 +68,7 @@ describe("a top-up", () => {
     expect(await balanceOf(plasma, usdt0, buyer)).toBeGreaterThanOrEqual(1_000_000n);
   });
 
-  it("brings more at once on demand", async () => {
+  it("brings more at once when configured so", async () => {
     const { plasma, buyer, balanceOf } = world();
     expect(await create({ minAmount: 20_000_000n }).ask(needOf())).toBe(true);
     expect(await balanceOf(plasma, usdt0, buyer)).toBe(20_000_000n);
@@ -87,19 +87,19 @@ describe("a top-up", () => {
     expect(proposals.map(({ need }) => need)).toEqual([needOf()]);
   });
 
-  it("does nothing where it can serve none", async () => {
+  it("does nothing where it can serve no need", async () => {
     const { ask, proposals } = create();
     expect(await ask(needOf({ network: "eip155:8453" }))).toBe(false);
     expect(proposals).toEqual([]);
     expect(await world().countSent()).toBe(0);
   });
 
-  it("does nothing when whoever is asked declines", async () => {
+  it("does nothing when it is declined", async () => {
     expect(await create({ ask: () => false }).ask(needOf())).toBe(false);
     expect(await world().countSent()).toBe(0);
   });
 
-  it("asks again when less would arrive than was agreed to, and sends nothing after a no", async () => {
+  it("asks again when less would arrive than agreed, and sends nothing after a no", async () => {
     const { ethereum, configure, countSent } = world();
     const oft = contractOf("ethereum", "oft");
     const arrives: bigint[] = [];
@@ -116,7 +116,7 @@ describe("a top-up", () => {
     expect(await countSent()).toBe(0);
   });
 
-  it("says why it failed", async () => {
+  it("reports why it failed", async () => {
     const { ask } = create();
     await expectBridgeError(ask(needOf({ amount: funds * 2n })), "insufficient_balance");
     const late = create({ timeoutMs: 50, onProgress: () => undefined });
@@ -137,7 +137,7 @@ describe("a top-up", () => {
     expect(await countSent()).toBe(0);
   });
 
-  it("does not go where nobody could see it arrive", async () => {
+  it("avoids a chain where no node can confirm the arrival", async () => {
     const bridge = world().createBridge({ targetRpcUrls: {} });
     const { ask, proposals } = create({ bridge });
     expect(await ask(needOf())).toBe(false);
@@ -150,7 +150,7 @@ describe("a top-up", () => {
     { timeoutMs: Number.NaN },
     { pollIntervalMs: 0 },
     { minAmount: -1n },
-  ])("refuses %o when it is made", (change) => {
+  ])("refuses %o at its creation", (change) => {
     expect(() => create(change)).toThrow(
       expect.objectContaining({ code: "invalid_configuration" }),
     );
@@ -173,8 +173,8 @@ describe("a top-up", () => {
   });
 });
 
-describe("of top-ups at the same time", () => {
-  it("one bridges for all to the same chain", async () => {
+describe("concurrent top-ups", () => {
+  it("to the same chain share one transfer", async () => {
     const { plasma, buyer, balanceOf } = world();
     const { ask, proposals } = create();
     expect(await Promise.all([ask(needOf()), ask(needOf()), ask(needOf())])).toEqual([
@@ -186,13 +186,13 @@ describe("of top-ups at the same time", () => {
     expect(await balanceOf(plasma, usdt0, buyer)).toBe(1_001_002n);
   });
 
-  it("the next brings only what the first has left missing", async () => {
+  it("bring only the amount that the first left missing", async () => {
     const { ask, proposals } = create();
     await Promise.all([ask(needOf()), ask(needOf({ amount: 3_000_000n }))]);
     expect(proposals.map(({ need }) => need.balance)).toEqual([0n, 1_001_002n]);
   });
 
-  it("the next believes no node that does not know yet of what the first has brought", async () => {
+  it("wait for a node that lags behind the first one's arrival", async () => {
     const { plasma, createBridge } = world();
     const proxy = await startRpcProxy(plasma.rpcUrl);
     const before = await plasma.client.getBlockNumber({ cacheTime: 0 });
@@ -212,7 +212,7 @@ describe("of top-ups at the same time", () => {
     await proxy.close();
   });
 
-  it("one that is aborted while it waits leaves the others alone", async () => {
+  it("survive the abort of one that waits", async () => {
     const { buyer, createBridge, layerZero } = world();
     const abort = new AbortController();
     const reason = new Error("not any more");
@@ -234,8 +234,8 @@ describe("of top-ups at the same time", () => {
   });
 });
 
-describe("a top-up with a transfer under way", () => {
-  it("waits for it instead of sending another, and asks nobody", async () => {
+describe("a top-up with a transfer in flight", () => {
+  it("waits for it instead of sending another, without asking", async () => {
     const { layerZero, countSent } = world();
     const { ask, proposals } = create(silent);
     await expectBridgeError(ask(needOf()), "delivery_timeout");
@@ -246,7 +246,7 @@ describe("a top-up with a transfer under way", () => {
     expect(await countSent()).toBe(2);
   });
 
-  it("prefers it to another chain that the seller takes", async () => {
+  it("prefers its target to another chain that the seller accepts", async () => {
     const { layerZero } = world();
     const { ask, proposals } = create(silent);
     await expectBridgeError(ask(needOf()), "delivery_timeout");
@@ -276,7 +276,7 @@ describe("a top-up with a transfer under way", () => {
   });
 });
 
-describe("after a crash", () => {
+describe("a top-up after a crash", () => {
   let folder: string;
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), "coinslot-top-up-"));
@@ -299,7 +299,7 @@ describe("after a crash", () => {
     };
   }
 
-  it("that came after sending, the transfer is waited for", async () => {
+  it("that came after sending waits for the transfer", async () => {
     const { layerZero, countSent, plasma, buyer, balanceOf } = world();
     const crashed = create({ file: file(), bridge: crashAt("sent") });
     await expect(crashed.ask(needOf())).rejects.toThrow("the process is gone");
@@ -312,7 +312,7 @@ describe("after a crash", () => {
     expect(JSON.parse(await readFile(file(), "utf8")).transfers).toEqual([]);
   });
 
-  it("that came before any node had it, the same transfer is sent", async () => {
+  it("that came before any node had it sends the same transfer", async () => {
     const { layerZero, countSent } = world();
     const crashed = create({ file: file(), bridge: crashAt("sending") });
     await expect(crashed.ask(needOf())).rejects.toThrow("the process is gone");
@@ -325,7 +325,7 @@ describe("after a crash", () => {
     expect(await countSent()).toBe(2);
   });
 
-  it("a transfer whose nonce was used for something else is given up, a while later", async () => {
+  it("gives up a transfer whose nonce was reused, after a while", async () => {
     const { countSent, approve, twoHosts } = world();
     const crashed = create({ file: file(), bridge: crashAt("sending") });
     await expect(crashed.ask(needOf())).rejects.toThrow("the process is gone");
@@ -345,7 +345,7 @@ describe("after a crash", () => {
     expect(await countSent()).toBe(4);
   });
 
-  it("a file that is not one stops it before anything is sent", async () => {
+  it("stops at a malformed file before any transaction", async () => {
     await writeFile(file(), "{}");
     const { ask, proposals } = create({ file: file() });
     await expectBridgeError(ask(needOf()), "file_unavailable");
@@ -353,13 +353,13 @@ describe("after a crash", () => {
     expect(await readFile(file(), "utf8")).toBe("{}");
   });
 
-  it("nothing is sent that cannot be remembered", async () => {
+  it("sends nothing that it cannot record", async () => {
     const { ask } = create({ file: join(folder, "not", "there.json") });
     await expectBridgeError(ask(needOf()), "file_unavailable");
     expect(await world().countSent()).toBe(1);
   });
 
-  it("nothing is sent that another top-up with the same file has sent meanwhile", async () => {
+  it("sends nothing that another top-up with the same file has sent meanwhile", async () => {
     const first = create({ ...silent, file: file() });
     const second = create({ ...silent, file: file() });
     expect(await second.ask(needOf({ amount: 0n }))).toBe(true);
@@ -369,7 +369,7 @@ describe("after a crash", () => {
     expect(await world().countSent()).toBe(2);
   });
 
-  it("nor what another one sends while somebody is asked", async () => {
+  it("sends nothing that another one sends during its question", async () => {
     const first = create({ ...silent, file: file() });
     const second = create({
       file: file(),
@@ -385,7 +385,7 @@ describe("after a crash", () => {
     expect(transfers).toHaveLength(1);
   });
 
-  it("keeps the file to its owner: it holds a transaction that anybody may send", async () => {
+  it("keeps the file to its owner, since anyone could send its transaction", async () => {
     const crashed = create({ file: file(), bridge: crashAt("sent") });
     await expect(crashed.ask(needOf())).rejects.toThrow("the process is gone");
     expect((await stat(file())).mode & 0o777).toBe(0o600);

@@ -12,9 +12,9 @@ beforeAll(async () => {
 });
 afterAll(() => devnet.stop());
 
-describe("the block to begin at", () => {
+describe("the first block of a search", () => {
   it.each([0n, 1n, 30n, 100n, 149n])(
-    "is older than a time %s minutes ago, and the last one so",
+    "is the last one that is older than %s minutes",
     async (ago) => {
       const client = createPublicClient({ transport: http(devnet.rpcUrl) });
       const newest = await client.getBlock();
@@ -31,12 +31,12 @@ describe("the block to begin at", () => {
     },
   );
 
-  it("is the first one if all are younger", async () => {
+  it("is the chain's first if all are younger", async () => {
     const client = createPublicClient({ transport: http(devnet.rpcUrl) });
     expect(await findBlockBefore(client, 1n)).toBe(0n);
   });
 
-  it("is the newest one if all are older", async () => {
+  it("is the newest if all are older", async () => {
     const client = createPublicClient({ transport: http(devnet.rpcUrl) });
     const { number, timestamp } = await client.getBlock();
     expect(await findBlockBefore(client, timestamp + 1n)).toBe(number);

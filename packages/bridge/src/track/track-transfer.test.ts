@@ -63,7 +63,7 @@ function track(hash: Hash, options: Partial<TrackOptions> = {}, targetUrl?: stri
 }
 
 describe("tracking", () => {
-  it("follows a transfer from the source chain into the depth of the target chain", async () => {
+  it("follows a transfer from the source chain to its depth on the target chain", async () => {
     const { plasma, layerZero, buyer, request } = world();
     const sent = await send();
     const { delivered, until } = track(sent.hash);
@@ -84,7 +84,7 @@ describe("tracking", () => {
     expect((await delivered).confirmations).toBeGreaterThanOrEqual(10);
   });
 
-  it("finds what arrived long ago", async () => {
+  it("finds an old arrival", async () => {
     const { plasma, layerZero } = world();
     const sent = await send();
     await layerZero.deliver();
@@ -94,7 +94,7 @@ describe("tracking", () => {
     expect(states()).toEqual(["delivered"]);
   });
 
-  it("finds it where a node answers for few blocks at a time", async () => {
+  it("finds an arrival at a node that limits its log range", async () => {
     const { plasma, layerZero } = world();
     const sent = await send();
     await layerZero.deliver();
@@ -110,7 +110,7 @@ describe("tracking", () => {
     expect((await delivered).guid).toBe(sent.guid);
   });
 
-  it("outlives endpoints that fail for a while", async () => {
+  it("survives a temporary outage of its endpoints", async () => {
     const { layerZero } = world();
     const sent = await send();
     const proxy = await startProxy();
@@ -126,7 +126,7 @@ describe("tracking", () => {
 });
 
 describe("a reorganisation", () => {
-  it("of the target chain takes the tokens back into flight, until they arrive again", async () => {
+  it("of the target chain puts the tokens back in flight, until they arrive again", async () => {
     const { plasma, layerZero } = world();
     const sent = await send();
     const { delivered, told, until } = track(sent.hash, { confirmations: 3 });
@@ -182,7 +182,7 @@ describe("a reorganisation", () => {
 });
 
 describe("tracking ends", () => {
-  it("with where the money is, when it takes too long", async () => {
+  it("at its timeout, with the money's location", async () => {
     const sent = await send();
     const { delivered } = track(sent.hash, { timeoutMs: 50 });
     const error = await expectBridgeError(delivered, "delivery_timeout");
@@ -192,7 +192,7 @@ describe("tracking ends", () => {
     expect(error.message).toContain(sent.guid);
   });
 
-  it("so too when they are there, but not deep enough", async () => {
+  it("at its timeout before the depth is reached", async () => {
     const { layerZero } = world();
     const sent = await send();
     await layerZero.deliver();
@@ -203,24 +203,24 @@ describe("tracking ends", () => {
     expect(error.message).toMatch(/^The tokens are on plasma since transaction 0x/);
   });
 
-  it("so too when nobody knows the transaction", async () => {
+  it("at its timeout for an unknown transaction", async () => {
     const hash: Hash = `0x${"ab".repeat(32)}`;
     const { delivered } = track(hash, { timeoutMs: 50 });
     const error = await expectBridgeError(delivered, "delivery_timeout");
     expect(error.message).toContain("is in no block");
   });
 
-  it("when the transaction sends no tokens away", async () => {
+  it("when the transaction sends no tokens", async () => {
     const { ethereum, buyer } = world();
     const hash = await ethereum.mint({ token: usdt, to: buyer, amount: 1n });
     await expectBridgeError(track(hash).delivered, "not_a_transfer");
   });
 
-  it("at once when what is to be tracked is no hash", async () => {
+  it("at once for a malformed hash", async () => {
     await expectBridgeError(track("0x1234").delivered, "not_a_transfer");
   });
 
-  it("when the target is no EVM chain: the GUID is told", async () => {
+  it("when the target is outside the EVM, with the GUID", async () => {
     const tron = `0x${"00".repeat(12)}a614f803b6fd780986a42c78ec9c7f77e6ded13c` as const;
     await setPeer(contractOf("ethereum", "legacyMesh"), 30420, tron);
     const recipient = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t";
@@ -230,7 +230,7 @@ describe("tracking ends", () => {
     expect(error.message).toContain(sent.guid);
   });
 
-  it("when no URL is known for the target", async () => {
+  it("when the target has no URL", async () => {
     const { createBridge } = world();
     const sent = await send();
     const tracked = createBridge({ targetRpcUrls: {} }).track({ hash: sent.hash });
@@ -254,7 +254,7 @@ describe("tracking ends", () => {
     await expect(delivered).rejects.toThrow("enough");
   });
 
-  it("when it is aborted, or takes too long, in the middle of a long search", async () => {
+  it("when it is aborted, or times out, in the middle of a long search", async () => {
     const { plasma } = world();
     const sent = await send();
     await plasma.mine(200);
@@ -281,10 +281,10 @@ describe("tracking ends", () => {
   });
 });
 
-describe("a contract of its own", () => {
+describe("a custom contract", () => {
   const oft = "0x00000000000000000000000000000000000f0000";
 
-  it("is believed only if it was named", async () => {
+  it("is accepted only if it was named", async () => {
     const { ethereum, layerZero, request, createBridge } = world();
     const args = [layerZero.endpoint, usdt] as const;
     const creationCode = encodeDeployData({ ...testOftAdapter, args });
@@ -298,7 +298,7 @@ describe("a contract of its own", () => {
     delivered.catch(() => undefined);
   });
 
-  it("cannot pretend that tokens have arrived", async () => {
+  it("cannot fake an arrival", async () => {
     const { plasma, buyer, request } = world();
     const sent = await send();
     // An OFT whose endpoint is an account that says what it likes.
