@@ -6,7 +6,7 @@ import { IndexerConfigurationError } from "./configuration-error.ts";
 const rpcUrls = ["https://rpc.example"];
 
 describe("readConfiguration", () => {
-  it("takes every preset, and fills in what is known of the chain", () => {
+  it("accepts every preset, and adds the chain's known values", () => {
     const chains = indexerChainNames().map((name) => indexerChain(name, { rpcUrls }));
     const configuration = readConfiguration({ chains });
     expect(configuration.database).toBe("sqlite:./indexer.db");
@@ -19,7 +19,7 @@ describe("readConfiguration", () => {
     });
   });
 
-  it("names all problems at once, and never a URL", () => {
+  it("reports all faults at once, and never a URL", () => {
     const input = {
       chains: [
         { name: "Plasma", chainId: 0, rpcUrls: ["ftp://secret"], tokens: [] },
@@ -47,7 +47,7 @@ describe("readConfiguration", () => {
     });
   });
 
-  it("refuses two of one name, chain or address", () => {
+  it("refuses duplicates of a name, chain or address", () => {
     const chain = indexerChain("plasma", { rpcUrls });
     const twice = { ...chain, tokens: [...chain.tokens, ...chain.tokens] };
     const error = catchError(() => readConfiguration({ chains: [twice, twice] }));

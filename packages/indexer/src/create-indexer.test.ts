@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => devnet.stop());
 
 describe.each(engines)("an indexer on $engine", ({ createUrl }) => {
-  it("reads history, hands over to live, and follows", async () => {
+  it("reads history, switches over to live, and follows the head", async () => {
     const usdt = { blockchain: "devnet", token: "usdt", address: devnet.token };
     const [first, second] = devnet.accounts.others;
     if (first === undefined || second === undefined) throw new Error("too few accounts");
@@ -33,7 +33,7 @@ describe.each(engines)("an indexer on $engine", ({ createUrl }) => {
     await expect.poll(() => indexer.status(), { timeout: 10_000 }).toMatchObject(upToDate);
   });
 
-  it("closes also while it is about to become the writer", async () => {
+  it("closes while it is about to become the writer", async () => {
     const indexer = createIndexer({
       chains: [devnetChain({ rpcUrls: [devnet.rpcUrl] })],
       database: await createUrl(),

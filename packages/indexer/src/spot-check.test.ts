@@ -8,7 +8,7 @@ import { expectExact } from "./testing/oracle.ts";
 import { startChain, startIndexer, usdtOf } from "./testing/scene.ts";
 
 describe.each(engines)("the spot check on $engine", ({ createUrl }) => {
-  it("compares balances with the chain, and reports those that changed without a Transfer", async () => {
+  it("compares balances with the chain, and reports changes without a Transfer", async () => {
     const devnet = await startChain();
     const { client, accounts } = devnet;
     const [honest, odd] = accounts.others;
@@ -56,7 +56,7 @@ describe.each(engines)("the spot check on $engine", ({ createUrl }) => {
     expect(await indexer.readBalance({ ...watched, address: odd.address })).toBe(1_000n);
   });
 
-  it("goes on, and the indexer with it, when a node answers with no number or a listener throws", async () => {
+  it("continues, and the indexer with it, when a node returns no number or a listener throws", async () => {
     const devnet = await startChain();
     const { seller } = devnet.accounts;
     await devnet.mint({ to: seller.address, amount: 1_000n });
@@ -87,7 +87,7 @@ describe.each(engines)("the spot check on $engine", ({ createUrl }) => {
     expect((await indexer.status()).role).toBe("writer");
   });
 
-  it("tells no difference that a node's next answer takes back", async () => {
+  it("reports no difference that a node's next answer corrects", async () => {
     const devnet = await startChain();
     const { seller } = devnet.accounts;
     await devnet.mint({ to: seller.address, amount: 1_000n });
@@ -112,7 +112,7 @@ describe.each(engines)("the spot check on $engine", ({ createUrl }) => {
     expect(found).toEqual([]);
   });
 
-  it("says nothing of tokens that tell every change, be they minted or burnt", async () => {
+  it("reports no difference for tokens that emit every change, mints and burns included", async () => {
     const devnet = await startChain();
     const { buyer, seller } = devnet.accounts;
     await devnet.mint({ to: buyer.address, amount: 1_000n });

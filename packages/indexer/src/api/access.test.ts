@@ -17,8 +17,8 @@ const everyGet = [
   "/api/v1/keys",
 ];
 
-describe.each(stands)("access on $engine, Express $expressVersion", (stand) => {
-  it("is 401 without a key, with a wrong one and with an expired one, on everything", async () => {
+describe.each(stands)("API access on $engine, Express $expressVersion", (stand) => {
+  it("is 401 without a key, with a wrong one and with an expired one, on every route", async () => {
     const { call, createKey } = await startApi(stand, {
       failureLimit: { max: 1_000, windowMs: 1_000 },
     });
@@ -34,7 +34,7 @@ describe.each(stands)("access on $engine, Express $expressVersion", (stand) => {
     });
   });
 
-  it("opens health and chains, and says 403 to strangers, where it behaves as the public one", async () => {
+  it("leaves health and chains open, and returns 403 to unknown callers, in the public deployment's mode", async () => {
     const { call, createKey } = await startApi(stand, { authStatus: "live" });
     const expired = await createKey({ ttlMs: 1 });
     for (const key of ["", "abc", wrongKey, expired]) {
@@ -51,7 +51,7 @@ describe.each(stands)("access on $engine, Express $expressVersion", (stand) => {
     expect(await call(path, withKey(expired))).toMatchObject({ status: 401 });
   });
 
-  it("limits wrong keys by address, and still takes right ones", async () => {
+  it("limits wrong keys by address, and still accepts right ones", async () => {
     const { call } = await startApi(stand, { failureLimit: { max: 3, windowMs: 60_000 } });
     for (let count = 0; count < 3; count += 1) {
       expect(await call("/api/v1/chains", withKey(wrongKey))).toMatchObject({ status: 401 });
@@ -62,7 +62,7 @@ describe.each(stands)("access on $engine, Express $expressVersion", (stand) => {
     expect(await call("/api/v1/chains")).toMatchObject({ status: 200 });
   });
 
-  it("gives an owner keys, and lists and revokes its own alone", async () => {
+  it("gives an owner keys, and lists and revokes that owner's keys only", async () => {
     const { call, post, createKey } = await startApi(stand);
     const [ours, theirs] = [await createKey({ owner: "us" }), await createKey({ owner: "them" })];
     const made = await post("/api/v1/keys", { label: "for the shop", ttl: 60_000 }, withKey(ours));
@@ -90,7 +90,7 @@ describe.each(stands)("access on $engine, Express $expressVersion", (stand) => {
     expect(await revoke(ours, hashedKey)).toMatchObject(notFound);
   });
 
-  it("lets no key outlive the one that asked for it", async () => {
+  it("gives no key a longer life than its parent's", async () => {
     const { post, createKey } = await startApi(stand);
     const trial = await createKey({ ttlMs: 60_000 });
     for (const ttl of [undefined, 0, 3_600_000]) {
@@ -101,7 +101,7 @@ describe.each(stands)("access on $engine, Express $expressVersion", (stand) => {
     }
   });
 
-  it("stores no key, only salted hashes of which no two are alike", async () => {
+  it("stores salted hashes of keys, no two alike, and no key", async () => {
     const databaseUrl = await createDatabaseUrl(stand.engine);
     const { createKey } = await startApi(stand, { databaseUrl });
     const keys = [await createKey(), await createKey()];
@@ -114,7 +114,7 @@ describe.each(stands)("access on $engine, Express $expressVersion", (stand) => {
     for (const key of keys) expect(JSON.stringify(rows)).not.toContain(key.slice(17));
   });
 
-  it("tells its health even while the database that has the keys is away", async () => {
+  it("reports its health while the database of keys is away", async () => {
     const { call, source } = await startApi(stand);
     source.setHealth({ status: "unhealthy", isDatabaseHealthy: false, tokens: [] });
     await (await source.database()).close();

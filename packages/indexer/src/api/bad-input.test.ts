@@ -69,7 +69,7 @@ const badBodies = [
   ["an item without an address", [{ blockchain: "plasma", token: "usdt" }]],
   ["an empty address", [{ ...item, address: "" }]],
   ["an address that is a number", [{ ...item, address: 1 }]],
-  ["something unknown in an item", [{ ...item, colour: "blue" }]],
+  ["an unknown member of an item", [{ ...item, colour: "blue" }]],
   ["a bad item among good ones", [item, { ...item, token: 5 }, item]],
 ] as const;
 
@@ -88,7 +88,7 @@ const badFields = [
 ];
 
 describe.each(stands)("bad input on $engine, Express $expressVersion", (stand) => {
-  it("is a 400 that says what is wrong, in paths and queries", async () => {
+  it("is a 400 that names the fault, in paths and queries", async () => {
     const { call } = await startApi(stand);
     for (const [path, words] of badPaths) {
       for (const accept of ["application/json", "text/csv"]) {
@@ -102,7 +102,7 @@ describe.each(stands)("bad input on $engine, Express $expressVersion", (stand) =
     }
   });
 
-  it("is a 400 for the whole of a batch whose shape is wrong", async () => {
+  it("is a 400 for the whole of a malformed batch", async () => {
     const { post } = await startApi(stand);
     for (const path of ["/api/v1/batch/token-transfers", "/api/v1/batch/token-balances"]) {
       for (const [what, body] of badBodies) {
@@ -134,7 +134,7 @@ describe.each(stands)("bad input on $engine, Express $expressVersion", (stand) =
     }
   });
 
-  it("is a 413 for a megabyte, and a 415 for anything but JSON", async () => {
+  it("is a 413 for a megabyte, and a 415 for any type but JSON", async () => {
     const { post, call } = await startApi(stand);
     const path = "/api/v1/batch/token-balances";
     const megabyte = JSON.stringify([{ ...item, address: "a".repeat(1_000_000) }]);
@@ -164,7 +164,7 @@ describe.each(stands)("bad input on $engine, Express $expressVersion", (stand) =
     expect(await post(path, [item], { headers: utf8 })).toMatchObject({ status: 200 });
   });
 
-  it("is a 404 for an unknown path, and a 405 for an unknown method, which says what there is", async () => {
+  it("is a 404 for an unknown path, and a 405 with Allow for an unknown method", async () => {
     const { call, url } = await startApi(stand);
     for (const path of [
       "/api/v1",
@@ -196,7 +196,7 @@ describe.each(stands)("bad input on $engine, Express $expressVersion", (stand) =
     expect(outside.body).toMatchObject({ error: "Not Found", status: 404 });
   });
 
-  it("is answered in JSON even where no client library would send it", async () => {
+  it("is answered in JSON even for requests that no client library sends", async () => {
     const { url, key } = await startApi(stand);
     const { hostname, port } = new URL(url);
     for (const path of ["/api/v1/chains?%E0%A4%A=1", "/api/v1/%E0%A4%A/usdt/0x/token-balances"]) {
@@ -215,7 +215,7 @@ describe.each(stands)("bad input on $engine, Express $expressVersion", (stand) =
     }
   });
 
-  it("never shows what went wrong inside", async () => {
+  it("never reveals an internal error", async () => {
     const { call, source } = await startApi(stand);
     source.fail(new Error("password of postgres://secret"));
     for (const accept of ["application/json", "text/csv"]) {

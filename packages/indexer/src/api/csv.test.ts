@@ -18,7 +18,7 @@ async function readLines({ call }: TestApi, query = ""): Promise<string[]> {
 }
 
 describe.each(stands)("CSV on $engine, Express $expressVersion", (stand) => {
-  it("has everything, not only a page, in the order that was asked for", async () => {
+  it("has all rows, not only a page, in the requested order", async () => {
     const api = await startApi(stand);
     api.source.add(...Array.from({ length: 2_500 }, (_, block) => transferIn(block)));
     const column = csvHeader.split(",").indexOf("blockNumber");
@@ -55,11 +55,11 @@ describe.each(stands)("CSV on $engine, Express $expressVersion", (stand) => {
     });
   });
 
-  it("is empty but for its header where there is nothing", async () => {
+  it("has only its header where there are no rows", async () => {
     expect(await readLines(await startApi(stand))).toEqual([]);
   });
 
-  it("is cut, and not ended, when reading fails in the middle", async () => {
+  it("is cut without an end when reading fails in the middle", async () => {
     const { url, key, source } = await startApi(stand);
     source.add(...Array.from({ length: 2_000 }, (_, block) => transferIn(block)));
     source.failAfter(1);
@@ -70,7 +70,7 @@ describe.each(stands)("CSV on $engine, Express $expressVersion", (stand) => {
     await expect(response.text()).rejects.toThrow();
   });
 
-  it("is read from the database only as fast as the reader takes it, and no further once it has left", async () => {
+  it("is read from the database at the reader's pace, and no further after the reader has left", async () => {
     const { url, key, source, call } = await startApi(stand);
     source.add(...Array.from({ length: 60_000 }, (_, block) => transferIn(block)));
     const response = await new Promise<IncomingMessage>((resolve, reject) => {

@@ -8,9 +8,9 @@ const withKey = (key: string) => ({ headers: { "x-api-key": key } });
 const item = { blockchain: "plasma", token: "usdt", address: alice };
 const values = { "{blockchain}": "plasma", "{token}": "usdt", "{address}": alice };
 
-describe.each(stands)("limits on $engine, Express $expressVersion", (stand) => {
+describe.each(stands)("rate limits on $engine, Express $expressVersion", (stand) => {
   it.each(publishedOperations)(
-    "let $max through $method $path",
+    "admit $max through $method $path",
     async ({ method, path, max, windowSeconds }) => {
       const { call, post, createKey } = await startApi(stand);
       const target = Object.entries(values).reduce<string>(
@@ -56,7 +56,7 @@ describe.each(stands)("limits on $engine, Express $expressVersion", (stand) => {
     expect(await policy("/api/v1/chains")).toBe('"listChains";q=60;w=60');
   });
 
-  it("begin again with the next window", async () => {
+  it("start over with the next window", async () => {
     const { call, createKey } = await startApi(stand);
     const key = await createKey({ limit: { max: 2, windowMs: 250 } });
     const send = () => call(balance, withKey(key));
@@ -68,7 +68,7 @@ describe.each(stands)("limits on $engine, Express $expressVersion", (stand) => {
     expect(answers.at(-1)?.status).toBe(200);
   });
 
-  it("hold for requests that come at once", async () => {
+  it("hold for concurrent requests", async () => {
     const { call, createKey } = await startApi(stand);
     const key = await createKey();
     const answers = await Promise.all(
@@ -79,7 +79,7 @@ describe.each(stands)("limits on $engine, Express $expressVersion", (stand) => {
   });
 });
 
-describe("limits of several processes on one PostgreSQL", () => {
+describe("rate limits of several processes on one PostgreSQL", () => {
   it("are counted together", async () => {
     const databaseUrl = await createDatabaseUrl("postgres");
     const stand = { engine: "postgres", expressVersion: 5 } as const;

@@ -70,7 +70,7 @@ describe("the OpenAPI document", () => {
     expect(Object.keys(operation(path, method).responses).sort()).toEqual([...answers].sort());
   });
 
-  it("has nothing else", () => {
+  it("has no other paths", () => {
     const all = Object.values(document.paths).flatMap((methods) => Object.keys(methods));
     expect(all).toHaveLength(publishedOperations.length + furtherOperations.length);
   });
@@ -122,7 +122,7 @@ describe("the OpenAPI document", () => {
     }
   });
 
-  it("refers only to what it contains, in schemas that a validator understands", () => {
+  it("refers to its own schemas only, which a validator accepts", () => {
     const text = JSON.stringify(document);
     const references = [...text.matchAll(/"\$ref":"#\/components\/(\w+)\/(\w+)"/g)];
     expect(references.length).toBeGreaterThan(20);
@@ -138,7 +138,7 @@ describe("the OpenAPI document", () => {
     }
   });
 
-  it("asks for a key everywhere", () => {
+  it("requires a key everywhere", () => {
     expect(document.security).toEqual([{ ApiKeyAuth: [] }]);
     expect(document.components.securitySchemes).toEqual({
       ApiKeyAuth: { type: "apiKey", in: "header", name: "x-api-key" },
@@ -146,7 +146,7 @@ describe("the OpenAPI document", () => {
     expect(operation("/api/v1/health", "get").security).toBeUndefined();
   });
 
-  it("opens health and chains, and knows 403, where it behaves as the public deployment", () => {
+  it("leaves health and chains open, and lists 403, in the public deployment's mode", () => {
     const live = read({ authStatus: "live", hasKeys: true });
     for (const path of ["/api/v1/health", "/api/v1/chains"]) {
       expect(operation(path, "get", live).security).toEqual([]);
@@ -157,7 +157,7 @@ describe("the OpenAPI document", () => {
     );
   });
 
-  it("has no word of keys where none are asked for", () => {
+  it("omits keys where none are required", () => {
     const open = read({ authStatus: "specified", hasKeys: false });
     expect(open.security).toEqual([]);
     expect(Object.keys(open.paths).filter((path) => path.includes("keys"))).toEqual([]);

@@ -32,8 +32,8 @@ const anyText = fc.oneof(
   fc.stringMatching(/^-?[0-9]{0,20}[.e-]?[0-9]*$/),
 );
 
-describe("what callers send", () => {
-  it("is read as a page in range, or refused, whatever the query string", () => {
+describe("caller input", () => {
+  it("is read as a page in range, or refused, for any query string", () => {
     const names = fc.constantFrom(
       "limit",
       "fromTs",
@@ -60,7 +60,7 @@ describe("what callers send", () => {
     );
   });
 
-  it("is read as it was meant, where it is right", () => {
+  it("is read correctly where it is valid", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 1000 }), fc.maxSafeNat(), (limit, fromTs) => {
         const read = readInput(
@@ -73,7 +73,7 @@ describe("what callers send", () => {
     );
   });
 
-  it("is refused or harmless in a batch, whatever it is", () => {
+  it("is refused or harmless in any batch", () => {
     fc.assert(
       fc.property(fc.jsonValue(), (body) => {
         refusesOr(
@@ -84,7 +84,7 @@ describe("what callers send", () => {
     );
   });
 
-  it("never reaches the database as anything but a served name and an address in lower case", () => {
+  it("reaches the database only as a served name and an address in lower case", () => {
     const source = { chains: [{ name: "plasma", tokens: [{ name: "usdt" }] }] };
     const address = fc.oneof(fc.stringMatching(/^0[xX][0-9a-fA-F]{38,42}$/), anyText);
     const name = fc.oneof(fc.constantFrom("plasma", "usdt", "constructor", "__proto__"), anyText);
@@ -103,8 +103,8 @@ describe("what callers send", () => {
   });
 });
 
-describe("times", () => {
-  it("below 10^11 are seconds, and everything else is milliseconds", () => {
+describe("a timestamp", () => {
+  it("below 10^11 is read as seconds, and any other as milliseconds", () => {
     expect(toMilliseconds(0)).toBe(0);
     expect(toMilliseconds(99_999_999_999)).toBe(99_999_999_999_000);
     expect(toMilliseconds(100_000_000_000)).toBe(100_000_000_000);
@@ -116,19 +116,19 @@ describe("times", () => {
   });
 });
 
-describe("cursors", () => {
+describe("a cursor", () => {
   const place = fc.record({
     blockNumber: fc.integer({ min: 0, max: 2 ** 32 - 1 }),
     logIndex: fc.integer({ min: 0, max: 2 ** 21 - 1 }),
   });
-  it("are read as they were written", () => {
+  it("is read as it was written", () => {
     fc.assert(
       fc.property(place, (at) => {
         expect(decodeCursor(encodeCursor(at))).toEqual(at);
       }),
     );
   });
-  it("that nobody wrote are refused", () => {
+  it("that was not written by the API is refused", () => {
     fc.assert(
       fc.property(anyText, (text) => {
         refusesOr(
@@ -140,14 +140,14 @@ describe("cursors", () => {
   });
 });
 
-describe("events", () => {
+describe("an event stream", () => {
   const event = fc.record({
     id: fc.maxSafeNat(),
     event: fc.constantFrom("transfer" as const, "retraction" as const, "gap" as const),
     data: fc.jsonValue(),
   });
 
-  it("arrive as they were sent, however the bytes are cut", async () => {
+  it("yields its events, however the bytes are cut", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(event),
@@ -177,7 +177,7 @@ describe("events", () => {
     );
   });
 
-  it("are read the same with any line ends", async () => {
+  it("is read the same with any line ends", async () => {
     for (const end of ["\n", "\r\n", "\r"]) {
       const text = ["id: 1", "event: transfer", "data: {}", "", ": a comment", "", "id: 2", "", ""];
       for (let cut = 0; cut <= text.join(end).length; cut += 1) {
@@ -198,7 +198,7 @@ describe("events", () => {
     }
   });
 
-  it("that never end are given up", async () => {
+  it("whose event never ends is given up", async () => {
     async function* endless() {
       for (;;) yield new TextEncoder().encode("x".repeat(100_000));
     }
@@ -206,8 +206,8 @@ describe("events", () => {
   });
 });
 
-describe("CSV", () => {
-  it("has one line for each transfer and one field for each column, whatever stands in them", () => {
+describe("a CSV export", () => {
+  it("has one line per transfer and one field per column, for any content", () => {
     fc.assert(
       fc.property(fc.array(fc.string({ unit: "binary" })), (texts) => {
         const records = texts.map((token) => toRecord(transferIn(1, { token })));
@@ -236,8 +236,8 @@ function parseCsv(text: string): string[][] {
   return rows;
 }
 
-describe("keys", () => {
-  it("are known again, and nothing else is taken for one", () => {
+describe("an API key", () => {
+  it("is recognised again, and no other text is taken for one", () => {
     const { id, key } = generateKey();
     expect(readKey(key)).toEqual({ id, key });
     expect(generateKey().key).not.toBe(key);
@@ -248,7 +248,7 @@ describe("keys", () => {
     );
   });
 
-  it("have the same hash only with the same salt and text", () => {
+  it("has the same hash only with the same salt and text", () => {
     fc.assert(
       fc.property(fc.string(), fc.string(), fc.string(), (key, other, salt) => {
         expect(isSameHash(hashKey(key, salt), hashKey(key, salt))).toBe(true);
@@ -261,8 +261,8 @@ describe("keys", () => {
   });
 });
 
-describe("the network of a caller", () => {
-  it("is an IPv4 address, or the first half of an IPv6 one", () => {
+describe("a caller's network", () => {
+  it("is an IPv4 address, or the first half of an IPv6 address", () => {
     expect(callerNetwork("192.0.2.7")).toBe("192.0.2.7");
     expect(callerNetwork("::ffff:192.0.2.7")).toBe("192.0.2.7");
     expect(callerNetwork("2001:db8:1:2:3:4:5:6")).toBe("2001:db8:1:2::/64");

@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => devnet.stop());
 
 describe.each(engines)("the API before a real chain and $engine", ({ createUrl }) => {
-  it("answers history, balances and events, and takes back what is reorganised away", async () => {
+  it("answers history, balances and events, and retracts what a reorganisation removed", async () => {
     const [holder, other] = devnet.accounts.others.slice(-2);
     if (holder === undefined || other === undefined) throw new Error("Too few accounts.");
     const indexer = createIndexer({

@@ -8,7 +8,7 @@ const history = `/api/v1/plasma/usdt/${alice}/token-transfers`;
 const stranger = `0x${"9".repeat(40)}`;
 
 describe.each(stands)("the API on $engine, Express $expressVersion", (stand) => {
-  it("tells its health: 200 only if all is well, else 503 with the same shape", async () => {
+  it("returns its health: 200 only if every chain is healthy, else 503 with the same shape", async () => {
     const { call, source } = await startApi(stand);
     const well = await call("/api/v1/health");
     expect(well.status).toBe(200);
@@ -53,7 +53,7 @@ describe.each(stands)("the API on $engine, Express $expressVersion", (stand) => 
     });
   });
 
-  it("answers a history newest first, ten by default, in records that say how firm they are", async () => {
+  it("returns a history newest first, ten by default, with each record's finality", async () => {
     const { call, source } = await startApi(stand);
     source.add(...Array.from({ length: 12 }, (_, block) => transferIn(block)));
     const { body, headers } = await call(history);
@@ -75,7 +75,7 @@ describe.each(stands)("the API on $engine, Express $expressVersion", (stand) => 
     expect(headers.get("cache-control")).toBe("no-store");
   });
 
-  it("gives an empty list and a zero balance for an address that was never used", async () => {
+  it("returns an empty list and a zero balance for an unused address", async () => {
     const { call } = await startApi(stand);
     const nothing = await call(`/api/v1/plasma/usdt/${stranger}/token-transfers`);
     expect(nothing).toMatchObject({ status: 200, body: { transfers: [] } });
@@ -85,7 +85,7 @@ describe.each(stands)("the API on $engine, Express $expressVersion", (stand) => 
     });
   });
 
-  it("takes addresses percent-encoded and in any case", async () => {
+  it("accepts addresses percent-encoded and in any case", async () => {
     const { call, source } = await startApi(stand);
     source.add(transferIn(1));
     const spellings = [
@@ -99,7 +99,7 @@ describe.each(stands)("the API on $engine, Express $expressVersion", (stand) => 
     }
   });
 
-  it("walks all pages by their links, in both directions, without a gap or a repetition", async () => {
+  it("links all pages, in both directions, without a gap or a repetition", async () => {
     const { call, source } = await startApi(stand);
     source.add(
       ...Array.from({ length: 23 }, (_, index) =>
@@ -121,7 +121,7 @@ describe.each(stands)("the API on $engine, Express $expressVersion", (stand) => 
     }
   });
 
-  it("cuts by time, inclusively, in milliseconds or in seconds", async () => {
+  it("filters by time, inclusively, in milliseconds or in seconds", async () => {
     const { call, source } = await startApi(stand);
     source.add(...Array.from({ length: 10 }, (_, block) => transferIn(block)));
     async function blocks(query: string): Promise<number[]> {
@@ -136,7 +136,7 @@ describe.each(stands)("the API on $engine, Express $expressVersion", (stand) => 
     expect(await blocks("fromTs=0&toTs=0")).toEqual([]);
   });
 
-  it("finds the transfers of a transaction, and says 404 where there are none", async () => {
+  it("finds the transfers of a transaction, and returns 404 where there are none", async () => {
     const { call, source } = await startApi(stand);
     const transfer = transferIn(4);
     source.add(transfer, transferIn(5));
@@ -147,7 +147,7 @@ describe.each(stands)("the API on $engine, Express $expressVersion", (stand) => 
     expect(none).toMatchObject({ status: 404, body: { error: "Not Found", status: 404 } });
   });
 
-  it("answers batches in order, each bad item by itself", async () => {
+  it("answers batches in order, with each bad item's own error", async () => {
     const { post, source } = await startApi(stand);
     source.add(transferIn(1), transferIn(2));
     const good = { blockchain: "plasma", token: "usdt", address: bob };
@@ -192,7 +192,7 @@ describe.each(stands)("the API on $engine, Express $expressVersion", (stand) => 
     expect(headers.get("content-type")).toContain("application/json");
   });
 
-  it("serves its document and a page, without a key and without a word to the outside", async () => {
+  it("serves its document and a page, without a key and without external resources", async () => {
     const { url } = await startApi(stand);
     const document = await supertest(url).get("/openapi.json").expect(200);
     expect(document.body).toMatchObject({ openapi: "3.1.0" });
@@ -202,7 +202,7 @@ describe.each(stands)("the API on $engine, Express $expressVersion", (stand) => 
     expect(page.text.match(/(?:src|href)="?https?:/g)).toBeNull();
   });
 
-  it("asks nobody and limits nobody where access is open, and then has no keys", async () => {
+  it("requires no key and has no limits where access is open, and then has no key routes", async () => {
     const { call } = await startApi(stand, { unsafeOpenAccess: true });
     const anonymous = { headers: { "x-api-key": "" } };
     for (let count = 0; count < 12; count += 1) {

@@ -7,7 +7,7 @@ import { expectExact } from "../testing/oracle.ts";
 import { startChain, startIndexer, startUsedChain, usdtOf } from "../testing/scene.ts";
 
 describe.each(engines)("balances, on $engine", ({ createUrl }) => {
-  it("are right when what was there before the start block is reorganised away", async () => {
+  it("are right after a reorganisation below the start block", async () => {
     const devnet = await startUsedChain();
     const seller = devnet.accounts.seller.address;
     await devnet.mint({ to: seller, amount: 5n });
@@ -32,7 +32,7 @@ describe.each(engines)("balances, on $engine", ({ createUrl }) => {
     expect(await indexer.readBalance({ ...watched, address })).toBe(2n);
   });
 
-  it("are right in the end when a node answers from a later state than it was asked for", async () => {
+  it("become right after a node answered from a later state than requested", async () => {
     const devnet = await startUsedChain();
     const seller = devnet.accounts.seller.address;
     await devnet.mint({ to: seller, amount: 5n });
@@ -68,7 +68,7 @@ describe.each(engines)("balances, on $engine", ({ createUrl }) => {
     expect(await indexer.readBalance(question)).toBe(8n);
   });
 
-  it("of the zero address are what the token says, whatever was minted and burnt", async () => {
+  it("of the zero address are the token's own, after mints and burns", async () => {
     const devnet = await startChain();
     const { buyer } = devnet.accounts;
     const indexer = await startIndexer({ rpcUrls: [devnet.rpcUrl], database: await createUrl() });

@@ -4,9 +4,9 @@ import { startFaultProxy } from "../testing/fault-proxy.ts";
 import { expectExact } from "../testing/oracle.ts";
 import { startIndexer, startUsedChain, usdtOf } from "../testing/scene.ts";
 
-describe.each(engines)("closing, on $engine", ({ createUrl }) => {
+describe.each(engines)("closing the indexer, on $engine", ({ createUrl }) => {
   it.each(["history", "live"])(
-    "does not wait for an endpoint that has fallen silent, in %s",
+    "does not wait for a silent endpoint, in %s",
     async (state) => {
       const devnet = await startUsedChain();
       const proxy = await startFaultProxy(devnet.rpcUrl);

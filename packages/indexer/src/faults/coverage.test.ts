@@ -5,7 +5,7 @@ import { expectExact } from "../testing/oracle.ts";
 import { startIndexer, startUsedChain, usdtOf } from "../testing/scene.ts";
 
 describe.each(engines)("coverage, on $engine", ({ createUrl }) => {
-  it("has no gap where history hands over to live while blocks arrive", async () => {
+  it("has no gap where history switches over to live while blocks arrive", async () => {
     const devnet = await startUsedChain(40);
     let isOver = false;
     const arriving = (async () => {
@@ -95,7 +95,7 @@ describe.each(engines)("coverage, on $engine", ({ createUrl }) => {
     }
   }, 60_000);
 
-  it("is not touched by second readings of another token beside a gap", async () => {
+  it("is unaffected by second readings of another token beside a gap", async () => {
     const devnet = await startUsedChain(20);
     const gold = await devnet.deployToken({ symbol: "GOLD" });
     const seller = devnet.accounts.seller.address;
@@ -139,7 +139,7 @@ describe.each(engines)("coverage, on $engine", ({ createUrl }) => {
     expect((await second.status()).chains[0]).toMatchObject({ repairedBlocks: 0 });
   }, 60_000);
 
-  it("reaches the live end also where the chain is as fast as ranges are read", async () => {
+  it("reaches the live end even where the chain grows as fast as ranges are read", async () => {
     const devnet = await startUsedChain(20);
     const gold = await devnet.deployToken({ symbol: "GOLD" });
     const seller = devnet.accounts.seller.address;

@@ -9,8 +9,8 @@ import { effort, randomOf } from "../testing/seeded-random.ts";
 
 const [sqlite, postgres] = engines;
 
-describe("a database that fails in the middle of a batch", () => {
-  it("is survived on PostgreSQL: connections are cut, and new ones refused", async () => {
+describe("a database failure in the middle of a batch", () => {
+  it("is survived on PostgreSQL with cut connections and refused new ones", async () => {
     const random = randomOf("a database that goes away");
     const devnet = await startUsedChain(40);
     const url = await postgres.createUrl();
@@ -36,7 +36,7 @@ describe("a database that fails in the middle of a batch", () => {
     await expectExact(indexer, devnet, usdtOf(devnet));
   }, 60_000);
 
-  it("is survived on SQLite: rows are refused, as on a full disk", async () => {
+  it("is survived on SQLite with refused rows, as on a full disk", async () => {
     const random = randomOf("a database that refuses");
     const devnet = await startUsedChain(40);
     const url = await sqlite.createUrl();

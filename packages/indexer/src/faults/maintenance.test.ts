@@ -24,7 +24,7 @@ const program = fileURLToPath(new URL("../testing/indexer-program.ts", import.me
 
 describe.each(engines)("maintenance under attack, on $engine", ({ engine, createUrl }) => {
   it(
-    "mends and rewinds each block once, with balances, events and coverage, however often it is killed",
+    "repairs and rewinds each block once, with balances, events and coverage, through any number of kills",
     async () => {
       const random = randomOf(`SIGKILL inside a mend on ${engine}`);
       const devnet = await startUsedChain(20);
@@ -95,7 +95,7 @@ describe.each(engines)("maintenance under attack, on $engine", ({ engine, create
   );
 
   it(
-    "leaves neither a gap nor a duplicate when it is killed while blocks are forgotten and read anew",
+    "leaves neither a gap nor a duplicate when it is killed while blocks are deleted and read again",
     async () => {
       const random = randomOf(`SIGKILL inside a reindex on ${engine}`);
       const devnet = await startUsedChain(40);
@@ -130,7 +130,7 @@ describe.each(engines)("maintenance under attack, on $engine", ({ engine, create
     120_000 * effort,
   );
 
-  it("does what several processes request of one database at a time, while blocks come and are replaced", async () => {
+  it("serves several processes' requests on one database one at a time, while blocks come and are replaced", async () => {
     const random = randomOf(`requests at once on ${engine}`);
     const devnet = await startUsedChain(30);
     const database = await createUrl();
@@ -162,7 +162,7 @@ describe.each(engines)("maintenance under attack, on $engine", ({ engine, create
     await expectVerified(next, devnet, usdtOf(devnet), finalDepth);
   }, 120_000);
 
-  it("takes replaced final blocks back also while blocks are being reindexed", async () => {
+  it("undoes replaced final blocks also while blocks are being reindexed", async () => {
     const devnet = await startUsedChain(40);
     const proxy = await startFaultProxy(devnet.rpcUrl);
     const database = await createUrl();
@@ -282,7 +282,7 @@ describe.each(engines)("events beside a reindex, on $engine", ({ createUrl }) =>
 });
 
 describe.each(engines)("a gap below the window, on $engine", ({ createUrl }) => {
-  it("that no endpoint answers for leaves a request waiting for no more than some seconds", async () => {
+  it("that no endpoint answers for delays a request by some seconds at most", async () => {
     const devnet = await startUsedChain(20);
     const proxy = await startFaultProxy(devnet.rpcUrl);
     const service = await startIndexer({ rpcUrls: [proxy.url], database: await createUrl() });
@@ -320,7 +320,7 @@ describe.each(engines)("a gap below the window, on $engine", ({ createUrl }) => 
 });
 
 describe.each(engines)("a round of history, on $engine", ({ createUrl }) => {
-  it("leaves a request waiting for no more than some seconds", async () => {
+  it("delays a request by some seconds at most", async () => {
     const { devnet, proxy, service, database } = await startSlowHistory();
     const startedAt = performance.now();
     const stopping = new AbortController();
@@ -340,7 +340,7 @@ describe.each(engines)("a round of history, on $engine", ({ createUrl }) => {
     await expectExact(service, devnet, usdtOf(devnet));
   }, 60_000);
 
-  it("is left when blocks that it has written are replaced, and those are taken back", async () => {
+  it("is abandoned when blocks that it wrote are replaced, and those are undone", async () => {
     const { devnet, proxy, service } = await startSlowHistory();
     const stored = await readStored(service, usdtOf(devnet));
     const head = Number(await devnet.client.getBlockNumber());

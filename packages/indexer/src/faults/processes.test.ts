@@ -10,9 +10,9 @@ import { effort, randomOf } from "../testing/seeded-random.ts";
 
 const program = fileURLToPath(new URL("../testing/indexer-program.ts", import.meta.url));
 
-describe.each(engines)("processes, on $engine", ({ engine, createUrl }) => {
+describe.each(engines)("indexer processes, on $engine", ({ engine, createUrl }) => {
   it(
-    "are killed at any point, and leave neither a gap nor a duplicate",
+    "leave neither a gap nor a duplicate when they are killed at any point",
     async () => {
       const random = randomOf(`SIGKILL on ${engine}`);
       const devnet = await startUsedChain(40);

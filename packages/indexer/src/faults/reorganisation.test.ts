@@ -15,7 +15,7 @@ import { effort, randomOf } from "../testing/seeded-random.ts";
 import type { IndexedTransfer } from "../transfer.ts";
 
 describe.each(engines)("reorganisations, on $engine", ({ engine, createUrl }) => {
-  it("are followed, whatever their depth and content", async () => {
+  it("are followed at any depth and with any content", async () => {
     const random = randomOf(`random reorganisations on ${engine}`);
     const devnet = await startUsedChain();
     const indexer = await startIndexer({ rpcUrls: [devnet.rpcUrl], database: await createUrl() });
@@ -27,7 +27,7 @@ describe.each(engines)("reorganisations, on $engine", ({ engine, createUrl }) =>
     await expectExact(indexer, devnet, usdtOf(devnet));
   }, 600_000);
 
-  it("to an equal or lower height, to and fro, and during a rollback, end at the chain's own content", async () => {
+  it("to an equal or lower height, back and forth, and during a rollback, end at the chain's own content", async () => {
     const random = randomOf(`to and fro on ${engine}`);
     const a = await startUsedChain();
     const b = await startFork(a, await a.client.getBlockNumber());
@@ -60,7 +60,7 @@ describe.each(engines)("reorganisations, on $engine", ({ engine, createUrl }) =>
     await expectExact(indexer, a, usdtOf(a));
   }, 60_000);
 
-  it("that mine the same transfer again elsewhere leave it once, at its new place", async () => {
+  it("that mine the same transfer again elsewhere leave it once, at its new position", async () => {
     const devnet = await startUsedChain();
     const { client, accounts } = devnet;
     const indexer = await startIndexer({ rpcUrls: [devnet.rpcUrl], database: await createUrl() });
@@ -97,7 +97,7 @@ describe.each(engines)("reorganisations, on $engine", ({ engine, createUrl }) =>
     ]);
   });
 
-  it("that happened while the service was down are found at its start", async () => {
+  it("during a downtime of the service are detected at its start", async () => {
     const devnet = await startUsedChain();
     const database = await createUrl();
     const first = await startIndexer({ rpcUrls: [devnet.rpcUrl], database });
@@ -116,7 +116,7 @@ describe.each(engines)("reorganisations, on $engine", ({ engine, createUrl }) =>
     await expectExact(third, devnet, usdtOf(devnet));
   });
 
-  it("from below finality at one endpoint do not stop a chain while another cannot be asked", async () => {
+  it("below finality at one endpoint do not stop a chain while another is unreachable", async () => {
     const devnet = await startUsedChain();
     const common = await devnet.client.getBlockNumber();
     // From here on another chain, which forked below what will be final.
@@ -144,7 +144,7 @@ describe.each(engines)("reorganisations, on $engine", ({ engine, createUrl }) =>
     await expectExact(indexer, devnet, usdtOf(devnet), { timeoutMs: 20_000 });
   }, 60_000);
 
-  it("do not follow from an endpoint that lags, or is on another fork", async () => {
+  it("are not followed from an endpoint that lags, or is on another fork", async () => {
     const a = await startUsedChain();
     const seller = a.accounts.seller.address;
     const common = await a.client.getBlockNumber();
@@ -175,7 +175,7 @@ describe.each(engines)("reorganisations, on $engine", ({ engine, createUrl }) =>
     await expectExact(indexer, a, usdtOf(a));
   }, 60_000);
 
-  it("never give a reader of pages a final transfer twice, or not at all", async () => {
+  it("never show a reader of pages a final transfer twice, or not at all", async () => {
     const random = randomOf(`pages on ${engine}`);
     const devnet = await startUsedChain(40);
     const indexer = await startIndexer({ rpcUrls: [devnet.rpcUrl], database: await createUrl() });

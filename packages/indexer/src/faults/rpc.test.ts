@@ -69,7 +69,7 @@ const badAnswers: Record<string, Fault> = {
     reply((await forward()).map((answer) => ({ ...answer, id: answer.id + 7 }))),
 };
 
-describe.each(engines)("RPC faults, on $engine", ({ engine, createUrl }) => {
+describe.each(engines)("through RPC faults, on $engine,", ({ engine, createUrl }) => {
   it("a load-balanced endpoint that misses the newest blocks hides no transfer", async () => {
     const random = randomOf(`load-balanced on ${engine}`);
     const devnet = await startUsedChain();
@@ -108,7 +108,7 @@ describe.each(engines)("RPC faults, on $engine", ({ engine, createUrl }) => {
   it.each([
     ["after some blocks", cutAfterBlocks(7)],
     ["after some logs", cutAfterLogs(5)],
-  ])("an endpoint that cuts ranges without a word %s hides no transfer", async (_, fault) => {
+  ])("an endpoint that silently truncates ranges %s hides no transfer", async (_, fault) => {
     const devnet = await startUsedChain(60);
     const proxy = await startFaultProxy(devnet.rpcUrl);
     proxy.set(fault);
@@ -117,7 +117,7 @@ describe.each(engines)("RPC faults, on $engine", ({ engine, createUrl }) => {
   });
 
   it.each(Object.entries(rangeErrors))(
-    "converges when ranges are refused with: %s",
+    "history converges when ranges are refused with: %s",
     async (_, explain) => {
       const random = randomOf(`refused ranges on ${engine}`);
       const devnet = await startUsedChain(60);
@@ -137,7 +137,7 @@ describe.each(engines)("RPC faults, on $engine", ({ engine, createUrl }) => {
     },
   );
 
-  it("an endpoint that refuses to look for logs of any address is still asked for ranges", async () => {
+  it("an endpoint that refuses logs of all addresses still serves ranges by address", async () => {
     const devnet = await startChain();
     // Nothing of the token, and logs of another in the last block of the first range.
     const other = await devnet.deployToken({ symbol: "OTHER" });
@@ -158,7 +158,7 @@ describe.each(engines)("RPC faults, on $engine", ({ engine, createUrl }) => {
     expect(asked).toBeLessThan(60);
   });
 
-  it("finds a way round a block that holds more logs than the endpoint gives", async () => {
+  it("a block with more logs than the endpoint returns is read in another way", async () => {
     const devnet = await startUsedChain();
     const { client } = devnet;
     const batch = await devnet.deployTransferBatch();
@@ -199,7 +199,7 @@ describe.each(engines)("RPC faults, on $engine", ({ engine, createUrl }) => {
     await expectExact(second, devnet, usdtOf(devnet));
   }, 60_000);
 
-  it("gets over answers that are none", async () => {
+  it("malformed answers are survived", async () => {
     const random = randomOf(`bad answers on ${engine}`);
     const devnet = await startUsedChain(40);
     const proxies = [await startFaultProxy(devnet.rpcUrl), await startFaultProxy(devnet.rpcUrl)];
@@ -213,7 +213,7 @@ describe.each(engines)("RPC faults, on $engine", ({ engine, createUrl }) => {
     await expectExact(indexer, devnet, usdtOf(devnet), { timeoutMs: 25_000, nodesFail: true });
   }, 120_000);
 
-  it("live blocks whose bloom filters are full do not hold up a token that is quiet", async () => {
+  it("live blocks with full bloom filters do not delay an inactive token", async () => {
     const devnet = await startUsedChain();
     const proxy = await startFaultProxy(devnet.rpcUrl);
     proxy.set(withFullBlooms);
@@ -221,7 +221,7 @@ describe.each(engines)("RPC faults, on $engine", ({ engine, createUrl }) => {
     await expectExact(indexer, devnet, usdtOf(devnet), { timeoutMs: 10_000 });
   });
 
-  it("logs that a node has later than the block hide no transfer", async () => {
+  it("a node that has the block before its logs hides no transfer", async () => {
     const devnet = await startUsedChain();
     const proxy = await startFaultProxy(devnet.rpcUrl);
     const indexer = await startIndexer({ rpcUrls: [proxy.url], database: await createUrl() });
@@ -236,7 +236,7 @@ describe.each(engines)("RPC faults, on $engine", ({ engine, createUrl }) => {
     await expectExact(indexer, devnet, usdtOf(devnet), { timeoutMs: 10_000 });
   });
 
-  it("transfers of another form do not stop a chain whose endpoint is slow", async () => {
+  it("transfers in another event format do not stop a chain with a slow endpoint", async () => {
     const devnet = await startUsedChain();
     const proxy = await startFaultProxy(devnet.rpcUrl);
     const indexer = await startIndexer({ rpcUrls: [proxy.url], database: await createUrl() });
@@ -258,7 +258,7 @@ describe.each(engines)("RPC faults, on $engine", ({ engine, createUrl }) => {
     await expectExact(indexer, devnet, usdtOf(devnet), { timeoutMs: 15_000 });
   }, 30_000);
 
-  it("goes on at the next endpoint when the first dies in the middle of a range, and comes back", async () => {
+  it("the next endpoint takes over when the first fails in the middle of a range, and the first is used again", async () => {
     const devnet = await startUsedChain(60);
     const first = await startFaultProxy(devnet.rpcUrl);
     const second = await startFaultProxy(devnet.rpcUrl);
@@ -286,7 +286,7 @@ describe.each(engines)("RPC faults, on $engine", ({ engine, createUrl }) => {
     await expectExact(indexer, devnet, usdtOf(devnet));
   });
 
-  it("refuses to start on a wrong chain id", async () => {
+  it("the indexer refuses to start on a wrong chain id", async () => {
     const devnet = await startUsedChain();
     const database = await createUrl();
     await expect(
@@ -294,7 +294,7 @@ describe.each(engines)("RPC faults, on $engine", ({ engine, createUrl }) => {
     ).rejects.toThrow("serves chain 9745 instead of chain 988");
   });
 
-  it("stores nothing of logs that are corrupt", async () => {
+  it("corrupt logs are not stored", async () => {
     const random = randomOf(`corrupt logs on ${engine}`);
     let corrupted = 0;
     const devnet = await startUsedChain(40);

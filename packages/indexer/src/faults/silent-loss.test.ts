@@ -22,7 +22,7 @@ describe.each(engines)("silent loss, on $engine", ({ engine, createUrl }) => {
     ["real bloom filters", (fault: Fault) => fault],
     ["bloom filters of zeros", withZeroBlooms],
   ])(
-    "misses no transfer of a node whose logs come 150 ms late, with %s",
+    "by logs that come 150 ms late, with %s, hides no transfer",
     async (_, blooms) => {
       const devnet = await startUsedChain();
       const proxy = await startFaultProxy(devnet.rpcUrl);
@@ -44,7 +44,7 @@ describe.each(engines)("silent loss, on $engine", ({ engine, createUrl }) => {
     ["cut answers", (random: Random) => cutAtTimes(random, 0.2)],
     ["batches that a gateway spreads over its nodes", (random: Random) => spreadBatches(random, 6)],
   ])(
-    "finds and mends what history lost by %s, and reports it",
+    "in history by %s is found, repaired and reported",
     async (what, faultOf) => {
       const random = randomOf(`${what} on ${engine}`);
       const devnet = await startUsedChain(60);
@@ -67,7 +67,7 @@ describe.each(engines)("silent loss, on $engine", ({ engine, createUrl }) => {
     120_000,
   );
 
-  it("reads a range again after a second reading that was cut has mended its beginning", async () => {
+  it("in a range whose second reading is truncated too is found by reading it again", async () => {
     const devnet = await startUsedChain();
     const proxy = await startFaultProxy(devnet.rpcUrl);
     let isHistory = true;
@@ -92,7 +92,7 @@ describe.each(engines)("silent loss, on $engine", ({ engine, createUrl }) => {
     expect(hasCut).toBe(true);
   }, 60_000);
 
-  it("calls nothing final that was read once", async () => {
+  it("is excluded before a block is final: one reading is not enough", async () => {
     const devnet = await startUsedChain();
     const indexer = await startIndexer({
       rpcUrls: [devnet.rpcUrl],
@@ -119,7 +119,7 @@ describe.each(engines)("silent loss, on $engine", ({ engine, createUrl }) => {
     expect(told).not.toHaveProperty("verifiedTo");
   });
 
-  it("verifies a chain whose receipts have a form of its own by agreement, and reports that nothing proves it", async () => {
+  it("on a chain with receipts in a format of its own is excluded by agreement, and reported as unproven", async () => {
     const devnet = await startUsedChain(20);
     const proxy = await startFaultProxy(devnet.rpcUrl);
     proxy.set(
@@ -134,7 +134,7 @@ describe.each(engines)("silent loss, on $engine", ({ engine, createUrl }) => {
     expect((await indexer.status()).chains[0]).toMatchObject({ proofs: "unprovable" });
   }, 60_000);
 
-  it("takes the word of another endpoint where there is one", async () => {
+  it("is excluded by a second endpoint where there is one", async () => {
     const devnet = await startUsedChain(40);
     const liar = await startFaultProxy(devnet.rpcUrl);
     // Leaves out one transfer, always the same: asked again, it agrees with itself.
@@ -154,7 +154,7 @@ describe.each(engines)("silent loss, on $engine", ({ engine, createUrl }) => {
     expect((await indexer.status()).chains[0]?.repairedBlocks).toBe(1);
   }, 60_000);
 
-  it("mends rows that were removed, added and changed by hand, with their balances", async () => {
+  it("by removed, added and changed rows is repaired, with their balances", async () => {
     const devnet = await startUsedChain(30);
     const indexer = await startIndexer({
       rpcUrls: [devnet.rpcUrl],

@@ -4,8 +4,8 @@ import { startFaultProxy } from "../testing/fault-proxy.ts";
 import { expectExact } from "../testing/oracle.ts";
 import { startIndexer, startUsedChain, usdtOf } from "../testing/scene.ts";
 
-describe.each(engines)("a head that stalls, on $engine", ({ createUrl }) => {
-  it("makes the chain degraded, then unhealthy, until it moves, whatever the chain's clock says", async () => {
+describe.each(engines)("a stalled head, on $engine", ({ createUrl }) => {
+  it("makes the chain degraded, then unhealthy, until it moves, at any time of the chain's clock", async () => {
     const devnet = await startUsedChain();
     const proxy = await startFaultProxy(devnet.rpcUrl);
     const indexer = await startIndexer({

@@ -9,7 +9,7 @@ const token = fc.record({
   covered: fc.array(fc.boolean(), { minLength: next + 5, maxLength: next + 5 }),
 });
 
-it("plans each block for exactly those tokens that miss it, once, in ascending order", () => {
+it("the history plan has each block once for exactly the tokens that miss it, in ascending order", () => {
   fc.assert(
     fc.property(fc.array(token, { minLength: 1, maxLength: 4 }), (drawn) => {
       const tokens = drawn.map(({ startBlock }, id) => ({

@@ -42,7 +42,7 @@ describe("the progress of history", () => {
     expect(lines).toEqual([]);
   });
 
-  it("is lines of the log elsewhere, now and then and at the end", () => {
+  it("is written to the log elsewhere, at intervals and at the end", () => {
     const written: string[] = [];
     const file = { isTTY: false, write: (text: string) => written.push(text) };
     const { lines, progress, step } = tellHistory(file);
@@ -61,7 +61,7 @@ describe("the progress of history", () => {
     expect(written).toEqual([]);
   });
 
-  it("is in the status while history is read", () => {
+  it("is in the status during the history", () => {
     const { progress, step } = tellHistory(undefined);
     expect(progress.pace()).toBeUndefined();
     progress.begin(1_000);

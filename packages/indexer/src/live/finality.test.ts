@@ -11,7 +11,7 @@ const finality = { finalizedTag: true, depth: 2 };
 const soon = { timeout: 15_000 };
 
 describe.each(engines)("finality, on $engine", ({ createUrl }) => {
-  it("is what the node tags as finalized: above it any reorganisation is followed", async () => {
+  it("is the node's finalized tag: above it any reorganisation is followed", async () => {
     const devnet = await startChain();
     const { seller } = devnet.accounts;
     for (let amount = 1n; amount <= 12n; amount++)
@@ -64,7 +64,7 @@ describe.each(engines)("finality, on $engine", ({ createUrl }) => {
 
   it.each([
     ["refuses it", (id: number) => errorAnswer({ id }, -32_602, "invalid block tag")],
-    ["knows none", (id: number) => ({ jsonrpc: "2.0", id, result: null })],
+    ["has none", (id: number) => ({ jsonrpc: "2.0", id, result: null })],
   ])("is a depth where a node has no such tag and %s", async (_, answerTag) => {
     const devnet = await startChain();
     for (let amount = 1n; amount <= 5n; amount++)

@@ -43,7 +43,7 @@ describe.each(engines)("maintenance, on $engine", ({ createUrl }) => {
     expect((await service.status()).role).toBe("writer");
   }, 90_000);
 
-  it("takes the writer's lease where no service runs, and leaves the rest to the next when it is stopped", async () => {
+  it("takes the writer lease where no service runs, and leaves the rest to the next process when it is stopped", async () => {
     const devnet = await startUsedChain(20);
     const database = await createUrl();
     const before = await startIndexer({ rpcUrls: [devnet.rpcUrl], database });
@@ -74,7 +74,7 @@ describe.each(engines)("maintenance, on $engine", ({ createUrl }) => {
     expect(await readStored(service, usdtOf(devnet))).not.toEqual([]);
   }, 60_000);
 
-  it("ends on a chain that grows: with what was final when it was requested", async () => {
+  it("ends on a growing chain with the block that was final at its request", async () => {
     const devnet = await startUsedChain(20);
     const database = await createUrl();
     const service = await startIndexer({ rpcUrls: [devnet.rpcUrl], database });
@@ -96,7 +96,7 @@ describe.each(engines)("maintenance, on $engine", ({ createUrl }) => {
     }
   }, 60_000);
 
-  it("mends the time of a block, and with reindex the balances that transfers do not add up to", async () => {
+  it("repairs a block's time, and with reindex the balances that differ from their transfers' sum", async () => {
     const devnet = await startUsedChain(20);
     const database = await createUrl();
     const service = await startIndexer({ rpcUrls: [devnet.rpcUrl], database });
@@ -136,7 +136,7 @@ describe.each(engines)("maintenance, on $engine", ({ createUrl }) => {
     await expectExact(service, devnet, usdtOf(devnet));
   }, 90_000);
 
-  it("refuses chains and tokens that the configuration does not have, and blocks that are none or the wrong way round", async () => {
+  it("refuses unconfigured chains and tokens, and invalid block ranges", async () => {
     const devnet = await startUsedChain();
     const database = await createUrl();
     const service = await startIndexer({ rpcUrls: [devnet.rpcUrl], database });
@@ -158,7 +158,7 @@ describe.each(engines)("maintenance, on $engine", ({ createUrl }) => {
     expect(await kysely.selectFrom("indexer_requests").select("id").execute()).toEqual([]);
   }, 60_000);
 
-  it("reports that nothing is indexed yet, instead of being done with nothing", async () => {
+  it("reports an empty index, instead of success", async () => {
     const devnet = await startUsedChain();
     const database = await createUrl();
     for (const kind of ["verify", "reindex", "rewind"] as const)

@@ -5,7 +5,7 @@ import { hashesToItsName } from "./header-hash.ts";
 
 const answerSchema = z.object({ result: z.record(z.string(), z.unknown()) });
 
-it("knows a block by the hash of its fields, and refuses it with another field", async () => {
+it("a header is proven by the hash of its fields, and refused with another field", async () => {
   const { rpcUrl } = await startUsedChain(2);
   for (const number of ["0x0", "0x1", "0x3"] as const) {
     const call = { jsonrpc: "2.0", id: 1, method: "eth_getBlockByNumber", params: [number, false] };
@@ -25,7 +25,7 @@ it("knows a block by the hash of its fields, and refuses it with another field",
   expect(hashesToItsName(null)).toBe(false);
 });
 
-it("knows the first block of Ethereum", () => {
+it("the first block of Ethereum has its known hash", () => {
   const zeros = (bytes: number) => `0x${"00".repeat(bytes)}`;
   const genesis = {
     hash: "0xd4e56740f876aef8c010b86a40d5f56745a118d0906a34e69aec8c0db1cb8fa3",

@@ -18,7 +18,7 @@ async function ask(url: string, method: string, params: readonly unknown[]): Pro
   return z.object({ result: z.unknown() }).parse(await answer.json()).result;
 }
 
-it("computes the root of a receipt that other implementations publish as a test vector", () => {
+it("the receipts root equals a published test vector", () => {
   const receipt = {
     type: "0x1",
     status: "0x1",
@@ -33,7 +33,7 @@ it("computes the root of a receipt that other implementations publish as a test 
   expect(verifyReceipts([], root)).toEqual({ kind: "different" });
 });
 
-it("proves the blocks of a real chain: all common types, failures, and more than 128 transactions", async () => {
+it("the receipts root proves blocks of a real chain: all common types, failures, and more than 128 transactions", async () => {
   const devnet = await startChain();
   const { client, accounts, token } = devnet;
   const sender = accounts.deployer;
@@ -89,7 +89,7 @@ it("proves the blocks of a real chain: all common types, failures, and more than
   }
 });
 
-it("computes the bloom filter that a real receipt has", async () => {
+it("the bloom filter equals that of a real receipt", async () => {
   const devnet = await startChain();
   const hash = await devnet.mint({ to: devnet.accounts.seller.address, amount: 1n });
   const { logs, logsBloom } = await devnet.client.getTransactionReceipt({ hash });

@@ -57,12 +57,12 @@ describe.each(engines)("the health of a chain, on $engine", ({ createUrl }) => {
     expect(await indexer.readHealth()).toMatchObject({ status: health });
   });
 
-  it("tells no head below what is indexed when the writer comes between its two looks", async () => {
+  it("reports no head below the indexed block when the writer advances between two reads", async () => {
     const indexer = await openScene({ indexedTo: [head + 3, head + 1] });
     expect((await indexer.status()).chains[0]).toMatchObject({ head: head + 3, lagBlocks: 2 });
   });
 
-  it("is degraded while a token of it is far behind", async () => {
+  it("is degraded while one of its tokens lags far behind", async () => {
     const indexer = await openScene({ indexedTo: [head, head - 500] });
     expect((await indexer.status()).chains[0]).toMatchObject({
       health: "degraded",

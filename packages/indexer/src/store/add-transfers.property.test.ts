@@ -53,7 +53,7 @@ const step = fc.oneof(
 );
 
 describe.each(engines)("ranges that are added, refused and rolled back, on $engine", (engine) => {
-  it("leave the rows of what stands, and balances that are its sums modulo 2^256", async () => {
+  it("leave the canonical rows, and balances that are their sums modulo 2^256", async () => {
     const store = createLazyStore({
       url: await engine.createUrl(),
       chains: readConfiguration({

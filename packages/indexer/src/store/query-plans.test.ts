@@ -40,7 +40,7 @@ describe.each(engines)("query plans, on $engine", ({ createUrl }) => {
     ["the end of a range", (db) => findBlockOfTransfer(db, { token, from: 15_000, count: 500 })],
     ["the transfer below a range", (db) => findBlockBelow(db, { token, below: 15_000 })],
     [
-      "what is stored of a range",
+      "the stored rows of a range",
       ({ kysely }) => readStored(kysely, { chainId, tokens, range: { from: 9_000, next: 9_050 } }),
     ],
     [
@@ -66,7 +66,7 @@ describe.each(engines)("query plans, on $engine", ({ createUrl }) => {
         selectIndexedTransfers(db, token).orderBy("transfer.position", "desc").limit(10).execute(),
     ],
     [
-      "blocks that a reindex forgets",
+      "the blocks that a reindex deletes",
       ({ transaction }) => transaction((tx) => forgetBlocks(tx, chainId, [9_000, 9_001, 9_002])),
     ],
     [
@@ -90,7 +90,7 @@ describe.each(engines)("query plans, on $engine", ({ createUrl }) => {
     }
   });
 
-  it("tell a scan where there is one", async () => {
+  it("report a scan where there is one", async () => {
     const database = await openFull(await createUrl());
     const query = database.kysely
       .selectFrom("indexer_transfers as transfer")

@@ -8,7 +8,7 @@ import { createWriterLease } from "./writer-lease.ts";
 
 const [, postgres] = engines;
 
-it("lets no transaction begin while one whose connection was lost may still commit", async () => {
+it("no transaction of a writer begins while one with a lost connection may still commit", async () => {
   const url = await postgres.createUrl();
   const [lost, next] = [await open(), await open()];
   await migrate(lost, indexerMigrations);

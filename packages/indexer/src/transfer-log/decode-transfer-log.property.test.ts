@@ -38,7 +38,7 @@ const transferLog = fc
     ...(seconds !== undefined && { blockTimestamp: toHex(seconds) }),
   }));
 
-it("decodes what viem decodes, to the same", () => {
+it("a transfer log is decoded as viem decodes it", () => {
   fc.assert(
     fc.property(transferLog, (log) => {
       const [signature, ...topics] = log.topics.flat().filter((topic) => topic !== null);
@@ -63,7 +63,7 @@ it("decodes what viem decodes, to the same", () => {
   );
 });
 
-it("says what is wrong with anything else, and throws nothing", () => {
+it("any other log is reported with its fault, without an exception", () => {
   fc.assert(
     fc.property(fc.anything(), (value) => {
       expect(decodeTransferLog(value)).toMatchObject({ isPossible: false });

@@ -24,8 +24,8 @@ async function failureOf(promise: Promise<unknown>): Promise<unknown> {
   );
 }
 
-describe.each(stands)("the client on $engine, Express $expressVersion", (stand) => {
-  it("answers what the service answers in process", async () => {
+describe.each(stands)("the indexer client on $engine, Express $expressVersion", (stand) => {
+  it("returns the service's answers unchanged", async () => {
     const { url, key, source } = await startApi(stand);
     const remote = createIndexerClient({ url: `${url}/`, apiKey: key });
     const local = createTransferService(source);
@@ -59,14 +59,14 @@ describe.each(stands)("the client on $engine, Express $expressVersion", (stand) 
     expect(await remote.getHealth()).toMatchObject({ status: "healthy" });
   });
 
-  it("resolves with the state of a service that is not well", async () => {
+  it("resolves with the state of an unhealthy service", async () => {
     const { url, key, source } = await startApi(stand);
     source.setHealth({ status: "unhealthy", isDatabaseHealthy: false, tokens: [] });
     const client = createIndexerClient({ url, apiKey: key });
     expect(await client.getHealth()).toMatchObject({ status: "unhealthy" });
   });
 
-  it("walks all pages", async () => {
+  it("iterates over all pages", async () => {
     const { url, key, source } = await startApi(stand);
     source.add(...Array.from({ length: 2_100 }, (_, block) => transferIn(block)));
     const client = createIndexerClient({ url, apiKey: key });
@@ -88,7 +88,7 @@ describe.each(stands)("the client on $engine, Express $expressVersion", (stand) 
     expect(await failureOf(second.listChains())).toMatchObject({ status: 401 });
   });
 
-  it("throws what the service refuses with, and says whether and when to come back", async () => {
+  it("throws the service's refusal, with its retry time", async () => {
     const { url, createKey, key } = await startApi(stand);
     const client = createIndexerClient({ url, apiKey: key });
     const bad = await failureOf(client.getTokenBalances({ ...owner, token: "a/b?c" }));
@@ -124,7 +124,7 @@ describe.each(stands)("the client on $engine, Express $expressVersion", (stand) 
     expect(await watching.next()).toMatchObject({ done: true });
   });
 
-  it("gives up watching what will never work", async () => {
+  it("stops watching after a permanent error", async () => {
     const { url } = await startApi(stand);
     const client = createIndexerClient({ url });
     expect(await failureOf(client.watchTokenTransfers(owner).next())).toMatchObject({
@@ -133,7 +133,7 @@ describe.each(stands)("the client on $engine, Express $expressVersion", (stand) 
   });
 });
 
-describe("the client and a server that is none of ours", () => {
+describe("the indexer client of a foreign server", () => {
   it("tells a fault from an answer", async () => {
     const page = await serve((_request, response) => response.end("<html>Hello</html>"));
     expect(await failureOf(createIndexerClient({ url: page }).listChains())).toBeInstanceOf(
@@ -157,7 +157,7 @@ describe("the client and a server that is none of ours", () => {
     expect(await failureOf(client.listChains())).toBeInstanceOf(ApiUnreachableError);
   });
 
-  it("resumes a stream that is cut where it was", async () => {
+  it("resumes a cut stream after its last event", async () => {
     const places: unknown[] = [];
     const { amount, ...transfer } = transferIn(5);
     const data = JSON.stringify({ ...transfer, amount: amount.toString() });
@@ -178,7 +178,7 @@ describe("the client and a server that is none of ours", () => {
     expect(await watching.next()).toMatchObject({ done: true });
   });
 
-  it("says that nobody is there", async () => {
+  it("reports an unreachable server", async () => {
     const url = "http://127.0.0.1:1";
     const error = await failureOf(createIndexerClient({ url, apiKey: "csk_secret" }).listChains());
     expect(error).toBeInstanceOf(ApiUnreachableError);

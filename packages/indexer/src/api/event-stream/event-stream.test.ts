@@ -40,109 +40,112 @@ async function open({ url, key }: TestApi, headers: Record<string, string> = {})
   };
 }
 
-describe.each(stands)("the stream of an address on $engine, Express $expressVersion", (stand) => {
-  it("tells new transfers as they happen, of this address and token alone", async () => {
-    const api = await startApi(stand);
-    api.source.add(transferIn(1));
-    const stream = await open(api);
-    expect(await stream.next()).toEqual({ id: "1", event: "message", data: "" });
-    api.source.add(transferIn(2, { from: bob }), transferIn(3, { token: "xaut" }), transferIn(4));
-    expect(await stream.nextEvent()).toMatchObject({
-      id: "4",
-      event: "transfer",
-      data: { blockNumber: 4, amount: "1000000", blockchain: "plasma", token: "usdt" },
+describe.each(stands)(
+  "the event stream of an address on $engine, Express $expressVersion",
+  (stand) => {
+    it("sends new transfers as they happen, of this address and token only", async () => {
+      const api = await startApi(stand);
+      api.source.add(transferIn(1));
+      const stream = await open(api);
+      expect(await stream.next()).toEqual({ id: "1", event: "message", data: "" });
+      api.source.add(transferIn(2, { from: bob }), transferIn(3, { token: "xaut" }), transferIn(4));
+      expect(await stream.nextEvent()).toMatchObject({
+        id: "4",
+        event: "transfer",
+        data: { blockNumber: 4, amount: "1000000", blockchain: "plasma", token: "usdt" },
+      });
     });
-  });
 
-  it("takes back what a reorganisation has taken away", async () => {
-    const api = await startApi(stand);
-    const stream = await open(api);
-    const transfer = transferIn(1);
-    api.source.add(transfer);
-    api.source.retract(transfer);
-    api.source.add(transferIn(2));
-    const told = [await stream.nextEvent(), await stream.nextEvent(), await stream.nextEvent()];
-    expect(told).toMatchObject([
-      { id: "1", event: "transfer", data: { blockNumber: 1 } },
-      { id: "2", event: "retraction", data: { blockNumber: 1 } },
-      { id: "3", event: "transfer", data: { blockNumber: 2 } },
-    ]);
-  });
-
-  it("resumes after the last event that was seen, however many there are", async () => {
-    const api = await startApi(stand);
-    api.source.add(...Array.from({ length: 1_203 }, (_, block) => transferIn(block)));
-    const stream = await open(api, { "last-event-id": "2" });
-    for (let id = 3; id <= 1_203; id += 1) {
-      expect(await stream.nextEvent()).toMatchObject({ id: String(id), event: "transfer" });
-    }
-  });
-
-  it("says so where it cannot tell everything since", async () => {
-    const api = await startApi(stand);
-    api.source.add(transferIn(1), transferIn(2), transferIn(3));
-    api.source.forgetEvents(2);
-    const forgotten = await open(api, { "last-event-id": "1" });
-    expect(await forgotten.nextEvent()).toMatchObject({ event: "gap" });
-    expect(await forgotten.nextEvent()).toMatchObject({ id: "3", event: "transfer" });
-    const fromElsewhere = await open(api, { "last-event-id": "77" });
-    expect(await fromElsewhere.nextEvent()).toMatchObject({ id: "3", event: "gap" });
-  });
-
-  it("refuses a place that is none, a wrong address, and a stream too many", async () => {
-    const api = await startApi(stand, { streams: { total: 3, perCaller: 2 } });
-    const accept = "text/event-stream";
-    expect(await api.call(history, { headers: { accept, "last-event-id": "x" } })).toMatchObject({
-      status: 400,
+    it("sends retractions after a reorganisation", async () => {
+      const api = await startApi(stand);
+      const stream = await open(api);
+      const transfer = transferIn(1);
+      api.source.add(transfer);
+      api.source.retract(transfer);
+      api.source.add(transferIn(2));
+      const told = [await stream.nextEvent(), await stream.nextEvent(), await stream.nextEvent()];
+      expect(told).toMatchObject([
+        { id: "1", event: "transfer", data: { blockNumber: 1 } },
+        { id: "2", event: "retraction", data: { blockNumber: 1 } },
+        { id: "3", event: "transfer", data: { blockNumber: 2 } },
+      ]);
     });
-    expect(
-      await api.call("/api/v1/plasma/usdt/0x1/token-transfers", { headers: { accept } }),
-    ).toMatchObject({ status: 400 });
 
-    const [first] = [await open(api), await open(api)];
-    const refused = await api.call(history, { headers: { accept } });
-    expect(refused).toMatchObject({ status: 429, body: { error: "Too Many Requests" } });
-    expect(refused.headers.get("retry-after")).toBe("10");
+    it("resumes after the last event seen, for any number of events", async () => {
+      const api = await startApi(stand);
+      api.source.add(...Array.from({ length: 1_203 }, (_, block) => transferIn(block)));
+      const stream = await open(api, { "last-event-id": "2" });
+      for (let id = 3; id <= 1_203; id += 1) {
+        expect(await stream.nextEvent()).toMatchObject({ id: String(id), event: "transfer" });
+      }
+    });
 
-    await open(api, { "x-api-key": await api.createKey() });
-    const other = { headers: { accept, "x-api-key": await api.createKey() } };
-    expect(await api.call(history, other)).toMatchObject({ status: 429 });
-    first?.close();
-    await expect
-      .poll(async () => {
-        const { status, body } = await fetch(`${api.url}${history}`, {
-          headers: { accept, "x-api-key": await api.createKey() },
-        });
-        await body?.cancel();
-        return status;
-      })
-      .toBe(200);
-  });
+    it("reports a gap where it cannot send all events since", async () => {
+      const api = await startApi(stand);
+      api.source.add(transferIn(1), transferIn(2), transferIn(3));
+      api.source.forgetEvents(2);
+      const forgotten = await open(api, { "last-event-id": "1" });
+      expect(await forgotten.nextEvent()).toMatchObject({ event: "gap" });
+      expect(await forgotten.nextEvent()).toMatchObject({ id: "3", event: "transfer" });
+      const fromElsewhere = await open(api, { "last-event-id": "77" });
+      expect(await fromElsewhere.nextEvent()).toMatchObject({ id: "3", event: "gap" });
+    });
 
-  it("gives signs of life that move its place, and ends when its key is revoked", async () => {
-    const api = await startApi(stand, { heartbeatMs: 20 });
-    const key = await api.createKey({ owner: "leaver" });
-    const stream = await open(api, { "x-api-key": key });
-    expect(await stream.next()).toMatchObject({ id: "0" });
-    api.source.add(transferIn(1, { from: bob }));
-    await expect.poll(async () => (await stream.next()).id).toBe("1");
-    const [stored] = await api.keys.list("leaver");
-    await api.keys.revoke(stored?.hashedKey ?? "");
-    expect(await stream.isOver()).toBe(true);
-  });
+    it("refuses an invalid event id, a wrong address, and a stream above the limit", async () => {
+      const api = await startApi(stand, { streams: { total: 3, perCaller: 2 } });
+      const accept = "text/event-stream";
+      expect(await api.call(history, { headers: { accept, "last-event-id": "x" } })).toMatchObject({
+        status: 400,
+      });
+      expect(
+        await api.call("/api/v1/plasma/usdt/0x1/token-transfers", { headers: { accept } }),
+      ).toMatchObject({ status: 400 });
 
-  it("ends when the service stops, and in the middle when reading fails", async () => {
-    const stop = new AbortController();
-    const api = await startApi(stand, { signal: stop.signal });
-    const stopped = await open(api);
-    stop.abort();
-    expect(await stopped.isOver()).toBe(true);
+      const [first] = [await open(api), await open(api)];
+      const refused = await api.call(history, { headers: { accept } });
+      expect(refused).toMatchObject({ status: 429, body: { error: "Too Many Requests" } });
+      expect(refused.headers.get("retry-after")).toBe("10");
 
-    const other = await startApi(stand);
-    const failed = await open(other);
-    await failed.next();
-    other.source.fail(new Error("The database is away."));
-    other.source.add(transferIn(1));
-    expect(await failed.isOver().catch(() => true)).toBe(true);
-  });
-});
+      await open(api, { "x-api-key": await api.createKey() });
+      const other = { headers: { accept, "x-api-key": await api.createKey() } };
+      expect(await api.call(history, other)).toMatchObject({ status: 429 });
+      first?.close();
+      await expect
+        .poll(async () => {
+          const { status, body } = await fetch(`${api.url}${history}`, {
+            headers: { accept, "x-api-key": await api.createKey() },
+          });
+          await body?.cancel();
+          return status;
+        })
+        .toBe(200);
+    });
+
+    it("sends heartbeats that move its event id, and ends when its key is revoked", async () => {
+      const api = await startApi(stand, { heartbeatMs: 20 });
+      const key = await api.createKey({ owner: "leaver" });
+      const stream = await open(api, { "x-api-key": key });
+      expect(await stream.next()).toMatchObject({ id: "0" });
+      api.source.add(transferIn(1, { from: bob }));
+      await expect.poll(async () => (await stream.next()).id).toBe("1");
+      const [stored] = await api.keys.list("leaver");
+      await api.keys.revoke(stored?.hashedKey ?? "");
+      expect(await stream.isOver()).toBe(true);
+    });
+
+    it("ends when the service stops, and without a final event when reading fails", async () => {
+      const stop = new AbortController();
+      const api = await startApi(stand, { signal: stop.signal });
+      const stopped = await open(api);
+      stop.abort();
+      expect(await stopped.isOver()).toBe(true);
+
+      const other = await startApi(stand);
+      const failed = await open(other);
+      await failed.next();
+      other.source.fail(new Error("The database is away."));
+      other.source.add(transferIn(1));
+      expect(await failed.isOver().catch(() => true)).toBe(true);
+    });
+  },
+);

@@ -29,7 +29,7 @@ describe.each(engines)("the indexer's migrations, on $engine", ({ engine, create
     return url;
   };
 
-  it("make the pinned schema with each step", async () => {
+  it("produce the pinned schema at each step", async () => {
     const url = await createUrl();
     const database = await openDatabase({ url });
     onTestFinished(() => database.close());
@@ -42,7 +42,7 @@ describe.each(engines)("the indexer's migrations, on $engine", ({ engine, create
     await expect(await readSchema(url)).toMatchFileSnapshot(`./fixtures/with-api.${engine}.sql`);
   });
 
-  it.each(fixtures)("keep the data of $name, and go on with it", async ({ name }) => {
+  it.each(fixtures)("keep the data of $name, and continue with it", async ({ name }) => {
     const url = await restore(name);
     const indexer = createIndexer({ chains: [fixtureChain], database: url });
     onTestFinished(() => indexer.close());
