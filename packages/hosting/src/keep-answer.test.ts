@@ -18,7 +18,7 @@ function createQuestion() {
   };
 }
 
-test("a slow answer is waited for by all who ask meanwhile", async () => {
+test("concurrent callers share one slow answer", async () => {
   const { answer, asked, passTo } = createQuestion();
   const first = answer();
   passTo(30_000);
@@ -28,7 +28,7 @@ test("a slow answer is waited for by all who ask meanwhile", async () => {
   expect(asked).toHaveLength(1);
 });
 
-test("an answer is kept for a second from its arrival on", async () => {
+test("an answer is cached for a second from its arrival", async () => {
   const { answer, asked, passTo } = createQuestion();
   const first = answer();
   asked[0]?.resolve(1);
@@ -41,7 +41,7 @@ test("an answer is kept for a second from its arrival on", async () => {
   expect(await next).toBe(2);
 });
 
-test("a failure is kept as well, and the question asked again after it", async () => {
+test("a failure is cached as well, and the question is asked again after it", async () => {
   const { answer, asked, passTo } = createQuestion();
   const first = answer();
   asked[0]?.reject(new Error("away"));

@@ -17,11 +17,11 @@ function createApp(status: Readiness["status"], details: Record<string, unknown>
   return app;
 }
 
-it("answers /livez, whatever the service depends on", async () => {
+it("/livez answers 200 in any state of the service's dependencies", async () => {
   await supertest(createApp("not ready")).get("/livez").expect(200, { status: "live" });
 });
 
-it("answers /readyz with 200 where the service can serve, else with 503 and what is known", async () => {
+it("/readyz answers 200 where the service can serve, else 503 with its state", async () => {
   await supertest(createApp("ready")).get("/readyz").expect(200, { status: "ready" });
   for (const status of ["not ready", "starting", "stopping"] as const) {
     const app = createApp(status, { database: "unhealthy" });
@@ -29,7 +29,7 @@ it("answers /readyz with 200 where the service can serve, else with 503 and what
   }
 });
 
-it("reads the metrics once for all who ask within a second", async () => {
+it("the metrics are read once for all requests within a second", async () => {
   const app = createApp("ready");
   for (let count = 0; count < 3; count += 1) {
     const { headers, text } = await supertest(app).get("/metrics").expect(200);

@@ -18,14 +18,14 @@ test("a secret of another owner is refused with its owner, its mode and the user
   );
 });
 
-test("a secret in a folder that is closed is refused without what is not known", () => {
+test("a secret in an inaccessible folder is refused without unknown details", () => {
   const denied = Object.assign(new Error("denied"), { code: "EACCES" });
   expect(describeUnreadable("/nowhere/seed", denied, 1000)).toContain(
     "user 1000 may not read it. Make",
   );
 });
 
-test("a secret's file that is missing, or a folder, is told as such", () => {
+test("a missing secret file, or a folder in its place, is reported as such", () => {
   const problems: string[] = [];
   const tell = (problem: string) => void problems.push(problem);
   readSecret({ SEED_FILE: join(folder, "missing") }, "SEED", tell);

@@ -35,7 +35,7 @@ function taken(file: Record<string, string>, environment: Environment = {}) {
 }
 
 describe("an .env file", () => {
-  it("brings the settings of the program and nothing else into the environment", () => {
+  it("adds the program's settings and no other variables to the environment", () => {
     const ours = {
       COINSLOT_NETWORK: "eip155:9745",
       COINSLOT_RPC_URL_988: "https://a.example",
@@ -58,7 +58,7 @@ describe("an .env file", () => {
     expect(taken({ ...ours, ...others })).toEqual(ours);
   });
 
-  it("is read as dotenv reads it: quotes, comments, exports, and no expansion", () => {
+  it("is parsed like dotenv: quotes, comments, exports, and no expansion", () => {
     writeFileSync(
       join(folder, ".env"),
       "# a comment\nexport PAY_TO=\"two words\" # behind\nWALLET_SEED_PHRASE='a $HOME'\n\nCOINSLOT_NETWORK: eip155:1\n",
@@ -71,7 +71,7 @@ describe("an .env file", () => {
     });
   });
 
-  it("is optional in the folder, and has to be there when the environment names it", () => {
+  it("is optional in the folder, and required when the environment names it", () => {
     expect(loadEnvironment({ environment: { A: "1" }, folder, settings })).toEqual({
       env: { A: "1" },
       file: undefined,
@@ -95,7 +95,7 @@ describe("an .env file of a hostile folder", () => {
     expect(load).toThrow(EnvironmentFileError);
   });
 
-  it("is neither waited for as a pipe nor read as a device", () => {
+  it("is refused as a pipe or a device", () => {
     execFileSync("mkfifo", [join(folder, ".env")]);
     expect(load).toThrow("regular file");
     rmSync(join(folder, ".env"));
@@ -112,13 +112,13 @@ describe("an .env file of a hostile folder", () => {
   });
 });
 
-describe("the environment goes before the file", () => {
+describe("the environment overrides the .env file", () => {
   it("for the same name, unless it is empty", () => {
     expect(taken({ PAY_TO: "2" }, { PAY_TO: "1" })).toEqual({});
     expect(taken({ PAY_TO: "2" }, { PAY_TO: "" })).toEqual({ PAY_TO: "2" });
   });
 
-  it("for every other form of an account", () => {
+  it("for every form of an account", () => {
     const file = { WALLET_SEED_PHRASE: "words", SELLER_SEED_PHRASE: "others" };
     const environment = { WALLET_PRIVATE_KEY_FILE: "/run/secrets/key", PAY_TO: "0x1" };
     expect(taken(file, environment)).toEqual({});

@@ -9,8 +9,8 @@ function read(text: string, isFile = false) {
 
 const long = "a-key-of-more-than-24-signs";
 
-describe("the keys of callers", () => {
-  it("are found by what a caller presents, and by nothing else", () => {
+describe("caller keys", () => {
+  it("are found by the presented key only", () => {
     const [one, other] = [createCallerKey("shop"), createCallerKey("kiosk")];
     const { keys, problems } = read(`# our sellers\n${one.entry}\n\n${other.entry},mine:${long}`);
     expect(problems).toEqual([]);
@@ -22,7 +22,7 @@ describe("the keys of callers", () => {
     }
   });
 
-  it("are kept as hashes alone", () => {
+  it("are stored as hashes only", () => {
     const { key, entry } = createCallerKey("shop");
     expect(entry).toMatch(/^shop:sha256:[0-9a-f]{64}$/);
     expect(entry).not.toContain(key);
@@ -31,19 +31,19 @@ describe("the keys of callers", () => {
 
   it.each([
     ["no name", long, /entry 1 must be <name>:<key>/],
-    ["a name of signs", `sh op:${long}`, /entry 1 must be/],
+    ["a name of punctuation", `sh op:${long}`, /entry 1 must be/],
     ["a short key", "shop:secret-but-short", /entry 1 \(shop\) must have a key of 24/],
-    ["half a hash", "shop:sha256:abc", /entry 1 \(shop\) must have a key/],
+    ["a truncated hash", "shop:sha256:abc", /entry 1 \(shop\) must have a key/],
     ["nothing", " , # \n", /holds no entry|must be/],
-    ["a name twice", `shop:${long},shop:${long}2`, /shop is there twice/],
-  ])("are refused with %s, and not repeated", (_what, text, problem) => {
+    ["a duplicate name", `shop:${long},shop:${long}2`, /shop is there twice/],
+  ])("are refused with %s, and not repeated in the error", (_what, text, problem) => {
     const { problems } = read(text);
     expect(problems.join()).toMatch(problem);
     expect(problems.join()).not.toContain("secret");
     expect(problems.join()).not.toContain(long);
   });
 
-  it("stand in a file as hashes, never as they are", () => {
+  it("appear in a file as hashes, never in clear text", () => {
     expect(read(`shop:${long}`, true).problems).toEqual([
       expect.stringContaining("let coinslot facilitator new-key make one"),
     ]);

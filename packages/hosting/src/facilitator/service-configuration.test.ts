@@ -57,7 +57,7 @@ describe("the configuration of the hosted facilitator", () => {
     });
   });
 
-  it("comes from the environment, in the words of the other commands", () => {
+  it("is read from the environment, by the names of the other commands", () => {
     const env = {
       ...seed,
       COINSLOT_NETWORK: "eip155:9745",
@@ -97,7 +97,7 @@ describe("the configuration of the hosted facilitator", () => {
     });
   });
 
-  it("refuses payers with code where it says so, and names what it cannot read of them", () => {
+  it("may refuse payers with code, and reports invalid limits for them", () => {
     const env = { ...seed, FACILITATOR_PAYERS_WITH_CODE: "false" };
     const { facilitator } = readFacilitatorServiceConfiguration({ env });
     expect(facilitator.payersWithCode).toBe(false);
@@ -108,7 +108,7 @@ describe("the configuration of the hosted facilitator", () => {
     ]);
   });
 
-  it("may leave out networks that the environment has for other commands", () => {
+  it("may omit networks that the environment has for other commands", () => {
     const env = {
       ...seed,
       COINSLOT_RPC_URL_988: "https://one.example",
@@ -120,7 +120,7 @@ describe("the configuration of the hosted facilitator", () => {
     expect(facilitator.networks).toHaveLength(1);
   });
 
-  it("comes from a YAML or a JSON file, and the environment goes before it", async () => {
+  it("is read from a YAML or a JSON file, overridden by the environment", async () => {
     const { entry } = createCallerKey("shop");
     const hash = entry.slice("shop:".length);
     const yaml = await write(
@@ -177,7 +177,7 @@ networks:
     expect(readFacilitatorServiceConfiguration({ env: seed, file: json }).port).toBe(1);
   });
 
-  it("takes secrets from files, as containers hand them over", async () => {
+  it("reads secrets from files, as containers provide them", async () => {
     const env = {
       FACILITATOR_SEED_PHRASE_FILE: await write("seed", `${devSeedPhrase}\n`),
       COINSLOT_LEDGER_FILE: await write("ledger", "postgres://user:secret@db/coinslot\n"),
@@ -196,7 +196,7 @@ networks:
     expect(problemsOf({ env: lost }).join()).toContain("/does/not/exist cannot be read");
   });
 
-  it("says all that is wrong at once, by the name under which it was set, with what to do", () => {
+  it("reports all faults at once, by the name of their setting, with the remedy", () => {
     const problems = problemsOf({
       env: {
         COINSLOT_NETWORK: "plasma",
@@ -243,7 +243,7 @@ networks:
     expect(new Set(problems).size).toBe(problems.length);
   });
 
-  it("looks at everything else also where no network can be read", () => {
+  it("is checked in full also where no network can be read", () => {
     const account = { FACILITATOR_SEED_PHRASE: "words that are no phrase" };
     expect(problemsOf({ env: { ...account, FACILITATOR_NETWORKS: "plasma" } })).toEqual([
       expect.stringMatching(/^FACILITATOR_NETWORKS: must be networks/),
@@ -251,19 +251,19 @@ networks:
     ]);
   });
 
-  it("says of a private key that is none what is wrong with it, and nothing of a seed phrase", () => {
+  it("reports the fault of a malformed private key, and nothing of a seed phrase", () => {
     expect(problemsOf({ env: { FACILITATOR_PRIVATE_KEY: "0xsecret" } })).toEqual([
       "FACILITATOR_PRIVATE_KEY: must be 32 bytes in hex: 64 digits, with or without 0x",
     ]);
   });
 
-  it("says what to do where nothing is set", () => {
+  it("names the first steps where nothing is set", () => {
     expect(problemsOf({ env: {} })).toEqual([
       expect.stringMatching(/^FACILITATOR_SEED_PHRASE: is not set.*coinslot init/),
     ]);
   });
 
-  it("refuses files that are none, settings that do not exist, and secrets in a file", async () => {
+  it("refuses malformed files, unknown settings, and secrets in a file", async () => {
     for (const [name, text, problem] of [
       ["broken.yaml", "ledger: 'secret\nport: [", /cannot be read as YAML or JSON.*line/],
       ["list.yaml", "- 1", /must be a mapping/],

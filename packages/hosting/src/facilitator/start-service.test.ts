@@ -74,7 +74,7 @@ const typesOfPurchase = [
 ];
 
 describe.each(engines)("a hosted facilitator on %s", (engine) => {
-  it("lets a shop elsewhere sell, and tells it what happens, signed", async () => {
+  it("serves a remote shop, and sends it signed events", async () => {
     const { key, entry } = createCallerKey("shop");
     const secret = Buffer.alloc(32, 7);
     const receiver = await openReceiver();
@@ -127,7 +127,7 @@ describe.each(engines)("a hosted facilitator on %s", (engine) => {
     }
   });
 
-  it("counts each caller by itself, and each endpoint", async () => {
+  it("counts each caller and each endpoint separately", async () => {
     const [shop, kiosk] = [createCallerKey("shop"), createCallerKey("kiosk")];
     const ledger = await createDatabaseUrl(engine);
     const env = {
@@ -155,7 +155,7 @@ describe.each(engines)("a hosted facilitator on %s", (engine) => {
     expect(refused.body).toMatchObject({ error: "too_many_requests" });
   });
 
-  it("finishes a settlement that is under way, then ends", async () => {
+  it("finishes a settlement in flight, then exits", async () => {
     const ledger = await createDatabaseUrl(engine);
     const receiver = await openReceiver();
     const hosted = await startHosted(devnet, {
@@ -190,7 +190,7 @@ describe.each(engines)("a hosted facilitator on %s", (engine) => {
 });
 
 describe("a hosted facilitator", () => {
-  it("asks for a key where it has some: whichever header, and nothing of it comes back", async () => {
+  it("requires a key where it has some, in either header, and never returns it", async () => {
     const { key, entry } = createCallerKey("shop");
     const hosted = await startHosted(devnet, { FACILITATOR_KEYS: entry });
     const secret = "a-wrong-key-that-is-secret-too";
@@ -221,7 +221,7 @@ describe("a hosted facilitator", () => {
     );
   });
 
-  it("settles its own sellers' payments alone, in its own tokens", async () => {
+  it("settles its own sellers' payments only, in its own tokens", async () => {
     const hosted = await startHosted(devnet, {
       FACILITATOR_PAY_TO: devnet.accounts.seller.address.toLowerCase(),
     });
@@ -271,7 +271,7 @@ describe("a hosted facilitator", () => {
     expect(metrics).not.toContain("coinslot_facilitator_events_total{");
   });
 
-  it("answers in JSON, bounded, and for no browser to make something of", async () => {
+  it("answers in JSON, of bounded size, that no browser renders", async () => {
     const hosted = await startHosted(devnet);
     const large = await hosted.post("/verify", { filling: "x".repeat(70_000) });
     expect(large.status).toBe(413);
@@ -291,7 +291,7 @@ describe("a hosted facilitator", () => {
     expect(hosted.log()).toContain("Everybody who reaches this facilitator lets it pay gas");
   });
 
-  it("counts callers without a key by their address, which a proxy tells only where it is believed", async () => {
+  it("counts callers without a key by their address, from trusted proxies only", async () => {
     const hosted = await startHosted(devnet, { FACILITATOR_REQUESTS_PER_MINUTE: "1" });
     const proxied = await startHosted(devnet, {
       FACILITATOR_REQUESTS_PER_MINUTE: "1",
@@ -304,7 +304,7 @@ describe("a hosted facilitator", () => {
     expect(await ask(proxied, "2.2.2.2")).toBe(429);
   });
 
-  it("reads its ledger and figures once a second at most, however often its probes are asked", async () => {
+  it("reads its ledger and metrics once a second at most, at any rate of probes", async () => {
     const hosted = await startHosted(devnet);
     let reads = 0;
     const list = hosted.facilitator.payments.list;
@@ -326,7 +326,7 @@ describe("a hosted facilitator", () => {
     expect(reads).toBeLessThanOrEqual(2 * seconds);
   });
 
-  it("counts forged payments against the key of their caller, and says when it may come back", async () => {
+  it("counts forged payments against their caller's key, and returns the retry time", async () => {
     const [shop, kiosk] = [createCallerKey("shop"), createCallerKey("kiosk")];
     const hosted = await startHosted(devnet, { FACILITATOR_KEYS: `${shop.entry},${kiosk.entry}` });
     const forge = async () => {
@@ -352,7 +352,7 @@ describe("a hosted facilitator", () => {
     expect(good.body).toMatchObject({ isValid: true });
   });
 
-  it("says that it is not ready, and answers 503, while its database is away", async () => {
+  it("is not ready, and answers 503, while its database is away", async () => {
     const postgres = await startPostgres();
     onTestFinished(() => postgres.stop());
     const { url } = await postgres.createDatabase();
@@ -369,7 +369,7 @@ describe("a hosted facilitator", () => {
 });
 
 describe("a hosted facilitator does not start", () => {
-  it("on a port in use, without its database and with the endpoint of another chain, and says so at once", async () => {
+  it("on a port in use, without its database or with another chain's endpoint, and reports all at once", async () => {
     const { port, close } = await listen();
     onTestFinished(close);
     const problems = await problemsOf({

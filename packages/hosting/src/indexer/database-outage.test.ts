@@ -6,7 +6,7 @@ import { createLogger } from "../create-logger.ts";
 import { createDatabaseUrl } from "../testing/database-url.ts";
 import { startIndexerService } from "./start-service.ts";
 
-it("tells callers in JSON that PostgreSQL is away, and answers again when it is back", async () => {
+it("an outage of PostgreSQL is answered in JSON, and ends with the database's return", async () => {
   const devnet = await startDevnet();
   onTestFinished(() => devnet.stop());
   const database = await createDatabaseUrl("postgres");

@@ -17,7 +17,7 @@ async function run(databaseUrl: string, ...args: string[]) {
   return { printed, notes };
 }
 
-describe.each(engines)("the commands on keys with %s", (engine) => {
+describe.each(engines)("the keys commands with %s", (engine) => {
   it("create, list and revoke", async () => {
     const url = await createDatabaseUrl(engine);
     expect(
@@ -54,8 +54,8 @@ describe.each(engines)("the commands on keys with %s", (engine) => {
   });
 });
 
-describe("the commands on keys", () => {
-  it("look into a database that is there, and make none", async () => {
+describe("the keys commands", () => {
+  it("read an existing database, and create none", async () => {
     const sqlite = await createDatabaseUrl("sqlite");
     for (const args of [["list"], ["list", "--json"], ["revoke", "ab"]]) {
       await expect(run(sqlite, ...args)).rejects.toThrow(/There is no database .* yet/);
@@ -66,7 +66,7 @@ describe("the commands on keys", () => {
     expect(await run(postgres, "list")).toEqual({ printed: [], notes: ["There are no keys."] });
   });
 
-  it("refuse what they do not understand, before they touch a database", async () => {
+  it("refuse unknown arguments before they open a database", async () => {
     for (const args of [
       [],
       ["make"],
@@ -85,7 +85,7 @@ describe("the commands on keys", () => {
     }
   });
 
-  it("say in a sentence that their database is away, or none", async () => {
+  it("report a database that is away or missing in one sentence", async () => {
     for (const url of ["postgres://127.0.0.1:1/none", "mysql://127.0.0.1/none"]) {
       await expect(run(url, "list")).rejects.toThrow(ServiceStartError);
       await expect(run(url, "list")).rejects.toThrow(/set INDEXER_DATABASE to another/);

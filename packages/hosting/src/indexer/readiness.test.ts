@@ -22,7 +22,7 @@ async function replaceFinalBlocks(devnet: Devnet): Promise<void> {
   await devnet.mine(1);
 }
 
-it("is ready while one of its chains is served, and not ready once all are stopped", async () => {
+it("the indexing service is ready while one of its chains is served, and not once all are stopped", async () => {
   const [first, second] = [await startChain(9745), await startChain(988)];
   const common = {
     pollIntervalMs: 10,

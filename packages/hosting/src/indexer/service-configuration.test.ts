@@ -30,8 +30,8 @@ function problemsOf(sources: IndexerSources): readonly string[] {
   return [];
 }
 
-describe("the configuration of the service", () => {
-  it("takes endpoints by the names that sellers and buyers use, after its own", async () => {
+describe("the configuration of the indexing service", () => {
+  it("reads endpoints by the names of sellers and buyers, after its own", async () => {
     const urlsOf = (env: Record<string, string>) => {
       const { indexer } = readIndexerServiceConfiguration({
         env: { INDEXER_CHAINS: "plasma", ...env },
@@ -57,7 +57,7 @@ describe("the configuration of the service", () => {
     );
   });
 
-  it("needs a chain and its endpoints, and nothing else", () => {
+  it("requires a chain and its endpoints only", () => {
     const configuration = readIndexerServiceConfiguration({ env: chain });
     expect(configuration).toMatchObject({
       host: "127.0.0.1",
@@ -76,7 +76,7 @@ describe("the configuration of the service", () => {
     ]);
   });
 
-  it("comes from the environment", () => {
+  it("is read from the environment", () => {
     const env = {
       INDEXER_CHAINS: "plasma, stable",
       INDEXER_RPC_URLS_PLASMA: "https://one.example, https://two.example",
@@ -105,7 +105,7 @@ describe("the configuration of the service", () => {
     });
   });
 
-  it("comes from a YAML or a JSON file, and the environment goes before it", async () => {
+  it("is read from a YAML or a JSON file, overridden by the environment", async () => {
     const yaml = await writeConfiguration(
       "indexer.yaml",
       `
@@ -148,7 +148,7 @@ spotCheck: { everyMs: 1000 }
     ]);
   });
 
-  it("takes a database URL from a file, as containers hand over secrets", async () => {
+  it("reads a database URL from a file, as containers provide secrets", async () => {
     const path = await writeConfiguration("url", "postgres://user:secret@db/indexer\n");
     const env = { ...chain, INDEXER_DATABASE_FILE: path };
     expect(readIndexerServiceConfiguration({ env }).indexer.database).toBe(
@@ -160,7 +160,7 @@ spotCheck: { everyMs: 1000 }
     expect(problemsOf({ env: { ...env, INDEXER_DATABASE: "sqlite:./x.db" } })).toHaveLength(1);
   });
 
-  it("says all that is wrong at once, by the name under which it was set, with what to do", () => {
+  it("reports all faults at once, by the name of their setting, with the remedy", () => {
     const problems = problemsOf({
       env: {
         INDEXER_CHAINS: "plasma,atlantis,stable",
@@ -192,11 +192,11 @@ spotCheck: { everyMs: 1000 }
     expect(text).not.toContain("secret");
   });
 
-  it("says what to do where nothing is set", () => {
+  it("names the first steps where nothing is set", () => {
     expect(problemsOf({ env: {} })).toEqual([expect.stringMatching(/Set INDEXER_CHAINS to names/)]);
   });
 
-  it("refuses files that are none, and settings that do not exist", async () => {
+  it("refuses malformed files, and unknown settings", async () => {
     const broken = await writeConfiguration("broken.yaml", "chains: [");
     expect(problemsOf({ env: chain, file: broken })).toEqual([
       expect.stringContaining("cannot be read as YAML or JSON"),
@@ -215,7 +215,7 @@ spotCheck: { everyMs: 1000 }
     expect(problemsOf({ env: chain, file: typo }).join()).toContain("databse");
   });
 
-  it("never fails in any other way", () => {
+  it("never throws another kind of error", () => {
     const names = fc.constantFrom(
       "INDEXER_CHAINS",
       "INDEXER_RPC_URLS_PLASMA",
