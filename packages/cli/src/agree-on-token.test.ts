@@ -54,7 +54,7 @@ function agree(network: ConfiguredNetwork) {
 }
 
 describe("decimals and domain of a token", () => {
-  it("are never believed of one node, which is named in what to configure", async () => {
+  it("are never accepted from one node alone, and the error names it", async () => {
     const network = networkOf([devnet.rpcUrl]);
     await expect(agree(network)).rejects.toThrow(
       `set COINSLOT_TOKENS to ${devnet.network}/${token}/2/7/Points`,
@@ -82,7 +82,7 @@ describe("decimals and domain of a token", () => {
     expect(await agree(network)).toEqual(points());
   });
 
-  it("are refused where one of two nodes says otherwise, in either order", async () => {
+  it("are refused where one of two nodes disagrees, in either order", async () => {
     const liar = await startNode(9);
     for (const urls of [
       [liar, devnet.rpcUrl],
@@ -97,12 +97,12 @@ describe("decimals and domain of a token", () => {
     await expect(agree(network)).rejects.toThrow("cannot be read");
   });
 
-  it("come from the configuration, whatever a node says", async () => {
+  it("come from the configuration, without regard to a node", async () => {
     const network = networkOf([await startNode(9)], "/2/7/Points");
     expect(await agree(network)).toEqual(points());
   });
 
-  it("come from our table before all else", async () => {
+  it("come from our table first", async () => {
     const usdc = "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913";
     const [base] = readNetworks({
       COINSLOT_RPC_URL_8453: "http://127.0.0.1:1",
@@ -114,7 +114,7 @@ describe("decimals and domain of a token", () => {
   });
 
   it.each(["/2", "/2/7", "/x/7/Points", "/100/7/Points", "/2//Points", "/2/7/"])(
-    "that end in %s are told to be wrong",
+    "that end in %s are reported as wrong",
     (more) => {
       expect(() => networkOf([devnet.rpcUrl], more)).toThrow("is not like eip155:8453/0x8335…");
     },
@@ -126,10 +126,10 @@ describe("decimals and domain of a token", () => {
   });
 });
 
-describe("coinslot pay --yes --max-price 0.10, asked for 400 tokens by a node's decimals,", () => {
+describe("coinslot pay --yes --max-price 0.10 for 400 tokens by a node's decimals", () => {
   it.each([
     ["for a token by its address", "", exitCode.usage],
-    ["for one that is described", "/2/7/Points", exitCode.failed],
+    ["for a described token", "/2/7/Points", exitCode.failed],
   ])("moves nothing %s", async (_name, more, code) => {
     const rpcUrl = await startNode(14);
     const server = await listen((request, response) => {

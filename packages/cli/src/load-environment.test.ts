@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { loadEnvironment } from "./load-environment.ts";
 import { inFolder } from "./testing/run-coinslot.ts";
 
-it("takes the settings of all commands from the folder's .env file, and nothing else", async () => {
+it("the folder's .env file adds the settings of all commands, and no other variables", async () => {
   await inFolder(async (folder) => {
     const ours = {
       WALLET_PRIVATE_KEY: "0x1",

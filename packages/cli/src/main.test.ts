@@ -32,8 +32,8 @@ function inShell(...words: string[]): string {
   return [...coinslot, ...words].map((word) => `'${word}'`).join(" ");
 }
 
-describe("coinslot, as a process", () => {
-  it("starts a chain, prints its environment, and ends it at Ctrl-C", async () => {
+describe("the coinslot process", () => {
+  it("starts a chain, prints its environment, and stops it at Ctrl-C", async () => {
     const chain = start([...coinslot, "devnet", "--json"]);
     // What is for a person comes on another stream than what is for a program.
     await Promise.all([chain.waitFor(/Ctrl-C stops it/), chain.waitFor(/^\}$/m)]);
@@ -48,7 +48,7 @@ describe("coinslot, as a process", () => {
     await expect(fetch(rpcUrl)).rejects.toThrow();
   });
 
-  it("ends quietly when nobody reads on", async () => {
+  it("ends silently when its reader has left", async () => {
     const piped = `${inShell("bridge", "chains", "--json")} | head -n 1`;
     const { ended, stdout, stderr } = start(["sh", "-c", piped]);
     expect(await ended).toBe(0);
@@ -75,14 +75,14 @@ afterAll(async () => {
   await devnet?.stop();
 });
 
-describe("coinslot pay, whose output fails", () => {
+describe("coinslot pay with failing output", () => {
   /** Runs it with a file that was chosen, so that there is no folder to agree to. */
   function startInShell(line: string): Program {
     return start(["sh", "-c", line], { COINSLOT_ENV_FILE: join(folder, ".env") });
   }
 
   it.each([[""], [" --json"]])(
-    "says that it was paid when the disk behind%s is full",
+    "reports the payment when the disk behind%s is full",
     async (option) => {
       const line = `${inShell("pay", `${seller.url}/weather?full${option.length}`, "--yes")}${option} > /dev/full`;
       const { ended, stderr } = startInShell(line);
@@ -92,7 +92,7 @@ describe("coinslot pay, whose output fails", () => {
     },
   );
 
-  it("says that it was paid when the reader of the answer leaves early", async () => {
+  it("reports the payment when the answer's reader leaves early", async () => {
     await writeFile(join(folder, "long.txt"), "x".repeat(99_000));
     const words = ["pay", `${seller.url}/echo`, "--yes", "-d", "@long.txt"];
     const line = `(${inShell(...words)}; echo "ended with $?" >&2) | head -c 10`;
@@ -104,7 +104,7 @@ describe("coinslot pay, whose output fails", () => {
     expect(stderr()).toContain("ended with 0");
   });
 
-  it("goes on when nothing can be said", async () => {
+  it("continues when it cannot print at all", async () => {
     const line = `${inShell("pay", `${seller.url}/weather`, "--yes")} 2> /dev/full`;
     const { ended, stdout } = startInShell(line);
     expect(await ended).toBe(exitCode.done);
@@ -112,8 +112,8 @@ describe("coinslot pay, whose output fails", () => {
   });
 });
 
-describe("a command that only reads, whose output fails", () => {
-  it("fails when the disk is full, and says so", async () => {
+describe("a read-only command with failing output", () => {
+  it("fails with an error when the disk is full", async () => {
     const line = `${inShell("wallet", "--json")} > /dev/full`;
     const { ended, stderr } = start(["sh", "-c", line]);
     expect(await ended).toBe(exitCode.failed);
@@ -121,15 +121,15 @@ describe("a command that only reads, whose output fails", () => {
   });
 });
 
-describe("coinslot bridge, whose output fails", () => {
-  it("says that tokens may have moved only where it moves some", async () => {
+describe("coinslot bridge with failing output", () => {
+  it("reports possibly moved tokens only where it moves some", async () => {
     const chains = start(["sh", "-c", `${inShell("bridge", "chains", "--json")} > /dev/full`]);
     expect(await chains.ended).toBe(exitCode.failed);
     expect(chains.stderr()).toContain("The output could not be written: ENOSPC");
   });
 });
 
-describe("coinslot pay, on a terminal", () => {
+describe("coinslot pay on a terminal", () => {
   /** Runs it behind a pseudo-terminal. */
   function onTerminal(env: Record<string, string> = {}) {
     const line = inShell("pay", `${seller.url}/weather`);
@@ -138,7 +138,7 @@ describe("coinslot pay, on a terminal", () => {
     return start(words, { ...user, ...env });
   }
 
-  it("takes keys from the folder's .env file, asks in colours, and pays after a yes", async () => {
+  it("takes keys from the folder's .env file, prompts in colour, and pays after a yes", async () => {
     const { child, stdout, ended, waitFor } = onTerminal();
     await waitFor(/Use these\? \[y\/N\] /);
     child.stdin.write("y\r");
@@ -151,7 +151,7 @@ describe("coinslot pay, on a terminal", () => {
     expect(stdout()).not.toContain(devnet.accounts.buyer.privateKey);
   });
 
-  it("pays nothing after Ctrl-C, and paints nothing under NO_COLOR", async () => {
+  it("pays nothing after Ctrl-C, and prints no colour under NO_COLOR", async () => {
     const { child, stdout, ended, waitFor } = onTerminal({ NO_COLOR: "1" });
     await waitFor(/Pay\? \[y\/N\] /);
     expect(stdout()).toContain("\ncosts ");

@@ -4,7 +4,7 @@ import { showUnsafeInColours } from "./safe-text.ts";
 
 const controlCharacter = "\u001b";
 
-it("leaves the colours of this command, on a terminal alone", () => {
+it("safe text keeps this command's colours, on a terminal only", () => {
   const styles = ["dim", "red", "green", "yellow", "cyan"] as const;
   for (const style of styles) {
     const text = styleText(style, "word", { validateStream: false });
@@ -14,7 +14,7 @@ it("leaves the colours of this command, on a terminal alone", () => {
 });
 
 it.each(["8", "30", "7", "5", "47", "0", "1;8", "38;5;0", ""])(
-  "shows code %s of a terminal, which could hide words, as text",
+  "safe text shows terminal control code %s, which could hide words, as text",
   (code) => {
     for (const seesColours of [true, false]) {
       const shown = showUnsafeInColours(`${controlCharacter}[${code}mhidden`, seesColours);

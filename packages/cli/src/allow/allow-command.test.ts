@@ -66,7 +66,7 @@ interface Checkout {
 const url = () => `${seller.url}/weather`;
 
 describe("coinslot pay in a folder whose .env names nodes", () => {
-  it("refuses to pay without asking until the folder is allowed, and says how", async () => {
+  it("refuses to pay without a prompt until the folder is allowed, and names the command", async () => {
     await inCheckout(async ({ run, state }) => {
       const refused = await run(["pay", url(), "--yes"]);
       expect(refused.code).toBe(exitCode.usage);
@@ -85,7 +85,7 @@ describe("coinslot pay in a folder whose .env names nodes", () => {
     });
   });
 
-  it("asks a person once, and again after each change", async () => {
+  it("prompts once, and again after each change", async () => {
     await inCheckout(async ({ run, write }) => {
       const no = await run(["pay", url()], { answers: (question) => question !== "Use these?" });
       expect(no).toMatchObject({ code: exitCode.usage, questions: ["Use these?"] });
@@ -99,7 +99,7 @@ describe("coinslot pay in a folder whose .env names nodes", () => {
     });
   });
 
-  it("shows neither keys nor what may be one in a URL", async () => {
+  it("shows neither keys nor possible keys in a URL", async () => {
     await inCheckout(async ({ run, write }) => {
       const { privateKey, address } = devnet.accounts.buyer;
       write({ WALLET_PRIVATE_KEY: privateKey, COINSLOT_RPC_URL_988: "https://a.example/secret" });
@@ -112,7 +112,7 @@ describe("coinslot pay in a folder whose .env names nodes", () => {
     });
   });
 
-  it("asks again when a file changes that a setting names", async () => {
+  it("prompts again when a file named by a setting changes", async () => {
     await inCheckout(async ({ run, write, folder }) => {
       const file = join(folder, "url");
       write({ COINSLOT_RPC_URL_988_FILE: file });
@@ -125,7 +125,7 @@ describe("coinslot pay in a folder whose .env names nodes", () => {
     });
   });
 
-  it("uses a file that a setting names as it was shown, whatever is in it after the yes", async () => {
+  it("uses a setting's file as it was shown, without changes after the yes", async () => {
     await inCheckout(async ({ run, write, folder }) => {
       const file = join(folder, "url");
       write({ COINSLOT_RPC_URL: "", COINSLOT_RPC_URL_FILE: file });
@@ -140,7 +140,7 @@ describe("coinslot pay in a folder whose .env names nodes", () => {
     });
   });
 
-  it("refuses a file that a setting names and that is no regular, readable file", async () => {
+  it("refuses a setting's file that is not regular or not readable", async () => {
     await inCheckout(async ({ run, write, folder }) => {
       const file = join(folder, "url");
       writeFileSync(file, "http://127.0.0.1:1\n");
@@ -154,7 +154,7 @@ describe("coinslot pay in a folder whose .env names nodes", () => {
     });
   });
 
-  it("shows the whole of a long value, and nothing that steers a terminal", async () => {
+  it("shows the whole of a long value, without terminal control characters", async () => {
     await inFolder(async (folder) => {
       const checkout = join(folder, "a\u001b[2Jb");
       mkdirSync(checkout);
@@ -168,7 +168,7 @@ describe("coinslot pay in a folder whose .env names nodes", () => {
     });
   });
 
-  it("needs no word for what the environment sets, nor for a file that it names", async () => {
+  it("needs no allowance for settings of the environment, nor for a file that they name", async () => {
     await inCheckout(async ({ run, folder }) => {
       const env = { COINSLOT_NETWORK: devnet.network, COINSLOT_RPC_URL: devnet.rpcUrl };
       expect((await run(["pay", url(), "--yes"], { env })).code).toBe(exitCode.done);
@@ -177,7 +177,7 @@ describe("coinslot pay in a folder whose .env names nodes", () => {
     });
   });
 
-  it("does not keep its memory in the folder, whatever XDG_STATE_HOME says", async () => {
+  it("does not store its allowances in the folder, for any XDG_STATE_HOME", async () => {
     await inCheckout(async ({ run, folder }) => {
       const env = { XDG_STATE_HOME: "checkout/state", LOCALAPPDATA: join(folder, "..", "other") };
       await run(["allow"], { env });
@@ -212,7 +212,7 @@ describe("coinslot bridge send in such a folder", () => {
 });
 
 describe("coinslot allow", () => {
-  it("says where there is nothing to allow", async () => {
+  it("reports a folder without anything to allow", async () => {
     await inFolder(async (folder) => {
       const { code, err } = await runCoinslot(["allow"], { folder });
       expect(code).toBe(exitCode.done);

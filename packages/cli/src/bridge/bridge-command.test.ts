@@ -89,7 +89,7 @@ function balanceOf(devnet: Devnet, token: Address, account: Address): Promise<bi
 }
 
 describe("coinslot bridge quote", () => {
-  it("says what a transfer costs, without a key", async () => {
+  it("prints the costs of a transfer, without a key", async () => {
     const account = ethereum.accounts.buyer.address;
     const { code, out } = await coinslot(["quote", ...transfer("--account", account)]);
     expect(code).toBe(exitCode.done);
@@ -108,13 +108,13 @@ describe("coinslot bridge quote", () => {
     });
   });
 
-  it("asks whose tokens they are when nobody says", async () => {
+  it("requires an account when none is configured", async () => {
     const { code, err } = await coinslot(["quote", ...transfer()]);
     expect(code).toBe(exitCode.usage);
     expect(err).toContain("Give --account");
   });
 
-  it("tells an amount that it cannot read, and an option that is missing", async () => {
+  it("reports an unreadable amount, and a missing option", async () => {
     const wrong = await coinslot(["quote", ...transfer("--amount", "1e3")]);
     expect(wrong).toMatchObject({ code: exitCode.usage });
     expect(wrong.err).toContain("expected a number");
@@ -128,7 +128,7 @@ describe("coinslot bridge send", () => {
   const wallet = () => ({ WALLET_PRIVATE_KEY: ethereum.accounts.buyer.privateKey });
   const maxFee = ["--max-bridge-fee", "0.0001", "--max-total-fee", "1"];
 
-  it("sends nothing when the answer is no, or nobody can answer", async () => {
+  it("sends nothing when the answer is no, or no terminal is there to prompt", async () => {
     for (const answer of [false, undefined]) {
       const change = { env: wallet(), ...(answer === undefined ? {} : { answer }) };
       const { code } = await coinslot(["send", ...transfer(...maxFee)], change);
@@ -138,7 +138,7 @@ describe("coinslot bridge send", () => {
     expect(await balanceOf(ethereum, usdt, buyer)).toBe(100_000_000n);
   });
 
-  it("refuses a fee above the maximum before anything is signed", async () => {
+  it("refuses a fee above the maximum before any signature", async () => {
     const fees = ["--max-bridge-fee", "0.00009", "--max-total-fee", "1"];
     const args = ["send", ...transfer(...fees, "--yes")];
     const { code, err } = await coinslot(args, { env: wallet() });
@@ -151,7 +151,7 @@ describe("coinslot bridge send", () => {
   it.each([
     { interruptAt: "through", transactions: 0 },
     { interruptAt: "approving", transactions: 1 },
-  ])("sends no token once it is interrupted at $interruptAt", async (where) => {
+  ])("sends no token after an interruption at $interruptAt", async (where) => {
     const { address } = ethereum.accounts.buyer;
     const { interruptAt, transactions } = where;
     const countSent = () => ethereum.client.getTransactionCount({ address });
@@ -164,7 +164,7 @@ describe("coinslot bridge send", () => {
     expect(await balanceOf(ethereum, usdt, address)).toBe(100_000_000n);
   });
 
-  it("sends from a key in a file, and track sees it arrive from anywhere", async () => {
+  it("sends with a key in a file, and track reports its arrival from any machine", async () => {
     const folder = await mkdtemp(join(tmpdir(), "coinslot-cli-"));
     try {
       const file = join(folder, "key");
@@ -196,7 +196,7 @@ describe("coinslot bridge send", () => {
   });
 });
 
-describe("coinslot bridge, asked wrongly,", () => {
+describe("coinslot bridge, used wrongly,", () => {
   const wallet = () => ({ WALLET_PRIVATE_KEY: ethereum.accounts.buyer.privateKey });
   const fees = ["--max-bridge-fee", "0.0001", "--max-total-fee", "1", "--yes"];
 
@@ -215,13 +215,13 @@ describe("coinslot bridge, asked wrongly,", () => {
     ["--amount", "-5"],
     ["--rpc-url", "ftp://127.0.0.1"],
     ["--target-rpc-url", "ftp://127.0.0.1"],
-  ])("with %s %s, says so with exit code 2", async (option, value) => {
+  ])("with %s %s, ends with an error and exit code 2", async (option, value) => {
     const ran = await coinslot(["send", ...transfer(...fees, option, value)], { env: wallet() });
     expect(ran).toMatchObject({ code: exitCode.usage, out: "" });
     expect(ran.err).not.toBe("");
   });
 
-  it("with a chain that there is not, says where they are listed", async () => {
+  it("with an unknown chain, names the command that lists them", async () => {
     const ran = await coinslot(["send", ...transfer(...fees, "--to", "Plasma")], { env: wallet() });
     expect(ran.err).toContain(`no chain "Plasma": "coinslot bridge chains" lists them`);
   });
@@ -232,7 +232,7 @@ describe("coinslot bridge, asked wrongly,", () => {
     expect(ran.err).toContain("The wallet has no address on Solana: give --recipient");
   });
 
-  it("with an RPC URL for a target outside the EVM, says so too", async () => {
+  it("with an RPC URL for a target outside the EVM, ends with an error too", async () => {
     const tron = ["--to", "tron", "--recipient", "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"];
     const url = ["--target-rpc-url", plasma.rpcUrl];
     const ran = await coinslot(["send", ...transfer(...fees, ...tron, ...url)], { env: wallet() });
@@ -241,18 +241,18 @@ describe("coinslot bridge, asked wrongly,", () => {
   });
 });
 
-describe("coinslot bridge send, when something comes between,", () => {
+describe("an interrupted or unclear coinslot bridge send", () => {
   const wallet = () => ({ WALLET_PRIVATE_KEY: ethereum.accounts.buyer.privateKey });
   const fees = ["--max-bridge-fee", "0.0001", "--max-total-fee", "1", "--yes"];
 
-  it("says how to go on if it is interrupted once the tokens have left", async () => {
+  it("prints how to continue once the tokens have left", async () => {
     const args = ["send", ...transfer(...fees, "--target-rpc-url", plasma.rpcUrl)];
     const { code, err } = await coinslot(args, { env: wallet(), interruptAt: "on the way to" });
     expect(code).toBe(exitCode.unclear);
     expect(err).toMatch(/coinslot bridge track 0x[0-9a-f]{64} --to plasma/);
   });
 
-  it("says that the outcome is unclear, although it was interrupted", async () => {
+  it("reports the outcome as unclear, despite the interruption", async () => {
     const { client } = ethereum;
     const address = oftOf("ethereum");
     const hash = await client.writeContract({
@@ -290,7 +290,7 @@ describe("coinslot bridge send to a chain outside the EVM", () => {
     return contract;
   };
 
-  it("leaves out the target URL of the environment, and says where to look", async () => {
+  it("ignores the target URL of the environment, and prints where to look", async () => {
     const oft = legacyMesh();
     await layerZero.connect([{ devnet: ethereum, oft, token: usdt, locks: true }]);
     const { abi } = testOft;
@@ -312,8 +312,8 @@ describe("coinslot bridge send to a chain outside the EVM", () => {
   });
 });
 
-describe("coinslot bridge with a contract of one's own", () => {
-  it("reads the amount with the decimals that are given, and the chain agrees to", async () => {
+describe("coinslot bridge with a custom contract", () => {
+  it("reads the amount with the given decimals, which the chain confirms", async () => {
     const oft = "0x00000000000000000000000000000000000f0000";
     const token = await ethereum.deployToken({ decimals: 18 });
     await layerZero.adapt({ devnet: ethereum, token, oft, peerEid: 30383 });
@@ -334,21 +334,21 @@ describe("coinslot bridge with a contract of one's own", () => {
 });
 
 describe("coinslot bridge chains", () => {
-  it("lists the table, those outside the EVM as targets", async () => {
+  it("lists the table, with chains outside the EVM as targets", async () => {
     const { code, out } = await coinslot(["chains"]);
     expect(code).toBe(exitCode.done);
     expect(out).toMatch(/^plasma +Plasma +9745/m);
     expect(out).toMatch(/^solana .*target only$/m);
   });
 
-  it("checks a row of the table against its chain, and says what differs", async () => {
+  it("checks a row of the table against its chain, and reports differences", async () => {
     const { code, out } = await coinslot(["chains", "--check", "--rpc-url", plasma.rpcUrl]);
     expect(code).toBe(exitCode.failed);
     expect(out).toContain(oftOf("plasma"));
     expect(out).toContain("its peer on arbitrum is");
   });
 
-  it("needs an RPC URL for that", async () => {
+  it("needs an RPC URL for a check", async () => {
     const { code, err } = await coinslot(["chains", "--check"]);
     expect(code).toBe(exitCode.usage);
     expect(err).toContain("--rpc-url");
@@ -356,7 +356,7 @@ describe("coinslot bridge chains", () => {
 });
 
 describe("coinslot", () => {
-  it("never repeats a key that it cannot read", async () => {
+  it("never repeats an unreadable key", async () => {
     const args = ["send", ...transfer("--max-bridge-fee", "1", "--max-total-fee", "1", "--yes")];
     const { code, err } = await coinslot(args, { env: { WALLET_PRIVATE_KEY: "0xsecret" } });
     expect(code).toBe(exitCode.usage);

@@ -85,7 +85,7 @@ function countSent(): Promise<number> {
 }
 
 describe("coinslot bridge send", () => {
-  it("shows the most that goes, and asks again once a node names a higher gas price", async () => {
+  it("shows the maximum costs, and prompts again once a node raises the gas price", async () => {
     let times = 1n;
     const rpcUrl = await startDearNode(() => times);
     const before = await countSent();
@@ -104,7 +104,7 @@ describe("coinslot bridge send", () => {
     expect(await countSent()).toBe(before);
   });
 
-  it("with --yes pays no more than it has shown, and sends nothing", async () => {
+  it("with --yes pays no more than shown, and sends nothing above it", async () => {
     // The first quote is honest, what is asked afterwards is not.
     let blocks = 0;
     const rpcUrl = await startDearNode(() => {
@@ -119,7 +119,7 @@ describe("coinslot bridge send", () => {
     expect(await countSent()).toBe(before);
   });
 
-  it("with --yes needs a bound for all that it costs", async () => {
+  it("with --yes needs a bound for all costs", async () => {
     const { code, err } = await send(ethereum.rpcUrl, () => true, "--yes");
     expect(err).toContain("Give --max-total-fee with --yes");
     expect(code).toBe(exitCode.usage);

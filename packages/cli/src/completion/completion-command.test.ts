@@ -50,7 +50,7 @@ describe("coinslot completion bash", () => {
     expect(await complete("--network", "x", "payments", "list", "--j")).toEqual(["--json"]);
   });
 
-  it("leaves files to the shell, and runs nothing that stands on the line", async () => {
+  it("leaves files to the shell, and executes nothing of the line", async () => {
     expect(await complete("pay", "--data", "")).toEqual([]);
     expect(await complete("pay", '"$(touch ran)"', "--y")).toEqual(["--yes"]);
     await expect(run("ls", [join(folder, "ran")])).rejects.toThrow();
@@ -67,7 +67,7 @@ describe("coinslot completion", () => {
     expect(out).toContain("reserved");
   });
 
-  it("knows no other shell", async () => {
+  it("supports no other shell", async () => {
     const { code, err } = await runCoinslot(["completion", "tcsh"]);
     expect(code).toBe(exitCode.usage);
     expect(err).toContain("bash, zsh, fish");

@@ -8,7 +8,7 @@ it.each([
   // With blocks at no interval at all, no chain ever answers.
   ["--block-time", "0", "1 to 999999999"],
   ["--block-time", "1.5", "1 to 999999999"],
-])("coinslot devnet refuses %s %s, and says what there is", async (option, value, range) => {
+])("coinslot devnet refuses %s %s, and lists the choices", async (option, value, range) => {
   const { code, err } = await runCoinslot(["devnet", option, value]);
   expect(err).toContain(`'${option} <`);
   expect(err).toContain(`expected a whole number from ${range}`);

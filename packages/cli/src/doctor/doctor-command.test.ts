@@ -39,7 +39,7 @@ async function examine(
 }
 
 describe("coinslot doctor", () => {
-  it("finds a good setting well, and says how long the gas money lasts", async () => {
+  it("reports a correct configuration as ok, with the days that the gas money lasts", async () => {
     const { code, isWell, find } = await examine();
     expect({ code, isWell }).toEqual({ code: exitCode.done, isWell: true });
     expect(find("rpc")).toMatchObject([{ status: "well", about: "Plasma" }]);
@@ -49,7 +49,7 @@ describe("coinslot doctor", () => {
     expect(find("ledger")).toMatchObject([{ status: "warning" }]);
   });
 
-  it("prints a table for people, and ends with 1 when something is broken", async () => {
+  it("prints a table on a terminal, and exits with 1 for a problem", async () => {
     const env = { COINSLOT_NETWORK: devnet.network, COINSLOT_RPC_URL: nobody };
     const { code, out, err } = await runCoinslot(["doctor"], { env });
     expect(code).toBe(exitCode.failed);
@@ -57,7 +57,7 @@ describe("coinslot doctor", () => {
     expect(err).toContain("One thing is broken.");
   });
 
-  it("tells an endpoint of another chain, and one that is away, from one that is well", async () => {
+  it("tells an endpoint of another chain, and one that is away, from a working one", async () => {
     const wrong = await examine({ COINSLOT_RPC_URL: `${devnet.rpcUrl},${otherChain.rpcUrl}` });
     expect(wrong.code).toBe(exitCode.failed);
     expect(wrong.find("rpc")[1]).toMatchObject({
@@ -69,7 +69,7 @@ describe("coinslot doctor", () => {
     expect(away.find("rpc").map(({ status }) => status)).toEqual(["warning", "well"]);
   });
 
-  it("finds a token without EIP-3009, and looks at every network", async () => {
+  it("reports a token without EIP-3009, and checks every network", async () => {
     const { find } = await examine({
       COINSLOT_RPC_URL_988: otherChain.rpcUrl,
       COINSLOT_TOKENS: `eip155:988/${otherChain.multicall3}`,
@@ -80,7 +80,7 @@ describe("coinslot doctor", () => {
     ]);
   });
 
-  it("finds a relayer that cannot pay, and one that is the seller", async () => {
+  it("reports a relayer that cannot pay, and one that is the seller", async () => {
     const key = `0x${"77".repeat(32)}`;
     const poor = await examine({ FACILITATOR_PRIVATE_KEY: key });
     expect(poor.find("relayer")).toMatchObject([
@@ -94,7 +94,7 @@ describe("coinslot doctor", () => {
     expect(none.code).toBe(exitCode.done);
   });
 
-  it("tells all that is wrong with the settings, and goes on with the rest", async () => {
+  it("reports all faults of the settings, and continues with the other checks", async () => {
     const { code, find } = await examine({
       COINSLOT_RPC_URL: "rpc.example.com",
       PAY_TO: "me",
@@ -108,7 +108,7 @@ describe("coinslot doctor", () => {
     expect(find("ledger")).toHaveLength(1);
   });
 
-  it("finds a clock that is behind the chain's", async () => {
+  it("reports a clock behind the chain's", async () => {
     const future = Math.floor(Date.now() / 1000) + 3600;
     await otherChain.client.setNextBlockTimestamp({ timestamp: BigInt(future) });
     await otherChain.mine();
@@ -119,7 +119,7 @@ describe("coinslot doctor", () => {
     ]);
   });
 
-  it("looks at the ledger beside the seller that holds it", async () => {
+  it("checks the ledger beside the seller that holds it", async () => {
     await inFolder(async (folder) => {
       const file = join(folder, "ledger.db");
       const ledger = `sqlite:${file}`;
@@ -143,7 +143,7 @@ describe("coinslot doctor", () => {
     });
   });
 
-  it("looks at a ledger in PostgreSQL", async () => {
+  it("checks a ledger in PostgreSQL", async () => {
     const { url, drop } = await createTestDatabase();
     const empty = await examine({ COINSLOT_LEDGER: url });
     expect(empty.find("ledger")).toMatchObject([
@@ -155,7 +155,7 @@ describe("coinslot doctor", () => {
     expect(away.find("ledger")[0]?.found).not.toContain("secret");
   });
 
-  it("warns of an .env file that others can read", async () => {
+  it("warns of an .env file that other users can read", async () => {
     await inFolder(async (folder) => {
       writeFileSync(join(folder, ".env"), "");
       chmodSync(join(folder, ".env"), 0o644);

@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { exitCode } from "../exit-code.ts";
 import { runCoinslot } from "../testing/run-coinslot.ts";
 
-it("lists every setting of the service in its help", async () => {
+it("coinslot facilitator --help lists every setting of the service", async () => {
   const { code, out } = await runCoinslot(["facilitator", "--help"]);
   expect(code).toBe(exitCode.done);
   for (const { name, explanation } of facilitatorSettings) {
@@ -12,19 +12,19 @@ it("lists every setting of the service in its help", async () => {
   }
 });
 
-it("makes a key for a caller, shown once, and the entry for the facilitator", async () => {
+it("coinslot facilitator key prints a new caller key once, and the facilitator's entry for it", async () => {
   const { code, out, err } = await runCoinslot(["facilitator", "new-key", "shop"]);
   expect(code).toBe(exitCode.done);
   const [key = ""] = /^csf_[\w-]{43}$/m.exec(err) ?? [];
   expect(out).toBe(`shop:sha256:${createHash("sha256").update(key).digest("hex")}\n`);
 });
 
-it("refuses a name that no caller may have", async () => {
+it("coinslot facilitator key refuses an invalid caller name", async () => {
   const { code, out } = await runCoinslot(["facilitator", "new-key", "a shop"]);
   expect({ code, out }).toEqual({ code: exitCode.usage, out: "" });
 });
 
-it("says all that is wrong with the settings, and fails", async () => {
+it("coinslot facilitator lists all faults of its settings, and fails", async () => {
   const env = { FACILITATOR_PORT: "eighty", COINSLOT_LEDGER: "mysql://a:secret@b" };
   const { code, err } = await runCoinslot(["facilitator"], { env });
   expect(code).toBe(exitCode.failed);

@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => devnet?.stop());
 
-it("runs the indexing service, and ends it in order", async () => {
+it("coinslot indexer serves, and stops gracefully", async () => {
   const env = {
     INDEXER_CHAINS: "plasma",
     INDEXER_RPC_URLS_PLASMA: devnet.rpcUrl,
@@ -36,7 +36,7 @@ it("runs the indexing service, and ends it in order", async () => {
   await expect(fetch(`${url}/livez`)).rejects.toThrow();
 });
 
-it("says all that keeps the indexing service from starting, and ends with 1", async () => {
+it("coinslot indexer lists all obstacles to its start, and exits with 1", async () => {
   const env = { INDEXER_PORT: "many", INDEXER_CHAINS: "plasma,moon" };
   const { code, err } = await runCoinslot(["indexer"], { env });
   expect(code).toBe(exitCode.failed);
@@ -45,7 +45,7 @@ it("says all that keeps the indexing service from starting, and ends with 1", as
   expect(err).toContain("moon");
 });
 
-it("verifies, reindexes and rewinds an index by hand, and shows how far it is", async () => {
+it("coinslot indexer verifies, reindexes and rewinds an index, with progress", async () => {
   const folder = await mkdtemp(join(tmpdir(), "coinslot-maintenance-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const file = join(folder, "indexer.yaml");

@@ -19,7 +19,7 @@ function ignored(folder: string): string[] {
 }
 
 describe("coinslot init", () => {
-  it("writes three fresh seeds for its owner alone, shows their addresses and no seed", async () => {
+  it("writes three new seeds that only the owner can read, and prints their addresses without a seed", async () => {
     await inFolder(async (folder) => {
       const { code, out, err } = await runCoinslot(["init"], { folder });
       expect(code).toBe(exitCode.done);
@@ -39,7 +39,7 @@ describe("coinslot init", () => {
     });
   });
 
-  it("overwrites nothing, and keeps what it replaces when told to", async () => {
+  it("overwrites nothing, and keeps a backup when told to replace", async () => {
     await inFolder(async (folder) => {
       writeFileSync(join(folder, ".env"), "PAY_TO=1\n");
       const refused = await runCoinslot(["init"], { folder });
@@ -57,7 +57,7 @@ describe("coinslot init", () => {
     });
   });
 
-  it("adds to a .gitignore what it lacks, and says when git has the file already", async () => {
+  it("adds missing lines to a .gitignore, and warns when git already tracks the file", async () => {
     await inFolder(async (folder) => {
       const git = (...args: string[]) => execFileSync("git", ["-C", folder, ...args]);
       git("init", "--quiet");
@@ -73,7 +73,7 @@ describe("coinslot init", () => {
     });
   });
 
-  it("leaves to its owner what it does not know of a network", async () => {
+  it("leaves unknown values of a network to the user", async () => {
     await inFolder(async (folder) => {
       const { out } = await runCoinslot(["init", "--network", "eip155:4242"], { folder });
       expect(out).toContain("COINSLOT_RPC_URL");

@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { exitCode } from "../exit-code.ts";
 import { inFolder, runCoinslot } from "../testing/run-coinslot.ts";
 
-it("makes a key that is shown once, lists its hash, and ends it", async () => {
+it("coinslot keys creates a key that is shown once, lists its hash, and revokes it", async () => {
   await inFolder(async (folder) => {
     const env = { INDEXER_DATABASE: `sqlite:${join(folder, "indexer.db")}` };
     const keys = (...args: string[]) => runCoinslot(["keys", ...args], { env });
@@ -32,7 +32,7 @@ it("makes a key that is shown once, lists its hash, and ends it", async () => {
   });
 });
 
-it("says how it was asked wrongly", async () => {
+it("coinslot keys reports wrong arguments", async () => {
   const env = { INDEXER_DATABASE: "sqlite::memory:" };
   const owner = await runCoinslot(["keys", "create"], { env });
   expect(owner.code).toBe(exitCode.usage);

@@ -56,7 +56,7 @@ async function withServer(listener: RequestListener, work: (url: string) => Prom
 }
 
 describe("coinslot pay", () => {
-  it("shows the offer, asks, pays, and keeps answer and receipt apart", async () => {
+  it("shows the offer, prompts, pays, and prints answer and receipt separately", async () => {
     const before = await income();
     const { code, out, err, questions } = await pay([`${seller.url}/weather`], { answer: true });
     expect(err).toMatch(/costs +0\.001 USDT0 on Plasma \(eip155:9745\)/);
@@ -68,13 +68,13 @@ describe("coinslot pay", () => {
     expect(await income()).toBe(before + 1000n);
   });
 
-  it("shows a seller's words without what would steer the terminal", async () => {
+  it("shows a seller's text without terminal control characters", async () => {
     const { err } = await pay([`${seller.url}/weather`], { answer: false });
     expect(err).toContain("Weather [2J, bright");
     expect(err).not.toContain("\u001b");
   });
 
-  it("pays nothing when the answer is no, or nobody can be asked", async () => {
+  it("pays nothing when the answer is no, or no terminal is there to prompt", async () => {
     const before = await income();
     const no = await pay([`${seller.url}/weather`], { answer: false });
     expect(no).toMatchObject({ code: exitCode.usage, out: "" });
@@ -85,7 +85,7 @@ describe("coinslot pay", () => {
     expect(await income()).toBe(before);
   });
 
-  it("says all of why an offer is refused, and what to do", async () => {
+  it("lists all reasons why an offer is refused, with the remedies", async () => {
     const label = "a".repeat(60);
     const offer = await listen((request, response) => {
       const resource = `https://${label}.${label}.${label}.example/`;
@@ -117,7 +117,7 @@ describe("coinslot pay", () => {
     expect(err).toContain("or lets its proxy pass on the Host header");
   });
 
-  it("pays no more than it may", async () => {
+  it("pays no more than its limit", async () => {
     const dear = await pay([`${seller.url}/dear`, "--yes"]);
     expect(dear.code).toBe(exitCode.failed);
     expect(dear.err).toContain("Give --max-price");
@@ -127,7 +127,7 @@ describe("coinslot pay", () => {
     expect(allowed).toMatchObject({ code: exitCode.done, out: '{"forecast":"gold"}' });
   });
 
-  it("sends data from the standard input, a file or the command, and headers", async () => {
+  it("sends data from the standard input, a file or the command line, and headers", async () => {
     await inFolder(async (folder) => {
       writeFileSync(join(folder, "data.bin"), Buffer.from("a\u0000b"));
       writeFileSync(join(folder, "headers"), "Content-Type: text/x-mine\n\nX-Other: 1\n");
@@ -146,7 +146,7 @@ describe("coinslot pay", () => {
     });
   });
 
-  it("passes on what costs nothing, and says so when that is no success", async () => {
+  it("prints a free answer, and reports one that is no success", async () => {
     const free = await pay([`${seller.url}/free`]);
     expect(free).toMatchObject({ code: exitCode.done, out: "nothing to pay" });
     const missing = await pay([`${seller.url}/nowhere`]);
@@ -193,7 +193,7 @@ describe("coinslot pay", () => {
     });
   });
 
-  it("says of a token that is none whom to ask why", async () => {
+  it("names coinslot doctor for an unreadable token", async () => {
     const nobody = `0x${"dead".repeat(10)}`;
     const env = { COINSLOT_TOKENS: `${devnet.network}/${nobody}` };
     expect(await pay([`${seller.url}/weather`, "--yes"], { env })).toMatchObject({
@@ -202,7 +202,7 @@ describe("coinslot pay", () => {
     });
   });
 
-  it("keeps a payment that was taken without a good answer, and goes on with it", async () => {
+  it("keeps a payment that was taken without a good answer, and resumes it", async () => {
     await inFolder(async (folder) => {
       const before = await income();
       const failed = await pay([`${seller.url}/shaky`, "--yes"], { folder });
@@ -248,7 +248,7 @@ describe("coinslot pay", () => {
     });
   });
 
-  it("keeps a payment while it is sent, should the process be killed", async () => {
+  it("keeps a payment during the send, in case the process is killed", async () => {
     await inFolder(async (folder) => {
       const seen: string[][] = [];
       const listener: RequestListener = (request, response) => {
@@ -264,7 +264,7 @@ describe("coinslot pay", () => {
     });
   });
 
-  it("has paid also when somebody else has removed the kept payment", async () => {
+  it("reports a payment even if another process removed the kept file", async () => {
     await inFolder(async (folder) => {
       const listener: RequestListener = (request, response) => {
         for (const name of readdirSync(folder)) rmSync(join(folder, name));
@@ -277,7 +277,7 @@ describe("coinslot pay", () => {
     });
   });
 
-  it("has it kept whole also when its file was cut short meanwhile", async () => {
+  it("writes the kept payment again if its file was truncated meanwhile", async () => {
     await inFolder(async (folder) => {
       const listener: RequestListener = (request, response) => {
         if (request.headers["x-payment"] === undefined) return sell(request, response);
@@ -297,7 +297,7 @@ describe("coinslot pay", () => {
     });
   });
 
-  it("says that money may have moved also when nothing can be kept any more", async () => {
+  it("reports possibly moved money even if the payment can no longer be kept", async () => {
     await inFolder(async (folder) => {
       const listener: RequestListener = (request, response) => {
         if (request.headers["x-payment"] === undefined) return sell(request, response);
@@ -315,7 +315,7 @@ describe("coinslot pay", () => {
     });
   });
 
-  it("keeps a payment that it was interrupted in", async () => {
+  it("keeps a payment at an interruption", async () => {
     await inFolder(async (folder) => {
       let isPaid = (): void => undefined;
       const interruptOn = new Promise<void>((resolve) => {
@@ -335,7 +335,7 @@ describe("coinslot pay", () => {
     });
   });
 
-  it("says what is wrong with the way it was asked", async () => {
+  it("reports wrong arguments", async () => {
     const cases: [string[], RegExp][] = [
       [[], /Give a URL/],
       [["ftp://example.com"], /http:\/\/ or https:\/\//],

@@ -87,11 +87,11 @@ function errorOf(code: string): Error {
 const hostile = "a\u001b[2J\u009b1mb\u202Ec\u200bd\u00a0e\u2028f\u3164g\u{e0041}h";
 const unsafe = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{DI}\u00a0\u202f]/u;
 
-describe("an answer that cannot be written", () => {
+describe("a paid answer that cannot be written", () => {
   it.each([
     ["as it is", []],
     ["as JSON", ["--json"]],
-  ])("%s, is told with its receipt, and kept: the tokens have moved", async (_name, args) => {
+  ])("%s, is reported with its receipt, and kept: the tokens have moved", async (_name, args) => {
     await inFolder(async (folder) => {
       const options = { folder, outputError: errorOf("ENOSPC") };
       const failed = await pay([`${seller.url}/weather`, "--yes", ...args], options);
@@ -112,7 +112,7 @@ describe("an answer that cannot be written", () => {
     });
   });
 
-  it("since its reader has left, is done, and says how to get all of it", async () => {
+  it("since its reader has left, is a success, and the output names the way to get all of it", async () => {
     await inFolder(async (folder) => {
       const options = { folder, outputError: errorOf("EPIPE") };
       const { code, err } = await pay([`${seller.url}/weather`, "--yes"], options);
@@ -132,7 +132,7 @@ describe("an answer that cannot be written", () => {
     });
   });
 
-  it("is a failure without a payment where nothing had to be paid", async () => {
+  it("is a failure without a payment for a free request", async () => {
     const options = { outputError: errorOf("ENOSPC") };
     const { code, err } = await pay([`${seller.url}/free`, "--yes"], options);
     expect(err).toContain("The answer could not be written: ENOSPC: write. Nothing was paid.");
@@ -141,7 +141,7 @@ describe("an answer that cannot be written", () => {
 });
 
 describe("an answer on a terminal", () => {
-  it("shows what would steer the terminal", async () => {
+  it("shows no terminal control characters", async () => {
     await withSeller({ body: `first\r\n${hostile}\n` }, async (url) => {
       const { code, out } = await pay([url, "--yes"], { isTerminal: true });
       expect(code).toBe(exitCode.done);
@@ -151,7 +151,7 @@ describe("an answer on a terminal", () => {
     });
   });
 
-  it("goes into a file where it is no text", async () => {
+  it("is written to a file where it is not text", async () => {
     const body = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x1b, 0x5b, 0x32, 0x4a]);
     await inFolder(async (folder) => {
       await withSeller({ body }, async (url) => {
@@ -166,7 +166,7 @@ describe("an answer on a terminal", () => {
     });
   });
 
-  it("goes as it is into a pipe, and into JSON with escapes alone", async () => {
+  it("is unchanged in a pipe, and escaped in JSON", async () => {
     await withSeller({ body: hostile }, async (url) => {
       expect((await pay([url, "--yes"])).out).toBe(hostile);
       const { out } = await pay([url, "--yes", "--json"]);
@@ -175,7 +175,7 @@ describe("an answer on a terminal", () => {
     });
   });
 
-  it("shows a token's name in one line of what can be read", async () => {
+  it("shows a token's name in one printable line", async () => {
     const token = await devnet.deployToken({ name: hostile, version: "1", decimals: 2 });
     await devnet.mint({ token, to: devnet.accounts.buyer.address, amount: 9_000n });
     const env = {
@@ -193,7 +193,7 @@ describe("an answer on a terminal", () => {
 });
 
 describe("a 402 that never ends", () => {
-  it("is waited for some seconds, and pays nothing", async () => {
+  it("times out, and pays nothing", async () => {
     const server = await listen((_request, response) => {
       response.writeHead(402);
       const drip = setInterval(() => response.write("."), 50);
@@ -209,7 +209,7 @@ describe("a 402 that never ends", () => {
   }, 60_000);
 });
 
-it("reads a kept payment of the previous version, which has no receipt", async () => {
+it("coinslot pay reads a kept payment of the previous version, which has no receipt", async () => {
   await inFolder(async (folder) => {
     const failed = await pay([`${seller.url}/weather`, "--yes"], {
       folder,
@@ -224,8 +224,8 @@ it("reads a kept payment of the previous version, which has no receipt", async (
 });
 
 // The last one, since it moves the chain's time on.
-describe("a seller that refuses the payment", () => {
-  it("can still take it: it is kept until the chain shows that it was not taken", async () => {
+describe("a payment that its seller refuses", () => {
+  it("may still be taken: it is kept until the chain shows that it was not", async () => {
     await inFolder(async (folder) => {
       const paid: RequestListener = (request, response) => {
         const resource = { url: `http://${request.headers.host}/` };

@@ -95,7 +95,7 @@ async function startLyingNode(isUsed: boolean): Promise<string> {
   return server.url;
 }
 
-it("gives up no payment by one node's word, however long after its time", async () => {
+it("a kept payment is not given up by one node's answer, at any time after its expiry", async () => {
   const { url, payments } = await startSeller(500);
   await inFolder(async (folder) => {
     expect(await pay(folder, [url, "--yes"])).toMatchObject({ code: exitCode.unclear });
@@ -116,7 +116,7 @@ it("gives up no payment by one node's word, however long after its time", async 
   });
 });
 
-it("gives up a payment soon after its time, if nodes of two hosts or a person agree", async () => {
+it("a kept payment is given up soon after its expiry, if nodes of two hosts or a person agree", async () => {
   const { url } = await startSeller(500);
   const second = await startLyingNode(false);
   for (const options of [{ rpcUrls: [devnet.rpcUrl, second] }, { answer: true }]) {
@@ -133,7 +133,7 @@ it("gives up a payment soon after its time, if nodes of two hosts or a person ag
   }
 });
 
-it("keeps a payment that was taken when one of two nodes says that it was not", async () => {
+it("a kept payment that was taken is kept when one of two nodes denies it", async () => {
   const seller = await startTestSeller({ devnet, ledger: "sqlite::memory:" });
   const liar = await startLyingNode(false);
   await inFolder(async (folder) => {
@@ -152,7 +152,7 @@ it("keeps a payment that was taken when one of two nodes says that it was not", 
   });
 });
 
-it("believes no node while the payment's time is not over by the own clock", async () => {
+it("a kept payment is not looked up before its expiry by the local clock", async () => {
   const { url } = await startSeller(500);
   await inFolder(async (folder) => {
     await pay(folder, [url, "--yes"]);
@@ -166,7 +166,7 @@ it("believes no node while the payment's time is not over by the own clock", asy
 });
 
 it.each([402, 500])(
-  "signs no second payment while one that was answered %i may be taken",
+  "no second payment is signed while one that was answered %i may be taken",
   async (status) => {
     const { url, payments } = await startSeller(status);
     await inFolder(async (folder) => {
@@ -193,7 +193,7 @@ it.each([402, 500])(
   },
 );
 
-it("keeps a payment that is resumed from elsewhere in its own file, and nowhere else", async () => {
+it("a payment resumed from elsewhere is kept in its own file only", async () => {
   const { url } = await startSeller(500);
   await inFolder((elsewhere) =>
     inFolder(async (folder) => {
@@ -212,7 +212,7 @@ it("keeps a payment that is resumed from elsewhere in its own file, and nowhere 
   );
 });
 
-it("names the file that holds a payment already when it cannot be written anew", async () => {
+it("a kept payment that cannot be written again is reported with its existing file", async () => {
   const { url } = await startSeller(500);
   await inFolder(async (folder) => {
     await pay(folder, [url, "--yes"]);
@@ -224,7 +224,7 @@ it("names the file that holds a payment already when it cannot be written anew",
   });
 });
 
-it("reads no kept payment that is longer than any it writes", async () => {
+it("a kept payment above the maximum size is not read", async () => {
   const { url } = await startSeller(500);
   await inFolder(async (folder) => {
     await pay(folder, [url, "--yes"]);
@@ -236,7 +236,7 @@ it("reads no kept payment that is longer than any it writes", async () => {
   });
 });
 
-it("does not wait for a pipe with the name of a kept payment", async () => {
+it("a pipe with the name of a kept payment is not waited for", async () => {
   const { url, payments } = await startSeller(500);
   await inFolder(async (folder) => {
     execFileSync("mkfifo", [join(folder, "coinslot-payment-0123456789abcdef.json")]);
@@ -245,7 +245,7 @@ it("does not wait for a pipe with the name of a kept payment", async () => {
   });
 });
 
-it("keeps a payment that was taken, however long ago", async () => {
+it("a kept payment that was taken stays, at any age", async () => {
   const seller = await startTestSeller({ devnet, ledger: "sqlite::memory:" });
   await inFolder(async (folder) => {
     const failed = await pay(folder, [`${seller.url}/shaky`, "--yes"]);

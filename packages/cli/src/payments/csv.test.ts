@@ -1,12 +1,12 @@
 import { expect, it } from "vitest";
 import { formatCsvRow } from "./csv.ts";
 
-it("quotes what would break a row, and leaves the rest as it is", () => {
+it("a CSV cell is quoted where it would break a row, and unchanged elsewhere", () => {
   const row = formatCsvRow(["plain", 'say "hi"', "a,b", "two\nlines", " edge", null, 7]);
   expect(row).toBe('plain,"say ""hi""","a,b","two\nlines"," edge",,7\r\n');
 });
 
-it("writes no cell that a program for tables would run", () => {
+it("a CSV cell never runs as a formula", () => {
   for (const formula of ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1"]) {
     const cell = formatCsvRow([formula]).replace(/^"|"?\r\n$/g, "");
     expect(cell.startsWith("'")).toBe(true);

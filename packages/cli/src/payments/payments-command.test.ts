@@ -76,7 +76,7 @@ describe.each(["sqlite", "postgres"] as const)("coinslot payments, on %s", (engi
     await ledger?.drop();
   });
 
-  it("lists a page, the newest first, and says how to see the next one", async () => {
+  it("lists a page, the newest first, and prints the command for the next one", async () => {
     const first = await payments("list", "--limit", "3", "--json");
     const { payments: page, nextCursor } = JSON.parse(first.out);
     expect(page).toHaveLength(3);
@@ -121,7 +121,7 @@ describe.each(["sqlite", "postgres"] as const)("coinslot payments, on %s", (engi
     });
   });
 
-  it("exports everything, whatever the number of pages", async () => {
+  it("exports all payments, over any number of pages", async () => {
     const { code, out } = await payments("export");
     expect(code).toBe(exitCode.done);
     const [heading, ...rows] = out.trimEnd().split("\r\n");
@@ -135,7 +135,7 @@ describe.each(["sqlite", "postgres"] as const)("coinslot payments, on %s", (engi
 });
 
 describe("coinslot payments", () => {
-  it("makes no ledger where there is none", async () => {
+  it("creates no ledger where it is missing", async () => {
     await inFolder(async (folder) => {
       const { code, err } = await runCoinslot(["payments", "list"], { folder });
       expect(code).toBe(exitCode.usage);
@@ -143,7 +143,7 @@ describe("coinslot payments", () => {
     });
   });
 
-  it("takes no password as an option, and repeats none", async () => {
+  it("refuses a password as an option, and repeats none", async () => {
     const url = "postgres://me:secret@127.0.0.1:1/ledger";
     const option = await runCoinslot(["payments", "list", "--ledger", url]);
     expect(option.code).toBe(exitCode.usage);
@@ -153,7 +153,7 @@ describe("coinslot payments", () => {
     expect(option.err + away.err).not.toContain("secret");
   });
 
-  it("says what is wrong with a filter", async () => {
+  it("reports the fault of a filter", async () => {
     for (const args of [
       ["--state", "paid"],
       ["--from", "soon"],

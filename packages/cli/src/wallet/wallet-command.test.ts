@@ -18,7 +18,7 @@ function wallet(env: Readonly<Record<string, string>>, ...args: string[]) {
 }
 
 describe("coinslot wallet", () => {
-  it("shows who everybody is and what they hold", async () => {
+  it("shows every role's address and balances", async () => {
     const { buyer, seller } = devnet.accounts;
     const env = { WALLET_PRIVATE_KEY: buyer.privateKey, PAY_TO: seller.address };
     const { code, out } = await wallet(env);
@@ -31,7 +31,7 @@ describe("coinslot wallet", () => {
     );
   });
 
-  it("takes a seed phrase from a file, and tells one that is mistyped without repeating it", async () => {
+  it("reads a seed phrase from a file, and reports a mistyped one without repeating it", async () => {
     await inFolder(async (folder) => {
       const file = join(folder, "seed");
       writeFileSync(file, `  ${devSeedPhrase.toUpperCase()}\n`);
@@ -45,7 +45,7 @@ describe("coinslot wallet", () => {
     });
   });
 
-  it("shows the tokens that the environment names, and the other networks when one is away", async () => {
+  it("shows the environment's tokens, and the other networks when one is away", async () => {
     const token = await devnet.deployToken({ name: "Points", version: "2", decimals: 2 });
     await devnet.mint({ token, to: devnet.accounts.buyer.address, amount: 150n });
     const env = {
@@ -60,7 +60,7 @@ describe("coinslot wallet", () => {
     expect(out).toMatch(/^buyer +0x\w{40} +Stable +not known$/m);
   });
 
-  it("shows the addresses without a network, and beside settings that are wrong", async () => {
+  it("shows the addresses without a network, and despite wrong settings", async () => {
     const { address } = devnet.accounts.seller;
     const nowhere = await runCoinslot(["wallet"], { env: { PAY_TO: address } });
     expect(nowhere.code).toBe(exitCode.done);
@@ -76,7 +76,7 @@ describe("coinslot wallet", () => {
     expect(wrong.err).toContain("COINSLOT_RPC_URL");
   });
 
-  it("says what is missing", async () => {
+  it("lists the missing settings", async () => {
     const nobody = await wallet({});
     expect(nobody).toMatchObject({ code: exitCode.usage });
     expect(nobody.err).toContain("coinslot init");
