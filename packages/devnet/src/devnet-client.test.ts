@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => devnet.stop());
 
-test("a receipt is found though its block came while the client was looking, and no other comes", async () => {
+test("a receipt is found although its block came during the lookup, and no other comes", async () => {
   const { chainId, rpcUrl, accounts } = devnet;
   const before = await devnet.client.getBlockNumber();
   const hash = await devnet.client.sendTransaction({ to: accounts.buyer.address, value: 1n });

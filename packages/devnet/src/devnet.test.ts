@@ -29,14 +29,14 @@ function balanceOf({ client, token }: Devnet, account: `0x${string}`): Promise<b
 }
 
 describe("startDevnet", () => {
-  it("starts Plasma by default, with USDT0 in its real place", async () => {
+  it("starts Plasma by default, with USDT0 at its real address", async () => {
     const devnet = await start();
     expect(devnet).toMatchObject({ chainId: 9745, network: "eip155:9745" });
     expect(await devnet.client.getChainId()).toBe(9745);
     expect(devnet.token).toBe("0xB8CE59FC3717ada4C02eaDF9682A9e934F625ebb");
   });
 
-  it("starts any other chain, Stable with USDT0 in its real place too", async () => {
+  it("starts any other chain, Stable with USDT0 at its real address too", async () => {
     const stable = await start({ chainId: 988 });
     expect(stable.token).toBe("0x779Ded0c9e1022225f8E0630b35a9b54bE713736");
     const other = await start({ chainId: 31337 });
@@ -58,7 +58,7 @@ describe("startDevnet", () => {
     await expect(startDevnet({ accountCount: 3 })).rejects.toThrow("at least 4 accounts");
   });
 
-  it("mints and deploys for many callers at once", async () => {
+  it("mints and deploys for many concurrent callers", async () => {
     const devnet = await start();
     const to = devnet.accounts.buyer.address;
     const [token] = await Promise.all([
@@ -90,7 +90,7 @@ describe("startDevnet", () => {
     await expect.poll(() => runningCommands(`${chainId}`), { timeout: 10_000 }).toEqual([]);
   });
 
-  it("listens where it is told to", async () => {
+  it("listens on the configured address", async () => {
     const { rpcUrl, client } = await start({ host: "127.0.0.2" });
     expect(new URL(rpcUrl).hostname).toBe("127.0.0.2");
     expect(await client.getChainId()).toBe(9745);
@@ -107,8 +107,8 @@ describe("startDevnet", () => {
   });
 });
 
-describe("the chain's time", () => {
-  it("mines at once by default, and only when told after setAutomine(false)", async () => {
+describe("the devnet's time", () => {
+  it("mines at once by default, and only on request after setAutomine(false)", async () => {
     const { client, accounts, setAutomine, mine } = await start();
     await setAutomine(false);
     const before = await client.getBlockNumber();
@@ -119,7 +119,7 @@ describe("the chain's time", () => {
     expect((await client.getTransactionReceipt({ hash })).blockNumber).toBe(before + 1n);
   });
 
-  it("mines in intervals when given a block time", async () => {
+  it("mines at intervals with a block time", async () => {
     const { client, accounts, setIntervalMining } = await start({ blockTimeSeconds: 1 });
     const before = await client.getBlockNumber();
     const hash = await client.sendTransaction({ to: accounts.buyer.address, value: 1n });
@@ -132,14 +132,14 @@ describe("the chain's time", () => {
     await setIntervalMining(0);
   });
 
-  it("stays with the clock while blocks are mined quickly", async () => {
+  it("stays close to the clock while blocks are mined quickly", async () => {
     const { client, mine } = await start();
     await mine(100);
     const { timestamp } = await client.getBlock();
     expect(Math.abs(Number(timestamp) - Date.now() / 1000)).toBeLessThan(5);
   });
 
-  it("goes back to a snapshot", async () => {
+  it("returns to a snapshot", async () => {
     const devnet = await start();
     const to = devnet.accounts.buyer.address;
     const id = await devnet.snapshot();
@@ -149,7 +149,7 @@ describe("the chain's time", () => {
   });
 });
 
-describe("reorg", () => {
+describe("a devnet reorganisation", () => {
   it("replaces blocks by empty ones, and drops their transactions", async () => {
     const devnet = await start();
     const { client, accounts, mine, reorg } = devnet;

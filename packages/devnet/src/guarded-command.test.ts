@@ -16,8 +16,8 @@ async function runParent(program: string, env: Record<string, string> = {}) {
   return { parent, line };
 }
 
-describe("when the parent is killed with SIGKILL", () => {
-  it("the chain dies with it", async () => {
+describe("a parent killed with SIGKILL", () => {
+  it("takes its chain along", async () => {
     const chainId = 1_000_000 + Math.floor(Math.random() * 1e9);
     const { parent, line: rpcUrl } = await runParent(`
       import { startDevnet } from ${JSON.stringify(index)};
@@ -37,7 +37,7 @@ describe("when the parent is killed with SIGKILL", () => {
     await expect(ask()).rejects.toThrow("fetch failed");
   });
 
-  it("PostgreSQL dies with it, and its data goes too", async () => {
+  it("takes its PostgreSQL along, with its data", async () => {
     const directory = await mkdtemp(join(tmpdir(), "coinslot-guard-"));
     // As root, PostgreSQL runs as somebody else, who needs what every temporary directory allows.
     await chmod(directory, 0o1777);

@@ -150,7 +150,7 @@ describe("an omnichain token", () => {
     expect(await balanceOf(target, target.token, source.accounts.buyer.address)).toBe(6n);
   });
 
-  it("waits on the target chain while it cannot be executed there, and is tried again", async () => {
+  it("waits on the target chain while it cannot be executed there, and is retried", async () => {
     await send();
     await setPaused(true);
     expect(await layerZero.deliver()).toEqual([]);
@@ -165,7 +165,7 @@ describe("an omnichain token", () => {
     expect(await layerZero.deliver()).toHaveLength(1);
   });
 
-  it("refunds what was paid above the fee", async () => {
+  it("refunds the payment above the fee", async () => {
     const { address: buyer } = source.accounts.buyer;
     const before = await source.client.getBalance({ address: buyer });
     const { gasUsed, effectiveGasPrice } = await send({ fee: nativeFee * 5n });
@@ -182,7 +182,7 @@ describe("an omnichain token", () => {
     expect(await refusalOf(change)).toBe(name);
   });
 
-  it("cannot be minted by anybody but the endpoint", async () => {
+  it("cannot be minted by any account but the endpoint", async () => {
     const { accounts, client } = target;
     const origin = { srcEid: sourceEid, sender: pad(adapter), nonce: 1n };
     const call = client.simulateContract({
@@ -196,8 +196,8 @@ describe("an omnichain token", () => {
   });
 });
 
-describe("the token with the manners of USDT", () => {
-  it("wants an allowance to be set to zero before it is set to anything else", async () => {
+describe("the token with the rules of USDT", () => {
+  it("requires an allowance to be reset to zero before a new one", async () => {
     await expect(approve(5n)).rejects.toThrow("reverted");
     await approve(0n);
     expect((await approve(5n)).status).toBe("success");

@@ -13,7 +13,7 @@ function runMain(...args: string[]) {
 }
 
 describe("the devnet command", () => {
-  it("prints where everything is, stays, and stops at Ctrl-C", async () => {
+  it("prints its addresses, stays, and stops at Ctrl-C", async () => {
     const chainId = 1_000_000 + Math.floor(Math.random() * 1e8);
     const main = runMain("--chain-id", `${chainId}`);
     await main.waitFor(/^export WALLET_PRIVATE_KEY=0x[0-9a-f]{64}$/m);
@@ -41,7 +41,7 @@ describe("the devnet command", () => {
       .toEqual([]);
   });
 
-  it("explains itself when it is called wrongly", async () => {
+  it("prints its usage for wrong arguments", async () => {
     const main = runMain("--block-time", "soon");
     expect(await main.ended).toBe(1);
     expect(main.stderr()).toContain('--block-time takes a whole number, not "soon".');

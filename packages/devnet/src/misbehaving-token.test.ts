@@ -33,7 +33,7 @@ async function tokenThat(behaviour: Behaviour) {
 }
 
 describe("a misbehaving token", () => {
-  it("is honest when told so", async () => {
+  it("is honest when set so", async () => {
     const token = await tokenThat("honest");
     const { receipt, received, authorization } = await token.pay(100n);
     expect(received).toBe(100n);
@@ -49,7 +49,7 @@ describe("a misbehaving token", () => {
     ]);
   });
 
-  it("ignoresReplay: takes a used authorization in silence", async () => {
+  it("ignoresReplay: accepts a used authorization silently", async () => {
     const token = await tokenThat("ignoresReplay");
     const { authorization, signature } = await token.pay(100n);
     const again = await token.transfer(authorization, signature);
@@ -97,7 +97,7 @@ describe("a misbehaving token", () => {
     await expect(token.transfer(authorization, signature)).rejects.toThrow("used or canceled");
   });
 
-  it("burnsGas: consumes all the gas it was given", async () => {
+  it("burnsGas: consumes all its gas", async () => {
     const { receipt } = await (await tokenThat("burnsGas")).pay(100n);
     expect(receipt.status).toBe("reverted");
     expect(receipt.gasUsed).toBeGreaterThan(980_000n);
@@ -109,7 +109,7 @@ describe("a misbehaving token", () => {
     expect(receipt.gasUsed).toBeLessThan(100_000n);
   });
 
-  it("wrongDomainSeparator: signs in a domain that is not the one of its name and version", async () => {
+  it("wrongDomainSeparator: signs in a domain that differs from its name and version", async () => {
     const token = await tokenThat("wrongDomainSeparator");
     const separator = await devnet.client.readContract({
       ...token.contract,
@@ -141,7 +141,7 @@ describe("a misbehaving token", () => {
     expect(await token.balanceOf(to)).toBe(3n);
   });
 
-  it("changes its behaviour when told to", async () => {
+  it("changes its behaviour when set so", async () => {
     const token = await tokenThat("reverts");
     expect((await token.pay(1n)).receipt.status).toBe("reverted");
     const args = [behaviours.honest] as const;
@@ -154,7 +154,7 @@ describe("a misbehaving token", () => {
     expect((await token.pay(1n)).receipt.status).toBe("success");
   });
 
-  it("shows any balance, which no Transfer explains", async () => {
+  it("shows any balance, without a Transfer", async () => {
     const token = await tokenThat("honest");
     const holder = devnet.accounts.relayer.address;
     const args = [holder, 2n ** 256n - 1n] as const;

@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => devnet.stop());
 
 describe("Multicall3", () => {
-  it("stands in its canonical place, where viem uses it", async () => {
+  it("is deployed at its canonical address, where viem uses it", async () => {
     expect(devnet.multicall3).toBe("0xcA11bde05977b3631167028862bE2a173976CA11");
     const token = { address: devnet.token, abi: erc20Abi } as const;
     const answers = await devnet.client.multicall({
@@ -29,7 +29,7 @@ describe("Multicall3", () => {
     expect(answers[0].result).toBe("USDT0");
   });
 
-  it("settles the good authorizations of a batch beside a bad one that may fail", async () => {
+  it("settles the valid authorizations of a batch beside an invalid one that may fail", async () => {
     const { client, accounts } = devnet;
     const token = createTokenFixture({ devnet, token: devnet.token });
     const values = [1n, 2n, 3n];

@@ -19,7 +19,7 @@ async function query(url: string, text: string): Promise<unknown[]> {
   }
 }
 
-it("starts servers side by side, and leaves nothing behind", async () => {
+it("PostgreSQL servers start side by side, and leave nothing behind", async () => {
   const [first, second] = await Promise.all([startPostgres(), startPostgres()]);
   const databases = [await first.createDatabase(), await second.createDatabase()];
   for (const { url } of databases) {
@@ -35,7 +35,7 @@ it("starts servers side by side, and leaves nothing behind", async () => {
   expect(existsSync(directory)).toBe(false);
 });
 
-it("runs from a directory that only its owner may enter", async () => {
+it("PostgreSQL runs from a directory that only its owner may enter", async () => {
   const closed = await mkdtemp(join(tmpdir(), "coinslot-closed-"));
   const directory = await mkdtemp(join(tmpdir(), "coinslot-postgres-"));
   try {

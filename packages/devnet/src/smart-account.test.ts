@@ -50,7 +50,7 @@ describe.each(signatureForms)("a payer that is a contract, with the signature as
     ).rejects.toThrow("FiatTokenV2: invalid signature");
   });
 
-  it("can burn nearly all the gas it is given", async () => {
+  it("can burn nearly all its gas", async () => {
     const authorization = token.authorize({
       from: await fundedSmartAccount("burnsGas"),
       value: 7n,

@@ -10,21 +10,21 @@ function run(script: string, env?: Record<string, string>): Program {
 }
 
 describe("a started program", () => {
-  it("tells what it printed, on which stream, and how it ended", async () => {
+  it("returns its output per stream, and its exit code", async () => {
     const program = run("echo $WORD; echo wrong >&2; exit 3", { WORD: "right" });
     expect(await program.ended).toBe(3);
     expect([program.stdout(), program.stderr()]).toEqual(["right\n", "wrong\n"]);
     expect(program.printed()).toHaveLength("right\nwrong\n".length);
   });
 
-  it("finds nothing of this process's environment but PATH", async () => {
+  it("has PATH only from this process's environment", async () => {
     const program = run("env");
     await program.ended;
     expect(program.stdout()).toContain("PATH=");
     expect(program.stdout()).not.toContain("VITEST");
   });
 
-  it("is waited for until it says what matches, which may be before", async () => {
+  it("is waited for until its output matches, earlier output included", async () => {
     const program = run("echo port 81; read answer; echo got $answer");
     expect((await program.waitFor(/port (\d+)/))[1]).toBe("81");
     program.child.stdin.write("yes\n");
@@ -32,7 +32,7 @@ describe("a started program", () => {
     expect((await program.waitFor(/got (\w+)/))[1]).toBe("yes");
   });
 
-  it("that ends without what was waited for is told of with what it printed", async () => {
+  it("that ends without a match is reported with its output", async () => {
     const waiting = run("echo cannot start").waitFor(/ready/);
     await expect(waiting).rejects.toThrow("It ended without /ready/:\ncannot start\n");
   });

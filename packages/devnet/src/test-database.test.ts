@@ -24,7 +24,7 @@ describe("a test database", () => {
     await second.drop();
   });
 
-  it("can be dropped twice, and while somebody is connected", async () => {
+  it("can be dropped twice, and while a client is connected", async () => {
     const database = await createTestDatabase();
     const client = new pg.Client(database.url);
     const errors: string[] = [];

@@ -27,7 +27,7 @@ beforeAll(async () => {
 afterAll(() => devnet.stop());
 
 describe("the token's description", () => {
-  it("is that of USDT0 on Plasma", async () => {
+  it("equals that of USDT0 on Plasma", async () => {
     const read = <const T extends "name" | "version" | "symbol" | "decimals">(functionName: T) =>
       devnet.client.readContract({ ...token.contract, functionName });
     expect(await read("name")).toBe("USDT0");
@@ -37,7 +37,7 @@ describe("the token's description", () => {
     expect(devnet.token).toBe("0xB8CE59FC3717ada4C02eaDF9682A9e934F625ebb");
   });
 
-  it("has the EIP-712 domain that its name, version, chain and address make", async () => {
+  it("has the EIP-712 domain of its name, version, chain and address", async () => {
     const { client } = devnet;
     expect(await client.readContract({ ...token.contract, functionName: "DOMAIN_SEPARATOR" })).toBe(
       domainSeparator({ domain: token.domain }),
@@ -76,7 +76,7 @@ describe.each(signatureForms)("transferWithAuthorization with the signature as %
     );
   });
 
-  it("refuses one that another account signed", async () => {
+  it("refuses another account's signature", async () => {
     const authorization = token.authorize({ value: 1n });
     const signature = await token.sign(authorization, devnet.accounts.relayer);
     await expect(token.transfer(authorization, signature, { form })).rejects.toThrow(
@@ -92,7 +92,7 @@ describe.each(signatureForms)("transferWithAuthorization with the signature as %
     ).rejects.toThrow("FiatTokenV2: invalid signature");
   });
 
-  it("refuses the twin of a signature, with a high s", async () => {
+  it("refuses the malleable twin of a signature, with a high s", async () => {
     const authorization = token.authorize({ value: 1n });
     const { r, s, yParity } = parseSignature(await token.sign(authorization));
     const highS = toHex(curveOrder - BigInt(s), { size: 32 });
@@ -102,7 +102,7 @@ describe.each(signatureForms)("transferWithAuthorization with the signature as %
     );
   });
 
-  it("keeps to the time that the payer allowed", async () => {
+  it("holds to validAfter and validBefore", async () => {
     const { timestamp } = await devnet.client.getBlock();
     const early = token.authorize({ value: 1n, validAfter: timestamp + 1000n });
     await expect(token.transfer(early, await token.sign(early), { form })).rejects.toThrow(
@@ -114,7 +114,7 @@ describe.each(signatureForms)("transferWithAuthorization with the signature as %
     );
   });
 
-  it("refuses more than the payer has", async () => {
+  it("refuses more than the payer's balance", async () => {
     const authorization = token.authorize({ value: 10n ** 18n });
     await expect(
       token.transfer(authorization, await token.sign(authorization), { form }),
@@ -122,7 +122,7 @@ describe.each(signatureForms)("transferWithAuthorization with the signature as %
   });
 });
 
-describe("a signature given as bytes", () => {
+describe("a signature as bytes", () => {
   it.each([0, 64, 66])("of %i bytes is refused", async (size) => {
     const authorization = token.authorize({ value: 1n });
     const signature = (await token.sign(authorization))
@@ -240,8 +240,8 @@ describe("permit", () => {
   });
 });
 
-describe("for tests", () => {
-  it("anybody mints, burns their own, and both are Transfers of the zero address", async () => {
+describe("the test token", () => {
+  it("lets any account mint, and burn its own, as Transfers of the zero address", async () => {
     const { client, accounts } = devnet;
     const holder = accounts.others[1];
     if (!holder) throw new Error("The devnet has no other accounts.");
@@ -265,7 +265,7 @@ describe("for tests", () => {
     expect(await supply()).toBe(before + 6n);
   });
 
-  it("an account can be blocked", async () => {
+  it("can block an account", async () => {
     const { client } = devnet;
     const setBlocked = async (blocked: boolean) => {
       const args = [buyer, blocked] as const;
