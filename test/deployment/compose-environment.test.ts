@@ -52,8 +52,8 @@ function fileLike(path: string): string {
   return join(folder, name);
 }
 
-describe("what docker-compose.yml tells a program, with what its image says", () => {
-  it.each(started)("is a configuration that %s takes", (_name, service) => {
+describe("the environment of docker-compose.yml over that of the image", () => {
+  it.each(started)("is a valid configuration of %s", (_name, service) => {
     const read = readers[service.build?.target ?? ""];
     const configuration = JSON.stringify(read?.(environmentIn(service)), (_key, value: unknown) =>
       typeof value === "bigint" ? String(value) : value,

@@ -37,20 +37,17 @@ describe("docker-compose.yml", () => {
     expect(validate.errors ?? []).toEqual([]);
   });
 
-  it.each(ours)("lets %s do no more than it has to", (_name, service) => {
+  it.each(ours)("drops %s's unneeded privileges", (_name, service) => {
     expect(service).toMatchObject({ init: true, read_only: true, cap_drop: ["ALL"] });
     expect(service.security_opt).toEqual(["no-new-privileges:true"]);
   });
 
-  it.each(ours)(
-    "lets %s end in order: what is being answered has ten seconds",
-    (_name, service) => {
-      const [, seconds] = /^(\d+)s$/.exec(service.stop_grace_period ?? "10s") ?? [];
-      expect(Number(seconds)).toBeGreaterThan(10);
-    },
-  );
+  it.each(ours)("stops %s gracefully, with ten seconds for open requests", (_name, service) => {
+    const [, seconds] = /^(\d+)s$/.exec(service.stop_grace_period ?? "10s") ?? [];
+    expect(Number(seconds)).toBeGreaterThan(10);
+  });
 
-  it("builds targets that the Dockerfile has, each with a sign of health, and pins what it pulls", () => {
+  it("builds the Dockerfile's targets, each with a health check, and pins pulled images", () => {
     for (const [, { build, entrypoint }] of ours) {
       const stage = stages.get(build?.target ?? "");
       expect(stage, build?.target).toBeDefined();
@@ -66,12 +63,12 @@ describe("docker-compose.yml", () => {
     }
   });
 
-  it("has one service without a profile, which says what to choose", () => {
+  it("has one service without a profile, which lists the profiles", () => {
     const always = named.filter(([, { profiles }]) => profiles.length === 0);
     expect(always.map(([name]) => name)).toEqual(["choose-profile"]);
   });
 
-  it("says at the end of each profile how to buy, once all that sells is healthy", () => {
+  it("prints at the end of each profile how to buy, once all its sellers are healthy", () => {
     for (const profile of ["devnet", "live"]) {
       const [guide, ...others] = named.filter(
         ([, { profiles, command }]) => profiles.includes(profile) && command?.[0] === profile,
@@ -85,15 +82,18 @@ describe("docker-compose.yml", () => {
     }
   });
 
-  it.each(named)("%s waits for services of its profile, for what they can be", (_name, service) => {
-    for (const [other, { condition }] of Object.entries(service.depends_on)) {
-      expect(services[other]?.profiles, other).toEqual(service.profiles);
-      const ends = services[other]?.restart === "no";
-      expect(condition).toBe(ends ? "service_completed_successfully" : "service_healthy");
-    }
-  });
+  it.each(named)(
+    "makes %s wait for the end or the health of services in its profile",
+    (_name, service) => {
+      for (const [other, { condition }] of Object.entries(service.depends_on)) {
+        expect(services[other]?.profiles, other).toEqual(service.profiles);
+        const ends = services[other]?.restart === "no";
+        expect(condition).toBe(ends ? "service_completed_successfully" : "service_healthy");
+      }
+    },
+  );
 
-  it.each(ours)("%s is told what it knows, and all that it has to know", (_name, service) => {
+  it.each(ours)("gives %s known settings only, and all required ones", (_name, service) => {
     const environment = Object.keys(environmentIn(service)).filter((name) => /_/.test(name));
     const settings = settingsIn(service);
     const known = [...settings, { name: "NODE_ENV" }];
@@ -111,7 +111,7 @@ describe("docker-compose.yml", () => {
     expect(missing.map(({ name }) => name)).toEqual([]);
   });
 
-  it.each(ours)("%s gets secrets as files that are there", (_name, service) => {
+  it.each(ours)("gives %s secrets as existing files", (_name, service) => {
     const given = new Set(service.secrets.map((name) => `/run/secrets/${name}`));
     const mounts = service.volumes.map((volume) => volume.split(":")[1] ?? "");
     for (const [name, value] of Object.entries(service.environment)) {
@@ -122,14 +122,14 @@ describe("docker-compose.yml", () => {
     expect([...given], "secrets that nobody reads").toEqual([]);
   });
 
-  it.each(ours)("%s is not given a secret twice, as a file and in words", (_name, service) => {
+  it.each(ours)("gives %s no secret twice, as a file and as a value", (_name, service) => {
     const names = Object.keys(environmentIn(service));
     const files = names.filter((name) => name.endsWith("_FILE"));
     const twice = files.filter((name) => names.includes(name.replace(/_FILE$/, "")));
     expect(twice).toEqual([]);
   });
 
-  it("declares the volumes and secrets that are used, and no other; secrets are not for git", () => {
+  it("declares exactly the used volumes and secrets, and git ignores the secrets", () => {
     const used = named.flatMap(([, each]) => each.volumes.map((volume) => volume.split(":")[0]));
     expect(Object.keys(volumes).toSorted()).toEqual([...new Set(used)].toSorted());
     const read = named.flatMap(([, each]) => each.secrets);
@@ -140,7 +140,7 @@ describe("docker-compose.yml", () => {
     }
   });
 
-  it("publishes to this machine alone, where the image listens", () => {
+  it("publishes to this machine only, on the image's ports", () => {
     for (const [name, service] of ours) {
       for (const port of service.ports) {
         const [address, outside, inside] = port.split(":");
@@ -152,7 +152,7 @@ describe("docker-compose.yml", () => {
     }
   });
 
-  it("speaks to services by their names and ports", () => {
+  it("addresses services by their names and ports", () => {
     const urls = named.flatMap(([, { environment }]) =>
       Object.values(environment).flatMap((value) => /^(?:http|postgres):\/\/.*$/.exec(value) ?? []),
     );
@@ -165,7 +165,7 @@ describe("docker-compose.yml", () => {
     }
   });
 
-  it("takes variables from .env that .env.example explains, with the same defaults", () => {
+  it("takes variables of .env that .env.example documents, with the same defaults", () => {
     const examples = new Map(readExampleVariables().map(({ name, value }) => [name, value]));
     const text = readFileSync(join(root, "docker-compose.yml"), "utf8");
     const taken = [...text.matchAll(/\$\{([A-Z_]+)(?::-([^}]*))?\}/g)];

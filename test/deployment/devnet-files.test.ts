@@ -7,7 +7,7 @@ import * as z from "zod";
 
 const printed = z.object({ environment: z.record(z.string(), z.string()) });
 
-it("a devnet leaves its environment as files, as containers take secrets", async () => {
+it("a devnet writes its environment as files, as containers take secrets", async () => {
   const folder = await mkdtemp(join(tmpdir(), "coinslot-devnet-"));
   onTestFinished(() => rm(folder, { recursive: true }));
   const interrupted = new AbortController();

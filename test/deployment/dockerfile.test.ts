@@ -61,7 +61,7 @@ describe("the Dockerfile", () => {
     ]);
   });
 
-  it("stands on one pinned Node that the project supports", () => {
+  it("is based on one pinned Node that the project supports", () => {
     const text = readFileSync(join(root, "Dockerfile"), "utf8");
     const [, major, minor] = /^ARG NODE_VERSION=(\d+)\.(\d+)\.\d+-bookworm-slim$/m.exec(text) ?? [];
     expect(manifest.engines.node).toBe(">=20.19");
@@ -70,7 +70,7 @@ describe("the Dockerfile", () => {
     expect(new Set(bases)).toEqual(new Set([`node:$\{NODE_VERSION}`, "runtime"]));
   });
 
-  it("copies what exists, and takes pnpm from package.json", () => {
+  it("copies existing paths, and takes pnpm from package.json", () => {
     expect(manifest.packageManager).toMatch(/^pnpm@[\d.]+\+sha512\./);
     const copied = [...stages.values()]
       .flatMap((stage) => textsOf(stage, "COPY"))
@@ -79,7 +79,7 @@ describe("the Dockerfile", () => {
     expect(copied.filter((path) => !existsSync(join(root, path)))).toEqual([]);
   });
 
-  it("builds by scripts and packages that exist", () => {
+  it("builds with existing scripts and packages", () => {
     const runs = build ? textsOf(build, "RUN") : [];
     const scripts = runs.flatMap((text) => /pnpm run (\S+)/.exec(text)?.[1] ?? []);
     expect(scripts).toEqual(["build"]);
@@ -95,7 +95,7 @@ describe("the Dockerfile", () => {
   });
 
   it.each(["packages/cli", "apps/paid-indexer"])(
-    "copies %s with every package that those below it expect beside them",
+    "copies %s with the peer dependencies of the packages below it",
     (folder) => {
       // A deployment installs the dependencies of its one package; peers of others are not among them.
       const { dependencies } = readPackage(folder);
@@ -108,7 +108,7 @@ describe("the Dockerfile", () => {
   );
 
   it.each(targets.map((stage) => [stage.name, stage] as const))(
-    "%s starts what was built, as nobody special, and is asked for its health where it answers",
+    "starts %s from its build, without root, with a health check at its address",
     async (_name, stage) => {
       expect(textsOf(stage, "USER")).toEqual(["node"]);
       expect(textsOf(stage, "ENTRYPOINT").map(wordsOf)).toEqual([["node", "/app/dist/main.js"]]);
@@ -130,7 +130,7 @@ describe("the Dockerfile", () => {
     },
   );
 
-  it("keeps databases in /data unless told otherwise, be it by a setting or by the file of one", () => {
+  it("keeps databases in /data by default, for a setting or its file", () => {
     for (const stage of targets) {
       expect(textsOf(stage, "WORKDIR").at(-1), stage.name).toBe("/data");
       const set = Object.keys(environmentOf(stage));

@@ -29,7 +29,7 @@ describe(".env.example", () => {
     expect(missing).toEqual([]);
   });
 
-  it("has no variable twice, and none that nobody reads", () => {
+  it("has no variable twice, and none that is never read", () => {
     const names = variables.map(({ name }) => name);
     expect(names).toEqual([...new Set(names)]);
     const known = services.flat();
@@ -37,7 +37,7 @@ describe(".env.example", () => {
     expect(others.toSorted()).toEqual(ofTheCommand.toSorted());
   });
 
-  it("tells the defaults that the services have", () => {
+  it("has the services' defaults", () => {
     const wrong = services.flat().flatMap((setting) => {
       const variable = variables.find(({ name }) => findSetting([setting], name));
       const { defaultValue } = setting;
@@ -46,7 +46,7 @@ describe(".env.example", () => {
     expect(wrong).toEqual([]);
   });
 
-  it("names those of the command that its sources speak of", () => {
+  it("names the command's variables that its sources read", () => {
     const unread = ofTheCommand.filter((name) => {
       const [, account = name] = /^([A-Z]+)_(?:SEED_PHRASE|PRIVATE_KEY)$/.exec(name) ?? [];
       return !sources.some((text) => new RegExp(`\\b${account}\\b`).test(text));
@@ -54,7 +54,7 @@ describe(".env.example", () => {
     expect(unread).toEqual([]);
   });
 
-  it("holds no secret: what is one is empty, or says where something public is", () => {
+  it("holds no secret: secrets are empty, or show a public value's place", () => {
     const secrets = [
       ...services.flat().filter(({ isSecret }) => isSecret === true),
       ...ofTheCommand.filter((name) => /SEED|KEY/.test(name)).map((name) => ({ name })),
@@ -66,7 +66,7 @@ describe(".env.example", () => {
   });
 });
 
-describe("what must not be committed", () => {
+describe("an uncommittable file", () => {
   it.each([".env", "secrets/facilitator-seed-phrase", "coinslot.db", "indexer.db-wal"])(
     "is ignored by git: %s",
     (path) => {

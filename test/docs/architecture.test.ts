@@ -64,7 +64,7 @@ describe("ARCHITECTURE.md", () => {
     expect(wrong).toEqual([]);
   });
 
-  it("draws the arrows that the linter holds, and no other", () => {
+  it("draws exactly the linter's arrows", () => {
     const start = rows.findIndex(([, head = ""]) => head.includes("May import"));
     const end = rows.findIndex(([, allowed = ""], index) => index > start && / any /.test(allowed));
     const drawn = rows.slice(start + 1, end).map(([name = "", allowed = ""]) => {
@@ -74,7 +74,7 @@ describe("ARCHITECTURE.md", () => {
     expect(new Map(drawn)).toEqual(readArrows());
   });
 
-  it("names files of a room that exist in it", () => {
+  it("names a room's existing files", () => {
     let room = "";
     const missing = rows.flatMap((cells) => {
       const heading = cells.map((cell) => / in `([^`]+)`/.exec(cell)?.[1]).find(Boolean);

@@ -15,7 +15,7 @@ const inLanguage = (...languages: string[]) =>
   blocks.filter(({ language }) => languages.includes(language));
 
 describe("the code in documents", () => {
-  it("is in a language that is checked here; text is for drawings and output", () => {
+  it("is in a checked language, or in text for drawings and output", () => {
     const checked = ["ts", "js", "sh", "console", "json", "yaml", "env", "text"];
     // Run by the tests of reverse proxies.
     checked.push("nginx", "caddyfile");
@@ -45,7 +45,7 @@ describe("the code in documents", () => {
     expect(complaints).toEqual([]);
   });
 
-  it("sets variables that somebody reads", () => {
+  it("sets variables that a program reads", () => {
     const unknown = inLanguage("env").flatMap((block) =>
       block.text
         .split("\n")

@@ -18,7 +18,7 @@ const namesUnder = (heading: string) =>
 const metricsIn = (scrape: string) =>
   [...scrape.matchAll(/^# HELP (coinslot_\w+)/gm)].map(([, name]) => name);
 
-it("explains every metric that exists, and no other", async () => {
+it("docs/operating.md explains exactly the existing metrics", async () => {
   const facilitator = createFacilitator({
     networks: [
       { network: "eip155:9745", rpcUrls: ["http://127.0.0.1:1"], relayer: `0x${"77".repeat(32)}` },
@@ -33,11 +33,11 @@ it("explains every metric that exists, and no other", async () => {
   expect(namesUnder("Metric").toSorted()).toEqual(names.toSorted());
 });
 
-it("explains every state of a payment, in the order of its way", () => {
+it("docs/operating.md explains every state of a payment, in order", () => {
   expect(namesUnder("State")).toEqual([...paymentStates]);
 });
 
-it("explains every state of a transaction", () => {
+it("docs/operating.md explains every state of a transaction", () => {
   const states: Record<TransactionState, true> = {
     open: true,
     settled: true,

@@ -7,7 +7,7 @@ const variable = /process\.env\.([A-Z][A-Z0-9_]*)|\bexport ((?:[A-Z][A-Z0-9_]*=\
 /** What is the reader's own, or belongs to other programs. */
 const foreign = new Set(["API_KEY", "FACILITATOR_KEY", "FACILITATOR_URL", "PRIVATE_KEY"]);
 
-it("every example takes its variables by the names that .env.example explains", () => {
+it("every example uses variable names of .env.example", () => {
   const explained = new Set(readExampleVariables().map(({ name }) => name));
   const unknown = findDocuments().flatMap((document) => {
     const found = [...readDocument(document).matchAll(variable)].flatMap(

@@ -12,7 +12,7 @@ const block = (text: string, more: Partial<CodeBlock> = {}): CodeBlock => ({
   ...more,
 });
 
-it("tells the line of the document, after what is given and what is continued", () => {
+it("a type error has its line in the document, after preludes and continued blocks", () => {
   const first = block("const a = 1;", { given: "declare const b: number;" });
   const second = block("\nconst c: string = a + b + d;", {
     line: 20,

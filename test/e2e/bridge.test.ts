@@ -142,7 +142,7 @@ describe("a buyer who holds USDT on Ethereum", () => {
     bridge.close();
   });
 
-  it("is asked, when a payment lacks funds, and pays with what the bridge has brought", async () => {
+  it("gets a prompt when a payment lacks funds, and pays with the bridged funds", async () => {
     const { pay, states } = createFetch(true);
 
     const response = await pay(`${seller.url}/weather`);
@@ -166,7 +166,7 @@ describe("a buyer who holds USDT on Ethereum", () => {
     expect(states.filter((state) => state.startsWith("asked"))).toHaveLength(1);
   });
 
-  it("is asked once for two payments at the same time, and pays both", async () => {
+  it("gets one prompt for two concurrent payments, and pays both", async () => {
     const { pay, states } = createFetch(true);
     const url = `${seller.url}/weather`;
     const responses = await Promise.all([pay(url), pay(url)]);
@@ -175,7 +175,7 @@ describe("a buyer who holds USDT on Ethereum", () => {
     expect(await balanceOf(plasma, buyer.address)).toBe(1_000_000n - 2n * priceOfWeather);
   });
 
-  it("pays with what has arrived late, and bridges once", async () => {
+  it("pays with funds that arrived late, and bridges once", async () => {
     const late = { timeoutMs: 50, onProgress: () => undefined };
     const { pay, states } = createFetch(true, { topUp: late });
     const url = `${seller.url}/weather`;
@@ -187,7 +187,7 @@ describe("a buyer who holds USDT on Ethereum", () => {
     expect(await balanceOf(plasma, buyer.address)).toBe(1_000_000n - priceOfWeather);
   });
 
-  it("is not asked for what the budget refuses", async () => {
+  it("gets no prompt for an amount above the budget", async () => {
     const spent = { perPayment: "$0.001", perHost: "$0.001", perDay: "$0.001" };
     const { pay, states } = createFetch(true, { budget: spent });
     const url = `${seller.url}/weather`;
@@ -212,7 +212,7 @@ describe("a buyer who holds USDT on Ethereum", () => {
     expect(await balanceOf(plasma, buyer.address)).toBe(0n);
   });
 
-  it("hears from the bridge why it could not, and has signed no payment", async () => {
+  it("gets the bridge's error when it fails, and has signed no payment", async () => {
     await layerZero.setNativeFee(ethereum, nativeFee + 1n);
     const { pay, states } = createFetch(true);
     const refusal = await pay(`${seller.url}/weather`).catch((error: unknown) => error);

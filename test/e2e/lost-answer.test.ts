@@ -66,7 +66,7 @@ async function buy(path: string) {
 }
 
 describe("an answer that is lost after its payment was settled", () => {
-  it("reaches our client with its next attempt; the handler ran once and was paid once", async () => {
+  it("reaches our client at its next attempt; the handler ran once and was paid once", async () => {
     const { got, paid, states, runs, payments } = await buy("/weather");
     if (!(got instanceof Response)) throw got;
     expect(got.status).toBe(200);
@@ -78,7 +78,7 @@ describe("an answer that is lost after its payment was settled", () => {
     expect({ paid, runs }).toEqual({ paid: priceOfWeather, runs: 1 });
   });
 
-  it("is gone where it streamed; the buyer is told that it may have paid, and not a mere 402", async () => {
+  it("is lost for good where it streamed, and the error reports a possible payment instead of a plain 402", async () => {
     const { got, paid, runs } = await buy("/stream");
     expect(got).toBeInstanceOf(OutcomeUnclearError);
     expect(got).toMatchObject({ status: 402, reason: "invalid_exact_evm_nonce_already_used" });

@@ -16,8 +16,8 @@ function run(args: readonly string[], env?: Record<string, string>): Program {
 }
 
 // Each starts programs, which takes its time beside everything else that runs.
-describe("the product", { timeout: 120_000 }, () => {
-  it("shows itself: three purchases, checked against the chain, and ends", async () => {
+describe("the demonstration", { timeout: 120_000 }, () => {
+  it("makes three purchases, checks them against the chain, and ends", async () => {
     const demo = run(["scripts/demo.ts"]);
     expect({ code: await demo.ended, said: demo.printed() }).toEqual({
       code: 0,
@@ -28,7 +28,7 @@ describe("the product", { timeout: 120_000 }, () => {
     expect(demo.printed()).toMatch(/seller +0 +0\.005 USDT0 +\+0\.005/);
   });
 
-  it("names the port that it cannot have, and ends with 1", async () => {
+  it("names the port in use, and ends with 1", async () => {
     for (const port of ["abc", "70000"]) {
       const market = run(["scripts/start.ts"], { PAID_INDEXER_PORT: port });
       expect(await market.ended).toBe(1);
@@ -39,7 +39,7 @@ describe("the product", { timeout: 120_000 }, () => {
     expect(balancer.printed()).toMatch(/^Usage: /);
   });
 
-  it("stays to be tried: the lines that it prints work as they are printed", async () => {
+  it("keeps running on request, and its printed commands work as printed", async () => {
     const market = run(["scripts/start.ts"], { PAID_INDEXER_PORT: "0" });
     await market.waitFor(/Ctrl-C stops it\./);
     const lines = market.printed().match(/^(?:curl|export|npm) .*$/gm) ?? [];

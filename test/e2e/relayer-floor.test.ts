@@ -17,7 +17,7 @@ function setGasMoney(value: bigint): Promise<void> {
   return devnet.client.setBalance({ address: devnet.accounts.relayer.address, value });
 }
 
-it("a seller whose relayer runs out of gas money answers 503 before the handler runs, and sells again when it has some", async () => {
+it("a seller with a relayer out of gas money answers 503 before the handler runs, and sells again after a refill", async () => {
   const { devnet, facilitator, seller } = shop;
   const events: string[] = [];
   facilitator.onEvent(({ type }) => events.push(type));

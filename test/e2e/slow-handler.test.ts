@@ -6,7 +6,7 @@ import { expect, it, onTestFinished } from "vitest";
 import { balanceOf } from "../support/balance.ts";
 import { createTestFacilitator } from "../support/seller.ts";
 
-it("a handler slower than its route allows ends as a payment that was not charged, after one attempt", async () => {
+it("a payment for a handler above its route's time limit ends uncharged, after one attempt", async () => {
   const devnet = await startDevnet({ chainId: 9745 });
   onTestFinished(() => devnet.stop());
   const { buyer, seller } = devnet.accounts;

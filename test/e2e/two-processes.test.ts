@@ -112,7 +112,7 @@ describe("two processes of one seller", () => {
     for (const seller of sellers) expect(seller.log()).toContain('"msg":"Sold"');
   });
 
-  it("serve a payment once that is sent to both at once, and settle it once", async () => {
+  it("serve and settle a payment once that both receive at the same time", async () => {
     const path = balancePath(devnet.accounts.buyer.address);
     const before = await takings();
     for (let round = 0; round < 5; round += 1) {
@@ -127,7 +127,7 @@ describe("two processes of one seller", () => {
     expect(await takenSince(before)).toEqual({ amount: 5n * priceOfData, transfers: 5 });
   });
 
-  it("give a buyer who lost the answer the same one again, at either, for the same money", async () => {
+  it("return a lost answer again, at either process, for the same money", async () => {
     const path = balancePath(devnet.accounts.buyer.address);
     const before = await takings();
     const headers = {
@@ -143,7 +143,7 @@ describe("two processes of one seller", () => {
     expect(await takenSince(before)).toEqual({ amount: priceOfData, transfers: 1 });
   });
 
-  it("count together how often a payer has let them work for nothing", async () => {
+  it("count a payer's free runs together", async () => {
     const [payer] = devnet.accounts.others;
     if (payer === undefined) throw new Error("The devnet has no other account.");
     const path = balancePath("0x12");
@@ -158,7 +158,7 @@ describe("two processes of one seller", () => {
     expect(await takenSince(before)).toEqual({ amount: 0n, transfers: 0 });
   });
 
-  it("leave one that serves when the other dies, be it the one that settles", async () => {
+  it("continue with one when the other dies, including the settling one", async () => {
     const settling = sellers.find((seller) => seller.log().includes('"msg":"relayer taken"'));
     await settling?.kill();
     const before = await takings();

@@ -6,7 +6,7 @@ import { summarise } from "./summary.ts";
 const short = { seed: "short", payments: 60, kills: 4 };
 const patienceMs = 180_000;
 
-test("nothing is lost, given away or taken twice while a seller on SQLite dies and its chain lies", {
+test("no payment is lost, given away or taken twice while a seller on SQLite is killed and its chain lies", {
   timeout: patienceMs,
 }, async () => {
   const report = await runFaults({ ...short, processes: 1 });
@@ -15,7 +15,9 @@ test("nothing is lost, given away or taken twice while a seller on SQLite dies a
   expect(report.violations).toEqual([]);
 });
 
-test("nor while three sellers share a PostgreSQL", { timeout: patienceMs }, async () => {
+test("no payment is lost, given away or taken twice while three sellers share a PostgreSQL", {
+  timeout: patienceMs,
+}, async () => {
   const { url, drop } = await createTestDatabase();
   onTestFinished(drop);
 

@@ -34,7 +34,7 @@ afterAll(async () => {
   await dropDatabase?.();
 });
 
-test("four processes under load survive the death of the one that settles for all", {
+test("four processes under load survive the death of the settling one", {
   timeout: patienceMs,
 }, async () => {
   const { devnet, proxy } = scene;

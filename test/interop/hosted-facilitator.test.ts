@@ -55,7 +55,7 @@ function startSeller(headers: Record<string, string>): Promise<Listening> {
 }
 
 describe("the hosted facilitator", () => {
-  it("serves @x402/express through its HTTPFacilitatorClient, and tells it by events", async () => {
+  it("serves @x402/express through its HTTPFacilitatorClient, and sends it events", async () => {
     const types: string[] = [];
     const receiver = express().post("/", express.json(), (request, response) => {
       types.push(request.body.type);
@@ -82,7 +82,7 @@ describe("the hosted facilitator", () => {
     }
   });
 
-  it("lets nobody of them sell without a key: the content is withheld", async () => {
+  it("lets no such seller sell without a key: the content is withheld", async () => {
     const seller = await startSeller({});
     try {
       const pay = createReferenceFetch(devnet, devnet.accounts.buyer);

@@ -73,7 +73,7 @@ describe.each(frameworks)("an application of $name", ({ createApp, wildcard, ...
     expect(errors).toEqual([]);
   });
 
-  it("sells keys that either Express reads alike without being passed", async () => {
+  it("sells keys that both Express versions read alike, without being passed", async () => {
     const { url, errors } = await open(["GET /reports/:id"], false);
     expect((await fetch(`${url}/reports/7`)).status).toBe(402);
     expect((await pay(`${url}/reports/7`)).status).toBe(200);

@@ -66,12 +66,12 @@ describe("@x402/fetch, version 2, on Plasma", () => {
 });
 
 describe("@x402/fetch with the payment identifier of @x402/extensions", () => {
-  it("is offered what that package itself would declare", () => {
+  it("gets the declaration that this package itself writes", () => {
     const declared = declarePaymentIdentifierExtension();
     expect(paymentIdentifierExtension).toEqual({ [PAYMENT_IDENTIFIER]: declared });
   });
 
-  it("has a lost answer again for the same payment, and pays once", async () => {
+  it("receives a lost answer again for the same payment, and pays once", async () => {
     const shop = await openWeatherShop();
     try {
       const { devnet, seller } = shop;
@@ -104,8 +104,8 @@ describe("@x402/fetch with the payment identifier of @x402/extensions", () => {
 
 describe("the legacy clients of version 1", () => {
   it.each([
-    ["Plasma, which has no name", 9745],
-    ["Stable, whose name they do not know", 988],
+    ["Plasma, without a legacy name", 9745],
+    ["Stable, with a name unknown to them", 988],
   ])("buy on Base Sepolia from a route that is also sold on %s", async (_what, otherChainId) => {
     const devnet = await startDevnet({ chainId: 84532 });
     const other = await startDevnet({ chainId: otherChainId });

@@ -71,7 +71,7 @@ describe("our middleware with our facilitator over HTTP", () => {
 });
 
 describe("our client, our middleware and our facilitator", () => {
-  it("pays in version 1 where a seller answers as the first version of the protocol says", async () => {
+  it("pays in version 1 where a seller answers in the protocol's first form", async () => {
     const facilitator = createTestFacilitator(devnet);
     const seller = await startSeller({ devnet, facilitator });
     const versionOneOnly = await listen(async (request, response) => {

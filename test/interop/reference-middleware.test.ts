@@ -56,7 +56,7 @@ describe("@x402/express", () => {
     await buysOnce(createReferenceFetch(devnet, devnet.accounts.buyer), seller);
   });
 
-  it("sells to our client, with nothing of ours on the seller's side", async () => {
+  it("sells to our client, without our packages on the seller's side", async () => {
     const reference = createReferenceFacilitator(devnet, devnet.accounts.relayer);
     const seller = await startReferenceSeller(devnet, {
       verify: (payload, requirements) => reference.verify(payload, requirements),

@@ -158,7 +158,7 @@ describe.each(configurations)("behind nginx with $what", (configuration) => {
     return { port, proxy: keep(proxy) };
   }
 
-  it("our client buys, and the reference's", async () => {
+  it("our client and the reference's buy", async () => {
     const { port, proxy } = await openBehind();
     expect(await resourceBehind(proxy, shop + path)).toBe(resource(port));
     await expectSold(proxy, shop + path);
@@ -172,8 +172,8 @@ describe.each(configurations)("behind nginx with $what", (configuration) => {
   });
 });
 
-describe("behind nginx that asks the upstream by another public name", () => {
-  it("our client signs nothing, and names both hosts; a public URL mends it", async () => {
+describe("behind nginx that requests another public host name of the upstream", () => {
+  it("our client signs nothing, and names both hosts; a public URL fixes it", async () => {
     const server = (port: number) =>
       `location / { proxy_pass http://127.0.0.1:${port}; proxy_set_header Host up.example.net; }`;
     const hidden = await openSeller({});
@@ -190,7 +190,7 @@ describe("behind nginx that asks the upstream by another public name", () => {
   });
 });
 
-describe("behind a proxy as it is documented", () => {
+describe("behind a proxy as documented", () => {
   /** The block of a document, for an upstream on another port. */
   function documented(language: string, port: number): string {
     const [block] = readCodeBlocks("docs/operating.md").filter(
@@ -208,19 +208,14 @@ describe("behind a proxy as it is documented", () => {
     ],
   ] as const;
 
-  it.each(proxies)(
-    "%s passes on the host that was asked, and both clients buy",
-    async (_, open) => {
-      const { port } = await openSeller({ trustProxy: "loopback" });
-      const proxy = keep(await open(port));
-      expect(await resourceBehind(proxy, `${shop}/weather`)).toBe(
-        "http://shop.example:8443/weather",
-      );
-      await expectSold(proxy, `${shop}/weather`);
-    },
-  );
+  it.each(proxies)("%s passes on the requested host, and both clients buy", async (_, open) => {
+    const { port } = await openSeller({ trustProxy: "loopback" });
+    const proxy = keep(await open(port));
+    expect(await resourceBehind(proxy, `${shop}/weather`)).toBe("http://shop.example:8443/weather");
+    await expectSold(proxy, `${shop}/weather`);
+  });
 
-  it.each(proxies)("%s lets no buyer say another host", async (_, open) => {
+  it.each(proxies)("%s lets no buyer set another host", async (_, open) => {
     const { port } = await openSeller({ trustProxy: "loopback" });
     const proxy = keep(await open(port));
     const headers = { "X-Forwarded-Host": "evil.example", "X-Forwarded-Proto": "ftp" };
@@ -231,7 +226,7 @@ describe("behind a proxy as it is documented", () => {
     );
   });
 
-  it.each(proxies)("%s passes on an offer of sixteen ways to pay", async (_, open) => {
+  it.each(proxies)("%s passes on an offer of sixteen payment options", async (_, open) => {
     const { port } = await openSeller({ trustProxy: "loopback", ways: 16 });
     const proxy = keep(await open(port));
     const response = await proxy.fetch(`${shop}/weather`);

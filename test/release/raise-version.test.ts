@@ -52,7 +52,7 @@ function raiseVersion(): string {
 }
 
 describe("raising the version", () => {
-  it("gives all public packages the version that the largest change asks for", () => {
+  it("gives all public packages the version of the largest change", () => {
     write(".changeset/one.md", '---\n"@coinslot/express": minor\n---\n\nRoutes stream.\n');
     write(".changeset/two.md", '---\n"@coinslot/facilitator": patch\n---\n\nIt settles.\n');
     expect(raiseVersion()).toBe("0.1.9 -> 0.2.0\n");
@@ -63,7 +63,7 @@ describe("raising the version", () => {
     expect(existsSync(join(folder, ".changeset/two.md"))).toBe(false);
   });
 
-  it("writes a section of the changelog above the earlier ones, the larger changes first", () => {
+  it("writes a changelog section above the earlier ones, larger changes first", () => {
     write(".changeset/a.md", '---\n"@coinslot/facilitator": patch\n---\n\nIt settles.\n');
     write(".changeset/b.md", '---\n"@coinslot/express": minor\n---\n\nRoutes stream.\n');
     raiseVersion();
@@ -89,7 +89,7 @@ Old.
     );
   });
 
-  it("changes nothing without a changeset, and says how to write one", () => {
+  it("changes nothing without a changeset, and explains how to write one", () => {
     expect(raiseVersion).toThrow("npx changeset");
     expect(read("packages/express/package.json")).toContain('"version": "0.1.9"');
     expect(read("CHANGELOG.md")).not.toContain("0.1.10");

@@ -87,7 +87,7 @@ async function openShop(devnet: Devnet, url: string) {
 
 // Each of these starts programs, which takes its time beside everything else that runs.
 describe("the hosted facilitator", { timeout: 120_000 }, () => {
-  it("does on a devnet what the README shows", async () => {
+  it("serves the README's example on a devnet", async () => {
     const service = run(["--devnet"], { FACILITATOR_PORT: "0" });
     const [exports] = await service.waitFor(/export[\s\S]*WALLET_PRIVATE_KEY=0x\w{64}/);
     const env = Object.fromEntries(
@@ -121,7 +121,7 @@ describe("the hosted facilitator", { timeout: 120_000 }, () => {
     expect(service.stderr()).toBe("");
   });
 
-  it("finishes a settlement when it is told to stop, and ends with 0", async () => {
+  it("finishes a settlement on SIGTERM, and exits with 0", async () => {
     const devnet = await startDevnet();
     onTestFinished(() => devnet.stop());
     await devnet.mint({ to: devnet.accounts.buyer.address, amount: 1_000_000n });
@@ -146,7 +146,7 @@ describe("the hosted facilitator", { timeout: 120_000 }, () => {
     expect(service.stdout()).not.toContain("junk");
   });
 
-  it("says all that is wrong with its settings, and exits with 1", async () => {
+  it("lists all faults of its settings, and exits with 1", async () => {
     const failed = run([], {
       FACILITATOR_PORT: "eighty",
       COINSLOT_LEDGER: "mysql://a:secret@b",
@@ -166,7 +166,7 @@ describe("the hosted facilitator", { timeout: 120_000 }, () => {
     expect(failed.stderr()).not.toContain("    at ");
   });
 
-  it("says that the port is in use, the database away and the chain another, and exits with 1", async () => {
+  it("reports a port in use, a database that is away and a wrong chain, and exits with 1", async () => {
     const devnet = await startDevnet({ chainId: 988 });
     onTestFinished(() => devnet.stop());
     const { port } = new URL(devnet.rpcUrl);
@@ -183,7 +183,7 @@ describe("the hosted facilitator", { timeout: 120_000 }, () => {
     expect(failed.stderr()).not.toMatch(/secret|junk| {4}at /);
   });
 
-  it("makes a key, shown once", async () => {
+  it("prints a new key once", async () => {
     const made = run(["new-key", "shop"]);
     expect(await made.ended).toBe(0);
     // What is written to a file is its hash: `new-key shop >> keys` appends an entry.
@@ -194,8 +194,8 @@ describe("the hosted facilitator", { timeout: 120_000 }, () => {
   });
 });
 
-describe("the README", () => {
-  it("has every setting, as it is", async () => {
+describe("the README of the hosted facilitator", () => {
+  it("lists every setting with its default", async () => {
     const readme = await readFile(join(root, "README.md"), "utf8");
     const rows = readme.split("\n").filter((line) => /^\| `[A-Z]/.test(line));
     const cells = rows.map((row) => row.split("|").map((cell) => cell.trim().replaceAll("`", "")));
@@ -213,7 +213,7 @@ describe("the README", () => {
     expect(cells).toEqual(expected);
   });
 
-  it("shows a file that is one", async () => {
+  it("shows a valid configuration file", async () => {
     const file = join(await createDirectory(), "facilitator.yaml");
     await writeFile(file, await readBlock("yaml"));
     const env = { FACILITATOR_SEED_PHRASE: devSeedPhrase };

@@ -29,7 +29,7 @@ async function urlOf(service: Program): Promise<string> {
 
 // Each of these starts programs, which takes its time beside everything else that runs.
 describe("the indexing service", { timeout: 120_000 }, () => {
-  it("follows a devnet with one command, and answers the README's lines", async () => {
+  it("follows a devnet with one command, and answers the README's requests", async () => {
     const service = run(["--devnet"], { INDEXER_PORT: "0" });
     const url = await urlOf(service);
     const readme = await readFile(join(root, "README.md"), "utf8");
@@ -58,7 +58,7 @@ describe("the indexing service", { timeout: 120_000 }, () => {
     expect(service.stderr()).toBe("");
   });
 
-  it("follows a configured chain, takes a key made beside it, and stops gracefully", async () => {
+  it("follows a configured chain, accepts a key made beside it, and stops gracefully", async () => {
     const devnet = await startDevnet();
     onTestFinished(() => devnet.stop());
     const env = {
@@ -96,7 +96,7 @@ describe("the indexing service", { timeout: 120_000 }, () => {
     expect(await stream.text()).toContain("retry:");
   });
 
-  it("says all that is wrong with its settings, and exits with 1", async () => {
+  it("lists all faults of its settings, and exits with 1", async () => {
     const failed = run([], { INDEXER_PORT: "eighty", INDEXER_DATABASE: "mysql://a:secret@b" });
     expect(await failed.ended).toBe(1);
     expect(failed.stderr()).toContain("INDEXER_PORT: must be a port");
@@ -106,7 +106,7 @@ describe("the indexing service", { timeout: 120_000 }, () => {
     expect(failed.stderr()).not.toContain("    at ");
   });
 
-  it("says that the port is in use and that the chain is another one, and exits with 1", async () => {
+  it("reports a port in use and a wrong chain, and exits with 1", async () => {
     const devnet = await startDevnet({ chainId: 988 });
     onTestFinished(() => devnet.stop());
     const { port, close } = await listen();
@@ -123,7 +123,7 @@ describe("the indexing service", { timeout: 120_000 }, () => {
     expect(failed.stderr()).not.toContain("    at ");
   });
 
-  it("says that the database is away, and exits with 1", async () => {
+  it("reports that the database is away, and exits with 1", async () => {
     const failed = run([], {
       INDEXER_CHAINS: "plasma",
       INDEXER_RPC_URLS_PLASMA: "http://127.0.0.1:1",
@@ -136,7 +136,7 @@ describe("the indexing service", { timeout: 120_000 }, () => {
     expect(failed.stderr()).not.toContain("    at ");
   });
 
-  it("explains itself where it is called wrongly, and exits with 1", async () => {
+  it("prints its usage for wrong arguments, and exits with 1", async () => {
     const refused = run(["start"]);
     expect(await refused.ended).toBe(1);
     expect(refused.stderr()).toContain('There is no "start"');

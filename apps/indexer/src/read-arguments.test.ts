@@ -2,8 +2,8 @@ import { KeysUsageError } from "@coinslot/hosting";
 import { describe, expect, it } from "vitest";
 import { readArguments } from "./read-arguments.ts";
 
-describe("the arguments of the program", () => {
-  it("are a mode, a file, or a command on keys", () => {
+describe("the indexer's command line", () => {
+  it("is a mode, a file, or a command on keys", () => {
     const nothing = { isHelp: false, isDevnet: false, file: undefined, keysArgs: undefined };
     expect(readArguments([])).toEqual(nothing);
     expect(readArguments(["--devnet"])).toEqual({ ...nothing, isDevnet: true });
@@ -15,7 +15,7 @@ describe("the arguments of the program", () => {
     });
   });
 
-  it("that mean nothing are refused", () => {
+  it("refuses unknown arguments", () => {
     expect(() => readArguments(["start"])).toThrow(KeysUsageError);
     expect(() => readArguments(["--config"])).toThrow(KeysUsageError);
   });

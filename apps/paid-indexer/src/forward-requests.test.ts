@@ -19,7 +19,7 @@ async function startForwarding(
   return { api, app };
 }
 
-it("waits for an answer for so long, and no longer", async () => {
+it("a forwarded request times out", async () => {
   const { api, app } = await startForwarding({ timeoutMs: 50 });
   api.answer(() => undefined);
   await supertest(app).get("/quotes").expect(503);
@@ -30,7 +30,7 @@ it("waits for an answer for so long, and no longer", async () => {
   });
 });
 
-it("asks no more for a buyer who has left", async () => {
+it("a forwarded request is aborted when its buyer has left", async () => {
   const { api, app } = await startForwarding();
   const { url, close } = await listen(app);
   onTestFinished(close);
@@ -45,7 +45,7 @@ it("asks no more for a buyer who has left", async () => {
   await left;
 });
 
-it("hands on the path and the query as they are meant, and says when nobody is there", async () => {
+it("a forwarded request keeps its path and query, and is answered 503 when the API is away", async () => {
   const { api, app } = await startForwarding();
   await supertest(app).get("/a%20b?c=%20d").expect(200);
   expect(api.arrived[0]?.target).toBe("/a%20b?c=%20d");

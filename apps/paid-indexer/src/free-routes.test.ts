@@ -29,7 +29,7 @@ function health(status: HealthBody["status"]): HealthBody {
   };
 }
 
-it("asks again when an answer is old, and not before", async () => {
+it("a free route asks the API again exactly when its answer is stale", async () => {
   let asked = 0;
   const routes = createFreeRoutes(async () => {
     asked += 1;
@@ -44,7 +44,7 @@ it("asks again when an answer is old, and not before", async () => {
   expect(asked).toBe(2);
 });
 
-it("keeps the last answer while the source has been asked too often, and no fault", async () => {
+it("a free route serves its last answer while the API is rate limited, but not after a fault", async () => {
   let fault: Error | undefined;
   const routes = createFreeRoutes(async () => {
     if (fault !== undefined) throw fault;

@@ -41,8 +41,8 @@ async function openShopWith(key: string): Promise<Shop> {
   return shop;
 }
 
-describe("before an indexing service elsewhere, the shop", () => {
-  it("sells what that knows, and to all buyers together as much as its key may ask", async () => {
+describe("a paid indexer before a remote indexing service", () => {
+  it("sells that service's data, within its key's limit over all buyers", async () => {
     const { key } = await service.keys.create({
       owner: "shop",
       limit: { max: 1_000, windowMs: 10_000 },
@@ -57,7 +57,7 @@ describe("before an indexing service elsewhere, the shop", () => {
     await supertest(shop.url).get("/api/v1/health").expect(200);
   });
 
-  it("charges nothing once the limit of its key is reached", async () => {
+  it("charges nothing once its key's limit is reached", async () => {
     const { key } = await service.keys.create({ owner: "shop" });
     const shop = await openShopWith(key);
     const before = await shop.takings();

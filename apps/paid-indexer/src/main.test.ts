@@ -50,8 +50,8 @@ function run(env: Record<string, string>, folder = root): Program {
 }
 
 // Each of these starts programs, which takes its time beside everything else that runs.
-describe("the program", { timeout: 120_000 }, () => {
-  it("sells until it is told to stop, and stops gracefully", async () => {
+describe("the paid indexer", { timeout: 120_000 }, () => {
+  it("sells until SIGTERM, and stops gracefully", async () => {
     const seller = run(environment());
     const [, url] = await seller.waitFor(/"url":"(http:[^"]+)","msg":"Selling"/);
     const owner = `${url}/api/v1/plasma/usdt/${devnet.accounts.buyer.address}`;
@@ -62,7 +62,7 @@ describe("the program", { timeout: 120_000 }, () => {
     expect(seller.stderr()).toBe("");
   });
 
-  it("stops gracefully also while its database is away", async () => {
+  it("stops gracefully while its database is away", async () => {
     const postgres = await startPostgres();
     onTestFinished(() => postgres.stop());
     const { url } = await postgres.createDatabase();
@@ -74,7 +74,7 @@ describe("the program", { timeout: 120_000 }, () => {
     expect(seller.stderr()).toBe("");
   });
 
-  it("exits with 1 and says so where its .env cannot be read", async () => {
+  it("exits with 1 and reports an unreadable .env", async () => {
     const folder = await mkdtemp(join(tmpdir(), "coinslot-paid-indexer-"));
     onTestFinished(() => rm(folder, { recursive: true }));
     await mkdir(join(folder, ".env"));
@@ -84,7 +84,7 @@ describe("the program", { timeout: 120_000 }, () => {
     expect(failed.stderr()).not.toContain("    at ");
   });
 
-  it("exits with 1 and says all that is wrong: settings", async () => {
+  it("exits with 1 and lists all faults of its settings", async () => {
     const failed = run({ PAID_INDEXER_PORT: "eighty" });
     expect(await failed.ended).toBe(1);
     expect(failed.stderr()).toMatch(/^The paid indexer cannot start:\n {2}- /);
@@ -94,7 +94,7 @@ describe("the program", { timeout: 120_000 }, () => {
     expect(failed.stderr()).not.toContain("    at ");
   });
 
-  it("exits with 1 and says all that is wrong: port, chain, databases", async () => {
+  it("exits with 1 and lists all faults of port, chain and databases", async () => {
     const { port, close } = await listen();
     onTestFinished(close);
     const failed = run({
@@ -114,13 +114,13 @@ describe("the program", { timeout: 120_000 }, () => {
     expect(said).not.toContain("    at ");
   });
 
-  it("exits with 1 where the chain to be indexed is another one", async () => {
+  it("exits with 1 where the indexed chain is another one", async () => {
     const failed = run({ ...environment(), INDEXER_RPC_URLS_PLASMA: otherChain.rpcUrl });
     expect(await failed.ended).toBe(1);
     expect(failed.stderr()).toMatch(/chain 988[\s\S]*INDEXER_RPC_URLS/);
   });
 
-  it("exits with 1 where the service elsewhere is away, or refuses the key", async () => {
+  it("exits with 1 where the remote service is away, or refuses the key", async () => {
     const api = await startScriptedApi();
     onTestFinished(() => api.stop());
     api.answer(json(401, { error: "Unauthorized", message: "No.", status: 401 }));

@@ -28,7 +28,7 @@ function problemsOf(env: Record<string, string | undefined>): readonly string[] 
   }
 }
 
-it("takes what has to be set, and defaults for the rest", () => {
+it("the configuration takes the required settings, and defaults for the rest", () => {
   expect(readConfiguration(good)).toMatchObject({
     host: "127.0.0.1",
     port: 4021,
@@ -43,13 +43,13 @@ it("takes what has to be set, and defaults for the rest", () => {
   });
 });
 
-it("takes the address under which buyers reach it, without a slash at its end", () => {
+it("the configuration takes the public URL, without a trailing slash", () => {
   const coinslotPublicUrl = "https://shop.example/index/";
   const { publicUrl } = readConfiguration({ ...good, COINSLOT_PUBLIC_URL: coinslotPublicUrl });
   expect(publicUrl).toBe("https://shop.example/index");
 });
 
-it("indexes in this process where no service elsewhere is named", () => {
+it("the configuration indexes in this process where no remote service is named", () => {
   const { upstream } = readConfiguration({
     ...good,
     INDEXER_URL: undefined,
@@ -60,7 +60,7 @@ it("indexes in this process where no service elsewhere is named", () => {
   expect(upstream).toMatchObject({ embedded: { chains: [{ name: "plasma", chainId: 9745 }] } });
 });
 
-it("tells all that is missing at once, each by the name of its setting", () => {
+it("the configuration lists all missing settings at once, by name", () => {
   const problems = problemsOf({});
   for (const name of [
     "COINSLOT_NETWORK: ",
@@ -74,7 +74,7 @@ it("tells all that is missing at once, each by the name of its setting", () => {
   expect(problems).toHaveLength(5);
 });
 
-it("tells all that is wrong at once, and repeats no secret", () => {
+it("the configuration lists all faults at once, and repeats no secret", () => {
   const problems = problemsOf({
     COINSLOT_NETWORK: "eip155:4242",
     COINSLOT_RPC_URL: "ws://user:secret@node",
@@ -108,7 +108,7 @@ it("tells all that is wrong at once, and repeats no secret", () => {
   expect(problems.join()).not.toContain("secret");
 });
 
-it("says of the account that pays for gas which of the two settings is wrong", () => {
+it("the configuration names the wrong one of the two relayer settings", () => {
   const facilitatorSeedPhrase = "secret words";
   expect(problemsOf({ ...good, FACILITATOR_SEED_PHRASE: facilitatorSeedPhrase })).toEqual([
     expect.stringMatching(/^FACILITATOR_SEED_PHRASE: has 2 words/),
@@ -119,26 +119,26 @@ it("says of the account that pays for gas which of the two settings is wrong", (
   ]);
 });
 
-it("says of an address with a typing error that its checksum is wrong", () => {
+it("the configuration reports a wrong checksum of an address", () => {
   const payTo = good.PAY_TO.replace("C8", "c8");
   expect(problemsOf({ ...good, PAY_TO: payTo })).toEqual([
     expect.stringMatching(/^PAY_TO: .*checksum/),
   ]);
 });
 
-it("takes no URL with a password, even without a user", () => {
+it("the configuration refuses a URL with a password, even without a user", () => {
   expect(problemsOf({ ...good, INDEXER_URL: "https://:secret@indexer.example" })).toEqual([
     expect.stringMatching(/^INDEXER_URL: must begin with .*without a user/),
   ]);
 });
 
-it("lets no money go to the account that pays for gas", () => {
+it("the configuration refuses the relayer as the recipient of payments", () => {
   expect(problemsOf({ ...good, PAY_TO: relayer })).toEqual([
     expect.stringMatching(/^PAY_TO: is the facilitator's own account/),
   ]);
 });
 
-it("takes a key for a service elsewhere with the service alone", () => {
+it("the configuration takes a service key with a remote service alone", () => {
   const env = { ...good, INDEXER_CHAINS: "plasma", INDEXER_RPC_URLS_PLASMA: "https://one.example" };
   expect(problemsOf({ ...env, INDEXER_URL: "" })).toEqual([
     expect.stringMatching(/^INDEXER_API_KEY: is for a service elsewhere/),
@@ -148,7 +148,7 @@ it("takes a key for a service elsewhere with the service alone", () => {
   ]);
 });
 
-it("takes secrets from files", async () => {
+it("the configuration reads secrets from files", async () => {
   const directory = await mkdtemp(join(tmpdir(), "coinslot-paid-indexer-"));
   onTestFinished(() => rm(directory, { recursive: true }));
   const file = join(directory, "key");
@@ -161,7 +161,7 @@ it("takes secrets from files", async () => {
   );
 });
 
-it("has settings of one line each, as the README lists them", async () => {
+it("the configuration has one line per setting, as in the README", async () => {
   const readme = await readFile(new URL("../README.md", import.meta.url), "utf8");
   const rows = settings.map((setting: Setting) => {
     const { name, explanation, defaultValue, isOptional = false } = setting;

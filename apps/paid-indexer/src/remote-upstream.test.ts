@@ -42,8 +42,8 @@ async function buy(path = `/api/v1/plasma/usdt/${address}/token-balances`, init:
   return { status, headers, text, cost: (await shop.takings()) - before };
 }
 
-describe("a request that is handed on", () => {
-  it("is answered and sold also where it asks for all that a batch may hold", async () => {
+describe("a forwarded request", () => {
+  it("is answered and sold also for a batch of the maximum size", async () => {
     const item = { blockchain: "plasma", token: "usdt", address, limit: 1_000 };
     // Ten histories of a thousand records, with the longest names and amounts that there are.
     const record = { ...item, filler: "x".repeat(560) };
@@ -58,7 +58,7 @@ describe("a request that is handed on", () => {
     expect(bought.text).toHaveLength(JSON.stringify(answer).length);
   });
 
-  it("has our key, its query and nothing else of the buyer's", async () => {
+  it("carries our key, its query and no other header of the buyer", async () => {
     const bought = await buy(`/api/v1/plasma/usdt/${address}/token-transfers?limit=3&sort=asc`, {
       headers: {
         authorization: "Bearer buyer",
@@ -78,7 +78,7 @@ describe("a request that is handed on", () => {
     }
   });
 
-  it("has the batch that was counted, once it is paid", async () => {
+  it("carries the counted batch, once it is paid", async () => {
     const items = [{ address }, { address }];
     api.answer(json(200, [balance, balance]));
     const bought = await buy("/api/v1/batch/token-balances", {
@@ -91,7 +91,7 @@ describe("a request that is handed on", () => {
     expect(JSON.parse(api.arrived[0]?.body ?? "")).toEqual(items);
   });
 
-  it("says of its body what that is, whatever the buyer's was sent as", async () => {
+  it("states the content type of its body, whatever the buyer sent", async () => {
     const text = JSON.stringify([{ address }]);
     for (const [type, body] of [
       ["application/json; charset=utf-16le", new Uint8Array(Buffer.from(text, "utf16le"))],
@@ -106,7 +106,7 @@ describe("a request that is handed on", () => {
     }
   });
 
-  it("has a path that can be read in one way only", async () => {
+  it("has an unambiguous path", async () => {
     await buy(`/api/v1/plasma/usdt/${address.replace("x", "%78")}/token-balances`);
     expect(api.arrived[0]?.target).toBe(`/api/v1/plasma/usdt/${address}/token-balances`);
     for (const name of ["%2e%2e%2fkeys", "..%2f..%2fkeys", "a%5cb"]) {
@@ -118,8 +118,8 @@ describe("a request that is handed on", () => {
   });
 });
 
-describe("an answer that is handed back", () => {
-  it("is free and as it was when the API refuses, for now or for good", async () => {
+describe("a forwarded answer", () => {
+  it("is free and unchanged when the API refuses, temporarily or for good", async () => {
     for (const status of [400, 404, 429, 500, 502, 503]) {
       const told = { error: "told", message: `by status ${status}`, status };
       api.answer(json(status, told, { "retry-after": "7", "x-internal": "secret" }));
@@ -130,7 +130,7 @@ describe("an answer that is handed back", () => {
     }
   });
 
-  it("has the way to the next page, and no header that was meant for us", async () => {
+  it("keeps the link to the next page, and drops headers meant for us", async () => {
     const link = '</api/v1/x?cursor=1>; rel="next"';
     api.answer(json(200, balance, { link, "set-cookie": "a=1", ratelimit: "r=3" }));
     const { headers } = await buy();
@@ -139,7 +139,7 @@ describe("an answer that is handed back", () => {
     expect(headers.get("ratelimit")).toBeNull();
   });
 
-  it("is 502 in JSON, and free, when it is none of the API's", async () => {
+  it("is 502 in JSON, and free, when it does not come from the API", async () => {
     const faults = [
       json(302, {}, { location: "http://127.0.0.1:1/" }),
       json(401, { error: "Unauthorized", message: "The API key is not valid.", status: 401 }),
@@ -155,7 +155,7 @@ describe("an answer that is handed back", () => {
     }
   });
 
-  it("is 503 in JSON, and free, when it breaks off or does not come", async () => {
+  it("is 503 in JSON, and free, when it breaks off or is missing", async () => {
     for (const breakOff of [
       (response) => void response.destroy(),
       (response) => {
@@ -172,8 +172,8 @@ describe("an answer that is handed back", () => {
   });
 });
 
-describe("what is free", () => {
-  it("is asked once for many, and chains and health are kept", async () => {
+describe("the free routes", () => {
+  it("ask the API once for many requests, and cache chains and health", async () => {
     api.answer((response, request) => {
       const isHealth = request.target.endsWith("health");
       json(200, isHealth ? healthy : { chains: [] })(response, request);
@@ -190,8 +190,8 @@ describe("what is free", () => {
   });
 });
 
-describe("the key", () => {
-  it("is in no answer and no log", async () => {
+describe("the key of the remote service", () => {
+  it("appears in no answer and no log", async () => {
     const paths = [
       "/",
       "/metrics",

@@ -46,8 +46,8 @@ async function buy(...request: Parameters<typeof fetch>) {
   };
 }
 
-describe("an offer", () => {
-  it("names the address under which buyers reach the service", async () => {
+describe("an offer of the paid indexer", () => {
+  it("names the service's public URL", async () => {
     const behind = await openShop(devnet, undefined, { publicUrl: "https://shop.example/index" });
     try {
       const path = `/api/v1/devnet/usdt/${devnet.accounts.buyer.address}/token-balances`;
@@ -60,15 +60,15 @@ describe("an offer", () => {
   });
 });
 
-describe("what is free", () => {
-  it("is health and chains", async () => {
+describe("the free routes", () => {
+  it("include health and chains", async () => {
     const chains = { chains: [{ name: "devnet", tokens: ["usdt"] }] };
     await supertest(shop.url).get("/api/v1/chains").expect(200, chains);
     const health = await supertest(shop.url).get("/api/v1/health");
     expect(health.body).toMatchObject({ status: "healthy", summary: { total: 1 } });
   });
 
-  it("are probes and figures", async () => {
+  it("include probes and metrics", async () => {
     await supertest(shop.url).get("/livez").expect(200, { status: "live" });
     await supertest(shop.url).get("/readyz").expect(200, { status: "ready" });
     const { text } = await supertest(shop.url).get("/metrics");
@@ -77,15 +77,15 @@ describe("what is free", () => {
   });
 });
 
-describe("what costs", () => {
-  it("is asked for by 402, with its price", async () => {
+describe("a sold route", () => {
+  it("answers 402 with its price", async () => {
     for (const what of ["token-transfers", "token-balances"]) {
       expect(priceAsked(await supertest(owner).get(`/${what}`))).toBe(price);
       expect(priceAsked(await supertest(owner).head(`/${what}`))).toBe(price);
     }
   });
 
-  it("is answered when it is paid, at its price", async () => {
+  it("answers a payment of its price", async () => {
     const transfers = await buy(`${owner}/token-transfers?limit=1&sort=asc`);
     expect(transfers).toMatchObject({ status: 200, cost: price, receipt: { success: true } });
     expect(transfers.body.transfers).toHaveLength(1);
@@ -99,7 +99,7 @@ describe("what costs", () => {
     expect(head).toMatchObject({ status: 200, body: undefined, cost: price });
   });
 
-  it("is by the item in a batch", async () => {
+  it("charges a batch by the item", async () => {
     const item = { blockchain: "devnet", token: "usdt", address: devnet.accounts.seller.address };
     for (const what of ["token-transfers", "token-balances"]) {
       for (const count of [1, 3, 10]) {
@@ -114,7 +114,7 @@ describe("what costs", () => {
     }
   });
 
-  it("cannot be had for the price of a smaller batch", async () => {
+  it("refuses a payment for a smaller batch", async () => {
     const item = { blockchain: "devnet", token: "usdt", address: devnet.accounts.seller.address };
     let payment = "";
     const [url, init] = batch("token-balances", [item]);
@@ -135,7 +135,7 @@ describe("what costs", () => {
   });
 });
 
-describe("what cannot be answered", () => {
+describe("a request that cannot be answered", () => {
   it("costs nothing: an unknown chain, an unknown token, no address, a wrong query", async () => {
     const address = devnet.accounts.buyer.address;
     for (const path of [
@@ -149,7 +149,7 @@ describe("what cannot be answered", () => {
     }
   });
 
-  it("costs nothing: a batch that is none, empty, or too long", async () => {
+  it("costs nothing: a batch that is malformed, empty, or too long", async () => {
     const item = { blockchain: "devnet", token: "usdt", address: devnet.accounts.buyer.address };
     for (const items of [{}, "usdt", null, [], Array.from({ length: 11 }, () => item)]) {
       const refused = await buy(...batch("token-balances", items));
@@ -163,7 +163,7 @@ describe("what cannot be answered", () => {
     await send(JSON.stringify(["x".repeat(70_000)])).expect(413);
   });
 
-  it("is said in JSON, and asks for no money: other paths, other methods, other formats", async () => {
+  it("costs nothing and is answered in JSON: other paths, other methods, other formats", async () => {
     const requestTo = supertest(shop.url);
     const history = `${new URL(owner).pathname}/token-transfers`;
     for (const [status, request] of [
@@ -181,8 +181,8 @@ describe("what cannot be answered", () => {
   });
 });
 
-describe("another way to write a path", () => {
-  it("is never a way past the price", async () => {
+describe("another spelling of a path", () => {
+  it("never avoids the price", async () => {
     const address = devnet.accounts.buyer.address;
     for (const path of [
       `//api/v1/devnet/usdt/${address}/token-transfers`,
@@ -207,7 +207,7 @@ describe("another way to write a path", () => {
     }
   });
 
-  it("takes a price that is right where Express knows the path", async () => {
+  it("has the right price where Express matches the path", async () => {
     const encoded = devnet.accounts.buyer.address.replace("x", "%78");
     const bought = await buy(`${shop.url}/api/v1/devnet/usdt/${encoded}/token-balances`);
     expect(bought).toMatchObject({ status: 200, cost: price });
