@@ -14,7 +14,7 @@ const folder = mkdtempSync(join(tmpdir(), "coinslot-compose-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 const key = "77".repeat(32);
-/** What a person puts into the files, or one container leaves for another. */
+/** The files' content, from a person or from another container. */
 const contents: Readonly<Record<string, string>> = {
   "database-url": "postgres://coinslot:password@postgres/coinslot",
   "facilitator-keys": `shop:sha256:${key}`,
@@ -35,7 +35,7 @@ const started = Object.entries(readComposeFile().services).filter(
   ([, { build, entrypoint }]) => readers[build?.target ?? ""] && entrypoint === undefined,
 );
 
-/** What a program finds in its environment: the image's, then the service's, with an .env that has PAY_TO alone. */
+/** A program's environment: the image's, then the service's, with an .env that has only PAY_TO. */
 function environmentIn({ build, environment }: ComposeService): Environment {
   const stage = stages.get(build?.target ?? "");
   const filled = Object.entries(environment).map(([name, text]) => {
@@ -59,7 +59,7 @@ describe("the environment of docker-compose.yml over that of the image", () => {
       typeof value === "bigint" ? String(value) : value,
     );
     expect(configuration).toContain('"host":"0.0.0.0"');
-    // None of them goes on with a file of its own beside the database.
+    // None of them continues on a file of its own beside the database.
     expect(configuration).not.toContain("sqlite:");
   });
 });

@@ -17,7 +17,7 @@ const named = Object.entries(services);
 const ours = named.filter(([, { build }]) => build !== undefined);
 const databases = named.filter(([, { image }]) => image !== undefined);
 
-/** What a service makes of the environment: its image's, and its own. */
+/** The environment of a service: its image's, and its own. */
 function environmentIn({ build, environment }: ComposeService): Record<string, string> {
   const stage = stages.get(build?.target ?? "");
   return { ...(stage && environmentOf(stage)), ...environment };

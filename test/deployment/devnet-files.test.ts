@@ -16,7 +16,7 @@ it("a devnet writes its environment as files, as containers take secrets", async
 
   const code = await runCli(["devnet", "--host", "127.0.0.1", "--files", folder, "--json"], {
     out: (text) => Object.assign(read, printed.parse(JSON.parse(text)).environment),
-    // It runs when it says how to end it.
+    // It is running once it prints how to stop it.
     err: () => interrupted.abort(),
     confirm: undefined,
     isColourful: false,

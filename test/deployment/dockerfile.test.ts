@@ -22,7 +22,7 @@ const manifest = manifestSchema.parse(JSON.parse(readFileSync(join(root, "packag
 const wordsOf = (text: string): string[] =>
   z.array(z.string()).parse(JSON.parse(text.slice(text.indexOf("["))));
 
-/** What a target runs: the package's folder, and the words after its main file. */
+/** A target's program: the package's folder, and the words after its main file. */
 function programOf(stage: Stage): { folder: string; args: string[] } {
   const [copied = ""] = textsOf(stage, "COPY").filter((text) => text.startsWith("--from=build"));
   const folder = /^--from=build (\S+) \/app\/$/.exec(copied)?.[1] ?? "";

@@ -8,7 +8,7 @@ import { findSetting, settingsOf } from "./known-settings.ts";
 const variables = readExampleVariables();
 const services = Object.values(settingsOf);
 
-/** What the command reads besides the settings of the services. */
+/** The command's variables besides the settings of the services. */
 const ofTheCommand = [
   "WALLET_SEED_PHRASE",
   "WALLET_PRIVATE_KEY",

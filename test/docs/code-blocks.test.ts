@@ -98,7 +98,7 @@ async function complaintsOfShell(block: CodeBlock): Promise<string[]> {
 
 /** Whether a program reads a variable, or an example of the same document. */
 function isKnownVariable(name: string, { document }: CodeBlock): boolean {
-  // Whatever reads a secret also takes the name of a file that holds it.
+  // Each secret may also be given as the name of a file that holds it.
   const secret = name.replace(/_FILE$/, "");
   const ofChain = secret.replace(/_\d+$/, "_<CHAIN_ID>");
   const word = new RegExp(`\\b(${secret}|${ofChain})(?!\\w)`);

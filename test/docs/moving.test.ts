@@ -63,7 +63,7 @@ const facilitator = {
   getSupported: () => new Promise(() => undefined),
 };
 
-/** What a start with this route and these options complains of. */
+/** The faults reported at a start with this route and these options. */
 function problemsOf(sold: object, options: object = {}): string {
   try {
     Reflect.apply(paymentMiddleware, undefined, [{ "GET /a": sold }, facilitator, options]);
@@ -79,7 +79,7 @@ interface Row {
   here: string;
 }
 
-/** The rows of each table that says what becomes of a member. */
+/** The rows of each table that maps the reference's members. */
 const tables: Row[][] = readDocument("docs/moving.md")
   .split(/\n(?!\|)/)
   .filter((part) => /^\s*\|[^|]*\| Here \|/.test(part))

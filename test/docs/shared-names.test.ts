@@ -4,7 +4,7 @@ import { findDocuments, readDocument } from "./code-block.ts";
 
 const variable = /process\.env\.([A-Z][A-Z0-9_]*)|\bexport ((?:[A-Z][A-Z0-9_]*=\S* ?)+)/g;
 
-/** What is the reader's own, or belongs to other programs. */
+/** Names of the reader, or of other programs. */
 const foreign = new Set(["API_KEY", "FACILITATOR_KEY", "FACILITATOR_URL", "PRIVATE_KEY"]);
 
 it("every example uses variable names of .env.example", () => {

@@ -55,7 +55,7 @@ afterAll(async () => {
   await Promise.all([ethereum?.stop(), plasma?.stop()]);
 });
 
-/** A buyer of each test's own, who holds USDT on Ethereum and nothing on Plasma. */
+/** A buyer per test, who holds USDT on Ethereum and nothing on Plasma. */
 let buyers = 0;
 let buyer: Devnet["accounts"]["buyer"];
 

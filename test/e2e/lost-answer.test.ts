@@ -26,7 +26,7 @@ async function startLossyProxy(): Promise<Listening & { payments: string[] }> {
     const payment = headers.get("PAYMENT-SIGNATURE");
     if (payment !== null) payments.push(payment);
     if (payments.length === 1) return void response.destroy();
-    // The resource in the offer is the seller's own URL; behind a proxy it would be told its public one.
+    // The resource in the offer is the seller's own URL; behind a proxy it would need publicUrl.
     const offer = answer.headers.get("PAYMENT-REQUIRED");
     const publicOffer =
       offer &&
@@ -44,7 +44,7 @@ async function startLossyProxy(): Promise<Listening & { payments: string[] }> {
   return { ...proxy, payments };
 }
 
-/** Pays once through a proxy that loses the first answer, and returns what the buyer got and what it cost. */
+/** Pays once through a proxy that loses the first answer, and returns the answer and its cost. */
 async function buy(path: string) {
   const proxy = await startLossyProxy();
   const { devnet, seller } = shop;

@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 
-/** Where all of them run: what is typed into a shell may want a home. */
+/** All of them run here: a typed command may need a HOME. */
 function place(env?: Record<string, string>): ProgramPlace {
   return { folder: root, env: { HOME: process.env.HOME ?? "", ...env } };
 }

@@ -54,7 +54,7 @@ function balancePath(account: string): string {
   return `/api/v1/plasma/usdt/${account}/token-balances`;
 }
 
-/** A request on a connection of its own, which is to say: by the other process than the one before. */
+/** A request on a connection of its own, and so by the other process than the previous one. */
 async function send(path: string, headers: Record<string, string> = {}) {
   const sent = request(`${balancer.url}${path}`, { agent: false, headers });
   const answered = new Promise<{ status: number | undefined; body: string }>((resolve, reject) => {
@@ -96,7 +96,7 @@ async function takings() {
   return { amount: await balanceOf(devnet, accounts.seller.address), transfers: logs.length };
 }
 
-/** What was taken since. */
+/** The payments accepted since. */
 async function takenSince(before: Awaited<ReturnType<typeof takings>>) {
   const now = await takings();
   return { amount: now.amount - before.amount, transfers: now.transfers - before.transfers };

@@ -48,7 +48,7 @@ test("four processes under load survive the death of the settling one", {
   await fundPayers(devnet, purchases);
   await devnet.setAutomine(false);
 
-  // Only who holds the relayer's lease broadcasts; it dies in the middle of that.
+  // Only the relayer lease's holder broadcasts; it dies in the middle of that.
   for (const worker of workers) worker.killAt("broadcast", 3);
   const death = Promise.race(workers.map(async (worker) => worker.gone.then(() => worker)));
   const forgotten = death.then(() => {

@@ -45,7 +45,7 @@ afterAll(async () => {
   await devnet?.stop();
 });
 
-/** A seller of the released packages alone, who sends these headers to the facilitator. */
+/** A seller with released packages only, which sends these headers to the facilitator. */
 function startSeller(headers: Record<string, string>): Promise<Listening> {
   const client = new HTTPFacilitatorClient({
     url,

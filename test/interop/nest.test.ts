@@ -7,7 +7,8 @@ import { createNestApp as createNest12App } from "../support/nest-12/app.ts";
 import { content } from "../support/nest-shop.ts";
 import { openWeatherShop, type WeatherShop, weatherPrice } from "../support/seller.ts";
 
-// Express 5 stands beside the middleware. NestJS 10 brings Express 4, and NestJS 12 brings Express 5.
+// Express 5 is installed beside the middleware. NestJS 10 brings Express 4, and NestJS 12 brings
+// Express 5.
 const frameworks = [
   {
     name: "NestJS 10",

@@ -22,7 +22,7 @@ afterAll(async () => {
   await devnet?.stop();
 });
 
-/** Buys with the reference implementation's fetch; what came, and what moved. */
+/** Buys with the reference implementation's fetch; returns the answer and the amount moved. */
 async function buy(path: string, init?: RequestInit) {
   const { buyer, seller } = devnet.accounts;
   const before = await balanceOf(devnet, seller.address);

@@ -75,7 +75,7 @@ describe("our client, our middleware and our facilitator", () => {
     const facilitator = createTestFacilitator(devnet);
     const seller = await startSeller({ devnet, facilitator });
     const versionOneOnly = await listen(async (request, response) => {
-      // What an old seller does: the offer stands in the body alone, and X-PAYMENT is all it reads.
+      // An old seller: the offer is in the body only, and X-PAYMENT is the only header it reads.
       const payment = request.headers["x-payment"];
       const answer = await fetch(`${seller.url}${request.url}`, {
         headers: typeof payment === "string" ? { "X-PAYMENT": payment } : {},

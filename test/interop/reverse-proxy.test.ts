@@ -65,7 +65,7 @@ function keep(proxy: ReverseProxy): ReverseProxy {
   return proxy;
 }
 
-/** The host that buyers ask, on a port of its own. */
+/** The buyers' host, on a port of its own. */
 const shop = "https://shop.example:8443";
 
 async function resourceBehind(proxy: ReverseProxy, url: string): Promise<string | undefined> {
@@ -97,7 +97,7 @@ async function expectSold(proxy: ReverseProxy, url: string): Promise<void> {
   }
 }
 
-/** What usual configurations of nginx say of a request, and the resource that follows from it. */
+/** Headers of usual nginx configurations, and the resulting resource. */
 const configurations: {
   what: string;
   server: (port: number) => string;

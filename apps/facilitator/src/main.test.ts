@@ -62,7 +62,7 @@ function environmentOn(devnet: Devnet): Record<string, string> {
   };
 }
 
-/** A shop whose facilitator is elsewhere, and that listens to its events. */
+/** A shop with a remote facilitator, which listens to its events. */
 async function openShop(devnet: Devnet, url: string) {
   const types: string[] = [];
   const app = express();
@@ -138,7 +138,7 @@ describe("the hosted facilitator", { timeout: 120_000 }, () => {
       .toEqual(expect.arrayContaining(["settle_started"]));
     service.child.kill("SIGTERM");
     await service.waitFor(/"Stopping"/);
-    // What is being broadcast may reach the node after the first block.
+    // A broadcast may reach the node after the first block.
     await devnet.setIntervalMining(1);
     expect((await bought).status).toBe(200);
     expect(await service.ended).toBe(0);
@@ -186,7 +186,7 @@ describe("the hosted facilitator", { timeout: 120_000 }, () => {
   it("prints a new key once", async () => {
     const made = run(["new-key", "shop"]);
     expect(await made.ended).toBe(0);
-    // What is written to a file is its hash: `new-key shop >> keys` appends an entry.
+    // Only the hash goes to the file: `new-key shop >> keys` appends an entry.
     expect(made.stdout()).toMatch(/^shop:sha256:[0-9a-f]{64}\n$/);
     expect(made.stderr()).toMatch(/^csf_[\w-]{43}$/m);
     const [key = ""] = /^csf_\S+$/m.exec(made.stderr()) ?? [];

@@ -40,7 +40,7 @@ describe("the indexing service", { timeout: 120_000 }, () => {
       const args = ["-c", line.replace("http://localhost:8080", url)];
       const asked = startProgram("sh", args, { folder: root });
       const code = await asked.ended;
-      // 28: curl has watched the stream for as long as the line says.
+      // 28 is curl's exit code after its time limit.
       expect({ line, code }).toEqual({ line, code: line.includes("-N") ? 28 : 0 });
       answers.push(asked.stdout());
     }

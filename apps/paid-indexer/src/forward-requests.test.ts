@@ -7,7 +7,7 @@ import { expect, it, onTestFinished } from "vitest";
 import { type ForwardOptions, forwardTo } from "./forward-requests.ts";
 import { type ScriptedApi, startScriptedApi } from "./testing/scripted-api.ts";
 
-/** An API elsewhere, and an app that hands everything on to it. */
+/** A remote API, and an app that forwards every request to it. */
 async function startForwarding(
   options: Partial<ForwardOptions> = {},
 ): Promise<{ api: ScriptedApi; app: Express }> {

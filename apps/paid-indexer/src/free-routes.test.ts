@@ -5,7 +5,7 @@ import supertest from "supertest";
 import { expect, it } from "vitest";
 import { freeRoutes } from "./free-routes.ts";
 
-/** The free routes before a source that answers as it is told, and a clock that is set by hand. */
+/** The free routes before a scripted source, with a clock set by the test. */
 function createFreeRoutes(getHealth: () => Promise<HealthBody>) {
   let now = 0;
   const app = express();

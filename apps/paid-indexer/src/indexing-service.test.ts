@@ -62,7 +62,7 @@ describe("a paid indexer before a remote indexing service", () => {
     const shop = await openShopWith(key);
     const before = await shop.takings();
     const path = `/api/v1/devnet/usdt/${devnet.accounts.buyer.address}/token-balances`;
-    // Four in ten seconds is what every key may ask: three times as many are too many in any ten.
+    // Every key may ask four times in ten seconds: three times as many are too many in any ten.
     const answers = await Promise.all(
       Array.from({ length: 12 }, () => shop.pay(`${shop.url}${path}`)),
     );

@@ -27,7 +27,7 @@ afterAll(async () => {
   await Promise.all([devnet?.stop(), otherChain?.stop()]);
 });
 
-/** What a good start needs, but for a source of the data. */
+/** The required settings, without a source of the data. */
 function environment(): Record<string, string> {
   return {
     COINSLOT_NETWORK: devnet.network,

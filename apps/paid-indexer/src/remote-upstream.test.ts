@@ -33,7 +33,7 @@ afterAll(async () => {
 
 beforeEach(() => api.answer(json(200, balance)));
 
-/** What a purchase answered and cost. */
+/** The answer and the cost of a purchase. */
 async function buy(path = `/api/v1/plasma/usdt/${address}/token-balances`, init: RequestInit = {}) {
   const before = await shop.takings();
   const response = await shop.pay(`${shop.url}${path}`, init);

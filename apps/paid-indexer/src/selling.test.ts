@@ -33,7 +33,7 @@ function batch(what: string, items: unknown): [url: string, init: RequestInit] {
   ];
 }
 
-/** What a purchase answered and cost. */
+/** The answer and the cost of a purchase. */
 async function buy(...request: Parameters<typeof fetch>) {
   const before = await shop.takings();
   const response = await shop.pay(...request);

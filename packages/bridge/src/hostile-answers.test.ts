@@ -33,7 +33,7 @@ async function startProxy(upstream: string, judge: (call: RpcProxyCall) => Verdi
 
 const callSchema = z.tuple([z.looseObject({ data: z.string().optional() })]).rest(z.unknown());
 
-/** Whether a call asks for this function of a contract. */
+/** True for a call of this function of a contract. */
 function asksFor(signature: string, { method, params }: RpcProxyCall): boolean {
   if (method !== "eth_call") return false;
   return callSchema.parse(params)[0].data?.startsWith(toFunctionSelector(signature)) ?? false;

@@ -21,7 +21,7 @@ afterAll(() => devnet?.stop());
 
 const points = () => ({ address: token, name: "Points", version: "7", decimals: 2 });
 
-/** A node that says so of the decimals of every token. */
+/** A node that returns these decimals for every token. */
 async function startNode(decimals: number): Promise<string> {
   const selector = toFunctionSelector(getAbiItem({ abi: erc20Abi, name: "decimals" }));
   const server = await listen(async (request, response) => {

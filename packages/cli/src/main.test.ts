@@ -27,7 +27,7 @@ function start(
   return program;
 }
 
-/** What a shell is told to run it with these words. */
+/** The shell command for these arguments. */
 function inShell(...words: string[]): string {
   return [...coinslot, ...words].map((word) => `'${word}'`).join(" ");
 }
@@ -35,7 +35,7 @@ function inShell(...words: string[]): string {
 describe("the coinslot process", () => {
   it("starts a chain, prints its environment, and stops it at Ctrl-C", async () => {
     const chain = start([...coinslot, "devnet", "--json"]);
-    // What is for a person comes on another stream than what is for a program.
+    // Messages for people and data for programs go to separate streams.
     await Promise.all([chain.waitFor(/Ctrl-C stops it/), chain.waitFor(/^\}$/m)]);
     const { rpcUrl, environment } = JSON.parse(chain.stdout());
     expect(environment).toMatchObject({
@@ -76,7 +76,7 @@ afterAll(async () => {
 });
 
 describe("coinslot pay with failing output", () => {
-  /** Runs it with a file that was chosen, so that there is no folder to agree to. */
+  /** Runs with an explicit file, so that no folder needs an allowance. */
   function startInShell(line: string): Program {
     return start(["sh", "-c", line], { COINSLOT_ENV_FILE: join(folder, ".env") });
   }

@@ -14,7 +14,7 @@ function poorAccount() {
   return countSignatures(privateKeyToAccount(generatePrivateKey()));
 }
 
-/** Brings the funds at once, and remembers what it was asked for. */
+/** Brings the funds at once, and records the requests. */
 function mintOnDemand(asked: TopUpRequest[] = []): TopUp {
   return async (request) => {
     asked.push(request);
@@ -131,7 +131,7 @@ describe("a top-up", () => {
 
 describe("top-ups within a budget", () => {
   const oneCoin = { perPayment: "$0.001", perHost: "$0.001", perDay: "$0.001" };
-  /** Its payments move nothing, so what was brought for one purchase is there for the next. */
+  /** Its payments move nothing, so the funds of one top-up remain for the next purchase. */
   const startSellerAt = async (...prices: string[]) =>
     keep(await startSeller({ accepts: () => prices.map((amount) => requirements({ amount })) }));
 
@@ -201,7 +201,7 @@ describe("top-ups within a budget", () => {
     },
   );
 
-  /** A seller that asks for one unit more each time. */
+  /** A seller that raises its price by one unit each time. */
   const startGreedySeller = () => {
     let price = 1000;
     const accepts = () => [requirements({ amount: String(price++) })];

@@ -25,7 +25,9 @@ test("a receipt is found although its block came during the lookup, and no other
     tellNextHead = resolve;
   });
 
-  /** The chain as it is seen by who asks first while the block is being mined, and then again. */
+  /**
+   * The chain as seen by a client that asks first while the block is being mined, and then again.
+   */
   const proxy = await listen(async (request, response) => {
     const body = await text(request);
     const { id, method } = callSchema.parse(JSON.parse(body));

@@ -125,7 +125,7 @@ describe("the devnet's time", () => {
     const hash = await client.sendTransaction({ to: accounts.buyer.address, value: 1n });
     const { blockNumber } = await client.waitForTransactionReceipt({ hash });
     expect(blockNumber).toBeGreaterThan(before);
-    // Nobody sends anything, and blocks come nevertheless.
+    // Blocks come without any transaction.
     await expect
       .poll(() => client.getBlockNumber(), { timeout: 10_000 })
       .toBeGreaterThan(blockNumber + 1n);

@@ -39,7 +39,7 @@ describe("a parent killed with SIGKILL", () => {
 
   it("takes its PostgreSQL along, with its data", async () => {
     const directory = await mkdtemp(join(tmpdir(), "coinslot-guard-"));
-    // As root, PostgreSQL runs as somebody else, who needs what every temporary directory allows.
+    // As root, PostgreSQL runs as another user, who needs the mode of a usual temporary directory.
     await chmod(directory, 0o1777);
     const { parent, line: url } = await runParent(
       `

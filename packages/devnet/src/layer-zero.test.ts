@@ -22,7 +22,7 @@ const usdt: Address = "0xdAC17F958D2ee523a2206206994597C13D831ec7";
 const adapter: Address = "0x6C96dE32CEa08842dcc4058c14d3aaAD7Fa41dee";
 const oft: Address = "0x02ca37966753bDdDf11216B73B16C1dE756A7CF9";
 const nativeFee = 1_000_000n;
-/** What a send may revert with comes from the OFT, and from the endpoint below it. */
+/** A send's errors come from the OFT, and from the endpoint below it. */
 const abi = [...testOft.abi, ...testEndpoint.abi] as const;
 
 let source: Devnet;

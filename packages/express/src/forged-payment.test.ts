@@ -94,7 +94,7 @@ test("forged payments of one caller cost few RPC calls, and delay no honest buye
   // The budget of two minutes, if one began meanwhile; the rest is the facilitator's own.
   expect(answers.filter(({ status }) => status === 402).length).toBeLessThanOrEqual(60);
 
-  // A key pays from the same address, and a forger elsewhere has a budget of its own.
+  // A key pays from the same address, and a forger at another address has its own budget.
   const buyer = createBuyer();
   await devnet.mint({ to: buyer.account.address, amount: 1_000n });
   const { headers } = await buyer.payFor(url, { init: { method: "POST" } });

@@ -40,7 +40,7 @@ function balanceOf(account: Address): Promise<bigint> {
   });
 }
 
-/** A recipient that nobody else is paid at. */
+/** A recipient of this test's payments only. */
 function freshAddress(): Address {
   return privateKeyToAccount(generatePrivateKey()).address;
 }

@@ -49,7 +49,7 @@ beforeEach(() => {
   hooks = createHooks({ logger });
 });
 
-/** Adds a hook that writes down what it saw, and then does what `then` does. */
+/** Adds a hook that records its context, and then runs `then`. */
 function watch(name: keyof HookSet, then: () => unknown = () => undefined) {
   const methods = hooks.methods(() => undefined);
   switch (name) {

@@ -98,7 +98,7 @@ describe("an operator", () => {
 });
 
 describe("the start error of a facilitator", () => {
-  /** What a start on this ledger says, on a chain that nobody serves. */
+  /** The error of a start on this ledger, with an unreachable chain. */
   async function problemsOf(ledger: string): Promise<readonly string[]> {
     const facilitator = createFacilitator({
       networks: [

@@ -13,7 +13,7 @@ afterEach(async () => {
   for (const end of ends.splice(0).reverse()) await end();
 });
 
-/** A facilitator on a ledger of its own, whose node answers what `intercept` says. */
+/** A facilitator on a ledger of its own, with a node that answers by `intercept`. */
 async function begin(intercept: Intercept, options: { engine?: (typeof engines)[number] } = {}) {
   const devnet = await startDevnet();
   ends.push(() => devnet.stop());
@@ -33,7 +33,7 @@ async function begin(intercept: Intercept, options: { engine?: (typeof engines)[
     return facilitator;
   };
   const start = (startTimeoutSeconds: number) => create(startTimeoutSeconds).ready();
-  /** Does something with the ledger's database, which nobody else may have open. */
+  /** Runs an operation on the ledger's database, which must not be open elsewhere. */
   async function open<Result>(work: (ledger: Kysely<LedgerSchema>) => Promise<Result>) {
     const opened = await openLedger({ url: ledger.url, processId: "test" });
     try {
@@ -135,7 +135,7 @@ it("a facilitator with a retention forgets older payments", async () => {
   await vi.waitFor(async () => {
     expect((await facilitator.payments.list()).payments).toEqual([]);
   }, 10_000);
-  // To whoever brings it again the chain says no.
+  // A second presentation is refused by the chain.
   lead = 0;
   expect(await facilitator.verify(paymentPayload, paymentRequirements)).toMatchObject({
     isValid: false,

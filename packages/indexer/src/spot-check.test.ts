@@ -120,7 +120,7 @@ describe.each(engines)("the spot check on $engine", ({ createUrl }) => {
     const proxy = await startFaultProxy(devnet.rpcUrl);
     proxy.set(async ({ calls, forward, reply }) => {
       const answers = await forward();
-      // The address stands at the end of a call of `balanceOf`.
+      // The address is at the end of a call of `balanceOf`.
       for (const { method, params } of calls)
         if (method === "eth_call") compared.add(JSON.stringify(params[0]).slice(-42, -2));
       reply(answers);

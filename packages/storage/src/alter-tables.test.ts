@@ -23,7 +23,7 @@ describe.each(engines)(
       return { owner, reader };
     }
 
-    /** All ways to ask for every column; they must agree. */
+    /** All ways to select every column; they must agree. */
     async function readEverywhere({
       kysely,
       transaction,

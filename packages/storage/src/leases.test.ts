@@ -17,7 +17,7 @@ const clockMigration: Migration = {
   },
 };
 
-/** Leases on a clock that stands in a table: still the database's, and it goes when the test says so. */
+/** Leases on a clock in a table: it is still the database's, and the test moves it. */
 async function openLeases(url: string) {
   const database = await openForTest<CounterSchema>({ url });
   const migrations = [leasesMigration, ...counterMigrations, clockMigration];

@@ -104,7 +104,8 @@ describe("notifications on postgres", () => {
     const connectionString = await createPostgresUrl();
     const proxy = await startTcpProxy(connectionString);
     const pool = new Pool({ connectionString });
-    // A client that is ending when its database is dropped is told so, and tells it to its pool.
+    // A client that is closing when its database is dropped gets an error, and passes it to its
+    // pool.
     pool.on("error", () => {});
     const notifications = createPostgresNotifications({
       pool,

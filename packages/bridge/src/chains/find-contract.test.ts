@@ -62,7 +62,8 @@ describe("the sending contract", () => {
         await celo.place({ address: contractOf("celo", kind), creationCode });
       }
       const bridge = createBridge({}, { rpcUrl: celo.rpcUrl });
-      // Even if the table were wrong, and gold's contract took this token: it knows nobody on Plasma.
+      // Guards against a wrong table: gold's contract would take this token, and has no peer on
+      // Plasma.
       const quote = bridge.quoteBridge({ ...request, token: celo.token });
       await expectBridgeError(quote, "no_route");
     } finally {

@@ -14,7 +14,7 @@ afterEach(async () => {
 
 const receipt = z.looseObject({}).nullable();
 
-/** Asks a top-up for a dollar, as often as is wanted. */
+/** Asks a top-up for a dollar, repeatedly on demand. */
 function createAsker(bridge: Bridge) {
   let asked = 0;
   const topUp = createTopUp({
@@ -32,7 +32,7 @@ function createAsker(bridge: Bridge) {
   return { bring, asked: () => asked };
 }
 
-/** A node that says that every transaction reverted. */
+/** A node that reports every transaction as reverted. */
 async function startLiar(): Promise<RpcProxy> {
   const proxy = await startRpcProxy(world().ethereum.rpcUrl);
   proxies.push(proxy);
@@ -141,7 +141,7 @@ it("a reported reuse of a transfer's nonce is not accepted from one of two nodes
 });
 
 describe("a refused send", () => {
-  /** A node that says that it takes no transaction. What it does with the bytes, only it knows. */
+  /** A node that answers every transaction with a refusal, and may broadcast it anyway. */
   async function startRefuser(): Promise<RpcProxy> {
     const proxy = await startRpcProxy(world().ethereum.rpcUrl);
     proxies.push(proxy);
@@ -209,7 +209,7 @@ describe("a refused send", () => {
 });
 
 describe("a target chain with nodes of two hosts", () => {
-  /** A node of Plasma that does not know what has arrived. */
+  /** A node of Plasma that lags behind the arrival. */
   async function startDenier(): Promise<RpcProxy> {
     const proxy = await startRpcProxy(world().plasma.rpcUrl);
     proxies.push(proxy);
@@ -235,7 +235,7 @@ describe("a target chain with nodes of two hosts", () => {
     await expectBridgeError(track([plasma.rpcUrl, denier.url]), "delivery_timeout");
     const second = plasma.rpcUrl.replace("127.0.0.1", "localhost");
     expect(await track([plasma.rpcUrl, second])).toMatchObject({ state: "delivered" });
-    // Where there is no other, one has to do.
+    // A single node suffices where there is no other.
     expect(await track([plasma.rpcUrl])).toMatchObject({ state: "delivered" });
   });
 

@@ -42,7 +42,7 @@ describe("a transfer from Stable, where USDT0 is the native coin as well,", () =
     };
     const { fee, bridgeFee } = await bridge.quoteBridge(request);
     const { setBalance } = stable.client;
-    // 5 USDT0 in 18 decimals, and all but the last unit of what the fees may be.
+    // 5 USDT0 in 18 decimals, and the maximum fees less one unit.
     const needed = 5_000_000_000_000_000_000n + 2n * fee + bridgeFee;
     await setBalance({ address: buyer.address, value: needed - 2n * fee - 1n });
     await expectBridgeError(bridge.bridge(request), "insufficient_native_balance");

@@ -4,14 +4,14 @@ import { usdt0Chains } from "../chains/usdt0-chains.ts";
 import { encodeSend, minAcceptable, toSendParam } from "./send-param.ts";
 
 /**
- * What must be sent to each kind of chain, written down word by word from the ABI specification: 5 USDT0, of which at
- * least 4.9985 must arrive, for a fee of 0.0123 of the native coin.
+ * The expected calldata for each kind of chain, derived by hand from the ABI specification: 5
+ * USDT0, at least 4.9985 of them on arrival, for a fee of 0.0123 of the native coin.
  */
 const byHand = ({ dstEid, to }: { dstEid: string; to: string }) =>
   [
     // keccak256 of send((uint32,bytes32,uint256,uint256,bytes,bytes,bytes),(uint256,uint256),address)
     "0xc7c7f5b3",
-    // where SendParam begins; MessagingFee: native and LZ token; who is refunded
+    // offset of SendParam; MessagingFee: native and LZ token; refund address
     "0000000000000000000000000000000000000000000000000000000000000080",
     "000000000000000000000000000000000000000000000000002bb2c8eabcc000",
     "0000000000000000000000000000000000000000000000000000000000000000",

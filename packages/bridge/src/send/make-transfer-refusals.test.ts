@@ -25,7 +25,7 @@ describe("a transfer request is refused", () => {
     ["invalid_token", { token: "USDT" }],
     ["invalid_token", { token: "0xdac17F958D2ee523a2206206994597C13D831ec7" }],
     ["invalid_contract", { oftContractAddress: "0x6C96" }],
-    // There is no contract, or one that is no OFT.
+    // An address without a contract, and a contract that is not an OFT.
     ["invalid_contract", { oftContractAddress: someone }],
     ["invalid_contract", { oftContractAddress: usdt }],
     // Of another token.
@@ -102,7 +102,7 @@ describe("a transfer is refused before any transaction", () => {
     await ethereum.client.setNextBlockBaseFeePerGas({ baseFeePerGas: 1_000_000_000n });
     await ethereum.mine();
     const { fee, bridgeFee } = await createBridge().quoteBridge(request);
-    // Even without room for the next blocks, which is a third of what is offered.
+    // The balance also lacks the room for the next blocks, a third of the gas offer.
     const tooDear = createBridge({ maxTotalFee: fee / 2n + bridgeFee });
     await expectBridgeError(tooDear.bridge(request), "total_fee_above_maximum");
     await createBridge({ maxTotalFee: fee + bridgeFee }).bridge(request);
@@ -143,7 +143,7 @@ describe("a transfer is refused before any transaction", () => {
     async (value) => {
       const { ethereum, buyer, request, createBridge, countSent } = world();
       await ethereum.client.setBalance({ address: buyer, value });
-      // A quote says what would be needed.
+      // A quote returns the costs.
       expect((await createBridge().quoteBridge(request)).feeBasis).toBe("estimate");
       await expectBridgeError(createBridge().bridge(request), "insufficient_native_balance");
       expect(await countSent()).toBe(0);

@@ -234,7 +234,7 @@ describe("a transfer through a client of the caller", () => {
     await approve(request.amount);
     const [first, second] = await Promise.all([startProxy(), startProxy()]);
     first.judge((call) => (isBroadcast(call) ? "lose answer" : "forward"));
-    // The other node answers late for what the first has taken.
+    // The other node learns late of the transaction that the first accepted.
     second.judge((call) => {
       if (isBroadcast(call)) return already;
       return call.method === "eth_getTransactionByHash" ? unheardOf : "forward";

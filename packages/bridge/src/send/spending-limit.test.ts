@@ -106,7 +106,7 @@ describe("an agreed quote bounds all costs, and", () => {
         };
         return { answer };
       }
-      // A rehearsal has a third parameter. The approval takes so much that the send does not fit beside it.
+      // A rehearsal has a third parameter. The approval's gas leaves no room for the send.
       const isApproval = method === "eth_estimateGas" && params.length < 3 && !isApproved;
       if (!isApproval) return "forward";
       return { answer: (given) => toHex(BigInt(z.string().parse(given)) * 3n) };

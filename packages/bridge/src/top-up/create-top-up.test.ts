@@ -32,7 +32,7 @@ function create(change: Partial<TopUpOptions> = {}) {
       return true;
     },
     pollIntervalMs: 10,
-    // Messages are carried as soon as they are sent.
+    // Messages are delivered as soon as they are sent.
     async onProgress({ state }) {
       if (state === "sent") await world().layerZero.deliver();
     },
@@ -42,7 +42,7 @@ function create(change: Partial<TopUpOptions> = {}) {
   return { ask, proposals };
 }
 
-/** Nobody carries the messages, and it is not waited for long. */
+/** No executor delivers the messages, and the wait is short. */
 const silent: Partial<TopUpOptions> = { timeoutMs: 50, onProgress: () => undefined };
 
 describe("a top-up", () => {
@@ -52,7 +52,7 @@ describe("a top-up", () => {
     const { ask, proposals } = create();
     expect(await ask(needOf({ balance: 300_000n }))).toBe(true);
     const balance = await balanceOf(plasma, usdt0, buyer);
-    // And no more than a thousandth beyond it.
+    // At most a thousandth more.
     expect(balance).toBeGreaterThanOrEqual(1_000_000n);
     expect(balance).toBeLessThan(1_001_000n);
     expect(proposals).toMatchObject([

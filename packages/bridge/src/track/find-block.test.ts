@@ -7,7 +7,7 @@ let devnet: Devnet;
 
 beforeAll(async () => {
   devnet = await startDevnet();
-  // A block a minute, so that times can be told apart.
+  // One block a minute, for distinct times.
   await devnet.client.mine({ blocks: 150, interval: 60 });
 });
 afterAll(() => devnet.stop());

@@ -42,7 +42,7 @@ async function setPeer(oft: Address, eid: number, peer: Hex): Promise<void> {
   await world().ethereum.send({ to: oft, data });
 }
 
-/** Tracks in what might be another process; tells what was told. */
+/** Tracks as another process would, and returns the reported states. */
 function track(hash: Hash, options: Partial<TrackOptions> = {}, targetUrl?: string) {
   const { buyer, createBridge, plasma } = world();
   const told: TrackedProgress[] = [];
@@ -165,7 +165,7 @@ describe("a reorganisation", () => {
 
     await ethereum.reorg({ depth: 1 });
     await until("in_flight", "pending");
-    // Somebody else's message takes its number.
+    // Another sender's message takes its nonce.
     await ethereum.mint({ token: usdt, to: other.address, amount: request.amount });
     await createBridge({ account: other }).bridge(request);
     const [serializedTransaction] = raws;
@@ -301,7 +301,7 @@ describe("a custom contract", () => {
   it("cannot fake an arrival", async () => {
     const { plasma, buyer, request } = world();
     const sent = await send();
-    // An OFT whose endpoint is an account that says what it likes.
+    // An OFT with an externally owned account as its endpoint.
     const liar = plasma.accounts.seller;
     const args = [liar.address, usdt0] as const;
     await plasma.place({ address: oft, creationCode: encodeDeployData({ ...testOft, args }) });

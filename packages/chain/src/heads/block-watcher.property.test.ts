@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => devnet.stop());
 
-/** What a subscriber knows who does nothing but follow the events. */
+/** The chain as a subscriber reconstructs it from the events alone. */
 function follow(chain: Hash[], event: BlockEvent): Hash[] {
   switch (event.type) {
     case "advanced":
@@ -44,7 +44,7 @@ describe("the events of a block watcher", () => {
           chain = follow(chain, event);
         });
         const begin = (await watcher.refresh()).number;
-        // Reorganisations below the first block seen are told as a reset, which is not the subject.
+        // Reorganisations below the first block seen end in a reset, which is tested elsewhere.
         await devnet.mine(8);
         await watcher.refresh();
 

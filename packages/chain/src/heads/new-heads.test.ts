@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { type BlockWatcher, createBlockWatcher, createRpcPool, type RpcPool } from "../index.ts";
 import type { RpcPoolEvent } from "../rpc/rpc-pool.ts";
 
-/** Longer than a test may take: what is seen was told. */
+/** Longer than a test takes: a block seen earlier came by notification. */
 const never = 600_000;
 
 let devnet: Devnet;
@@ -30,9 +30,9 @@ afterEach(async () => {
 interface Relay {
   url: string;
   connections(): number;
-  /** Breaks what is connected. */
+  /** Breaks all connections. */
   cut(): void;
-  /** Takes connections and what they say, and passes nothing on. */
+  /** Accepts connections and messages, and forwards nothing. */
   mute(): void;
   close(): Promise<void>;
 }
@@ -75,7 +75,7 @@ async function startRelay(port: number): Promise<Relay> {
   };
 }
 
-/** Watches, and waits until the node's word is taken. */
+/** Watches, and waits for the subscription. */
 async function watch(options: { pollIntervalMs: number; chainId?: number }) {
   failures = [];
   pool = createRpcPool({

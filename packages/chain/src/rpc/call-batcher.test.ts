@@ -31,7 +31,7 @@ function balanceCall() {
   return { method: "eth_call", params: [{ to: devnet.token, data }, "latest"] };
 }
 
-/** Fails by itself: the deployer has not allowed anybody to take its tokens. */
+/** Reverts: the deployer has given no allowance. */
 function revertingCall() {
   const { address } = devnet.accounts.deployer;
   const args = [address, address, 1n] as const;

@@ -45,7 +45,7 @@ async function signTransfer(nonceOffset = 0): Promise<Hex> {
 }
 
 async function isMined(hash: Hex): Promise<boolean> {
-  // A node answers before it has mined what it accepted.
+  // A node answers before it has mined an accepted transaction.
   const receipt = await devnet.client.waitForTransactionReceipt({ hash });
   return receipt.status === "success";
 }

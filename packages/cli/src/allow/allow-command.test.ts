@@ -144,7 +144,7 @@ describe("coinslot pay in a folder whose .env names nodes", () => {
     await inCheckout(async ({ run, write, folder }) => {
       const file = join(folder, "url");
       writeFileSync(file, "http://127.0.0.1:1\n");
-      // With a space around it, it is another path here, and the same one elsewhere.
+      // A surrounding space makes it another path here, while other programs trim it.
       for (const named of [`" ${file} "`, join(folder, "absent")]) {
         write({ COINSLOT_RPC_URL_988_FILE: named });
         const { code, err } = await run(["allow"]);

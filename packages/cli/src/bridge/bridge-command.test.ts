@@ -49,13 +49,13 @@ function oftOf(key: string): Address {
   return oft;
 }
 
-/** Runs the command in this process, and says what it printed and how it ended. */
+/** Runs the command in this process, and returns its output and exit code. */
 async function coinslot(
   args: readonly string[],
   change: {
     env?: Record<string, string>;
     answer?: boolean;
-    /** Interrupts the command as soon as it has said this. */
+    /** Interrupts the command after this output. */
     interruptAt?: string;
   } = {},
 ) {
@@ -159,7 +159,7 @@ describe("coinslot bridge send", () => {
     const args = ["send", ...transfer(...maxFee, "--yes")];
     const { code } = await coinslot(args, { env: wallet(), interruptAt });
     expect(code).toBe(exitCode.interrupted);
-    // A node has mined what it took a moment after it has said that it took it.
+    // A node mines a transaction a moment after it has accepted it.
     await expect.poll(countSent).toBe(before + transactions);
     expect(await balanceOf(ethereum, usdt, address)).toBe(100_000_000n);
   });
@@ -269,7 +269,7 @@ describe("an interrupted or unclear coinslot bridge send", () => {
       const args = ["send", ...transfer(...fees)];
       const running = coinslot(args, { env: wallet(), interruptAt: "sending" });
       await vi.waitFor(async () => expect((await client.getTxpoolStatus()).pending).toBe(1));
-      // It is mined, and does not say what it has sent.
+      // It is mined, without an OFTSent event.
       await client.setCode({ address, bytecode: "0x00" });
       await ethereum.mine();
       const ran = await running;

@@ -105,7 +105,7 @@ describe("coinslot bridge send", () => {
   });
 
   it("with --yes pays no more than shown, and sends nothing above it", async () => {
-    // The first quote is honest, what is asked afterwards is not.
+    // The first quote is honest, and later ones are not.
     let blocks = 0;
     const rpcUrl = await startDearNode(() => {
       blocks += 1;

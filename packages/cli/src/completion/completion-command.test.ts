@@ -18,7 +18,7 @@ describe("coinslot completion bash", () => {
   });
   afterAll(() => rm(folder, { recursive: true, force: true }));
 
-  /** What a real bash offers behind these words. */
+  /** The completions of a real bash after these words. */
   async function complete(...words: string[]): Promise<string[]> {
     const script = `
       source ./completion.bash

@@ -5,7 +5,7 @@ import { runCoinslot } from "../testing/run-coinslot.ts";
 it.each([
   ["--chain-id", "0", "1 to 999999999"],
   ["--port", "65536", "0 to 65535"],
-  // With blocks at no interval at all, no chain ever answers.
+  // A block interval of zero would hang the chain.
   ["--block-time", "0", "1 to 999999999"],
   ["--block-time", "1.5", "1 to 999999999"],
 ])("coinslot devnet refuses %s %s, and lists the choices", async (option, value, range) => {

@@ -19,7 +19,7 @@ afterAll(() => Promise.all([devnet?.stop(), otherChain?.stop()]));
 
 const nobody = "http://127.0.0.1:1";
 
-/** What the doctor finds, with a well environment and these changes. */
+/** The doctor's findings in a correct environment with these changes. */
 async function examine(
   change: Readonly<Record<string, string>> = {},
   options: { folder?: string } = {},

@@ -45,7 +45,7 @@ function balanceOf(owner: Address, token = devnet.token): Promise<bigint> {
   return devnet.client.readContract({ address: token, ...read });
 }
 
-/** Somebody else's seller. */
+/** A seller of another implementation. */
 async function withServer(listener: RequestListener, work: (url: string) => Promise<void>) {
   const server = await listen(listener);
   try {

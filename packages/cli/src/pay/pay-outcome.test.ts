@@ -67,7 +67,7 @@ async function withSeller(
   }
 }
 
-/** Another host that says the same of the chain. */
+/** Another host with the same answers about the chain. */
 async function startSecondNode(): Promise<string> {
   const server = await listen(async (request, response) => {
     const headers = { "content-type": "application/json" };
@@ -83,7 +83,10 @@ function errorOf(code: string): Error {
   return Object.assign(new Error(`${code}: write`), { code });
 }
 
-/** What hides in words, or steers a terminal: CSI, C1, right-to-left, zero width, other spaces, a blank letter. */
+/**
+ * Characters that hide text or control a terminal: CSI, C1, right-to-left, zero width, other
+ * spaces, a blank letter.
+ */
 const hostile = "a\u001b[2J\u009b1mb\u202Ec\u200bd\u00a0e\u2028f\u3164g\u{e0041}h";
 const unsafe = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{DI}\u00a0\u202f]/u;
 

@@ -19,7 +19,7 @@ beforeEach(async () => {
   await devnet.mint({ to: devnet.accounts.buyer.address, amount: 1_000_000n });
 });
 
-/** What has passed on the clock of the command. */
+/** The time that has passed on the command's clock. */
 let passedMs = 0;
 beforeEach(() => {
   passedMs = 0;
@@ -77,7 +77,7 @@ async function startSeller(status: number) {
   return { url: server.url, payments };
 }
 
-/** A node that says of every authorization that it is unused, or used. */
+/** A node that reports every authorization as unused, or as used. */
 async function startLyingNode(isUsed: boolean): Promise<string> {
   const selector = toFunctionSelector("authorizationState(address,bytes32)");
   const server = await listen(async (request, response) => {
@@ -187,7 +187,8 @@ it.each([402, 500])(
       const later = await pay(folder, [url], { answer: true });
       expect(later.questions).toEqual(["Pay a second time?", "Pay?"]);
       expect(new Set(payments).size).toBe(count + 2);
-      // With a person's word, the first one is given up: kept are the second one, and that of the other request.
+      // The person's confirmation gives up the first one: kept are the second, and the other
+      // request's.
       expect(readdirSync(folder)).toHaveLength(2);
     });
   },

@@ -17,7 +17,7 @@ const pendingReceipt = encodeReceipt(
   2,
 );
 
-/** Answers with a status so many times, then sells. */
+/** Answers with a status this many times, then sells. */
 function firstAnswer(times: number, status: number, headers: Record<string, string> = {}): OnPaid {
   return (_, response, count) => {
     if (count > times) return false;
@@ -396,7 +396,7 @@ describe("resuming a payment", () => {
   });
 });
 
-/** A URL on which nobody listens. */
+/** A URL without a listener. */
 async function closedPort(): Promise<string> {
   const server = await listen((_, response) => void response.end());
   await server.close();

@@ -204,7 +204,7 @@ describe("an event receiver", () => {
     for (let count = 0; count < 6; count += 1) channel(receiver.url)(content);
     await expect.poll(() => held.length, patience).toBe(2);
     expect(outcomes).toEqual(["dropped"]);
-    // The queue is full of others' events: there is no room, and no harm.
+    // The queue is full of other receivers' events, so this event is dropped without an error.
     channel(other.url)(content);
     expect(outcomes).toEqual(["dropped", "dropped"]);
     const answered = expect.poll(

@@ -237,7 +237,7 @@ describe.each(expressVersions)("lifecycle events on $name", ({ express }) => {
       expect(await client.verify(payload, requirements)).toMatchObject({ isValid: true });
       expect(await client.settle(payload, requirements)).toMatchObject({ success: true });
     }
-    // None of what was sent has been answered, and all payments have.
+    // No event has been answered, and all payments have.
     await expect.poll(() => deaf.requests(), patience).toBeGreaterThan(0);
   });
 

@@ -30,7 +30,7 @@ interface Asked {
   paymentRequirements: unknown;
 }
 
-/** A facilitator that lists version 1 under these names, and keeps what it was asked. */
+/** A facilitator that lists version 1 under these names, and records its requests. */
 function createForeign(names: readonly string[]) {
   const paper = createPaperFacilitator();
   const asked: Asked[] = [];

@@ -100,7 +100,7 @@ describe.each(expressVersions)("a proxy behind the gate on $name", ({ express: v
 describe("a request to upgrade a connection", () => {
   const routes = { "GET /feed": { accepts: option() } };
 
-  /** What a request to upgrade is answered, and whether the application saw it. */
+  /** The answer to an upgrade request, and whether the application received it. */
   async function upgrade(onUpgrade: boolean): Promise<{ status: number; visits: number }> {
     const app = express();
     let visits = 0;

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { createBodyPool } from "./body-pool.ts";
 
-/** A pool for 100 bytes, 60 of each key, and who was dropped. */
+/** A pool for 100 bytes, 60 per key, and the dropped bodies. */
 function createPool() {
   const pool = createBodyPool();
   const dropped: string[] = [];

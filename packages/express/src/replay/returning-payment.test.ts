@@ -19,7 +19,7 @@ afterEach(async () => {
   await Promise.all(opened.splice(0).map((listening) => listening.close()));
 });
 
-/** A shop that tells buyers what it thinks that they have paid. */
+/** A shop that answers with the payment as it reads it. */
 async function open(): Promise<Shop> {
   const shop = await openShop({
     routes: {
@@ -36,7 +36,7 @@ async function open(): Promise<Shop> {
   return shop;
 }
 
-/** Pays, and is told that nobody knows what became of it, although the money has moved. */
+/** Pays and gets an unknown outcome, although the money has moved. */
 async function payUnclearly(shop: Shop, version: 1 | 2) {
   const url = `${shop.url}/paid`;
   const payment = await createBuyer().payFor(url, { version });

@@ -33,7 +33,7 @@ async function open(
 
 const init = { method: "POST" };
 
-/** Sends a request that withholds the end of its body. `answer` is what has come back. */
+/** Sends a request without the end of its body. `answer` holds the bytes received. */
 function withhold(shop: Shop, headers: Record<string, string>, sent = sentBytes) {
   const socket = connect(shop.port);
   sockets.push(socket);

@@ -21,7 +21,7 @@ afterEach(async () => {
   await Promise.all([...opened.splice(0), ...hostedOnes.splice(0)].map((each) => each.close()));
 });
 
-/** A shop whose handler does as the request says: waits, is not found, answers. */
+/** A shop with a handler that obeys the request: waits, returns 404, or answers. */
 async function open(maxReleasesPerMinute = 20) {
   let runs = 0;
   const shop = await openShop({

@@ -55,7 +55,7 @@ async function payAndLeave(
   await expect.poll(() => shop.left(), { interval: 2, timeout: 20_000 }).toBe(left + 1);
 }
 
-/** Sends the same payment until it is no longer in use by the request before. */
+/** Repeats the payment until the previous request has released it. */
 async function payAgain(url: string, headers: Record<string, string>): Promise<Response> {
   for (;;) {
     const answer = await fetch(url, { headers });

@@ -41,7 +41,7 @@ describe.each(expressVersions)("a failing handler on $name", ({ express }) => {
       },
       options: { maxResponseBytes: 100_000 },
       serve(app) {
-        // The words of an error are the application's, not its stack.
+        // An error's message is the application's, and its stack stays hidden.
         app.set("env", "test");
         app.get("/answer", handler);
         config.after?.(app);
@@ -249,7 +249,7 @@ describe.each(expressVersions)("a failing handler on $name", ({ express }) => {
       });
     }
     expect(kept).toHaveLength(20);
-    // What the requests themselves leave goes a moment later; the half answers would stay.
+    // The requests' own memory is freed a moment later, and retained partial answers would stay.
     await expect.poll(bytesOfBuffers, { timeout: 5_000 }).toBeLessThan(1_000_000);
   });
 
@@ -312,7 +312,7 @@ describe.each(expressVersions)("a failing handler on $name", ({ express }) => {
       expect(first.statusText).toBe(STATUS_CODES[status]);
       expect(await first.json()).toEqual({ first: true });
       expect(shop.facilitator.settled).toHaveLength(status === 200 ? 1 : 0);
-      // What Express does if the answer was quicker, where nobody would catch it.
+      // Express does this if the answer was quicker, outside any error handler.
       expect(late).not.toThrow();
     },
   );

@@ -63,7 +63,7 @@ describe("a handler that fails after the settlement", () => {
     };
     const shop = await sell(handler, 0.2, { maxKeptAnswerBytes: 0 });
     const { headers } = await createBuyer().payFor(`${shop.url}/paid`);
-    // The first settlement moves the money, and nobody hears of it.
+    // The first settlement moves the money, and its answer is lost.
     shop.facilitator.onSettle = async (settle) => {
       settle();
       throw new Error("lost");

@@ -48,7 +48,7 @@ function receive(
   });
 }
 
-/** What may differ between a sold answer and a free one. */
+/** The allowed differences between a sold answer and a free one. */
 const ours = new Set([
   headerName.paymentResponse.toLowerCase(),
   "cache-control",
@@ -102,8 +102,8 @@ describe.each(expressVersions)("a sold answer on $name equals the free one", ({ 
     expect(shop.facilitator.settled).toHaveLength(1);
   });
 
-  // Node itself throws when HEAD is answered with trailers, and garbles a Content-Disposition beyond
-  // ASCII by the length of a body that HEAD does not have.
+  // Node itself throws when HEAD is answered with trailers. It also garbles a Content-Disposition
+  // outside ASCII by the length of a body that HEAD does not have.
   const answersToHead = waysToAnswer.filter(
     ([what]) => what !== "trailers" && !/^letters .*: end of (?!nothing)/.test(what),
   );

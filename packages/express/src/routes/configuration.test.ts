@@ -4,7 +4,7 @@ import { paymentMiddleware } from "../index.ts";
 import { createPaperFacilitator } from "../testing/paper-facilitator.ts";
 import { option } from "../testing/shop.ts";
 
-/** What a seller in plain JavaScript may write. */
+/** Options that TypeScript would refuse, as plain JavaScript may pass them. */
 function problemsOf(routes: object, options: object = {}): readonly string[] {
   try {
     Reflect.apply(paymentMiddleware, undefined, [routes, createPaperFacilitator(), options]);

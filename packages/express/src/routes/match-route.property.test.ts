@@ -10,7 +10,7 @@ import type { Route } from "./read-routes.ts";
 
 const runs = 10_000;
 
-/** What a route is called, and a path of it that nobody has tampered with. */
+/** A route's key, and a plain path of it. */
 const routes = [
   { path: "/paid", example: "/paid" },
   { path: "/items/:id", example: "/items/seven" },
@@ -31,13 +31,13 @@ const settings = fc.record({
   routerStrict: fc.boolean(),
 });
 
-/** Where the middleware stands: in front of everything, or inside of the router beside the handler. */
+/** The middleware's place: in front of the application, or in the router beside the handler. */
 const place = fc.constantFrom("app", "router");
 const verbs = fc.constantFrom("GET", "POST", "*", undefined);
-// Small letters come from middleware that lets a form say its method.
+// Lower case comes from middleware that lets a form override its method.
 const methods = fc.constantFrom("GET", "HEAD", "POST", "OPTIONS", "DELETE", "get", "Head");
 
-/** What a client may do to a path, from harmless to hostile. */
+/** A client's changes of a path, from harmless to hostile. */
 const tampering = fc.array(
   fc.tuple(
     fc.constantFrom(
@@ -140,7 +140,7 @@ const requests = fc.record({
   handlerVerb: fc.constantFrom("get", "post", "all", "use"),
   method: methods,
   changes: tampering,
-  // Which Express stands beside the gate, and which one a mounted router is of.
+  // The Express version beside the gate, and that of a mounted router.
   checkedBy: fc.constantFrom(...expressVersions),
   routerOf: fc.constantFrom(...expressVersions),
 });
@@ -154,7 +154,7 @@ function paidRoute(verb: string, path: string): Route {
   return { key: `${verb} ${path}`, verb, path, ...terms };
 }
 
-/** An application with one handler, and a matcher that looks at what comes by. */
+/** An application with one handler, and a matcher that observes its requests. */
 function build({ name, express }: { name: string; express: ExpressModule }, fuzzed: FuzzedRequest) {
   const { route, mount, settings: set, place: where, verb = "*", handlerVerb } = fuzzed;
   const { checkedBy, routerOf } = fuzzed;
@@ -167,7 +167,7 @@ function build({ name, express }: { name: string; express: ExpressModule }, fuzz
     mergeParams: true,
   });
   const full = where === "router" ? route.path : mount.path.replace(/^\/$/, "") + route.path;
-  // What is mounted with `use` serves all that lies below, and is sold with a wildcard.
+  // A `use` mount serves all paths below it, and is sold with a wildcard.
   const below = full + (name === "Express 4" ? "/*" : "/*rest");
   const paths = handlerVerb === "use" ? [full, below] : [full];
   const keys = paths.map((path) => paidRoute(verb, path));
@@ -207,7 +207,7 @@ describe.each(expressVersions)("the route matcher on $name", (version) => {
       }),
       { numRuns: runs },
     );
-    // The property says something only if many requests get through.
+    // The property is meaningful only if many requests get through.
     expect(reached).toBeGreaterThan(runs / 20);
   });
 });

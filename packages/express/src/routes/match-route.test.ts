@@ -97,10 +97,10 @@ describe.each(expressVersions)("the route matcher on $name", ({ express }) => {
   });
 
   it.each([
-    // Express cuts the mount off what was written, by the length of what it has rewritten: the
+    // Express cuts the mount off the original target, by the length of its rewritten form. The
     // brace grows by two characters, which are then missing, and the router sees /items/seven.
     ["http://shop/v/{one/a/items/seven", "/v/:version", "/items/:id"],
-    // What is no port is put in front of the path, and stays there when the mount is cut off.
+    // An invalid port is moved to the front of the path, and stays there when the mount is cut off.
     ["http://shop:v/a//items/seven", "/:version", "/:port/items/:id"],
   ])(
     "corrects %s, which Express itself misreads in a mounted router",

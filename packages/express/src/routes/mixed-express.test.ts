@@ -8,7 +8,7 @@ import { type ExpressModule, expressVersions } from "../testing/express-versions
 import { createPaperFacilitator } from "../testing/paper-facilitator.ts";
 import { openShop, option, type Shop } from "../testing/shop.ts";
 
-// Express 5 stands beside the middleware here; the application runs on Express 4.
+// Express 5 is installed beside the middleware here; the application runs on Express 4.
 const express4: ExpressModule = createRequire(import.meta.url)("express4");
 
 const opened: Listening[] = [];

@@ -13,7 +13,7 @@ afterEach(async () => {
   await Promise.all(opened.splice(0).map((shop) => shop.close()));
 });
 
-/** What a seller in plain JavaScript may write. */
+/** Options that TypeScript would refuse, as plain JavaScript may pass them. */
 function problemsOf(...parameters: unknown[]): readonly string[] {
   const [routes, facilitator = createPaperFacilitator(), ...rest] = parameters;
   try {

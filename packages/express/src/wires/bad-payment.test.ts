@@ -78,7 +78,7 @@ describe.each([headerName.payment, headerName.paymentSignature])(
         expect(answer.status).toBe(400);
         expect(answer.headers.get("Cache-Control")).toBe("no-store");
       }
-      // The same words for the same fault, which never repeat what was sent.
+      // The same message for the same fault, without the input.
       expect(bodies[0]).toEqual(bodies[1]);
       expect(bodies[0]).toEqual({
         error: "invalid_payload",
@@ -132,7 +132,7 @@ describe.each([headerName.payment, headerName.paymentSignature])(
   },
 );
 
-/** Changes one member of the authorization, whatever its type. */
+/** Changes one member of the authorization, of any type. */
 function setMember(payload: unknown, member: string, value: string): void {
   let at = payload;
   for (const name of ["payload", "authorization"]) {

@@ -47,7 +47,7 @@ describe("signer recovery", () => {
   test.each([native, noble])(
     "returns undefined for a signature that no key can make: $implementation",
     (recovery) => {
-      // 5 is no x coordinate of the curve.
+      // 5 is not an x coordinate of the curve.
       const signature = { v: 27, r: toHex(5, { size: 32 }), s: toHex(1, { size: 32 }) } as const;
       expect(recovery.recoverSigner(hexToBytes(sample.digest), signature)).toBeUndefined();
     },

@@ -11,7 +11,7 @@ import { countQueued, findQueued } from "./queries/find-queued.ts";
 import { findFailed, findOverdue } from "./queries/find-watched.ts";
 import type { LedgerSchema } from "./schema.ts";
 
-// What PostgreSQL takes for the shortest way depends on what it has counted of the table, and when.
+// PostgreSQL's plan depends on its statistics of the table, and on their age.
 describe("a long history on postgres", () => {
   let place: TestLedger;
   let opened: LedgerDatabase;
@@ -53,7 +53,7 @@ describe("a long history on postgres", () => {
     await sql`analyze payments, orders`.execute(db);
   }
 
-  /** Nothing of it is open or watched any more, and nobody has counted again. */
+  /** None of it is open or watched any more, and the statistics are stale. */
   async function finishOld(): Promise<void> {
     const { kysely: db } = opened.database;
     await sql`

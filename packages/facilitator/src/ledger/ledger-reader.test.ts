@@ -66,7 +66,7 @@ describe.each(engines)("a reader of the ledger on %s", (engine) => {
     expect(await reader.payments.get("nothing")).toBeUndefined();
     expect(await reader.stats()).toMatchObject([{ state: "reserved", count: 2, amount: 20n }]);
     await reader.close();
-    // It has held no lock: the seller goes on.
+    // It has held no lock, so the seller continues.
     await reserve(ledger, 3);
   });
 

@@ -52,7 +52,7 @@ function configure(change: Partial<FacilitatorNetworkOptions> = {}): {
   return { configuration, pool, watcher: createBlockWatcher({ pool }) };
 }
 
-/** What a start with these networks says: problems, and warnings in the log. */
+/** The report of a start with these networks: problems, and warnings in the log. */
 async function check(...changes: Partial<FacilitatorNetworkOptions>[]) {
   const warnings: string[] = [];
   const logger = {

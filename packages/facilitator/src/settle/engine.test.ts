@@ -30,7 +30,7 @@ describe("the settlement engine", () => {
 
     const exact = await pay({ signer: poor, amount: 2_000n });
     const held = await reserve(facilitator, exact);
-    // What is promised and not mined counts as ever.
+    // A committed, unmined amount still counts.
     const { paymentPayload, paymentRequirements } = await pay({ signer: poor });
     expect(await facilitator.settle(paymentPayload, paymentRequirements)).toMatchObject({
       errorReason: "invalid_exact_evm_insufficient_balance",

@@ -15,7 +15,7 @@ const signer = privateKeyToAccount(`0x${"11".repeat(32)}`);
 const nowMs = 1_800_000_000_000;
 const now = BigInt(nowMs / 1000);
 
-/** Asks nobody: whoever were asked would not answer. */
+/** Sends no request: its node would not answer. */
 const unreachable: VerifierNetwork = {
   rpc: {
     chainId: 9745,

@@ -16,7 +16,7 @@ let passedMs: number;
 
 beforeAll(async () => {
   chain = await startVerifyingDevnet();
-  // The first call of a pool asks for the chain id besides.
+  // The first call of a pool also asks for the chain id.
   await chain.pool.request({ method: "eth_blockNumber", params: [] });
 });
 

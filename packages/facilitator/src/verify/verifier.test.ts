@@ -203,7 +203,7 @@ describe("a seller's mistake is reported as such:", () => {
     expect(await reasonFor({ asset: chain.devnet.multicall3 })).toBe(
       "invalid_exact_evm_eip3009_not_supported",
     );
-    // INVALID, with which compilers once ended what a contract does not know.
+    // INVALID: old compilers ended unknown calls with it.
     const old = "0x000000000000000000000000000000000000001d";
     await chain.devnet.client.setCode({ address: old, bytecode: "0xfe" });
     expect(await reasonFor({ asset: old })).toBe("invalid_exact_evm_eip3009_not_supported");
@@ -390,7 +390,7 @@ describe("an unreachable chain", () => {
       expect(await verify({ asset: nobody }, verifier)).toMatchObject({
         invalidReason: "asset_not_deployed_contract",
       });
-      // STOP: whatever it is asked, it succeeds and says nothing, as a wrapped coin does.
+      // STOP: any call succeeds without a return value, as in a wrapped coin.
       const agreeable = "0x00000000000000000000000000000000000a94ee";
       await chain.devnet.client.setCode({ address: agreeable, bytecode: "0x00" });
       expect(await verify({ asset: agreeable }, verifier)).toMatchObject({

@@ -28,7 +28,7 @@ afterEach(async () => {
 
 afterAll(() => devnet?.stop());
 
-/** A shop whose facilitator is elsewhere; resolves to the URL of what it sells. */
+/** A shop with a remote facilitator; resolves to the URL of its paid route. */
 async function openShop(options: { url: string; key?: string; eventCallback?: string }) {
   const { url, key, eventCallback } = options;
   const facilitator = createFacilitatorClient({
@@ -136,7 +136,7 @@ describe.each(engines)("a hosted facilitator on %s", (engine) => {
       FACILITATOR_REQUESTS_PER_MINUTE: "3",
     };
     const hosted = await startHosted(devnet, env);
-    // Of two on one PostgreSQL, each knows what the other has counted.
+    // Each of two processes on one PostgreSQL knows the other's counts.
     const other = engine === "postgres" ? await startHosted(devnet, env) : hosted;
     const ask = async (which: typeof hosted, path: string, key: string) =>
       (await which.post(path, {}, { Authorization: `Bearer ${key}` })).status;
@@ -175,7 +175,7 @@ describe.each(engines)("a hosted facilitator on %s", (engine) => {
     const stopping = hosted.stop();
     // New connections are refused, while running requests are finished.
     await expect(fetch(`${hosted.url}/livez`)).rejects.toThrow(TypeError);
-    // What is being broadcast may reach the node after the first block.
+    // A broadcast may reach the node after the first block.
     await devnet.setIntervalMining(1);
     const settled = await answer;
     expect(settled.headers.get("Connection")).toBe("close");

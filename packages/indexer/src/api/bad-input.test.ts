@@ -9,7 +9,7 @@ const history = `/api/v1/plasma/usdt/${alice}/token-transfers`;
 const balance = `/api/v1/plasma/usdt/${alice}/token-balances`;
 const item = { blockchain: "plasma", token: "usdt", address: alice };
 
-/** Paths that are a 400, and words that its message must have. */
+/** Paths that return 400, and words of the message. */
 const badPaths = [
   [`/api/v1/atlantis/usdt/${alice}/token-transfers`, "plasma, stable"],
   [`/api/v1/plasma/doge/${alice}/token-transfers`, "usdt, xaut"],

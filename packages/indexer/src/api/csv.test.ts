@@ -84,7 +84,7 @@ describe.each(stands)("CSV on $engine, Express $expressVersion", (stand) => {
     };
     await takeTurns();
     const reads = source.reads();
-    // What the sockets between the two hold is far less than the whole.
+    // The sockets' buffers hold far less than the whole.
     expect(reads).toBeLessThan(50);
     response.destroy();
     await takeTurns();

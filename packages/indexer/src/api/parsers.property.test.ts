@@ -14,7 +14,7 @@ import { transferIn } from "./testing/transfers.ts";
 import { readHistoryQuery, toRecord } from "./transfer-service.ts";
 import { batchOf, toMilliseconds, transferQuery } from "./wire/transfer-query.ts";
 
-/** Runs what may refuse: only an `ApiError` of 400 counts as a refusal. */
+/** Runs a parser: only an `ApiError` of 400 counts as a refusal. */
 function refusesOr<Result>(action: () => Result, check: (result: Result) => void): void {
   let result: Result;
   try {
@@ -185,7 +185,7 @@ describe("an event stream", () => {
         async function* halves() {
           yield bytes.subarray(0, cut);
           yield bytes.subarray(cut);
-          // What a stream sends next decides whether a carriage return was a whole line end.
+          // The next byte of a stream decides whether a carriage return was a whole line end.
           yield new TextEncoder().encode(": end");
         }
         const received: ReceivedEvent[] = [];

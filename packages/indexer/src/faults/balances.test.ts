@@ -49,7 +49,7 @@ describe.each(engines)("balances, on $engine", ({ createUrl }) => {
     await expect
       .poll(async () => (await indexer.status()).chains[0]?.lagBlocks, { timeout: 10_000 })
       .toBe(0);
-    // Whoever asks for the newest block gets the state after it, however often, until there is another block.
+    // A request for the newest block gets the state after it, every time, until the next block.
     const { hash: newest } = await devnet.client.getBlock();
     const later = `0x${"9".padStart(64, "0")}`;
     proxy.set(
@@ -61,7 +61,7 @@ describe.each(engines)("balances, on $engine", ({ createUrl }) => {
     proxy.set(honest);
     await devnet.mint({ to: seller, amount: 2n });
     await expectExact(indexer, devnet, watched, { fromBlock: BigInt(head) });
-    // By now it is known, and nobody has to be asked.
+    // By now it is cached, and no node is asked.
     await devnet.mint({ to: seller, amount: 1n });
     await expectExact(indexer, devnet, watched, { fromBlock: BigInt(head) });
     proxy.set(changing("eth_call", (answer) => errorAnswer(answer, -32000, "missing trie node")));

@@ -46,12 +46,12 @@ describe.each(engines)("coverage, on $engine", ({ createUrl }) => {
         database,
         chain: {
           tokens: tokens.map((token) => ({ ...token, decimals: 6 })),
-          // Second readings are not what is counted.
+          // Second readings are not counted.
           verifyAfterMs: 3_600_000,
         },
       });
 
-    // From a later block: what was there before is asked of the chain.
+    // From a later block: the earlier balance is read from the chain.
     const first = await start([{ name: "usdt", address: devnet.token, startBlock: 40 }]);
     await expectExact(first, devnet, usdt, { fromBlock: 40n });
     await first.close();
@@ -83,7 +83,7 @@ describe.each(engines)("coverage, on $engine", ({ createUrl }) => {
     const fourth = await start([{ name: "usdt", address: devnet.token, startBlock: 0 }]);
     await expectExact(fourth, devnet, usdt);
 
-    /** The ranges that were asked for, but for those that only prove an endpoint's word. */
+    /** The requested ranges, without those that only verify an endpoint's answer. */
     function askedSince() {
       return proxy.requests.slice(mark).flatMap((calls) =>
         calls.flatMap((call) => {

@@ -58,7 +58,7 @@ describe.each(engines)("reorganisations deeper than final, on $engine", ({ creat
     const devnet = await startUsedChain(30);
     const database = await createUrl();
     const proxy = await startFaultProxy(devnet.rpcUrl);
-    // History ends in the middle: no more ranges are answered.
+    // History stops in the middle: no more ranges are answered.
     let ranges = 0;
     proxy.set(async (exchange) => {
       const isRange = exchange.calls.some(({ params }) =>
@@ -118,7 +118,7 @@ describe.each(engines)("reorganisations deeper than final, on $engine", ({ creat
     await expect(indexer.readEvents({ ...question, after: 0, limit: 1 })).rejects.toThrow(
       ChainStoppedError,
     );
-    // The head goes on, and the lag with it.
+    // The head advances, and the lag with it.
     await devnet.mine(4);
     await expect
       .poll(async () => (await chain())?.lagBlocks, { timeout: 20_000 })

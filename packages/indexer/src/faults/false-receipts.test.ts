@@ -20,7 +20,7 @@ describe.each(engines)("false receipts, on $engine", ({ engine, createUrl }) => 
     const random = randomOf(`receipts without logs on ${engine}`);
     const devnet = await startUsedChain(30);
     const proxy = await startFaultProxy(devnet.rpcUrl);
-    // The first reading asks for receipts, too: it is not what is tested.
+    // The first reading asks for receipts too, and is not tested here.
     let isFirst = true;
     proxy.set(
       changing("eth_getBlockReceipts", (answer) => {
@@ -167,7 +167,10 @@ describe.each(engines)("false receipts, on $engine", ({ engine, createUrl }) => 
   }, 60_000);
 });
 
-/** A node that says of one block, by its hash, that it has no transaction: its header, its receipts and its logs agree. */
+/**
+ * A node that reports one block, by its hash, as empty: its header, its receipts and its logs
+ * agree.
+ */
 function callingEmpty(block: number): Fault {
   const name = `0x${block.toString(16)}`;
   return async ({ calls, forward, reply }) => {

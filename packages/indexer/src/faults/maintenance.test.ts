@@ -81,8 +81,8 @@ describe.each(engines)("maintenance under attack, on $engine", ({ engine, create
 
       await expectVerified(last, devnet, usdtOf(devnet), finalDepth);
       await expectExact(last, devnet, usdtOf(devnet));
-      // A mend retracts what was stored, and announces what is true; a rewind does so in two steps. So a deleted row is
-      // announced once more, and never twice.
+      // A repair retracts the stored rows, and announces the true ones; a rewind does so in two
+      // steps. So a deleted row is announced once more, and never twice.
       const counts = await readEventCounts(last);
       const expected = [...announced].map(([key, count]) => [
         key,
@@ -136,7 +136,8 @@ describe.each(engines)("maintenance under attack, on $engine", ({ engine, create
     const database = await createUrl();
     const service = await startIndexer({ rpcUrls: [devnet.rpcUrl], database });
     await expectVerified(service, devnet, usdtOf(devnet), finalDepth);
-    // Without a service: whichever takes the lease works for all, and another goes on when it is done.
+    // Without a service, the process that takes the lease works for all, and another continues
+    // after it.
     await service.close();
     let isOver = false;
     const growing = (async () => {
@@ -462,7 +463,7 @@ function keyOf(row: { position: number; transaction_hash: Uint8Array }): string 
   return `${row.position} ${hexOfBytes(row.transaction_hash)}`;
 }
 
-/** What is verified is indexed, and every transfer has its block. */
+/** A verified block is indexed, and every transfer has its block. */
 async function expectWhole(indexer: Indexer): Promise<void> {
   const { kysely } = await indexer.database();
   const tokens = await kysely.selectFrom("indexer_tokens").select("id").execute();

@@ -43,7 +43,7 @@ describe.each(engines)("indexer processes, on $engine", ({ engine, createUrl }) 
     await expectExact(first, devnet, usdtOf(devnet));
     const second = await startIndexer({ rpcUrls, database });
     await devnet.mint({ to: devnet.accounts.seller.address, amount: 3n });
-    // What it answers comes from the writer.
+    // Its answers come from the writer.
     await expectExact(second, devnet, usdtOf(devnet));
     expect((await first.status()).role).toBe("writer");
     expect(await second.status()).toMatchObject({ role: "standby", health: "healthy" });

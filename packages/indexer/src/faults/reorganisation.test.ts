@@ -109,7 +109,7 @@ describe.each(engines)("reorganisations, on $engine", ({ engine, createUrl }) =>
     const second = await startIndexer({ rpcUrls: [devnet.rpcUrl], database });
     await expectExact(second, devnet, usdtOf(devnet));
     await second.close();
-    // And so long that the window is history.
+    // Long enough for the window to be history.
     await devnet.reorg({ depth: 3 });
     await devnet.mine(200);
     const third = await startIndexer({ rpcUrls: [devnet.rpcUrl], database });

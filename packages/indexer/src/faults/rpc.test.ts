@@ -23,7 +23,7 @@ import {
 import { effort, type Random, randomOf } from "../testing/seeded-random.ts";
 import { transferTopic } from "../transfer-log/transfer-topic.ts";
 
-/** What providers say to a range that is too wide. `limit` is how many blocks they take. */
+/** Providers' errors for a range that is too wide. `limit` is the number of blocks they accept. */
 const rangeErrors: Record<
   string,
   (limit: number, range: { from: number; to: number }) => [number, string]
@@ -52,7 +52,7 @@ const rangeErrors: Record<
   "an unknown text": () => [-32603, "Lorem ipsum dolor sit amet"],
 };
 
-/** Answers that are no answers. */
+/** Malformed answers. */
 const badAnswers: Record<string, Fault> = {
   "429": ({ response }) => void response.writeHead(429).end(),
   "429 with Retry-After": ({ response }) =>
@@ -181,7 +181,7 @@ describe.each(engines)("through RPC faults, on $engine,", ({ engine, createUrl }
     await expectExact(indexer, devnet, usdtOf(devnet));
     await run();
     await expectExact(indexer, devnet, usdtOf(devnet));
-    // An endpoint that cuts without a word, and one that does not know eth_getBlockReceipts.
+    // An endpoint that truncates silently, and one without eth_getBlockReceipts.
     proxy.set(async (exchange) => {
       const answers = await exchange.forward();
       exchange.reply(
@@ -241,7 +241,7 @@ describe.each(engines)("through RPC faults, on $engine,", ({ engine, createUrl }
     const proxy = await startFaultProxy(devnet.rpcUrl);
     const indexer = await startIndexer({ rpcUrls: [proxy.url], database: await createUrl() });
     await expectExact(indexer, devnet, usdtOf(devnet));
-    // So many to each block that no two blocks have the same number of them.
+    // A distinct number of transfers in each block.
     const odd = changing("eth_getLogs", (answer) => {
       const [log] = logsOf(answer);
       if (log === undefined) return answer;
@@ -310,17 +310,17 @@ describe.each(engines)("through RPC faults, on $engine,", ({ engine, createUrl }
       }),
     );
     const indexer = await startIndexer({ rpcUrls: [proxy.url], database: await createUrl() });
-    // The chain has to go on: who has read everything asks for no more logs.
+    // The chain has to grow: a finished history asks for no more logs.
     for (let step = 0; step < 15 * effort || corrupted < 6; step++) {
       await stepRandomly(devnet, random);
     }
-    // What was stored meanwhile is right, or it would still be wrong now.
+    // The rows stored meanwhile are right, or they would still be wrong now.
     proxy.set(honest);
     await expectExact(indexer, devnet, usdtOf(devnet));
   }, 120_000);
 });
 
-/** Whether it asks for the logs of one block by its hash, as live does. */
+/** True for a request for one block's logs by hash, as live reads them. */
 function isLogsOfBlock(call: Call): boolean {
   return call.method === "eth_getLogs" && rangeOf(call) === undefined;
 }
@@ -355,7 +355,7 @@ const corruptions: readonly [(log: Log) => Log[], ...((log: Log) => Log[])[]] = 
   (log) => [{ ...log, blockNumber: null }],
 ];
 
-/** A provider that serves the first blocks of a range, and says nothing of the rest. */
+/** A provider that serves the first blocks of a range, and silently omits the rest. */
 function cutAfterBlocks(blocks: number): Fault {
   return changing("eth_getLogs", (answer, call) => {
     const { from } = rangeOf(call) ?? { from: Number.POSITIVE_INFINITY };

@@ -32,7 +32,7 @@ describe.each(engines)("silent loss, on $engine", ({ engine, createUrl }) => {
       const { seller } = devnet.accounts;
       for (let amount = 1n; amount <= 25n; amount++)
         await devnet.mint({ to: seller.address, amount });
-      // The receipts say it at once: nothing has to be mended later.
+      // The receipts show it at once: no later repair is needed.
       await expectExact(indexer, devnet, usdtOf(devnet), { timeoutMs: 20_000 });
       expect((await indexer.status()).chains[0]?.repairedBlocks).toBe(0);
     },
@@ -60,7 +60,7 @@ describe.each(engines)("silent loss, on $engine", ({ engine, createUrl }) => {
       for (let amount = 1n; amount <= 20n; amount++)
         await devnet.mint({ to: devnet.accounts.seller.address, amount });
       await devnet.mine(finalDepth);
-      // The faults go on: what is verified has been verified in spite of them.
+      // The faults continue: the blocks were verified in spite of them.
       await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
       await expectExact(indexer, devnet, usdtOf(devnet));
     },
@@ -222,7 +222,7 @@ function withZeroBlooms(fault: Fault): Fault {
     });
 }
 
-/** A node that has the logs of a block so much later than the block. */
+/** A node that has the logs of a block this much later than the block. */
 function withLateLogs(lateMs: number, head: bigint): Fault {
   const seenAt = new Map<number, number>();
   return async ({ calls, forward, reply }) => {

@@ -21,7 +21,7 @@ describe.each(engines)("a stalled head, on $engine", ({ createUrl }) => {
     await becomes("healthy");
     await becomes("degraded");
     await becomes("unhealthy");
-    // A day ahead of everybody: ages are not taken from it.
+    // A day ahead of all other clocks: ages are not computed from it.
     await devnet.client.increaseTime({ seconds: 86_400 });
     await devnet.mint({ to: devnet.accounts.seller.address, amount: 1n });
     await becomes("healthy");

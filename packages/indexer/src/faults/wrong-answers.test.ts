@@ -7,7 +7,7 @@ import { startIndexer, startUsedChain, usdtOf } from "../testing/scene.ts";
 
 type Logs = Record<string, unknown>[];
 
-/** What a broken node may say, and no token can be the reason of. */
+/** Answers of a broken node that no token can cause. */
 const impossible: { what: string; spoil: (logs: Logs) => unknown }[] = [
   { what: "no list of logs", spoil: () => null },
   { what: "removed logs", spoil: (logs) => logs.map((log) => ({ ...log, removed: true })) },
@@ -197,7 +197,7 @@ describe.each(engines)("wrong answers, on $engine", ({ createUrl }) => {
     for (let amount = 1n; amount <= 5n; amount++) await devnet.mint({ to: seller, amount });
     await expectExact(first, devnet, usdtOf(devnet));
     await first.close();
-    // So many that the newest one says nothing of those that are indexed.
+    // So many that the newest one shows nothing about the indexed ones.
     await devnet.mine(40);
     let lies = 0;
     proxy.set(async (exchange) => {
@@ -213,7 +213,7 @@ describe.each(engines)("wrong answers, on $engine", ({ createUrl }) => {
   }, 60_000);
 });
 
-/** Says of its newest block that it were so many blocks higher. */
+/** Reports its newest block as this many blocks higher. */
 function withHeadAbove(blocks: number): Fault {
   return changing("eth_getBlockByNumber", (answer, { params }) => {
     const { result } = answer;

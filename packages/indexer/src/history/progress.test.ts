@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createProgress, type ProgressTerminal } from "./progress.ts";
 
-/** A history of 1,000 blocks, read in steps of so many seconds. */
+/** A history of 1,000 blocks, read in steps of this many seconds. */
 function tellHistory(terminal: ProgressTerminal | undefined) {
   let now = 1_000_000;
   const lines: { details: object; message: string }[] = [];

@@ -7,7 +7,7 @@ import { startChain, startIndexer, usdtOf } from "../testing/scene.ts";
 
 /** Depth alone would call a block final that has two on top. */
 const finality = { finalizedTag: true, depth: 2 };
-/** What the chain's head is like is written down once a second. */
+/** The state of the chain's head is written once a second. */
 const soon = { timeout: 15_000 };
 
 describe.each(engines)("finality, on $engine", ({ createUrl }) => {
@@ -39,7 +39,7 @@ describe.each(engines)("finality, on $engine", ({ createUrl }) => {
     await tagFinalized(head + 1);
     await expect.poll(finalBlocks, soon).toEqual([head + 1, head - 10, head - 11]);
 
-    /** What the node says from now on. */
+    /** The node's finalized block from now on. */
     async function tagFinalized(number: number): Promise<void> {
       const block = await devnet.client.getBlock({ blockNumber: BigInt(number) });
       const { hash, parentHash } = block;

@@ -20,7 +20,7 @@ describe.each(engines)("maintenance, on $engine", ({ createUrl }) => {
     const run = (wish: Partial<MaintenanceWish> & Pick<MaintenanceWish, "kind">) =>
       maintain(devnet, database, wish);
 
-    // Verified already: the service does not look at it again by itself.
+    // Already verified: the service does not read it again unasked.
     const { kysely } = await service.database();
     const { position } = await kysely
       .selectFrom("indexer_transfers")

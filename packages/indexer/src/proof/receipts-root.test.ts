@@ -54,7 +54,7 @@ it("the receipts root proves blocks of a real chain: all common types, failures,
   const send = async (index: number) => {
     const fees = types[index % types.length];
     const recipient = accounts.seller.address.slice(2).toLowerCase().padStart(64, "0");
-    // Every fifth asks for more than there is, and fails.
+    // Every fifth asks for more than the balance, and fails.
     const amount = index % 5 === 4 ? "f".repeat(64) : (1).toString(16).padStart(64, "0");
     const serializedTransaction = await sender.signTransaction({
       chainId: await client.getChainId(),

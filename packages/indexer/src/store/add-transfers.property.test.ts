@@ -42,7 +42,7 @@ const move: fc.Arbitrary<Move> = fc.record({
 });
 const range = fc.record({
   blocks: fc.array(fc.array(move, { maxLength: 4 }), { minLength: 1, maxLength: 4 }),
-  // So many times each, since many rows take another way than few.
+  // This many copies, since many rows take another code path than few.
   times: fc.constantFrom(1, 1, 90),
 });
 const step = fc.oneof(

@@ -103,7 +103,7 @@ describe.each(engines)("query plans, on $engine", ({ createUrl }) => {
   });
 });
 
-/** Keeps every question, in the words of the engine. */
+/** Records every query in the engine's SQL. */
 function record({ kysely }: Database<IndexerSchema>) {
   const queries: CompiledQuery[] = [];
   const plugin: KyselyPlugin = {

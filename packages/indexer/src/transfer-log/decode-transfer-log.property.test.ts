@@ -56,7 +56,7 @@ it("a transfer log is decoded as viem decodes it", () => {
       expect(decoded.amount).toBe(args.value);
       expect(blockOfPosition(decoded.position)).toBe(Number(log.blockNumber));
       expect(logOfPosition(decoded.position)).toBe(Number(log.logIndex));
-      // Zero is what a node writes that does not know.
+      // Nodes write zero for an unknown value.
       const seconds = "blockTimestamp" in log ? Number(log.blockTimestamp) : 0;
       expect(decoded.timestampMs).toBe(seconds === 0 ? undefined : seconds * 1000);
     }),

@@ -23,7 +23,7 @@ test("absent members of a supported answer are read as empty", () => {
   const kind = { x402Version: 2, scheme: "exact", network: "eip155:9745" };
   const empty = { kinds: [kind], extensions: [], signers: {} };
   expect(supportedSchema.parse({ kinds: [{ ...kind, extra: null }] })).toEqual(empty);
-  // As Go writes what was never made.
+  // Go writes null for a nil slice or map.
   expect(supportedSchema.parse({ kinds: [kind], extensions: null, signers: null })).toEqual(empty);
 });
 

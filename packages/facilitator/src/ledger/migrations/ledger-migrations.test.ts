@@ -140,7 +140,7 @@ describe.each(engines)("the ledger's migrations, on %s", (engine) => {
       expect(found).toEqual([
         entry("submitted"),
         entry("failed"),
-        // What the killed process held is given up.
+        // The killed process's reservations are given up.
         entry("released"),
         entry("released"),
         entry("confirmed"),

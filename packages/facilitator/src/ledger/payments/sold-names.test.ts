@@ -13,7 +13,7 @@ const sold = { route: "GET /weather/:city", resource, wire: "x402v2" } as const;
 describe.each(engines)("what was sold, on %s", (engine) => {
   const { join, read } = ledgerForEachTest(engine);
 
-  /** What each payment says of its sale, the oldest first. */
+  /** The sold item of each payment, the oldest first. */
   const readSales = () =>
     read(sql`
       select scheme, wire, route.name as route, resource.name as resource, pay_to.name as pay_to

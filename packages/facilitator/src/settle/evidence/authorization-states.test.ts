@@ -10,7 +10,7 @@ it("a malformed answer of one token leaves its own authorization unknown, and th
   try {
     const rubbish = "0x00000000000000000000000000000000000a55e7";
     const empty = "0x00000000000000000000000000000000000a55e8";
-    // Returns 32 bytes of ones.
+    // Returns 32 bytes of 0xff.
     await devnet.client.setCode({ address: rubbish, bytecode: "0x5f195f5260205ff3" });
     const { buyer } = devnet.accounts;
     const assets: Address[] = [rubbish, empty, devnet.token];

@@ -131,7 +131,7 @@ describe("a payer that has emptied its account", () => {
     const nonceBefore = await devnet.client.getTransactionCount({ address: relayer.address });
     const settled = await Promise.all(
       payments.map(async (paid, index) => {
-        // The same nonce for nothing at all is as good as ever.
+        // The same nonce with an amount of zero is still valid.
         const free = await pay({
           signer: buyer,
           amount: 0n,

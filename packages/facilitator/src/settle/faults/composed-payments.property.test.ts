@@ -10,7 +10,7 @@ import { createWallet, payBy, walletSignature } from "../../testing/wallets.ts";
 
 const begin = useSettlingDevnet();
 
-/** What is done with an account, and with its payment, between trial and transaction. */
+/** The changes of an account and its payment, between trial and transaction. */
 const tricks = [
   "cancels",
   "delegates",
@@ -52,7 +52,7 @@ interface Place {
   account: DevAccount;
 }
 
-/** Settles one payment, and does to it what the trick says. */
+/** Settles one payment, and applies the trick to it. */
 async function play(
   place: Place,
   { trick, signature, reserves }: Hostile,

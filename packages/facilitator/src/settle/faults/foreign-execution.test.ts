@@ -114,7 +114,7 @@ describe("settling an authorization that another sender may have executed", () =
     try {
       const facilitator = await start({
         network: { rpcUrls: [proxy.url], blockTimeSeconds: 1 },
-        // Nothing is tried again: what a stranger does before the transaction is mined comes to light in it.
+        // Trials are off: only the mined transaction reveals another sender's earlier execution.
         clock: { ...systemClock, now: () => 0 },
       });
       const payments = [await pay(), await pay()] as const;

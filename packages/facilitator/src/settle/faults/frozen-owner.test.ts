@@ -41,7 +41,7 @@ async function begin(engine: Engine) {
   return { ...here, broadcasts, rpcUrl: proxy.url };
 }
 
-/** Starts a process that takes the relayer, settles, and stops by itself at a place. */
+/** Starts a process that takes the relayer, settles, and freezes itself at a fault point. */
 async function freezeInChild(
   here: Awaited<ReturnType<typeof begin>>,
   payments: readonly Paid[],
@@ -54,7 +54,7 @@ async function freezeInChild(
   createInterface({ input: frozen.stdout }).on("line", (line) => lines.push(line));
   await vi.waitFor(() => expect(lines).toEqual(["frozen"]), 40_000);
   return {
-    /** Lets it go on; resolves to its exit code and to what it was told of its payments. */
+    /** Lets it continue; resolves to its exit code and its payments' outcomes. */
     async notify() {
       frozen.kill("SIGCONT");
       const [code] = await ended;
@@ -82,7 +82,7 @@ describe("a process that is frozen while it holds the relayer, on PostgreSQL", (
 
       const { code, told } = await frozen.notify();
       expect(code).toBe(0);
-      // What was not stored yet may have been released with the owner that seemed dead.
+      // A payment that was not stored yet may have been released with the seemingly dead owner.
       const outcomes =
         place === "signed" ? /^\[((true|"settlement_pending"),?){3}]$/ : /^\[true,true,true]$/;
       expect(told).toMatch(outcomes);

@@ -12,7 +12,7 @@ import {
 interface Lie {
   /** Whether the node gets the transaction. */
   isForwarded: boolean;
-  /** The error that is told; the connection breaks without one. */
+  /** The error that is returned; without one the connection breaks. */
   says?: string;
 }
 
@@ -30,7 +30,7 @@ afterEach(async () => {
 async function begin(options: {
   engine?: "sqlite" | "postgres";
   lies: Lie[];
-  /** What it says to a transaction that it never takes. */
+  /** The error for a transaction that it never accepts. */
   refuse?: (raw: Hex) => string | undefined;
 }) {
   const here = await startSettlingDevnet(options.engine ?? "sqlite");

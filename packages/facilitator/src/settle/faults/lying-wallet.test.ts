@@ -275,7 +275,7 @@ describe("payers with code", () => {
     await expect(settle(facilitator, third)).rejects.toMatchObject({ retryAfterSeconds: 2 });
     const plain = await here.pay();
     expect(await settle(facilitator, plain)).toMatchObject({ success: true });
-    // What is confirmed gives back what it took.
+    // A confirmed payment gives its gas back.
     expect(await settle(facilitator, first, reservation)).toMatchObject({ success: true });
     expect(await settle(facilitator, third)).toMatchObject({ success: true });
   });

@@ -16,7 +16,7 @@ afterEach(async () => {
   proxy = undefined;
 });
 
-/** A devnet behind a node that adds five to the next counts that it tells, or loses what it is sent. */
+/** A devnet behind a node that adds five to its next nonces, or drops transactions. */
 async function begin(lies: number) {
   const here = await startSettlingDevnet("sqlite");
   settling = here;

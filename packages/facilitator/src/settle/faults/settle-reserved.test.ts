@@ -41,7 +41,7 @@ describe.each(engines)("the settlement of a reservation, on %s", (engine) => {
   it("that was lost is an internal fault: the payment stays unsettled, and may be tried again", async () => {
     const paid = await settling.pay();
     const reservation = await reserve(paid);
-    // As for an owner that was silent for too long, whoever gives it up.
+    // As another process gives up a silent owner's payment.
     await facilitator.release(reservation, "outcome_unknown");
     await expect(settle(paid, reservation)).rejects.toThrow(FacilitatorError);
     expect(await settle(paid, await reserve(paid))).toMatchObject({ success: true });

@@ -28,14 +28,14 @@ describe.each(engines)("a batch that reverts as a whole, on %s", (engine) => {
     settling = await startSettlingDevnet(engine);
     const { devnet, start, pay, balanceOf } = settling;
     const facilitator = await start({ maxPaymentsPerTransaction: 16 });
-    // Whatever is put through Multicall3 fails from here on: no batch of any size can succeed.
+    // Every transaction through Multicall3 fails from here on, so no batch of any size can succeed.
     await devnet.client.setCode({ address: devnet.multicall3, bytecode: "0x5f5ffd" });
     const payments = await Promise.all(Array.from({ length: 16 }, () => pay()));
     const settled = await Promise.all(payments.map((paid) => settle(facilitator, paid)));
     expect(settled.filter(({ success }) => success)).toHaveLength(16);
     expect(new Set(settled.map(({ transaction }) => transaction)).size).toBe(16);
     const { relayer, seller } = devnet.accounts;
-    // At least one batch was tried, and no more than one of sixteen, four of four, and those alone.
+    // At least one batch was tried, and at most one of sixteen, four of four, and single payments.
     const used = await devnet.client.getTransactionCount({ address: relayer.address });
     expect(used).toBeGreaterThan(16);
     expect(used).toBeLessThanOrEqual(21);

@@ -37,8 +37,8 @@ async function settleInChild(
 }
 
 /**
- * Where a process dies, and what may have become of its payments when nothing is asked again. What
- * was queued may have been settled by the next holder of the relayer before the death was noticed.
+ * The fault point, and the possible states of its payments before any retry. A queued payment may
+ * be settled by the relayer's next holder before the death is noticed.
  */
 const places: readonly [FaultPointName, readonly string[]][] = [
   ["queued", ["released", "confirmed"]],
@@ -67,7 +67,7 @@ describe.each(engines)("a process that is killed, on %s", (engine) => {
         },
         { timeout: 15_000, interval: 100 },
       );
-      // Whoever asks again, once the dead process's hold is over, is served, and pays nothing more.
+      // A retry after the dead process's lease is served, and pays nothing more.
       await Promise.all(
         payments.map(({ paymentPayload, paymentRequirements }) =>
           vi.waitFor(

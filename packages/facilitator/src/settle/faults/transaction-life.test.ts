@@ -173,7 +173,7 @@ describe("a transaction in flight", () => {
     const large = settle(facilitator, await pay({ amount: 501n })).finally(() => {
       isSettled = true;
     });
-    // In a block: those that follow stand on top of it.
+    // It is in a block, and later blocks stand on top of it.
     const { address } = devnet.accounts.seller;
     await vi.waitFor(async () => expect(await balanceOf(address)).toBe(1_001n), 10_000);
     await devnet.mine();
@@ -245,7 +245,7 @@ describe("a transaction in flight", () => {
       times: { resendMs: 100 },
       now: () => Date.now() + passedMs,
     });
-    // It is plenty as far as is known, and too little for so many.
+    // It suffices at the known price, and is too little for so many.
     await devnet.client.setBalance({ address: relayer.address, value: parseEther("0.004") });
     const payments = await Promise.all(Array.from({ length: 20 }, () => pay()));
     const settled = Promise.all(payments.map((paid) => settle(facilitator, paid)));

@@ -44,7 +44,7 @@ beforeEach(async () => {
   });
 });
 
-/** Queues a payment, and returns what is known of it then. */
+/** Queues a payment, and returns the known queue's content. */
 async function enqueue(wanted: ReserveWish): Promise<OrderedPayment> {
   const reserved = await reservePayment(ledger, wanted);
   if (reserved.outcome !== "reserved") throw new Error(reserved.outcome);

@@ -32,7 +32,7 @@ function settle(facilitator: CoinslotFacilitator, paid: Paid): Promise<SettleRes
   return facilitator.settle(paid.paymentPayload, paid.paymentRequirements);
 }
 
-/** How many transactions of the relayer stand in blocks. */
+/** The number of the relayer's mined transactions. */
 function countUsed({ devnet }: SettlingDevnet): Promise<number> {
   return devnet.client.getTransactionCount({ address: devnet.accounts.relayer.address });
 }

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { createLookPace } from "./receipt-poll-interval.ts";
 
 describe("the receipt poll interval", () => {
-  /** Sends transactions that are in a block so long after; returns when the last one was looked for. */
+  /** Sends transactions that are mined after this time; returns the time of the last poll. */
   function follow(afterMs: number, { times, maxMs = 500 }: { times: number; maxMs?: number }) {
     const pace = createLookPace({ maxMs });
     let looks: number[] = [];

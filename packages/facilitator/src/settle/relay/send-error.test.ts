@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { classifySendError, type SendError } from "./send-error.ts";
 
-/** The words of geth, erigon, nethermind, besu, reth and anvil. */
+/** Error texts of geth, erigon, nethermind, besu, reth and anvil. */
 const wordings: readonly [SendError, readonly string[]][] = [
   [
     "already_known",

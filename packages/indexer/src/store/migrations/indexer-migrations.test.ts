@@ -15,7 +15,7 @@ const fixtures = [{ name: "01-654c325", migrations: 2 }];
 const usdt = { blockchain: "devnet", token: "usdt" };
 
 describe.each(engines)("the indexer's migrations, on $engine", ({ engine, createUrl }) => {
-  // A dump has each statement on one line, so the space in it is no part of the schema.
+  // A dump has each statement on one line, so its spaces are not part of the schema.
   const readSchema = async (url: string) => {
     const statements = await withDatabase(url, describeSchema);
     const lines = statements.map((statement) => statement.replaceAll(/\s+/g, " ").trim());
