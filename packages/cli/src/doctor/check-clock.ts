@@ -19,7 +19,7 @@ export async function checkClock(options: {
   const subject = { topic: "clock", about: network.name } as const;
   const block = parseBlockHeader(await pool.request(blockByNumber("latest")));
   if (block === undefined) {
-    const found = "The endpoint tells no newest block: try another one.";
+    const found = "The endpoint returns no newest block: try another one.";
     return [{ ...subject, status: "broken", found }];
   }
   const behind = Math.round(now() / 1000 - Number(block.timestamp));
@@ -32,5 +32,5 @@ export async function checkClock(options: {
     const found = `The newest block is ${behind} s old: the chain stalls, the endpoint is behind, or this machine's clock is ahead. Compare with another endpoint, and set the clock by NTP.`;
     return [{ ...subject, status: "warning", found }];
   }
-  return [{ ...subject, status: "well", found: `${Math.abs(behind)} s from the newest block` }];
+  return [{ ...subject, status: "ok", found: `${Math.abs(behind)} s from the newest block` }];
 }

@@ -20,7 +20,7 @@ export async function checkEndpoints({
         await pool.ready();
         const tookMs = Math.round(performance.now() - startedAt);
         const found = `${place} serves chain ${chainId}, and answered in ${tookMs} ms`;
-        return { url, status: "well" as const, found };
+        return { url, status: "ok" as const, found };
       } catch (error) {
         if (!(error instanceof RpcNotReadyError)) throw error;
         const [problem] = error.problems;
@@ -38,7 +38,7 @@ export async function checkEndpoints({
       }
     }),
   );
-  const usable = asked.flatMap(({ status, url }) => (status === "well" && url ? [url] : []));
+  const usable = asked.flatMap(({ status, url }) => (status === "ok" && url ? [url] : []));
   // An absent endpoint is no harm while another answers. One of another chain keeps a seller from
   // starting.
   const checks = asked.map(({ status, found }): Check => {

@@ -31,8 +31,8 @@ export async function checkLedger(
     const reader = await openLedgerReader({ url });
     const stats = await reader.stats().finally(() => reader.close());
     const count = stats.reduce((sum, each) => sum + each.count, 0);
-    const well: Check = { topic, status: "well", found: `It opens, and holds ${count} payments` };
-    return [well, ...(await checkHolder(url, folder))];
+    const opens: Check = { topic, status: "ok", found: `It opens, and holds ${count} payments` };
+    return [opens, ...(await checkHolder(url, folder))];
   } catch (error) {
     if (!isDatabaseError(error)) throw error;
     // A seller migrates that at its start.
@@ -49,7 +49,7 @@ function checkPlace(url: string, folder: string): Check {
     accessSync(place, constants.W_OK);
     return {
       topic,
-      status: "well",
+      status: "ok",
       found: "It is not there yet: a seller makes it when it starts",
     };
   } catch {
@@ -65,12 +65,12 @@ async function checkHolder(url: string, folder: string): Promise<Check[]> {
   try {
     const lock = await lockDatabaseFile(url);
     lock?.release();
-    return [{ topic, status: "well", found: "Nobody works with it at the moment" }];
+    return [{ topic, status: "ok", found: "No seller uses it at the moment" }];
   } catch (error) {
     if (!isDatabaseError(error, "file-locked")) throw error;
     const found =
-      "A seller works with it. A second one would not start: several need PostgreSQL in COINSLOT_LEDGER";
-    return [{ topic, status: "well", found }];
+      "A seller uses it. A second one would not start: several need PostgreSQL in COINSLOT_LEDGER";
+    return [{ topic, status: "ok", found }];
   }
 }
 

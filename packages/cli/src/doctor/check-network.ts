@@ -45,10 +45,12 @@ async function lookAtTokens(network: ConfiguredNetwork, pool: RpcPool): Promise<
   const assets = [...domains.map(({ address }) => address), ...named];
   const subject = { topic: "token", about: name } as const;
   if (assets.length === 0) {
-    const found = "No token is known there: name yours in COINSLOT_TOKENS to have it checked.";
+    const found = "The network has no known token: add yours to COINSLOT_TOKENS to check it.";
     return [{ ...subject, status: "skipped", found }];
   }
   const findings = await checkTokens({ network: network.network, assets, domains }, pool);
-  const which = knownToken ? `${symbolOf(knownToken)} signs as it should` : "EIP-3009 is there";
+  const which = knownToken
+    ? `${symbolOf(knownToken)} has the expected domain`
+    : "EIP-3009 is there";
   return toChecks(subject, findings, `${which} (${assets.join(", ")})`);
 }

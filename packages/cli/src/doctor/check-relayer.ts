@@ -18,7 +18,7 @@ export async function checkRelayer(options: {
   const { network, relayer, pool } = options;
   const subject = { topic: "relayer", about: network.name } as const;
   if (relayer === undefined) {
-    const found = "There is none: to sell, set FACILITATOR_SEED_PHRASE.";
+    const found = "Not set: to sell, set FACILITATOR_SEED_PHRASE.";
     return [{ ...subject, status: "skipped", found }];
   }
   const { networks } = readFacilitatorOptions({

@@ -41,7 +41,7 @@ export function checkSettings(
   const seller = holders.find(({ role }) => role === "seller")?.address;
   if (relayer && seller && isSameAddress(relayer.address, seller)) {
     const found =
-      "The relayer and the seller are one account: whoever takes the relayer's seed from the server takes the income. Give the relayer a seed of its own.";
+      "The relayer and the seller are one account: a thief of the relayer's seed also gets the income. Give the relayer a seed of its own.";
     checks.push({ topic, status: "warning", found });
   }
   if (isOpenToOthers(join(folder, ".env"))) {
@@ -51,7 +51,7 @@ export function checkSettings(
   if (checks.length === 0) {
     const roles = holders.map(({ role }) => role).join(", ") || "nobody";
     const names = networks.map(({ name }) => name).join(", ");
-    checks.push({ topic, status: "well", found: `${roles} on ${names}` });
+    checks.push({ topic, status: "ok", found: `${roles} on ${names}` });
   }
   return { checks, networks, relayer };
 }

@@ -4,7 +4,7 @@ export interface Check {
   /** A chain's name, where it is about one. */
   about?: string;
   /** `broken`: selling or buying does not work. `skipped`: there is nothing to look at. */
-  status: "well" | "warning" | "broken" | "skipped";
+  status: "ok" | "warning" | "broken" | "skipped";
   /** A sentence; it names the remedy, where one is needed. */
   found: string;
 }
@@ -13,10 +13,10 @@ export interface Check {
 export function toChecks(
   subject: Pick<Check, "topic" | "about">,
   { problems, warnings }: { problems: readonly string[]; warnings: readonly string[] },
-  well: string,
+  finding: string,
 ): Check[] {
   const broken = problems.map((found): Check => ({ ...subject, status: "broken", found }));
   const warned = warnings.map((found): Check => ({ ...subject, status: "warning", found }));
   const all = [...broken, ...warned];
-  return all.length > 0 ? all : [{ ...subject, status: "well", found: well }];
+  return all.length > 0 ? all : [{ ...subject, status: "ok", found: finding }];
 }

@@ -42,9 +42,9 @@ describe("coinslot doctor", () => {
   it("reports a correct configuration as ok, with the days that the gas money lasts", async () => {
     const { code, isWell, find } = await examine();
     expect({ code, isWell }).toEqual({ code: exitCode.done, isWell: true });
-    expect(find("rpc")).toMatchObject([{ status: "well", about: "Plasma" }]);
-    expect(find("token")).toMatchObject([{ status: "well" }]);
-    expect(find("clock")).toMatchObject([{ status: "well" }]);
+    expect(find("rpc")).toMatchObject([{ status: "ok", about: "Plasma" }]);
+    expect(find("token")).toMatchObject([{ status: "ok" }]);
+    expect(find("clock")).toMatchObject([{ status: "ok" }]);
     expect(find("relayer")[0]?.found).toMatch(/holds 10000 XPL: enough for about \d+ settlements/);
     expect(find("ledger")).toMatchObject([{ status: "warning" }]);
   });
@@ -66,7 +66,7 @@ describe("coinslot doctor", () => {
     });
     const away = await examine({ COINSLOT_RPC_URL: `${nobody},${devnet.rpcUrl}` });
     expect(away.code).toBe(exitCode.done);
-    expect(away.find("rpc").map(({ status }) => status)).toEqual(["warning", "well"]);
+    expect(away.find("rpc").map(({ status }) => status)).toEqual(["warning", "ok"]);
   });
 
   it("reports a token without EIP-3009, and checks every network", async () => {
@@ -75,7 +75,7 @@ describe("coinslot doctor", () => {
       COINSLOT_TOKENS: `eip155:988/${otherChain.multicall3}`,
     });
     expect(find("token")).toMatchObject([
-      { status: "well", about: "Plasma" },
+      { status: "ok", about: "Plasma" },
       { status: "broken", about: "Stable", found: expect.stringContaining("EIP-3009") },
     ]);
   });
@@ -103,7 +103,7 @@ describe("coinslot doctor", () => {
     expect(code).toBe(exitCode.failed);
     const found = find("settings").map((check) => check.found);
     expect(found.join("\n")).toContain("COINSLOT_RPC_URL must hold");
-    expect(found.join("\n")).toContain("FACILITATOR_PRIVATE_KEY is no valid");
+    expect(found.join("\n")).toContain("FACILITATOR_PRIVATE_KEY is not a valid");
     expect(found.join("\n")).not.toContain("secret");
     expect(find("ledger")).toHaveLength(1);
   });
@@ -114,7 +114,7 @@ describe("coinslot doctor", () => {
     await otherChain.mine();
     const { find } = await examine({ COINSLOT_RPC_URL_988: otherChain.rpcUrl });
     expect(find("clock")).toMatchObject([
-      { status: "well", about: "Plasma" },
+      { status: "ok", about: "Plasma" },
       { status: "broken", about: "Stable", found: expect.stringContaining("NTP") },
     ]);
   });
@@ -128,12 +128,12 @@ describe("coinslot doctor", () => {
       const seller = await startTestSeller({ devnet, ledger });
       const during = await examine({ COINSLOT_LEDGER: ledger }, { folder });
       expect(during.find("ledger")).toMatchObject([
-        { status: "well", found: "It opens, and holds 0 payments" },
-        { status: "well", found: expect.stringContaining("A seller works with it") },
+        { status: "ok", found: "It opens, and holds 0 payments" },
+        { status: "ok", found: expect.stringContaining("A seller uses it") },
       ]);
       await seller.stop();
       const after = await examine({ COINSLOT_LEDGER: ledger }, { folder });
-      expect(after.find("ledger")[1]?.found).toContain("Nobody works with it");
+      expect(after.find("ledger")[1]?.found).toContain("No seller uses it");
       const other = join(folder, "other.db");
       writeFileSync(other, "no database at all, and long enough to be read as a header of one");
       const broken = await examine({ COINSLOT_LEDGER: `sqlite:${other}` }, { folder });

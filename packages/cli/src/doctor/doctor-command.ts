@@ -50,8 +50,8 @@ function formatChecks(terminal: Terminal, checks: readonly Check[]): string {
 
 function formatStatus(terminal: Terminal, status: Check["status"]): string {
   switch (status) {
-    case "well":
-      return paint(terminal, "green", "well");
+    case "ok":
+      return paint(terminal, "green", "ok");
     case "warning":
       return paint(terminal, "yellow", "warning");
     case "broken":
