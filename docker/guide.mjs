@@ -1,4 +1,5 @@
-// Notes in the log of `docker compose up`: which profile to choose, and how to buy once everything serves.
+// Notes in the log of `docker compose up`: which profile to choose, and how to buy once everything
+// serves.
 import { lookup } from "node:dns/promises";
 import { readFileSync } from "node:fs";
 import { setTimeout as wait } from "node:timers/promises";
@@ -7,7 +8,7 @@ const sold =
   "http://127.0.0.1:4021/api/v1/plasma/usdt/0x90F79bf6EB2c4f870365E785982E1f101E93b906/token-balances";
 
 const notes = {
-  // With a profile it has nothing to say: the services that every profile begins with have a name then.
+  // With a profile it stays silent: the services of every profile have a named one.
   async "choose-profile"() {
     for (let second = 0; second < 10; second += 1) {
       const found = await Promise.allSettled(["devnet", "postgres"].map((name) => lookup(name)));
@@ -25,7 +26,7 @@ To buy, in another terminal and this folder:
   export COINSLOT_NETWORK=${shared("COINSLOT_NETWORK")} COINSLOT_RPC_URL=http://127.0.0.1:8545
   export WALLET_PRIVATE_KEY=${shared("WALLET_PRIVATE_KEY")}
   npm run coinslot -- pay ${sold}
-Everybody knows this key: never send it anything of value.`,
+This key is public: never send its account anything of value.`,
 
   live: (
     network,

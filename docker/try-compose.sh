@@ -204,4 +204,4 @@ docker rm --force "$slow" > /dev/null
 echo "the first start's server answered by its socket alone: $early; by TCP in the end: $late"
 [ "$late" = yes ] || fail "PostgreSQL never answered by TCP"
 
-say "All is well"
+say "All checks passed"

@@ -38,7 +38,7 @@ async function startNode(decimals: number): Promise<string> {
   return server.url;
 }
 
-/** Plasma with these nodes, and a token as `COINSLOT_TOKENS` has it. */
+/** Plasma with these nodes, and a token of `COINSLOT_TOKENS`. */
 function networkOf(rpcUrls: readonly string[], more = ""): ConfiguredNetwork {
   const [network] = readNetworks({
     COINSLOT_NETWORK: devnet.network,
@@ -61,7 +61,7 @@ describe("decimals and domain of a token", () => {
     );
     // The same host twice is one node.
     const twice = networkOf([devnet.rpcUrl, `${devnet.rpcUrl}/?other`]);
-    await expect(agree(twice)).rejects.toThrow("of one host alone");
+    await expect(agree(twice)).rejects.toThrow("of one host only");
   });
 
   it("are not suggested for the configuration with a name that would be more than one token", async () => {
@@ -71,7 +71,7 @@ describe("decimals and domain of a token", () => {
       const refusal: unknown = await agreeOnToken(networkOf([devnet.rpcUrl]), address).catch(
         String,
       );
-      expect(refusal).toContain("name an endpoint of another host");
+      expect(refusal).toContain("add an endpoint of another host");
       expect(refusal).not.toContain("set COINSLOT_TOKENS to");
       expect(refusal).not.toContain("\u001b");
     }

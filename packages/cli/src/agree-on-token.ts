@@ -30,10 +30,10 @@ export async function agreeOnToken(
   if (hasWitnesses(network)) return first;
   const description = describe(first);
   const setting = isPlain(first)
-    ? `If that is right, set COINSLOT_TOKENS to ${network.network}/${address}/${description}, or name an endpoint of another host, too.`
-    : "It is no such name as COINSLOT_TOKENS can hold: name an endpoint of another host, too.";
+    ? `If that is right, set COINSLOT_TOKENS to ${network.network}/${address}/${description}, or add an endpoint of another host.`
+    : "COINSLOT_TOKENS cannot hold this name: add an endpoint of another host.";
   throw new UsageError(
-    `${subject} is in no table of ours. The RPC endpoints of one host alone say that its decimals/version/name are ${printable(description)}, which decides how much is paid. ${setting}`,
+    `${subject} is not a known token. Its decimals/version/name are ${printable(description)} by the RPC endpoints of one host only, and they decide the amount. ${setting}`,
   );
 }
 
@@ -58,7 +58,7 @@ async function readFromAll(
       pool.endpoints.map((endpoint) => readToken(createChainClient(endpoint), address)),
     );
   } catch (cause) {
-    throw new Error(`${subject} cannot be read: coinslot doctor says why`, { cause });
+    throw new Error(`${subject} cannot be read: see coinslot doctor`, { cause });
   } finally {
     pool.close();
   }

@@ -11,7 +11,7 @@ const usualLedger = "sqlite:./coinslot.db";
 export function ledgerOption(): Option {
   return new Option(
     "--ledger <url>",
-    `the ledger, such as ${usualLedger}; COINSLOT_LEDGER unless said`,
+    `the ledger, such as ${usualLedger}; default: COINSLOT_LEDGER`,
   );
 }
 
@@ -26,7 +26,7 @@ export function readLedgerUrl(env: Terminal["env"], option: string | undefined):
   const hasPassword = URL.canParse(option) && new URL(option).password !== "";
   if (!hasPassword) return option;
   throw new UsageError(
-    "A password among the options is seen by everybody on this machine: set COINSLOT_LEDGER, or COINSLOT_LEDGER_FILE.",
+    "A password among the options is visible to every user of this machine: set COINSLOT_LEDGER, or COINSLOT_LEDGER_FILE.",
   );
 }
 

@@ -159,6 +159,6 @@ describe("coinslot pay on a terminal", () => {
     expect(await ended).toBe(exitCode.interrupted);
     expect(stdout()).not.toContain("forecast");
     expect(stdout()).toContain("Interrupted. No payment was sent: nothing can be charged.");
-    expect(stdout()).not.toContain("goes on without");
+    expect(stdout()).not.toContain("continue without");
   });
 });

@@ -52,8 +52,8 @@ export function readAccount(env: Terminal["env"], name: AccountName): LocalAccou
   } catch {
     throw new UsageError(
       seedPhrase
-        ? `${name}_SEED_PHRASE is no valid seed phrase: a word is wrong, missing, or in the wrong place.`
-        : `${name}_PRIVATE_KEY is no valid private key.`,
+        ? `${name}_SEED_PHRASE is not a valid seed phrase: a word is wrong, missing, or in the wrong place.`
+        : `${name}_PRIVATE_KEY is not a valid private key.`,
     );
   }
 }

@@ -23,7 +23,7 @@ export async function readToken(client: PublicClient, address: Address): Promise
   const chainId = client.chain?.id ?? (await client.getChainId());
   const expected = domainSeparator({ domain: { ...domain, chainId, verifyingContract: address } });
   if (expected !== separator) {
-    throw new Error(`The token ${address} does not tell under which name and version it signs.`);
+    throw new Error(`The token ${address} does not return the name and version of its domain.`);
   }
   return { address, decimals, ...domain };
 }

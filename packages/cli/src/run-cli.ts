@@ -26,7 +26,7 @@ const commands: Readonly<Record<string, Entry>> = {
     load: async () => (await import("./doctor/doctor-command.ts")).doctorCommand,
   },
   wallet: {
-    summary: "show the addresses of relayer, seller and buyer, and what they hold",
+    summary: "show the addresses and balances of relayer, seller and buyer",
     load: async () => (await import("./wallet/wallet-command.ts")).walletCommand,
   },
   pay: {
@@ -34,11 +34,11 @@ const commands: Readonly<Record<string, Entry>> = {
     load: async () => (await import("./pay/pay-command.ts")).payCommand,
   },
   allow: {
-    summary: "agree to the nodes, tokens and keys that this folder's .env file names",
+    summary: "allow the nodes, tokens and keys of this folder's .env file",
     load: async () => (await import("./allow/allow-command.ts")).allowCommand,
   },
   payments: {
-    summary: "look at what was paid: in the ledger, also beside the seller that holds it",
+    summary: "show payments of the ledger, also beside the seller that holds it",
     load: async () => (await import("./payments/payments-command.ts")).paymentsCommand,
   },
   bridge: {
@@ -100,7 +100,7 @@ export async function runCli(
     }
     if (terminal.signal.aborted && !(error instanceof UnclearError)) {
       const known = error instanceof InterruptedError ? error.message : undefined;
-      terminal.err(known ?? "Interrupted. What was sent goes on without this command.");
+      terminal.err(known ?? "Interrupted. Sent transactions continue without this command.");
       return exitCode.interrupted;
     }
     terminal.err(`${paint(terminal, "red", "error:")} ${messageOf(error)}`);
@@ -140,7 +140,7 @@ function prepare(command: Command, terminal: Terminal): void {
       writeOut: (text) => terminal.out(text.trimEnd()),
       writeErr: (text) => terminal.err(text.trimEnd()),
     })
-    .showHelpAfterError("(add --help for what can be given)");
+    .showHelpAfterError("(add --help for the options)");
   for (const child of command.commands) prepare(child, terminal);
 }
 

@@ -12,9 +12,9 @@ export function allowCommand(terminal: Terminal): Command {
       "after",
       `
 Before money moves by nodes, tokens or keys of a folder's .env, "coinslot pay" and "coinslot bridge send"
-show them and ask. With --yes, or where nobody can be asked, they want this command first. What is
-allowed is remembered for this user, by folder and by a hash of the values: each change asks anew.
-Variables of the environment, and a file that COINSLOT_ENV_FILE names, need no such word.
+show them and prompt. With --yes, or without a terminal, they need this command first. The answer
+is stored for this user, by folder and by a hash of the values: each change prompts again.
+Variables of the environment, and a file that COINSLOT_ENV_FILE names, need no allowance.
 
 Example:
   coinslot allow && coinslot pay https://api.example.com/weather --yes`,

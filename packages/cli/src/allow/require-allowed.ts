@@ -25,7 +25,7 @@ export async function requireAllowed(
   showSettings(terminal, settings);
   if (!options.mayAsk || terminal.confirm === undefined) {
     throw new UsageError(
-      'Look at what this .env names, then run "coinslot allow" here. Or set it in the environment, or name the file by COINSLOT_ENV_FILE.',
+      'Check the values of this .env, then run "coinslot allow" here. Or set it in the environment, or name the file by COINSLOT_ENV_FILE.',
     );
   }
   if (!(await terminal.confirm("Use these?"))) throw new UsageError("Nothing was sent.");

@@ -46,8 +46,8 @@ export function requestOptions(): Option[] {
     new Option("--amount <tokens>", "how much to send, in whole tokens, such as 12.5")
       .argParser(checkAmount)
       .makeOptionMandatory(),
-    new Option("--recipient <address>", "who gets it; the wallet itself unless said"),
-    new Option("--oft <address>", "send through this contract instead of the one in the table"),
+    new Option("--recipient <address>", "recipient; default: the wallet itself"),
+    new Option("--oft <address>", "contract to send through, instead of the table's"),
     new Option("--decimals <number>", "decimals of a token that is sent through --oft").argParser(
       readDecimals,
     ),
@@ -57,13 +57,12 @@ export function requestOptions(): Option[] {
 /** `--max-bridge-fee` and `--max-total-fee`. */
 export function feeOptions(): Option[] {
   return [
-    new Option("--max-bridge-fee <native>", "the most that LayerZero may take, such as 0.001")
+    new Option("--max-bridge-fee <native>", "maximum fee of LayerZero, such as 0.001")
       .argParser(amountParser(nativeDecimals))
       .makeOptionMandatory(),
-    new Option(
-      "--max-total-fee <native>",
-      "the most that it may cost with gas; needed with --yes",
-    ).argParser(amountParser(nativeDecimals)),
+    new Option("--max-total-fee <native>", "maximum costs with gas; required with --yes").argParser(
+      amountParser(nativeDecimals),
+    ),
   ];
 }
 
@@ -73,7 +72,7 @@ export function ownerOf(terminal: Terminal, account: string | undefined): Addres
   if (owner === undefined) {
     throw new UsageError("Whose tokens? Give --account, or set WALLET_SEED_PHRASE.");
   }
-  if (!isWellFormedAddress(owner)) throw new UsageError("--account is no address.");
+  if (!isWellFormedAddress(owner)) throw new UsageError("--account is not an address.");
   return owner;
 }
 
@@ -90,7 +89,7 @@ export async function readRequest(
   const { to: targetChain, token, recipient = owner, oft: oftContractAddress } = options;
   const target = usdt0Chains.find(({ key }) => key === targetChain);
   if (target === undefined) {
-    const text = `There is no chain ${JSON.stringify(targetChain)}: "coinslot bridge chains" lists them.`;
+    const text = `Unknown chain ${JSON.stringify(targetChain)}: "coinslot bridge chains" lists them.`;
     throw new UsageError(text);
   }
   if (target.type !== "evm" && options.recipient === undefined) {
@@ -99,7 +98,7 @@ export async function readRequest(
   const decimals = await findDecimals(bridge, options);
   const amount = readAmount(options.amount, decimals);
   if (amount === undefined || amount === 0n) {
-    const text = `--amount is no number above zero with at most ${decimals} decimals.`;
+    const text = `--amount must be a number above zero with at most ${decimals} decimals.`;
     throw new UsageError(text);
   }
   return { request: { targetChain, recipient, token, amount, oftContractAddress }, decimals };
@@ -118,7 +117,7 @@ async function findDecimals(bridge: Bridge, options: RequestOptions): Promise<nu
   const told = await bridge.readToken(token);
   if (decimals === undefined) {
     throw new UsageError(
-      `Give --decimals with --oft: the RPC endpoint alone says that ${token} has ${told.decimals}.`,
+      `Missing option: --decimals, required with --oft. The RPC endpoint returns ${told.decimals} for ${token}.`,
     );
   }
   if (decimals !== told.decimals) {

@@ -14,8 +14,8 @@ interface ChainsOptions {
 /** `coinslot bridge chains`: the chain table, and a check of one row. */
 export function chainsCommand(terminal: Terminal): Command {
   return new Command("chains")
-    .description("list the chains that the bridge knows")
-    .option("--check", "ask the chain behind --rpc-url whether its row of the table is true")
+    .description("list the known chains of the bridge")
+    .option("--check", "compare a row of the table with the chain behind --rpc-url")
     .addOption(rpcUrlOption())
     .option("--json", "print JSON")
     .addHelpText(

@@ -14,8 +14,8 @@ import { useBridge } from "./use-bridge.ts";
 /** `coinslot bridge quote`: the cost of a transfer. Signs nothing. */
 export function quoteCommand(terminal: Terminal): Command {
   const command = new Command("quote")
-    .description("say what a transfer would cost, and the least that would arrive")
-    .option("--account <address>", "whose tokens; the wallet of the environment unless said")
+    .description("print a transfer's costs and its minimum arrival")
+    .option("--account <address>", "owner of the tokens; default: the environment's wallet")
     .option("--json", "print JSON, amounts in the smallest unit");
   for (const option of requestOptions()) command.addOption(option);
   command.addHelpText(

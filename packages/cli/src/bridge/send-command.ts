@@ -36,7 +36,7 @@ interface SendOptions extends RequestOptions {
 export function sendCommand(terminal: Terminal): Command {
   const command = new Command("send")
     .description("send tokens to another chain, from the wallet of the environment")
-    .option("--yes", "do not ask before sending")
+    .option("--yes", "send without a prompt")
     .option("--json", "print JSON, amounts in the smallest unit");
   for (const option of [...requestOptions(), ...feeOptions(), targetRpcUrlOption()]) {
     command.addOption(option);
@@ -44,7 +44,7 @@ export function sendCommand(terminal: Terminal): Command {
   command.addHelpText(
     "after",
     `
-The wallet comes from WALLET_SEED_PHRASE or WALLET_PRIVATE_KEY. It shows the most that will go, and
+The wallet comes from WALLET_SEED_PHRASE or WALLET_PRIVATE_KEY. It shows the maximum costs, and
 sends nothing that would cost more: then it shows the new figures and asks again, or fails with --yes,
 which needs --max-total-fee. With --target-rpc-url it waits for the arrival. Ends with 3 when tokens may have left: then "coinslot bridge track" looks, before you send again.
 
@@ -130,7 +130,7 @@ function howToLook({ hash, guid }: BridgeResult, { to, oft }: SendOptions): stri
 
 async function ask(terminal: Terminal): Promise<void> {
   if (terminal.confirm === undefined) {
-    throw new UsageError("There is nobody to ask here: give --yes to send without asking.");
+    throw new UsageError("No terminal to prompt: add --yes to send without a prompt.");
   }
   if (!(await terminal.confirm("Send?"))) throw new UsageError("Nothing was sent.");
 }

@@ -37,7 +37,7 @@ Example:
     --target-rpc-url https://rpc.plasma.to`,
     )
     .action(async (hash: string, options: TrackOptions): Promise<void> => {
-      if (!isHash(hash)) throw new UsageError("<hash> is no transaction hash.");
+      if (!isHash(hash)) throw new UsageError("<hash> is not a transaction hash.");
       const { rpcUrl, to, targetRpcUrl, oft: oftContractAddress, timeout, json } = options;
       // Tracking reads the chains alone: it needs no account.
       const account = zeroAddress;

@@ -29,7 +29,7 @@ export function devnetCommand(terminal: Terminal): Command {
     .addHelpText(
       "after",
       `
-Everybody knows the keys of its accounts: never send them anything of value.
+The keys of its accounts are public: never send them anything of value.
 
 Examples:
   coinslot devnet

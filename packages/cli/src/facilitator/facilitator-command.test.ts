@@ -29,6 +29,6 @@ it("coinslot facilitator lists all faults of its settings, and fails", async () 
   const { code, err } = await runCoinslot(["facilitator"], { env });
   expect(code).toBe(exitCode.failed);
   expect(err).toContain("FACILITATOR_PORT: must be a whole number");
-  expect(err).toContain("COINSLOT_LEDGER: is not set, or is no URL that we know");
+  expect(err).toContain("COINSLOT_LEDGER: is not set, or has an unknown URL");
   expect(err).not.toContain("secret");
 });

@@ -6,7 +6,7 @@ import type { Terminal } from "../terminal.ts";
 /** `coinslot facilitator`: verifies and settles for other sellers, until Ctrl-C. */
 export function facilitatorCommand(terminal: Terminal): Command {
   return new Command("facilitator")
-    .option("--config <file>", "a YAML or JSON file with settings; FACILITATOR_CONFIG unless said")
+    .option("--config <file>", "a YAML or JSON file with settings; default: FACILITATOR_CONFIG")
     .option("--devnet", "on a local chain of its own, to try it")
     .addHelpText("after", `\nSettings, from the environment:\n${listSettings()}`)
     .addCommand(newKeyCommand(terminal))

@@ -70,7 +70,7 @@ it("coinslot indexer verifies, reindexes and rewinds an index, with progress", a
   for (const command of [["verify"], ["reindex", "--from", "2", "--to", "5"]]) {
     const { code, out, err } = await run(...command);
     expect(err).toContain(`${command[0]} plasma: 100%`);
-    expect(out).toContain("plasma is verified; 0 blocks were mended.");
+    expect(out).toContain("plasma is verified; 0 blocks were repaired.");
     expect(code).toBe(exitCode.done);
   }
   const { code, out } = await run("rewind", "--to", "3");
@@ -79,6 +79,6 @@ it("coinslot indexer verifies, reindexes and rewinds an index, with progress", a
 
   const wrong = await run("verify", "--token", "gold");
   expect(wrong.code).toBe(exitCode.usage);
-  expect(wrong.err).toContain("There is no token gold on plasma; there are usdt");
+  expect(wrong.err).toContain("Unknown token gold on plasma; known are usdt");
   expect((await run("rewind", "--to", "soon")).code).toBe(exitCode.usage);
 }, 60_000);

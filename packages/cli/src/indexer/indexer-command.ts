@@ -6,7 +6,7 @@ import { maintenanceCommand } from "./maintenance-command.ts";
 /** `coinslot indexer`: the indexing service, until Ctrl-C. */
 export function indexerCommand(terminal: Terminal, { progress }: Io): Command {
   return new Command("indexer")
-    .option("--config <file>", "a YAML or JSON file with settings; INDEXER_CONFIG unless said")
+    .option("--config <file>", "a YAML or JSON file with settings; default: INDEXER_CONFIG")
     .addHelpText(
       "after",
       `

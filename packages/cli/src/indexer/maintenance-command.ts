@@ -12,9 +12,9 @@ interface MaintenanceOptions {
 }
 
 const descriptions: Readonly<Record<Kind, string>> = {
-  verify: "read final blocks once more, and mend transfers that differ from the chain",
-  reindex: "forget final blocks, and read them anew",
-  rewind: "take back everything above a block, and follow the chain from there",
+  verify: "read final blocks once more, and repair transfers that differ from the chain",
+  reindex: "delete final blocks, and read them again",
+  rewind: "undo everything above a block, and follow the chain from there",
 };
 
 const explanations: Readonly<Record<Kind, string>> = {
@@ -54,7 +54,7 @@ export function maintenanceCommand(terminal: Terminal, kind: Kind): Command {
   } else {
     command
       .option("--token <name>", "one token of the chain; all unless set")
-      .option("--from <block>", "the first block; the beginning unless set", readBlock)
+      .option("--from <block>", "the first block; default: the start block", readBlock)
       .option("--to <block>", "the last block; the newest final one unless set", readBlock);
   }
   return command.addHelpText("after", `${shared}${explanations[kind]}`).action(async () => {

@@ -41,11 +41,10 @@ export async function runIndexerMaintenance(options: {
     terminal.out(
       wish.kind === "rewind"
         ? `${wish.chain} stands at block ${wish.from - 1}, and is followed from there.`
-        : `${wish.chain} is verified; ${repairedBlocks} blocks were mended.`,
+        : `${wish.chain} is verified; ${repairedBlocks} blocks were repaired.`,
     );
   } catch (error) {
-    if (signal.aborted)
-      return terminal.err("Stopped. What is left is done by the next service that runs.");
+    if (signal.aborted) return terminal.err("Stopped. The next service that runs does the rest.");
     if (error instanceof MaintenanceError) throw new UsageError(error.message, { cause: error });
     if (error instanceof IndexerConfigurationError) throw error;
     throw new Error(describeIndexerFault(error), { cause: error });
@@ -57,6 +56,6 @@ function describeProgress(
   { phase, share, repairedBlocks }: MaintenanceProgress,
 ): string {
   if (phase === "waiting") return `${kind} ${chain}: requested of the process that writes ...`;
-  const mended = repairedBlocks === 0 ? "" : `, ${repairedBlocks} blocks mended`;
+  const mended = repairedBlocks === 0 ? "" : `, ${repairedBlocks} blocks repaired`;
   return `${kind} ${chain}: ${Math.floor(100 * share)}%${mended}`;
 }

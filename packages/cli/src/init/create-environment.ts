@@ -30,7 +30,7 @@ export interface CreatedEnvironment {
  * account.
  */
 export function createEnvironment(network: string): CreatedEnvironment {
-  if (!isNetwork(network)) throw new UsageError("--network is no network such as eip155:9745.");
+  if (!isNetwork(network)) throw new UsageError("--network must be a network such as eip155:9745.");
   const chainId = chainIdOf(network);
   const { name, nativeCurrency } = getChainPreset(chainId);
   const rpcUrl = findKnownChain(network)?.publicRpcUrl ?? "";

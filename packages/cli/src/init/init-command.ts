@@ -17,7 +17,7 @@ interface InitOptions {
 export function initCommand(terminal: Terminal, { folder }: Io): Command {
   return new Command("init")
     .option("--network <network>", "sell on this network", readNetwork, "eip155:9745")
-    .option("--force", "replace an .env file that is there; it is kept as a backup")
+    .option("--force", "replace an existing .env file; it is kept as a backup")
     .option("--json", "print JSON")
     .addHelpText(
       "after",
@@ -52,11 +52,11 @@ Examples:
       );
       const steps = [
         ...(isComplete ? [] : ["put an RPC endpoint of your network into .env: COINSLOT_RPC_URL"]),
-        "keep a copy of .env where nothing gets lost: whoever has its seeds has the money",
+        "keep a backup of .env: its seeds control the money",
         `send ${coin} to the relayer, and ${token} to the buyer if you want to buy`,
         "coinslot wallet    shows what has arrived",
-        "coinslot doctor    says whether everything is well",
-        "coinslot allow     agrees to what this .env names, each time it has changed",
+        "coinslot doctor    checks the configuration",
+        "coinslot allow     allows the values of this .env, after each change",
         "coinslot pay <url> buys something",
       ];
       const numbered = steps.map((step, index) => `  ${index + 1}. ${step}`);

@@ -28,7 +28,7 @@ it("coinslot keys creates a key that is shown once, lists its hash, and revokes 
     expect(listed.out).not.toContain(created.out.trim());
 
     expect(await keys("revoke", key.hashedKey)).toMatchObject({ code: exitCode.done });
-    expect((await keys("list", "--owner", "shop")).err).toBe("There are no keys.\n");
+    expect((await keys("list", "--owner", "shop")).err).toBe("No keys.\n");
   });
 });
 

@@ -14,7 +14,7 @@ interface CreateOptions {
 export function keysCommand(terminal: Terminal): Command {
   const config = [
     "--config <file>",
-    "the service's file with settings; INDEXER_CONFIG unless said",
+    "the service's file with settings; default: INDEXER_CONFIG",
   ] as const;
 
   async function run(args: readonly string[], file: string | undefined): Promise<void> {
@@ -23,12 +23,12 @@ export function keysCommand(terminal: Terminal): Command {
   }
 
   const create = new Command("create")
-    .description("make a key, and print it this one time")
-    .requiredOption("--owner <name>", "whose key it is")
-    .option("--label <words>", "what it is for")
-    .option("--ttl <time>", "how long it is good for: 30d, 12h, 90m, 45s; forever unless said")
-    .option("--max <requests>", "raise its limits to so many requests, with --time-window")
-    .option("--time-window <time>", "in so much time, such as 10s")
+    .description("create a key, and print it once")
+    .requiredOption("--owner <name>", "owner of the key")
+    .option("--label <words>", "purpose of the key")
+    .option("--ttl <time>", "lifetime: 30d, 12h, 90m, 45s; default: no expiry")
+    .option("--max <requests>", "raise its limits to this many requests, with --time-window")
+    .option("--time-window <time>", "time window of --max, such as 10s")
     .option(...config)
     .addHelpText(
       "after",
@@ -39,7 +39,7 @@ export function keysCommand(terminal: Terminal): Command {
       return run(["create", ...toFlags(wish)], config);
     });
   const list = new Command("list")
-    .description("list keys by their hashes: the keys themselves are stored nowhere")
+    .description("list keys by their hashes; the keys themselves are not stored")
     .option("--owner <name>", "only those of this owner")
     .option("--json", "print JSON")
     .option(...config)
@@ -48,7 +48,7 @@ export function keysCommand(terminal: Terminal): Command {
       run(["list", ...toFlags({ owner }), ...(json ? ["--json"] : [])], config),
     );
   const revoke = new Command("revoke")
-    .description("end a key")
+    .description("revoke a key")
     .argument("<hash>", "as keys list shows it")
     .option(...config)
     .addHelpText("after", "\nExample:\n  coinslot keys revoke 5f4dcc3b5aa765d61d8327deb882cf99")

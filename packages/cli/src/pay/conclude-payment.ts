@@ -68,7 +68,7 @@ async function concludeUnpaid(context: PayContext, response: Response): Promise<
     }
   }
   if (!response.ok) throw new Error(`The answer is ${describeStatus(response)}`);
-  context.terminal.err("Nothing had to be paid.");
+  context.terminal.err("The request was free.");
   return "ended";
 }
 
@@ -87,7 +87,7 @@ function describe({ response, outcome }: Bought, failure: unknown): string {
   if (failure !== undefined) return `${paid}, and the answer broke off.`;
   return state === "settled"
     ? `It was paid, and the answer is ${describeStatus(response)}.`
-    : `The answer is ${describeStatus(response)}, and it does not say whether it was paid.`;
+    : `The answer is ${describeStatus(response)}, without proof of payment.`;
 }
 
 function describeStatus({ status, statusText }: Response): string {

@@ -38,7 +38,7 @@ export async function confirmOffer(
   );
   if (isSilent) return;
   if (terminal.confirm === undefined) {
-    throw new UsageError("There is nobody to ask here: give --yes to pay without asking.");
+    throw new UsageError("No terminal to prompt: add --yes to pay without a prompt.");
   }
   if (!(await terminal.confirm("Pay?"))) throw new UsageError("Nothing was paid.");
 }

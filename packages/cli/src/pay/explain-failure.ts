@@ -20,11 +20,11 @@ export async function explainFailure(
     const how = await keepForResume(context, { request, payment: error.payment });
     const { transaction, reason } = error;
     const details = [
-      ...(reason === undefined ? [] : [`The seller says: ${printable(reason)}.`]),
+      ...(reason === undefined ? [] : [`The seller's reason: ${printable(reason)}.`]),
       ...(transaction === undefined ? [] : [`Its transaction is ${printable(transaction)}.`]),
     ].join(" ");
     return new UnclearError(
-      [`The payment was sent, and it is not known whether it was taken.`, details, how]
+      [`The payment was sent, and its outcome is unknown.`, details, how]
         .filter((sentence) => sentence !== "")
         .join(" "),
       { cause: error },
@@ -64,17 +64,17 @@ function adviceOn(code: PaymentError["code"]): string | undefined {
     case "over_budget":
       return "Give --max-price to allow it.";
     case "insufficient_funds":
-      return "coinslot wallet shows what you have, coinslot bridge brings more.";
+      return "coinslot wallet shows your balances, coinslot bridge brings more.";
     case "clock_wrong":
       return "Set the clock, or see coinslot doctor if it is right.";
     case "balance_unreadable":
-      return "coinslot doctor says what is wrong with the RPC endpoint.";
+      return "coinslot doctor checks the RPC endpoint.";
     case "unknown_asset":
       return "Name the token in COINSLOT_TOKENS if you want to pay with it.";
     case "unsupported_offer":
       return "For another network, set COINSLOT_RPC_URL_<chain id>.";
     case "insecure_url":
-      return "Give --allow-insecure-http if nobody can listen.";
+      return "Add --allow-insecure-http on a trusted network.";
     default:
       return undefined;
   }

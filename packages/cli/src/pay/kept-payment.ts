@@ -70,17 +70,17 @@ export async function keepPayment(
  */
 export async function keepForResume(context: PayContext, kept: PaymentToKeep): Promise<string> {
   const { folder } = context.io;
-  const warning = "Do not request it anew, which could pay twice.";
+  const warning = "Do not request it again, which could pay twice.";
   try {
     const file = await keepPayment(context, kept);
     const isFound = [folder, tmpdir()].includes(dirname(file));
     const found = isFound
-      ? " From this folder, the same request is not paid a second time without asking."
+      ? " From this folder, the same request is not paid a second time without a prompt."
       : "";
-    return `${warning}${found} Go on with: ${howToResume(file, folder)}`;
+    return `${warning}${found} Resume with: ${howToResume(file, folder)}`;
   } catch {
     const until = new Date(kept.payment.terms.validBefore * 1000).toISOString();
-    return `${warning} It can be taken until ${until}, and could not be kept in a file to go on with.`;
+    return `${warning} It can be taken until ${until}, and could not be kept in a file to resume.`;
   }
 }
 
@@ -149,7 +149,7 @@ export function readKeptPayment(name: string, folder: string): KeptPayment {
     const body = bodyBase64 === undefined ? undefined : Buffer.from(bodyBase64, "base64");
     return { file, request: { ...rest, body }, payment };
   } catch (cause) {
-    throw new UsageError(`${name} is no payment that was kept.`, { cause });
+    throw new UsageError(`${name} is not a kept payment.`, { cause });
   }
 }
 

@@ -81,7 +81,7 @@ describe("coinslot pay", () => {
     expect(no.err).toContain("Nothing was paid.");
     const nobody = await pay([`${seller.url}/weather`]);
     expect(nobody).toMatchObject({ code: exitCode.usage, out: "" });
-    expect(nobody.err).toContain("give --yes");
+    expect(nobody.err).toContain("add --yes");
     expect(await income()).toBe(before);
   });
 
@@ -198,7 +198,7 @@ describe("coinslot pay", () => {
     const env = { COINSLOT_TOKENS: `${devnet.network}/${nobody}` };
     expect(await pay([`${seller.url}/weather`, "--yes"], { env })).toMatchObject({
       code: exitCode.failed,
-      err: `error: The token ${nobody} on Plasma, which COINSLOT_TOKENS names, cannot be read: coinslot doctor says why\n`,
+      err: `error: The token ${nobody} on Plasma, which COINSLOT_TOKENS names, cannot be read: see coinslot doctor\n`,
     });
   });
 
@@ -291,7 +291,7 @@ describe("coinslot pay", () => {
         expect(others).toEqual([]);
         expect(statSync(join(folder, file)).mode & 0o777).toBe(0o600);
         const resumed = await runCoinslot(["pay", "--resume", file], { folder });
-        expect(resumed.err).not.toContain("no payment that was kept");
+        expect(resumed.err).not.toContain("not a kept payment");
         expect(resumed.code).toBe(exitCode.unclear);
       });
     });
@@ -307,7 +307,7 @@ describe("coinslot pay", () => {
       };
       await withServer(listener, async (url) => {
         const { code, err } = await pay([url, "--yes"], { folder });
-        expect(err).toContain("it is not known whether it was taken");
+        expect(err).toContain("its outcome is unknown");
         expect(err).toContain("could not be kept");
         expect(code).toBe(exitCode.unclear);
       });
@@ -337,13 +337,13 @@ describe("coinslot pay", () => {
 
   it("reports wrong arguments", async () => {
     const cases: [string[], RegExp][] = [
-      [[], /Give a URL/],
+      [[], /Missing argument: URL/],
       [["ftp://example.com"], /http:\/\/ or https:\/\//],
       [[seller.url, "-d", "@nowhere"], /file nowhere cannot be read/],
-      [[seller.url, "-H", "secret"], /--header is not like/],
+      [[seller.url, "-H", "secret"], /--header must be/],
       [[seller.url, "-X", "GET", "-d", "x"], /takes no --data/],
       [[seller.url, "--max-price", "much"], /expected a price/],
-      [["--resume", "nowhere.json"], /no payment that was kept/],
+      [["--resume", "nowhere.json"], /not a kept payment/],
     ];
     for (const [args, message] of cases) {
       const { code, err } = await pay(args, { folder: tmpdir() });
@@ -361,7 +361,7 @@ describe("coinslot pay", () => {
   });
 });
 
-/** Answers as a seller that takes every payment for settled. */
+/** Answers like a seller that treats every payment as settled. */
 const sell: RequestListener = (request, response) => {
   if (request.headers["x-payment"] === undefined) {
     const offer = offerOfVersion1(`http://${request.headers.host}/`);

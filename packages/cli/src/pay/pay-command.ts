@@ -23,19 +23,19 @@ interface PayOptions {
 /** `coinslot pay`: requests a URL, shows the price, asks, pays, and prints the answer. */
 export function payCommand(terminal: Terminal, io: Io): Command {
   return new Command("pay")
-    .argument("[url]", "what to buy")
-    .option("-X, --method <method>", "GET unless said; POST with --data")
-    .option("-d, --data <data>", "the body: as it stands, or @file, or @- for the standard input")
+    .argument("[url]", "URL to buy")
+    .option("-X, --method <method>", "default: GET, or POST with --data")
+    .option("-d, --data <data>", "the body: as given, or @file, or @- for the standard input")
     .option(
       "-H, --header <header>",
       "such as 'Accept: text/csv', or @file; may be repeated",
       collect,
     )
-    .option("--max-price <amount>", "the most that may be paid, in whole tokens", readPrice, "0.10")
-    .option("--yes", "pay without asking")
-    .option("--json", "print JSON: the answer, and what was paid, in the smallest unit")
-    .option("--resume <file>", "go on with a payment whose outcome was unclear")
-    .option("--allow-insecure-http", "pay over plain HTTP to other machines, too")
+    .option("--max-price <amount>", "maximum price, in whole tokens", readPrice, "0.10")
+    .option("--yes", "pay without a prompt")
+    .option("--json", "print JSON: the answer and the payment, in the smallest unit")
+    .option("--resume <file>", "resume a payment with an unclear outcome")
+    .option("--allow-insecure-http", "also pay over plain HTTP to other machines")
     .addHelpText(
       "after",
       `
@@ -44,14 +44,14 @@ is JSON is sent as such; other text as a form, other files as bytes, unless a he
 The wallet comes from WALLET_SEED_PHRASE or WALLET_PRIVATE_KEY, the networks from COINSLOT_NETWORK with
 COINSLOT_RPC_URL, and COINSLOT_RPC_URL_<chain id>. It pays with the stablecoins of known chains, and with
 the tokens that COINSLOT_TOKENS names: eip155:8453/0x8335…/6/2/USD Coin, separated by commas, where
-decimals, version and name may be left out of tokens that we know, or of which two RPC hosts say the same.
+decimals, version and name may be omitted for known tokens, or where two RPC hosts agree on them.
 
-On a terminal, characters that would steer it are shown as \\u{1b}, and an answer that is no text goes into a
+On a terminal, control characters are escaped as \\u{1b}, and a binary answer goes into a
 file.
 
 Ends with 1 when it failed and nothing was paid; with 2 when the answer was no; with 3 when the payment
 was taken, or still can be, and the answer was no success or could not be written: then the payment is
-kept in a file, and --resume goes on with it. It never pays twice: while that payment is kept, the same
+kept in a file, and --resume continues it. It never pays twice: while that payment is kept, the same
 request is not paid again without asking.
 
 Examples:
@@ -71,11 +71,11 @@ Examples:
         allowInsecureHttp: options.allowInsecureHttp === true,
       };
       if (resume !== undefined) {
-        if (url !== undefined) throw new UsageError("--resume knows its URL: leave it out.");
+        if (url !== undefined) throw new UsageError("--resume has its own URL: leave out <url>.");
         const kept = readKeptPayment(resume, io.folder);
         return resumePayment(context, kept);
       }
-      if (url === undefined) throw new UsageError("What is to be bought? Give a URL.");
+      if (url === undefined) throw new UsageError("Missing argument: URL.");
       const request = await readRequest({ ...options, url, io });
       return payFor(context, { request, maxPrice });
     });

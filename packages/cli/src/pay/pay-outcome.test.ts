@@ -32,7 +32,7 @@ function pay(args: readonly string[], options: RunOptions = {}) {
   return runCoinslot(["pay", ...args], { ...options, env });
 }
 
-/** A seller of version 2 that takes every payment for settled, and answers with this body. */
+/** A seller of version 2 that treats every payment as settled, and answers with this body. */
 async function withSeller(
   answer: { body?: string | Buffer; paid?: RequestListener; extra?: object; asset?: string },
   work: (url: string) => Promise<void>,
@@ -127,7 +127,7 @@ describe("a paid answer that cannot be written", () => {
       const again = await pay([`${seller.url}/weather`, "--yes"], { folder });
       expect(again).toMatchObject({ code: exitCode.unclear, out: "" });
       expect(again.err).toContain(
-        `Nothing was paid now. Go on with: coinslot pay --resume ${file}`,
+        `Nothing was paid now. Resume with: coinslot pay --resume ${file}`,
       );
       const resumed = await pay(["--resume", file], { folder });
       expect(resumed).toMatchObject({ code: exitCode.done, out: '{"forecast":"sun"}' });
@@ -226,7 +226,7 @@ it("coinslot pay reads a kept payment of the previous version, which has no rece
   });
 });
 
-// The last one, since it moves the chain's time on.
+// The last test, since it moves the chain's time.
 describe("a payment that its seller refuses", () => {
   it("may still be taken: it is kept until the chain shows that it was not", async () => {
     await inFolder(async (folder) => {
@@ -249,10 +249,12 @@ describe("a payment that its seller refuses", () => {
         expect(refused.err).toContain("It could still take it until");
         expect(refused.code).toBe(exitCode.unclear);
         const [file = ""] = readdirSync(folder);
-        expect(refused.err).toContain("the same request is not paid a second time without asking");
+        expect(refused.err).toContain(
+          "the same request is not paid a second time without a prompt",
+        );
         expect(refused.err).toContain(`coinslot pay --resume ${file}`);
         const early = await pay(["--resume", file], { folder });
-        expect(early.err).toContain("The seller says: not a [2J 1mb c d e f g h you");
+        expect(early.err).toContain("The seller's reason: not a [2J 1mb c d e f g h you");
         expect(early.code).toBe(exitCode.unclear);
         expect(readdirSync(folder)).toEqual([file]);
 

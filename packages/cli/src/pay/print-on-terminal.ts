@@ -23,7 +23,7 @@ export async function printOnTerminal(
   if (first.done) return;
   if (!isText(first.value)) {
     await save(join(io.folder, name), first.value, rest);
-    terminal.err(`The answer is no text. It is in the file ${name}.`);
+    terminal.err(`The answer is binary. It is in the file ${name}.`);
     return;
   }
   await printBody(context, showText(first.value, rest));

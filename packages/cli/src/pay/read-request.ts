@@ -26,9 +26,9 @@ export async function readRequest(options: {
   const { data, header = [], io, method = data === undefined ? "GET" : "POST" } = options;
   const url = URL.canParse(options.url) ? new URL(options.url) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol)) {
-    throw new UsageError("<url> is no URL that begins with http:// or https://.");
+    throw new UsageError("<url> must be a URL with http:// or https://.");
   }
-  if (!/^[A-Za-z]{1,20}$/.test(method)) throw new UsageError("--method is no HTTP method.");
+  if (!/^[A-Za-z]{1,20}$/.test(method)) throw new UsageError("--method is not an HTTP method.");
   const lines = await Promise.all(header.map((text) => headerLines(text, io)));
   const headers = lines.flat().map(readHeader);
   const body = data === undefined ? undefined : await readBody(data, io);
@@ -69,7 +69,7 @@ function readHeader(line: string): [string, string] {
   const [, name, value] = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\r\n\0]*)$/.exec(line) ?? [];
   // The header is not repeated: it may hold a key.
   if (name === undefined || value === undefined) {
-    throw new UsageError("A --header is not like 'Name: value'.");
+    throw new UsageError("--header must be 'Name: value'.");
   }
   return [name, value.trim()];
 }

@@ -29,7 +29,7 @@ export async function refuseSecondPayment(
       continue;
     }
     const state = `The same request was paid before, and ${doubtOf(payment.terms, verdict)}.`;
-    const how = `Go on with: ${howToResume(file, io.folder)}`;
+    const how = `Resume with: ${howToResume(file, io.folder)}`;
     if (isSilent || terminal.confirm === undefined) {
       throw new UnclearError(`${state} Nothing was paid now. ${how}`);
     }
@@ -40,8 +40,7 @@ export async function refuseSecondPayment(
 }
 
 function doubtOf({ validBefore }: PaymentTerms, verdict: "one node" | "unknown"): string {
-  if (verdict === "one node")
-    return "only the RPC endpoints of one host say that it was never taken";
+  if (verdict === "one node") return "only the RPC endpoints of one host report it as never taken";
   const until = new Date(validBefore * 1000).toISOString();
   return `that payment may have been taken, or can be until ${until}`;
 }

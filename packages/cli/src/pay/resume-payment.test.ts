@@ -10,7 +10,7 @@ import { exitCode } from "../exit-code.ts";
 import { inFolder, runCoinslot } from "../testing/run-coinslot.ts";
 import { startTestSeller } from "../testing/test-seller.ts";
 
-/** Of each test: its time is moved on. */
+/** One per test, since each moves its time. */
 let devnet: Devnet;
 
 beforeEach(async () => {
@@ -53,7 +53,7 @@ async function passTime(seconds: number) {
   passedMs += seconds * 1000;
 }
 
-/** A seller of version 1 that answers each payment so, and counts them. */
+/** A seller of version 1 that gives each payment this answer, and counts them. */
 async function startSeller(status: number) {
   const payments: unknown[] = [];
   const server = await listen((request, response) => {
@@ -106,10 +106,10 @@ it("a kept payment is not given up by one node's answer, at any time after its e
       await passTime(seconds);
       const resumed = await pay(folder, ["--resume", file]);
       expect(resumed).toMatchObject({ code: exitCode.unclear });
-      expect(resumed.err).toContain("By the RPC endpoints of one host alone");
+      expect(resumed.err).toContain("By the RPC endpoints of one host only");
       const again = await pay(folder, [url, "--yes"]);
       expect(again).toMatchObject({ code: exitCode.unclear });
-      expect(again.err).toContain("only the RPC endpoints of one host say that it was never taken");
+      expect(again.err).toContain("only the RPC endpoints of one host report it as never taken");
       expect(readdirSync(folder)).toEqual([file]);
     }
     expect(new Set(payments).size).toBe(count);
@@ -175,7 +175,7 @@ it.each([402, 500])(
       expect(readdirSync(folder)).toHaveLength(1);
       const again = await pay(folder, [url, "--yes"]);
       expect(again.code).toBe(exitCode.unclear);
-      expect(again.err).toContain("Nothing was paid now. Go on with: coinslot pay --resume");
+      expect(again.err).toContain("Nothing was paid now. Resume with: coinslot pay --resume");
       const no = await pay(folder, [url], { answer: false });
       expect(no).toMatchObject({ code: exitCode.usage, questions: ["Pay a second time?"] });
       expect(new Set(payments).size).toBe(count);
@@ -205,7 +205,7 @@ it("a payment resumed from elsewhere is kept in its own file only", async () => 
       for (const named of [file, "link"]) {
         const resumed = await pay(folder, ["--resume", named]);
         expect(resumed.code).toBe(exitCode.unclear);
-        expect(resumed.err).toContain(`Go on with: coinslot pay --resume ${file}\n`);
+        expect(resumed.err).toContain(`Resume with: coinslot pay --resume ${file}\n`);
         expect(resumed.err).not.toContain("From this folder");
         expect([readdirSync(elsewhere), readdirSync(folder)]).toEqual([[name], ["link"]]);
       }
@@ -220,7 +220,7 @@ it("a kept payment that cannot be written again is reported with its existing fi
     const [file = ""] = readdirSync(folder);
     mkdirSync(join(folder, `${file}.tmp`));
     const resumed = await pay(folder, ["--resume", file]);
-    expect(resumed.err).toContain(`Go on with: coinslot pay --resume ${file}\n`);
+    expect(resumed.err).toContain(`Resume with: coinslot pay --resume ${file}\n`);
     expect(readdirSync(tmpdir())).not.toContain(file);
   });
 });
@@ -233,7 +233,7 @@ it("a kept payment above the maximum size is not read", async () => {
     appendFileSync(join(folder, file), " ".repeat(9 * 1024 * 1024));
     const resumed = await pay(folder, ["--resume", file]);
     expect(resumed).toMatchObject({ code: exitCode.usage });
-    expect(resumed.err).toContain("is no payment that was kept");
+    expect(resumed.err).toContain("is not a kept payment");
   });
 });
 

@@ -45,8 +45,8 @@ export async function resumePayment(given: PayContext, kept: KeptPayment): Promi
     const explained = await explainFailure(context, { request, error, sent: payment });
     if (explained instanceof UnclearError && (await isGivenUp(context, payment.terms))) {
       await forgetPayment(kept.file);
-      const words = "The payment was never taken, and cannot be any more: its time is over";
-      throw new Error(`${words}. It may be requested anew.`, { cause: error });
+      const words = "The payment was never taken, and has expired";
+      throw new Error(`${words}. It may be requested again.`, { cause: error });
     }
     throw explained;
   }
@@ -58,10 +58,10 @@ async function isGivenUp(context: PayContext, terms: PaymentTerms): Promise<bool
   const verdict = await isExpiredUnused(terminal.env, terms, io);
   if (verdict !== "one node") return verdict === "yes";
   const text =
-    "By the RPC endpoints of one host alone, the payment was never taken, and its time is over.";
+    "By the RPC endpoints of one host only, the payment was never taken, and has expired.";
   if (isSilent || terminal.confirm === undefined) {
     terminal.err(
-      `${text} With your word, which is asked for without --yes, or an endpoint of another host, it is given up.`,
+      `${text} To give it up, confirm without --yes, or add an endpoint of another host.`,
     );
     return false;
   }

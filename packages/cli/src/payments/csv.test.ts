@@ -11,6 +11,6 @@ it("a CSV cell never runs as a formula", () => {
     const cell = formatCsvRow([formula]).replace(/^"|"?\r\n$/g, "");
     expect(cell.startsWith("'")).toBe(true);
   }
-  // A plain number is none.
+  // A plain number is not a formula.
   expect(formatCsvRow([-1])).toBe("-1\r\n");
 });

@@ -15,8 +15,12 @@ interface ListOptions extends FilterOptions {
 export function listCommand(terminal: Terminal, io: Io): Command {
   return addFilterOptions(new Command("list"))
     .description("list payments, the newest first")
-    .option("--limit <number>", "how many, at most 1000", readLimit, 50)
-    .option("--cursor <cursor>", "go on after this page, as the one before said", readCursor)
+    .option("--limit <number>", "page size, at most 1000", readLimit, 50)
+    .option(
+      "--cursor <cursor>",
+      "cursor of the next page, as printed by the previous one",
+      readCursor,
+    )
     .option("--json", "print JSON, values in the smallest unit")
     .addHelpText(
       "after",
@@ -34,7 +38,7 @@ Examples:
       const { nextCursor = null } = page;
       const records = page.payments.map(toRecord);
       if (json) return terminal.out(formatJson({ payments: records, nextCursor }));
-      if (records.length === 0) return terminal.err("There are no such payments.");
+      if (records.length === 0) return terminal.err("No matching payments.");
       terminal.out(formatRecords(terminal, records));
       if (nextCursor !== null) terminal.err(`There are more: add --cursor ${nextCursor}`);
     });

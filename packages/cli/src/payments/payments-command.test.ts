@@ -105,7 +105,7 @@ describe.each(["sqlite", "postgres"] as const)("coinslot payments, on %s", (engi
     expect(await list("--payer", buyer, "--from", "1h")).toHaveLength(1);
     expect(await list("--payer", buyer, "--to", "2026-01-01")).toEqual([]);
     expect(await list("--network", "eip155:988")).toEqual([]);
-    expect((await payments("list", "--state", "failed")).err).toBe("There are no such payments.\n");
+    expect((await payments("list", "--state", "failed")).err).toBe("No matching payments.\n");
   });
 
   it("shows one payment", async () => {
@@ -139,7 +139,7 @@ describe("coinslot payments", () => {
     await inFolder(async (folder) => {
       const { code, err } = await runCoinslot(["payments", "list"], { folder });
       expect(code).toBe(exitCode.usage);
-      expect(err).toContain("There is no ledger yet");
+      expect(err).toContain("The ledger does not exist yet");
     });
   });
 
@@ -159,7 +159,7 @@ describe("coinslot payments", () => {
       ["--from", "soon"],
       ["--limit", "0"],
       ["--payer", "me"],
-      // Taken for an id, it would begin with the first page once more.
+      // As an id, it would start over with the first page.
       ["--cursor", "0xabc"],
     ]) {
       const { code, err } = await runCoinslot(["payments", "list", ...args]);

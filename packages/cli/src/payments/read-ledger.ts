@@ -17,7 +17,7 @@ export async function readLedger<Result>(
   const url = readLedgerUrl(terminal.env, ledger);
   if (isLedgerAbsent(url, io.folder)) {
     throw new UsageError(
-      "There is no ledger yet: a seller makes it when it starts. Is COINSLOT_LEDGER, or --ledger, the one of your seller?",
+      "The ledger does not exist yet: a seller creates it at its start. Does COINSLOT_LEDGER, or --ledger, name your seller's?",
     );
   }
   const reader = await openLedgerReader({ url });

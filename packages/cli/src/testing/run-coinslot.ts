@@ -4,12 +4,12 @@ import { join } from "node:path";
 import { runCli } from "../run-cli.ts";
 import type { Terminal } from "../terminal.ts";
 
-/** What a run of the command printed, and how it ended. */
+/** A run's output and its exit code. */
 export interface Ran {
   code: number;
   out: string;
   err: string;
-  /** What it asked. */
+  /** The command's questions. */
   questions: string[];
 }
 
@@ -17,7 +17,7 @@ export interface RunOptions {
   env?: Terminal["env"];
   /** The .env file from which a part of it came. */
   file?: Terminal["envFile"];
-  /** What the person answers; without it there is nobody to ask. */
+  /** The person's answer; without it there is no terminal to prompt. */
   answer?: boolean;
   /** The same by the question. */
   answers?: (question: string) => boolean;
@@ -33,7 +33,7 @@ export interface RunOptions {
   input?: string;
   /** Interrupts it when this resolves. */
   interruptOn?: Promise<unknown>;
-  /** Told what it says first to a person; it is interrupted when this resolves. */
+  /** Receives the first message for a person; the command is interrupted when this resolves. */
   interruptAfter?: (said: string) => Promise<void>;
 }
 

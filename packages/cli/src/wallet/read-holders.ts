@@ -29,7 +29,7 @@ function readSeller(env: Terminal["env"]): Address | undefined {
   const ofSeed = readAccount(env, "SELLER")?.address;
   const payTo = env.PAY_TO || undefined;
   if (payTo !== undefined && !isWellFormedAddress(payTo)) {
-    throw new UsageError("PAY_TO is no address.");
+    throw new UsageError("PAY_TO is not an address.");
   }
   if (payTo !== undefined && ofSeed !== undefined && !isSameAddress(payTo, ofSeed)) {
     throw new UsageError("PAY_TO is not the address of SELLER_SEED_PHRASE: correct one of them.");

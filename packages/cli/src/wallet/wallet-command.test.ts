@@ -40,7 +40,7 @@ describe("coinslot wallet", () => {
       writeFileSync(file, devSeedPhrase.replace("junk", "test"));
       const mistyped = await wallet({ FACILITATOR_SEED_PHRASE_FILE: file });
       expect(mistyped.code).toBe(exitCode.usage);
-      expect(mistyped.err).toContain("FACILITATOR_SEED_PHRASE is no valid seed phrase");
+      expect(mistyped.err).toContain("FACILITATOR_SEED_PHRASE is not a valid seed phrase");
       expect(mistyped.err).not.toContain("test test");
     });
   });
@@ -56,7 +56,7 @@ describe("coinslot wallet", () => {
     const { code, out, err } = await wallet(env);
     expect(out).toContain("1.5 Points");
     expect(code).toBe(exitCode.failed);
-    expect(err).toContain("Stable could not be asked");
+    expect(err).toContain("Stable could not be reached");
     expect(out).toMatch(/^buyer +0x\w{40} +Stable +not known$/m);
   });
 
@@ -65,7 +65,7 @@ describe("coinslot wallet", () => {
     const nowhere = await runCoinslot(["wallet"], { env: { PAY_TO: address } });
     expect(nowhere.code).toBe(exitCode.done);
     expect(nowhere.out).toMatch(new RegExp(`^seller +${address} +- +not known$`, "m"));
-    expect(nowhere.err).toContain("No network is configured, so balances are not known");
+    expect(nowhere.err).toContain("No network is configured, so balances are unknown");
     const json = await runCoinslot(["wallet", "--json"], { env: { PAY_TO: address } });
     expect(JSON.parse(json.out)).toEqual([{ role: "seller", address }]);
     const wrong = await runCoinslot(["wallet"], {
@@ -77,9 +77,9 @@ describe("coinslot wallet", () => {
   });
 
   it("lists the missing settings", async () => {
-    const nobody = await wallet({});
-    expect(nobody).toMatchObject({ code: exitCode.usage });
-    expect(nobody.err).toContain("coinslot init");
+    const unattended = await wallet({});
+    expect(unattended).toMatchObject({ code: exitCode.usage });
+    expect(unattended.err).toContain("coinslot init");
     const two = await wallet({ PAY_TO: devnet.token, SELLER_SEED_PHRASE: devSeedPhrase });
     expect(two.err).toContain("PAY_TO is not the address of SELLER_SEED_PHRASE");
   });

@@ -16,7 +16,7 @@ export function walletCommand(terminal: Terminal, { showWaiting }: Io): Command 
       `
 Without a network, or one that answers, it shows the addresses. The accounts come from FACILITATOR_…, SELLER_… (or PAY_TO) and WALLET_…, the networks from
 COINSLOT_NETWORK with COINSLOT_RPC_URL, and COINSLOT_RPC_URL_<chain id> for more of them.
-Ends with 1 when a network could not be asked.
+Ends with 1 when a network could not be reached.
 
 Examples:
   coinslot wallet
@@ -25,7 +25,9 @@ Examples:
     .action(async ({ json }: { json?: true }): Promise<void> => {
       const holders = readHolders(terminal.env);
       if (holders.length === 0) {
-        throw new UsageError("There is no account: set WALLET_SEED_PHRASE, or run coinslot init.");
+        throw new UsageError(
+          "No account is configured: set WALLET_SEED_PHRASE, or run coinslot init.",
+        );
       }
       const problems: string[] = [];
       const networks = findNetworks(terminal.env, (problem) => problems.push(problem));
@@ -50,7 +52,7 @@ Examples:
         status === "rejected" ? [networks[index]?.name ?? ""] : [],
       );
       if (unreadable.length > 0) {
-        throw new Error(`${unreadable.join(" and ")} could not be asked: coinslot doctor says why`);
+        throw new Error(`${unreadable.join(" and ")} could not be reached: see coinslot doctor`);
       }
     });
 }
@@ -59,7 +61,7 @@ Examples:
 type Holding = Holder & Partial<WalletBalance>;
 
 const noNetwork =
-  "No network is configured, so balances are not known: set COINSLOT_NETWORK and COINSLOT_RPC_URL.";
+  "No network is configured, so balances are unknown: set COINSLOT_NETWORK and COINSLOT_RPC_URL.";
 
 function formatHoldings(terminal: Terminal, holdings: readonly Holding[]): string {
   const rows = holdings.map(({ role, address, networkName = "-", symbol, amount, decimals }) => [
