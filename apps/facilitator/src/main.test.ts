@@ -22,7 +22,7 @@ import {
 import express from "express";
 import { describe, expect, it, onTestFinished } from "vitest";
 
-/** For conditions, on a machine that has other things to do. */
+/** Timeout for conditions, on a busy machine. */
 const patience = { timeout: 20_000 };
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -85,7 +85,7 @@ async function openShop(devnet: Devnet, url: string) {
   return { types, buy: () => pay(`${shop}/weather`) };
 }
 
-// Each of these starts programs, which takes its time beside everything else that runs.
+// Each of these starts programs, which is slow on a busy machine.
 describe("the hosted facilitator", { timeout: 120_000 }, () => {
   it("serves the README's example on a devnet", async () => {
     const service = run(["--devnet"], { FACILITATOR_PORT: "0" });
@@ -156,7 +156,7 @@ describe("the hosted facilitator", { timeout: 120_000 }, () => {
     expect(failed.stdout()).toBe("");
     for (const words of [
       "FACILITATOR_PORT: must be a whole number",
-      "COINSLOT_LEDGER: is not set, or is no URL that we know",
+      "COINSLOT_LEDGER: is not set, or has an unknown URL",
       "FACILITATOR_KEYS: entry 1 (shop) must have a key",
       "FACILITATOR_SEED_PHRASE: is not set",
     ]) {

@@ -42,7 +42,7 @@ export function readArguments(args: readonly string[]): Arguments {
   if (command === undefined) {
     return { kind: "serve", isDevnet: values.devnet === true, file: values.config };
   }
-  if (command !== "new-key") throw new UsageError(`There is no ${JSON.stringify(command)}`);
+  if (command !== "new-key") throw new UsageError(`Unknown command ${JSON.stringify(command)}`);
   if (name === undefined || others.length > 0 || !isCallerName(name)) {
     throw new UsageError("new-key takes a name of up to 64 letters, digits, dots and dashes");
   }

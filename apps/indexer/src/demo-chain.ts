@@ -53,7 +53,7 @@ export async function startDemoChain(): Promise<DemoChain> {
       await keys.create({ owner: "devnet", label: "public", key: publicKey });
       const address = `${url}/api/v1/devnet/usdt/${buyer.address}`;
       return `
-Following a devnet at ${devnet.rpcUrl}; the buyer ${buyer.address} pays somebody every 2 s.
+Following a devnet at ${devnet.rpcUrl}; the buyer ${buyer.address} makes a payment every 2 s.
 
   Page to try it   ${url}/docs
   Key              ${publicKey}

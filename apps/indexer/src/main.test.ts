@@ -27,7 +27,7 @@ async function urlOf(service: Program): Promise<string> {
   return url;
 }
 
-// Each of these starts programs, which takes its time beside everything else that runs.
+// Each of these starts programs, which is slow on a busy machine.
 describe("the indexing service", { timeout: 120_000 }, () => {
   it("follows a devnet with one command, and answers the README's requests", async () => {
     const service = run(["--devnet"], { INDEXER_PORT: "0" });
@@ -92,7 +92,7 @@ describe("the indexing service", { timeout: 120_000 }, () => {
 
     service.child.kill("SIGTERM");
     expect(await service.ended).toBe(0);
-    // The stream was ended, and not cut.
+    // The stream has ended without an error.
     expect(await stream.text()).toContain("retry:");
   });
 
@@ -131,7 +131,7 @@ describe("the indexing service", { timeout: 120_000 }, () => {
       INDEXER_PORT: "0",
     });
     expect(await failed.ended).toBe(1);
-    expect(failed.stderr()).toMatch(/127\.0\.0\.1:1\/indexer[\s\S]*Start or mend the database/);
+    expect(failed.stderr()).toMatch(/127\.0\.0\.1:1\/indexer[\s\S]*Start or repair the database/);
     expect(failed.stderr()).not.toContain("secret");
     expect(failed.stderr()).not.toContain("    at ");
   });
@@ -139,7 +139,7 @@ describe("the indexing service", { timeout: 120_000 }, () => {
   it("prints its usage for wrong arguments, and exits with 1", async () => {
     const refused = run(["start"]);
     expect(await refused.ended).toBe(1);
-    expect(refused.stderr()).toContain('There is no "start"');
+    expect(refused.stderr()).toContain('Unknown argument "start"');
     expect(refused.stderr()).toContain("keys create");
   });
 });

@@ -43,6 +43,6 @@ function readNext(read: Arguments, [argument, ...rest]: readonly string[]): Argu
     case "keys":
       return { ...read, keysArgs: rest };
     default:
-      throw new KeysUsageError(`There is no ${JSON.stringify(argument)}`);
+      throw new KeysUsageError(`Unknown argument ${JSON.stringify(argument)}`);
   }
 }

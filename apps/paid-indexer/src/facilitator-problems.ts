@@ -15,6 +15,6 @@ export function inOurWords(problem: string): string {
     .replace(/^(?:relayer|ledger|rpcUrls)(?:\.\w+)? /, "")
     .replace("rpcUrls", "COINSLOT_RPC_URL")
     .replace("correct network.", "correct COINSLOT_NETWORK.")
-    .replace(/^The ledger cannot .*$/, "$&. Start or mend the database, or name another.");
+    .replace(/^The ledger cannot .*$/, "$&. Start or repair the database, or name another.");
   return setting === undefined ? words : `${setting}: ${words}`;
 }

@@ -87,7 +87,7 @@ function notTheApi(reason: string): ApiError {
 function targetOf({ path, originalUrl }: Request): string {
   const names = path.split("/").map(decodeURIComponent);
   if (names.some((name) => /^\.{1,2}$|[/\\]/.test(name))) {
-    throw new ApiError(400, "The path holds a name that is none.");
+    throw new ApiError(400, "The path holds an invalid name.");
   }
   return names.map(encodeURIComponent).join("/") + new URL(originalUrl, "http://localhost").search;
 }

@@ -49,7 +49,7 @@ function run(env: Record<string, string>, folder = root): Program {
   return program;
 }
 
-// Each of these starts programs, which takes its time beside everything else that runs.
+// Each of these starts programs, which is slow on a busy machine.
 describe("the paid indexer", { timeout: 120_000 }, () => {
   it("sells until SIGTERM, and stops gracefully", async () => {
     const seller = run(environment());
@@ -108,8 +108,12 @@ describe("the paid indexer", { timeout: 120_000 }, () => {
     const said = failed.stderr();
     expect(said).toContain(`Port ${port} on 127.0.0.1 is in use`);
     expect(said).toMatch(/COINSLOT_RPC_URL: .*serves chain 988 instead of chain 9745/);
-    expect(said).toMatch(/COINSLOT_LEDGER: .*127\.0\.0\.1:1\/ledger.* Start or mend the database/);
-    expect(said).toMatch(/127\.0\.0\.1:1\/indexer.* Start or mend the database.*INDEXER_DATABASE/);
+    expect(said).toMatch(
+      /COINSLOT_LEDGER: .*127\.0\.0\.1:1\/ledger.* Start or repair the database/,
+    );
+    expect(said).toMatch(
+      /127\.0\.0\.1:1\/indexer.* Start or repair the database.*INDEXER_DATABASE/,
+    );
     expect(said).not.toContain("secret");
     expect(said).not.toContain("    at ");
   });

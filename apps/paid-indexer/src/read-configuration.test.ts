@@ -141,7 +141,7 @@ it("the configuration refuses the relayer as the recipient of payments", () => {
 it("the configuration takes a service key with a remote service alone", () => {
   const env = { ...good, INDEXER_CHAINS: "plasma", INDEXER_RPC_URLS_PLASMA: "https://one.example" };
   expect(problemsOf({ ...env, INDEXER_URL: "" })).toEqual([
-    expect.stringMatching(/^INDEXER_API_KEY: is for a service elsewhere/),
+    expect.stringMatching(/^INDEXER_API_KEY: is for a remote service/),
   ]);
   expect(problemsOf({ ...env, INDEXER_API_KEY: "" })).toEqual([
     expect.stringMatching(/^INDEXER_API_KEY: is not set/),
@@ -157,7 +157,7 @@ it("the configuration reads secrets from files", async () => {
   const { upstream } = readConfiguration({ ...env, INDEXER_API_KEY_FILE: file });
   expect(upstream).toMatchObject({ remote: { apiKey: "csk_from-file" } });
   expect(problemsOf({ ...env, INDEXER_API_KEY_FILE: `${file}s` })).toContain(
-    `INDEXER_API_KEY_FILE: ${file}s cannot be read: there is no such file`,
+    `INDEXER_API_KEY_FILE: ${file}s cannot be read: the file does not exist`,
   );
 });
 

@@ -179,11 +179,11 @@ function readRemote(read: Read, tell: Tell): { remote: RemoteApi } | undefined {
   const apiKey = read("INDEXER_API_KEY");
   if (apiKey === undefined) {
     tell(
-      "INDEXER_API_KEY: is not set. The service behind INDEXER_URL asks for a key: make one there",
+      "INDEXER_API_KEY: is not set. The service behind INDEXER_URL requires a key: create one there",
     );
   } else if (!/^[\x21-\x7e]{1,512}$/.test(apiKey)) {
     // Reported here, since a later error would repeat the key.
-    tell("INDEXER_API_KEY: holds a character that no header can carry");
+    tell("INDEXER_API_KEY: holds a character that is invalid in a header");
   }
   if (url === undefined || apiKey === undefined) return undefined;
   return { remote: { url, apiKey } };
@@ -195,7 +195,7 @@ function readEmbedded(
   tell: Tell,
 ): { embedded: IndexerConfigurationInput } | undefined {
   if (read("INDEXER_API_KEY") !== undefined) {
-    tell("INDEXER_API_KEY: is for a service elsewhere, and INDEXER_URL does not say where");
+    tell("INDEXER_API_KEY: is for a remote service, and INDEXER_URL is not set");
   }
   try {
     return { embedded: readIndexerServiceConfiguration({ env }).indexer };

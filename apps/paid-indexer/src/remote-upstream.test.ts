@@ -45,7 +45,7 @@ async function buy(path = `/api/v1/plasma/usdt/${address}/token-balances`, init:
 describe("a forwarded request", () => {
   it("is answered and sold also for a batch of the maximum size", async () => {
     const item = { blockchain: "plasma", token: "usdt", address, limit: 1_000 };
-    // Ten histories of a thousand records, with the longest names and amounts that there are.
+    // Ten histories of a thousand records, with the longest possible names and amounts.
     const record = { ...item, filler: "x".repeat(560) };
     const answer = Array(10).fill({ transfers: Array(1_000).fill(record) });
     api.answer(json(200, answer));
@@ -205,7 +205,7 @@ describe("the key of the remote service", () => {
       const { headers, text } = await supertest(shop.url).get(path);
       expect(`${JSON.stringify(headers)}${text}`).not.toContain(apiKey);
     }
-    // Everything that has gone wrong above was logged.
+    // All faults above were logged.
     expect(shop.log()).toContain("refuses INDEXER_API_KEY with status 401");
     expect(shop.log()).not.toContain(apiKey);
   });

@@ -214,7 +214,7 @@ describe("another spelling of a path", () => {
   });
 });
 
-/** Sends a request line as it is written, since `fetch` would put the path in order; returns the status. */
+/** Sends a raw request line, since `fetch` would normalise the path; returns the status. */
 async function sendRaw(line: string, body = ""): Promise<number> {
   const { host, hostname, port } = new URL(shop.url);
   const socket = connect(Number(port), hostname);

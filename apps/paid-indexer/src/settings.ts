@@ -29,8 +29,7 @@ export const settings = [
   },
   {
     name: "COINSLOT_LEDGER",
-    explanation:
-      "Where payments are recorded: sqlite:<file>, or postgres://… for several processes",
+    explanation: "The database of payments: sqlite:<file>, or postgres://… for several processes",
     defaultValue: "sqlite:./coinslot.db",
     isSecret: true,
   },
@@ -42,12 +41,12 @@ export const settings = [
   },
   {
     name: "PAID_INDEXER_PRICE",
-    explanation: "What a request costs, and each item of a batch",
+    explanation: "Price of a request, and of each item of a batch",
     defaultValue: "$0.001",
   },
   {
     name: "INDEXER_URL",
-    explanation: "An indexing service elsewhere; without it there is one in this process",
+    explanation: "URL of a remote indexing service; default: one in this process",
     isOptional: true,
   },
   {
@@ -75,7 +74,7 @@ export const settings = [
   },
   {
     name: "INDEXER_DATABASE",
-    explanation: "In this process: where transfers are kept, sqlite:<file> or postgres://…",
+    explanation: "In this process: the database of transfers, sqlite:<file> or postgres://…",
     defaultValue: "sqlite:./indexer.db",
     isSecret: true,
   },
@@ -86,7 +85,8 @@ export const settings = [
   },
   {
     name: "PAID_INDEXER_HOST",
-    explanation: "Where to listen: 127.0.0.1 is this machine alone, 0.0.0.0 is everywhere",
+    explanation:
+      "The address to listen on: 127.0.0.1 for this machine only, 0.0.0.0 for all interfaces",
     defaultValue: "127.0.0.1",
   },
   {
@@ -96,12 +96,12 @@ export const settings = [
   },
   {
     name: "PAID_INDEXER_TRUST_PROXY",
-    explanation: "How many proxies in front are believed about host, protocol and caller",
+    explanation: "Number of trusted proxies in front, for host, protocol and caller",
     defaultValue: "0",
   },
   {
     name: "PAID_INDEXER_LOG_LEVEL",
-    explanation: "What is logged: debug, info, warn, error or silent",
+    explanation: "Log level: debug, info, warn, error or silent",
     defaultValue: "info",
   },
 ] as const satisfies readonly Setting[];

@@ -104,12 +104,12 @@ function describeFault(error: unknown, { host, port, variables }: ListenOptions)
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   switch (code) {
     case "EADDRINUSE":
-      return `Port ${port} on ${host} is in use. Stop what uses it, or set ${variables.port} to another.`;
+      return `Port ${port} on ${host} is in use. Stop its program, or set ${variables.port} to another.`;
     case "EACCES":
       return `Port ${port} on ${host} may not be opened by this user. Set ${variables.port} to one above 1023.`;
     case "EADDRNOTAVAIL":
     case "ENOTFOUND":
-      return `${host} is no address of this machine. Set ${variables.host} to one, or to 0.0.0.0 for all.`;
+      return `${host} is not an address of this machine. Set ${variables.host} to one, or to 0.0.0.0 for all.`;
     default:
       return `Listening on ${host}:${port} failed: ${String(error)}`;
   }

@@ -10,13 +10,13 @@ export interface Arrived {
   body: string;
 }
 
-/** How the API answers: a status with a body, or whatever is done to the response. */
+/** The API's answer: a status with a body, or any handling of the response. */
 export type Script = (response: ServerResponse, request: Arrived) => void;
 
-/** An API elsewhere that answers as it is told to. */
+/** A remote API with scripted answers. */
 export interface ScriptedApi {
   url: string;
-  /** What has arrived since the last `answer`. */
+  /** The requests since the last `answer`. */
   arrived: Arrived[];
   /** Changes the answer. */
   answer(script: Script): void;
@@ -24,7 +24,7 @@ export interface ScriptedApi {
   stop(): Promise<void>;
 }
 
-/** Starts an API that answers everything with an empty object in JSON, until it is told otherwise. */
+/** Starts an API that answers `{}` in JSON until it gets another script. */
 export async function startScriptedApi(): Promise<ScriptedApi> {
   let script: Script = json(200, {});
   const arrived: Arrived[] = [];

@@ -16,19 +16,19 @@ import { startPaidIndexer } from "../start-paid-indexer.ts";
 /** The price of everything, in the smallest unit of the token. */
 export const price = 1_000n;
 
-/** A seller on a devnet, somebody who buys there, and a look at the takings. */
+/** A seller on a devnet, a buyer, and the seller's income. */
 export interface Shop {
   url: string;
-  /** Sends a request, pays what it costs, and returns what is answered to that, good or bad. */
+  /** Sends a request, pays its price, and returns the final answer, good or bad. */
   pay: typeof fetch;
-  /** What the seller holds. */
+  /** The seller's balance. */
   takings(): Promise<bigint>;
   /** Everything that was logged. */
   log(): string;
   stop(): Promise<void>;
 }
 
-/** Opens a shop for an API elsewhere, or by default for one in this process that indexes the devnet. */
+/** Opens a shop for a remote API, or by default for one in this process that indexes the devnet. */
 export async function openShop(
   devnet: Devnet,
   upstream: PaidIndexerConfiguration["upstream"] = {
@@ -100,7 +100,7 @@ export async function openShop(
   };
 }
 
-/** What an unpaid answer asks for, in the smallest unit; `undefined` where it asks for nothing. */
+/** The price in an unpaid answer, in the smallest unit; `undefined` for a free one. */
 export function priceAsked({ status, headers }: supertest.Response): bigint | undefined {
   const offer = headers[headerName.paymentRequired.toLowerCase()];
   if (status !== 402 || offer === undefined) return undefined;

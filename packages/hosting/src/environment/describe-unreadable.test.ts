@@ -31,7 +31,7 @@ test("a missing secret file, or a folder in its place, is reported as such", () 
   readSecret({ SEED_FILE: join(folder, "missing") }, "SEED", tell);
   readSecret({ SEED_FILE: folder }, "SEED", tell);
   expect(problems).toEqual([
-    `SEED_FILE: ${join(folder, "missing")} cannot be read: there is no such file`,
+    `SEED_FILE: ${join(folder, "missing")} cannot be read: the file does not exist`,
     `SEED_FILE: ${folder} cannot be read: it is a folder`,
   ]);
 });

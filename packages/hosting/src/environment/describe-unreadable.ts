@@ -12,7 +12,7 @@ export function describeUnreadable(
   uid: number | undefined = process.getuid?.(),
 ): string {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
-  if (code === "ENOENT") return `${path} cannot be read: there is no such file`;
+  if (code === "ENOENT") return `${path} cannot be read: the file does not exist`;
   if (code === "EISDIR") return `${path} cannot be read: it is a folder`;
   if ((code !== "EACCES" && code !== "EPERM") || uid === undefined) return `${path} cannot be read`;
   return `${path} cannot be read: user ${uid} may not read it${ownerOf(path)}. Make user ${uid} its owner: chown ${uid} <file>`;

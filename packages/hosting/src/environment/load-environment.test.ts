@@ -105,7 +105,7 @@ describe("an .env file of a hostile folder", () => {
     execFileSync("mkfifo", [join(folder, "pipe")]);
     for (const named of [join(folder, "pipe"), `" ${folder}/pipe "`, "/dev/zero"]) {
       writeFileSync(join(folder, ".env"), `WALLET_PRIVATE_KEY_FILE=${named}\n`);
-      expect(load).toThrow(".env: WALLET_PRIVATE_KEY_FILE names no regular file");
+      expect(load).toThrow(".env: WALLET_PRIVATE_KEY_FILE does not name a regular file");
       // The environment overrides it, and it is not read.
       expect(taken({ WALLET_SEED_PHRASE_FILE: named }, { WALLET_PRIVATE_KEY: "1" })).toEqual({});
     }

@@ -79,7 +79,7 @@ function requireRegularFiles(values: Readonly<Record<string, string>>): void {
     // Readers take a path without the space around it.
     const found = findFile(path.trim());
     if (found === undefined || found.isFile()) continue;
-    throw new EnvironmentFileError(`.env: ${name} names no regular file`);
+    throw new EnvironmentFileError(`.env: ${name} does not name a regular file`);
   }
 }
 

@@ -10,7 +10,7 @@ export function readRegularFile(path: string, maxBytes = 65_536): string {
   // Windows has no such flag, and no pipes among its files.
   const file = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
   try {
-    if (!fstatSync(file).isFile()) throw new Error("It is no regular file");
+    if (!fstatSync(file).isFile()) throw new Error("It is not a regular file");
     const bytes = Buffer.alloc(maxBytes + 1);
     let length = 0;
     while (length <= maxBytes) {

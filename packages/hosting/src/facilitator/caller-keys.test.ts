@@ -35,7 +35,7 @@ describe("caller keys", () => {
     ["a short key", "shop:secret-but-short", /entry 1 \(shop\) must have a key of 24/],
     ["a truncated hash", "shop:sha256:abc", /entry 1 \(shop\) must have a key/],
     ["nothing", " , # \n", /holds no entry|must be/],
-    ["a duplicate name", `shop:${long},shop:${long}2`, /shop is there twice/],
+    ["a duplicate name", `shop:${long},shop:${long}2`, /shop is listed twice/],
   ])("are refused with %s, and not repeated in the error", (_what, text, problem) => {
     const { problems } = read(text);
     expect(problems.join()).toMatch(problem);

@@ -62,7 +62,7 @@ export function readCallerKeys(
   if (entries.length === 0) tell("holds no entry");
   const names = keys.map(({ name }) => name);
   for (const name of new Set(names.filter((each, index) => names.indexOf(each) !== index))) {
-    tell(`${name} is there twice`);
+    tell(`${name} is listed twice`);
   }
   return keys;
 }

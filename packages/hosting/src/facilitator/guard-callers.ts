@@ -104,7 +104,7 @@ export function guardCallers(options: {
         return `${endpointOf(request)} ${caller}`;
       },
       handler(_request, response) {
-        const message = "Too many requests: try again when the header Retry-After says";
+        const message = "Too many requests: retry after the time in the header Retry-After";
         response.status(429).json({ error: "too_many_requests", message });
       },
     }),
@@ -115,7 +115,7 @@ export function guardCallers(options: {
         return next();
       }
       response.setHeader("WWW-Authenticate", 'Bearer realm="facilitator"');
-      const message = "This facilitator asks for a key: send it as Authorization: Bearer <key>";
+      const message = "This facilitator requires a key: send it as Authorization: Bearer <key>";
       response.status(401).json({ error: "unauthorized", message });
     });
   }

@@ -144,7 +144,7 @@ function readAssets(
     if (isNew) assets.push(asset);
   }
   if (assets.length > 0) return assets;
-  tell(`COINSLOT_TOKENS: names no token on ${network}, and none is known there`);
+  tell(`COINSLOT_TOKENS: names no token on ${network}, which has no known token`);
   return ["0x0000000000000000000000000000000000000001"];
 }
 
@@ -180,7 +180,7 @@ export function inSettings(
   }
   if (/^ledger/i.test(rest)) return `COINSLOT_LEDGER: ${rest.replace(/^ledger /, "")}`;
   if (/^The ledger cannot be used/.test(rest)) {
-    return `COINSLOT_LEDGER: ${rest.replace(/\.$/, "")}. Start or mend the database, or name another.`;
+    return `COINSLOT_LEDGER: ${rest.replace(/\.$/, "")}. Start or repair the database, or name another.`;
   }
   const words = rest
     .replaceAll("rpcUrls", "the network's COINSLOT_RPC_URL")

@@ -50,7 +50,7 @@ For a seller and a buyer who try it:
   export PAY_TO=${accounts.seller.address}
   export WALLET_PRIVATE_KEY=${accounts.buyer.privateKey}
 
-Everybody knows this key: never send its account anything of value. Ctrl-C stops it.`);
+This key is public: never send its account anything of value. Ctrl-C stops it.`);
     },
   });
 }

@@ -224,7 +224,7 @@ networks:
       "COINSLOT_TOKENS: USDC is not like",
       "COINSLOT_TOKENS: names no token on eip155:4243",
       "COINSLOT_RPC_URL_4242: is not set. Name endpoints of eip155:4242",
-      "COINSLOT_LEDGER: is not set, or is no URL that we know",
+      "COINSLOT_LEDGER: is not set, or has an unknown URL",
       "FACILITATOR_SEED_PHRASE and FACILITATOR_PRIVATE_KEY are both set",
       "FACILITATOR_SEED_PHRASE: has 6 words, and must have 12",
       "FACILITATOR_NETWORKS: must be networks such as eip155:9745",

@@ -63,8 +63,8 @@ const usualLedger = "sqlite:./coinslot.db";
 const settingsSchema = z.strictObject({
   networks: z.array(fileNetworkSchema).default([]),
   ledger: z.string("must be text").default(usualLedger),
-  keys: z.array(keySchema).min(1, "is empty: leave it out to let everybody ask").optional(),
-  payTo: payToSchema.min(1, "is empty: leave it out to let payments go anywhere").optional(),
+  keys: z.array(keySchema).min(1, "is empty: leave it out to serve all callers").optional(),
+  payTo: payToSchema.min(1, "is empty: leave it out to allow all recipients").optional(),
   requestsPerMinute: wholeNumber(10_000_000, 1).default(600),
   payersWithCode: z.boolean("must be true or false").default(true),
   codeGasPerMinute: wholeNumber(999_999_999).default(4_000_000),

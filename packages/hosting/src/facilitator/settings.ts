@@ -25,7 +25,7 @@ export const facilitatorSettings = [
   {
     name: "FACILITATOR_NETWORKS",
     explanation:
-      "The networks to serve, separated by commas. Default: those that have endpoints; where none has, Plasma and Stable at their public ones",
+      "The networks to serve, separated by commas. Default: those with endpoints, else Plasma and Stable at their public ones",
     isOptional: true,
   },
   {
@@ -49,8 +49,7 @@ export const facilitatorSettings = [
   },
   {
     name: "COINSLOT_LEDGER",
-    explanation:
-      "Where payments are recorded: sqlite:<file>, or postgres://… for several processes",
+    explanation: "The database of payments: sqlite:<file>, or postgres://… for several processes",
     defaultValue: "sqlite:./coinslot.db",
     isSecret: true,
     inFile: "ledger",
@@ -58,20 +57,20 @@ export const facilitatorSettings = [
   {
     name: "FACILITATOR_KEYS",
     explanation:
-      "Who may ask, as <name>:<key>, separated by commas; in a file by the hashes that `coinslot facilitator new-key` prints. Default: everybody",
+      "Callers as <name>:<key>, separated by commas; in a file as hashes by `coinslot facilitator new-key`. Default: any caller",
     isOptional: true,
     isSecret: true,
     inFile: "keys",
   },
   {
     name: "FACILITATOR_PAY_TO",
-    explanation: "The addresses that payments may go to, separated by commas. Default: all",
+    explanation: "The allowed recipients of payments, separated by commas. Default: all",
     isOptional: true,
     inFile: "payTo",
   },
   {
     name: "FACILITATOR_REQUESTS_PER_MINUTE",
-    explanation: "How often a caller may ask each endpoint: who has a key, or else an address",
+    explanation: "Rate limit per caller and endpoint; a caller is a key, or else an address",
     defaultValue: "600",
     inFile: "requestsPerMinute",
   },
@@ -92,7 +91,7 @@ export const facilitatorSettings = [
   {
     name: "FACILITATOR_EVENT_SECRET",
     explanation:
-      "Signs lifecycle events by the Standard Webhooks scheme: whsec_ and 24 to 64 random bytes in base64; several, separated by commas, while one takes the place of another",
+      "Signs lifecycle events by the Standard Webhooks scheme: whsec_ and 24 to 64 random bytes in base64; several, separated by commas, during a rotation",
     isOptional: true,
     isSecret: true,
   },
@@ -105,7 +104,8 @@ export const facilitatorSettings = [
   },
   {
     name: "FACILITATOR_HOST",
-    explanation: "Where to listen: 127.0.0.1 is this machine alone, 0.0.0.0 is everywhere",
+    explanation:
+      "The address to listen on: 127.0.0.1 for this machine only, 0.0.0.0 for all interfaces",
     defaultValue: "127.0.0.1",
     inFile: "host",
   },
@@ -117,7 +117,7 @@ export const facilitatorSettings = [
   },
   {
     name: "FACILITATOR_TRUST_PROXY",
-    explanation: "How many proxies in front are believed about the caller's address",
+    explanation: "Number of trusted proxies in front, for the caller's address",
     defaultValue: "0",
     inFile: "trustProxy",
   },
@@ -129,7 +129,7 @@ export const facilitatorSettings = [
   },
   {
     name: "FACILITATOR_CONFIG",
-    explanation: "A YAML or JSON file with settings; the environment goes before it",
+    explanation: "A YAML or JSON file with settings, overridden by the environment",
     isOptional: true,
   },
 ] as const satisfies readonly Setting[];

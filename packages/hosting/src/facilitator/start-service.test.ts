@@ -11,7 +11,7 @@ import { createDatabaseUrl, engines } from "../testing/database-url.ts";
 import { createCallerKey } from "./caller-keys.ts";
 import { openReceiver, signRequest, startHosted } from "./testing/hosted.ts";
 
-/** For conditions, on a machine that has other things to do. */
+/** Timeout for conditions, on a busy machine. */
 const patience = { timeout: 20_000 };
 
 let devnet: Devnet;
@@ -164,7 +164,7 @@ describe.each(engines)("a hosted facilitator on %s", (engine) => {
     });
     await devnet.setAutomine(false);
     const { signature: _, ...body } = await signRequest(devnet);
-    // By a client that would keep its connection.
+    // By a client with keep-alive.
     const answer = fetch(`${hosted.url}/settle`, {
       method: "POST",
       headers: { "Content-Type": "application/json", "X-Event-Callback": receiver.url },
@@ -288,7 +288,7 @@ describe("a hosted facilitator", () => {
       kinds: [{ network: devnet.network }, { network: devnet.network }],
       signers: { [devnet.network]: [devnet.accounts.relayer.address] },
     });
-    expect(hosted.log()).toContain("Everybody who reaches this facilitator lets it pay gas");
+    expect(hosted.log()).toContain("Every caller can make this facilitator pay gas");
   });
 
   it("counts callers without a key by their address, from trusted proxies only", async () => {
@@ -342,7 +342,7 @@ describe("a hosted facilitator", () => {
       answers.push(await ask(count % 2 ? "/verify" : "/settle", shop, await forge()));
     }
     const limited = answers.filter(({ status }) => status === 503);
-    // Two at least, if a minute ended meanwhile.
+    // At least two, if a minute has ended meanwhile.
     expect(limited.length).toBeGreaterThanOrEqual(2);
     for (const { headers } of limited) {
       expect(Number(headers["retry-after"])).toBeGreaterThan(0);
@@ -380,10 +380,10 @@ describe("a hosted facilitator does not start", () => {
     });
     const text = problems.join("\n");
     expect(text).toContain(
-      `Port ${port} on 127.0.0.1 is in use. Stop what uses it, or set FACILITATOR_PORT`,
+      `Port ${port} on 127.0.0.1 is in use. Stop its program, or set FACILITATOR_PORT`,
     );
     expect(text).toMatch(
-      /COINSLOT_LEDGER: The ledger cannot be used: .*127\.0\.0\.1:1\/coinslot.*\. Start or mend the database, or name another\./,
+      /COINSLOT_LEDGER: The ledger cannot be used: .*127\.0\.0\.1:1\/coinslot.*\. Start or repair the database, or name another\./,
     );
     expect(text).toMatch(
       /eip155:988: .*chain 9745.*COINSLOT_RPC_URL, or correct the network's name/,

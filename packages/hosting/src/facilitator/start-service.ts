@@ -98,7 +98,7 @@ export async function startFacilitatorService(
 }
 
 const openToAll =
-  "Everybody who reaches this facilitator lets it pay gas for payments to anybody: set FACILITATOR_KEYS or FACILITATOR_PAY_TO";
+  "Every caller can make this facilitator pay gas for payments to any recipient: set FACILITATOR_KEYS or FACILITATOR_PAY_TO";
 
 /** The middleware chain of a request. */
 function createApp(

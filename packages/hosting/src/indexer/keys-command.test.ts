@@ -58,12 +58,12 @@ describe("the keys commands", () => {
   it("read an existing database, and create none", async () => {
     const sqlite = await createDatabaseUrl("sqlite");
     for (const args of [["list"], ["list", "--json"], ["revoke", "ab"]]) {
-      await expect(run(sqlite, ...args)).rejects.toThrow(/There is no database .* yet/);
+      await expect(run(sqlite, ...args)).rejects.toThrow(/The database .* does not exist yet/);
     }
     expect(existsSync(sqlite.replace("sqlite:", ""))).toBe(false);
 
     const postgres = await createDatabaseUrl("postgres");
-    expect(await run(postgres, "list")).toEqual({ printed: [], notes: ["There are no keys."] });
+    expect(await run(postgres, "list")).toEqual({ printed: [], notes: ["No keys."] });
   });
 
   it("refuse unknown arguments before they open a database", async () => {

@@ -51,7 +51,7 @@ function refuseAbsent(databaseUrl: string): void {
   const path = /^sqlite:(?:\/\/)?(.+)$/.exec(databaseUrl)?.[1];
   if (path === undefined || path === ":memory:" || existsSync(path)) return;
   throw new KeysUsageError(
-    `There is no database ${path} yet: the service makes it, or keys create. Does INDEXER_DATABASE name the one of your service?`,
+    `The database ${path} does not exist yet: the service creates it, or keys create. Does INDEXER_DATABASE name your service's?`,
   );
 }
 
@@ -84,7 +84,7 @@ function listKeys({ owner, json }: Options): Command {
   return async function list(keys, { out, note }) {
     const found = await keys.list(owner);
     if (json !== undefined) out(JSON.stringify(found, null, 2));
-    else if (found.length === 0) note("There are no keys.");
+    else if (found.length === 0) note("No keys.");
     else for (const key of found) out(describeKey(key));
   };
 }

@@ -6,7 +6,7 @@ import { createLogger } from "../create-logger.ts";
 import { startIndexerService } from "./start-service.ts";
 
 const finalDepth = 5;
-/** For conditions, on a machine that has other things to do. */
+/** Timeout for conditions, on a busy machine. */
 const patience = { timeout: 20_000 };
 
 async function startChain(chainId: number): Promise<Devnet> {
@@ -16,7 +16,7 @@ async function startChain(chainId: number): Promise<Devnet> {
   return devnet;
 }
 
-/** Replaces blocks that are final, which the indexer takes back by hand alone. */
+/** Replaces final blocks, which the indexer undoes by command only. */
 async function replaceFinalBlocks(devnet: Devnet): Promise<void> {
   await devnet.reorg({ depth: 2 * finalDepth });
   await devnet.mine(1);

@@ -27,12 +27,12 @@ export function createIndexerMetrics(): IndexerServiceMetrics {
   });
   const differences = new Counter({
     name: "coinslot_indexer_balance_differences_total",
-    help: "Balances that differ from what the chain says, found by the spot check.",
+    help: "Balances that differ from the chain's, found by the spot check.",
     registers,
   });
   const repairs = new Counter({
     name: "coinslot_indexer_repaired_blocks_total",
-    help: "Blocks that were stored wrongly, found by a second reading, and mended.",
+    help: "Wrongly stored blocks, found by a second reading and repaired.",
     labelNames: ["chain"],
     registers,
   });
@@ -46,7 +46,7 @@ export function createIndexerMetrics(): IndexerServiceMetrics {
   const lag = gauge("lag_blocks", "Blocks from the slowest token to the head.", ["chain"]);
   const doubted = gauge(
     "doubted_from_block",
-    "The lowest final block that is another one on the chain now; -1: none.",
+    "The lowest final block that was replaced on the chain; -1: none.",
     ["chain"],
   );
   const latency = gauge("rpc_latency_ms", "Of the fastest endpoint.", ["chain"]);

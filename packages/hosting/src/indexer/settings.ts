@@ -5,7 +5,7 @@ export const indexerSettings = [
   {
     name: "INDEXER_CHAINS",
     explanation:
-      "Chains whose USDT is known, separated by commas: plasma, stable, ethereum, arbitrum and others",
+      "Known chains to index, separated by commas: plasma, stable, ethereum, arbitrum and others",
     isOptional: true,
     inFile: "chains[].preset",
   },
@@ -18,7 +18,7 @@ export const indexerSettings = [
   },
   {
     name: "COINSLOT_RPC_URL",
-    explanation: "The same of the chain that COINSLOT_NETWORK names",
+    explanation: "The endpoints of the chain in COINSLOT_NETWORK",
     isOptional: true,
     isSecret: true,
   },
@@ -29,7 +29,8 @@ export const indexerSettings = [
   },
   {
     name: "INDEXER_RPC_URLS_<CHAIN>",
-    explanation: "Endpoints for the service alone, by the chain's name; they go before the others",
+    explanation:
+      "Endpoints for the service alone, by the chain's name; they come before the others",
     isOptional: true,
   },
   {
@@ -41,14 +42,15 @@ export const indexerSettings = [
   {
     name: "INDEXER_DATABASE",
     explanation:
-      "Where transfers are kept: sqlite:<file>, or postgres://… for several processes, of which one writes",
+      "The database of transfers: sqlite:<file>, or postgres://… for several processes, of which one writes",
     defaultValue: "sqlite:./indexer.db",
     isSecret: true,
     inFile: "database",
   },
   {
     name: "INDEXER_HOST",
-    explanation: "Where to listen: 127.0.0.1 is this machine alone, 0.0.0.0 is everywhere",
+    explanation:
+      "The address to listen on: 127.0.0.1 for this machine only, 0.0.0.0 for all interfaces",
     defaultValue: "127.0.0.1",
     inFile: "host",
   },
@@ -67,7 +69,7 @@ export const indexerSettings = [
   },
   {
     name: "INDEXER_TRUST_PROXY",
-    explanation: "How many proxies in front are believed about the caller's address",
+    explanation: "Number of trusted proxies in front, for the caller's address",
     defaultValue: "0",
     inFile: "trustProxy",
   },
@@ -80,7 +82,7 @@ export const indexerSettings = [
   {
     name: "INDEXER_CONFIG",
     explanation:
-      "A YAML or JSON file with settings, other tokens, and chains without a preset; the environment goes before it",
+      "A YAML or JSON file with settings, other tokens, and chains without a preset, overridden by the environment",
     isOptional: true,
   },
 ] as const satisfies readonly Setting[];

@@ -56,7 +56,7 @@ export function findNetworks(
     if (isNetwork(main)) add(main, mainVariable(env, main));
     else tell("COINSLOT_NETWORK: must be a network such as eip155:9745");
   } else if (readSecret(env, "COINSLOT_RPC_URL", tell)) {
-    tell("COINSLOT_RPC_URL is set: set COINSLOT_NETWORK to its network, too");
+    tell("COINSLOT_RPC_URL is set: set COINSLOT_NETWORK to its network as well");
   }
   for (const [variable, value] of Object.entries(env)) {
     const chainId = numbered.exec(variable)?.[1];
