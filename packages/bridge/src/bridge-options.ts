@@ -61,9 +61,9 @@ export function readOptions(options: BridgeOptions): BridgeContext {
   const signer = typeof options.account === "string" ? undefined : options.account;
   const owner = parseEvmAddress(String(signer?.address ?? options.account));
   if (owner instanceof Error) problems.push(`account ${owner.message}`);
-  if (!isFee(bridgeMaxFee)) problems.push("bridgeMaxFee is no bigint of zero or more");
+  if (!isFee(bridgeMaxFee)) problems.push("bridgeMaxFee is not a bigint of zero or more");
   if (maxTotalFee !== undefined && !isFee(maxTotalFee)) {
-    problems.push("maxTotalFee is no bigint of zero or more");
+    problems.push("maxTotalFee is not a bigint of zero or more");
   }
   if (!(receiptTimeoutMs > 0)) problems.push("receiptTimeoutMs is not above zero");
   const chains = createChainList(options.chains ?? [], problems);
@@ -114,7 +114,7 @@ function readTargets(
   for (const [key, given] of Object.entries(targetRpcUrls)) {
     const name = `targetRpcUrls.${key}`;
     const rpcUrls = toUrls(given);
-    if (chains.byKey(key)?.type !== "evm") problems.push(`${name}: there is no such EVM chain`);
+    if (chains.byKey(key)?.type !== "evm") problems.push(`${name}: unknown EVM chain`);
     checkUrls(name, rpcUrls, problems);
     targets.set(key, rpcUrls);
   }

@@ -40,7 +40,7 @@ export function checkRequest(request: BridgeRequest, chains: ChainList): Checked
   if (target === undefined) {
     throw new BridgeError(
       "unknown_target_chain",
-      `There is no chain ${JSON.stringify(request.targetChain)}: supportedChains() names those there are`,
+      `Unknown chain ${JSON.stringify(request.targetChain)}: supportedChains() lists the known ones`,
     );
   }
   const { amount, oftContractAddress } = request;

@@ -19,7 +19,7 @@ describe("the budget of a paying fetch", () => {
     const error = await pay(second.url).catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({ code: "over_budget" });
     expect(String(error)).toContain("for one host in a day: $0.2");
-    // The same machine under its other name is another host.
+    // The same machine under another name counts as another host.
     const other = second.url.replace("127.0.0.1", "localhost");
     expect((await pay(other)).status).toBe(200);
     expect(world.account().signatures()).toBe(3);
@@ -108,7 +108,7 @@ describe("the budget of a paying fetch", () => {
     expect((await pay(await sellFor("50", 2))).status).toBe(200);
     expect((await pay(await sellFor("50", 2))).status).toBe(200);
     await expect(pay(await sellFor("50", 2))).rejects.toMatchObject({ code: "over_budget" });
-    // A list of assets is the whole list.
+    // A list of assets replaces the default list.
     const usdt0 = keep(await startSeller());
     await expect(pay(usdt0.url)).rejects.toMatchObject({ code: "unknown_asset" });
   });

@@ -64,7 +64,7 @@ describe("a redirect", () => {
 });
 
 describe("plain HTTP", () => {
-  // A host that is not this machine, without a network: the requests are answered here.
+  // A remote host without a network: the requests are answered here.
   function elsewhere(seller: Seller): typeof fetch {
     return (input, init) => {
       const url = new URL(input instanceof Request ? input.url : input);

@@ -26,12 +26,12 @@ describe("createPayingFetch", () => {
     });
     expect(error.code).toBe("invalid_configuration");
     expect(error.message.split("; ")).toEqual([
-      "createPayingFetch: privateKey is no valid key of 32 bytes in hex",
-      "balanceTimeoutMs is no positive integer",
+      "createPayingFetch: privateKey is not a valid key of 32 bytes in hex",
+      "balanceTimeoutMs is not a positive integer",
       'rpcUrls["eip155:9745"] needs http or https URLs',
       'rpcUrls["eip155:988"] needs http or https URLs',
-      'budget.perDay is no amount such as "$0.10"',
-      "maxAttempts is no positive integer",
+      'budget.perDay is not an amount such as "$0.10"',
+      "maxAttempts is not a positive integer",
     ]);
   });
 
@@ -52,7 +52,7 @@ describe("createPayingFetch", () => {
     expect(problemOf({ privateKey, rpcUrls: {}, ...both }).message).toBe(
       `${message}: more than one is set; rpcUrls names no network`,
     );
-    // What an unset environment variable is.
+    // The value of an unset environment variable.
     expect(problemOf({ seedPhrase: undefined, rpcUrls: { [plasma]: undefined } }).message).toBe(
       `${message}: none is set; rpcUrls["eip155:9745"] needs http or https URLs`,
     );
@@ -64,7 +64,7 @@ describe("createPayingFetch", () => {
     const key = `0x${"zz".repeat(32)}` as const;
     for (const payer of [{ seedPhrase: phrase }, { privateKey: key }]) {
       const error = problemOf({ ...payer, rpcUrls });
-      expect(error.message).toMatch(/createPayingFetch: (seedPhrase|privateKey) is no valid /);
+      expect(error.message).toMatch(/createPayingFetch: (seedPhrase|privateKey) is not a valid /);
       expect(`${error.stack} ${String(error.cause)}`).not.toMatch(/horse|staple|zzzz|key-1234/);
     }
   });

@@ -89,7 +89,8 @@ export function readOptions(options: PayingFetchOptions): PayingFetchContext {
   const problems: string[] = [];
   const positive = (key: NumericOption, byDefault: number): number => {
     const value = options[key] ?? byDefault;
-    if (!Number.isSafeInteger(value) || value <= 0) problems.push(`${key} is no positive integer`);
+    if (!Number.isSafeInteger(value) || value <= 0)
+      problems.push(`${key} is not a positive integer`);
     else if (key.endsWith("Ms") && value > maxTimerMs) {
       problems.push(`${key} is longer than ${maxTimerMs}`);
     }

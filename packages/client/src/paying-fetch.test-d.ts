@@ -2,7 +2,7 @@ import type { LocalAccount } from "viem";
 import { expectTypeOf } from "vitest";
 import type { PayingFetch, PayingFetchOptions } from "./index.ts";
 
-// Whatever takes a fetch takes one that pays.
+// A paying fetch is accepted wherever a fetch is.
 expectTypeOf<PayingFetch>().toExtend<typeof fetch>();
 
 declare const account: LocalAccount;

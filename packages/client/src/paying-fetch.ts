@@ -206,7 +206,7 @@ function checkNoWorse(candidates: readonly Candidate[], before: readonly Candida
 function checkPaymentFor(request: RepeatableRequest, given: SignedPayment): SignedPayment {
   const parsed = signedPaymentSchema.safeParse(given);
   if (!parsed.success) {
-    throw new PaymentError("request_mismatch", "What is to be resumed is no signed payment");
+    throw new PaymentError("request_mismatch", "The payment to resume is malformed");
   }
   const payment = parsed.data;
   const { method, url, bodyHash } = payment.request;

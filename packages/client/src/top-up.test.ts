@@ -92,7 +92,7 @@ describe("a top-up", () => {
         const { rpcUrl } = world.devnet();
         const answer = await fetch(rpcUrl, { method: "POST", headers, body });
         const given: unknown = await answer.json();
-        // The first look is before the top-up, the others are after it.
+        // The first lookup is before the top-up, the others are after it.
         const isLate = isBalance && calls <= 4;
         const told = isLate ? Object.assign({}, given, { result: `0x${"0".repeat(64)}` }) : given;
         response.writeHead(200, headers).end(JSON.stringify(told));
@@ -222,7 +222,7 @@ describe("top-ups within a budget", () => {
   it("stop after three for a seller that keeps raising its price", async () => {
     const seller = await startGreedySeller();
     const asked: TopUpRequest[] = [];
-    // Its balance is read as empty each time, as if every top-up were too little.
+    // Its balance reads as empty each time, as after an insufficient top-up.
     const topUp: TopUp = async (request) => {
       asked.push(request);
       return true;

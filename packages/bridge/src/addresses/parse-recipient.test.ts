@@ -117,7 +117,7 @@ describe("a recipient on TRON", () => {
     ["TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6", "has not 34 characters"],
     ["TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj0t", "is not base58"],
     // An address of Bitcoin: the same form under another prefix.
-    ["1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa", "is no account of TRON"],
+    ["1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa", "is not an account of TRON"],
     ["0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359", "has not 34 characters"],
     ["41a614f803b6fd780986a42c78ec9c7f77e6ded13c", "has not 34 characters"],
   ])("is refused as %s", (text, reason) => {

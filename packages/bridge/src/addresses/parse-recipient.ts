@@ -20,7 +20,7 @@ export function parseRecipient(text: unknown, chain: BridgeChain): Hex {
   if (BigInt(parsed) === 0n) {
     throw new BridgeError(
       "invalid_recipient",
-      `The recipient on ${chain.name} is the zero address: what is sent there is lost`,
+      `The recipient on ${chain.name} is the zero address, where tokens are lost`,
     );
   }
   return parsed;

@@ -17,6 +17,6 @@ export function parseTronAddress(text: string): Hex | Error {
   if (bytesToHex(checksum) !== bytesToHex(bytes.subarray(21))) {
     return new Error("does not fit its checksum");
   }
-  if (bytes[0] !== mainnetPrefix) return new Error("is no account of TRON");
+  if (bytes[0] !== mainnetPrefix) return new Error("is not an account of TRON");
   return pad(bytesToHex(checked.subarray(1)), { size: 32 });
 }

@@ -6,7 +6,7 @@ import { describeRevert, findRevertData } from "./revert-reason.ts";
 /**
  * Awaits a chain's answer, and wraps its failure in a BridgeError. `signal` keeps its own reason.
  *
- * @param subject ends the sentence "No RPC endpoint told …", or "The contract refuses …"
+ * @param subject ends the sentence "No RPC endpoint returned …", or "The contract refuses …"
  * @throws BridgeError `refused_by_contract` or `rpc_unavailable`
  */
 export async function askChain<T>(
@@ -39,8 +39,9 @@ function toBridgeError(error: unknown, subject: string): unknown {
   if (cause instanceof RpcError) {
     return new BridgeError("rpc_unavailable", cause.message, { cause });
   }
-  const [why, known] = error instanceof BaseError ? [error.name] : ["its answer is none", error];
-  return new BridgeError("rpc_unavailable", `No RPC endpoint told ${subject}: ${why}`, {
+  const [why, known] =
+    error instanceof BaseError ? [error.name] : ["its answer is malformed", error];
+  return new BridgeError("rpc_unavailable", `No RPC endpoint returned ${subject}: ${why}`, {
     cause: known,
   });
 }

@@ -45,6 +45,6 @@ describe("checking a row of the chain table", () => {
   it("needs an endpoint that answers", async () => {
     const check = checkChain({ rpcUrl: "http://127.0.0.1:1/secret-key" });
     const { message } = await expectBridgeError(check, "rpc_unavailable");
-    expect(message).toMatch(/^No RPC endpoint told its chain id: endpoint 1 of 1/);
+    expect(message).toMatch(/^No RPC endpoint returned its chain id: endpoint 1 of 1/);
   });
 });

@@ -98,7 +98,7 @@ async function findChainId(rpcUrls: readonly string[]): Promise<number> {
     const answer = problems.find((problem) => problem instanceof RpcWrongChainError);
     if (answer !== undefined) return answer.actualChainId;
     const whys = problems.map(({ message }) => message).join("; ");
-    throw new BridgeError("rpc_unavailable", `No RPC endpoint told its chain id: ${whys}`, {
+    throw new BridgeError("rpc_unavailable", `No RPC endpoint returned its chain id: ${whys}`, {
       cause: error,
     });
   } finally {

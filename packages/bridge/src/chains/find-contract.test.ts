@@ -38,7 +38,7 @@ describe("the sending contract", () => {
       await setPeer(ethereum, contract, eids[targetChain]);
       const quote = await createBridge().quoteBridge({ ...request, targetChain, recipient });
       expect(quote.contract).toBe(contract);
-      // Gold is not known to be there.
+      // Gold is not listed there.
       const gold = { ...request, targetChain, recipient, token: xaut };
       await expectBridgeError(createBridge().quoteBridge(gold), "no_route");
     },

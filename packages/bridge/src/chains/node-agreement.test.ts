@@ -59,7 +59,7 @@ describe("a reported revert of a transfer", () => {
       "outcome_unclear",
     );
     expect(error.moneyMayHaveMoved).toBe(true);
-    expect(error.message).toContain("Not every RPC endpoint says");
+    expect(error.message).toContain("Not every RPC endpoint reports");
   });
 
   it("is not accepted from the nodes of one host, in sending or tracking", async () => {
@@ -68,7 +68,7 @@ describe("a reported revert of a transfer", () => {
     const { url } = await startLiar();
     const bridge = createBridge({}, { rpcUrl: [url, `${url}/?other`] });
     const error = await expectBridgeError(bridge.bridge(request), "outcome_unclear");
-    expect(error.message).toContain("The RPC endpoints of one host alone say so");
+    expect(error.message).toContain("by the RPC endpoints of one host only");
     const tracking = bridge.track({ hash: error.hash ?? "0x" });
     const tracked = await expectBridgeError(tracking, "outcome_unclear");
     expect(tracked.moneyMayHaveMoved).toBe(true);
@@ -117,7 +117,7 @@ it("a reported reuse of a transfer's nonce is not accepted from one of two nodes
     proxies.push(liar);
     liar.judge(({ method }) => {
       if (method === "eth_getTransactionCount") return { answer: () => toHex(1_000) };
-      // The transaction gets nowhere.
+      // The transaction is dropped.
       const isSend = method === "eth_sendRawTransaction";
       return isSend ? { error: { code: -32000, message: "try again" } } : "forward";
     });
@@ -168,7 +168,7 @@ describe("a refused send", () => {
     await approve(10_000_000n);
     const { bring, asked } = createAsker(createBridge({}, { rpcUrl: (await startRefuser()).url }));
     const error = await expectBridgeError(bring(), "outcome_unclear");
-    expect(error.message).toContain("no, thanks. The RPC endpoints of one host alone say so");
+    expect(error.message).toContain("no, thanks, by the RPC endpoints of one host only");
     await expectBridgeError(bring(), "delivery_timeout");
     expect(asked()).toBe(1);
     expect(await countSent()).toBe(1);

@@ -52,7 +52,7 @@ async function readBalance(
   const { address, owner, targetChain, notBefore } = held;
   const call = { address, abi: erc20Abi, functionName: "balanceOf", args: [owner] } as const;
   if (notBefore === undefined) {
-    return askChain("to tell the balance", client.readContract(call));
+    return askChain("the balance", client.readContract(call));
   }
   // Behind one URL there may be several nodes. A node has no balance at a block that it lacks.
   const newest = client.getBlockNumber({ cacheTime: 0 });
@@ -61,5 +61,5 @@ async function readBalance(
     const text = `The RPC endpoint of ${targetChain} is at block ${blockNumber}, behind ${notBefore}`;
     throw new BridgeError("rpc_unavailable", text);
   }
-  return askChain("to tell the balance", client.readContract({ ...call, blockNumber }));
+  return askChain("the balance", client.readContract({ ...call, blockNumber }));
 }

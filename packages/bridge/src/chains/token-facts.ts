@@ -18,12 +18,12 @@ export async function readTokenFacts(client: PublicClient, address: Address): Pr
   const token = { address, abi: erc20Abi } as const;
   try {
     const [symbol, decimals] = await Promise.all([
-      askChain("to tell its symbol", client.readContract({ ...token, functionName: "symbol" })),
-      askChain("to tell its decimals", client.readContract({ ...token, functionName: "decimals" })),
+      askChain("its symbol", client.readContract({ ...token, functionName: "symbol" })),
+      askChain("its decimals", client.readContract({ ...token, functionName: "decimals" })),
     ]);
     return { address, symbol, decimals };
   } catch (error) {
     if (!(error instanceof BridgeError) || error.code !== "refused_by_contract") throw error;
-    throw new BridgeError("invalid_token", `There is no token at ${address}`);
+    throw new BridgeError("invalid_token", `${address} has no token`);
   }
 }

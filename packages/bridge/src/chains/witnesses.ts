@@ -26,6 +26,6 @@ export function requireWitnesses(
   { claim, hash }: { claim: string; hash: Hash },
 ): void {
   if (hasWitnesses(nodes)) return;
-  const text = `${claim}. The RPC endpoints of one host alone say so: tokens may have moved, or may yet. Track it with an endpoint of another host, too, before sending again`;
+  const text = `${claim}, by the RPC endpoints of one host only: tokens may have moved, or may still move. Track it with an endpoint of another host as well before sending again`;
   throw new BridgeError("outcome_unclear", text, { hash });
 }

@@ -57,7 +57,7 @@ describe("a transfer from Stable, where USDT0 is the native coin as well,", () =
     await stable.mint({ to: buyer.address, amount: 5_000_000n });
     await stable.client.setBalance({ address: buyer.address, value: 5_000_000_000_000_000_000n });
     const proxy = await startRpcProxy(stable.rpcUrl);
-    // As the chain does it: LayerZero's fee leaves first, and then the tokens are not all there.
+    // As on the chain: LayerZero's fee leaves first, and the rest lacks some tokens.
     proxy.judge(({ method, params: { length } }) =>
       method === "eth_estimateGas" && length < 3
         ? { error: { code: 3, message: "execution reverted", data: "0x" } }

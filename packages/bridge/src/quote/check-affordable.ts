@@ -14,7 +14,7 @@ export function checkAffordable(
 ): void {
   const { fee, bridgeFee, amountSent, tokenBalance, nativeBalance, amountInNative } = plan;
   if (tokenBalance < amountSent) {
-    const text = `The account holds ${tokenBalance} of the token, and is to send ${amountSent}`;
+    const text = `The account holds ${tokenBalance} of the token, and the transfer needs ${amountSent}`;
     throw new BridgeError("insufficient_balance", text);
   }
   if (bridgeFee > bridgeMaxFee) {
@@ -23,7 +23,7 @@ export function checkAffordable(
   }
   const total = fee + bridgeFee;
   if (nativeBalance < total + amountInNative) {
-    const besides = amountInNative > 0n ? ` besides the ${amountInNative} that are to be sent` : "";
+    const besides = amountInNative > 0n ? ` besides the ${amountInNative} to send` : "";
     const text = `The account has ${nativeBalance} of the native coin, and may need ${total} for gas and LayerZero's fee${besides}`;
     throw new BridgeError("insufficient_native_balance", text);
   }

@@ -15,7 +15,10 @@ afterEach(async () => {
   await Promise.all(proxies.splice(0).map((proxy) => proxy.close()));
 });
 
-/** Makes a rollup of Ethereum in miniature. The fees of a block are nearly nothing beside those of the rollup. */
+/**
+ * Makes a rollup of Ethereum in miniature. The fees of a block are nearly nothing beside those of
+ * the rollup.
+ */
 async function placeOracle(address: Address, operatorFeePerGas = 0n): Promise<void> {
   const args = [l1FeePerByte, operatorFeePerGas] as const;
   const creationCode = encodeDeployData({ ...testGasPriceOracle, args });
@@ -60,7 +63,7 @@ describe("the data fee of a rollup", () => {
     const { createBridge, request, countSent } = world();
     const { fee } = await createBridge().quoteBridge(request);
     await placeOracle(opStackOracle);
-    // Twice the gas, and LayerZero's fee: without the data, it would be enough.
+    // Twice the gas, and LayerZero's fee: enough without the data fee.
     const bridge = createBridge({ maxTotalFee: 2n * fee + nativeFee });
     await expectBridgeError(bridge.bridge(request), "total_fee_above_maximum");
     expect(await countSent()).toBe(0);

@@ -101,7 +101,7 @@ async function findOracle(client: PublicClient): Promise<Address | undefined> {
 
 function readL1Fee(client: PublicClient, address: Address, unsigned: Hex): Promise<bigint> {
   const call = { address, abi: oracleAbi, functionName: "getL1Fee", args: [unsigned] } as const;
-  return askChain("to tell what data costs", client.readContract(call));
+  return askChain("the data fee", client.readContract(call));
 }
 
 /** Zero where there is no such fee: before the upgrade Isthmus, and on Morph. */
@@ -112,7 +112,7 @@ async function readOperatorFee(
 ): Promise<bigint> {
   const call = { address, abi: oracleAbi, functionName: "getOperatorFee", args: [gas] } as const;
   try {
-    return await askChain("to tell what its operator takes", client.readContract(call));
+    return await askChain("the operator's fee", client.readContract(call));
   } catch (error) {
     if (error instanceof BridgeError && error.code === "refused_by_contract") return 0n;
     throw error;

@@ -15,7 +15,7 @@ import { maxPerGas, readGasPrice } from "./gas-price.ts";
 const world = useBridgeWorld();
 const adapter = contractOf("ethereum", "oft");
 
-/** Whether a node is asked to pretend something. */
+/** Whether a call has a state override. */
 const overrides = ({ method, params }: RpcProxyCall) =>
   method === "eth_estimateGas" && params.length > 2;
 

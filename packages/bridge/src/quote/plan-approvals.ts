@@ -17,11 +17,11 @@ export async function planApprovals(
   const { contract, token, owner, amount } = options;
   const [isRequired, allowance] = await Promise.all([
     askChain(
-      "to say whether it needs an allowance",
+      "its need of an allowance",
       client.readContract({ address: contract, abi: oftAbi, functionName: "approvalRequired" }),
     ),
     askChain(
-      "to tell the allowance",
+      "the allowance",
       client.readContract({
         address: token,
         abi: erc20Abi,

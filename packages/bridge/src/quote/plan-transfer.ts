@@ -81,7 +81,7 @@ export async function planTransfer(options: {
   } as const;
   const [{ nativeFee }, tokenBalance, nativeBalance, approvals, gasQuote] = await Promise.all([
     askChain(subject, client.readContract(quoteSend)),
-    askChain("to tell the balance", client.readContract(balanceOf)),
+    askChain("the balance", client.readContract(balanceOf)),
     askChain("the native balance", client.getBalance({ address: owner })),
     planApprovals(client, { contract, token, owner, amount: amountSent }),
     readGasPrice(client, source.chainId),

@@ -42,7 +42,7 @@ export async function quoteAmounts(
   const { amountSentLD: amountSent, amountReceivedLD: amountReceived } = receipt;
   // The approval covers `amountSent`, so it may not exceed the request.
   if (amountSent > amount) {
-    const text = `${contract} would take ${amountSent}, and ${amount} are to be sent`;
+    const text = `${contract} would take ${amountSent} instead of ${amount}`;
     throw new BridgeError("invalid_contract", text);
   }
   if (amountReceived === 0n || amount < limits.min) {
@@ -50,7 +50,7 @@ export async function quoteAmounts(
     throw new BridgeError("amount_too_small", `${amount} is too little: ${least}`);
   }
   if (amount > limits.max) {
-    const text = `${amount} is too much: the contract takes ${limits.max} at once`;
+    const text = `${amount} is too much: the contract takes ${limits.max} per transfer`;
     throw new BridgeError("amount_too_large", text);
   }
   if (amountReceived < minAcceptable(amount)) {

@@ -9,7 +9,8 @@ import { encodeSend, minAcceptable, toSendParam } from "./send-param.ts";
  */
 const byHand = ({ dstEid, to }: { dstEid: string; to: string }) =>
   [
-    // keccak256 of send((uint32,bytes32,uint256,uint256,bytes,bytes,bytes),(uint256,uint256),address)
+    // keccak256 of
+    // send((uint32,bytes32,uint256,uint256,bytes,bytes,bytes),(uint256,uint256),address)
     "0xc7c7f5b3",
     // offset of SendParam; MessagingFee: native and LZ token; refund address
     "0000000000000000000000000000000000000000000000000000000000000080",

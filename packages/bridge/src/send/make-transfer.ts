@@ -129,7 +129,7 @@ export async function makeTransfer(
       ),
     );
     if (receipts.every((receipt) => receipt?.status === "reverted")) return;
-    const text = `Not every RPC endpoint says that the send ${hash} reverted. Track it before sending again`;
+    const text = `Not every RPC endpoint reports the send ${hash} as reverted. Track it before sending again`;
     throw new BridgeError("outcome_unclear", text, { hash });
   };
 
@@ -146,7 +146,7 @@ export async function makeTransfer(
     plan = await makePlan();
   }
   if (plan.sendGas === undefined) {
-    const text = "The RPC endpoint does not know of the approval yet: run the same transfer again";
+    const text = "The RPC endpoint does not have the approval yet: run the same transfer again";
     throw new BridgeError("rpc_unavailable", text);
   }
   const receipt = await send(plan.send, plan.sendGas, "sending");
@@ -167,7 +167,7 @@ function readSent(receipt: TransactionReceipt, contract: Address): SentTransfer 
   } catch (cause) {
     if (cause instanceof BridgeError && cause.code === "send_reverted") throw cause;
     const hash = receipt.transactionHash;
-    const text = `The send ${hash} is in a block, but ${contract} does not say what it has sent`;
+    const text = `The send ${hash} is in a block, but ${contract} emitted no event for it`;
     throw new BridgeError("outcome_unclear", text, { cause, hash });
   }
 }

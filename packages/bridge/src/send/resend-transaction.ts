@@ -50,9 +50,9 @@ export async function createResender(
     }
     replacedSince ??= clock.now();
     if (clock.now() - replacedSince < replacedAfterMs) return;
-    const claim = `Another transaction of ${address} has taken the place of ${hash}`;
+    const claim = `Another transaction of ${address} has replaced ${hash}`;
     requireWitnesses(source.nodes, { claim, hash });
-    const text = `Another transaction of ${address} has taken the place of ${hash}: it has moved no token, and never will`;
+    const text = `Another transaction of ${address} has replaced ${hash}: it has moved no token, and never will`;
     throw new BridgeError("replaced", text, { hash });
   };
 }

@@ -89,7 +89,7 @@ describe("a transfer through an endpoint", () => {
     const proxy = await startProxy();
     proxy.judge((call) => {
       if (isBroadcast(call)) return { error, isTaken: true };
-      // Behind the same URL is a node that does not know of it yet.
+      // The same URL has a second node without the transaction.
       return call.method === "eth_getTransactionByHash" ? { answer: () => null } : "forward";
     });
     await createBridge({}, { rpcUrl: proxy.url }).bridge(request);

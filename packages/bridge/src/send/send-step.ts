@@ -57,7 +57,7 @@ export async function sendStep(options: SendStepOptions): Promise<Hash> {
     throw new BridgeError("outcome_unclear", text, { hash });
   }
   if (result.outcome === "rejected" && !(await mayHave(nodes, hash, result.details))) {
-    const text = `No RPC endpoint takes the transaction ${hash}: ${inOneLine(result.details)}`;
+    const text = `No RPC endpoint accepts the transaction ${hash}: ${inOneLine(result.details)}`;
     throw new BridgeError("rejected_by_node", text, { hash });
   }
   return hash;

@@ -16,7 +16,7 @@ const world = useBridgeWorld();
 const proxies: RpcProxy[] = [];
 
 beforeEach(async () => {
-  // Undoing a test leaves the base fee of the next block as it is.
+  // A snapshot's reversal keeps the base fee of the next block.
   await world().ethereum.client.setNextBlockBaseFeePerGas({ baseFeePerGas: 1_000_000_000n });
   await world().ethereum.mine();
 });
@@ -35,7 +35,7 @@ async function startProxied(): Promise<{ proxy: RpcProxy; bridge: Bridge }> {
 
 const block = z.looseObject({ number: z.string() });
 
-/** Multiplies the base fee that a node names. */
+/** Multiplies the base fee of a node's answers. */
 function dearer(times: bigint): (call: RpcProxyCall) => Verdict {
   const raise = (given: unknown) => toHex(BigInt(z.string().parse(given)) * times);
   return ({ method }) => {

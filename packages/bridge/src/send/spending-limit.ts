@@ -46,7 +46,7 @@ export function readSpendingLimit(options: {
     return { maxTotal: agreedTotal, source: "agreed" };
   }
   if (maxTotalFee !== undefined) return { maxTotal: maxTotalFee, source: "configured" };
-  const text = "bridge: nothing bounds what gas may cost. Give the quote as agreed, or maxTotalFee";
+  const text = "bridge: the gas costs have no bound. Pass the quote as agreed, or set maxTotalFee";
   throw new BridgeError("invalid_configuration", text);
 }
 

@@ -82,9 +82,7 @@ async function readTransfers(path: string): Promise<RememberedTransfer[]> {
   try {
     return fileSchema.parse(JSON.parse(text)).transfers;
   } catch {
-    throw unavailable(
-      "is not one of a top-up: repair it, or remove it if no transfer is under way",
-    );
+    throw unavailable("is malformed: repair it, or remove it if no transfer is in flight");
   }
 }
 
@@ -120,5 +118,5 @@ async function withFile(
 }
 
 function unavailable(what: string, cause?: unknown): BridgeError {
-  return new BridgeError("file_unavailable", `The file of transfers under way ${what}`, { cause });
+  return new BridgeError("file_unavailable", `The file of transfers in flight ${what}`, { cause });
 }

@@ -21,9 +21,9 @@ import {
 export const usdt: Address = "0xdAC17F958D2ee523a2206206994597C13D831ec7";
 export const xaut: Address = "0x68749665FF8D2d112Fa859AA293F07A622782F38";
 export const usdt0: Address = "0xB8CE59FC3717ada4C02eaDF9682A9e934F625ebb";
-/** What the buyer holds on Ethereum at the beginning of each test. */
+/** The buyer's balance on Ethereum at the start of each test. */
 export const funds = 1_000_000_000n;
-/** What a message costs at the beginning of each test. */
+/** The fee of a message at the start of each test. */
 export const nativeFee = 100_000_000_000_000n;
 
 /** More than any transfer of a test costs: one ether. */
@@ -39,7 +39,7 @@ export function contractOf(key: string, kind: ContractKind): Address {
 
 type BridgeChange = Partial<Omit<BridgeOptions, "rpcUrl" | "client">>;
 
-/** Ethereum and Plasma in miniature, their tokens and contracts where the chain table says. */
+/** Ethereum and Plasma in miniature, with tokens and contracts at the chain table's addresses. */
 export interface BridgeWorld {
   ethereum: Devnet;
   plasma: Devnet;
@@ -54,7 +54,7 @@ export interface BridgeWorld {
   /** Changes how an OFT behaves. */
   configure: (devnet: Devnet, oft: Address, call: OftCall) => Promise<void>;
   balanceOf: (devnet: Devnet, token: Address, owner: Address) => Promise<bigint>;
-  /** What the USDT0 adapter may take from the buyer. */
+  /** The USDT0 adapter's allowance from the buyer. */
   allowance: () => Promise<bigint>;
   approve: (value: bigint) => Promise<void>;
   /** How many transactions the buyer has sent on Ethereum. */
@@ -68,7 +68,8 @@ type OftCall =
   | { functionName: "setEnforcedOptions"; args: readonly [Hex] };
 
 /**
- * Registers the hooks for a test file that bridges. What a test does to the chains is undone after it.
+ * Registers the hooks for a test file that bridges. What a test does to the chains is undone after
+ * it.
  *
  * @returns the world, to be called within tests
  */

@@ -197,7 +197,7 @@ describe("concurrent top-ups", () => {
     const proxy = await startRpcProxy(plasma.rpcUrl);
     const before = await plasma.client.getBlockNumber({ cacheTime: 0 });
     let late = 0;
-    // One of the nodes behind the URL, which is asked for the balances: it stays behind for three questions.
+    // One of the nodes behind the URL, which answers balances: it lags for three requests.
     proxy.judge(({ method, params: [call, block] }) => {
       if (method !== "eth_call" || late === 4) return "forward";
       late += 1;

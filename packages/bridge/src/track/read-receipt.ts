@@ -23,6 +23,6 @@ export async function readReceipt(
     if (error instanceof TransactionReceiptNotFoundError) return undefined;
     return askChain(`the receipt of ${hash}`, Promise.reject(error));
   }
-  const text = `The RPC endpoint tells the receipt of another transaction than ${hash}`;
+  const text = `The RPC endpoint returned the receipt of another transaction than ${hash}`;
   throw new BridgeError("rpc_unavailable", text);
 }

@@ -118,12 +118,12 @@ async function requireAgreement({ nodes }: SourceChain, hash: Hash): Promise<voi
   requireWitnesses(nodes, { claim: `The transaction ${hash} reverted`, hash });
   const receipts = await Promise.all(nodes.map(({ client }) => readReceipt(client, hash)));
   if (receipts.every((receipt) => receipt?.status === "reverted")) return;
-  const text = `Not every RPC endpoint says that ${hash} reverted`;
+  const text = `Not every RPC endpoint reports ${hash} as reverted`;
   throw new BridgeError("rpc_unavailable", text);
 }
 
 function notWatchable(inFlight: InFlight): BridgeError {
   const { hash, targetChain } = inFlight;
-  const text = `${targetChain} cannot be watched: targetRpcUrls has no URL for it, or it is no EVM chain. ${describeWhereabouts(inFlight)}`;
+  const text = `${targetChain} cannot be watched: targetRpcUrls has no URL for it, or it is outside the EVM. ${describeWhereabouts(inFlight)}`;
   return new BridgeError("target_not_watchable", text, { hash, progress: inFlight });
 }

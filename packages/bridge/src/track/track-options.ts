@@ -46,7 +46,7 @@ export function checkWait(
 ): void {
   const problems: string[] = [];
   if (confirmations !== undefined && !(Number.isSafeInteger(confirmations) && confirmations > 0)) {
-    problems.push("confirmations is no positive integer");
+    problems.push("confirmations is not a positive integer");
   }
   for (const [name, ms] of Object.entries({ timeoutMs, pollIntervalMs })) {
     if (ms !== undefined && !(ms > 0)) problems.push(`${name} is not above zero`);

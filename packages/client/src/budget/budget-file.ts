@@ -80,7 +80,7 @@ async function readState(path: string): Promise<BudgetState> {
   }
   throw new PaymentError(
     "budget_file_corrupt",
-    "The budget file is not one: repair it, or remove it to begin the day anew",
+    "The budget file is malformed: repair it, or remove it to start a new day",
   );
 }
 

@@ -25,6 +25,6 @@ export async function checkClock(options: {
   const show = (at: number) => new Date(at).toISOString();
   throw new PaymentError(
     "clock_wrong",
-    `The clock of this machine says ${show(now)}, the chain ${show(time)}; nothing is paid until they agree, since the budget counts by the day`,
+    `The clock of this machine is at ${show(now)}, the chain's at ${show(time)}; nothing is paid until they agree, since the budget counts by the day`,
   );
 }

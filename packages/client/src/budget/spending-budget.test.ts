@@ -8,7 +8,7 @@ const world = useWorld();
 const { keep, createFetch } = world;
 
 describe("the booking of a refused payment", () => {
-  // Ten cents in all: a second payment has room only once the first is known never to be made.
+  // Ten cents in all: a second payment has room only once the first has provably expired unused.
   async function startPickySeller(onFirst: () => Promise<void> = async () => {}) {
     return keep(
       await startSeller({
@@ -23,7 +23,7 @@ describe("the booking of a refused payment", () => {
     );
   }
 
-  /** The chain by two hosts, which is one node by two names. */
+  /** The chain by two hosts: one node under two names. */
   const twoHosts = () => {
     const { rpcUrl } = world.devnet();
     return { [plasma]: [rpcUrl, rpcUrl.replace("127.0.0.1", "localhost")] };

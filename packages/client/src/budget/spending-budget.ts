@@ -100,7 +100,7 @@ export function createSpendingBudget(options: {
     // Outside the lock, since a chain may be slow.
     const trustedAt = await checkClock({ now, readTimes: chains.readTimes });
     const later = await tryToBook(request, { trustedAt, isChecked: true });
-    return later ?? { ok: false, message: "the budget cannot tell the time" };
+    return later ?? { ok: false, message: "the budget cannot read the time" };
   }
 
   // Refused and lost payments stay booked until they cannot be made any more. Their fate is read

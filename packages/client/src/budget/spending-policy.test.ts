@@ -89,9 +89,9 @@ describe("a spending policy", () => {
       ],
     });
     expect(problems).toEqual([
-      'budget.perPayment is no amount such as "$0.10"',
-      'budget.perHost is no amount such as "$0.10"',
-      'budget.perDay is no amount such as "$0.10"',
+      'budget.perPayment is not an amount such as "$0.10"',
+      'budget.perHost is not an amount such as "$0.10"',
+      'budget.perDay is not an amount such as "$0.10"',
       "budget.assets[0].network is not eip155:<chain id>",
       "budget.assets[0].address is not a valid address",
       "budget.assets[0].decimals is not an integer from 0 to 255",

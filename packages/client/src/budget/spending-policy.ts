@@ -114,7 +114,7 @@ function readDollarLimits(budget: Budget, problems: string[]): SpendingLimits {
     const text = budget[key];
     if (text === undefined) return undefined;
     const amount = text.startsWith("$") ? parseMoney(text, dollarDecimals) : undefined;
-    if (amount === undefined) problems.push(`budget.${key} is no amount such as "$0.10"`);
+    if (amount === undefined) problems.push(`budget.${key} is not an amount such as "$0.10"`);
     return amount;
   };
   const given = {

@@ -4,7 +4,10 @@ import { PaymentError } from "../payment-error.ts";
 import { requirements } from "../testing/seller.ts";
 import { checkResource } from "./check-resource.ts";
 
-/** The message with which an offer for a resource is refused at a URL, or `undefined` where it is paid. */
+/**
+ * The message with which an offer for a resource is refused at a URL, or `undefined` where it is
+ * paid.
+ */
 function refusalAt(url: string, resource: string | undefined, version: 1 | 2): string | undefined {
   const accepted = requirements();
   const offered =
@@ -88,7 +91,7 @@ describe.each([1, 2] as const)("in version %i, an offer is refused", (version) =
   it.each(["urn:shop:weather", "mcp://tool/weather", "javascript:1", "http://"])(
     "for a resource that is not an HTTP URL: %s",
     (resource) => {
-      expect(refusalAt(asked, resource, version)).toContain("no HTTP URL");
+      expect(refusalAt(asked, resource, version)).toContain("not an HTTP URL");
     },
   );
 

@@ -16,7 +16,7 @@ export function checkResource(offer: Offer, offered: OfferedRequirements, url: U
   if (named === undefined || !isHttp(named)) {
     throw new PaymentError(
       "resource_mismatch",
-      `${url.host} offers a resource that is no HTTP URL; nothing was signed`,
+      `${url.host} offers a resource that is not an HTTP URL; nothing was signed`,
     );
   }
   if (nameOf(named) === nameOf(url) || isPrivateHost(nameOf(named))) return;

@@ -66,7 +66,7 @@ describe("the choice among offered payments", () => {
     expect(candidates).toHaveLength(4);
     expect(refusals.map(({ code }) => code)).toEqual(Array(4).fill("unsupported_offer"));
     expect(refusals[0]?.message).toBe(
-      "Only the payment flows authorization and upfront are paid, and the offer asks for another",
+      "Only the payment flows authorization and upfront are paid, and the offer has another",
     );
   });
 

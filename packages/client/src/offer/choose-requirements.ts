@@ -72,7 +72,7 @@ function examine(
   // Another flow may settle on other terms than those that this client accepted.
   if (!paymentFlowSchema.safeParse(extra?.paymentFlow ?? "authorization").success) {
     const flows = paymentFlowSchema.options.join(" and ");
-    const message = `Only the payment flows ${flows} are paid, and the offer asks for another`;
+    const message = `Only the payment flows ${flows} are paid, and the offer has another`;
     return no("unsupported_offer", message);
   }
   if (!networks.has(network)) {
@@ -88,7 +88,7 @@ function examine(
     if (extra?.[key] !== undefined && extra[key] !== asset[key]) {
       return no(
         "asset_mismatch",
-        `The offer gives a wrong ${key} for ${symbolOf(asset)} on ${network}`,
+        `The offer has a wrong ${key} for ${symbolOf(asset)} on ${network}`,
       );
     }
   }

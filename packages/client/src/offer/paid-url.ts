@@ -17,20 +17,20 @@ export function findPaidUrl(options: {
   if (url.origin !== request.url.origin) {
     throw new PaymentError(
       "redirected",
-      `A redirect led from ${request.url.host} to ${url.host}, which asks for payment; nothing was signed`,
+      `A redirect led from ${request.url.host} to ${url.host}, which requires payment; nothing was signed`,
     );
   }
   // A redirect may have changed another method and its body; the response does not show it.
   if (response.redirected && request.method !== "GET" && request.method !== "HEAD") {
     throw new PaymentError(
       "redirected",
-      `A ${request.method} was redirected to where payment is asked for: send it there directly`,
+      `A ${request.method} was redirected to a URL that requires payment: send it there directly`,
     );
   }
   if (url.protocol !== "https:" && !allowInsecureHttp && !isLoopback(url.hostname)) {
     throw new PaymentError(
       "insecure_url",
-      `${url.host} asks for payment over plain HTTP; use https, or set allowInsecureHttp`,
+      `${url.host} requires payment over plain HTTP; use https, or set allowInsecureHttp`,
     );
   }
   return url;

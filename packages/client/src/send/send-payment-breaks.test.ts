@@ -59,7 +59,7 @@ describe("a payment that was sent", () => {
   });
 });
 
-/** Reads a copy of each answer before it hands it on, as a fetch that logs does. */
+/** Reads a copy of each answer before it returns it, like a logging fetch. */
 async function logging(input: string | URL | Request, init?: RequestInit): Promise<Response> {
   const response = await fetch(input, init);
   await response

@@ -138,7 +138,7 @@ function giveUp(options: {
   const answered = attempt.kind === "answered" ? attempt : undefined;
   const last = answered ? `it answered ${answered.response.status}` : "no answer arrived";
   return new OutcomeUnclearError({
-    message: `A payment was sent to ${host} and its outcome is not known: ${last}`,
+    message: `A payment was sent to ${host} and its outcome is unknown: ${last}`,
     payment,
     status: answered?.response.status,
     retryAfterSeconds: askedMs === undefined ? undefined : Math.ceil(askedMs / 1000),

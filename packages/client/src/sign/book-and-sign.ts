@@ -60,8 +60,7 @@ export async function bookAndSign(
       const signing = signPayment({ ...wanted, account, candidate, terms, idempotencyKey });
       const payment = await untilAborted(signing, request.signal);
       if (context.now() >= validBefore * 1000) {
-        const text =
-          "The account took so long to sign that the payment has expired; nothing was sent";
+        const text = "The payment expired while the account signed it; nothing was sent";
         throw new PaymentError("signing_failed", text);
       }
       onPayment({ state: "signed", host, terms });

@@ -47,8 +47,8 @@ export function readPayer(options: PayerOptions, problems: string[]): PayingAcco
   }
   problems.push(
     privateKey !== undefined
-      ? "privateKey is no valid key of 32 bytes in hex"
-      : "seedPhrase is no valid BIP-39 seed phrase (a word is wrong or missing), or accountIndex no valid index",
+      ? "privateKey is not a valid key of 32 bytes in hex"
+      : "seedPhrase is not a valid BIP-39 seed phrase (a word is wrong or missing), or accountIndex is invalid",
   );
   return undefined;
 }

@@ -84,7 +84,7 @@ export async function signPayment(options: {
   if (value.length > maxHeaderLength) {
     throw new PaymentError(
       "payment_too_large",
-      `The seller wants so much repeated that the payment exceeds ${maxHeaderLength} characters`,
+      `The members to repeat make the payment longer than ${maxHeaderLength} characters`,
     );
   }
   return {

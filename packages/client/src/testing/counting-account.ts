@@ -1,7 +1,7 @@
 import type { LocalAccount } from "viem";
 import type { PayingAccount } from "../sign/payer.ts";
 
-/** An account that counts what it signs. */
+/** An account that counts its signatures. */
 export interface CountingAccount extends PayingAccount {
   signatures(): number;
 }

@@ -23,7 +23,7 @@ export interface RunningScript {
   ended: Promise<unknown>;
 }
 
-/** Starts a command, and collects what it prints. */
+/** Starts a command, and collects its output. */
 export function runScript([command, ...args]: [string, ...string[]]): RunningScript {
   const child = spawn(command, args, { stdio: ["ignore", "pipe", "inherit"] });
   let text = "";

@@ -32,7 +32,7 @@ export interface Seller extends Listening {
 
 export const payTo = "0x00000000000000000000000000000000000beef1";
 
-/** 0.001 USDT0 on Plasma, unless said otherwise. */
+/** 0.001 USDT0 on Plasma by default. */
 export function requirements(change: Partial<PaymentRequirements> = {}): PaymentRequirements {
   return {
     scheme: "exact",

@@ -1,4 +1,5 @@
-// Run by a test in processes of its own: each books as often as it can, and prints how often it could.
+// Run by a test in several processes: each books until the limit, and prints its number of
+// bookings.
 import { bytesToHex } from "viem";
 import { createFileStore } from "../budget/budget-file.ts";
 import { createSpendingBudget } from "../budget/spending-budget.ts";

@@ -18,14 +18,16 @@ export interface World {
   devnet(): Devnet;
   /** The buyer, counting from zero in each test. */
   account(): CountingAccount;
-  /** What the fetches of this test have told, without their terms. */
+  /** The events of this test's fetches, without their terms. */
   states(): string[];
   /** How long the fetches of this test have waited between attempts, in milliseconds. */
   waits: number[];
   /** Closes the server after the test. */
   keep<T extends Listening>(listening: T): T;
   createFetch(change?: Change): PayingFetch;
-  /** The error with which a call ends, after making sure that nothing was signed and nothing sent. */
+  /**
+   * The error with which a call ends, after making sure that nothing was signed and nothing sent.
+   */
   refusalOf(call: Promise<Response>, seller?: Seller): Promise<PaymentError>;
 }
 
