@@ -23,7 +23,7 @@ const value = fc.record({
     ),
     { nil: null },
   ),
-  // PostgreSQL keeps no NUL in a text, however it is written.
+  // PostgreSQL stores no NUL in a text in any encoding.
   note: fc.option(
     fc.string({ unit: "binary" }).map((text) => text.replaceAll("\u0000", "")),
     { nil: null },

@@ -13,7 +13,7 @@ async function openAmounts(url: string) {
 }
 
 describe.each(engines)("insertMany on $engine", ({ createUrl }) => {
-  // A few rows and many take different ways into PostgreSQL.
+  // Few rows and many use different PostgreSQL commands.
   it.each([1, 100])("writes every type of value unchanged, %i times", async (times) => {
     const { kysely, dialect } = await openAmounts(await createUrl());
     const rows = Array.from({ length: times }, () => [

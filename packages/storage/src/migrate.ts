@@ -65,7 +65,7 @@ export async function requireMigrated<Schema>(
   const version = applied.length === 0 ? "not there" : `at version ${applied.length}`;
   throw new DatabaseError(
     "older-schema",
-    `The ${name} tables are ${version}, and this program needs version ${migrations.length}: start the program that writes them, which brings them up to date.`,
+    `The ${name} tables are ${version}, and this program needs version ${migrations.length}: start the program that owns them, which migrates them.`,
   );
 }
 
@@ -110,7 +110,7 @@ function refuseOthers(applied: readonly string[], { name, migrations }: MigrateO
   if (applied.length > migrations.length) {
     throw new DatabaseError(
       "newer-schema",
-      `The ${name} tables are at version ${applied.length}, and this program knows ${migrations.length}: a newer release has used this database. Update this program, or use another database.`,
+      `The ${name} tables are at version ${applied.length}, and this program supports ${migrations.length}: a newer release has used this database. Update this program, or use another database.`,
     );
   }
   const different = applied.findIndex((title, index) => migrations[index]?.title !== title);

@@ -112,7 +112,7 @@ function subscribeNewHeads(options: SubscriptionOptions): () => void {
       // Blocks may have arrived while no connection stood.
       onHead();
     } catch {
-      lost("it takes no subscription to new heads");
+      lost("it refuses subscriptions to new heads");
     }
   }
 

@@ -82,7 +82,7 @@ export const httpPost: HttpPost = ({ href, headers, body, maxResponseBytes, sign
       else socket.once(isSecure ? "secureConnect" : "connect", onConnected);
     });
     sent.on("error", (cause) =>
-      reject(isConnected ? cause : new NotConnectedError("There is no connection", { cause })),
+      reject(isConnected ? cause : new NotConnectedError("No connection was made", { cause })),
     );
     // A server that switches protocols unasked ends the connection with neither an answer nor an
     // error.

@@ -10,7 +10,7 @@ function setUp(limits: { maxInFlight?: number; callsPerSecond?: number }) {
   return { clock, gate: createRequestGate({ clock, maxInFlight, callsPerSecond }) };
 }
 
-/** Lets everything that is due happen. */
+/** Runs all due timers. */
 function settle() {
   return new Promise<void>((resolve) => setImmediate(resolve));
 }

@@ -71,7 +71,7 @@ describe("an RPC call with effects", () => {
     await pool.ready();
     const before = await devnet.client.getBlockNumber();
     await first.close();
-    // The first request still finds the old connection, and cannot know what became of it.
+    // The first request uses the old connection, and its outcome is unknown.
     await pool.request(readHead);
 
     await pool.request({ method: "evm_mine" });

@@ -56,7 +56,7 @@ describe("the chain id", () => {
     await pool.ready();
 
     expect(stateOf(pool, 2)).toBe("ready");
-    // The other's refused connection may come after the answer that suffices.
+    // The other endpoint's refusal may come after the sufficient answer.
     await expect.poll(() => stateOf(pool, 1)).toBe("resting");
   });
 

@@ -37,7 +37,9 @@ export function parseRpcUrls(rpcUrls: readonly string[]): RpcUrls {
     } else problems.push(`rpcUrls[${index}] must begin with http:// or https://, or wss://`);
   }
   if (problems.length === 0 && http.length === 0) {
-    problems.push("rpcUrls names WebSockets only: they tell of new blocks, and requests need HTTP");
+    problems.push(
+      "rpcUrls names WebSockets only: they announce new blocks, and requests need HTTP",
+    );
   }
   if (problems.length > 0) throw new TypeError(problems.join("; "));
   return { http, sockets };

@@ -39,7 +39,7 @@ export async function sendRawTransaction(
     const { result, endpoint } = outcome;
     if (result === hash) return { outcome: "accepted", hash, endpoint };
     // The node accepted a transaction, but returned another hash.
-    const subject = "eth_sendRawTransaction with the hash of what was sent";
+    const subject = "eth_sendRawTransaction with the hash of the sent transaction";
     const { chainId } = rpc;
     const error = new RpcUnavailableError({ chainId, subject, failures: [], retryAfterMs: 0 });
     return { outcome: "unknown", hash, error };

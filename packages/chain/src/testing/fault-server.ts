@@ -19,20 +19,20 @@ export interface Exchange {
 
 export type Fault = (exchange: Exchange) => void | Promise<void>;
 
-/** What a healthy server does. */
+/** The answer of a healthy server. */
 export const honest: Fault = async (exchange) => exchange.reply(await exchange.forward());
 
 export interface FaultServer {
   /** Holds a secret in its path and its query. */
   url: string;
-  /** What it does to the next requests. */
+  /** The faults of the next requests. */
   set(fault: Fault): void;
   /** Every HTTP request so far, as the methods of its calls. */
   requests: readonly (readonly string[])[];
   close(): Promise<void>;
 }
 
-/** What must never be seen outside of the pool. */
+/** A secret that must never be seen outside of the pool. */
 export const secret = "s3cr3t-key-0123456789";
 
 /** A real HTTP server between a pool and a real node, which misbehaves on command. */

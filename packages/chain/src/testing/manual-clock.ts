@@ -1,6 +1,6 @@
 import type { Clock } from "../clock.ts";
 
-/** A clock that moves only when told to. */
+/** A clock that the test moves. */
 export function createManualClock(): Clock & { advance(ms: number): void } {
   const timers = new Set<{ at: number; run: () => void }>();
   let now = 0;

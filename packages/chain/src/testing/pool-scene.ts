@@ -13,7 +13,7 @@ export interface PoolScene {
   first: FaultServer;
   second: FaultServer;
   pool: RpcPool;
-  /** What the pool has told. */
+  /** The pool's events. */
   events: RpcPoolEvent[];
 }
 
@@ -23,7 +23,8 @@ type Change = Partial<Omit<RpcPoolOptions, "chainId" | "rpcUrls">> & {
 };
 
 /**
- * Registers the hooks for a test file that asks a pool. What the pool has told is searched for its endpoints' URLs after
+ * Registers the hooks for a test file that asks a pool. What the pool has told is searched for its
+ * endpoints' URLs after
  * each test.
  *
  * @returns opens the pool; to be called once within a test
@@ -74,7 +75,7 @@ function expectNoSecret(...things: unknown[]): void {
   expect(text).not.toMatch(/https?:\/\//);
 }
 
-/** What a request was rejected with, which shows no URL. */
+/** The rejection of a request, without any URL. */
 export async function rejectionOf(promise: Promise<unknown>): Promise<unknown> {
   const error = await promise.then(
     () => expect.unreachable("it should have been rejected"),

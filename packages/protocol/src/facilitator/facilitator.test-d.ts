@@ -33,26 +33,26 @@ interface Caip2Facilitator extends Facilitator {
 }
 expectTypeOf<Caip2Facilitator>().toExtend<FacilitatorClient>();
 
-// Our own messages may be handed to any facilitator.
+// Our own messages are accepted by any facilitator's types.
 expectTypeOf<PaymentPayload>().toExtend<AnyPaymentPayload>();
 expectTypeOf<PaymentRequirements>().toExtend<AnyPaymentRequirements>();
 expectTypeOf<PaymentRequirementsV1>().toExtend<AnyPaymentRequirements>();
 
-// The version tells the payloads apart.
+// The version discriminates the payloads.
 expectTypeOf<Extract<PaymentPayload, { x402Version: 1 }>>().toEqualTypeOf<PaymentPayloadV1>();
 expectTypeOf<Extract<PaymentPayload, { x402Version: 2 }>>().toEqualTypeOf<PaymentPayloadV2>();
 expectTypeOf<PaymentPayloadV1>().not.toHaveProperty("accepted");
 
-// Hex and networks are no bare strings.
+// Hex and networks are not plain strings.
 expectTypeOf<ExactEvmPayload["signature"]>().toEqualTypeOf<`0x${string}`>();
 expectTypeOf<ExactEvmPayload["authorization"]["from"]>().toEqualTypeOf<`0x${string}`>();
 expectTypeOf<PaymentRequirements["network"]>().toEqualTypeOf<Network>();
 expectTypeOf<string>().not.toExtend<Network>();
 
-// Whatever makes a payment invalid may also be why it was not settled.
+// Every reason for an invalid payment is also a reason for a failed settlement.
 expectTypeOf<InvalidReason>().toExtend<SettleErrorReason>();
 
-// What is absent from an answer is left out, not undefined: it is JSON.
+// Absent members of an answer are omitted, not undefined, since it is JSON.
 expectTypeOf<{
   success: true;
   transaction: "";

@@ -26,7 +26,7 @@ test("a signature recovers to its payer under the signed asset alone", async () 
 });
 
 test("a compact signature and one with a parity instead of v recover to their payer", async () => {
-  // Among twenty, both parities are there.
+  // Twenty signatures include both parities.
   for (const payment of await Promise.all(Array.from({ length: 20 }, signedPayment))) {
     const { r, s, yParity } = parseSignature(payment.signature);
     const compact = serializeCompactSignature(signatureToCompactSignature({ r, s, yParity }));

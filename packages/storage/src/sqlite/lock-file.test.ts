@@ -49,7 +49,7 @@ describe("the lock of a database file", () => {
     const url = `${await createSqliteUrl()}.d/ledger.db`;
     await expect(lockDatabaseFile(url)).rejects.toMatchObject({
       kind: "configuration",
-      message: expect.stringMatching(/there is no folder .*test\.db\.d$/),
+      message: expect.stringMatching(/the folder .*test\.db\.d does not exist$/),
     });
   });
 

@@ -11,7 +11,7 @@ it("log sync brings the log of an open database onto the disk, for many concurre
   const log = createLogSync({ path: url.slice("sqlite:".length), label: "Notes" });
   await Promise.all(Array.from({ length: 20 }, () => log.sync()));
   await log.close();
-  // The second handle on the log is gone, and with it no lock of the database.
+  // The second handle on the log is closed, without the loss of a database lock.
   await sql`insert into notes values ('still here')`.execute(kysely);
   const { rows } = await sql`select text from notes`.execute(kysely);
   expect(rows).toEqual([{ text: "still here" }]);
@@ -33,7 +33,7 @@ it("log sync refuses a disk that has failed once", async () => {
   await expect(log.sync()).rejects.toMatchObject({ kind: "connection-lost", retryable: true });
   await openForTest({ url });
   await expect(log.sync()).rejects.toThrow(
-    "Notes: it is not known whether what was committed is on the disk",
+    "Notes: unknown whether the last commits are on the disk",
   );
   await log.close();
   await rm(path, { force: true });

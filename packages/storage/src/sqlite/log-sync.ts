@@ -35,7 +35,7 @@ export function createLogSync(options: { path: string; label: string }): LogSync
       handle ??= await open(`${await realpath(path)}-wal`, "r+");
       await handle.datasync();
     } catch (cause) {
-      const message = `${options.label}: it is not known whether what was committed is on the disk`;
+      const message = `${options.label}: unknown whether the last commits are on the disk`;
       failure = new DatabaseError("connection-lost", message, { cause });
       throw failure;
     }

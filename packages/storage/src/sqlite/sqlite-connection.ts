@@ -113,7 +113,7 @@ function toRow(
 function openFile({ library, path, label, readOnly }: SqliteConnectionOptions): SqliteHandle {
   const folder = dirname(path);
   if (path !== memoryPath && !existsSync(folder))
-    throw new DatabaseError("configuration", `${label}: there is no folder ${folder}`);
+    throw new DatabaseError("configuration", `${label}: the folder ${folder} does not exist`);
   return typed(label, () => new library.DatabaseSync(path, { readOnly }));
 }
 

@@ -6,9 +6,11 @@ import { lockDatabaseFile } from "../sqlite/lock-file.ts";
 import { createWriter } from "../writer.ts";
 import { type CounterSchema, counterMigrations } from "./schema.ts";
 
-/** What the tests run in a process of its own: `node program.ts <command> <database URL>`. */
+/**
+ * A program that the tests run in a process of its own: `node program.ts <command> <database URL>`.
+ */
 const commands: Record<string, (url: string) => Promise<void>> = {
-  /** Opens, tells so, waits for the word, migrates, tells the outcome. */
+  /** Opens, reports it, waits for a line, migrates, reports the outcome. */
   async migrate(url) {
     const database = await openDatabase<CounterSchema>({ url });
     tell("ready");
@@ -17,7 +19,7 @@ const commands: Record<string, (url: string) => Promise<void>> = {
     await database.close();
     process.disconnect();
   },
-  /** Writes row after row, and tells each once it is written, until it is killed. */
+  /** Writes rows, and reports each once it is written, until it is killed. */
   async write(url) {
     const database: Database<CounterSchema> = await openDatabase<CounterSchema>({ url });
     const { write } = createWriter(database);
@@ -26,7 +28,7 @@ const commands: Record<string, (url: string) => Promise<void>> = {
       tell(id);
     }
   },
-  /** Takes the lock of the file, tells the outcome, and keeps it until it is killed. */
+  /** Takes the lock of the file, reports the outcome, and keeps it until it is killed. */
   async lock(url) {
     tell(await outcome(lockDatabaseFile(url)));
   },

@@ -8,9 +8,9 @@ export interface TcpProxy {
   url: string;
   /** Breaks all connections, and refuses new ones. */
   cut(): Promise<void>;
-  /** Lets nothing through any more on the connections that are open, without a word to either side. */
+  /** Silently drops all further bytes on open connections. */
   freeze(): void;
-  /** Does that to the next connection on which a client says this, and to no other. */
+  /** Does that to the next connection whose client sends this text, and to no other. */
   freezeAt(text: string): void;
   /** Takes connections again, at the same port. */
   mend(): Promise<void>;
