@@ -29,7 +29,7 @@ export function emitTo(
     try {
       listener(event);
     } catch (err) {
-      logger.error({ err, event: event.type }, "a listener threw: nothing is changed by it");
+      logger.error({ err, event: event.type }, "a listener threw; its error has no effect");
     }
   }
 }

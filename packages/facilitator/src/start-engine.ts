@@ -63,8 +63,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     openLedger({
       url: ledgerUrl,
       processId,
-      onBackgroundError: (err) =>
-        logger.warn({ err }, "a database connection broke; it is made again"),
+      onBackgroundError: (err) => logger.warn({ err }, "a database connection broke; reconnecting"),
     }),
     checks,
   ]);
@@ -87,7 +86,9 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     });
     return { ...parts, close };
   } catch (error) {
-    await close().catch((err: unknown) => logger.warn({ err }, "a start that failed left a mess"));
+    await close().catch((err: unknown) =>
+      logger.warn({ err }, "a failed start could not clean up"),
+    );
     throw error;
   }
 }

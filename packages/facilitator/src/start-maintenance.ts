@@ -41,7 +41,7 @@ export function startMaintenance(options: {
       }
       await ledger.pendingEnds.retryPending();
     } catch (err) {
-      logger.warn({ err }, "the heartbeat could not be written; it is tried again");
+      logger.warn({ err }, "the heartbeat could not be written; retrying");
     }
     if (!isStopped) cancelTimer = clock.setTimer(working.trigger, heartbeatLeaseMs / 5);
   });

@@ -78,7 +78,7 @@ export function readFacilitatorOptions(options: FacilitatorOptions): Facilitator
   problems.push(...findRepeatedNetworks(entries));
   if (!ledgerUrl.test(ledger)) {
     problems.push(
-      "ledger is not set, or is no URL that we know: sqlite:./coinslot.db, or postgres://… where several processes share it",
+      "ledger is not set, or has an unknown URL: sqlite:./coinslot.db, or postgres://… where several processes share it",
     );
   }
   if (!(startTimeoutSeconds >= 0 && startTimeoutSeconds <= 3_600)) {
@@ -128,7 +128,7 @@ function readNetwork(
   }
   if (!isDepth(finalAfter)) problems.push("finalAfter must be a whole number of blocks");
   else if (typeof serveAfter === "number" && serveAfter > finalAfter) {
-    problems.push("finalAfter is less than serveAfter: what is served would not be watched");
+    problems.push("finalAfter is less than serveAfter: served payments would not be watched");
   }
   if (callGas < callGasRange.least || callGas > callGasRange.most) {
     problems.push(`callGas must be from ${callGasRange.least} to ${callGasRange.most}`);
@@ -195,7 +195,9 @@ function readRpcUrls(options: FacilitatorNetworkOptions): {
     return [`${place} must be a URL that begins with http:// or https://, or wss://`];
   });
   if (problems.length === 0 && !given.some(isHttp)) {
-    problems.push("rpcUrls names WebSockets only: they tell of new blocks, and requests need HTTP");
+    problems.push(
+      "rpcUrls names WebSockets only: they announce new blocks, and requests need HTTP",
+    );
   }
   return { rpcUrls: given.filter(isSet), problems };
 }
@@ -233,7 +235,7 @@ function readAssets({ network, assets }: FacilitatorNetworkOptions): {
   for (const [index, asset] of assets.entries()) {
     const address = typeof asset === "string" ? asset : asset.address;
     if (!isWellFormedAddress(address)) {
-      problems.push(`assets[${index}] is no address, or has a typing error: its checksum is wrong`);
+      problems.push(`assets[${index}] is not an address, or has a wrong checksum`);
       continue;
     }
     if (addresses.some((other) => isSameAddress(other, address))) {

@@ -66,8 +66,8 @@ describe("a faulty relayer is reported", () => {
     ["two typing errors", `tets tset ${"test ".repeat(9)}junk`, /places 1, 2/],
     ["a word swapped", devSeedPhrase.replace("junk", "test"), /checksum/],
     ["a key too short", { privateKey: privateKey.slice(0, 60) }, /64 digits/],
-    ["a key that is zero", { privateKey: "00".repeat(32) }, /no key of the curve/],
-    ["a key that is too large", { privateKey: "ff".repeat(32) }, /no key of the curve/],
+    ["a key that is zero", { privateKey: "00".repeat(32) }, /outside the curve/],
+    ["a key that is too large", { privateKey: "ff".repeat(32) }, /outside the curve/],
     ["an index below zero", { seedPhrase: devSeedPhrase, accountIndex: -1 }, /accountIndex/],
     ["half an address", { seedPhrase: devSeedPhrase, addressCount: 1.5 }, /addressCount/],
   ])("as %s", (_, options, words) => {

@@ -57,7 +57,7 @@ export function readRelayer(options: RelayerOptions | undefined): ReadRelayer {
   if ("seedPhrase" in options) return readSeedPhrase(options);
   if ("privateKey" in options) return readPrivateKey(options.privateKey);
   if (typeof options.signTransaction === "function") return { ok: true, accounts: [options] };
-  return fail("relayer is a viem account that cannot sign transactions by itself");
+  return fail("relayer is a viem account that cannot sign transactions");
 }
 
 function readSeedPhrase(options: {
@@ -97,7 +97,7 @@ function readPrivateKey(text: string | undefined): ReadRelayer {
     return { ok: true, accounts: [createLocalSigner(privateKeyToAccount(key))] };
   } catch {
     // The cause would repeat the key.
-    return fail("relayer.privateKey is no key of the curve: it is zero, or too large");
+    return fail("relayer.privateKey is outside the curve: it is zero, or too large");
   }
 }
 

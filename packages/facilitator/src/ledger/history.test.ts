@@ -35,7 +35,7 @@ describe("a long history on postgres", () => {
     await place.drop();
   });
 
-  /** Older payments than any other: of each two one is confirmed and final, the other in a state of choice. */
+  /** The oldest payments: of each two, one is confirmed and final, the other in the given state. */
   async function addOld(state: "failed" | "queued" | "submitted"): Promise<void> {
     const { kysely: db } = opened.database;
     await sql`
@@ -63,7 +63,7 @@ describe("a long history on postgres", () => {
     await sql`update payments set closed_at = 1 where state = 'failed'`.execute(db);
   }
 
-  /** How many rows the tables gave for the statements of this work, wanted or not. */
+  /** The rows that this work's statements read from the tables, used or not. */
   function countRead(work: (db: Kysely<LedgerSchema>) => Promise<unknown>): Promise<number> {
     return opened.database.transaction(async (transaction) => {
       const before = await readSoFar(transaction);

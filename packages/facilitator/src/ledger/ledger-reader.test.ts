@@ -76,7 +76,7 @@ describe.each(engines)("a reader of the ledger on %s", (engine) => {
     await owner.close();
     await expect(openLedgerReader({ url: place.url })).rejects.toMatchObject({
       kind: "older-schema",
-      message: expect.stringContaining("start the program that writes them"),
+      message: expect.stringContaining("start the program that owns them"),
     });
   });
 });

@@ -50,7 +50,7 @@ export async function checkNetwork(
       checkTokens(configuration, pool),
       checkRelayers(configuration, pool),
     ]);
-    const slow = `There is no Multicall3 on ${network}: every payment takes a transaction of its own.`;
+    const slow = `${network} has no Multicall3: every payment takes a transaction of its own.`;
     const batches = { problems: [], warnings: hasMulticall3 ? [] : [slow] };
     const found = joinFindings([...findings, batches]);
     return { ...found, hasMulticall3, blockGasLimit, isTransient: false };
@@ -87,5 +87,5 @@ async function readBlockGasLimit(rpc: RpcRequester): Promise<bigint> {
 }
 
 function badAnswer(): FacilitatorError {
-  return new FacilitatorError("The chain answered with something else", { kind: "bad_response" });
+  return new FacilitatorError("The chain returned a malformed answer", { kind: "bad_response" });
 }

@@ -113,14 +113,16 @@ test("a domain is compared with the token's own, and the mismatch names its memb
 test("a token whose separator fits none of its names is a problem of its own", async () => {
   const address = await devnet.deployMisbehavingToken("wrongDomainSeparator");
   const { problems } = await check({ assets: [usdt0({ address })] });
-  expect(problems).toEqual([expect.stringContaining("does not tell under what: ask its issuer")]);
+  expect(problems).toEqual([expect.stringContaining("does not return its own: ask its issuer")]);
 });
 
 test("an asset without a contract, or without EIP-3009, is a problem", async () => {
   const nowhere = `0x${"ab".repeat(20)}` as const;
   const { problems } = await check({ assets: [nowhere, devnet.multicall3] });
   expect(problems).toEqual([
-    expect.stringContaining(`The token ${nowhere} is not on ${devnet.network}`),
+    expect.stringContaining(
+      `The token ${nowhere} has no contract at its address on ${devnet.network}`,
+    ),
     expect.stringContaining("has no EIP-3009 transfers"),
   ]);
 });
@@ -156,7 +158,7 @@ test("a chain without Multicall3 is served, with a warning", async () => {
   const { problems, warnings, reports } = await check({});
   await devnet.client.setCode({ address: devnet.multicall3, bytecode: code ?? "0x" });
   expect(problems).toEqual([]);
-  expect(warnings).toEqual([expect.stringContaining("There is no Multicall3")]);
+  expect(warnings).toEqual([expect.stringContaining("has no Multicall3")]);
   expect(reports?.get(devnet.network)?.hasMulticall3).toBe(false);
 });
 
@@ -166,7 +168,7 @@ test("the network's default token is checked unasked, with a warning", async () 
   const { problems, warnings } = await check({});
   await devnet.client.setCode({ address: devnet.token, bytecode: code ?? "0x" });
   expect(problems).toEqual([]);
-  expect(warnings).toEqual([expect.stringContaining("there is no contract at this address")]);
+  expect(warnings).toEqual([expect.stringContaining("has no contract at its address")]);
 });
 
 test("all problems of all networks are reported at once", async () => {

@@ -27,7 +27,7 @@ export async function checkRelayers(
       const answer = await rpc.request({ method: "eth_getBalance", params: [address, "latest"] });
       const balance = quantitySchema.safeParse(answer);
       if (!balance.success) {
-        throw new FacilitatorError("The chain answered a balance with something else", {
+        throw new FacilitatorError("The chain returned a malformed balance", {
           kind: "bad_response",
         });
       }

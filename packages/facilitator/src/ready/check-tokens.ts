@@ -49,9 +49,7 @@ function findFaults(
   facts: TokenFacts,
 ): string[] {
   if (!facts.hasCode) {
-    return [
-      `is not on ${network}: there is no contract at this address. Correct assets or network`,
-    ];
+    return [`has no contract at its address on ${network}. Correct assets or network`];
   }
   if (!facts.hasAuthorizations) {
     return ["has no EIP-3009 transfers (authorizationState is missing), so it cannot be paid with"];
@@ -63,7 +61,7 @@ function findFaults(
       return [];
     case "unknown":
       return [
-        `does not sign under name "${domain.name}" and version "${domain.version}", and does not tell under what: ask its issuer`,
+        `does not sign under name "${domain.name}" and version "${domain.version}", and does not return its own: ask its issuer`,
       ];
     case "differs": {
       const { name, version } = comparison;

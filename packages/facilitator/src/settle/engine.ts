@@ -168,7 +168,7 @@ async function plan(settlement: NetworkSettlement): Promise<void> {
     if (settlement.isStopped) return;
     context.logger.warn(
       { err, network: network.network },
-      "the queue could not be planned; it is tried again",
+      "the queue could not be planned; retrying",
     );
   }
 }

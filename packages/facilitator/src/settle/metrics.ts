@@ -45,7 +45,7 @@ export function createMetrics() {
     }),
     queueDepth: new Gauge({
       name: "coinslot_queue_payments",
-      help: "Payments that wait for a transaction, as seen at the last look: shared, or alone for payers with code",
+      help: "Payments that wait for a transaction, at the last poll: shared, or alone for payers with code",
       labelNames: ["network", "lane"] as const,
       registers,
     }),
@@ -57,19 +57,19 @@ export function createMetrics() {
     }),
     relayerBalance: new Gauge({
       name: "coinslot_relayer_balance_wei",
-      help: "What a relayer holds to pay for gas",
+      help: "Balance of a relayer for gas",
       labelNames: ["network", "relayer"] as const,
       registers,
     }),
     reorganised: new Counter({
       name: "coinslot_reorganised_payments_total",
-      help: "Payments whose block left the chain; delivered says whether their answer had gone out",
+      help: "Payments whose block left the chain; delivered is true where their answer was sent",
       labelNames: ["network", "delivered"] as const,
       registers,
     }),
     sendErrors: new Counter({
       name: "coinslot_send_errors_total",
-      help: "Refusals of nodes to take a transaction, by what they mean",
+      help: "Transactions refused by nodes, by kind",
       labelNames: ["network", "error"] as const,
       registers,
     }),

@@ -5,7 +5,7 @@ import { burntGas, codeLimited } from "./unavailable-errors.ts";
 
 const overPromised = {
   reason: "invalid_exact_evm_insufficient_balance",
-  message: "The payer's balance is promised to its other payments.",
+  message: "The payer's balance is committed to its other payments.",
 } as const;
 
 function refusedForGas(forMs: number) {
@@ -85,6 +85,6 @@ export function toRefusedSettlement(
       throw codeLimited(result);
     case "used_up":
     case "payer_limited":
-      throw new TypeError("What brings an order runs no handler, and has no limit of runs");
+      throw new TypeError("A reservation with an order runs no handler, and has no limit of runs");
   }
 }

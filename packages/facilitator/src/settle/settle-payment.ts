@@ -49,7 +49,7 @@ export async function settlePayment(
   if (payment === undefined || authorizationKey(payment.id) !== authorizationKey(reservation.id)) {
     return refusedResponse({
       reason: "invalid_payload",
-      message: "The payment is not the one that was reserved.",
+      message: "The payment differs from the reserved one.",
       network: requirements.network,
     });
   }

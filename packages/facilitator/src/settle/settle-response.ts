@@ -34,7 +34,7 @@ export function settleResponseOf({ payment, hash }: StandingPayment): SettleResp
       return {
         success: false,
         errorReason: "settlement_pending",
-        errorMessage: "The settlement is under way; ask again with the same payment.",
+        errorMessage: "The settlement is pending; retry with the same payment.",
         transaction: hash ?? "",
         ...common,
       };

@@ -16,8 +16,8 @@ export function burntGas(forMs: number): string {
 
 const whyCodeWaits = {
   too_many_open:
-    "This payer has code, and too many payments under way for its record; try again when they are settled",
-  given_up: "This payer has code, and gave up payments a moment ago; try again later",
+    "This payer has code, and too many payments in flight for its record; try again when they are settled",
+  given_up: "This payer has code, and gave up payments within the last minute; try again later",
   no_gas_left: "The gas for payments of payers with code is used up; try again later",
 } as const satisfies Record<CodeLimit["why"], string>;
 

@@ -92,7 +92,7 @@ export function decodeDeploylessAnswer(answer: unknown, count: number): Simulati
   const parsed = answerSchema.safeParse(answer);
   const words = answerHeadWords + count * readingWords;
   if (!parsed.success || parsed.data.length !== 2 + words * 64) {
-    throw new FacilitatorError("The chain answered a simulation with something else", {
+    throw new FacilitatorError("The chain returned a malformed simulation", {
       kind: "bad_response",
     });
   }

@@ -172,7 +172,7 @@ function readOutcome(outcome: RpcOutcome | undefined): Outcome {
 }
 
 function badResponse(): FacilitatorError {
-  return new FacilitatorError("The chain answered a simulation with something else", {
+  return new FacilitatorError("The chain returned a malformed simulation", {
     kind: "bad_response",
   });
 }

@@ -12,7 +12,7 @@ const callSchema = z.looseObject({
 /** The call object of an `eth_call`. */
 export type EthCall = z.infer<typeof callSchema>;
 
-/** What a node says instead of asking its chain: an error, or a result. */
+/** The node's answer in place of its chain's: an error, or a result. */
 export type Interference = { code: number; message: string } | string;
 
 const requestSchema = z.looseObject({

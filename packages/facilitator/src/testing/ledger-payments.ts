@@ -20,7 +20,7 @@ export const order = {
 /** Where the transaction with nonce 0 is included. */
 export const inclusion = { transactionHash: hash(1_000), blockNumber: 5, blockHash: hash(5) };
 
-/** Thirty-two bytes that stand for a number. */
+/** Thirty-two bytes that encode a number. */
 export function hash(number: number): Hex {
   return `0x${number.toString(16).padStart(64, "0")}`;
 }
@@ -28,7 +28,7 @@ export function hash(number: number): Hex {
 const fingerprint = "GET /a";
 
 let nonces = 0;
-/** An authorization that nobody has seen. */
+/** A new authorization. */
 export function authorization(changes: Partial<AuthorizationId> = {}): AuthorizationId {
   nonces += 1;
   return { network, asset, payer, nonce: hash(nonces), ...changes };

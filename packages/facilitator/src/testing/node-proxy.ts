@@ -15,12 +15,12 @@ const answerSchema = z.union([
 
 /** One JSON-RPC call. */
 export type NodeCall = z.infer<typeof callSchema>;
-/** What a node answers. */
+/** A node's answer. */
 export type NodeAnswer = z.infer<typeof answerSchema>;
 
 /**
- * Stands between a facilitator and its node. It may ask the node or not, and say what the node said or
- * something else; `undefined` breaks the connection.
+ * A proxy between a facilitator and its node. It may forward the request, and return the node's
+ * answer or another one; `undefined` breaks the connection.
  */
 export type Intercept = (
   call: NodeCall,
@@ -30,7 +30,7 @@ export type Intercept = (
 /** A JSON-RPC server in front of a node. */
 export type NodeProxy = Listening;
 
-/** Starts a server that answers what `intercept` says, on a free loopback port. */
+/** Starts a server that answers by `intercept`, on a free loopback port. */
 export async function startNodeProxy(upstream: string, intercept: Intercept): Promise<NodeProxy> {
   async function ask(call: NodeCall): Promise<NodeAnswer> {
     const response = await fetch(upstream, {
@@ -57,13 +57,13 @@ export async function startNodeProxy(upstream: string, intercept: Intercept): Pr
       response.writeHead(200, { "content-type": "application/json" });
       response.end(JSON.stringify(Array.isArray(body) ? told : told[0]));
     } catch {
-      // The facilitator left, or the node is gone: what a proxy does then.
+      // The facilitator has left, or the node is gone: a proxy breaks the connection.
       response.destroy();
     }
   });
 }
 
-/** What was broadcast under each nonce, as the calls that it makes. */
+/** The broadcasts per nonce, as their calls. */
 export function callsByNonce(broadcasts: Iterable<Hex>): Map<number, Set<string>> {
   const calls = new Map<number, Set<string>>();
   for (const raw of broadcasts) {
@@ -73,7 +73,7 @@ export function callsByNonce(broadcasts: Iterable<Hex>): Map<number, Set<string>
   return calls;
 }
 
-/** A node that refuses to tell logs, until `tellLogs`. */
+/** A node that refuses logs, until `tellLogs`. */
 export async function startNodeWithoutLogs(
   upstream: string,
 ): Promise<NodeProxy & { tellLogs: () => void }> {

@@ -11,14 +11,14 @@ import {
 } from "@coinslot/protocol";
 import { keccak256, type LocalAccount, stringToHex } from "viem";
 
-/** What a test payment may say otherwise than a good one would. */
+/** Changes of a test payment against a valid one. */
 export interface TestPayment {
   network: Network;
   asset: Address;
-  /** Who signs. */
+  /** The signing account. */
   signer: LocalAccount;
   payTo: Address;
-  /** What is asked for. */
+  /** The required amount. */
   amount?: bigint;
   x402Version?: 1 | 2;
   /** Members of the authorization; `from` is the signer unless given. */
@@ -43,7 +43,7 @@ export interface SignedTestPayment {
 
 let lastNonce = 0;
 
-/** Signs a payment of USDT0 that is good in every respect, but for what `test` says. */
+/** Signs a valid payment of USDT0, with the changes in `test`. */
 export async function signPayment(test: TestPayment): Promise<SignedTestPayment> {
   const { network, asset, signer, payTo, amount = 1_000n, x402Version = 2 } = test;
   const domain = test.domain ?? { name: "USDT0", version: "1" };

@@ -3,15 +3,15 @@ import * as z from "zod";
 import { createFacilitator } from "../create-facilitator.ts";
 import type { FaultPointName } from "../settle/context.ts";
 
-/** What the program is told: everything as one JSON argument. */
+/** The program's options: one JSON argument. */
 const taskSchema = z.object({
   network: z.templateLiteral(["eip155:", z.number()]),
   rpcUrl: z.string(),
   privateKey: z.string(),
   ledger: z.string(),
-  /** Where the process is killed; without it, it settles and says so. */
+  /** The fault point that kills the process; without it, it settles and reports. */
   dieAt: z.string().optional(),
-  /** Where the process stops as by SIGSTOP, once, after it has said so. */
+  /** The point at which the process freezes as by SIGSTOP, once, after a report. */
   freezeAt: z.string().optional(),
   payments: z.array(
     z.object({ paymentPayload: z.looseObject({}), paymentRequirements: z.looseObject({}) }),

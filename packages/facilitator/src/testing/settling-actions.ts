@@ -39,7 +39,7 @@ export async function reserve(facilitator: CoinslotFacilitator, paid: Paid): Pro
   return reserved.reservation;
 }
 
-/** By what the ledger knows a payment. */
+/** The ledger's identity of a payment. */
 export function idOf({ paymentRequirements, authorization }: Paid): AuthorizationId {
   return {
     network: paymentRequirements.network,
@@ -54,7 +54,7 @@ export function settle(facilitator: CoinslotFacilitator, paid: Paid, reservation
   return facilitator.settle(paid.paymentPayload, paid.paymentRequirements, { reservation });
 }
 
-/** Submits the authorization as somebody who has seen it. */
+/** Submits the authorization as a third party who has seen it. */
 export async function submitAsStranger(
   { devnet }: SettlingDevnet,
   { authorization, signature }: Paid,
@@ -115,7 +115,7 @@ export async function drain({ devnet, balanceOf }: SettlingDevnet): Promise<void
   await devnet.client.waitForTransactionReceipt({ hash });
 }
 
-/** Collects what the facilitator tells from now on. */
+/** Collects the facilitator's events from now on. */
 export function listen(facilitator: CoinslotFacilitator): SettlementEvent["type"][] {
   const events: SettlementEvent["type"][] = [];
   facilitator.onEvent(({ type }) => events.push(type));

@@ -43,13 +43,15 @@ export interface SettlingDevnet {
   ledger: TestLedger;
   /** Starts a facilitator on the ledger, and waits until it is ready. */
   start(options?: Options): Promise<CoinslotFacilitator>;
-  /** A payment of the buyer to the seller, of 1,000 units unless said. */
+  /** A payment of the buyer to the seller, by default of 1,000 units. */
   pay(payment?: Partial<TestPayment>): ReturnType<typeof signPayment>;
   balanceOf(account: Address): Promise<bigint>;
   stop(): Promise<void>;
 }
 
-/** Starts a devnet whose buyer holds tokens. A test that fails shows what its facilitators wrote. */
+/**
+ * Starts a devnet whose buyer holds tokens. A test that fails shows what its facilitators wrote.
+ */
 export async function startSettlingDevnet(
   engine: Engine,
   options: { blockTimeSeconds?: number } = {},
@@ -78,7 +80,7 @@ export async function startSettlingDevnet(
         ],
         ledger: ledger.url,
         logger,
-        // Less than a test's own time, so that what hangs is told with the state that it is in.
+        // Less than a test's own timeout, so that a hang is reported with its state.
         settleTimeoutSeconds: 20,
         ...others,
       });

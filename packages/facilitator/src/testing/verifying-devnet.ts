@@ -13,7 +13,7 @@ export interface VerifyingDevnet {
   pool: RpcPool;
   simulator: Simulator;
   verifier: Verifier;
-  /** A good payment by the buyer to the seller, but for what `change` says. */
+  /** A valid payment by the buyer to the seller, with the given change. */
   sign(change?: Partial<TestPayment>): Promise<SignedTestPayment>;
   /** Bodies of the HTTP requests that the chain was sent through the pool, the latest last. */
   requests: string[];
@@ -55,7 +55,7 @@ export async function startVerifyingDevnet(): Promise<VerifyingDevnet> {
   };
 }
 
-/** A pool whose requests go through `post`; it gives up soon. */
+/** A pool with requests through `post`, and a short timeout. */
 export function createPool(devnet: Pick<Devnet, "chainId" | "rpcUrl">, post: HttpPost): RpcPool {
   const { chainId, rpcUrl } = devnet;
   return createRpcPool({ chainId, rpcUrls: [rpcUrl], post, patienceMs: 100 });

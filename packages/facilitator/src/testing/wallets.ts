@@ -5,7 +5,7 @@ import type { SettlingDevnet } from "./settling-devnet.ts";
 /** A signature that no key makes, and that a wallet accepts which accepts anything. */
 export const walletSignature = `0x${"77".repeat(100)}` as const;
 
-/** A contract that holds tokens, accepts any signature, and burns gas where its lie says. */
+/** A contract that holds tokens, accepts any signature, and burns gas under the lie's condition. */
 export async function createWallet(
   { devnet }: SettlingDevnet,
   lie: WalletLie = "none",

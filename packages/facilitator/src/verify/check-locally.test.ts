@@ -51,7 +51,7 @@ async function reasonFor(change: Partial<TestPayment>, by = verifier): Promise<s
   return toVerifyResponse(by.verifyLocally(paymentPayload, paymentRequirements)).invalidReason;
 }
 
-/** Of a payment that is good otherwise. */
+/** Of an otherwise valid payment. */
 function isSigned(verdict: LocalVerdict): boolean {
   if (!verdict.isValid) throw new Error(verdict.invalidReason);
   return verdict.isSignedByPayer();

@@ -176,7 +176,8 @@ describe("a wallet that signs by code", () => {
     const calls = await callsOf(async () => {
       for (const payment of bad) await verify(payment).catch(() => undefined);
     });
-    // The code once; then a trial and a question for each that is let through, and the token's facts.
+    // The code once; then a trial and a question for each that is let through, and the token's
+    // facts.
     expect(calls).toBeLessThanOrEqual(1 + 2 * 30 + 6);
   });
 });

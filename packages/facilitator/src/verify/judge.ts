@@ -36,8 +36,8 @@ export async function judge(
 /** More detail than the reason, where it is known. */
 function explain(reading: SimulationResult): string | undefined {
   if (reading.outcome === "succeeded") {
-    return "The token takes the authorization, but does not move exactly the amount to payTo.";
+    return "The token accepts the authorization, but does not move exactly the amount to payTo.";
   }
   const { revertReason } = reading;
-  return revertReason && `The transfer fails when it is tried: ${revertReason}`;
+  return revertReason && `The simulated transfer fails: ${revertReason}`;
 }

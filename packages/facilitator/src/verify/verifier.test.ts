@@ -47,7 +47,7 @@ async function execute(change: Partial<TestPayment> = {}) {
   return payment;
 }
 
-/** A misbehaving token on which the buyer holds some, or would if it could be minted. */
+/** A misbehaving token with a balance of the buyer, where it can be minted. */
 async function tokenThat(behaviour: Parameters<typeof chain.devnet.deployMisbehavingToken>[0]) {
   const token = await chain.devnet.deployMisbehavingToken(behaviour);
   const to = chain.devnet.accounts.buyer.address;

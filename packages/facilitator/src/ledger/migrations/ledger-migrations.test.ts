@@ -13,7 +13,10 @@ import { getPayments, listPayments } from "../queries/list-payments.ts";
 import { findOpenTransactions } from "../transactions/find-transactions.ts";
 import { ledgerMigrations } from "./ledger-migrations.ts";
 
-/** Ledgers of killed processes, one for each schema that has landed, and the number of migrations it had. */
+/**
+ * Ledgers of killed processes, one for each schema that has landed, and the number of migrations it
+ * had.
+ */
 const fixtures = [
   { name: "01-654c325", migrations: 2 },
   { name: "02-8c680ad", migrations: 5 },
@@ -65,7 +68,9 @@ describe.each(engines)("the ledger's migrations, on %s", (engine) => {
   });
 
   describe("beside a process of the previous release", () => {
-    /** The identity of a row that the previous release writes: without the columns of the last step. */
+    /**
+     * The identity of a row that the previous release writes: without the columns of the last step.
+     */
     const identity = {
       network: "eip155:9745",
       asset: `0x${"aa".repeat(20)}`,

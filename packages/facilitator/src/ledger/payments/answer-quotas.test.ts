@@ -11,7 +11,7 @@ import { reservePayment } from "./reserve-payments.ts";
 
 const another = `0x${"b2".repeat(20)}` as const;
 const answer = (keyHash: string) => ({ keyHash, sealed: new Uint8Array(1_000) });
-/** Of one answer: its bytes and what its row takes. */
+/** The size of one answer: its bytes and its row's overhead. */
 const size = 1_256;
 
 describe("the quotas of kept answers", () => {

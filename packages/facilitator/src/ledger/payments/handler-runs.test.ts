@@ -22,7 +22,10 @@ import { reservePayment } from "./reserve-payments.ts";
 describe.each(engines)("handler runs of a dead process, on %s", (engine) => {
   const { join, silence } = ledgerForEachTest(engine);
 
-  /** Takes a payment, and dies with it; `housekeeping`: another process notices before the payment is brought again. */
+  /**
+   * Reserves a payment, and dies with it; `housekeeping`: another process notices before the
+   * payment is presented again.
+   */
   async function takeAndDie(wanted: ReserveWish, life: string, housekeeping: boolean) {
     const ledger = await join(life);
     const result = await reservePayment(ledger, wanted);

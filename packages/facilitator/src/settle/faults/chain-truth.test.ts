@@ -78,7 +78,7 @@ describe("settlement by the chain's evidence", () => {
         functionName: "setBehaviour",
         args: [behaviours[behaviour]],
       });
-      // Else the transfer may come before it in a block.
+      // Otherwise the transfer may come before it in a block.
       await devnet.client.waitForTransactionReceipt({ hash });
       const settled = await Promise.all([
         settle(facilitator, paid, reservations[0]),

@@ -60,7 +60,7 @@ describe("a payer that signs with its key, and delegates before its payment is p
     const byKey = await pay({ signer });
     const reservation = await reserve(facilitator, byKey);
     await devnet.delegate(signer, await devnet.deployLyingWallet());
-    // It has to be tried again.
+    // It needs a new trial.
     passedMs += 2_000;
     const attack = settle(facilitator, byKey, reservation);
     const honest = await Promise.all(
@@ -97,7 +97,7 @@ describe("a payer whose trial no node answers", () => {
       });
       const waiting = await pay({ signer });
       const reservation = await reserve(facilitator, waiting);
-      // It has to be tried again.
+      // It needs a new trial.
       passedMs += 2_000;
       isMute = true;
       const settling = settle(facilitator, waiting, reservation);
@@ -126,7 +126,7 @@ describe("a payer that has emptied its account", () => {
     const payments = await Promise.all(Array.from({ length: 10 }, () => pay()));
     const reservations = await Promise.all(payments.map((paid) => reserve(facilitator, paid)));
     await drain(here);
-    // They have to be tried again.
+    // They need new trials.
     passedMs += 2_000;
     const nonceBefore = await devnet.client.getTransactionCount({ address: relayer.address });
     const settled = await Promise.all(

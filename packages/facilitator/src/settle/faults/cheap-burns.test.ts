@@ -9,7 +9,8 @@ import { createWallet, payBy } from "../../testing/wallets.ts";
 const begin = useSettlingDevnet();
 
 /**
- * Accepts any signature until the block in its first slot; after it, uses 80,000 gas, which a token's
+ * Accepts any signature until the block in its first slot; after it, uses 80,000 gas, which a
+ * token's
  * ordinary refusal may also use, and refuses.
  */
 const cheapBurner: Hex = ("0x5f54431160155763" +
@@ -35,7 +36,7 @@ function sentBy({ devnet }: SettlingDevnet): Promise<number> {
   return devnet.client.getTransactionCount({ address: devnet.accounts.relayer.address });
 }
 
-/** A node before which blocks pass while it takes a transaction. */
+/** A node that mines blocks while it accepts a transaction. */
 function startSlowNode({ devnet }: SettlingDevnet) {
   return startNodeProxy(devnet.rpcUrl, async ({ method }, ask) => {
     if (method === "eth_sendRawTransaction") await devnet.mine(2);

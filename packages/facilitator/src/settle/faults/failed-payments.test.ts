@@ -26,7 +26,7 @@ describe("the watch over failed payments", () => {
     expect(await settle(facilitator, paid, reservation)).toMatchObject({ success: false });
     await facilitator.release(reservation, "refused");
     await devnet.mint({ to: buyer.address, amount: 1_000n });
-    // Its payer brings it again, and the handler fails: it is watched as before.
+    // Its payer presents it again, and the handler fails: it is watched as before.
     await facilitator.release(await reserve(facilitator, paid), "handler_failed");
     const events = listen(facilitator);
     await submitAsStranger(here, paid);
@@ -84,7 +84,7 @@ describe("the watch over failed payments", () => {
       const paid = await pay();
       const reservation = await reserve(facilitator, paid);
       await devnet.mine(2);
-      // It is tried again before it is sent.
+      // It has a new trial before it is sent.
       passedMs += 2_000;
       await cancel(here, devnet.accounts.buyer, paid);
       expect(await settle(facilitator, paid, reservation)).toMatchObject({ success: false });

@@ -53,7 +53,7 @@ describe("settling an authorization that another sender may have executed", () =
         const events = listen(facilitator);
         const paid = await pay();
         const reservation = await reserve(facilitator, paid);
-        // It is tried again before it is sent.
+        // It has a new trial before it is sent.
         passedMs += 2_000;
         let settled: ReturnType<typeof settle> | undefined;
         if (missing > 0n) {
@@ -94,7 +94,7 @@ describe("settling an authorization that another sender may have executed", () =
         await reserve(facilitator, payments[1]),
       ] as const;
       const transaction = await submitAsStranger(here, payments[0]);
-      // Both are tried again before they are sent.
+      // Both have a new trial before they are sent.
       passedMs += 2_000;
       const first = settle(facilitator, payments[0], held[0]);
       expect(await settle(facilitator, payments[1], held[1])).toMatchObject({ success: true });

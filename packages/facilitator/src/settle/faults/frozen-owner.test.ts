@@ -29,7 +29,7 @@ afterEach(async () => {
 
 const soon = { heartbeatLeaseSeconds: 1.5, times: { leaseMs: 1_500, sweepMs: 200, resendMs: 300 } };
 
-/** A devnet whose every broadcast is written down. */
+/** A devnet that records every broadcast. */
 async function begin(engine: Engine) {
   const here = await startSettlingDevnet(engine);
   settling = here;

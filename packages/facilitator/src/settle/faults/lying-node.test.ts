@@ -8,7 +8,7 @@ import {
   startSettlingDevnet,
 } from "../../testing/settling-devnet.ts";
 
-/** What becomes of one broadcast. */
+/** The outcome of one broadcast. */
 interface Lie {
   /** Whether the node gets the transaction. */
   isForwarded: boolean;
@@ -26,7 +26,9 @@ afterEach(async () => {
   proxy = undefined;
 });
 
-/** A devnet behind a node that lies about the next broadcasts, and is honest about everything else. */
+/**
+ * A devnet behind a node that lies about the next broadcasts, and is honest about everything else.
+ */
 async function begin(options: {
   engine?: "sqlite" | "postgres";
   lies: Lie[];

@@ -18,7 +18,7 @@ function sentBy({ devnet }: SettlingDevnet): Promise<number> {
   return devnet.client.getTransactionCount({ address: devnet.accounts.relayer.address });
 }
 
-/** A node that does something before it takes a transaction. */
+/** A node with a hook before it accepts a transaction. */
 function startSlowNode(
   { devnet }: SettlingDevnet,
   beforeSend: () => Promise<unknown>,

@@ -48,7 +48,7 @@ describe.each(engines)("the settlement of a reservation, on %s", (engine) => {
   });
 
   it("moves the reserved amount, and nothing by another authorization with the same nonce", async () => {
-    // From here on the queue is known, and not read for each payment.
+    // From here on the queue is cached, and not read for each payment.
     await settle(await settling.pay());
     const paid = await settling.pay();
     const { nonce } = paid.authorization;

@@ -113,7 +113,7 @@ async function createBurner({ devnet, pay }: SettlingDevnet) {
   if (bytecode === undefined) throw new Error("No code");
   return {
     paid: await pay({ signer: burner }),
-    /** Its account gets code (EIP-7702) that takes all gas there is. */
+    /** Its account gets code (EIP-7702) that burns all gas. */
     async burn() {
       await devnet.client.setCode({ address: burner.address, bytecode });
       await devnet.client.setStorageAt({
@@ -151,7 +151,7 @@ describe("a payer that burns all gas of a batch", () => {
         outcomes.map((_, index) => index !== place),
       );
       expect(await balanceOf(seller.address)).toBe(8_000n);
-      // The plug, the spoilt batch, and the neighbours again in smaller company.
+      // The plug, the reverted batch, and the neighbours in smaller batches.
       const used = await devnet.client.getTransactionCount({ address: relayer.address });
       expect(used).toBeLessThanOrEqual(6);
     },

@@ -21,7 +21,7 @@ afterEach(async () => {
 
 const soon = { heartbeatLeaseSeconds: 1.5, times: { leaseMs: 1_500, sweepMs: 200, resendMs: 300 } };
 
-/** Settles in a process of its own; resolves to how that ended. */
+/** Settles in a process of its own; resolves to its exit. */
 async function settleInChild(
   here: SettlingDevnet,
   payments: readonly Paid[],

@@ -136,7 +136,7 @@ async function send(
     if (countInFlight(relayer.state) === 0) {
       context.logger.warn(
         { network: network.network, relayer: relayer.signer.address },
-        "the relayer cannot pay for a single payment: send it some gas money; payments wait",
+        "the relayer cannot afford a single payment; payments wait: send it gas money",
       );
     }
     return "again";
@@ -179,7 +179,7 @@ async function maySend(
   if (trial === "passes") return true;
   context.readings.forget(claimOf(first));
   if (trial === "unknown") {
-    passOver(plan, first, "no node says what its transaction would come to");
+    passOver(plan, first, "no node returns the result of its transaction's simulation");
   } else if (doubted.has(first.payment.id)) {
     await endWithout(plan, queue, [failed]);
   } else {

@@ -92,7 +92,7 @@ export async function prepareCandidates(options: {
       } else if (trial?.status === "fulfilled") {
         refusals.set(queued, trial.value);
       } else if (isAboutOne(trial?.reason)) {
-        prepared.waiting.push({ queued, why: "no node says what its trial comes to" });
+        prepared.waiting.push({ queued, why: "no node returns the result of its trial" });
       } else throw trial?.reason;
     }
     return refusals;
@@ -141,7 +141,7 @@ async function explainRefusals(options: {
   const { network, refused, prepared } = options;
   const { rpc, serveAfter } = network;
   const { outcomes, waiting } = prepared;
-  const why = "it was used by another sender, and whether that paid it is not certain yet";
+  const why = "another sender has used it, and the outcome is not certain yet";
   for (const [queued, reading] of refused) {
     const { id, fingerprint, unusedAtBlock } = queued.payment;
     const reason = reasonFor(queued, reading);

@@ -73,7 +73,7 @@ export async function replaceTransaction(
   if (form === undefined) {
     logger.warn(
       { ...labels, nonce: transaction.nonce },
-      "the chain asks for more than the cap on fees; the transaction waits",
+      "the gas price is above the cap on fees; the transaction waits",
     );
     return dispatchTransaction(relayer, transaction);
   }

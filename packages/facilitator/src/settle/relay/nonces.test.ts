@@ -37,7 +37,7 @@ function countUsed({ devnet }: SettlingDevnet): Promise<number> {
   return devnet.client.getTransactionCount({ address: devnet.accounts.relayer.address });
 }
 
-/** Sends from the relayer's address, as another program does that has its key. */
+/** Sends from the relayer's address, like another program with its key. */
 function useKeyElsewhere({ devnet }: SettlingDevnet, options: { nonce?: number } = {}) {
   const { relayer } = devnet.accounts;
   return devnet.client.sendTransaction({

@@ -96,13 +96,13 @@ export function watchRelayerFunds(options: RelayerFundsOptions): RelayerFunds {
         emit({ type: "relayer_funds_restored", network, relayer, balance });
         break;
       case "low":
-        logger.warn(fields, "the relayer's gas money runs out: send it some");
+        logger.warn(fields, "the relayer's gas money runs out: refill it");
         emit({ type: "relayer_funds_low", network, relayer, balance });
         break;
       case "exhausted":
         logger.error(
           fields,
-          "the relayer has no gas money: new payments are refused until it gets some",
+          "the relayer has no gas money: new payments are refused until a refill",
         );
         emit({ type: "relayer_funds_exhausted", network, relayer, balance });
         break;

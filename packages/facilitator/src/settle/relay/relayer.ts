@@ -108,7 +108,7 @@ async function attempt(
     await work();
   } catch (err) {
     if (relayer.isStopped || err instanceof RpcClosedError) return;
-    context.logger.warn({ err, ...labels }, `the relayer could not ${purpose}; it tries again`);
+    context.logger.warn({ err, ...labels }, `the relayer could not ${purpose}; retrying`);
     schedulePoll(relayer, network.pollMs);
   }
 }

@@ -79,7 +79,7 @@ async function lose(
   metrics.transactions.inc({ network: network.network, event: "lost" });
   logger.error(
     { ...labels, nonce: transaction.nonce },
-    "a transaction that is not ours has used the relayer's nonce: the key is used elsewhere; the payments are queued again",
+    "a foreign transaction has used the relayer's nonce: another program uses the key; the payments are queued again",
   );
   onQueueChanged();
   onCapacity();

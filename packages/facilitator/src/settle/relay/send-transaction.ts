@@ -28,7 +28,7 @@ export async function sendTransaction(options: {
   if (result.outcome !== "rejected") {
     context.logger.warn(
       { err: result.error, network: network.network, transaction: broadcast.hash },
-      "it is not known whether a node has the transaction: it is looked for, and sent again",
+      "unknown whether a node has the transaction; it is looked up, and sent again",
     );
     return { outcome: "unknown" };
   }

@@ -29,7 +29,7 @@ export async function signReplacement(options: {
     return signBroadcast({ ...common, to, data: "0x", gasLimit: fillerGas, content: "filler" });
   }
   const { to, data = "0x" } = parseTransaction(newest.raw);
-  if (!to) throw new TypeError(`Transaction ${transaction.id} calls nobody`);
+  if (!to) throw new TypeError(`Transaction ${transaction.id} has no call`);
   const { gasLimit } = transaction;
   return signBroadcast({ ...common, to, data, gasLimit, content: "payments" });
 }

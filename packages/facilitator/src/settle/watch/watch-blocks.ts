@@ -94,7 +94,7 @@ async function tryToFollowChain(watch: WatchContext): Promise<void> {
     watch.canonical.clear();
     watch.context.logger.warn(
       { err, network: watch.network.network },
-      "the chain could not be followed; it is tried again",
+      "the chain could not be followed; retrying",
     );
   }
 }
