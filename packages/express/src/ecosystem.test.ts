@@ -25,7 +25,7 @@ declare module "express-session" {
   }
 }
 
-/** Everything that a seller's application usually holds. */
+/** The usual middleware of a seller's application. */
 function middleware(express: ExpressModule, lines: string[]): RequestHandler[] {
   const destination = new Writable({
     write(chunk, _encoding, done) {

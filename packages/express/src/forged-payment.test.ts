@@ -81,7 +81,7 @@ test("forged payments of one caller cost few RPC calls, and delay no honest buye
   withheld.destroy();
   expect(node.calls()).toBe(before);
 
-  // Ever new names: a call each, up to the budget of the caller, which learns when to come back.
+  // Ever new names: a call each, up to the budget of the caller, which gets a retry time.
   const forged = await Promise.all(Array.from({ length: 60 }, (_, n) => forge(url, victim(n + 1))));
   const answers = await Promise.all(
     forged.map((headers) => fetch(url, { method: "POST", headers: { ...headers, ...from } })),

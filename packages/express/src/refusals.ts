@@ -110,7 +110,7 @@ function consequenceOf(isPaid: boolean): string {
 export const notReady: Refusal = {
   status: 503,
   error: "not_ready",
-  message: "Payments cannot be taken yet",
+  message: "Payments cannot be accepted yet",
   retryAfterSeconds: 1,
 };
 
@@ -129,7 +129,7 @@ export function settlementPending(transaction: string): Refusal {
   return {
     status: 503,
     error: "settlement_pending",
-    message: "The outcome of the payment is not known yet. Send the same request with it again",
+    message: "The outcome of the payment is not known yet. Retry the same request with it",
     transaction,
     retryAfterSeconds: 2,
   };

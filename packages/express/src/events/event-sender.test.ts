@@ -5,7 +5,7 @@ import type { EventOptions, EventOutcome } from "./event-options.ts";
 import { createEventSender, type Tell } from "./event-sender.ts";
 import type { EventContent } from "./lifecycle-event.ts";
 
-/** For conditions, on a machine that has other things to do. */
+/** Timeout for conditions, on a busy machine. */
 const patience = { timeout: 20_000 };
 
 const content: EventContent = {
@@ -84,7 +84,7 @@ describe("an event is posted", () => {
       socket.on("error", () => undefined);
       socket.on("data", () => {
         requests += 1;
-        // A second request on the same connection meets a closed door.
+        // A second request on the same connection fails.
         if (requests > 1) socket.destroy();
         else socket.write("HTTP/1.1 204 No Content\r\nConnection: keep-alive\r\n\r\n");
       });

@@ -4,7 +4,9 @@ import { createHostResolver } from "./public-lookup.ts";
 
 const typeA = 1;
 
-/** A name server that knows one IPv4 address for every name, and no IPv6 one; a silent one knows nothing. */
+/**
+ * A name server with one IPv4 address for every name, and no IPv6 one; a silent one never answers.
+ */
 async function openNameServer({ isSilent = false } = {}): Promise<string> {
   const socket = createSocket("udp4");
   socket.on("message", (query, { port, address }) => {

@@ -108,7 +108,7 @@ function readBase(url: string): string {
 
 function readCallback(eventCallback: string | undefined): Record<string, string> {
   if (eventCallback === undefined) return {};
-  if (!URL.canParse(eventCallback)) throw new TypeError("The eventCallback is no URL");
+  if (!URL.canParse(eventCallback)) throw new TypeError("The eventCallback is not a URL");
   return { [headerName.eventCallback]: new URL(eventCallback).href };
 }
 

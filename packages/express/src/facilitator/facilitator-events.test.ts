@@ -17,7 +17,7 @@ import { type EventReceiver, openReceiver } from "../testing/event-receiver.ts";
 import { expressVersions } from "../testing/express-versions.ts";
 import { createPaperFacilitator } from "../testing/paper-facilitator.ts";
 
-/** For conditions, on a machine that has other things to do. */
+/** Timeout for conditions, on a busy machine. */
 const patience = { timeout: 20_000 };
 
 const requirements: PaymentRequirements = {

@@ -104,7 +104,7 @@ export function facilitatorRouter(
     })
     .all(onlyMethod("GET"));
   router.use((_request, response) => {
-    send(response, 404, { error: "not_found", message: "There is no such endpoint" });
+    send(response, 404, { error: "not_found", message: "Unknown endpoint" });
   });
   return router;
 
@@ -158,7 +158,7 @@ function settleFault(errorReason: string, errorMessage: string): object {
 function onlyMethod(method: string): RequestHandler {
   return (_request, response) => {
     response.setHeader("Allow", method);
-    const message = `This endpoint is asked with ${method}`;
+    const message = `This endpoint needs ${method}`;
     send(response, 405, { error: "method_not_allowed", message });
   };
 }

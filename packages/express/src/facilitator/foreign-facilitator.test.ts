@@ -24,7 +24,7 @@ const legacyName = "base-sepolia";
 const asset = "0x036CbD53842c5426634e7929541eC2318f3dCF7e";
 const price = { amount: "1000", asset, extra: { name: "USDC", version: "2" } } as const;
 
-/** What one facilitator was asked to verify and to settle. */
+/** The verify and settle requests to one facilitator. */
 interface Asked {
   paymentPayload: unknown;
   paymentRequirements: unknown;

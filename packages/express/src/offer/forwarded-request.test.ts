@@ -21,7 +21,7 @@ function keep<T extends Pick<Listening, "close">>(listening: T): T {
   return listening;
 }
 
-/** Passes a request on as proxies do, with the headers that they read. */
+/** Forwards a request like a proxy, with the proxy's headers. */
 function forwardTo(port: number, headersOf: (request: IncomingMessage) => object): RequestHandler {
   return (request, response) => {
     const headers = { ...headersOf(request), host: "upstream" };
@@ -151,7 +151,10 @@ describe("a request to upgrade a connection", () => {
 describe.each(expressVersions)(
   "a framework on $name that serves a page's content at further paths",
   ({ express: version }) => {
-    /** As Next.js: the page, its data for navigation in the browser, and files through its image optimizer. */
+    /**
+     * As Next.js: the page, its data for navigation in the browser, and files through its image
+     * optimizer.
+     */
     const framework: RequestHandler = (request, response) => {
       const { pathname, searchParams } = new URL(request.url, "http://localhost");
       const isData = /^\/_next\/data\/[^/]+\/report\.json$/.test(pathname);

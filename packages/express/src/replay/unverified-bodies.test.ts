@@ -52,7 +52,7 @@ function withhold(shop: Shop, headers: Record<string, string>, sent = sentBytes)
   return connection;
 }
 
-/** A payment whose signature is another's. */
+/** A payment with another account's signature. */
 async function forge(shop: Shop): Promise<Record<string, string>> {
   const url = `${shop.url}/upload`;
   const [{ payload }, other] = await Promise.all([
@@ -227,7 +227,7 @@ describe("the body of an unverified payment", () => {
     const first = send(1);
     await expect.poll(() => runs.length, { interval: 5, timeout: 20_000 }).toBe(1);
     const others = [2, 3, 4].map(send);
-    // Long before those that wait run out of patience.
+    // Long before the waiting ones time out.
     await expect.poll(() => statuses, { interval: 5, timeout: 8_000 }).toContain(429);
     runs[0]?.();
     await first;

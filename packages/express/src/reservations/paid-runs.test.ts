@@ -41,7 +41,10 @@ async function open(
   return { ...shop, runs: () => runs, left: () => left };
 }
 
-/** Sends a payment, and hangs up in this run of the handler; returns when the seller has noticed. */
+/**
+ * Sends a payment, and closes the connection in this run of the handler; returns once the seller
+ * has noticed.
+ */
 async function payAndLeave(
   shop: { runs: () => number; left: () => number },
   options: { url: string; headers: Record<string, string>; run: number },

@@ -203,7 +203,7 @@ function codeOf(reason: string | undefined, otherwise: string): string {
 }
 
 function unreadable(what: string): FacilitatorError {
-  return new FacilitatorError(`The facilitator did not say ${what} in a form that can be read`, {
+  return new FacilitatorError(`The facilitator's answer is malformed: ${what}`, {
     kind: "bad_response",
   });
 }

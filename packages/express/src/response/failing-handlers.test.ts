@@ -284,7 +284,7 @@ describe.each(expressVersions)("a failing handler on $name", ({ express }) => {
       try {
         response.status(500).json({ second: true });
       } catch {
-        // As without the gate, where the second answer throws.
+        // As without the gate: the second answer throws.
       }
     });
     const [first] = await payTwice(shop);

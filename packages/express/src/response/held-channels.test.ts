@@ -40,7 +40,7 @@ function callPrototype(response: Response, name: string, ...args: unknown[]): un
   return Reflect.apply(Reflect.get(ServerResponse.prototype, name), response, args);
 }
 
-/** Ways past the methods of a response to its connection. */
+/** Ways to a response's connection that bypass its methods. */
 const waysPast: [what: string, handler: (response: Response) => unknown][] = [
   ["ServerResponse.prototype.write", (response) => callPrototype(response, "write", secret)],
   ["ServerResponse.prototype.end", (response) => callPrototype(response, "end", secret)],
@@ -133,7 +133,8 @@ describe.each(expressVersions)("a held answer on $name", ({ express }) => {
     });
     shop.facilitator.onSettle = async (settle) => {
       if (server instanceof Server) server.close();
-      // The connection would be destroyed at once, and its end seen with the next turns of the event loop.
+      // The connection would be destroyed at once, and its end seen with the next turns of the
+      // event loop.
       await new Promise((resolve) => setImmediate(resolve));
       return settle();
     };
@@ -174,7 +175,7 @@ describe.each(expressVersions)("a held answer on $name", ({ express }) => {
     expect(seen).toEqual([
       before,
       before,
-      // `finished` is what Node's server goes by.
+      // Node's server relies on `finished`.
       { ...before, writableEnded: true },
       { writableEnded: true, writableFinished: true, headersSent: true, finished: true },
     ]);

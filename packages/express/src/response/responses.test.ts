@@ -53,7 +53,7 @@ const ours = new Set([
   headerName.paymentResponse.toLowerCase(),
   "cache-control",
   "date",
-  // A held answer is complete, so that its length is known where it was sent in chunks.
+  // A held answer is complete, so a chunked one gets a length.
   "content-length",
   "transfer-encoding",
   "set-cookie",

@@ -26,8 +26,8 @@ describe("the route configuration", () => {
       "GET /f": { accepts: [option({ network: "eip155:4242" })], maxTimeoutSecs: 3 },
     });
     expect(problems).toEqual([
-      expect.stringContaining('"FETCH /a" has the unknown verb "FETCH"'),
-      expect.stringContaining('"GET,POST /b" has the unknown verb "GET,POST"'),
+      expect.stringContaining('"FETCH /a" has the unknown method "FETCH"'),
+      expect.stringContaining('"GET,POST /b" has the unknown method "GET,POST"'),
       expect.stringContaining('"GET c" has a path that does not begin with "/"'),
       expect.stringContaining('"GET /d?x=1" names a query'),
       expect.stringContaining('"GET /e": accepts[0].price "$0.0000001" is no exact amount'),
@@ -46,7 +46,7 @@ describe("the route configuration", () => {
     const accepts = option();
     const others = { "POST /other": { accepts }, "GET /other": { accepts } };
     expect(problemsOf({ [earlier]: { accepts }, ...others, [later]: { accepts } })).toEqual([
-      `"${later}" can never match: "${earlier}" comes before it and takes all of its requests`,
+      `"${later}" can never match: "${earlier}" comes before it and matches all of its requests`,
     ]);
     expect(problemsOf({ [later]: { accepts }, ...others, [earlier]: { accepts } })).toHaveLength(
       later === "* /items/:id" ? 1 : 0,

@@ -162,7 +162,7 @@ describe.each(expressVersions)("the route matcher on $name", ({ express }) => {
       /"maxAmountRequired":"(\d+)"/.exec((await sendTarget(shop, target)).answer)?.[1];
     expect(await amountOf("/items/rare")).toBe("5000000");
     expect(await amountOf("/items/other")).toBe("1000000");
-    // Not cheaper for the same thing in other clothes.
+    // No discount for another spelling of the path.
     expect(await amountOf("/items/%72are")).toBe("5000000");
   });
 

@@ -63,7 +63,7 @@ export function onExtra(problem: string): string {
 function readMoney(price: string, { network, extra }: PriceContext): ReadPrice {
   const asset = knownAsset(network);
   if (asset === undefined) {
-    return refuse(`"${price}" says no token, and none is known for ${network}: name the asset`);
+    return refuse(`"${price}" names no token, and ${network} has no known one: name the asset`);
   }
   const { address, name, version, decimals } = asset;
   const amount = parseMoney(price, decimals);

@@ -125,7 +125,8 @@ function readAccepts(
   const entries: readonly unknown[] = Array.isArray(value) ? value : [value];
   if (value === undefined || entries.length === 0)
     tell("accepts must name at least one way to pay");
-  if (entries.length > 16) tell("accepts names more than 16 ways to pay, which no header can hold");
+  if (entries.length > 16)
+    tell("accepts has more than 16 payment options, which do not fit a header");
   return entries.flatMap((entry, index) => {
     const at = Array.isArray(value) ? `accepts[${index}]` : "accepts";
     if (entry === undefined) return [];

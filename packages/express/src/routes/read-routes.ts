@@ -37,7 +37,9 @@ export function readRoutes(
       const { parts } = read;
       const first = earlier.find(({ covers }) => covers(parts))?.key;
       if (first !== undefined) {
-        tell(`"${key}" can never match: "${first}" comes before it and takes all of its requests`);
+        tell(
+          `"${key}" can never match: "${first}" comes before it and matches all of its requests`,
+        );
       }
       earlier.push({ key, covers: createKeyCover(parts, router) });
     } else tell(`"${key}" ${read.problem}`);

@@ -22,7 +22,7 @@ export function readUnpaidBody(
   if (!isContentType(contentType)) return { ok: false, problem: "no contentType for a header" };
   const body = toBytes(answer.body);
   if (body === undefined) {
-    return { ok: false, problem: "a body that is no text, no bytes and no plain JSON" };
+    return { ok: false, problem: "a body that is not text, bytes or plain JSON" };
   }
   return { ok: true, answer: { contentType, body } };
 }

@@ -50,7 +50,7 @@ it("the route finder has one router for all unlisted methods, also from method o
 
 it("the route finder caches paths without their queries", () => {
   const { find } = createFinder();
-  // As a parser of HTTP makes a target: one flat text.
+  // A flat string, as an HTTP parser makes it.
   const target = (name: string) =>
     Buffer.from(`/files/${name}?${"q".repeat(15_000)}`).toString("latin1");
   find("GET", [target("first")]);

@@ -23,7 +23,7 @@ export function readRouteKey(key: string, router: object): ReadRouteKey {
   const [, named, path] = /^(?:(\S+)\s+)?(\S.*)$/.exec(key.trim()) ?? [];
   const verb = (named ?? "*").toUpperCase();
   if (path === undefined) return refuse('is empty: write "GET /path", "* /path" or "/path"');
-  if (verb !== "*" && !verbs.has(verb)) return refuse(`has the unknown verb "${named}"`);
+  if (verb !== "*" && !verbs.has(verb)) return refuse(`has the unknown method "${named}"`);
   if (!path.startsWith("/") && !path.startsWith("*")) {
     return refuse(`has a path that does not begin with "/": "${path}"`);
   }

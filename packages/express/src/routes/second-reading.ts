@@ -63,7 +63,7 @@ export function createSecondReading(options: {
       const theirs = dialect === "Express 4" ? "Express 5" : "Express 4";
       report(
         new ConfigurationError("The paid routes", [
-          `"${route.key}" is read by ${dialect}, and a router of ${theirs} in the application reads it otherwise: what only that one reads as a path of it is withheld, so write the key as ${dialect} does`,
+          `"${route.key}" is read by ${dialect}, and a router of ${theirs} in the application reads it differently: paths that only that router matches are withheld, so write the key in the syntax of ${dialect}`,
         ]),
       );
     },

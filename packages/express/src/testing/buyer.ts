@@ -22,10 +22,10 @@ export interface SignedPayment {
   headers: Record<string, string>;
 }
 
-/** Somebody with a wallet. */
+/** A buyer with a wallet. */
 export interface Buyer {
   account: PrivateKeyAccount;
-  /** Asks for the offer of a URL and signs it. */
+  /** Requests the offer of a URL and signs it. */
   payFor(
     url: string,
     options?: { version?: 1 | 2; init?: RequestInit; authorization?: Partial<Authorization> },

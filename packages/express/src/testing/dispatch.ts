@@ -3,8 +3,8 @@ import { Socket } from "node:net";
 import type { Express } from "express";
 
 /**
- * Sends a request through an application without a network, for thousands of them: what stands in
- * the application runs as it would. Handlers must not answer.
+ * Sends thousands of requests through an application without a network: its middleware runs as
+ * usual. Handlers must not answer.
  */
 export function dispatch(app: Express, { method, url }: { method: string; url: string }): void {
   const request = new IncomingMessage(new Socket());

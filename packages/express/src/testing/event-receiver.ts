@@ -9,7 +9,7 @@ export interface ReceivedEvent {
   event: { id: string; type: string; timestamp: string; details: Record<string, unknown> };
 }
 
-/** A server that is told of events. */
+/** A server that receives events. */
 export interface EventReceiver extends Listening {
   received: ReceivedEvent[];
   /** How many requests have come, read or not. */
@@ -17,7 +17,7 @@ export interface EventReceiver extends Listening {
   types(): string[];
 }
 
-/** Starts a receiver, which answers 204 unless said otherwise. */
+/** Starts a receiver, which answers 204 by default. */
 export async function openReceiver(
   answer: (request: IncomingMessage, response: ServerResponse) => void = (_request, response) => {
     response.writeHead(204).end();

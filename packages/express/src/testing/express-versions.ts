@@ -1,7 +1,7 @@
 import { createRequire } from "node:module";
 import express from "express";
 
-/** What the tests use of either Express. */
+/** The tests' use of either Express version. */
 export type ExpressModule = typeof express;
 
 // Express 4 brings no types of its own, and is used as Express 5 is.

@@ -27,7 +27,7 @@ export interface PaperFacilitator extends Facilitator {
 
 /**
  * Verifies signatures for real, and settles each authorization once, without a chain: for tests of
- * what HTTP does. Money is tested elsewhere.
+ * HTTP behaviour.
  */
 export function createPaperFacilitator(
   options: { versions?: readonly (1 | 2)[]; networks?: readonly string[] } = {},

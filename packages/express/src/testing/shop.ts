@@ -14,7 +14,7 @@ import { createPaperFacilitator, type PaperFacilitator } from "./paper-facilitat
 /** Where the money of these tests goes. */
 export const payTo = "0x00000000000000000000000000000000000beef1";
 
-/** 0.001 USDT0 on Plasma, unless said otherwise. */
+/** 0.001 USDT0 on Plasma by default. */
 export function option(change: Partial<PaymentOption> = {}): PaymentOption {
   const { address: asset, name, version, decimals } = plasmaUsdt0;
   return {
@@ -29,7 +29,7 @@ export function option(change: Partial<PaymentOption> = {}): PaymentOption {
 /** A seller that listens. */
 export interface Shop extends Listening {
   facilitator: PaperFacilitator;
-  /** What the middleware told of. */
+  /** The errors that the middleware reported. */
   errors: unknown[];
 }
 
@@ -38,7 +38,7 @@ export async function openShop(config: {
   express?: ExpressModule | undefined;
   routes: PaymentRoutes;
   serve: (app: Express) => void;
-  /** What stands before the gate. */
+  /** Middleware before the gate. */
   before?: ((app: Express) => void) | undefined;
   facilitator?: PaperFacilitator | undefined;
   options?: PaymentMiddlewareOptions | undefined;

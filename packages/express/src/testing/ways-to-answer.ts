@@ -9,7 +9,7 @@ export const longText = "The quick brown fox jumps over the lazy dog. ".repeat(4
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const file = "package.json";
 
-/** Every way in which a handler may give an answer, and the headers that its request has besides the payment. */
+/** All ways in which a handler may answer, and the headers of its request besides the payment. */
 export const waysToAnswer: [
   what: string,
   handler: RequestHandler,
