@@ -1,5 +1,5 @@
-// Writes src/chains/usdt-deployments.generated.ts from the table of USDT0 deployments in the form in which they are
-// published:  tsx scripts/generate-usdt-deployments.ts usdt0-chains.json
+// Writes src/chains/usdt-deployments.generated.ts from the table of USDT0 deployments in the form
+// in which they are published: tsx scripts/generate-usdt-deployments.ts usdt0-chains.json
 import { readFileSync, writeFileSync } from "node:fs";
 import { getAddress } from "viem";
 import * as z from "zod";
@@ -25,7 +25,10 @@ const rows = chains.flatMap(({ key, type, chainId, token }) =>
 );
 const text = `// Written by scripts/generate-usdt-deployments.ts. Do not edit.
 
-/** Where USDT is on the EVM chains that USDT0 connects: the original on Ethereum, USDT0 elsewhere. As of August 2026. */
+/**
+ * The addresses of USDT on the EVM chains that USDT0 connects: the original on Ethereum, USDT0 on
+ * the others. As of August 2026.
+ */
 export const usdtDeployments = {
 ${rows.join("\n")}
 } as const;

@@ -53,9 +53,9 @@ describe("readConfiguration", () => {
     const error = catchError(() => readConfiguration({ chains: [twice, twice] }));
     expect(error).toMatchObject({
       problems: expect.arrayContaining([
-        "chains: name plasma is there twice",
-        "chains: chain id 9745 is there twice",
-        "tokens of plasma: name usdt is there twice",
+        "chains: name plasma is listed twice",
+        "chains: chain id 9745 is listed twice",
+        "tokens of plasma: name usdt is listed twice",
       ]),
     });
   });

@@ -8,7 +8,7 @@ const name = z
   .regex(/^[a-z0-9][a-z0-9_-]{0,63}$/, "must be lowercase letters, digits, - and _")
   // Names of the API's own paths.
   .refine((text) => !["batch", "blockchains", "chains", "health", "keys"].includes(text), {
-    error: "is a word of the API itself",
+    error: "is a reserved word of the API",
   });
 
 const address = z
@@ -141,7 +141,7 @@ export function readConfiguration(input: unknown): IndexerConfiguration {
 function findDuplicates({ chains }: z.output<typeof optionsSchema>): string[] {
   const twice = (what: string, values: readonly (string | number)[]) =>
     [...new Set(values.filter((value, index) => values.indexOf(value) !== index))].map(
-      (value) => `${what} ${value} is there twice`,
+      (value) => `${what} ${value} is listed twice`,
     );
   return [
     ...twice(

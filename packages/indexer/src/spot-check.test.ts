@@ -92,7 +92,7 @@ describe.each(engines)("the spot check on $engine", ({ createUrl }) => {
     const { seller } = devnet.accounts;
     await devnet.mint({ to: seller.address, amount: 1_000n });
     const proxy = await startFaultProxy(devnet.rpcUrl);
-    // Every other answer is that of a node which already has the state of the next block.
+    // Every other answer comes from a node with the state of the next block.
     let asked = 0;
     const early = `0x${"7".padStart(64, "0")}`;
     const answerEarly = changing("eth_call", (answer) => {

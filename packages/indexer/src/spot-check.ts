@@ -37,7 +37,7 @@ export async function spotCheck(
     if (signal.aborted) return;
     try {
       for (const difference of await findDifferences(context, options)) {
-        logger.error(difference, "A balance differs from what the token says");
+        logger.error(difference, "A balance differs from the token's");
         onDifference(difference);
       }
     } catch (error) {

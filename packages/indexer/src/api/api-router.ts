@@ -65,7 +65,7 @@ export function fillRouter(router: IRouter, options: ApiRouterOptions): void {
   }
   router.use(
     apiPrefix,
-    refuse(404, (method, path) => `There is no ${method} ${path}.`),
+    refuse(404, (method, path) => `Unknown endpoint: ${method} ${path}.`),
   );
 
   /** A 404 for a path or method that does not exist; only callers with a key learn that. */

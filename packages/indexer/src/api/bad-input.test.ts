@@ -41,7 +41,7 @@ const badPaths = [
   [`${history}?toTs=NaN`, "toTs"],
   [`${history}?fromTs=1700000002000&toTs=1700000001000`, "after toTs"],
   [`${history}?fromTs=1700000002&toTs=1700000001`, "after toTs"],
-  // Seconds and milliseconds in one request: what counts is the time they mean.
+  // Seconds and milliseconds in one request are compared as times.
   [`${history}?fromTs=1700000002&toTs=1700000001000`, "after toTs"],
   [`${history}?sort=newest`, "asc or desc"],
   [`${history}?cursor=`, "Link"],

@@ -15,7 +15,7 @@ function answerError(response: Response, error: ApiError): void {
 
 /** Answers 404 in JSON: the last handler of an app. */
 export const answerNotFound: RequestHandler = function answerNotFound(request) {
-  throw new ApiError(404, `There is no ${request.method} ${request.baseUrl}${request.path}.`);
+  throw new ApiError(404, `Unknown endpoint: ${request.method} ${request.baseUrl}${request.path}.`);
 };
 
 /**

@@ -139,7 +139,7 @@ const errorResponses: Json = {
   BadRequest: errorResponse("Something that was sent is wrong; the message names it."),
   Unauthorized: errorResponse("The key is missing, wrong or expired."),
   Forbidden: errorResponse("The key is missing or wrong."),
-  NotFound: errorResponse("There is no such thing."),
+  NotFound: errorResponse("Not found."),
   TooLarge: errorResponse("The body is too large."),
   WrongMediaType: errorResponse("The body is not JSON."),
   RateLimited: {

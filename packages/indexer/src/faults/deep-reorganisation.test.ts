@@ -22,7 +22,7 @@ describe.each(engines)("reorganisations deeper than final, on $engine", ({ creat
     await expectExact(indexer, devnet, usdtOf(devnet));
     expect(await indexer.readBalance({ ...usdtOf(devnet), address: seller })).toBe(10n);
 
-    // Else a second reading that is under way may meet the replaced blocks first.
+    // Otherwise a running second reading may meet the replaced blocks first.
     const final = Number(await devnet.client.getBlockNumber()) - finalDepth;
     await expect
       .poll(async () => (await indexer.status()).chains[0]?.tokens[0]?.verifiedTo, {

@@ -141,7 +141,7 @@ describe.each(engines)("false receipts, on $engine", ({ engine, createUrl }) => 
   it("with another root in some blocks of a chain hold up neither those nor what lies above", async () => {
     const devnet = await startUsedChain(30);
     const proxy = await startFaultProxy(devnet.rpcUrl);
-    // As where a chain leaves transactions of its own out of the root.
+    // As on a chain that leaves its system transactions out of the root.
     proxy.set(
       changing("eth_getBlockReceipts", (answer) =>
         isOdd(answer.result)

@@ -21,7 +21,7 @@ describe.each(engines)("reorganisations, on $engine", ({ engine, createUrl }) =>
     const indexer = await startIndexer({ rpcUrls: [devnet.rpcUrl], database: await createUrl() });
     for (let step = 0; step < 100 * effort; step++) {
       await stepRandomly(devnet, random);
-      // Now and then it is caught in the middle of the one before.
+      // Some of them interrupt the previous one.
       if (random.chance(0.1)) await expectExact(indexer, devnet, usdtOf(devnet));
     }
     await expectExact(indexer, devnet, usdtOf(devnet));
@@ -48,7 +48,8 @@ describe.each(engines)("reorganisations, on $engine", ({ engine, createUrl }) =>
     expect(await b.client.getBlockNumber()).toBe(await a.client.getBlockNumber());
     proxy.setUpstream(b.rpcUrl);
     await expectExact(indexer, b, usdtOf(b));
-    // The chain changes at every request, so also between the question for a head and the one for its blocks.
+    // The chain changes at every request, so also between the question for a head and the one for
+    // its blocks.
     proxy.set(async ({ forward, reply }) => {
       proxy.setUpstream(random.pick([a, b]).rpcUrl);
       reply(await forward());
@@ -166,7 +167,7 @@ describe.each(engines)("reorganisations, on $engine", ({ engine, createUrl }) =>
     first.cut();
     await new Promise((resolve) => setTimeout(resolve, 500));
     expect(await retractions()).toEqual([]);
-    // It is believed once it is longer.
+    // It is accepted once it is longer.
     for (let amount = 14n; amount <= 17n; amount++) await b.mint({ to: seller, amount });
     await expectExact(indexer, b, usdtOf(b));
     first.mend();

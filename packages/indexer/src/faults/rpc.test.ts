@@ -139,7 +139,7 @@ describe.each(engines)("through RPC faults, on $engine,", ({ engine, createUrl }
 
   it("an endpoint that refuses logs of all addresses still serves ranges by address", async () => {
     const devnet = await startChain();
-    // Nothing of the token, and logs of another in the last block of the first range.
+    // No logs of the token, and logs of another in the last block of the first range.
     const other = await devnet.deployToken({ symbol: "OTHER" });
     const to = devnet.accounts.seller.address;
     for (let block = 0; block < 30; block++) await devnet.mint({ to, amount: 1n, token: other });

@@ -137,7 +137,7 @@ describe.each(engines)("silent loss, on $engine", ({ engine, createUrl }) => {
   it("is excluded by a second endpoint where there is one", async () => {
     const devnet = await startUsedChain(40);
     const liar = await startFaultProxy(devnet.rpcUrl);
-    // Leaves out one transfer, always the same: asked again, it agrees with itself.
+    // Always omits the same transfer, so a repeated request agrees with it.
     liar.set(
       changing("eth_getLogs", (answer) => ({
         ...answer,
@@ -262,7 +262,10 @@ function cutAtTimes(random: Random, share: number): Fault {
   return changingAtTimes(random, share, (logs) => logs.slice(0, random.between(0, logs.length)));
 }
 
-/** A gateway that gives each call of a batch to one of two nodes, one of which misses the newest blocks. */
+/**
+ * A gateway that gives each call of a batch to one of two nodes, one of which misses the newest
+ * blocks.
+ */
 function spreadBatches(random: Random, behind: number): Fault {
   let head = 0;
   return async ({ calls, forward, reply }) => {

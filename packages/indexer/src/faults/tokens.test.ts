@@ -32,7 +32,7 @@ describe.each(engines)("tokens, on $engine", ({ createUrl }) => {
           args: [to, amount],
           gas: 200_000n,
         });
-      // More than a uint256 comes and goes in all, though never at a time.
+      // The sum of all transfers exceeds a uint256, though no balance ever does.
       for (let round = 0; round < 2; round++) {
         await devnet.mint({ to: buyer.address, amount: maxUint256 });
         await transfer(token, buyer.address, maxUint256);

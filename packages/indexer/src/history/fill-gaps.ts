@@ -64,7 +64,7 @@ export function createGapFilling(context: ChainContext, signal: AbortSignal): Ga
       waiting.abort(new Error("The wait is over"));
     },
     async stop() {
-      leaving.abort(new Error("Blocks are taken back"));
+      leaving.abort(new Error("Blocks are undone"));
       await running;
     },
   };

@@ -76,7 +76,7 @@ export function createRangeReader(options: RangeReaderOptions): RangeReader {
       const { rows, oddities } = answer.batch;
       size.answered({ span: answer.range.next - from, transfers: rows.length });
       if (oddities.length > 0)
-        logger.warn({ chain: options.chain, from, next, oddities }, "Logs that are no transfers");
+        logger.warn({ chain: options.chain, from, next, oddities }, "Logs that are not transfers");
       return answer;
     } catch (error) {
       const isOneBlock = next - from === 1;

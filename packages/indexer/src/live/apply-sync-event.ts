@@ -92,7 +92,7 @@ export async function readTransfers(
   const batches = await pool.onEndpoint((endpoint) => readBlocks(endpoint, question), { signal });
   const oddities = batches.flatMap((batch) => batch.oddities);
   if (oddities.length > 0)
-    logger.warn({ chain: chain.name, oddities }, "Logs that are no transfers");
+    logger.warn({ chain: chain.name, oddities }, "Logs that are not transfers");
   return batches;
 }
 

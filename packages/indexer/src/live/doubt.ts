@@ -35,7 +35,7 @@ export function createDoubt(context: ChainContext, signal: AbortSignal): Doubt {
   return {
     async raise(event, { endpoint, unasked }) {
       const handle = pool.endpoints.find((each) => each.endpoint === endpoint);
-      if (handle === undefined) throw new Error(`There is no endpoint ${endpoint}`);
+      if (handle === undefined) throw new Error(`Unknown endpoint ${endpoint}`);
       isClear = false;
       // Some of the endpoints decide nothing; their answers still raise doubt.
       if (unasked !== undefined) since = undefined;

@@ -5,7 +5,7 @@ import type { SyncEvent } from "./sync-event.ts";
 export interface Poll {
   event: SyncEvent;
   endpoint: number;
-  /** Where a final block was replaced: an endpoint that could not be asked. */
+  /** Where a final block was replaced: an endpoint that could not be reached. */
   unasked: number | undefined;
 }
 

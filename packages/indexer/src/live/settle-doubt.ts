@@ -43,7 +43,7 @@ export async function settleDoubt(
     ? `${what} ${describeWayOut(chain.name, { common, depth })}`
     : unasked === undefined
       ? what
-      : `${what} Nothing is decided until endpoint ${unasked} can be asked, too.`;
+      : `${what} The decision waits for an answer of endpoint ${unasked}.`;
   await lease.write(async (transaction) => {
     await updateChain(transaction, database.dialect, {
       chainId,
@@ -80,6 +80,6 @@ function describeWayOut(
   { common, depth }: { common: { number: number } | undefined; depth: number | undefined },
 ): string {
   if (common === undefined)
-    return "No older block of this chain is known: if its endpoints are right, index it into another database.";
+    return "No older block of this chain is indexed: if its endpoints are right, index it into another database.";
   return `That is ${depth} blocks deep, more than maxRewindBlocks. If its endpoints are right: coinslot indexer rewind --chain ${name} --to ${common.number}`;
 }

@@ -63,12 +63,12 @@ export async function runMaintenance(options: {
     const chain = indexer.chains.find(({ name }) => name === wish.chain);
     if (chain === undefined)
       throw new MaintenanceError(
-        `There is no chain ${wish.chain}; there are ${indexer.chains.map(({ name }) => name).join(", ")}`,
+        `Unknown chain ${wish.chain}; known are ${indexer.chains.map(({ name }) => name).join(", ")}`,
       );
     const tokens = chain.tokens.filter(({ name }) => (wish.token ?? name) === name);
     if (tokens.length === 0)
       throw new MaintenanceError(
-        `There is no token ${wish.token} on ${chain.name}; there are ${chain.tokens.map(({ name }) => name).join(", ")}`,
+        `Unknown token ${wish.token} on ${chain.name}; known are ${chain.tokens.map(({ name }) => name).join(", ")}`,
       );
     refuseRange(wish);
     const database = await indexer.database();

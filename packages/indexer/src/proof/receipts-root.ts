@@ -53,7 +53,7 @@ export function verifyReceipts(receipts: unknown, receiptsRoot: string): Receipt
   if (data === undefined) return { kind: "unknown-form", reason: "receipts without their fields" };
   const odd = data.find(({ type = 0n }) => !knownTypes.has(type));
   if (odd !== undefined)
-    return { kind: "unknown-form", reason: `a receipt of type ${odd.type}, whose form is unknown` };
+    return { kind: "unknown-form", reason: `a receipt of the unknown type ${odd.type}` };
   const isRoot = (blooms: (receipt: Receipt) => Hex) =>
     orderedTrieRoot(data.map((receipt) => encodeReceipt(receipt, blooms(receipt)))) ===
     receiptsRoot.toLowerCase();

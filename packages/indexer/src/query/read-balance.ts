@@ -80,7 +80,7 @@ async function askChain(
     return await readTokenBalance(pool, { token: token.address, address, block });
   } catch (cause) {
     throw new BalanceUnavailableError(
-      `This balance has to be asked of ${token.blockchain}, which did not tell it for block ${block.number}`,
+      `This balance comes from ${token.blockchain}, which did not return it for block ${block.number}`,
       { cause },
     );
   }

@@ -115,7 +115,7 @@ describe.each(engines)("ranges that are added, refused and rolled back, on $engi
             });
             await expect(adding).rejects.toThrow("the end of the process");
           } else if (chain.some((moves) => moves.length > 0)) {
-            // A range that was written, though the answer to its commit was lost.
+            // A range that was written, although its commit's acknowledgement was lost.
             await expect(add(0, [...chain])).rejects.toMatchObject({ kind: "unique-violation" });
           }
         }

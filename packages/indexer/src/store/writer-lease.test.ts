@@ -15,7 +15,7 @@ it("no transaction of a writer begins while one with a lost connection may still
   const leases = createLeases({ database: lost });
   const lease = await leases.acquire({ name: "writer", owner: "writer", ttlMs: 60_000 });
   if (lease === undefined) throw new Error("not acquired");
-  // One owner, and two connections: the server has not noticed that the first is gone.
+  // One owner with two connections: the server has not noticed the loss of the first.
   const order: string[] = [];
   let commit = () => {};
   const held = new Promise<void>((resolve) => {

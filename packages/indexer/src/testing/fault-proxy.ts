@@ -9,13 +9,13 @@ const answerSchema = z.looseObject({ id: z.number(), result: z.unknown() });
 export type Call = z.infer<typeof callSchema>;
 export type Answer = z.infer<typeof answerSchema> & { error?: unknown };
 
-/** One HTTP request, and what can be done about it. */
+/** One HTTP request, and the possible reactions to it. */
 export interface Exchange {
   calls: readonly Call[];
-  /** What the node answers, in the order of the calls. */
+  /** The node's answers, in the order of the calls. */
   forward(): Promise<Answer[]>;
   reply(answers: readonly unknown[]): void;
-  /** Something else than JSON-RPC, or no answer at all. */
+  /** An answer outside JSON-RPC, or none. */
   response: ServerResponse;
 }
 
@@ -26,7 +26,7 @@ export const honest: Fault = async ({ forward, reply }) => reply(await forward()
 /** A real HTTP server between an indexer and a node, which misbehaves on command. */
 export interface FaultProxy {
   url: string;
-  /** What it does to the next requests. */
+  /** The faults of the next requests. */
   set(fault: Fault): void;
   /** The node behind it, from now on. */
   setUpstream(url: string): void;
@@ -67,7 +67,7 @@ export async function startFaultProxy(upstream: string): Promise<FaultProxy> {
         },
       });
     } catch {
-      // The client has left, or the node is gone: what a proxy does then.
+      // The client has left, or the node is gone: a proxy breaks the connection.
       response.destroy();
     }
   });
@@ -126,7 +126,7 @@ const rangeSchema = z.object({
   toBlock: z.string().transform(Number),
 });
 
-/** The range that a call of `eth_getLogs` asks for; undefined where it names one block by hash. */
+/** The range of a call of `eth_getLogs`; undefined where it names one block by hash. */
 export function rangeOf(call: Call): { from: number; to: number } | undefined {
   const { data } = rangeSchema.safeParse(call.params[0]);
   return data && { from: data.fromBlock, to: data.toBlock };

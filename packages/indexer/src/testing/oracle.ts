@@ -17,7 +17,9 @@ export interface Watched {
   address: Address;
 }
 
-/** The transfers of a token as the node itself has them, read block by block and decoded by viem. */
+/**
+ * The transfers of a token as the node itself has them, read block by block and decoded by viem.
+ */
 async function scanChain(
   { client }: Pick<Devnet, "client">,
   { address }: Pick<Watched, "address">,
@@ -100,8 +102,9 @@ async function findToken({ kysely }: Pick<Database<IndexerSchema>, "kysely">, wa
 }
 
 /**
- * The rule for every test: what is stored is what a fresh scan of the chain finds, and every balance is what the
- * token says. Waits until the indexer has had the time to get there; `nodesFail`: also until its nodes tell a balance.
+ * The rule for every test: the stored rows equal a fresh scan of the chain, and every balance
+ * equals the token's. Waits until the indexer has caught up; `nodesFail`: also until its nodes
+ * return a balance.
  */
 export async function expectExact(
   indexer: Indexer,
@@ -109,7 +112,8 @@ export async function expectExact(
   watched: Watched,
   { fromBlock = 0n, timeoutMs = 60_000, nodesFail = false } = {},
 ): Promise<void> {
-  // By its hash: blocks without transfers may have been replaced by others, and nothing stored tells.
+  // By its hash: blocks without transfers may have been replaced without a trace in the stored
+  // rows.
   await expect
     .poll(async () => [await readNewestBlock(indexer, watched), await readHead(devnet)], {
       timeout: timeoutMs,
@@ -157,7 +161,7 @@ export async function expectVerified(
   expect(stored.filter(isVerified)).toEqual((await scanChain(devnet, watched)).filter(isVerified));
 }
 
-/** A node that misbehaves may have to be asked several times; what is told then must be right. */
+/** A misbehaving node may have to be asked several times, and its final answer must be right. */
 async function askBalance(
   indexer: Indexer,
   question: Watched,

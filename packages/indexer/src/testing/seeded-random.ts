@@ -1,4 +1,4 @@
-/** Decisions that a seed makes: the same seed gives the same ones in the order in which they are asked for. */
+/** Decisions by a seed: the same seed yields the same sequence. */
 export interface Random {
   /** A whole number from `least` to `most`, both included. */
   between(least: number, most: number): number;

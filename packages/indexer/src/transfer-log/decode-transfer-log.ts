@@ -36,7 +36,7 @@ export interface OddLog {
  * for every event of a chain. Its test compares it with viem's decoder.
  */
 export function decodeTransferLog(log: unknown): TransferLog | OddLog {
-  if (typeof log !== "object" || log === null) return impossible("a log that is no object");
+  if (typeof log !== "object" || log === null) return impossible("a log that is not an object");
   if ("removed" in log && log.removed === true) return impossible("a removed log");
   const address = "address" in log ? lowercase(log.address) : undefined;
   const blockHash = "blockHash" in log ? hash(log.blockHash) : undefined;
@@ -67,8 +67,8 @@ export function decodeTransferLog(log: unknown): TransferLog | OddLog {
       length !== 3
         ? `${length} topics`
         : data === undefined
-          ? "data that are no amount"
-          : "topics that are no addresses";
+          ? "data that are not an amount"
+          : "topics that are not addresses";
     const problem = `a Transfer with ${form}: log ${logIndex} of transaction ${transactionHash}`;
     return { problem, isPossible: true };
   }

@@ -83,7 +83,7 @@ export async function writeVerdict(
       tokens: tokens.map(({ token }) => token),
       block: block.number,
     };
-    logger.error(repair, "A block was stored wrongly, and is mended");
+    logger.error(repair, "A wrongly stored block was repaired");
     onRepair(repair);
   }
   return true;

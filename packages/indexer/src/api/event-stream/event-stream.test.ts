@@ -25,7 +25,7 @@ async function open({ url, key }: TestApi, headers: Record<string, string> = {})
   }
   return {
     next,
-    /** The next message that carries something. */
+    /** The next message with data. */
     async nextEvent(): Promise<{ id: string | undefined; event: string; data: unknown }> {
       for (;;) {
         const { id, event, data } = await next();

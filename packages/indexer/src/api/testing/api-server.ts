@@ -19,7 +19,7 @@ import { createTestSource, type TestSource } from "./test-source.ts";
 
 const express4: typeof express5 = createRequire(import.meta.url)("express4");
 
-/** What the API is tested on: both engines, and both versions of Express. */
+/** The API's test matrix: both engines, and both versions of Express. */
 export const stands = [
   { engine: "sqlite", expressVersion: 5 },
   { engine: "postgres", expressVersion: 4 },
@@ -61,7 +61,7 @@ export interface TestApi {
   /** A key with limits that no test reaches by accident. */
   key: string;
   createKey(wish?: Partial<KeyWish>): Promise<string>;
-  /** Requests with `key`, unless headers say otherwise, and checks the answer against the document. */
+  /** Requests with `key` by default, and checks the answer against the document. */
   call(path: string, request?: TestRequest): Promise<TestAnswer>;
   post(path: string, body: unknown, request?: TestRequest): Promise<TestAnswer>;
 }

@@ -22,8 +22,8 @@ interface ResponseDescription {
 }
 
 /**
- * Holds answers against an OpenAPI document. Returns what is wrong with an answer, or nothing.
- * What the document has no path or method for must be an error in the usual shape.
+ * Compares answers with an OpenAPI document. Returns the fault of an answer, or nothing. An answer
+ * outside the document's paths and methods must be an error in the usual shape.
  */
 export function createContract(document: Document): (answer: ObservedAnswer) => string | undefined {
   const ajv = new Ajv2020({ strict: false, allErrors: true });
@@ -31,7 +31,7 @@ export function createContract(document: Document): (answer: ObservedAnswer) => 
   ajv.addSchema({ $id: "api", ...document });
   const templates = Object.keys(document.paths)
     .map((path) => ({ path, form: new RegExp(`^${path.replaceAll(/\{\w+\}/g, "[^/]+")}$`) }))
-    // What is written out goes before what is a parameter.
+    // Literal paths come before parameters.
     .sort((one, other) => one.path.split("{").length - other.path.split("{").length);
 
   function violations(pointer: string, body: unknown): string | undefined {

@@ -1,6 +1,7 @@
 /**
- * What is public about the API that this one is compatible with, and how its open points were settled: operations,
- * limits, answers, and which objects are closed. The OpenAPI document is held against this table.
+ * Public facts about the API that this one is compatible with, and decisions on its open points:
+ * operations, limits, answers, and closed objects. The OpenAPI document is compared with this
+ * table.
  */
 export const publishedOperations = [
   {
@@ -47,7 +48,7 @@ export const publishedOperations = [
   },
 ] as const;
 
-/** Operations whose limits nobody publishes. */
+/** Operations without published limits. */
 export const furtherOperations = [
   {
     method: "get",

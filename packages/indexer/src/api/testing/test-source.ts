@@ -5,7 +5,7 @@ import type { IndexedTransfer, TransferEvent } from "../../transfer.ts";
 import type { ApiSource } from "../transfer-api.ts";
 import type { SourceHealth } from "../transfer-source.ts";
 
-/** An indexer that says what it is told: transfers in memory, and a real database for keys and limits. */
+/** A scripted indexer: transfers in memory, and a real database for keys and limits. */
 export interface TestSource extends ApiSource {
   /** Newest first. */
   add(...transfers: IndexedTransfer[]): void;
@@ -16,7 +16,7 @@ export interface TestSource extends ApiSource {
   setHealth(health: SourceHealth): void;
   /** Makes every read fail with this. */
   fail(error: Error): void;
-  /** Makes reads of transfers fail after so many more. */
+  /** Makes reads of transfers fail after this many more. */
   failAfter(reads: number): void;
   /** How many pages of transfers have been read. */
   reads(): number;

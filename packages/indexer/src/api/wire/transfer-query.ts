@@ -57,7 +57,7 @@ export const transfersQueryString = z.object({
     description: "By block, then by position in it: desc has the newest first.",
   }),
   cursor: documented(z.string().max(200).optional(), {
-    description: 'Where the page before this one ended; taken from its Link header, rel="next".',
+    description: 'Cursor of the end of the previous page, from its Link header, rel="next".',
   }),
 });
 

@@ -47,7 +47,7 @@ export type TransferRecord = z.infer<typeof transferRecord>;
 /** Closed: the cursor of the next page is in the `Link` header. */
 export const transfersBody = documented(
   z.strictObject({ transfers: z.array(transferRecord).max(1_000) }),
-  { id: "TransfersResult", description: "Transfers, in the order that was asked for." },
+  { id: "TransfersResult", description: "Transfers, in the requested order." },
 );
 
 export type TransfersBody = z.infer<typeof transfersBody>;

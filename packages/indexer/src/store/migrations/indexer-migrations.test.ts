@@ -10,7 +10,10 @@ import { alice, bob, fixtureChain } from "../../testing/fixture-data.ts";
 import { rollBack } from "../roll-back.ts";
 import { indexerMigrations } from "./indexer-migrations.ts";
 
-/** Databases of killed processes, one for each schema that has landed, and the number of migrations it had. */
+/**
+ * Databases of killed processes, one for each schema that has landed, and the number of migrations
+ * it had.
+ */
 const fixtures = [{ name: "01-654c325", migrations: 2 }];
 const usdt = { blockchain: "devnet", token: "usdt" };
 
