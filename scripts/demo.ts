@@ -1,5 +1,5 @@
-// The product, end to end, on a chain of its own: what is free, what costs, what is signed, what is bought, and whether
-// it is true.
+// The product, end to end, on its own chain: free routes, priced routes, signatures, purchases, and
+// a check against the chain.
 import { createPayingFetch } from "@coinslot/client";
 import { ApiError, createIndexerClient, type IndexerClient } from "@coinslot/indexer";
 import { decodePaymentV2, formatMoney, headerName } from "@coinslot/protocol";
@@ -52,7 +52,7 @@ async function demo({ devnet, url, people }: Market): Promise<void> {
     ]),
   ]);
 
-  step(4, "For each the buyer signs a transfer, and asks again");
+  step(4, "For each the buyer signs a transfer, and repeats the request");
   const before = await balances();
   const counter = noteExchanges(
     createPayingFetch({
@@ -67,7 +67,7 @@ async function demo({ devnet, url, people }: Market): Promise<void> {
   const { tokenBalance } = await askBalance(paying);
   const batch = await askBatch(paying);
 
-  step(5, "The seller verifies, asks the service, settles on chain, and answers");
+  step(5, "The seller verifies, calls the service, settles on chain, and answers");
   table([
     ["", "answer", "took", "transaction"],
     ...counter.exchanges.map((exchange) => [
@@ -78,7 +78,7 @@ async function demo({ devnet, url, people }: Market): Promise<void> {
     ]),
   ]);
 
-  step(6, "What was bought is what the chain says");
+  step(6, "The bought data equal the chain's");
   await requireTrueTransfers(devnet, subject.address, transfers);
   await requireTrueBalances(devnet, [[subject.address, tokenBalance.amount]]);
   const amounts = batch.map((item) => ("tokenBalance" in item ? item.tokenBalance.amount : ""));
@@ -88,7 +88,7 @@ async function demo({ devnet, url, people }: Market): Promise<void> {
   );
   facts({
     transfers: `${transfers.length} of ${subject.address}, the same as in the chain's logs`,
-    balance: `${tokens(BigInt(tokenBalance.amount))}, the same as the token contract says`,
+    balance: `${tokens(BigInt(tokenBalance.amount))}, the same as in the token contract`,
     batch: `${amounts.map((amount) => tokens(BigInt(amount))).join(", ")}: the same`,
   });
 

@@ -7,7 +7,8 @@ const members = ["repository", "homepage", "bugs"];
  * Reads where the project is published.
  *
  * @param {Record<string, unknown>} [manifest] the root package.json
- * @returns {{ repository: string, homepage: string, bugs: string }} https URLs without a trailing slash
+ * @returns {{ repository: string, homepage: string, bugs: string }} https URLs without a trailing
+ * slash
  * @throws with every member that is missing or is no https URL
  */
 export function readPublication(manifest = JSON.parse(readFileSync("package.json", "utf8"))) {
@@ -21,14 +22,14 @@ export function readPublication(manifest = JSON.parse(readFileSync("package.json
   return { repository: repository.replace(/\.git$/, ""), homepage, bugs };
 }
 
-/** Stands in where the packages are tried and not released. */
+/** A placeholder where the packages are tried and not released. */
 export const placeholderPublication = {
   repository: "https://repository.invalid/coinslot",
   homepage: "https://homepage.invalid",
   bugs: "https://repository.invalid/coinslot/issues",
 };
 
-/** The publication, or its placeholder as long as the root package.json names none at all. */
+/** The publication, or its placeholder while the root package.json names none. */
 export function publicationOrPlaceholder() {
   const manifest = JSON.parse(readFileSync("package.json", "utf8"));
   const isUnset = members.every((member) => manifest[member] === undefined);

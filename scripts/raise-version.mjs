@@ -1,6 +1,5 @@
-// Turns the files of .changeset/ into the next version of all public packages, and into a section of
-// CHANGELOG.md.
-//   node scripts/raise-version.mjs      in the repository's folder, on the branch main
+// Turns the files of .changeset/ into the next version of all public packages, and into a section
+// of CHANGELOG.md. node scripts/raise-version.mjs in the repository's folder, on the branch main
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -29,7 +28,7 @@ writeFileSync("CHANGELOG.md", [head, describe(next), ...sections].join(""));
 for (const { id } of changesets) rmSync(join(".changeset", `${id}.md`));
 console.log(`${version} -> ${next}`);
 
-/** What the command of changesets reads: it refuses files that it cannot parse, and unknown packages. */
+/** The checks of changesets itself: it refuses unparsable files and unknown packages. */
 function readChangesets() {
   const command = createRequire(import.meta.url).resolve("@changesets/cli/bin.js");
   const folder = mkdtempSync(join(tmpdir(), "coinslot-changesets-"));

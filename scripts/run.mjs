@@ -82,7 +82,7 @@ function installProxies() {
   spawnSync(join(root, "scripts/install-proxies.sh"), { stdio: ["ignore", "ignore", "inherit"] });
 }
 
-/** Installs without a word, unless it fails. */
+/** Installs silently, unless it fails. */
 function run([program, ...programArgs]) {
   const result = spawnSync(program, programArgs, {
     cwd: root,
@@ -99,7 +99,7 @@ function run([program, ...programArgs]) {
 /** Runs the task in the foreground, and ends as it ends. */
 function start([program, ...programArgs]) {
   const child = spawn(program, programArgs, { cwd: root, stdio: "inherit" });
-  // A terminal tells both of Ctrl-C; whoever stops this process by its id means the task.
+  // A terminal sends Ctrl-C to both processes; a kill of this process by its id means the task.
   process.on("SIGINT", () => undefined);
   process.on("SIGTERM", () => child.kill("SIGTERM"));
   child.on("error", (error) => fail(`${program} could not be started: ${error.message}`));

@@ -6,13 +6,17 @@ import { join, posix, resolve } from "node:path";
 import { replaceLinks } from "./markdown-links.mjs";
 
 /**
- * Stages every public package: its files, a manifest with the publication's links, and a README whose
+ * Stages every public package: its files, a manifest with the publication's links, and a README
+ * whose
  * links work outside of the repository.
  *
- * @param {string} folder becomes the parent of the packages' folders; its previous content is removed
- * @param {{ publication: ReturnType<typeof import("./publication.mjs").readPublication>, isBuilt?: boolean }} options
+ * @param {string} folder becomes the parent of the packages' folders; its previous content is
+ * removed
+ * @param {{ publication: ReturnType<typeof import("./publication.mjs").readPublication>, isBuilt?:
+ * boolean }} options
  *   `isBuilt`: leaves `dist` as it is
- * @returns {{ name: string, version: string, folder: string }[]} dependencies before their dependents
+ * @returns {{ name: string, version: string, folder: string }[]} dependencies before their
+ * dependents
  */
 export function stagePackages(folder, { publication, isBuilt = false }) {
   rmSync(folder, { recursive: true, force: true });
@@ -25,7 +29,8 @@ export function stagePackages(folder, { publication, isBuilt = false }) {
   const packed = mkdtempSync(join(tmpdir(), "coinslot-packed-"));
   try {
     const sources = publicPackages();
-    // pnpm replaces what only a workspace understands: `workspace:`, `catalog:` and the source exports.
+    // pnpm replaces what only a workspace understands: `workspace:`, `catalog:` and the source
+    // exports.
     runPnpm([
       "--recursive",
       ...sources.map(({ name }) => `--filter=${name}`),
@@ -75,7 +80,7 @@ function stagePackage({ source, packed, folder, publication }) {
   return { name, version, folder: target };
 }
 
-/** A registry shows a README by itself, so links to the repository's files have to say where it is. */
+/** A registry shows a README without the repository, so links to its files need full URLs. */
 function absoluteLinks(markdown, { directory, publication }) {
   return replaceLinks(markdown, (target) => {
     const [path, anchor] = target.split("#");

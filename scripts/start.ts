@@ -1,4 +1,5 @@
-// The product, to be tried by hand: a chain of its own, an indexing service, and a seller of its data, until Ctrl-C.
+// The product, to be tried by hand: a chain of its own, an indexing service, and a seller of its
+// data, until Ctrl-C.
 import { once } from "node:events";
 import { ConfigurationError, formatMoney } from "@coinslot/protocol";
 import { type Market, openMarket } from "./demo/market.ts";
@@ -10,7 +11,7 @@ const transferEveryMs = 2_000;
 async function main(): Promise<void> {
   const stop = Promise.race([once(process, "SIGINT"), once(process, "SIGTERM")]);
   const market = await openMarket({ port: readPort(process.env.PAID_INDEXER_PORT || usualPort) });
-  // A chain that is about to end takes no more payments, and nobody misses them.
+  // A chain that is about to end accepts no more payments, and they are not missed.
   const timer = setInterval(
     () => void market.makeTransfer().catch(() => undefined),
     transferEveryMs,
@@ -40,7 +41,7 @@ function whatToTry({ devnet, url, price, people }: Market): string {
   const heading = (text: string) => paint(["bold", "cyan"], text);
   return `
 ${heading("Selling the indexing API")} at ${url}, ${cost} a request, on a local Plasma at ${rpcUrl}.
-${address} pays somebody every two seconds.
+${address} makes a payment every two seconds.
 
 ${heading("Free")}
 
@@ -52,7 +53,7 @@ ${heading("402: what it costs, and where to pay")}
 curl -i ${owner}/token-balances
 curl -i -H "content-type: application/json" -d '[{"blockchain":"plasma","token":"usdt","address":"${address}"}]' ${url}/api/v1/batch/token-balances
 
-${heading("Pay")}, as the buyer of this chain, whose key everybody knows. In another terminal, in this folder:
+${heading("Pay")}, as the buyer of this chain, whose key is public. In another terminal, in this folder:
 
 export COINSLOT_NETWORK=${network} COINSLOT_RPC_URL=${rpcUrl} WALLET_PRIVATE_KEY=${accounts.buyer.privateKey}
 npm run -s coinslot -- pay "${owner}/token-transfers?limit=3" --yes

@@ -1,4 +1,4 @@
-// The coinslot command, as somebody has it who installed the packages.
+// The coinslot command, as a user of the installed packages has it.
 import { execFile } from "node:child_process";
 import { mkdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -8,9 +8,11 @@ import { start } from "./start-program.mjs";
 const run = promisify(execFile);
 
 /**
- * Runs the command that is installed in a folder: its help, `init` in an empty folder, and a devnet.
+ * Runs the command that is installed in a folder: its help, `init` in an empty folder, and a
+ * devnet.
  *
- * @param {{ installed: string, empty: string }} options the folder with node_modules, and one to be made
+ * @param {{ installed: string, empty: string }} options the folder with node_modules, and one to be
+ * made
  * @returns {Promise<string>} what was found well
  * @throws when the command does anything else than it should
  */
@@ -44,7 +46,7 @@ export async function tryCommand({ installed, empty }) {
     code = await devnet.stop();
   }
   expect(code === 0, `devnet ended with ${code}`);
-  return "help, init, devnet and wallet are well";
+  return "help, init, devnet and wallet work";
 }
 
 function expect(isTrue, complaint) {

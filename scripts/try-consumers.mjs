@@ -35,7 +35,8 @@ const environment = {
 };
 
 /**
- * Compiles and runs the same seller in each kind of project, in a folder where the packages are installed.
+ * Compiles and runs the same seller in each kind of project, in a folder where the packages are
+ * installed.
  *
  * @param {{ installed: string }} options the folder with node_modules
  * @returns {Promise<string>} the kinds that work
@@ -56,7 +57,7 @@ export async function tryConsumers({ installed }) {
     { cwd: installed },
   );
   const compiled = [
-    // The oldest resolution, which knows no exports; and what the README names for a CommonJS project.
+    // The oldest resolution, without exports; and the README's set-up for a CommonJS project.
     { name: "node10", options: { module: "commonjs", moduleResolution: "node10" } },
     { name: "commonjs", options: settingsInReadme() },
     { name: "strict", options: { module: "nodenext", skipLibCheck: false } },

@@ -1,4 +1,4 @@
-// The programs of examples/, each started as its README says, beside the packed packages.
+// The programs of examples/, each started as in its README, beside the packed packages.
 import { execFile } from "node:child_process";
 import { cpSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";

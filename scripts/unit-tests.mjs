@@ -26,7 +26,7 @@ process.exit(status ?? 1);
 function startsSomething(file) {
   const found = known.get(file);
   if (found !== undefined) return found;
-  // Two files that import each other start what the rest of either starts.
+  // Files with mutual imports share their imports' tests.
   known.set(file, false);
   if (!existsSync(file)) return false;
   const text = readFileSync(file, "utf8");

@@ -7,7 +7,7 @@ export const root = fileURLToPath(new URL("..", import.meta.url)).replace(/\/$/,
 
 /** A Markdown file that becomes a page of the site. */
 export interface Page {
-  /** The file, relative to the repository; of a generated page, the one it stands for. */
+  /** The file, relative to the repository; for a generated page, its source. */
   source: string;
   /** The page, relative to the site: `docs/selling.md`. */
   path: string;
@@ -77,7 +77,10 @@ function pagesOf(group: string, sources: readonly string[]): Page[] {
     });
 }
 
-/** `packages/express/README.md` is the page `packages/express.md`, and the first README the home page. */
+/**
+ * `packages/express/README.md` is the page `packages/express.md`, and the first README the home
+ * page.
+ */
 function pathOf(source: string): string {
   if (source === "README.md") return "index.md";
   if (source === "docs/README.md") return "docs/index.md";

@@ -96,7 +96,8 @@ async function startSale(
   load: { warmUp: number; perTurn: number },
 ) {
   const seller = await startSeller(place, kind);
-  // Given up before the seller's own five seconds: else a connection is used while it is being closed.
+  // Given up before the seller's own five seconds: else a connection is used while it is being
+  // closed.
   const agent = new Agent({ keepAlive: true, maxSockets: 128, timeout: 2_000 });
   const count = turns * (alonePerTurn + load.perTurn) + load.warmUp;
   const side: Side<string> = {
@@ -117,7 +118,10 @@ async function startSale(
 
 const alonePerTurn = 50;
 
-/** The median time in milliseconds of requests that come one after the other, in turns, on a chain that is nearly empty. */
+/**
+ * The median time in milliseconds of requests that come one after the other, in turns, on a chain
+ * that is nearly empty.
+ */
 async function timeAlone(sales: readonly Sale[]): Promise<number[]> {
   const times = sales.map((): number[] => []);
   for (let turn = 0; turn < turns; turn += 1) {

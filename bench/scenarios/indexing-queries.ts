@@ -7,7 +7,7 @@ import type { Figure } from "../support/figure.ts";
 import { addressOf, generateTransfers, heavy } from "../support/generate-transfers.ts";
 import { percentile } from "../support/measure.ts";
 
-/** Fewer are faster to make, and say less. */
+/** Fewer are faster to make, and less conclusive. */
 const rows = Number(process.env.BENCH_INDEXED_ROWS ?? 10_000_000);
 const pageLength = 10;
 const farPage = 1_000;
@@ -43,7 +43,10 @@ export async function indexingQueries(engine: "sqlite" | "postgres"): Promise<Fi
   }
 }
 
-/** The milliseconds that each page took: the first of many addresses; of the heaviest one all, the first, a far one. */
+/**
+ * The milliseconds that each page took: the first of many addresses; of the heaviest one all, the
+ * first, a far one.
+ */
 async function timePages(indexer: Indexer, { accounts }: { accounts: number }) {
   async function readPage(address: Address, after?: IndexedTransfer) {
     const startedAt = performance.now();
@@ -74,7 +77,7 @@ async function timePages(indexer: Indexer, { accounts }: { accounts: number }) {
     walked.push(read.ms);
     last = read.last;
   }
-  // In turns, so that whatever else happens on the machine happens to both.
+  // In turns, so that both share the machine's other load.
   const near: number[] = [];
   const far: number[] = [];
   for (let index = 0; index < repeats; index++) {

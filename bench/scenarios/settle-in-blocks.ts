@@ -6,7 +6,9 @@ import { fundPayers, requirementsOf, signPayments } from "../support/signed-paym
 
 const blockGasLimit = 30_000_000n;
 
-/** Settlement into blocks of one second and 30 million gas, 1,000 at once; and gas in a batch of 50. */
+/**
+ * Settlement into blocks of one second and 30 million gas, 1,000 at once; and gas in a batch of 50.
+ */
 export async function settleInBlocks(): Promise<Figure[]> {
   return [await throughput(), await gasInBatch()];
 }
@@ -36,7 +38,8 @@ async function throughput(): Promise<Figure> {
       const block = await devnet.client.getBlock({ blockNumber: number });
       used.push(Number(block.gasUsed) / Number(blockGasLimit));
     }
-    // The first one was begun before there was any load, and those after the last payment came have less and less.
+    // The first one was begun before there was any load, and those after the last payment came have
+    // less and less.
     const full = used.filter((share) => share > 0).slice(1);
     const share = full.reduce((sum, value) => sum + value, 0) / Math.max(1, full.length);
     const theirSeconds = await timeConcurrently(payments, 128, async (payment) => {
@@ -63,7 +66,7 @@ async function gasInBatch(): Promise<Figure> {
     await fundPayers(devnet);
     const requirements = requirementsOf(devnet);
     const payments = await signPayments(devnet, 2 * 56 + 2);
-    // Who pays for the first time and who is paid for the first time costs more: not compared.
+    // First payments of a payer or to a recipient cost more gas, and are not compared.
     await ours.settle(payments.pop() ?? fail(), requirements);
     const alone = await reference.settle(payments.pop() ?? fail(), requirements);
     const aloneGas = await gasUsed(alone.transaction);

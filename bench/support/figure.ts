@@ -1,4 +1,4 @@
-/** One row: what was measured, how it compares, and what was aimed at. */
+/** One row: the measurement, its comparison, and its goal. */
 export interface Figure {
   scenario: string;
   ours: Measure;
@@ -8,7 +8,7 @@ export interface Figure {
   goal?: Goal;
 }
 
-/** A value with its unit, such as `/s`, `ms` or `MB`; what has no unit is a count. */
+/** A value with its unit, such as `/s`, `ms` or `MB`; a value without a unit is a count. */
 export interface Measure {
   value: number;
   unit: string;

@@ -7,7 +7,7 @@ export const heavy = 0;
 const logsPerBlock = 2 ** 21;
 const perBlock = 10;
 const rowsPerAccount = 100;
-/** So much is written at a time: more would grow the databases' logs, and gain nothing. */
+/** Rows per write: more would grow the databases' logs without a gain. */
 const rowsAtOnce = 1_000_000;
 
 type AnyDatabase = Database<Record<string, never>>;
@@ -18,10 +18,12 @@ export function addressOf(account: number): `0x${string}` {
 }
 
 /**
- * Fills the tables of an indexer that is not running with transfers of its only token, by the database's own means and
+ * Fills the tables of an indexer that is not running with transfers of its only token, by the
+ * database's own means and
  * with the indexes made afterwards: a minute instead of an hour.
  *
- * Every tenth transfer is sent by `HEAVY`. The rest have senders evenly, and recipients such that few receive very much
+ * Every tenth transfer is sent by `HEAVY`. The rest have senders evenly, and recipients such that
+ * few receive very much
  * and most a little (the number of account k's transfers falls with the root of k).
  */
 export async function generateTransfers(
@@ -65,7 +67,7 @@ async function prepare({ kysely, engine }: AnyDatabase): Promise<void> {
   for (const setting of settings) await sql.raw(setting).execute(kysely);
 }
 
-/** Drops the indexes of the transfers that are no primary key; returns what makes them again. */
+/** Drops the non-primary indexes of the transfers; returns a function that creates them again. */
 async function dropIndexes({ kysely, engine }: AnyDatabase): Promise<() => Promise<void>> {
   const list =
     engine === "sqlite"
@@ -77,8 +79,9 @@ async function dropIndexes({ kysely, engine }: AnyDatabase): Promise<() => Promi
           where tablename = 'indexer_transfers' and indexname not like '%_key'`;
   const { rows: indexes } = await list.execute(kysely);
   for (const { name } of indexes) await sql`drop index ${sql.id(name)}`.execute(kysely);
-  // PostgreSQL does this by itself sooner or later. SQLite never does, nor does the indexer; and with statistics it
-  // would plan a statement anew for each of its parameters' values, which takes as long as running it.
+  // PostgreSQL gathers statistics automatically. SQLite never does, nor does the indexer. With
+  // statistics SQLite would plan a statement again for each parameter value, which takes as long as
+  // running it.
   const last = engine === "sqlite" ? [] : ["vacuum analyze"];
   return async () => {
     for (const statement of [...indexes.map(({ definition }) => definition), ...last])

@@ -1,9 +1,9 @@
-// An indexer in a process of its own, started on an empty database and an existing chain. Says what it took once every
-// transfer is stored.
+// An indexer in a process of its own, started on an empty database and an existing chain. Reports
+// its costs once every transfer is stored.
 import { httpPost } from "@coinslot/chain";
 import { createIndexer, devnetChain } from "@coinslot/indexer";
 
-/** What the parent hands over in the environment variable `INDEXER`. */
+/** The parent's options in the environment variable `INDEXER`. */
 export interface IndexerProcessOptions {
   rpcUrl: string;
   database: string;
@@ -11,10 +11,10 @@ export interface IndexerProcessOptions {
   transfers: number;
 }
 
-/** What the process says at its end. */
+/** The report at the process's end. */
 export interface IndexerRun {
   seconds: number;
-  /** Of our processor time. On a busy machine this says more than the time that passed. */
+  /** Of our processor time. On a busy machine this is more reliable than wall-clock time. */
   processorSeconds: number;
   requests: number;
   /** The same, and those of the second reading of all of it. */
@@ -25,10 +25,10 @@ export interface IndexerRun {
 }
 
 const options: IndexerProcessOptions = JSON.parse(process.env.INDEXER ?? "");
-/** Asking is work too: more often would slow down what is measured. */
+/** Polling is work too: a shorter interval would slow down the measured code. */
 const pollMs = 100;
 let requests = 0;
-/** Those of them that ask for logs or receipts. */
+/** Requests for logs or receipts. */
 let reads = 0;
 let peakBytes = 0;
 const sampling = setInterval(() => {
@@ -52,7 +52,7 @@ const seconds = (performance.now() - startedAt) / 1000;
 const used = process.cpuUsage(usedBefore);
 const processorSeconds = (used.user + used.system) / 1e6;
 const requestsOnce = requests;
-// From here on the head is asked for again and again, which is no part of the second reading.
+// From here on the head is polled, which is not part of the second reading.
 const readsOnce = reads;
 while (!(await isVerified())) await new Promise((resolve) => setTimeout(resolve, pollMs));
 const database = await indexer.database();

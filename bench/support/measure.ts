@@ -1,4 +1,4 @@
-/** Runs the jobs with so many under way at once; resolves to the seconds that all of them took. */
+/** Runs the jobs with this concurrency; resolves to the total seconds. */
 export async function timeConcurrently<T>(
   jobs: readonly T[],
   concurrency: number,

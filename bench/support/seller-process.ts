@@ -1,11 +1,11 @@
-// A seller in a process of its own, as the HTTP scenarios measure it. Talks to its parent by IPC:
-// sends its port once it listens, and what it has used on request.
+// A seller in a process of its own, as the HTTP scenarios measure it. It sends its parent by IPC
+// its port once it listens, and its memory and processor time on request.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { PaymentRequirements } from "@coinslot/protocol";
 import express, { type RequestHandler } from "express";
 
-/** What the parent hands over in the environment variable `SELLER`. */
+/** The parent's options in the environment variable `SELLER`. */
 export interface SellerOptions {
   kind: "ours" | "reference" | "bare";
   rpcUrl: string;
@@ -38,7 +38,7 @@ process.on("message", () => {
 });
 process.on("disconnect", () => process.exit());
 
-/** Each loads what it needs and nothing of the other, which a seller would not have either. */
+/** Each loads its own code only, as a real seller would. */
 async function createGate(): Promise<RequestHandler | undefined> {
   switch (options.kind) {
     case "bare":

@@ -12,7 +12,7 @@ import { toHex } from "viem";
 /** Price of one request in every scenario, in the token's smallest unit. */
 const price = 1000n;
 
-/** What every scenario asks for: one price of the devnet's token, paid to the seller. */
+/** The requirements of every scenario: one price of the devnet's token, paid to the seller. */
 export function requirementsOf(devnet: Devnet): PaymentRequirements {
   return {
     scheme: "exact",
@@ -32,7 +32,7 @@ export async function fundPayers(devnet: Devnet): Promise<void> {
   }
 }
 
-/** Signs so many payments beforehand, spread over the devnet's paying accounts. */
+/** Signs this many payments beforehand, spread over the devnet's paying accounts. */
 export async function signPayments(devnet: Devnet, count: number): Promise<PaymentPayloadV2[]> {
   const requirements = requirementsOf(devnet);
   const payers = devnet.accounts.others;

@@ -7,13 +7,13 @@ import { untilAtRest } from "./until-at-rest.ts";
 export interface Side<Job> {
   /** Enough for the warm-up and every turn. */
   jobs: Job[];
-  /** So many before it is measured: its compiler and its connections need them. */
+  /** Warm-up runs before the measurement, for the JIT compiler and the connections. */
   warmUp: number;
   perTurn: number;
   run: (job: Job) => Promise<void>;
   /** Processor time that its process has used until now. */
   processorSeconds?: () => Promise<number>;
-  /** Begins what goes on beside its turns, and returns what ends that. */
+  /** Starts background work beside its turns, and returns a function that ends it. */
   beside?: () => () => void;
 }
 
@@ -32,8 +32,10 @@ const atOnce = 128;
 const maxTurnMs = 120_000;
 
 /**
- * How many jobs each side does in a second, 128 at once. They take turns, since the machine has faster and slower
- * minutes, and since anvil takes longer for a block with every payment that its token has seen. A turn begins on a chain
+ * How many jobs each side does in a second, 128 at once. They take turns, since the machine has
+ * faster and slower
+ * minutes, and since anvil takes longer for a block with every payment that its token has seen. A
+ * turn begins on a chain
  * at rest: what one side's transactions leave to be mined is not the other's to wait for.
  */
 export async function takeTurns<Job>(

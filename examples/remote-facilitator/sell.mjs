@@ -1,4 +1,4 @@
-// Sells GET /weather for $0.001. A facilitator elsewhere verifies and settles the payments.
+// Sells GET /weather for $0.001. A remote facilitator verifies and settles the payments.
 import { createFacilitatorClient, paymentMiddleware } from "@coinslot/express";
 import express from "express";
 

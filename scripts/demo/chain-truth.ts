@@ -2,7 +2,7 @@ import { type Devnet, testUsdt0 } from "@coinslot/devnet";
 import type { TransferRecord } from "@coinslot/indexer";
 import type { Address } from "@coinslot/protocol";
 
-/** What an account holds, as the token contract says. */
+/** An account's balance by the token contract. */
 export function balanceOf({ client, token }: Devnet, account: Address): Promise<bigint> {
   return client.readContract({
     address: token,
@@ -12,7 +12,7 @@ export function balanceOf({ client, token }: Devnet, account: Address): Promise<
   });
 }
 
-/** The newest transfers into and out of an account, as the logs of the chain say. */
+/** The newest transfers into and out of an account, by the chain's logs. */
 async function newestTransfers({ client, token }: Devnet, account: Address, count: number) {
   const logs = await client.getContractEvents({
     address: token,

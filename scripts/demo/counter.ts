@@ -1,13 +1,13 @@
 import { receiptOf } from "@coinslot/client";
 import { decodePaymentRequired, headerName, type SettleResponse } from "@coinslot/protocol";
 
-/** A request over the counter: what was asked for, and what came back. */
+/** A request and its answer. */
 export interface Exchange {
   method: string;
   /** Path and query. */
   target: string;
   status: number;
-  /** What a 402 asks for, in the token's smallest unit. */
+  /** The price in a 402, in the token's smallest unit. */
   asked: bigint | undefined;
   receipt: SettleResponse | undefined;
   milliseconds: number;

@@ -4,7 +4,7 @@ import { createIndexerClient, devnetChain } from "@coinslot/indexer";
 import { startPaidIndexer } from "@coinslot/paid-indexer-app";
 import { plasma, plasmaUsdt0 } from "@coinslot/protocol";
 
-/** A chain of its own with some life on it, and somebody who sells what is known of it. */
+/** A chain with regular payments, and a seller of its data. */
 export interface Market {
   devnet: Devnet;
   /** Where the seller is. */
@@ -23,7 +23,8 @@ const startTransfers = 12;
 const indexingTimeoutMs = 20_000;
 
 /**
- * Opens a market: a local Plasma, on which people pay each other, an indexing service that follows it, and a seller
+ * Opens a market: a local Plasma, on which people pay each other, an indexing service that follows
+ * it, and a seller
  * of its data. Resolves when all that has happened can be bought.
  *
  * @throws ConfigurationError where it cannot be opened, such as when the port is taken
@@ -83,7 +84,7 @@ export async function openMarket({ port = 0 }: { port?: number } = {}): Promise<
   }
 }
 
-/** Health is free, and says how far behind the chain the data are. */
+/** Health is free, and returns the data's lag behind the chain. */
 async function untilIndexed(url: string): Promise<void> {
   const client = createIndexerClient({ url });
   const patience = AbortSignal.timeout(indexingTimeoutMs);

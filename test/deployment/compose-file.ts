@@ -33,7 +33,7 @@ const composeFile = z.object({
   secrets: z.record(z.string(), z.object({ file: z.string() })),
 });
 
-/** A service, as docker-compose.yml describes it, with what it inherits. */
+/** A service of docker-compose.yml, with its inherited members. */
 export type ComposeService = z.output<typeof service>;
 
 /** docker-compose.yml as it is written, with its anchors followed. */

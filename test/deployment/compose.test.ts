@@ -51,7 +51,7 @@ describe("docker-compose.yml", () => {
     for (const [, { build, entrypoint }] of ours) {
       const stage = stages.get(build?.target ?? "");
       expect(stage, build?.target).toBeDefined();
-      // What prints a note, or makes a key, ends.
+      // One-shot services print a note or make a key, and end.
       if (entrypoint !== undefined) continue;
       expect(stage && textsOf(stage, "HEALTHCHECK"), build?.target).toHaveLength(1);
     }

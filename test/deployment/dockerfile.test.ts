@@ -97,7 +97,8 @@ describe("the Dockerfile", () => {
   it.each(["packages/cli", "apps/paid-indexer"])(
     "copies %s with the peer dependencies of the packages below it",
     (folder) => {
-      // A deployment installs the dependencies of its one package; peers of others are not among them.
+      // A deployment installs the dependencies of its one package; peers of others are not among
+      // them.
       const { dependencies } = readPackage(folder);
       const lacking = Object.entries(dependencies)
         .filter(([, version]) => version.startsWith("workspace:"))

@@ -15,7 +15,7 @@ export interface Stage {
   instructions: Instruction[];
 }
 
-/** Reads the stages of the Dockerfile, each with what it inherits from an earlier one first. */
+/** Reads the stages of the Dockerfile, each after its parent's instructions. */
 export function readStages(): Map<string, Stage> {
   const text = readFileSync(join(root, "Dockerfile"), "utf8");
   const lines = text
@@ -35,7 +35,7 @@ export function readStages(): Map<string, Stage> {
   return stages;
 }
 
-/** What the instructions of a keyword say, the earliest first. */
+/** The arguments of a keyword's instructions, the earliest first. */
 export function textsOf({ instructions }: Stage, keyword: string): string[] {
   return instructions.filter((each) => each.keyword === keyword).map(({ text }) => text);
 }

@@ -5,7 +5,7 @@ import { root } from "../docs/code-block.ts";
 /** A variable of .env.example. */
 export interface ExampleVariable {
   name: string;
-  /** What stands after the equals sign: the default, or an example. */
+  /** The value after the equals sign: the default, or an example. */
   value: string;
   /** Whether it is left to be uncommented. */
   isComment: boolean;

@@ -19,7 +19,7 @@ export const settingsOf: Readonly<
   "paid-indexer": paidIndexerSettings,
 };
 
-/** The setting that a variable stands for: `COINSLOT_RPC_URL_988` for `COINSLOT_RPC_URL_<CHAIN_ID>`. */
+/** The setting of a variable: `COINSLOT_RPC_URL_988` for `COINSLOT_RPC_URL_<CHAIN_ID>`. */
 export function findSetting<Setting extends { name: string }>(
   settings: readonly Setting[],
   variable: string,

@@ -11,15 +11,15 @@ export interface CodeBlock {
   document: string;
   /** The line of its first line of text, counted from 1. */
   line: number;
-  /** What stands behind the opening fence. */
+  /** The text after the opening fence. */
   language: string;
   text: string;
   /**
-   * What the reader is spared: the content of an HTML comment `<!-- given … -->` before the block.
-   * It declares the names that an example takes for granted.
+   * Declarations that a reader does not see: the content of an HTML comment `<!-- given … -->`
+   * before the block. It declares the names that an example uses.
    */
   given: string;
-  /** The block that this one goes on with, as `<!-- continues -->` before it says. */
+  /** The previous block that this one continues, by `<!-- continues -->` before it. */
   continued: CodeBlock | undefined;
 }
 

@@ -7,7 +7,7 @@ import { type CodeBlock, root } from "./code-block.ts";
 import { isServedPath } from "./served-paths.ts";
 import type { ShellCommand } from "./shell-command.ts";
 
-/** What a command is held against, beside the repository. */
+/** The context for checking a command, besides the repository. */
 export interface CommandContext {
   /** The blocks of the same document: they name files and serve paths. */
   blocks: readonly CodeBlock[];
@@ -18,7 +18,7 @@ export interface CommandContext {
 
 type Check = (args: readonly string[], context: CommandContext) => string[] | Promise<string[]>;
 
-/** The programs of the examples, each with what is wrong with its arguments. Others are unknown. */
+/** The programs of the examples, each with its argument check. Other programs are unknown. */
 const programs: Readonly<Record<string, Check>> = {
   coinslot: checkCoinslot,
   cp: (args) => missingFiles(args.slice(0, -1)),
@@ -102,7 +102,7 @@ function notInstallable(name: string): string {
   return `${name} is no package of this repository, and none that its tests use`;
 }
 
-/** What the packages here are called, and what the tests have installed from elsewhere. */
+/** The names of the packages here, and of those that the tests install. */
 function isInstallable(name: string): boolean {
   if (name.startsWith("-")) return true;
   if (name.endsWith("packed/*.tgz")) return true;
@@ -112,7 +112,7 @@ function isInstallable(name: string): boolean {
   return own.includes(name) || existsSync(join(root, "test/node_modules", name));
 }
 
-/** Options of a task stand in the sources of what it starts. */
+/** Options of a task are in the sources of its program. */
 function optionsOfTask(script: string, args: readonly string[]): string[] {
   const runner = readFileSync(join(root, "scripts/run.mjs"), "utf8");
   const started = new RegExp(`^  "?${script}"?: \\[.*"([^"]+)"\\]`, "m").exec(runner)?.[1];
@@ -194,7 +194,7 @@ function checkCurl(args: readonly string[], { blocks }: CommandContext): string[
       if (curlOptions[arg]) index += 1;
       continue;
     }
-    // A variable may stand for where a service is.
+    // A variable may hold a service's URL.
     const text = arg.replace(/^\$[A-Z_]+(?=\/)/, "http://localhost");
     if (!URL.canParse(text)) complaints.push(`${arg} is no URL`);
     else if (!isServedPath(new URL(text).pathname, blocks)) {
@@ -226,7 +226,10 @@ const composeOptions: Readonly<Record<string, boolean>> = {
   "--volumes": false,
 };
 
-/** `docker compose`, with profiles and services of docker-compose.yml; what a service runs is the command's. */
+/**
+ * `docker compose`, with profiles and services of docker-compose.yml; a service's command is its
+ * own.
+ */
 function checkDocker([compose, ...args]: readonly string[]): string[] | Promise<string[]> {
   if (compose !== "compose") return [`docker ${compose} is not known`];
   const { services } = readComposeFile();

@@ -1,4 +1,4 @@
-/** One command of a shell block: what it sets for itself, its program, and its arguments. */
+/** One command of a shell block: its variables, its program, and its arguments. */
 export interface ShellCommand {
   /** Counted from 1, within the block. */
   line: number;
@@ -54,7 +54,7 @@ export function readShellCommands(text: string): ShellCommand[] {
   return commands;
 }
 
-/** The word that a text begins with, without its quotes. */
+/** The first word of a text, without its quotes. */
 function readWord(text: string): { word: string; length: number } {
   const [raw = ""] = /^(?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s'"\\;&|])+/.exec(text) ?? [];
   if (raw === "") throw new Error(`a quote is not closed: ${text.slice(0, 40)}`);

@@ -2,7 +2,7 @@
 export interface Table {
   /** Of its first column. */
   heading: string;
-  /** What stands first, as code, in the first column of each row. */
+  /** The leading code of each row's first column. */
   names: string[];
 }
 

@@ -2,12 +2,12 @@ import { join } from "node:path";
 import ts from "typescript";
 import { type CodeBlock, root } from "./code-block.ts";
 
-/** A block as a module: what it goes on with, what it takes for granted, and itself. */
+/** A block as a module: the continued blocks, the given declarations, and itself. */
 interface Module {
   block: CodeBlock;
   fileName: string;
   text: string;
-  /** How many lines stand before the block's own. */
+  /** The number of lines before the block's own. */
   linesBefore: number;
 }
 
@@ -43,7 +43,9 @@ export function typeCheck(blocks: readonly CodeBlock[]): string[] {
   });
 }
 
-/** Names, modules, exports, and members of options that do not exist, with and without a suggestion. */
+/**
+ * Names, modules, exports, and members of options that do not exist, with and without a suggestion.
+ */
 const failsAtRunTime: ReadonlySet<number> = new Set([
   2304, 2305, 2307, 2353, 2551, 2552, 2561, 2584, 2614, 2724,
 ]);
@@ -55,7 +57,7 @@ function compilerOptions(): ts.CompilerOptions {
     ...options,
     allowJs: true,
     checkJs: true,
-    // An example may name what it does not go on to use.
+    // An example may name variables that it does not use.
     noUnusedLocals: false,
     noUnusedParameters: false,
   };
@@ -72,7 +74,7 @@ function toModule(block: CodeBlock): Module {
   };
 }
 
-/** The texts that a block goes on with, the first one first. */
+/** The texts that a block continues, the first one first. */
 function textsBefore({ continued }: CodeBlock): string[] {
   if (continued === undefined) return [];
   return [...textsBefore(continued), continued.given, continued.text];

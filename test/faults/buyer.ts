@@ -8,10 +8,10 @@ export type Attempt =
   | { kind: "served"; transaction: string; content: string }
   /** 402: this payment buys nothing, or no longer. */
   | { kind: "refused"; reason: string }
-  /** Anything that a client tries again: what it was, and when. */
+  /** A client's retry: its cause, and its time. */
   | { kind: "again"; why: string; afterMs: number; mayHaveRun: boolean };
 
-/** How a purchase ended for its buyer, and what it took. */
+/** A purchase's end for its buyer, and its costs. */
 export interface Bought {
   purchase: Purchase;
   outcome: Exclude<Attempt, { kind: "again" }> | { kind: "gave up"; why: string };
@@ -21,7 +21,7 @@ export interface Bought {
   interruptions: number;
   /** How often the content arrived. */
   deliveries: number;
-  /** An observer, who has the payment but not the buyer's key, was given the content. */
+  /** An observer with the payment and without the buyer's key got the content. */
   wasRobbed: boolean;
 }
 
@@ -39,7 +39,7 @@ export async function buy(options: {
   sellerUrl: () => Promise<string>;
   /** Called with the first request under way. */
   onBegun: () => void;
-  /** Aborts when there is no hope left. */
+  /** Aborts when no answer can come any more. */
   signal: AbortSignal;
 }): Promise<Bought> {
   const { purchase, sellerUrl, onBegun, signal } = options;
@@ -142,7 +142,7 @@ function errorOf(body: string): z.infer<typeof errorSchema> {
   }
 }
 
-/** Once a payment is on the chain, everybody can present it. Without the buyer's key it must give nothing. */
+/** A payment on the chain is public. Without the buyer's key it must return nothing. */
 async function isRobbed(
   { hasKey, path, headers, number }: Purchase,
   url: string,

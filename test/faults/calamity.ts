@@ -7,21 +7,21 @@ import { type KillPoint, killPoints } from "./worker-messages.ts";
 /** Where a worker was when it died: a named point, or wherever it happened to be. */
 export type KillPlace = KillPoint | "any moment";
 
-/** What has been done to the sellers and to their chain. */
+/** The faults of the sellers and their chain. */
 export interface Calamities {
   kills: ReadonlyMap<KillPlace, number>;
   /** Processes that stood still longer than their leases. */
   freezes: number;
 }
 
-/** A point that nobody passes in this time is given up for a kill at any moment. */
+/** A fault point that is not reached in this time is replaced by a kill at any moment. */
 const patienceMs = 4_000;
 /** Longer than the lease of a relayer and than the heartbeat. */
 const freezeMs = { least: 3_500, most: 6_000 };
 
 /**
- * Kills workers one after the other, so many times; in between, freezes some and reorganises the
- * chain. Each kill waits for its share of the load, so that kills and payments end together.
+ * Kills this many workers one after the other; in between, freezes some and reorganises the chain.
+ * Each kill waits for its share of the load, so that kills and payments end together.
  */
 export async function strike(options: {
   kills: number;
@@ -45,7 +45,7 @@ export async function strike(options: {
   await Promise.all(thawing);
   return { kills, freezes: thawing.length };
 
-  /** Nobody knows which process comes to a point first, so all are told; those who live forget it. */
+  /** The first process at a point is unknown, so all get the order, and the survivors drop it. */
   async function killOnce(
     point: KillPoint | undefined,
     feedNow: () => Promise<void>,

@@ -3,9 +3,9 @@ import { eip3009Abi, toLowerHex } from "@coinslot/protocol";
 import { type Address, type Hex, isAddressEqual, parseEventLogs } from "viem";
 import type { Purchase } from "./purchase.ts";
 
-/** What the canonical chain says, read from the node itself. */
+/** The canonical chain's record, read from the node itself. */
 export interface ChainRecord {
-  /** Transactions that executed the authorization and moved its money as it says; one, or none. */
+  /** Transactions that executed the authorization with its exact transfer; one, or none. */
   executionsOf(purchase: Purchase): readonly Hex[];
   /** How many transfers from its payer to the seller the chain holds. */
   transfersToSeller(payer: Address): number;
@@ -42,7 +42,7 @@ export async function readChain(devnet: Devnet): Promise<ChainRecord> {
     client.getTxpoolStatus(),
   ]);
   return {
-    // The token says that it uses an authorization, and in the next line moves the money.
+    // The token emits AuthorizationUsed, and in the next log the transfer.
     executionsOf({ authorization: { from, to, value, nonce } }) {
       return (executions.get(keyOf(from, nonce)) ?? [])
         .filter(({ hash, logIndex }) => {

@@ -11,7 +11,7 @@ export interface FaultProxy {
   setFaulty(isFaulty: boolean): void;
   /** How many HTTP requests came, and how many answers were faulty, by the fault. */
   counts(): { requests: number; faulty: number; faults: ReadonlyMap<RpcFaultName, number> };
-  /** Every signed transaction that anybody sent, each once, in the order of their coming. */
+  /** Every signed transaction sent, each once, in the order of arrival. */
   broadcasts(): readonly Hex[];
   close(): Promise<void>;
 }
@@ -42,7 +42,7 @@ export async function startFaultProxy(options: {
       faults.set(fault, (faults.get(fault) ?? 0) + 1);
       await rpcFaults[fault](exchange, random);
     } catch {
-      // The client left, or the node is gone: what a proxy does then.
+      // The client has left, or the node is gone: a proxy breaks the connection.
       response.destroy();
     }
   });

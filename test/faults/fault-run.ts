@@ -14,7 +14,7 @@ import { type SellerFleet, startSellerFleet } from "./seller-fleet.ts";
 import type { ListedPayment } from "./worker-messages.ts";
 
 export interface FaultRunOptions {
-  /** Makes every decision of the run. What it cannot decide is when processes get their turn. */
+  /** Makes every decision of the run, except the scheduling of processes. */
   seed: string;
   payments: number;
   kills: number;
@@ -41,7 +41,7 @@ export interface FaultReport extends Calamities {
   rpc: ReturnType<FaultProxy["counts"]>;
   deaths: number;
   reorganisations: number;
-  /** Payments that a reorganisation took back, as the facilitator told it. */
+  /** Payments undone by a reorganisation, as reported by the facilitator. */
   takenBack: number;
   /** From the end of the faults until nothing was under way. */
   calmSeconds: number;
@@ -52,7 +52,8 @@ export interface FaultReport extends Calamities {
 
 /**
  * Sells to buyers while processes die, freeze and restart, the chain reorganises, and one in twenty
- * of its answers is wrong; then lets everything come to rest, and asks the chain what is true.
+ * of its answers is wrong. Then it lets everything come to rest, and compares the result with the
+ * chain.
  */
 export async function runFaults(options: FaultRunOptions): Promise<FaultReport> {
   const startedAt = performance.now();

@@ -15,8 +15,8 @@ const placedSchema = z.looseObject({ blockNumber: z.string().regex(/^0x[0-9a-f]+
 const filterSchema = z.looseObject({ toBlock: z.string().optional() });
 
 /**
- * Answers as a node would that is `lag` blocks behind: its head, state at its head, blocks, logs,
- * and receipts of what it has seen. It takes transactions, as such nodes do.
+ * A node that is `lag` blocks behind: its head, state, blocks, logs, and receipts. It accepts
+ * transactions, as such nodes do.
  */
 export async function answerLagging(exchange: RpcExchange, lag: number): Promise<RpcAnswer[]> {
   const [template] = exchange.calls;

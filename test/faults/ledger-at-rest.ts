@@ -6,12 +6,12 @@ import type { WorkerProcess } from "./worker-process.ts";
 export const calmLimitMs = 45_000;
 const lookMs = 200;
 
-/** The ledger once nothing is under way any more, or as it stands when the time for that is over. */
+/** The ledger once nothing is in flight any more, or at the timeout. */
 export function awaitRest(worker: WorkerProcess): Promise<ListedPayment[]> {
   return awaitLedger(worker, ({ state }) => !isUnderWay(state));
 }
 
-/** The ledger once every confirmed payment is final, or as it stands when the time is over. */
+/** The ledger once every confirmed payment is final, or at the timeout. */
 export function awaitFinality(worker: WorkerProcess): Promise<ListedPayment[]> {
   return awaitLedger(worker, ({ state, isFinal }) => state !== "confirmed" || isFinal);
 }

@@ -5,12 +5,13 @@ import { encodeFunctionData, type Hex, keccak256, parseSignature } from "viem";
 import { type Purchase, price, tokenDomain } from "./purchase.ts";
 import type { Random } from "./seeded-random.ts";
 
-/** A chain that goes on by itself, and on which others act too. */
+/** A chain that mines on its own, with other senders. */
 export interface LiveChain {
-  /** Does to a purchase what its plan says. */
+  /** Carries out a purchase's plan. */
   interfere(purchase: Purchase): Promise<void>;
   /**
-   * Replaces the last blocks, as soon as the lowest of them has transactions; some of those are lost.
+   * Replaces the last blocks, as soon as the lowest of them has transactions; some of those are
+   * lost.
    */
   reorganise(): void;
   /** Forgets a reorganisation that has not begun. */
@@ -19,11 +20,11 @@ export interface LiveChain {
   reorganisations(): number;
   /** Hashes of all transactions that stood in a block which a reorganisation replaced. */
   readonly replaced: ReadonlySet<Hex>;
-  /** Mines no more by itself. */
+  /** Stops mining. */
   stop(): Promise<void>;
 }
 
-/** Deepest reorganisation: less than what the network calls final. */
+/** Deepest reorganisation: less than the network's finality. */
 const deepest = 3;
 const gas = 200_000n;
 
@@ -63,7 +64,7 @@ export function startLiveChain(options: { devnet: Devnet; random: Random }): Liv
         lost.push(await readRaw(hash));
       }
     }
-    // What comes first in a block may come first again; what follows something lost could not.
+    // Leading transactions of a block may lead again; those after a lost one could not.
     const kept = lost.slice(0, random.between(0, lost.length));
     const blockIndex = random.between(0, depth - 1);
     await devnet.reorg({
@@ -82,7 +83,8 @@ export function startLiveChain(options: { devnet: Devnet; random: Random }): Liv
   }
 
   /**
-   * Sent blindly, as somebody would who does not care whether it works, and one after the other: the
+   * Sent blindly, as somebody would who does not care whether it works, and one after the other:
+   * the
    * node would give one nonce to two that ask at once. A reorganisation may come in between.
    */
   function send(data: Hex): Promise<void> {

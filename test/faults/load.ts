@@ -2,11 +2,11 @@ import { type Bought, buy } from "./buyer.ts";
 import type { LiveChain } from "./live-chain.ts";
 import type { Purchase } from "./purchase.ts";
 
-/** Buyers who buy one after the other, so many at a time. */
+/** Buyers who buy one after the other, with this concurrency. */
 export interface Load {
-  /** Lets the first so many purchases begin. */
+  /** Admits this many purchases. */
   allow(count: number): void;
-  /** Resolves when so many purchases have begun. */
+  /** Resolves when this many purchases have begun. */
   begun(count: number): Promise<void>;
   /** Resolves when every purchase has ended. */
   done: Promise<Bought[]>;
@@ -20,7 +20,7 @@ export function startLoad(options: {
   /** Where a seller can be reached now. Waits for one that lives. */
   sellerUrl: () => Promise<string>;
   chain: LiveChain;
-  /** Ends the hope of buyers who still have no answer. */
+  /** Aborts buyers who still have no answer. */
   signal: AbortSignal;
 }): Load {
   const { purchases, concurrency, sellerUrl, chain, signal } = options;

@@ -32,7 +32,7 @@ export function findViolations(evidence: Evidence): string[] {
   ];
 }
 
-/** One purchase: what the buyer got, what the chain took, and what the ledger says of it. */
+/** One purchase: the buyer's answer, the chain's transfer, and the ledger's state. */
 function judgePurchase(
   bought: Bought,
   { chain, runs, replaced }: Evidence,
@@ -56,7 +56,7 @@ function judgePurchase(
     tell(`the ledger says ${payment.transactionHash}, the chain says ${executions[0]}`);
   }
   if (outcome.kind === "served") {
-    // Served when included: the seller has chosen to bear what a reorganisation lets the payer do.
+    // Served when included: the seller accepts the risk of a reorganisation.
     const wasUndone = replaced.has(outcome.transaction);
     if (outcome.content !== JSON.stringify({ report: path })) tell("foreign content went out");
     if (!isPaid && !(wasUndone && purchase.interference !== "none"))
@@ -96,12 +96,14 @@ function judgePurchase(
   return problems;
 }
 
-/** Somebody else may execute a payment before the seller has heard of it: then it is none of ours. */
+/**
+ * A third party may execute a payment before the seller has received it; then it is not checked.
+ */
 function mayBeUnknown({ interference }: Purchase): boolean {
   return interference === "submitted";
 }
 
-/** Nobody has paid the seller for anything but purchases that the chain executed. */
+/** The seller's income equals the purchases executed on the chain. */
 function judgePayers({ bought, chain }: Evidence): string[] {
   const expected = new Map<Hex, number>();
   for (const { purchase } of bought) {
@@ -131,7 +133,7 @@ function judgeRelayer({ broadcasts, chain }: Evidence): string[] {
     const { nonce = 0, data } = parseTransaction(raw);
     const known = purposes.get(nonce) ?? new Set();
     purposes.set(nonce, known);
-    // Without data it only uses its nonce up, which harms nobody.
+    // Without calldata it only uses its nonce up, which is harmless.
     if (data !== undefined && data !== "0x") known.add(keccak256(data));
   }
   for (const [nonce, { size }] of purposes) {

@@ -13,15 +13,15 @@ import type { PrivateKeyAccount } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import type { Random } from "./seeded-random.ts";
 
-/** What somebody does to a payment, besides the buyer who presents it. */
+/** A third party's or payer's action on a payment, besides the buyer's request. */
 export type Interference =
   /** Nothing. */
   | "none"
-  /** A third party submits the authorization to the chain by itself. */
+  /** A third party submits the authorization to the chain. */
   | "submitted"
   /** The payer cancels the authorization. */
   | "cancelled"
-  /** The payer spends the same money elsewhere. */
+  /** The payer spends the same money in another transfer. */
   | "drained";
 
 /** One purchase of one buyer, signed before the run begins. */
@@ -31,7 +31,7 @@ export interface Purchase {
   authorization: Authorization;
   signature: Hex;
   interference: Interference;
-  /** Path of what is bought; no two purchases have the same. */
+  /** Path of the bought resource; no two purchases share one. */
   path: string;
   /** The headers that pay for it. */
   headers: Readonly<Record<string, string>>;
@@ -53,7 +53,7 @@ export const tokenDomain = { name: "USDT0", version: "1" } as const;
 const payersOfTheHonest = 40;
 const interferences = ["submitted", "cancelled", "drained"] as const;
 
-/** What the seller asks for. */
+/** The seller's price. */
 function requirementsOf(devnet: Devnet, flow: "authorization" | "upfront"): PaymentRequirements {
   const extra = { ...tokenDomain, decimals: 6 };
   return {
@@ -68,8 +68,8 @@ function requirementsOf(devnet: Devnet, flow: "authorization" | "upfront"): Paym
 }
 
 /**
- * Signs so many purchases. Of twenty, one is submitted, cancelled or drained: those have payers of
- * their own, so that nobody else's balance depends on them.
+ * Signs this many purchases. Of twenty, one is submitted, cancelled or drained: those have payers
+ * of their own, so that no other balance depends on them.
  */
 export async function planPurchases(options: {
   devnet: Devnet;

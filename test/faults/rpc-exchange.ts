@@ -14,7 +14,7 @@ export type RpcCall = z.infer<typeof callSchema>;
 /** One JSON-RPC answer, as the node gave it. */
 export type RpcAnswer = z.infer<typeof answerSchema>;
 
-/** One HTTP request with its calls, and what can be done about it. */
+/** One HTTP request with its calls, and the possible reactions to it. */
 export interface RpcExchange {
   readonly calls: readonly RpcCall[];
   /** Asks the node, with these calls or with others in their place. */

@@ -3,10 +3,10 @@ import { answerLagging } from "./lagging-node.ts";
 import type { RpcExchange } from "./rpc-exchange.ts";
 import type { Random } from "./seeded-random.ts";
 
-/** What may go wrong with the answer to one HTTP request. */
+/** The possible faults of the answer to one HTTP request. */
 export type RpcFault = (exchange: RpcExchange, random: Random) => Promise<void>;
 
-/** What a healthy server does. */
+/** The answer of a healthy server. */
 export async function answerHonestly(exchange: RpcExchange): Promise<void> {
   exchange.reply(exchange.format(await exchange.forward()));
 }
@@ -16,8 +16,8 @@ const maxLag = 3;
 const html = "<html><head><title>Bad gateway</title></head><body>nginx</body></html>";
 
 /**
- * Every fault by its name. Those that fail after a request may or may not have let it through to
- * the node before: a client cannot tell, and must be right in both cases.
+ * Every fault by its name. Those that fail after a request may or may not have forwarded it to the
+ * node: a client cannot distinguish them, and must be right in both cases.
  */
 export const rpcFaults = {
   /** The answer is late. */
@@ -29,7 +29,7 @@ export const rpcFaults = {
   async dropped(exchange) {
     exchange.hangUp();
   },
-  /** The node does what was asked, and its answer is lost. */
+  /** The node executes the request, and its answer is lost. */
   async answerLost(exchange) {
     await exchange.forward();
     exchange.hangUp();
@@ -39,7 +39,7 @@ export const rpcFaults = {
     await exchange.forward();
     await answerHonestly(exchange);
   },
-  /** A gateway gives up, perhaps too early. */
+  /** A gateway times out, perhaps too early. */
   async serverError(exchange, random) {
     await perhapsForward(exchange, random);
     exchange.reply("upstream", { status: random.pick([500, 502, 503, 504]) });
@@ -54,7 +54,7 @@ export const rpcFaults = {
     const body = exchange.format(await exchange.forward());
     exchange.reply(body.slice(0, random.between(1, body.length - 1)));
   },
-  /** The answer to somebody else's question. */
+  /** The answer to another client's request. */
   async wrongId(exchange) {
     const answers = await exchange.forward();
     exchange.reply(exchange.format(answers.map((answer) => ({ ...answer, id: 1_000_000_007 }))));
@@ -64,7 +64,7 @@ export const rpcFaults = {
     await perhapsForward(exchange, random);
     exchange.reply(html, { headers: { "content-type": "text/html" } });
   },
-  /** The node is some blocks behind, and does not say so. */
+  /** The node is some blocks behind, silently. */
   async lagging(exchange, random) {
     exchange.reply(exchange.format(await answerLagging(exchange, random.between(1, maxLag))));
   },

@@ -9,7 +9,10 @@ import { type Purchase, price, validitySeconds } from "./purchase.ts";
 import type { Random } from "./seeded-random.ts";
 import type { SellerProgram } from "./worker-process.ts";
 
-/** Where sellers are put to the test: a chain, a way to it that may fail, and files that outlive them. */
+/**
+ * Where sellers are put to the test: a chain, a way to it that may fail, and files that outlive
+ * them.
+ */
 export interface Scene {
   devnet: Devnet;
   proxy: FaultProxy;
@@ -18,7 +21,7 @@ export interface Scene {
   directory: string;
   /** How often the handler ran, by path. */
   handlerRuns(): Promise<Map<string, number[]>>;
-  /** Ends the chain; keeps the files if somebody wants to look into them. */
+  /** Ends the chain; keeps the files for an inspection on request. */
   close(options: { keepsFiles: boolean }): Promise<void>;
 }
 
@@ -72,7 +75,8 @@ export async function openScene(options: {
 }
 
 /**
- * Gives honest payers twice what their purchases cost: what a block holds and the ledger has not yet
+ * Gives honest payers twice what their purchases cost: what a block holds and the ledger has not
+ * yet
  * written down counts twice against a balance for a moment. All others get exactly what they need.
  * No reorganisation reaches the blocks of these gifts.
  */

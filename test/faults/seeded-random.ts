@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 
-/** Decisions that a seed makes: the same seed gives the same ones, in the order in which they are asked for. */
+/** Decisions by a seed: the same seed yields the same sequence. */
 export interface Random {
   /** From 0 up to 1, without 1. */
   next(): number;
@@ -8,7 +8,7 @@ export interface Random {
   between(least: number, most: number): number;
   chance(probability: number): boolean;
   pick<Item>(items: readonly [Item, ...Item[]]): Item;
-  /** Another sequence, which does not change how this one goes on. */
+  /** Another sequence, which does not change the continuation of this one. */
   fork(name: string): Random;
 }
 

@@ -5,7 +5,7 @@ import { type SellerProgram, startWorker, type WorkerProcess } from "./worker-pr
 
 /** Sellers that share a ledger, each started again when it dies. */
 export interface SellerFleet {
-  /** Those that live now, the frozen ones among them. */
+  /** The living processes, the frozen ones among them. */
   workers(): readonly WorkerProcess[];
   /** One that lives. Waits for one. */
   anyone(): Promise<WorkerProcess>;
@@ -13,17 +13,19 @@ export interface SellerFleet {
   nextDeath(): Promise<void>;
   /** How many have died. */
   deaths(): number;
-  /** Resolves when so many live. */
+  /** Resolves when this many are alive. */
   waitFor(count: number): Promise<void>;
   /** Ends them for good. */
   stop(): Promise<void>;
 }
 
-/** A start may come to nothing because of a faulty answer; so often in a row it is the seller's own fault. */
+/**
+ * A start may fail by a faulty answer; this many consecutive failures are the seller's own fault.
+ */
 const maxFailedStarts = 20;
 const lookMs = 20;
 
-/** Starts so many sellers, and resolves when all of them take payments. */
+/** Starts this many sellers, and resolves when all of them accept payments. */
 export async function startSellerFleet(options: {
   count: number;
   program: SellerProgram;

@@ -1,5 +1,5 @@
-// The process under test: a seller with its own facilitator, as an application would write one, but
-// that it dies where it is told to. Ends with the runner.
+// The process under test: a seller with its own facilitator, like an application's, with fault
+// points that kill it. Ends with the runner.
 
 import { appendFileSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -69,7 +69,7 @@ const gate = paymentMiddleware(
     "GET /upfront/:number": { accepts, maxTimeoutSeconds: validitySeconds, paymentFlow: "upfront" },
   },
   facilitator,
-  { onError: (error) => log.warn({ err: error }, "the middleware was told of a fault") },
+  { onError: (error) => log.warn({ err: error }, "the middleware reported a fault") },
 );
 const app = express();
 app.use(gate);
@@ -90,12 +90,14 @@ await gate.ready();
 const { url } = await listen(app);
 tell({ type: "listening", port: Number(new URL(url).port) });
 
-/** Whether the handler has run for a path, in whatever process. */
+/** Whether the handler has run for a path, in any process. */
 function hasRun(path: string): boolean {
   return readFileSync(options.runsFile, "utf8").includes(` ${path}\n`);
 }
 
-/** Dies here if it is the time. Nothing that was begun is ended: the kernel takes the process away. */
+/**
+ * Dies here if it is the time. Nothing that was begun is ended: the kernel takes the process away.
+ */
 function pass(point: KillPoint): void {
   if (doom?.point !== point) return;
   doom = { point, passes: doom.passes - 1 };
@@ -125,7 +127,7 @@ async function listPayments(): Promise<ListedPayment[]> {
   }));
 }
 
-/** One JSON object a line, for who looks into a run that went wrong. */
+/** One JSON object per line, for inspecting a failed run. */
 function createFileLogger(file: string): Logger {
   const write = (level: string) => (fields: object, message: string) => {
     const line = { at: Date.now(), pid: process.pid, level, message, ...describe(fields) };

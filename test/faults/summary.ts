@@ -1,7 +1,7 @@
 import type { FaultReport } from "./fault-run.ts";
 import { killPoints } from "./worker-messages.ts";
 
-/** A report in words and figures, for people. */
+/** A report as text, for people. */
 export function summarise(report: FaultReport): string {
   const { bought, ledger, rpc, violations } = report;
   const kills = [...report.kills.values()].reduce((sum, count) => sum + count, 0);

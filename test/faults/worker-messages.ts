@@ -2,7 +2,7 @@ import { paymentStates } from "@coinslot/facilitator";
 import { addressSchema, bytes32Schema, networkSchema } from "@coinslot/protocol";
 import * as z from "zod";
 
-/** Places where a worker may be told to kill itself, in the order of a payment's way. */
+/** Fault points of a worker, in the order of a payment's way. */
 export const killPoints = [
   /** After the payment has been reserved, before the handler. */
   "reserved",
@@ -14,20 +14,20 @@ export const killPoints = [
   "signed",
   /** Before it is broadcast. */
   "stored",
-  /** Before anybody looks for its receipt. */
+  /** Before its receipt is looked up. */
   "broadcast",
   /** With the receipt at hand, before the outcome is written. */
   "included",
-  /** Before anybody is told of it. */
+  /** Before its outcome is reported. */
   "recorded",
   /** Before the answer goes out. */
   "settled",
 ] as const;
 
-/** A place where a worker may be told to kill itself. */
+/** A fault point of a worker. */
 export type KillPoint = (typeof killPoints)[number];
 
-/** What a worker is told when it starts, as JSON in its only argument. */
+/** A worker's options at its start, as JSON in its only argument. */
 export const workerOptionsSchema = z.object({
   network: networkSchema,
   rpcUrl: z.string(),
@@ -44,13 +44,15 @@ export const workerOptionsSchema = z.object({
 });
 export type WorkerOptions = z.infer<typeof workerOptionsSchema>;
 
-/** What the runner tells a worker. */
+/** The runner's messages to a worker. */
 export const runnerMessageSchema = z.discriminatedUnion("type", [
-  /** Kill yourself when you pass this point for the n-th time from now; replaces an earlier wish. */
+  /**
+   * Kill yourself when you pass this point for the n-th time from now; replaces an earlier wish.
+   */
   z.object({ type: z.literal("kill-at"), point: z.enum(killPoints), passes: z.number() }),
   /** Forget it. */
   z.object({ type: z.literal("live") }),
-  /** Tell what the ledger holds. */
+  /** Report the ledger's content. */
   z.object({ type: z.literal("list-payments") }),
 ]);
 export type RunnerMessage = z.infer<typeof runnerMessageSchema>;
@@ -67,7 +69,7 @@ export const listedPaymentSchema = z.object({
 });
 export type ListedPayment = z.infer<typeof listedPaymentSchema>;
 
-/** What a worker tells the runner. */
+/** A worker's messages to the runner. */
 export const workerMessageSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("listening"), port: z.number() }),
   z.object({ type: z.literal("payments"), payments: z.array(listedPaymentSchema) }),

@@ -22,14 +22,14 @@ export interface WorkerProcess {
   letLive(): void;
   /** Takes the process away at once. */
   kill(): Promise<void>;
-  /** The process stands still, and knows nothing of it afterwards. */
+  /** The process is frozen, and does not notice. */
   freeze(): void;
   thaw(): void;
-  /** What the ledger holds, as this process sees it. Rejects if it dies meanwhile. */
+  /** The ledger's content, as this process reads it. Rejects if it dies meanwhile. */
   listPayments(): Promise<ListedPayment[]>;
 }
 
-/** A seller's program, and what it is told. */
+/** A seller's program, and its options. */
 export interface SellerProgram {
   /** Path of the program; compiled, since a run starts it hundreds of times. */
   file: string;
@@ -41,7 +41,7 @@ export async function startWorker(
   { file, options }: SellerProgram,
   onMessage: (message: WorkerMessage) => void = () => undefined,
 ): Promise<WorkerProcess> {
-  // What it says when it dies of an error belongs to its log.
+  // Its error message at a fatal error belongs to its log.
   const log = openSync(options.logFile, "a");
   const child = fork(file, [JSON.stringify(options)], {
     // Not those of the runner: the program is complete.

@@ -8,7 +8,7 @@ import { balanceOf } from "../support/balance.ts";
 import { createReferenceFetch, startReferenceSeller } from "../support/reference.ts";
 import { priceOfWeather } from "../support/seller.ts";
 
-/** For conditions, on a machine that has other things to do. */
+/** Timeout for conditions, on a busy machine. */
 const patience = { timeout: 20_000 };
 
 const key = "a-key-that-only-this-shop-has";

@@ -8,7 +8,10 @@ import { plasma, plasmaUsdt0 } from "@coinslot/protocol";
 /** What one request costs, in the smallest unit of the token. */
 export const priceOfData = 1_000n;
 
-/** The example seller in this process, on a devnet that goes by Plasma's id; its data is up to date when it resolves. */
+/**
+ * The example seller in this process, on a devnet that goes by Plasma's id; its data is up to date
+ * when it resolves.
+ */
 export async function startTestPaidIndexer(devnet: Devnet): Promise<PaidIndexer> {
   const { seller, relayer } = devnet.accounts;
   const paidIndexer = await startPaidIndexer(
@@ -35,7 +38,7 @@ export async function startTestPaidIndexer(devnet: Devnet): Promise<PaidIndexer>
   return paidIndexer;
 }
 
-/** Resolves when a seller's data are as new as its chain, which its free health tells. */
+/** Resolves when a seller's data are as new as its chain, by its free health route. */
 export async function untilIndexed(url: string): Promise<void> {
   const client = createIndexerClient({ url });
   for (;;) {

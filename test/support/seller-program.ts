@@ -12,7 +12,10 @@ export interface SellerProgram {
 
 const app = fileURLToPath(new URL("../../apps/paid-indexer/", import.meta.url));
 
-/** Starts the program with this environment and no other settings; rejects with what it says if it does not sell. */
+/**
+ * Starts the program with this environment and no other settings; rejects with its output if it
+ * does not sell.
+ */
 export async function startSellerProgram(env: Record<string, string>): Promise<SellerProgram> {
   const program = startSource(["src/main.ts"], { folder: app, env });
   const [, port] = await program.waitFor(/"url":"http:[^"]+:(\d+)","msg":"Selling"/);

@@ -17,7 +17,7 @@ export function createTestFacilitator(devnet: Devnet): CoinslotFacilitator {
   });
 }
 
-/** What one weather report costs, as a route says it. */
+/** The price of one weather report, as in a route. */
 export function weatherPrice({ network, token, accounts }: Devnet): PaymentOption[] {
   return [
     {

@@ -62,7 +62,7 @@ export async function startAnvil(options: {
   const address = /Listening on (\S+)/.exec(output)?.[1];
   if (address === undefined) {
     await stop();
-    throw new Error(`anvil did not say where it listens. It said: ${output}`);
+    throw new Error(`anvil did not print its address. Its output: ${output}`);
   }
   // An anvil that listens on all addresses is reachable from here by the loopback interface.
   return { rpcUrl: `http://${address.replace("0.0.0.0", "127.0.0.1")}`, stop };

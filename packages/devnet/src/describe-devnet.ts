@@ -38,10 +38,10 @@ Devnet
 
   RPC URL     ${devnet.rpcUrl}
   Chain       ${devnet.chainId} (${devnet.network}), ${mining}
-  USDT0       ${token}   name "USDT0", version "1", 6 decimals; anybody may mint
+  USDT0       ${token}   name "USDT0", version "1", 6 decimals; any account may mint
   Multicall3  ${devnet.multicall3}
 
-Accounts, each with its private key. Everybody knows these keys: never send them anything of value.
+Accounts, each with its private key. These keys are public: never send their accounts anything of value.
 
 ${described.join("\n")}
 

@@ -7,7 +7,10 @@ import { startSource } from "./start-program.ts";
 
 const index = new URL("./index.ts", import.meta.url).href;
 
-/** Runs a program in a process of its own, and resolves with that process and the first line that it prints. */
+/**
+ * Runs a program in a process of its own, and resolves with that process and the first line that it
+ * prints.
+ */
 async function runParent(program: string, env: Record<string, string> = {}) {
   const args = ["--input-type=module", "--eval", program];
   const parent = startSource(args, { folder: import.meta.dirname, env });

@@ -133,7 +133,7 @@ async function startServer(
       if (log.includes("ready to accept connections")) resolve();
     });
     server.once("error", reject);
-    server.once("exit", () => reject(new Error(`PostgreSQL did not start. It said: ${log}`)));
+    server.once("exit", () => reject(new Error(`PostgreSQL did not start. Its output: ${log}`)));
   });
   // From here on its log is read, lest the pipe fill up, and dropped.
   server.stderr?.removeAllListeners("data").resume();

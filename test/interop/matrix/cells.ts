@@ -12,7 +12,8 @@ export interface Cell {
 }
 
 /**
- * A row for each pair of a middleware and a facilitator that can be set up: `x402-express` takes only
+ * A row for each pair of a middleware and a facilitator that can be set up: `x402-express` takes
+ * only
  * a URL, and `@x402/express` ends its process where a facilitator does not serve its version.
  */
 const rows: readonly (readonly Cell[])[] = sellers.flatMap((seller) =>
@@ -37,6 +38,6 @@ const oneCellPerRow: readonly Cell[] = rows.flatMap((row, index) => {
   return turned.find((cell) => cell?.buys) ?? turned[0] ?? [];
 });
 
-/** What a run tries: one cell of each row, and with `COINSLOT_MATRIX=all` every combination. */
+/** The cells of a run: one of each row, and with `COINSLOT_MATRIX=all` every combination. */
 export const cells: readonly Cell[] =
   process.env.COINSLOT_MATRIX === "all" ? rows.flat() : oneCellPerRow;

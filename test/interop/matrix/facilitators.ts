@@ -79,7 +79,7 @@ export const facilitators: readonly MatrixFacilitator[] = [
     isInProcess: false,
     start(devnet) {
       const signer = createReferenceSigner(devnet, devnet.accounts.deployer);
-      // A name of version 1, where its type asks for a number.
+      // A legacy network name, where the type requires a number.
       type Name = Parameters<x402Facilitator["registerV1"]>[0];
       const facilitator = new x402Facilitator()
         .register(devnet.network, new ExactEvmScheme(signer))
