@@ -20,7 +20,7 @@ RUN pnpm --filter @coinslot/paid-indexer-app --prod --no-optional --legacy deplo
 
 FROM node:${NODE_VERSION} AS runtime
 ENV NODE_ENV=production
-# Databases land in /data, where nobody names another place; /shared is for what one container hands to another.
+# Databases are in /data by default; /shared is for files that one container provides for another.
 RUN mkdir /data /shared && chown node:node /data /shared
 WORKDIR /data
 COPY docker/healthcheck.mjs docker/guide.mjs /usr/local/lib/coinslot/

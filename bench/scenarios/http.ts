@@ -137,7 +137,7 @@ async function timeAlone(sales: readonly Sale[]): Promise<number[]> {
 async function unpaid(place: Place): Promise<Figure> {
   const rates = new Map<string, number>();
   const kinds = ["bare", "ours", "reference"] as const;
-  // In turns, and the best of each: a machine that is busy for a moment slows one of them down.
+  // In turns, and the best of each, since a busy moment slows down only one of them.
   for (const kind of [...kinds, ...kinds, ...kinds]) {
     const seller = await startSeller(place, kind);
     const url = `http://127.0.0.1:${seller.port}/weather`;

@@ -1,7 +1,7 @@
 import { type Database, openDatabase } from "@coinslot/storage";
 import { type Expression, sql } from "kysely";
 
-/** The account that takes part in far more transfers than any other. */
+/** The account with far more transfers than any other. */
 export const heavy = 0;
 
 const logsPerBlock = 2 ** 21;

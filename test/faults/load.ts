@@ -12,12 +12,12 @@ export interface Load {
   done: Promise<Bought[]>;
 }
 
-/** Begins to buy; nothing happens until it is allowed. */
+/** Starts the buyers; each purchase waits for its admission. */
 export function startLoad(options: {
   purchases: readonly Purchase[];
-  /** Purchases under way at a time. */
+  /** Concurrent purchases. */
   concurrency: number;
-  /** Where a seller can be reached now. Waits for one that lives. */
+  /** The URL of a living seller. Waits for one. */
   sellerUrl: () => Promise<string>;
   chain: LiveChain;
   /** Aborts buyers who still have no answer. */

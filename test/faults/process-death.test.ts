@@ -10,7 +10,7 @@ import { fundPayers, openScene, type Scene } from "./scene.ts";
 import { createRandom } from "./seeded-random.ts";
 import { startWorker, type WorkerProcess } from "./worker-process.ts";
 
-/** Processes start together on a machine that may have other things to do. */
+/** Processes start together, possibly on a busy machine. */
 const patienceMs = 180_000;
 const random = createRandom("four processes");
 let scene: Scene;

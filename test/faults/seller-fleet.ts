@@ -7,7 +7,7 @@ import { type SellerProgram, startWorker, type WorkerProcess } from "./worker-pr
 export interface SellerFleet {
   /** The living processes, the frozen ones among them. */
   workers(): readonly WorkerProcess[];
-  /** One that lives. Waits for one. */
+  /** A living process. Waits for one. */
   anyone(): Promise<WorkerProcess>;
   /** Resolves at the next death of any of them. */
   nextDeath(): Promise<void>;

@@ -47,7 +47,7 @@ export type WorkerOptions = z.infer<typeof workerOptionsSchema>;
 /** The runner's messages to a worker. */
 export const runnerMessageSchema = z.discriminatedUnion("type", [
   /**
-   * Kill yourself when you pass this point for the n-th time from now; replaces an earlier wish.
+   * Die at the n-th pass of this point from now on; replaces an earlier order.
    */
   z.object({ type: z.literal("kill-at"), point: z.enum(killPoints), passes: z.number() }),
   /** Forget it. */
@@ -73,7 +73,7 @@ export type ListedPayment = z.infer<typeof listedPaymentSchema>;
 export const workerMessageSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("listening"), port: z.number() }),
   z.object({ type: z.literal("payments"), payments: z.array(listedPaymentSchema) }),
-  /** A payment was taken back by a reorganisation. */
+  /** A payment was undone by a reorganisation. */
   z.object({ type: z.literal("reorganised"), nonce: bytes32Schema, wasDelivered: z.boolean() }),
 ]);
 export type WorkerMessage = z.infer<typeof workerMessageSchema>;

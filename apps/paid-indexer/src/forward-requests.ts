@@ -96,7 +96,7 @@ function headersFor({ method }: Request, apiKey: string): Record<string, string>
   return {
     accept: "application/json",
     "x-api-key": apiKey,
-    // The body is serialised anew, whatever its form was on arrival.
+    // The body is serialised again, in any form on arrival.
     ...(method === "POST" && { "content-type": "application/json" }),
   };
 }

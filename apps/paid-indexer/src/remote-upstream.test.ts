@@ -91,7 +91,7 @@ describe("a forwarded request", () => {
     expect(JSON.parse(api.arrived[0]?.body ?? "")).toEqual(items);
   });
 
-  it("states the content type of its body, whatever the buyer sent", async () => {
+  it("states the content type of its body, for any type of the buyer's", async () => {
     const text = JSON.stringify([{ address }]);
     for (const [type, body] of [
       ["application/json; charset=utf-16le", new Uint8Array(Buffer.from(text, "utf16le"))],

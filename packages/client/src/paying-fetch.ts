@@ -146,7 +146,7 @@ async function payIfAsked(
   return topUpAndPay({ context, request, topUp, candidates, refusals, found, url });
 }
 
-/** Runs the top-up, once, and begins anew. Only the reserved room in the budget is kept. */
+/** Runs the top-up, once, and starts over. Only the reserved room in the budget is kept. */
 async function topUpAndPay(options: {
   context: PayingFetchContext;
   request: RepeatableRequest;

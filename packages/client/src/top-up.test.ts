@@ -43,7 +43,7 @@ describe("a top-up", () => {
   });
 
   it("is not requested when the payer has the funds, nor for an amount over budget", async () => {
-    const never: TopUp = () => Promise.reject(new Error("Nobody was to ask"));
+    const never: TopUp = () => Promise.reject(new Error("An unexpected top-up"));
     const cheap = keep(await startSeller());
     expect((await createFetch({ topUp: never })(cheap.url)).status).toBe(200);
     const dear = keep(await startSeller({ accepts: () => [requirements({ amount: "999999" })] }));

@@ -259,7 +259,7 @@ it("an undelivered settled payment buys its original offer, although the price h
     ...ours,
     async settle(...payment) {
       const settled = await ours.settle(...payment);
-      if (isLost) throw new Error("Nobody heard of it");
+      if (isLost) throw new Error("The answer was lost");
       return settled;
     },
   };

@@ -37,7 +37,7 @@ export function createTransferMemory(file: string | undefined): TransferMemory {
   let inMemory: readonly RememberedTransfer[] = [];
 
   /**
-   * Read anew each time: another top-up may have the same file, and an operator removes it to give
+   * Read again each time: another top-up may have the same file, and an operator removes it to give
    * a transfer up.
    */
   async function read(): Promise<readonly RememberedTransfer[]> {

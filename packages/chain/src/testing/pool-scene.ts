@@ -23,7 +23,7 @@ type Change = Partial<Omit<RpcPoolOptions, "chainId" | "rpcUrls">> & {
 };
 
 /**
- * Registers the hooks for a test file that asks a pool. What the pool has told is searched for its
+ * Registers the hooks for a test file that asks a pool. The pool's events are searched for its
  * endpoints' URLs after
  * each test.
  *

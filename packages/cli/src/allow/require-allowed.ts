@@ -7,7 +7,7 @@ import { type FolderSettings, readFolderSettings } from "./folder-settings.ts";
 /**
  * Requires this user's consent to the nodes, tokens and keys of the folder's .env file, before
  * money moves by them. A folder may be a stranger's checkout: its nodes could lie about balances
- * and outcomes, and its tokens be any. As with direnv, each change asks anew.
+ * and outcomes, and its tokens be any. As with direnv, each change prompts again.
  *
  * Returns the terminal with the agreed environment, in which no file is read a second time.
  *

@@ -49,7 +49,7 @@ export function checkSettings(
     checks.push({ topic, status: "warning", found });
   }
   if (checks.length === 0) {
-    const roles = holders.map(({ role }) => role).join(", ") || "nobody";
+    const roles = holders.map(({ role }) => role).join(", ") || "no account";
     const names = networks.map(({ name }) => name).join(", ");
     checks.push({ topic, status: "ok", found: `${roles} on ${names}` });
   }

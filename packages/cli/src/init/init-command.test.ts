@@ -39,7 +39,7 @@ describe("coinslot init", () => {
     });
   });
 
-  it("overwrites nothing, and keeps a backup when told to replace", async () => {
+  it("overwrites nothing, and keeps a backup with --force", async () => {
     await inFolder(async (folder) => {
       writeFileSync(join(folder, ".env"), "PAY_TO=1\n");
       const refused = await runCoinslot(["init"], { folder });

@@ -263,7 +263,7 @@ describe("a payment that its seller refuses", () => {
         for (let block = 0; block <= 10; block += 1) await devnet.mine();
         const now = () => Date.now() + seconds * 1000;
         const over = await pay(["--resume", file], { folder, now, answer: true });
-        expect(over.err).toContain("It may be requested anew");
+        expect(over.err).toContain("It may be requested again");
         expect(over.code).toBe(exitCode.failed);
         expect(readdirSync(folder)).toEqual([]);
       });
