@@ -18,7 +18,9 @@ function startOfMinute(): number {
   return Math.floor(Date.now() / minuteMs) * minuteMs;
 }
 
-/** A shop whose facilitator keeps no reservations, as one elsewhere. Its callers name themselves. */
+/**
+ * A shop whose facilitator keeps no reservations, like a remote one. Its callers name themselves.
+ */
 async function open({ status = 200 } = {}) {
   let calls = 0;
   const shop = await openShop({
@@ -51,8 +53,8 @@ function many<T>(count: number, make: () => Promise<T>): Promise<T[]> {
   return Promise.all(Array.from({ length: count }, make));
 }
 
-describe("a facilitator elsewhere", () => {
-  it("is asked about 30 forged payments of a caller in a minute, also when they come at once", async () => {
+describe("a remote facilitator", () => {
+  it("is asked about 30 forged payments of a caller in a minute, also when they are concurrent", async () => {
     const shop = await open();
     const forged = await many(50, shop.forge);
     const answers = await Promise.all(forged.map((headers) => shop.send(headers)));
@@ -65,14 +67,14 @@ describe("a facilitator elsewhere", () => {
     expect((await shop.send(await shop.forge())).status).toBe(402);
   });
 
-  it("is asked about payments of other callers, and about those that a key has signed", async () => {
+  it("is asked about other callers' payments, and about those with a key's valid signature", async () => {
     const shop = await open();
     for (const headers of await many(31, shop.forge)) await shop.send(headers);
     expect((await shop.send(await shop.forge(), "another")).status).toBe(402);
     expect((await shop.send(await shop.pay())).status).toBe(200);
   });
 
-  it("is asked about 30 payments of a caller in a minute that keys have signed and it refuses", async () => {
+  it("is asked about 30 refused payments with a key's valid signature per caller and minute", async () => {
     const shop = await open();
     shop.facilitator.onVerify = () => ({
       isValid: false,
@@ -87,7 +89,7 @@ describe("a facilitator elsewhere", () => {
     expect((await shop.send(await shop.pay(), "another")).status).toBe(200);
   });
 
-  it("is asked on for a payer who has paid through the same caller within the hour", async () => {
+  it("is still asked for a payer that has paid through the same caller within the hour", async () => {
     const shop = await open();
     const buyer = createBuyer();
     expect((await shop.send(await shop.pay(buyer))).status).toBe(200);
@@ -102,7 +104,7 @@ describe("a facilitator elsewhere", () => {
     expect((await shop.send(await shop.pay())).status).toBe(503);
   });
 
-  it("is asked about 30 payments of a burst that keys have signed and it refuses", async () => {
+  it("is asked about 30 payments of a burst of refused ones with a key's valid signature", async () => {
     const shop = await open();
     let openGate = () => {};
     const isOpen = new Promise<void>((resolve) => {
@@ -121,7 +123,7 @@ describe("a facilitator elsewhere", () => {
     expect(shop.facilitator.verifications).toBe(30);
   });
 
-  it("is asked about all good payments of a burst, 30 of a caller at a time", async () => {
+  it("is asked about all valid payments of a burst, 30 of a caller at a time", async () => {
     const shop = await open();
     let running = 0;
     let openGate = () => {};
@@ -143,7 +145,7 @@ describe("a facilitator elsewhere", () => {
     expect(statuses).toEqual(Array(60).fill(200));
   });
 
-  it("is no longer asked for a payer whose payments were good and never settled", async () => {
+  it("is no longer asked for a payer with verified payments that never settled", async () => {
     const shop = await open({ status: 500 });
     const buyer = createBuyer();
     expect((await shop.send(await shop.pay(buyer))).status).toBe(500);
@@ -156,7 +158,7 @@ describe("a facilitator elsewhere", () => {
     expect((await shop.send(await shop.pay(buyer))).status).toBe(503);
   });
 
-  it("that fails to answer counts no payment against its caller", async () => {
+  it("that fails to answer charges no caller's budget", async () => {
     const shop = await open();
     const { verify } = shop.facilitator;
     shop.facilitator.verify = () => Promise.reject(new Error("The connection was lost"));
@@ -179,12 +181,12 @@ const paymentOf = (index: number) => ({
 
 const refused = { isRefused: true };
 
-describe("the budget of a payer who has paid", () => {
+describe("the budget of a payer with a record", () => {
   it.each([
     ["its key", true],
     ["its code", false],
   ])(
-    "is not used up by the other kind of payment in its name, where it paid by %s",
+    "is unaffected by the other kind of payment in its name, where it paid by %s",
     async (_by, isSignedByPayer) => {
       const budget = createVerificationBudget({ now: () => time });
       const admit = (index: number, isSigned: boolean) =>
@@ -198,7 +200,7 @@ describe("the budget of a payer who has paid", () => {
     },
   );
 
-  it("is not displaced by any number of payers who have only been verified", async () => {
+  it("is not displaced by any number of payers with verified payments only", async () => {
     const budget = createVerificationBudget({ now: () => time });
     const signed = { limitKey: "shared", isSignedByPayer: true };
     budget.prove(paymentOf(0), signed);
@@ -214,7 +216,7 @@ describe("the budget of a payer who has paid", () => {
 
 describe("the budget of all callers together", () => {
   it.each([true, false])(
-    "allows 1,200 refused payments in a minute (signed by their payers: %s), and others besides",
+    "allows 1,200 refused payments in a minute (signed by their payers: %s), and valid ones besides",
     async (isSignedByPayer) => {
       const budget = createVerificationBudget({ now: () => time });
       const admit = (index: number, isSigned: boolean) =>

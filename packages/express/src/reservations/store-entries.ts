@@ -124,7 +124,7 @@ export function makeRoom(context: StoreContext): void {
     entries.delete(key);
     return;
   }
-  throw new FacilitatorError("Too many payments are under way", { kind: "unavailable" });
+  throw new FacilitatorError("Too many payments are in flight", { kind: "unavailable" });
 }
 
 /** Where there is no room, the payer's own oldest answers are evicted, never another's. */

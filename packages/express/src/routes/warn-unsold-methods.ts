@@ -37,7 +37,7 @@ export function warnUnsoldMethods(
       const route = match(request);
       if (typeof route !== "object") return;
       const { method } = request;
-      const words = `"${route.key}" does not sell ${method}, and a handler for all verbs has served it for nothing: sell "* ${route.path}", or handle each verb by itself`;
+      const words = `"${route.key}" does not sell ${method}, and a handler for all methods has served it for free: sell "* ${route.path}", or handle each method separately`;
       if (warned.has(words)) return;
       warned.add(words);
       onError(new FreeVerbWarning(words));
