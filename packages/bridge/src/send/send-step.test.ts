@@ -51,7 +51,7 @@ async function mineWith(address: Address, bytecode: Hex): Promise<() => Promise<
 const isBroadcast = ({ method }: RpcProxyCall) => method === "eth_sendRawTransaction";
 
 describe("a transfer through an endpoint", () => {
-  it("that takes it and loses its answer is made once", async () => {
+  it("that accepts it and loses its answer is made once", async () => {
     const { request, createBridge, countSent, balanceOf, ethereum } = world();
     const proxy = await startProxy();
     let losses = 0;
@@ -83,7 +83,7 @@ describe("a transfer through an endpoint", () => {
     { code: -32002, message: "request timed out" },
     { code: -32603, message: "Internal error" },
     { code: -32000, message: "upstream timeout, try again later" },
-  ])("that says '$message' may have taken it, and is asked what became of it", async (error) => {
+  ])("that returns '$message' may have been made, and its outcome is looked up", async (error) => {
     const { request, createBridge, countSent, approve } = world();
     await approve(request.amount);
     const proxy = await startProxy();
@@ -96,7 +96,7 @@ describe("a transfer through an endpoint", () => {
     expect(await countSent()).toBe(2);
   });
 
-  it("that never answers may have been made: the hash is told, and can be tracked", async () => {
+  it("that never answers may have been made: the hash is returned, and can be tracked", async () => {
     const { plasma, layerZero, request, createBridge, approve, balanceOf, buyer } = world();
     await approve(request.amount);
     const proxy = await startProxy();
@@ -123,7 +123,7 @@ describe("a transfer through an endpoint", () => {
     expect(await balanceOf(plasma, usdt0, buyer)).toBe(request.amount);
   });
 
-  it("to which the bridge is closed meanwhile may have been made, and that is told at once", async () => {
+  it("with a bridge that is closed meanwhile may have been made, and is reported so at once", async () => {
     const { request, createBridge, approve, ethereum } = world();
     await approve(request.amount);
     const proxy = await startProxy();
@@ -139,13 +139,13 @@ describe("a transfer through an endpoint", () => {
     await vi.waitFor(() => ethereum.client.getTransactionReceipt({ hash }));
   });
 
-  describe("whose only host answers with its rate limit", () => {
+  describe("on one rate limited host only", () => {
     const limit = (call: RpcProxyCall) =>
       isBroadcast(call)
         ? { error: { code: -32005, message: "rate limit exceeded" } }
         : ("forward" as const);
 
-    it("may have been kept by it", async () => {
+    it("may have been accepted by it", async () => {
       const { ethereum } = world();
       const proxy = await startProxy();
       proxy.judge(limit);
@@ -157,7 +157,7 @@ describe("a transfer through an endpoint", () => {
       }
     });
 
-    it("is unclear at once, without a wait for a block, and is sent again while it is tracked", async () => {
+    it("is unclear at once, without a wait for a block, and is sent again during tracking", async () => {
       const { ethereum, layerZero, request, createBridge, approve } = world();
       await approve(request.amount);
       const proxy = await startProxy();
@@ -204,7 +204,7 @@ describe("a transfer through an endpoint", () => {
     });
   });
 
-  it("goes on where one node has it already, and another turns it away by its limits", async () => {
+  it("continues where one node has it already, and another refuses it by its rate limit", async () => {
     const { request, approve, createBridge, countSent } = world();
     await approve(request.amount);
     const [first, second] = await Promise.all([startProxy(), startProxy()]);
@@ -225,11 +225,11 @@ describe("a transfer through an endpoint", () => {
   });
 });
 
-describe("a transfer through a client of the caller", () => {
+describe("a transfer through the caller's client", () => {
   const already = { error: { code: -32000, message: "already known" } };
   const unheardOf = { answer: () => null };
 
-  it("whose answer is lost, and whose node then knows it already, goes on with its hash", async () => {
+  it("with a lost answer, and a node that knows it already, continues with its hash", async () => {
     const { ethereum, request, createBridge, countSent, approve } = world();
     await approve(request.amount);
     const [first, second] = await Promise.all([startProxy(), startProxy()]);
@@ -246,7 +246,7 @@ describe("a transfer through a client of the caller", () => {
     expect(await countSent()).toBe(2);
   });
 
-  it("is tried once, so that a refusal is one", async () => {
+  it("is sent once, so that a refusal is final", async () => {
     const { ethereum, request, createBridge, approve } = world();
     await approve(request.amount);
     const proxy = await startProxy();
@@ -265,7 +265,7 @@ describe("a transfer through a client of the caller", () => {
     expect(await ethereum.client.getTransactionCount({ address: world().buyer })).toBe(3);
   });
 
-  it("is unclear if one of several nodes refuses it, and another may have taken it", async () => {
+  it("is unclear if one of several nodes refuses it, and another may have accepted it", async () => {
     const { request, createBridge, approve } = world();
     await approve(request.amount);
     const [first, second] = await Promise.all([startProxy(), startProxy()]);
@@ -279,11 +279,11 @@ describe("a transfer through a client of the caller", () => {
   });
 });
 
-describe("a transfer that is aborted", () => {
+describe("an aborted transfer", () => {
   it.each([
     { state: "approving", sent: 1 },
     { state: "approved", sent: 1 },
-  ])("when told '$state' sends nothing after that", async ({ state, sent }) => {
+  ])("in the state '$state' sends nothing after that", async ({ state, sent }) => {
     const { ethereum, request, createBridge, countSent, balanceOf } = world();
     const abort = new AbortController();
     const reason = new Error("not any more");
@@ -315,7 +315,7 @@ describe("a transfer that is aborted", () => {
     await ethereum.setAutomine(true);
   });
 
-  it("after it was sent is told to its end", async () => {
+  it("after it was sent is followed to its end", async () => {
     const { request, createBridge, approve } = world();
     await approve(request.amount);
     const abort = new AbortController();
@@ -326,7 +326,7 @@ describe("a transfer that is aborted", () => {
     expect(hash).toMatch(/^0x/);
   });
 
-  it("before its turn has come is not begun", async () => {
+  it("in the queue is never started", async () => {
     const { request, createBridge, countSent } = world();
     const bridge = createBridge();
     const first = bridge.bridge(request);
@@ -342,7 +342,7 @@ describe("a transfer that is aborted", () => {
 });
 
 describe("an approval", () => {
-  it("that is not mined in time has moved nothing, and says what to do", async () => {
+  it("that is not mined in time has moved nothing, and the error names the next step", async () => {
     const { ethereum, request, createBridge, countSent } = world();
     await ethereum.setAutomine(false);
     const error = await expectBridgeError(
@@ -360,7 +360,7 @@ describe("an approval", () => {
 });
 
 describe("a receipt", () => {
-  it("that does not say what was paid for gas is counted with what was offered", async () => {
+  it("without the gas price paid is counted with the price offered", async () => {
     const { ethereum, request, createBridge, buyer } = world();
     const proxy = await startProxy();
     const receipt = z.looseObject({});
@@ -373,8 +373,8 @@ describe("a receipt", () => {
   });
 });
 
-describe("a transfer that is sent", () => {
-  it("and not mined in time may be mined yet", async () => {
+describe("a transfer in flight", () => {
+  it("and not mined in time may still be mined", async () => {
     const { ethereum, layerZero, request, createBridge, approve } = world();
     await approve(request.amount);
     await ethereum.setAutomine(false);
@@ -390,7 +390,7 @@ describe("a transfer that is sent", () => {
     expect(amountReceived).toBe(request.amount);
   });
 
-  it("and reverts has moved nothing", async () => {
+  it("and reverted has moved nothing", async () => {
     const { ethereum, request, createBridge, approve, balanceOf, twoHosts } = world();
     await approve(request.amount);
     await ethereum.setAutomine(false);
@@ -406,7 +406,7 @@ describe("a transfer that is sent", () => {
     await restore();
   });
 
-  it("and succeeds without a word may have moved tokens", async () => {
+  it("and successful without an event may have moved tokens", async () => {
     const { ethereum, request, createBridge, approve } = world();
     await approve(request.amount);
     await ethereum.setAutomine(false);
@@ -420,7 +420,7 @@ describe("a transfer that is sent", () => {
     await restore();
   });
 
-  it("reverts in its approval before any token could move", async () => {
+  it("reverted in its approval has moved no token", async () => {
     const { ethereum, request, createBridge } = world();
     await ethereum.setAutomine(false);
 

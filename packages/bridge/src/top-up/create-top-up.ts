@@ -95,7 +95,7 @@ function turnsOf({ turnsByRoute }: TopUpContext, targetChain: string, payer: str
 function checkOptions({ minAmount, ...options }: TopUpOptions): void {
   checkWait("createTopUp", options);
   if (minAmount === undefined || (typeof minAmount === "bigint" && minAmount >= 0n)) return;
-  const text = "createTopUp: minAmount is no bigint of zero or more";
+  const text = "createTopUp: minAmount is not a bigint of zero or more";
   throw new BridgeError("invalid_configuration", text);
 }
 

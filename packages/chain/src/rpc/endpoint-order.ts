@@ -114,7 +114,7 @@ async function findObstacle(
     await endpoint.send([{ method: "eth_blockNumber" }], { timeoutMs, signal });
   const head = endpoint.head();
   if (head !== undefined && head >= minBlock) return undefined;
-  const details = `its head is ${head ?? "unknown"}, block ${minBlock} was asked for`;
+  const details = `its head is ${head ?? "unknown"}, below the requested block ${minBlock}`;
   return new RpcEndpointError({ name: endpoint.name, kind: "behind", details, maybeSent: false });
 }
 

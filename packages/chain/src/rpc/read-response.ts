@@ -83,7 +83,7 @@ export function readResponse(
   if (isOk)
     return all(
       calls,
-      sent(name, "malformed", "the answer is not JSON-RPC, or not to our question"),
+      sent(name, "malformed", "the answer is not JSON-RPC, or for another request"),
     );
   return calls.length > 1
     ? { kind: "batch-refused" }
@@ -104,7 +104,7 @@ function readAnswer(
   call: RpcCall,
   answer: JsonRpcAnswer,
 ): ChannelOutcome {
-  if (!answer) return { ok: false, error: sent(name, "malformed", "no answer to our question") };
+  if (!answer) return { ok: false, error: sent(name, "malformed", "no answer to this request") };
   if (!("error" in answer)) return { ok: true, result: answer.result };
   const { error } = answer;
   if (isRateLimit(call.method, error)) return { ok: false, error: rateLimited(name, error) };

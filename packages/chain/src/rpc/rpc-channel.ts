@@ -116,8 +116,7 @@ function post(
     const leave = await enter(context, calls.length, roomMs, controller);
     if (!leave) return notSent(name, "busy", `our own limits left no room for it for ${roomMs} ms`);
     try {
-      if (!mayStart())
-        return notSent(name, "resting", "it failed while this request waited its turn");
+      if (!mayStart()) return notSent(name, "resting", "it failed while this request was queued");
       const startedAt = clock.now();
       const response = await httpExchange({
         href: url.href,

@@ -44,7 +44,7 @@ const rich = () =>
   encodeFunctionResult({ abi: erc20Abi, functionName: "balanceOf", result: 10n ** 9n });
 
 describe("a balance", () => {
-  it("is not believed of a node that serves another chain, and the next one is asked", async () => {
+  it("is not read from a node of another chain, and the next node is asked", async () => {
     const other = await startDevnet({ chainId: 1 });
     onTestFinished(() => other.stop());
     await other.mint({
@@ -56,7 +56,7 @@ describe("a balance", () => {
     expect(await balance(reader(other.rpcUrl, devnet.rpcUrl))).toBe(1_000n);
   });
 
-  it("is not believed any more of a node that changes its chain", async () => {
+  it("is no longer read from a node that changes its chain", async () => {
     let chainId = "0x2611";
     const url = await startLiar("eth_chainId", () => chainId);
     const chains = reader(url);
@@ -66,7 +66,7 @@ describe("a balance", () => {
     expect(await balance(reader(url, devnet.rpcUrl))).toBe(1_000n);
   });
 
-  it("is that of the first node that answers", async () => {
+  it("is that of the first answering node", async () => {
     const liar = await startLiar(balanceOf, rich);
     expect(await balance(reader("http://127.0.0.1:1", devnet.rpcUrl))).toBe(1_000n);
     expect(await balance(reader(devnet.rpcUrl, liar))).toBe(1_000n);
@@ -91,7 +91,7 @@ describe("an expired authorization", () => {
   const expired = async (chains: ChainReader) =>
     chains.wasUsed(await endedFor(settledHistorySeconds));
 
-  it("counts as unused only when every node says so, and they are of two hosts", async () => {
+  it("counts as unused only when all nodes agree, on two hosts or more", async () => {
     const [liar, second] = [await used(), await honest()];
     const unended = await endedFor(settledHistorySeconds - 1);
     expect(await reader(devnet.rpcUrl, second).wasUsed(unended)).toBeUndefined();
@@ -101,20 +101,20 @@ describe("an expired authorization", () => {
     expect(await expired(reader(devnet.rpcUrl, "http://127.0.0.1:1"))).toBeUndefined();
   });
 
-  it("is never unused by the word of one host, and used by it at once", async () => {
+  it("never counts as unused by one host's answer, and counts as used by it at once", async () => {
     expect(await expired(reader(devnet.rpcUrl))).toBeUndefined();
     expect(await expired(reader(devnet.rpcUrl, `${devnet.rpcUrl}/?other`))).toBeUndefined();
     expect(await expired(reader(await used()))).toBe(true);
   });
 
-  it("is never unused by the word of one host on two ports", async () => {
+  it("never counts as unused by one host's answer on two ports", async () => {
     const urls = [devnet.rpcUrl, await honest()];
     // The unspecified address reaches this machine, and is no loopback address.
     const onOneHost = urls.map((url) => url.replace("127.0.0.1", "0.0.0.0"));
     expect(await expired(reader(...onOneHost))).toBeUndefined();
   });
 
-  it("is not known of a node that serves another chain", async () => {
+  it("is unknown from a node of another chain", async () => {
     const elsewhere = await startLiar("eth_chainId", () => "0x1");
     expect(await expired(reader(elsewhere))).toBeUndefined();
     expect(await expired(reader(devnet.rpcUrl, elsewhere))).toBeUndefined();
@@ -127,7 +127,7 @@ describe("an authorization that has not expired", () => {
     return chains.isExecutable({ id: authorizationId(), validBefore: Number(timestamp) + seconds });
   };
 
-  it("counts as beyond execution only when every node says so", async () => {
+  it("counts as beyond execution only when all nodes agree", async () => {
     const liar = await used();
     expect(await executable(reader(devnet.rpcUrl))).toBe(true);
     expect(await executable(reader(devnet.rpcUrl), -1)).toBe(false);
@@ -138,7 +138,7 @@ describe("an authorization that has not expired", () => {
   });
 });
 
-describe("the time", () => {
+describe("the chain's time", () => {
   it("comes from each node of the chain, and from none of another", async () => {
     const elsewhere = await startLiar("eth_chainId", () => "0x1");
     const urls = [elsewhere, devnet.rpcUrl, "http://127.0.0.1:1", `${devnet.rpcUrl}/?other`];

@@ -16,7 +16,7 @@ import { startFork, startIndexer, startUsedChain, usdtOf } from "../testing/scen
 import { type Random, randomOf } from "../testing/seeded-random.ts";
 
 describe.each(engines)("false receipts, on $engine", ({ engine, createUrl }) => {
-  it("take no transfer away on a chain whose receipts prove nothing", async () => {
+  it("remove no transfer on a chain without provable receipts", async () => {
     const random = randomOf(`receipts without logs on ${engine}`);
     const devnet = await startUsedChain(30);
     const proxy = await startFaultProxy(devnet.rpcUrl);
@@ -48,7 +48,7 @@ describe.each(engines)("false receipts, on $engine", ({ engine, createUrl }) => 
     });
   }, 60_000);
 
-  it("of a node on a fork bring none of its transfers into what is mended", async () => {
+  it("of a node on a fork add none of its transfers in a repair", async () => {
     const random = randomOf(`receipts of a fork on ${engine}`);
     const devnet = await startUsedChain(30);
     const fork = await startFork(devnet, 3n);
@@ -79,8 +79,8 @@ describe.each(engines)("false receipts, on $engine", ({ engine, createUrl }) => 
   }, 60_000);
 
   it.each([
-    ["take nothing away that another endpoint has given", "honest first", 0],
-    ["are mended by another endpoint, whose header has the hash of its fields", "liar first", 1],
+    ["remove no transfer that another endpoint returned", "honest first", 0],
+    ["are repaired by another endpoint with a proven header", "liar first", 1],
   ])(
     "below an invented header %s (%s)",
     async (_what, order, repairedBlocks) => {
@@ -103,7 +103,7 @@ describe.each(engines)("false receipts, on $engine", ({ engine, createUrl }) => 
     60_000,
   );
 
-  it("take nothing away while the other endpoint is silent, whose word they lack", async () => {
+  it("remove no transfer while the other endpoint is silent, without its agreement", async () => {
     const devnet = await startUsedChain(30);
     const [truthful, liar] = [
       await startFaultProxy(devnet.rpcUrl),
@@ -138,7 +138,7 @@ describe.each(engines)("false receipts, on $engine", ({ engine, createUrl }) => 
     await expect.poll(status, { timeout: 20_000 }).toMatchObject(isHealthy);
   }, 120_000);
 
-  it("with another root in some blocks of a chain hold up neither those nor what lies above", async () => {
+  it("with another root in some blocks block neither these nor later ones", async () => {
     const devnet = await startUsedChain(30);
     const proxy = await startFaultProxy(devnet.rpcUrl);
     // As on a chain that leaves its system transactions out of the root.
