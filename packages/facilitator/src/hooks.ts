@@ -195,7 +195,7 @@ async function tell<Context>(
     try {
       await observe(context);
     } catch (err) {
-      logger.error({ err, hook: name }, "a hook threw: nothing is changed by it");
+      logger.error({ err, hook: name }, "a hook threw; its error has no effect");
     }
   }
 }

@@ -12,7 +12,7 @@ import { startFork, startIndexer, startUsedChain, usdtOf } from "../testing/scen
 type UsedChain = Awaited<ReturnType<typeof startUsedChain>>;
 
 describe.each(engines)("reorganisations deeper than final, on $engine", ({ createUrl }) => {
-  it("are taken back, with a retraction of each transfer that is gone", async () => {
+  it("are undone, with a retraction of each removed transfer", async () => {
     const devnet = await startUsedChain();
     const seller = lower(devnet.accounts.seller.address);
     const indexer = await startIndexer({ rpcUrls: [devnet.rpcUrl], database: await createUrl() });
@@ -54,7 +54,7 @@ describe.each(engines)("reorganisations deeper than final, on $engine", ({ creat
     });
   }, 60_000);
 
-  it("are taken back when they happened while the service was down, also in the middle of history", async () => {
+  it("are undone when they happened while the service was down, also in the middle of history", async () => {
     const devnet = await startUsedChain(30);
     const database = await createUrl();
     const proxy = await startFaultProxy(devnet.rpcUrl);
@@ -84,7 +84,7 @@ describe.each(engines)("reorganisations deeper than final, on $engine", ({ creat
     await expectExact(second, devnet, usdtOf(devnet), { timeoutMs: 30_000 });
   }, 60_000);
 
-  it("beyond the configured depth stop the chain: unhealthy, not served, its true lag told, until it is rewound", async () => {
+  it("beyond the configured depth stop the chain: unhealthy, not served, with its true lag, until it is rewound", async () => {
     const devnet = await startUsedChain();
     const seller = lower(devnet.accounts.seller.address);
     const indexer = await startIndexer({
@@ -132,7 +132,7 @@ describe.each(engines)("reorganisations deeper than final, on $engine", ({ creat
     expect(await indexer.readBalance(question)).toBe(0n);
   }, 90_000);
 
-  it("that an endpoint takes back after a while leave everything as it was", async () => {
+  it("that an endpoint reverses after a while change nothing", async () => {
     const devnet = await startUsedChain();
     const fork = await startFork(devnet, await devnet.client.getBlockNumber());
     await devnet.mint({ to: devnet.accounts.seller.address, amount: 1n });
@@ -164,7 +164,7 @@ describe.each(engines)("reorganisations deeper than final, on $engine", ({ creat
     await expectExact(indexer, devnet, usdtOf(devnet));
   }, 60_000);
 
-  it("are doubted also while another endpoint is away, and taken back when it can be asked", async () => {
+  it("stay unconfirmed while another endpoint is away, and are undone when it answers", async () => {
     const devnet = await startUsedChain();
     const proxy = await startFaultProxy(devnet.rpcUrl);
     const indexer = await startIndexer({
@@ -188,7 +188,7 @@ describe.each(engines)("reorganisations deeper than final, on $engine", ({ creat
     expect(await chain()).toMatchObject({ state: "live", doubtedFrom: undefined });
   }, 60_000);
 
-  it("are doubted also while another endpoint has stopped below them, and taken back when it goes on", async () => {
+  it("stay unconfirmed while another endpoint has stopped below them, and are undone when it continues", async () => {
     const devnet = await startUsedChain();
     const stuck = await startFork(devnet, (await devnet.client.getBlockNumber()) - 3n);
     const proxy = await startFaultProxy(stuck.rpcUrl);
@@ -213,7 +213,7 @@ describe.each(engines)("reorganisations deeper than final, on $engine", ({ creat
     expect(await chain()).toMatchObject({ state: "live", doubtedFrom: undefined });
   }, 60_000);
 
-  it("of one chain do not touch another", async () => {
+  it("of one chain do not affect another", async () => {
     const devnet = await startUsedChain();
     const other = await startUsedChain();
     const proxy = await startFaultProxy(other.rpcUrl);

@@ -206,7 +206,7 @@ describe.each(engines)("maintenance under attack, on $engine", ({ engine, create
 });
 
 describe.each(engines)("events beside a reindex, on $engine", ({ createUrl }) => {
-  it("announce blocks that come while all is read anew, where the newest block is final", async () => {
+  it("announce blocks that come during a reindex, where the newest block is final", async () => {
     const devnet = await startUsedChain(20);
     const proxy = await startFaultProxy(devnet.rpcUrl);
     let isHeld = false;
@@ -240,7 +240,7 @@ describe.each(engines)("events beside a reindex, on $engine", ({ createUrl }) =>
     expect(await readAnnounced(indexer, devnet)).toEqual([1n, 2n, 3n, 4n, 5n]);
   }, 60_000);
 
-  it("announce nothing twice when the chain falls behind before all is read anew", async () => {
+  it("announce nothing twice when the chain falls behind during a reindex", async () => {
     const devnet = await startUsedChain();
     const proxy = await startFaultProxy(devnet.rpcUrl);
     const indexer = await startIndexer({ rpcUrls: [proxy.url], database: await createUrl() });

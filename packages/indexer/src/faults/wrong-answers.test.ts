@@ -19,9 +19,9 @@ const impossible: { what: string; spoil: (logs: Logs) => unknown }[] = [
   },
 ];
 
-describe.each(engines)("wrong answers, on $engine", ({ createUrl }) => {
+describe.each(engines)("a wrong answer, on $engine,", ({ createUrl }) => {
   it.each([{ logIndex: "0xffffffff" }, { blockNumber: "0x1ffffffffff" }])(
-    "with a log at %o, where no log can be, lead to the next endpoint",
+    "with a log at %o, where no log can be, leads to the next endpoint",
     async (place) => {
       const devnet = await startUsedChain();
       const first = await startFaultProxy(devnet.rpcUrl);
@@ -43,7 +43,7 @@ describe.each(engines)("wrong answers, on $engine", ({ createUrl }) => {
   );
 
   it.each(impossible)(
-    "with $what are never taken for the chain, however often they come",
+    "with $what is never accepted, however often it is repeated",
     async ({ spoil }) => {
       const devnet = await startUsedChain();
       const proxy = await startFaultProxy(devnet.rpcUrl);
@@ -69,7 +69,7 @@ describe.each(engines)("wrong answers, on $engine", ({ createUrl }) => {
     40_000,
   );
 
-  it("with no logs and no receipts of a block that has transactions hide no transfer", async () => {
+  it("without logs and receipts of a block with transactions hides no transfer", async () => {
     const devnet = await startUsedChain();
     const proxy = await startFaultProxy(devnet.rpcUrl);
     const indexer = await startIndexer({ rpcUrls: [proxy.url], database: await createUrl() });
@@ -87,7 +87,7 @@ describe.each(engines)("wrong answers, on $engine", ({ createUrl }) => {
     await expectExact(indexer, devnet, usdtOf(devnet), { timeoutMs: 10_000 });
   }, 30_000);
 
-  it("with logs of the year 1970 are not believed about the time", async () => {
+  it("with logs of the year 1970 does not change the time", async () => {
     const devnet = await startUsedChain();
     const proxy = await startFaultProxy(devnet.rpcUrl);
     proxy.set(
@@ -116,7 +116,7 @@ describe.each(engines)("wrong answers, on $engine", ({ createUrl }) => {
     ["always", () => true],
     ["of one block, later than those above it", (block: number) => block === 20],
   ])(
-    "with logs of a wrong time %s leave no wrong time behind",
+    "with logs of a wrong time %s leaves no wrong time behind",
     async (_when, isWrong) => {
       const devnet = await startUsedChain(30);
       const proxy = await startFaultProxy(devnet.rpcUrl);
@@ -153,7 +153,7 @@ describe.each(engines)("wrong answers, on $engine", ({ createUrl }) => {
     60_000,
   );
 
-  it("of a head far above the chain do not keep history waiting", async () => {
+  it("with a head far above the chain does not delay history", async () => {
     const devnet = await startUsedChain();
     const liar = await startFaultProxy(devnet.rpcUrl);
     liar.set(withHeadAbove(1_000_000));
@@ -164,7 +164,7 @@ describe.each(engines)("wrong answers, on $engine", ({ createUrl }) => {
     await expectExact(indexer, devnet, usdtOf(devnet), { timeoutMs: 15_000 });
   }, 40_000);
 
-  it("of a head far above the chain do not make what may still be replaced final", async () => {
+  it("with a head far above the chain does not make replaceable blocks final", async () => {
     const devnet = await startUsedChain();
     const proxy = await startFaultProxy(devnet.rpcUrl);
     const indexer = await startIndexer({ rpcUrls: [proxy.url], database: await createUrl() });
@@ -183,7 +183,7 @@ describe.each(engines)("wrong answers, on $engine", ({ createUrl }) => {
     await expectExact(indexer, devnet, usdtOf(devnet), { timeoutMs: 15_000 });
   }, 60_000);
 
-  it("of a head far above the chain do not make a start give up what may still be replaced", async () => {
+  it("with a head far above the chain does not make a start give up replaceable blocks", async () => {
     const devnet = await startUsedChain();
     await devnet.mine(70);
     const proxy = await startFaultProxy(devnet.rpcUrl);

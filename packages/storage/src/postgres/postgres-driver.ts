@@ -99,7 +99,10 @@ async function commit(context: DriverContext, session: Session): Promise<void> {
   // PostgreSQL answers ROLLBACK to the commit of a transaction in which a statement failed.
   const { command } = await run(context, session, "commit");
   if (command === "ROLLBACK") {
-    throw new DatabaseError("statement", `${context.label}: a statement failed, so all was undone`);
+    throw new DatabaseError(
+      "statement",
+      `${context.label}: a statement failed, so the transaction was rolled back`,
+    );
   }
 }
 

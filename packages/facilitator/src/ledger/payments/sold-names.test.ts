@@ -10,7 +10,7 @@ import { reservePayment } from "./reserve-payments.ts";
 const resource = "https://shop.example/weather/oslo";
 const sold = { route: "GET /weather/:city", resource, wire: "x402v2" } as const;
 
-describe.each(engines)("what was sold, on %s", (engine) => {
+describe.each(engines)("names of sold items, on %s", (engine) => {
   const { join, read } = ledgerForEachTest(engine);
 
   /** The sold item of each payment, the oldest first. */
@@ -26,7 +26,7 @@ describe.each(engines)("what was sold, on %s", (engine) => {
   const readNames = async () =>
     (await read(sql<{ name: string }>`select name from sold_names order by name`)) as unknown;
 
-  it("stands with a payment, by its names", async () => {
+  it("are stored with a payment", async () => {
     const ledger = await join("one");
     await reservePayment(ledger, wish({ sold }));
     expect(await readSales()).toEqual([
@@ -40,7 +40,7 @@ describe.each(engines)("what was sold, on %s", (engine) => {
     ]);
   });
 
-  it("stands once for many payments, here and in other processes", async () => {
+  it("are stored once for many payments, over all processes", async () => {
     const [one, two] = [await join("one"), await join("two")];
     await Promise.all(
       Array.from({ length: 10 }, (_, index) =>
@@ -56,7 +56,7 @@ describe.each(engines)("what was sold, on %s", (engine) => {
     expect(new Set((await readSales()).map((sale) => JSON.stringify(sale))).size).toBe(2);
   });
 
-  it("is cut where a name is longer than an index takes", async () => {
+  it("are cut to the length that an index takes", async () => {
     const ledger = await join("one");
     const long = `${"x".repeat(499)}\u{1F600}${"y".repeat(4_000)}`;
     await reservePayment(ledger, wish({ sold: { ...sold, route: long } }));
@@ -65,7 +65,7 @@ describe.each(engines)("what was sold, on %s", (engine) => {
     expect(await readSales()).toMatchObject([kept, kept]);
   });
 
-  it("is that of the newest request, where a payment is reserved again", async () => {
+  it("are those of the newest request, where a payment is reserved again", async () => {
     const ledger = await join("one");
     const wanted = wish({ sold });
     const first = await reservePayment(ledger, wanted);
@@ -76,7 +76,7 @@ describe.each(engines)("what was sold, on %s", (engine) => {
     expect(await readSales()).toMatchObject([{ route: "GET /tides" }]);
   });
 
-  it("stays with a failed payment that is tried again without a name, and so does its gas", async () => {
+  it("stay with a failed payment that is retried without a name, and so does its gas", async () => {
     const ledger = await join("one");
     const { sold: _, ...unnamed } = wish({ sold });
     const id = await submit(ledger, { ...unnamed, sold });
@@ -93,7 +93,7 @@ describe.each(engines)("what was sold, on %s", (engine) => {
     ]);
   });
 
-  it("keeps the share of gas of a transaction of ours, when another sender executes it", async () => {
+  it("stay beside the gas share of our transaction, when another sender executes the payment", async () => {
     const ledger = await join("one");
     const id = await submit(ledger);
     const reason = "invalid_exact_evm_transaction_failed";
@@ -106,7 +106,7 @@ describe.each(engines)("what was sold, on %s", (engine) => {
     ]);
   });
 
-  it("adds no name for a payment that is refused", async () => {
+  it("are not stored for a refused payment", async () => {
     const ledger = await join("one");
     const balance = { amount: 5n, blockNumber: 1n };
     expect(await reservePayment(ledger, wish({ sold, balance }))).toMatchObject({

@@ -30,8 +30,8 @@ function many(count: number, changes = {}): Candidate[] {
   return Array.from({ length: count }, () => candidate(changes));
 }
 
-describe("the choice of what shares a transaction", () => {
-  it("takes all that wait, and says that more would fit", () => {
+describe("the choice of a batch", () => {
+  it("takes all that wait, and reports room for more", () => {
     expect(chooseBatch(many(5), limits)).toMatchObject({ chosen: { length: 5 }, isFull: false });
     expect(chooseBatch([], limits)).toEqual({ chosen: [], isFull: false });
   });
@@ -44,14 +44,14 @@ describe("the choice of what shares a transaction", () => {
     });
   });
 
-  it("takes one that is larger than the limit, rather than none", () => {
+  it("takes one payment above the limit, rather than none", () => {
     expect(chooseBatch(many(2, { gas: 5_000n }), limits)).toMatchObject({
       chosen: { length: 1 },
       isFull: true,
     });
   });
 
-  it("lets a payer with code go alone", () => {
+  it("takes a payer with code alone", () => {
     const queue = [candidate({ settlesAlone: true }), ...many(3)];
     expect(chooseBatch(queue, limits)).toEqual({ chosen: [queue[0]], isFull: true });
     expect(
@@ -59,7 +59,7 @@ describe("the choice of what shares a transaction", () => {
     ).toHaveLength(3);
   });
 
-  it("gives a payment whose transaction came to nothing ever smaller company", () => {
+  it("gives a payment smaller batches after each failed transaction", () => {
     expect(chooseBatch(many(16, { attempts: 1 }), limits).chosen).toHaveLength(4);
     expect(chooseBatch(many(16, { attempts: 2 }), limits).chosen).toHaveLength(1);
     expect(chooseBatch(many(16, { attempts: 9 }), limits).chosen).toHaveLength(1);
