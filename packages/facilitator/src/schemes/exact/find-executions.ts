@@ -38,13 +38,15 @@ export async function findExecutions<Item extends Claim>(options: {
   toBlock: bigint;
 }): Promise<Map<Item, Execution>> {
   const { rpc, claims, fromBlock, toBlock } = options;
-  const found = new Map<Item, Execution>();
-  for (const asset of new Set(claims.map(({ id }) => id.asset))) {
-    const ofAsset = claims.filter(({ id }) => id.asset === asset);
-    const marks = await findMarks({ rpc, asset, claims: ofAsset, fromBlock, toBlock });
-    for (const [claim, execution] of await readMarks({ rpc, marks })) found.set(claim, execution);
-  }
-  return found;
+  const assets = [...new Set(claims.map(({ id }) => id.asset))];
+  const found = await Promise.all(
+    assets.map(async (asset) => {
+      const ofAsset = claims.filter(({ id }) => id.asset === asset);
+      const marks = await findMarks({ rpc, asset, claims: ofAsset, fromBlock, toBlock });
+      return [...(await readMarks({ rpc, marks }))];
+    }),
+  );
+  return new Map(found.flat());
 }
 
 interface Mark<Item> {
@@ -92,9 +94,14 @@ async function readMarks<Item extends Claim>(options: {
   const found = new Map<Item, Execution>();
   for (const { claim, blockNumber } of marks) found.set(claim, { outcome: "spent", blockNumber });
   const uses = marks.filter(({ isUse }) => isUse);
-  const blocks = new Map(uses.map((use) => [use.transactionHash, use.blockNumber]));
-  for (const [hash, minBlock] of blocks) {
-    const receipt = parseReceipt(await rpc.request(receiptCall(hash), { minBlock }));
+  if (uses.length === 0) return found;
+  const hashes = [...new Set(uses.map(({ transactionHash }) => transactionHash))];
+  const minBlock = uses.reduce((most, { blockNumber }) => max(most, blockNumber), 0n);
+  const answers = await rpc.requestMany(hashes.map(receiptCall), { minBlock });
+  for (const [index, hash] of hashes.entries()) {
+    const answer = answers[index];
+    if (answer && !answer.ok) throw answer.error;
+    const receipt = parseReceipt(answer?.result);
     const used = uses.flatMap((use) => (use.transactionHash === hash ? use.claim : []));
     if (receipt === undefined) {
       for (const claim of used) found.set(claim, { outcome: "unknown" });
@@ -110,6 +117,10 @@ async function readMarks<Item extends Claim>(options: {
     }
   }
   return found;
+}
+
+function max(a: bigint, b: bigint): bigint {
+  return a > b ? a : b;
 }
 
 function quantity(value: bigint): Hex {

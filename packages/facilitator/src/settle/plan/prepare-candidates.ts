@@ -131,7 +131,8 @@ export function failedOutcome(
 
 /**
  * A used authorization may have been executed exactly as signed, by another sender. Then it has
- * paid.
+ * paid. One search serves all of them: however many payers cancel what they have queued, the plan
+ * waits for it once.
  */
 async function explainRefusals(options: {
   network: SettlementNetwork;
@@ -139,29 +140,40 @@ async function explainRefusals(options: {
   prepared: Prepared;
 }): Promise<void> {
   const { network, refused, prepared } = options;
-  const { rpc, serveAfter } = network;
+  const { serveAfter } = network;
   const { outcomes, waiting } = prepared;
   const why = "another sender has used it, and the outcome is not certain yet";
+  const executions = await searchUsed(network, refused);
   for (const [queued, reading] of refused) {
-    const { id, fingerprint, unusedAtBlock } = queued.payment;
-    const reason = reasonFor(queued, reading);
-    let execution: Execution | undefined;
-    if (reading.isUsed && unusedAtBlock !== undefined) {
-      const found = await tryToFindExecutions({
-        rpc,
-        payments: [queued],
-        fromBlock: BigInt(unusedAtBlock) + 1n,
-        toBlock: reading.blockNumber,
-      });
-      execution = found === undefined ? { outcome: "unknown" } : found.get(queued);
-    }
-    const outcome = outcomeOf(id, execution, { reason });
+    const { id, fingerprint } = queued.payment;
+    const outcome = outcomeOf(id, executions.get(queued), { reason: reasonFor(queued, reading) });
     const paidAt = outcome?.confirmed?.inclusion.blockNumber;
     const isYoung =
       paidAt !== undefined && Number(reading.blockNumber) - paidAt < serveAfter(queued.payment);
     if (outcome === undefined || isYoung) waiting.push({ queued, why });
     else outcomes.push({ ...outcome, queuedUnder: [fingerprint] });
   }
+}
+
+/** Executions of those that were used, up to the newest of their readings. */
+async function searchUsed(
+  { rpc }: SettlementNetwork,
+  refused: ReadonlyMap<OrderedPayment, SimulationResult>,
+): Promise<ReadonlyMap<OrderedPayment, Execution>> {
+  const used: OrderedPayment[] = [];
+  const starts: number[] = [];
+  let toBlock = 0n;
+  for (const [queued, { isUsed, blockNumber }] of refused) {
+    const { unusedAtBlock } = queued.payment;
+    if (!isUsed || unusedAtBlock === undefined) continue;
+    used.push(queued);
+    starts.push(unusedAtBlock);
+    if (blockNumber > toBlock) toBlock = blockNumber;
+  }
+  if (used.length === 0) return new Map();
+  const fromBlock = BigInt(Math.min(...starts)) + 1n;
+  const found = await tryToFindExecutions({ rpc, payments: used, fromBlock, toBlock });
+  return found ?? new Map(used.map((queued) => [queued, { outcome: "unknown" }]));
 }
 
 function isUnexplained(queued: OrderedPayment, reading: SimulationResult): boolean {
