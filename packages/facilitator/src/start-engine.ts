@@ -16,6 +16,7 @@ import type { Chain } from "./open-chain.ts";
 import type { NetworkReport } from "./ready/check-network.ts";
 import type { SettlementContext, SettlementNetwork } from "./settle/context.ts";
 import { startNetworkSettlement, stopNetworkSettlement, whenReconciled } from "./settle/engine.ts";
+import { createDebitedPayments } from "./settle/evidence/debited-payments.ts";
 import type { SettlementMetrics } from "./settle/metrics.ts";
 import { createOutcomeNotifier } from "./settle/outcome-notifier.ts";
 import { createSpoiltBatches } from "./settle/plan/spoilt-batches.ts";
@@ -225,6 +226,7 @@ function describeNetwork(
       maxGas: share < maxTransactionGas ? share : maxTransactionGas,
     },
     spoilt: createSpoiltBatches({ now: () => clock.now() }),
+    debited: createDebitedPayments({ rpc: pool }),
     maxInFlight: settings.maxTransactionsInFlight,
     callGasCap: callGas,
     pollMs: preset.pollIntervalMs,

@@ -5,7 +5,6 @@ import { findPromised } from "../ledger/payments/committed-balance.ts";
 import { reservePayment } from "../ledger/payments/reserve-payments.ts";
 import type { ReserveResult, ReserveWish } from "../ledger/payments/reserve-request.ts";
 import type { NetworkSettlement } from "./engine.ts";
-import { readAuthorizationStates } from "./evidence/authorization-states.ts";
 
 /** Bound on a payer's open payments that are looked at. Those beyond it count as promised. */
 const maxLookedAt = 100;
@@ -46,15 +45,9 @@ export async function admitPayment(
 async function findDebited(
   { ledger, settlements }: AdmissionContext,
   { id, balance }: ReserveWish,
-): Promise<string[]> {
-  const rpc = settlements.get(id.network)?.network.rpc;
-  if (balance === undefined || rpc === undefined) return [];
-  const open = await findPromised(ledger, { limit: maxLookedAt, ...id });
-  if (open.length === 0) return [];
-  const states = await readAuthorizationStates({
-    rpc,
-    payments: open,
-    blockNumber: balance.blockNumber,
-  });
-  return open.flatMap((payment, index) => (states[index] === true ? payment.id : []));
+): Promise<readonly string[]> {
+  const debited = settlements.get(id.network)?.network.debited;
+  if (balance === undefined || debited === undefined) return [];
+  const payments = await findPromised(ledger, { limit: maxLookedAt, ...id });
+  return debited.find({ payments, blockNumber: balance.blockNumber });
 }

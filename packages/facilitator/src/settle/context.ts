@@ -5,6 +5,7 @@ import type { LedgerPayment } from "../ledger/payments/ledger-payment.ts";
 import type { Logger } from "../logger.ts";
 import type { SimulationCache } from "../simulation/simulation-cache.ts";
 import type { Simulator } from "../simulation/simulator.ts";
+import type { DebitedPayments } from "./evidence/debited-payments.ts";
 import type { SettlementMetrics } from "./metrics.ts";
 import type { OutcomeNotifier } from "./outcome-notifier.ts";
 import type { BatchLimits } from "./plan/choose-batch.ts";
@@ -46,6 +47,7 @@ export interface SettlementNetwork {
   multicall3: Address | undefined;
   limits: BatchLimits;
   spoilt: SpoiltBatches;
+  debited: DebitedPayments;
   /** Transactions of one relayer that no block holds yet, at most. */
   maxInFlight: number;
   /** Gas of a token call whose payer has code. */

@@ -9,6 +9,7 @@ import { createSimulator } from "../simulation/simulator.ts";
 import { ledgerForEachTest } from "../testing/ledger-for-each-test.ts";
 import { createPool } from "../testing/verifying-devnet.ts";
 import { startNetworkSettlement } from "./engine.ts";
+import { createDebitedPayments } from "./evidence/debited-payments.ts";
 import { createMetrics } from "./metrics.ts";
 import { createOutcomeNotifier } from "./outcome-notifier.ts";
 import { createSpoiltBatches } from "./plan/spoilt-batches.ts";
@@ -91,6 +92,7 @@ it.each(["coinslot_queue", "coinslot_undone"])(
           now: Date.now,
         }),
         multicall3: undefined,
+        debited: createDebitedPayments({ rpc: pool }),
         limits: { maxPayments: 1, maxGas: 1_000_000n },
         spoilt: createSpoiltBatches({ now: Date.now }),
         maxInFlight: 1,

@@ -1,0 +1,59 @@
+import type { RpcRequester } from "@coinslot/chain";
+import type { LedgerPayment } from "../../ledger/payments/ledger-payment.ts";
+import { readAuthorizationStates } from "./authorization-states.ts";
+
+/** Open payments that are missing in their payer's balance already. */
+export interface DebitedPayments {
+  /**
+   * Those of one payer's payments that were executed or cancelled by the end of a block, by their
+   * ids.
+   *
+   * @throws RpcError when the chain cannot be asked.
+   */
+  find(options: {
+    payments: readonly LedgerPayment[];
+    blockNumber: bigint;
+  }): Promise<readonly string[]>;
+}
+
+/** Blocks, payments and payers change; older readings are of no use. */
+const maxReadings = 10_000;
+
+/**
+ * Creates a reader that reads each payment once for a block. A payer signs payments beyond its
+ * balance for nothing. Without the cache each of them would cost as many calls as it has open
+ * payments.
+ */
+export function createDebitedPayments({ rpc }: { rpc: RpcRequester }): DebitedPayments {
+  /** Insertion order is age order. */
+  const readings = new Map<string, Promise<boolean | undefined>>();
+
+  return {
+    async find({ payments, blockNumber }) {
+      const keyed = payments.map((payment) => ({ payment, key: `${payment.id}/${blockNumber}` }));
+      const unread = keyed.filter(({ key }) => !readings.has(key));
+      if (unread.length > 0) {
+        const asked = unread.map(({ payment }) => payment);
+        const reading = readAuthorizationStates({ rpc, payments: asked, blockNumber });
+        for (const [index, { key }] of unread.entries()) {
+          readings.set(
+            key,
+            reading.then((states) => states[index]),
+          );
+        }
+      }
+      const states = keyed.map(({ key }) => readings.get(key));
+      for (const oldest of readings.keys()) {
+        if (readings.size <= maxReadings) break;
+        readings.delete(oldest);
+      }
+      try {
+        const used = await Promise.all(states);
+        return payments.flatMap(({ id }, index) => (used[index] === true ? id : []));
+      } catch (error) {
+        for (const { key } of unread) readings.delete(key);
+        throw error;
+      }
+    },
+  };
+}
