@@ -46,6 +46,8 @@ export function answerPaymentRequired(
     error: string;
     /** Whether the payment has moved money, where that is said. */
     charged?: boolean;
+    /** Hash of the transaction that moved it. */
+    transaction?: string;
     unpaidBody?: UnpaidBytes | undefined;
   },
 ): void {
@@ -65,6 +67,17 @@ export function answerUnsettled(order: MatchedPayment, settlement: SettleRespons
   const refusal = wire.refuse({ kind: "unsettled", settlement });
   if (refusal === undefined) answerPaymentRequired(order, { offer, error });
   else answerRefusal(response, refusal);
+}
+
+/**
+ * Answers a settled payment whose handler has reached its maximum of runs, and names its
+ * transaction: nothing is left to buy with it, and its payer may ask for the money back.
+ */
+export function answerUsedUp(order: MatchedPayment, settlement: SettleResponse): void {
+  const { response, presented, offer } = order;
+  const { transaction } = settlement;
+  presented.wire.writeReceipt(response, settlement, presented.credential);
+  answerPaymentRequired(order, { offer, error: "payment_used_up", charged: true, transaction });
 }
 
 /** Answers with an error in JSON: never a stack, a path, a key or an address of ours. */

@@ -1,5 +1,5 @@
 import type { SealedAnswer } from "@coinslot/protocol";
-import { answerPaymentRequired, answerUnsettled } from "./answer.ts";
+import { answerUnsettled, answerUsedUp } from "./answer.ts";
 import { findKeptAnswer, keepAnswer } from "./replay/kept-answer.ts";
 import { releaseSale } from "./reservations/end-reservation.ts";
 import { handOver, handOverKept, handOverStream } from "./response/hand-over.ts";
@@ -16,7 +16,7 @@ export async function sellOnAnswer(sale: Sale): Promise<void> {
     await releaseSale(sale, isWaived ? "waived" : "handler_failed");
     return held.release(answer);
   }
-  const settlement = await settleSale(sale, answer);
+  const settlement = await settleSale(sale, { answer });
   if (settlement.success) return handOver({ settlement, ...sale }, held, answer);
   const cause = releaseCauseOf(settlement);
   if (cause === "outcome_unknown") keepAnswer(sale, answer);
@@ -26,7 +26,7 @@ export async function sellOnAnswer(sale: Sale): Promise<void> {
 
 /** The money moves, and the handler answers freely. */
 export async function sellUpfront(sale: Sale): Promise<void> {
-  const settlement = await settleSale(sale);
+  const settlement = await settleSale(sale, { runsHandler: true });
   if (settlement.success) return handOverStream({ settlement, ...sale });
   await releaseSale(sale, releaseCauseOf(settlement));
   answerUnsettled(sale, settlement);
@@ -37,18 +37,17 @@ export async function resumeSale(
   sale: Sale,
   { answer: sealed, mayRun }: { answer?: SealedAnswer | undefined; mayRun: boolean },
 ): Promise<void> {
-  const settlement = await settleSale(sale);
+  const kept = findKeptAnswer(sale, sealed);
+  const settlement = await settleSale(sale, { runsHandler: kept === undefined && mayRun });
   if (!settlement.success) {
     await releaseSale(sale, releaseCauseOf(settlement));
     return answerUnsettled(sale, settlement);
   }
   const paid = { settlement, ...sale };
-  const kept = findKeptAnswer(sale, sealed);
   if (kept !== undefined) return handOverKept(paid, kept, settlement);
   if (!mayRun) {
     await releaseSale(sale, "unused");
-    const { offer } = sale;
-    return answerPaymentRequired(sale, { offer, error: "invalid_exact_evm_nonce_already_used" });
+    return answerUsedUp(sale, settlement);
   }
   if (sale.route.paymentFlow === "upfront") return handOverStream(paid);
   const run = await runHeld(paid);

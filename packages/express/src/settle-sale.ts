@@ -5,9 +5,12 @@ import type { Sale } from "./sale.ts";
 /**
  * Settles a sale, keeping the handler's answer first for a buyer with an idempotency key. After any
  * throw of the facilitator, the outcome is unknown, and the payment is not given up: the
- * facilitator was asked.
+ * facilitator was asked. `runsHandler`: the handler runs after a success.
  */
-export async function settleSale(sale: Sale, answer?: HeldAnswer): Promise<SettleResponse> {
+export async function settleSale(
+  sale: Sale,
+  { answer, runsHandler }: { answer?: HeldAnswer; runsHandler?: boolean } = {},
+): Promise<SettleResponse> {
   const { facilitator, payload, requirements, reservation, resource, settings } = sale;
   const { payment, limitKey } = sale;
   try {
@@ -16,6 +19,7 @@ export async function settleSale(sale: Sale, answer?: HeldAnswer): Promise<Settl
       resource,
       limitKey,
       answer: answer && sealAnswer(sale, answer),
+      runsHandler,
     });
   } catch (error) {
     settings.onError(error);

@@ -86,6 +86,13 @@ describe("a settled payment whose buyer always leaves early", () => {
       .toBe(402);
     expect(shop.runs()).toBe(2);
     expect(shop.facilitator.settled).toHaveLength(1);
+    const usedUp = await fetch(url, { headers });
+    expect(usedUp.headers.get(headerName.paymentResponse)).not.toBeNull();
+    expect(await usedUp.json()).toMatchObject({
+      error: "payment_used_up",
+      charged: true,
+      transaction: expect.stringMatching(/^0x/),
+    });
   });
 
   it("finds its first run's answer in memory: nothing runs again, and it is delivered once", async () => {

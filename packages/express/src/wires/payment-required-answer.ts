@@ -40,5 +40,6 @@ export function createPaymentRequiredAnswers(
 function write(wires: readonly Wire[], demand: PaymentDemand): PaymentRequiredAnswer {
   const parts = wires.map((wire) => wire.writeOffer(demand));
   const members: object = Object.assign({}, ...parts.map(({ body }) => body));
-  return { parts, body: Buffer.from(JSON.stringify({ ...members, charged: demand.charged })) };
+  const { charged, transaction } = demand;
+  return { parts, body: Buffer.from(JSON.stringify({ ...members, charged, transaction })) };
 }

@@ -63,6 +63,8 @@ export interface PaymentDemand {
   error: string;
   /** Whether the payment has moved money, where that is said. */
   charged?: boolean;
+  /** Hash of the transaction that moved it. */
+  transaction?: string;
 }
 
 /** One wire's part of a 402 answer. It is cached for as long as its demand stays the same. */

@@ -8,6 +8,7 @@ import {
   type SettleOptions,
   type SettleResponse,
 } from "@coinslot/protocol";
+import { countRun } from "../ledger/payments/count-run.ts";
 import { enqueuePayment } from "../ledger/payments/enqueue-payments.ts";
 import type { LedgerPayment } from "../ledger/payments/ledger-payment.ts";
 import type { ReserveResult } from "../ledger/payments/reserve-request.ts";
@@ -41,7 +42,7 @@ export async function settlePayment(
   requirements: AnyPaymentRequirements,
   options: SettleOptions,
 ): Promise<SettleResponse> {
-  const { reservation, answer } = options;
+  const { reservation, answer, runsHandler = false } = options;
   if (reservation === undefined) {
     return settleDirectly(settling, { payload, requirements, options });
   }
@@ -53,7 +54,15 @@ export async function settlePayment(
       network: requirements.network,
     });
   }
-  return settleReserved(settling, { payment, reservation, answer });
+  const response = await settleReserved(settling, { payment, reservation, answer });
+  if (
+    response.success &&
+    runsHandler &&
+    !(await countRun(settling.context.ledger, reservation.token))
+  ) {
+    throw reservationLost();
+  }
+  return response;
 }
 
 /** Whether the payment was given to the queue before, and has not come to nothing. */

@@ -45,6 +45,11 @@ export interface SettleOptions {
    * The handler's answer, kept before the money moves, so that it can be delivered after a crash.
    */
   answer?: SealedAnswer | undefined;
+  /**
+   * The caller's handler runs after a success, under its reservation: a ledger counts that run
+   * against `maxHandlerRuns` before it returns the success.
+   */
+  runsHandler?: boolean | undefined;
   /** The sold resource. Version 1 carries it in the requirements. */
   resource?: ResourceInfo | undefined;
   /**

@@ -149,7 +149,8 @@ export interface Reservations {
    * Gives up a reservation that has not been given to `settle`; afterwards the same payment may try
    * again. For one that has, and for a resumed one, it only ends this attempt. The payment stays as
    * it is on the chain, and the same request may resume it. `hasRun`, by default true: the handler
-   * has run under it, which counts against `maxHandlerRuns`.
+   * has run for it, which counts against `maxHandlerRuns`. A ledger counts runs for a payment that
+   * was given to `settle` by itself (`runsHandler`).
    */
   release(
     reservation: Reservation,

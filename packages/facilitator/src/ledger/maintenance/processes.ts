@@ -52,7 +52,8 @@ export async function forgetProcesses(options: {
  * Ends the holdings of dead processes: `reserved` → `released`, and `queued` without a kept answer
  * → `released`, for their answers died with them. A payment that had failed before is `failed`
  * again. A payment that a transaction carries, or has carried since it was reserved, is left to the
- * chain. The handler may have run for each of them, so a run is counted.
+ * chain. The handler may have run for a reserved one, so a run is counted; `enqueue` has counted it
+ * for a queued one.
  *
  * The racer is the owner itself, frozen and awake again: its token is gone, so its `enqueue` finds
  * nothing. A planner that is about to store a transaction finds `queued` gone, and stores nothing.
@@ -94,12 +95,7 @@ async function release(
     .executeTakeFirst();
   const queued = await transaction
     .updateTable("payments")
-    .set((set) => ({
-      state: givenUp(set),
-      token: null,
-      owner: null,
-      runs: set("runs", "+", 1),
-    }))
+    .set((set) => ({ state: givenUp(set), token: null, owner: null }))
     .where("state", "=", is("queued"))
     // No transaction has carried it since it was reserved.
     .where("submitted_at", "is", null)

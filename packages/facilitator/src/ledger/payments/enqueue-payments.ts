@@ -31,8 +31,8 @@ export type QueuedPayment = Pick<
 export type EnqueueResult = QueuedPayment | LedgerPayment | undefined;
 
 /**
- * `reserved` → `queued`, together with the order and the answer to keep. Calls of one moment share
- * their statements.
+ * `reserved` → `queued`, together with the order and the answer to keep: the handler has run. Calls
+ * of one moment share their statements.
  *
  * The racer is a process that released a reservation because its owner's heartbeat stopped. The
  * token is gone then, the statement changes nothing for it, and the caller gets `undefined`.
@@ -53,7 +53,7 @@ async function enqueuePayments(
   const tokens = requests.map(({ token }) => token);
   const moved = await transaction
     .updateTable("payments")
-    .set({ state: "queued", queued_at: now })
+    .set((set) => ({ state: "queued", queued_at: now, runs: set("runs", "+", 1) }))
     .where("token", "in", dialect.among(tokens))
     .where("state", "=", is("reserved"))
     .returning([

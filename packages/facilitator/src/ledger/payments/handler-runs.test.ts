@@ -14,6 +14,7 @@ import { releaseAbandoned } from "../maintenance/processes.ts";
 import type { ReserveWish } from "../payments/reserve-request.ts";
 import { getPayments } from "../queries/list-payments.ts";
 import { storeTransaction } from "../transactions/store-transaction.ts";
+import { countRun } from "./count-run.ts";
 import { enqueuePayment } from "./enqueue-payments.ts";
 import { recordOutcomes } from "./record-outcomes.ts";
 import { releasePayment } from "./release-payment.ts";
@@ -69,38 +70,73 @@ describe.each(engines)("handler runs of a dead process, on %s", (engine) => {
     expect(outcomes).toEqual(["reserved", "reserved", "used_up"]);
   });
 
-  it("leave a settled payment two more runs at most, each after the death of the previous one", async () => {
+  it("count nothing for processes that died before a handler could begin", async () => {
+    const wanted = wish({ order });
+    const first = await takeAndDie(wanted, "one", false);
+    if (first.outcome !== "reserved") throw new Error(first.outcome);
+    const other = await join("other");
+    const lease = await takeLease(other);
+    expect(await storeTransaction(other, lease, transaction(0, [first.paymentId]))).toBe("stored");
+    await other.leases.release(lease);
+    for (const life of ["two", "three", "four", "five", "six"]) {
+      expect(await takeAndDie(wanted, life, true)).toMatchObject({ outcome: "resumed" });
+    }
+    await recordOutcomes(other, [{ confirmed: { ids: [first.paymentId], inclusion } }]);
+    expect(await reservePayment(other, wanted)).toMatchObject({
+      outcome: "resumed",
+      payment: { runs: 0 },
+      mayRun: true,
+    });
+  });
+
+  it("leave a settled payment four at most, each but the first after the death of the previous one", async () => {
     const wanted = wish({ order });
     const first = await takeAndDie(wanted, "one", false);
     if (first.outcome !== "reserved") throw new Error(first.outcome);
     await confirm(await join("other"), first.paymentId);
     const runs: (boolean | string)[] = [];
     for (const life of ["two", "three", "four", "five", "six"]) {
-      const taken = await takeAndDie(wanted, life, true);
-      runs.push(taken.outcome === "resumed" ? taken.mayRun : taken.outcome);
+      const ledger = await join(life);
+      const taken = await reservePayment(ledger, wanted);
+      if (taken.outcome !== "resumed") throw new Error(taken.outcome);
+      runs.push(taken.mayRun);
+      if (taken.mayRun) expect(await countRun(ledger, taken.token)).toBe(true);
+      await silence(life);
     }
-    expect(runs).toEqual([true, true, true, false, false]);
+    expect(runs).toEqual([true, true, true, true, false]);
   });
 
-  it("leave a settled payment no run after two, the last of them in a living process", async () => {
+  it("leave a settled payment no run after two in a living process", async () => {
     const wanted = wish({ order });
     const first = await takeAndDie(wanted, "one", false);
     if (first.outcome !== "reserved") throw new Error(first.outcome);
     const ledger = await join("other");
     await confirm(ledger, first.paymentId);
-    const second = await reservePayment(ledger, wanted);
-    if (second.outcome !== "resumed") throw new Error(second.outcome);
-    expect(second.mayRun).toBe(true);
-    await releasePayment(ledger, {
-      token: second.token,
-      payer,
-      countsAgainstPayer: false,
-      hasRun: true,
-    });
+    for (const run of [1, 2]) {
+      const taken = await reservePayment(ledger, wanted);
+      if (taken.outcome !== "resumed") throw new Error(`${run}: ${taken.outcome}`);
+      expect(taken.mayRun).toBe(true);
+      expect(await countRun(ledger, taken.token)).toBe(true);
+      const { token } = taken;
+      await releasePayment(ledger, { token, payer, countsAgainstPayer: false, hasRun: true });
+    }
     expect(await reservePayment(ledger, wanted)).toMatchObject({
       outcome: "resumed",
       mayRun: false,
     });
+  });
+
+  it("never begin in a frozen process whose payment another one has taken up", async () => {
+    const wanted = wish({ order });
+    const one = await join("one");
+    const first = await reservePayment(one, wanted);
+    if (first.outcome !== "reserved") throw new Error(first.outcome);
+    const two = await join("two");
+    await confirm(two, first.paymentId);
+    await silence("one");
+    expect((await reservePayment(two, wanted)).outcome).toBe("resumed");
+    expect(await countRun(one, first.token)).toBe(false);
+    expect(await getPayments(two, [first.paymentId])).toMatchObject([{ runs: 0 }]);
   });
 
   it("count once where a frozen process wakes up and ends its run too", async () => {

@@ -129,7 +129,7 @@ describe.each(engines)("free runs on %s", (engine) => {
     const third = await reservePayment(two, wanted);
     if (third.outcome !== "reserved") throw new Error(third.outcome);
     await enqueuePayment(two, { token: third.token, payer, order });
-    expect(await getPayments(two, [third.paymentId])).toMatchObject([{ state: "queued", runs: 1 }]);
+    expect(await getPayments(two, [third.paymentId])).toMatchObject([{ state: "queued", runs: 2 }]);
     await releasePayment(two, { token: third.token, ...counted });
     await releasePayment(two, { token: third.token, ...counted });
     const resumed = await reservePayment(two, wanted);

@@ -1,5 +1,5 @@
 import type { Address } from "@coinslot/protocol";
-import type { ExpressionBuilder, Transaction } from "kysely";
+import type { Transaction } from "kysely";
 import { forProcess, type LedgerContext } from "../ledger-context.ts";
 import type { LedgerSchema } from "../schema.ts";
 import { givenUp, is, timeIsOver } from "../states.ts";
@@ -44,7 +44,12 @@ async function release(
   const releases = (await lockPayers({ transaction, dialect, payers: [payer], now })).get(payer);
   const { numUpdatedRows } = await transaction
     .updateTable("payments")
-    .set((set) => ({ state: givenUp(set), token: null, owner: null, runs: runsOf(set) }))
+    .set((set) => ({
+      state: givenUp(set),
+      token: null,
+      owner: null,
+      runs: set("runs", "+", hasRun ? 1 : 0),
+    }))
     .where("token", "=", token)
     .where("state", "=", is("reserved"))
     .executeTakeFirst();
@@ -52,7 +57,7 @@ async function release(
   if (numUpdatedRows === 0n) {
     const ended = await transaction
       .updateTable("payments")
-      .set((set) => ({ token: null, owner: null, runs: runsOf(set) }))
+      .set({ token: null, owner: null })
       .where("token", "=", token)
       .returning(["state", "reason"])
       .executeTakeFirst();
@@ -71,9 +76,5 @@ async function release(
       )
       .where("payer", "=", payer)
       .execute();
-  }
-
-  function runsOf(set: ExpressionBuilder<LedgerSchema, "payments">) {
-    return set("runs", "+", hasRun ? 1 : 0);
   }
 }

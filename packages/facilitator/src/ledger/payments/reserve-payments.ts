@@ -284,9 +284,10 @@ async function takeUp(
 }
 
 /**
- * The payment, with the run that a dead process may have made under its token: no row records
- * whether it did.
+ * The payment, with the run that a dead process may have made for its reservation: no row records
+ * whether it did. Later runs are counted before they begin.
  */
 function withLostRun({ payment, isAbandoned }: HeldPayment): LedgerPayment {
-  return isAbandoned ? { ...payment, runs: payment.runs + 1 } : payment;
+  const isLost = isAbandoned && payment.state === "reserved";
+  return isLost ? { ...payment, runs: payment.runs + 1 } : payment;
 }
