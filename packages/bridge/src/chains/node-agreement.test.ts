@@ -182,7 +182,7 @@ describe("a refused send", () => {
     const rpcUrl = urls.map((url) => url.replace("127.0.0.1", "0.0.0.0"));
     const sending = createBridge({}, { rpcUrl }).bridge(request);
     const error = await expectBridgeError(sending, "outcome_unclear");
-    expect(error.message).toContain("The RPC endpoints of one host alone say so");
+    expect(error.message).toContain("by the RPC endpoints of one host only");
   });
 
   it("leaves the outcome unclear while another node does not answer", async () => {
