@@ -221,9 +221,15 @@ async function serve(visit: Visit): Promise<void> {
       const sale: Sale = { reservation, seal, fingerprint, progress, ...order };
       if (isGone(response)) return releaseSale(sale, "unused");
       sales.set(request, { route, path: fullPath(request) });
-      presented.wire.withhold(request);
-      if (admission.state === "resumed") return resumeSale(sale, admission);
-      return route.paymentFlow === "upfront" ? sellUpfront(sale) : sellOnAnswer(sale);
+      try {
+        presented.wire.withhold(request);
+        if (admission.state === "resumed") return await resumeSale(sale, admission);
+        return await (route.paymentFlow === "upfront" ? sellUpfront(sale) : sellOnAnswer(sale));
+      } catch (error) {
+        // Nothing else would end the reservation: it would hold the payment for ever.
+        await releaseSale(sale, progress.hasRun ? "handler_failed" : "unused");
+        throw error;
+      }
     }
   }
 }

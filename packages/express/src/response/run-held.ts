@@ -31,7 +31,6 @@ export async function runHeld(sale: Sale | PaidSale): Promise<HeldRun | undefine
   const { settings, route, request, response, next, payment, progress } = sale;
   const isPaid = "settlement" in sale;
   const { maxResponseBytes } = settings;
-  const held = holdResponse(response, { maxResponseBytes });
   let isWaived = false;
   request.payment = {
     paymentFlow: "authorization",
@@ -43,6 +42,8 @@ export async function runHeld(sale: Sale | PaidSale): Promise<HeldRun | undefine
       isWaived = true;
     },
   };
+  // Not before anything that may throw: what is held must be released.
+  const held = holdResponse(response, { maxResponseBytes });
   const onDisconnect =
     route.onDisconnect ?? (safeMethods.has(request.method) ? "release" : "settle");
   // A paid handler runs to its end: its answer is kept for a while, and runs are counted.
