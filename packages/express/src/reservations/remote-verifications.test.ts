@@ -1,8 +1,11 @@
-import { plasma, plasmaUsdt0, toLowerHex } from "@coinslot/protocol";
+import { plasma, plasmaUsdt0, readPayment, toLowerHex } from "@coinslot/protocol";
 import { afterEach, describe, expect, it } from "vitest";
 import { type Buyer, createBuyer } from "../testing/buyer.ts";
+import { createPaperFacilitator } from "../testing/paper-facilitator.ts";
 import { openShop, option, type Shop } from "../testing/shop.ts";
+import { createReservationStore } from "./reservation-store.ts";
 import { createVerificationBudget } from "./verification-budget.ts";
+import { withReservations } from "./with-reservations.ts";
 
 const minuteMs = 60_000;
 const from = toLowerHex(`0x${"5".repeat(40)}`);
@@ -158,6 +161,48 @@ describe("a remote facilitator", () => {
     expect((await shop.send(await shop.pay(buyer))).status).toBe(503);
   });
 
+  it("is asked 300 times a minute about a caller's valid payments for which no handler runs", async () => {
+    const shop = await open({ status: 404 });
+    const buyer = createBuyer();
+    const statuses = new Map<number, number>();
+    for (let count = 0; count < 340; count += 1) {
+      const { status } = await shop.send(await shop.pay(buyer));
+      statuses.set(status, (statuses.get(status) ?? 0) + 1);
+    }
+    expect(Object.fromEntries(statuses)).toEqual({ 404: 20, 429: 300, 503: 20 });
+    expect(shop.facilitator.verifications).toBe(320);
+    expect((await shop.send(await shop.pay(), "another")).status).toBe(404);
+    time += minuteMs;
+    expect((await shop.send(await shop.pay(buyer))).status).toBe(404);
+  });
+
+  it("is asked 300 times a minute about a caller's valid payments whose buyers leave at once", async () => {
+    const paper = createPaperFacilitator();
+    const store = createReservationStore({ now: () => time });
+    const facilitator = withReservations(paper, store, { now: () => time });
+    const shop = await open();
+    const buyer = createBuyer();
+    const buy = async () => {
+      const { payload } = await buyer.payFor(`${shop.url}/sold`);
+      if (payload.x402Version !== 2) throw new Error("Another version");
+      const { accepted: requirements } = payload;
+      const read = readPayment(payload, requirements);
+      if (!read.ok) throw new Error(read.reason);
+      await facilitator.verify(payload, requirements, { limitKey: "one" });
+      const { id, authorization } = read.payment;
+      const { value, validBefore, to: payTo } = authorization;
+      const request = { id, fingerprint: "", keyHash: undefined };
+      return facilitator.reserve({ value, validBefore, payTo, ...request });
+    };
+    for (let count = 0; count < 300; count += 1) {
+      const reserved = await buy();
+      if (reserved.state !== "reserved") throw new Error(reserved.state);
+      await facilitator.release(reserved.reservation, "unused", { hasRun: false });
+    }
+    await expect(buy()).rejects.toThrow(/try again later/);
+    expect(paper.verifications).toBe(300);
+  });
+
   it("that fails to answer charges no caller's budget", async () => {
     const shop = await open();
     const { verify } = shop.facilitator;
@@ -179,7 +224,7 @@ const paymentOf = (index: number) => ({
   },
 });
 
-const refused = { isRefused: true };
+const refused = "refused";
 
 describe("the budget of a payer with a record", () => {
   it.each([
@@ -205,12 +250,28 @@ describe("the budget of a payer with a record", () => {
     const signed = { limitKey: "shared", isSignedByPayer: true };
     budget.prove(paymentOf(0), signed);
     for (let index = 1; index <= 10_001; index += 1) {
-      (await budget.admit(paymentOf(index), signed))({ isRefused: false });
+      (await budget.admit(paymentOf(index), signed))("good");
+      budget.decide(paymentOf(index).id, { isUnused: false });
     }
     for (let index = 1; index <= 30; index += 1) {
       (await budget.admit(paymentOf(index), signed))(refused);
     }
     expect(await budget.admit(paymentOf(0), signed)).toBeTypeOf("function");
+  });
+});
+
+describe("the budget of a caller", () => {
+  it("does not grow with payments that another caller presents too", async () => {
+    const budget = createVerificationBudget({ now: () => time });
+    const bring = async (index: number, limitKey: string) =>
+      (await budget.admit(paymentOf(index), { limitKey, isSignedByPayer: true }))("good");
+    for (let index = 0; index < 300; index += 1) {
+      await bring(index, `helper ${index % 30}`);
+      await bring(index, "caller");
+      budget.decide(paymentOf(index).id, { isUnused: false });
+      budget.decide(paymentOf(index).id, { isUnused: true });
+    }
+    await expect(bring(300, "caller")).rejects.toThrow(/try again later/);
   });
 });
 

@@ -1,4 +1,9 @@
-import { FacilitatorError, type Payment } from "@coinslot/protocol";
+import {
+  type AuthorizationId,
+  authorizationKey,
+  FacilitatorError,
+  type Payment,
+} from "@coinslot/protocol";
 import { createTurns } from "./turns.ts";
 
 /** The caller of a verification, and the kind of its signature. */
@@ -7,8 +12,8 @@ interface Signed {
   isSignedByPayer: boolean;
 }
 
-/** Ends a verification. One that gave no verdict, because the facilitator failed, is not refused. */
-type RecordVerdict = (verdict: { isRefused: boolean }) => void;
+/** Ends a verification. It gives no verdict where the facilitator fails. */
+type RecordVerdict = (verdict: "good" | "refused" | undefined) => void;
 
 /** Bounds the fruitless verifications that callers cause at a facilitator elsewhere. */
 export interface VerificationBudget {
@@ -20,14 +25,28 @@ export interface VerificationBudget {
    * @throws FacilitatorError with the time of the next attempt, where the budget is empty.
    */
   admit(payment: Pick<Payment, "id">, signed: Signed): Promise<RecordVerdict>;
+  /** Decides a payment that was found good: its handler begins, or its request comes to nothing. */
+  decide(id: AuthorizationId, use: { isUnused: boolean }): void;
+  /** Forgets a payment whose handler has run. */
+  forget(id: AuthorizationId): void;
   /** Remembers a payer whose payment was settled, for payments signed in the same way. */
   prove(payment: Pick<Payment, "id">, signed: Signed): void;
 }
 
-/** Verifications of one name: those that run, and those that were refused in this minute. */
+/** Verifications of one name in this minute. */
 interface Counter {
   running: number;
   refused: number;
+  /** Found good, and not decided yet. */
+  undecided: number;
+  /** Found good, and no handler has run. */
+  unused: number;
+}
+
+/** A payment that was found good, once for each of its undecided requests. */
+interface GoodPayment {
+  undecided: number;
+  counters: readonly Counter[];
 }
 
 /**
@@ -35,6 +54,11 @@ interface Counter {
  * callers. Forged signatures and those of the payer's key have separate limits.
  */
 const limits = { perCaller: 30, perProvenPayer: 30, total: 1_200 };
+/**
+ * For each of these, the good payments a minute for which no handler runs: the buyer leaves, or the
+ * payer has had its free runs. They cost the same call, and no money.
+ */
+const unusedPerRefused = 10;
 const minuteMs = 60_000;
 /** Time for which a payer counts as proven, from its last payment settled through a caller. */
 const provenMs = 60 * minuteMs;
@@ -44,7 +68,8 @@ const maxProven = 10_000;
  * Creates a budget. A wallet costs nothing to make, so a good signature earns no more refused calls
  * than a forged one. Both count against their caller alone: a forged payment never counts against
  * the payer that it names. A payer that has paid through the caller has a budget of its own. A
- * valid verification earns none: the money that it shows may be moved on to the next wallet.
+ * valid verification earns none: the money that it shows may be moved on to the next wallet. Nor is
+ * it free: it counts, with a limit of its own, unless the handler runs for it.
  */
 export function createVerificationBudget({ now }: { now: () => number }): VerificationBudget {
   /** Payers by caller, with the time until which they count as proven; the oldest first. */
@@ -52,40 +77,64 @@ export function createVerificationBudget({ now }: { now: () => number }): Verifi
   const turns = createTurns();
   let minute = 0;
   let counters = new Map<string, Counter>();
+  /** By `authorizationKey`; those of this minute. */
+  let good = new Map<string, GoodPayment>();
 
   function turnMinute(): void {
     const current = Math.floor(now() / minuteMs);
     if (current === minute) return;
     minute = current;
     counters = new Map();
+    good = new Map();
   }
 
   function counterOf(name: string): Counter {
-    const counter = counters.get(name) ?? { running: 0, refused: 0 };
+    const none = { running: 0, refused: 0, undecided: 0, unused: 0 };
+    const counter = counters.get(name) ?? none;
     counters.set(name, counter);
     return counter;
   }
 
   /** @returns `"busy"`: there is room once those that run have come out valid. */
   function attempt(
-    { id }: Pick<Payment, "id">,
+    payment: Pick<Payment, "id">,
     { limitKey, isSignedByPayer }: Signed,
   ): RecordVerdict | "busy" {
+    const { id } = payment;
     turnMinute();
     // A payer proves itself by its key or by its code, for payments of that kind alone.
     const kind = isSignedByPayer ? "signed" : "forged";
     const pair = pairOf(id, { limitKey, isSignedByPayer });
     const isProven = now() < (proven.get(pair) ?? 0);
     const own = isProven ? counterOf(pair) : undefined;
-    if (own && isOpen(own, limits.perProvenPayer)) return begin([own]);
+    if (own && isOpen(own, limits.perProvenPayer)) return begin(payment, [own]);
     const all = counterOf(kind);
     const caller = limitKey === undefined ? undefined : counterOf(`${kind} ${limitKey}`);
     const mayJoin = (isFree: typeof isOpen) =>
       isFree(all, limits.total) && (caller === undefined || isFree(caller, limits.perCaller));
-    if (mayJoin(isOpen)) return begin(caller === undefined ? [all] : [all, caller]);
+    if (mayJoin(isOpen)) return begin(payment, caller === undefined ? [all] : [all, caller]);
     const opensAgain = mayJoin(isUnspent) || (own && isUnspent(own, limits.perProvenPayer));
     if (isSignedByPayer && opensAgain) return "busy";
-    throw tooManyRefused((minute + 1) * minuteMs - now());
+    throw tooManyFruitless((minute + 1) * minuteMs - now());
+  }
+
+  /** Counts a verification as running in each of these, until its verdict. */
+  function begin({ id }: Pick<Payment, "id">, counted: readonly Counter[]): RecordVerdict {
+    for (const counter of counted) counter.running += 1;
+    return (verdict) => {
+      for (const counter of counted) {
+        counter.running -= 1;
+        if (verdict === "refused") counter.refused += 1;
+        if (verdict === "good") counter.undecided += 1;
+      }
+      if (verdict !== "good") return;
+      const key = authorizationKey(id);
+      const before = good.get(key);
+      // What another caller has brought stays counted against that one.
+      const isSameCaller = before?.counters.at(-1) === counted.at(-1);
+      const undecided = isSameCaller && before ? before.undecided + 1 : 1;
+      good.set(key, { undecided, counters: counted });
+    };
   }
 
   return {
@@ -101,6 +150,20 @@ export function createVerificationBudget({ now }: { now: () => number }): Verifi
       if (admitted === "busy") throw tooManyRunning();
       return admitted;
     },
+    decide(id, { isUnused }) {
+      turnMinute();
+      const found = good.get(authorizationKey(id));
+      if (found === undefined) return;
+      for (const counter of found.counters) {
+        if (found.undecided > 0) counter.undecided -= 1;
+        if (isUnused) counter.unused += 1;
+      }
+      if (found.undecided > 0) found.undecided -= 1;
+    },
+    forget(id) {
+      const key = authorizationKey(id);
+      if (good.get(key)?.undecided === 0) good.delete(key);
+    },
     prove({ id }, signed) {
       const pair = pairOf(id, signed);
       proven.delete(pair);
@@ -111,23 +174,12 @@ export function createVerificationBudget({ now }: { now: () => number }): Verifi
   };
 }
 
-function isOpen({ running, refused }: Counter, limit: number): boolean {
-  return running + refused < limit;
+function isOpen({ running, refused, undecided, unused }: Counter, limit: number): boolean {
+  return running + refused < limit && undecided + unused < limit * unusedPerRefused;
 }
 
-function isUnspent({ refused }: Counter, limit: number): boolean {
-  return refused < limit;
-}
-
-/** Counts a verification as running in each of these, until its verdict. */
-function begin(counters: readonly Counter[]): RecordVerdict {
-  for (const counter of counters) counter.running += 1;
-  return ({ isRefused }) => {
-    for (const counter of counters) {
-      counter.running -= 1;
-      if (isRefused) counter.refused += 1;
-    }
-  };
+function isUnspent({ refused, unused }: Counter, limit: number): boolean {
+  return refused < limit && unused < limit * unusedPerRefused;
 }
 
 function pairOf(id: Payment["id"], { limitKey, isSignedByPayer }: Signed): string {
@@ -135,8 +187,8 @@ function pairOf(id: Payment["id"], { limitKey, isSignedByPayer }: Signed): strin
   return `${kind} payer ${id.network} ${id.payer} ${limitKey}`;
 }
 
-function tooManyRefused(waitMs: number): FacilitatorError {
-  return new FacilitatorError("Too many payments of this caller were refused; try again later", {
+function tooManyFruitless(waitMs: number): FacilitatorError {
+  return new FacilitatorError("Too many payments of this caller came to nothing; try again later", {
     kind: "unavailable",
     retryAfterSeconds: Math.ceil(waitMs / 1000),
   });

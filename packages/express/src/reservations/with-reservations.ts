@@ -8,6 +8,7 @@ import {
   parseSettleResponse,
   parseVerifyResponse,
   type ReservationStore,
+  type Reserved,
   type ReservingFacilitator,
   readFacilitatorArguments,
   readPayment,
@@ -58,8 +59,8 @@ export function withReservations(
   const context: RemoteContext = { facilitator, store, budget, now, networkNames, keySigned };
   return {
     lookUp: store.lookUp,
-    reserve: store.reserve,
-    release: store.release,
+    reserve: (request) => reserve(context, request),
+    release: (reservation, cause, given) => release(context, reservation, cause, given),
     deliver: store.deliver,
     getSupported: () => readSupported(context),
     async ready() {
@@ -111,7 +112,7 @@ async function verify(
   if (!found.ok) return invalid(found.reason, found.payer);
   const isKeySigned = await isSignedByPayer(context, found.payment);
   const record = await budget.admit(found.payment, { limitKey, isSignedByPayer: isKeySigned });
-  let isRefused = false;
+  let verdict: "good" | "refused" | undefined;
   try {
     const networkName = networkNames.nameIn(request);
     const foreign = toForeignRequest({ request, resource, networkName });
@@ -121,11 +122,31 @@ async function verify(
     if (!verified.success) throw unreadable("a verification");
     const { isValid, invalidReason, payer } = parseVerifyResponse(verified.data);
     const reason = codeOf(invalidReason, "unexpected_verify_error");
-    isRefused = !isValid;
+    verdict = isValid ? "good" : "refused";
     return isValid ? { isValid, ...(payer && { payer }) } : invalid(reason, payer);
   } finally {
-    record({ isRefused });
+    record(verdict);
   }
+}
+
+async function reserve(
+  { store, budget }: RemoteContext,
+  request: Parameters<ReservationStore["reserve"]>[0],
+): Promise<Reserved> {
+  const reserved = await store.reserve(request);
+  // It waits for its turn, and asks again.
+  const isWaiting = reserved.state === "payer_limited" && reserved.isRunning;
+  if (!isWaiting) budget.decide(request.id, { isUnused: reserved.state !== "reserved" });
+  return reserved;
+}
+
+function release(
+  { store, budget }: RemoteContext,
+  ...[reservation, cause, given]: Parameters<ReservationStore["release"]>
+): Promise<void> {
+  if (given?.hasRun === false) budget.decide(reservation.id, { isUnused: true });
+  else budget.forget(reservation.id);
+  return store.release(reservation, cause, given);
 }
 
 async function settle(
@@ -134,7 +155,7 @@ async function settle(
   paymentRequirements: AnyPaymentRequirements,
   { reservation, answer, resource, limitKey }: SettleOptions = {},
 ): Promise<SettleResponse> {
-  const { facilitator, store, networkNames } = context;
+  const { facilitator, store, budget, networkNames } = context;
   const read = readFacilitatorArguments(paymentPayload, paymentRequirements);
   if (!read.ok || reservation === undefined) {
     throw new FacilitatorError("A settlement needs a reservation", { kind: "unavailable" });
@@ -154,6 +175,7 @@ async function settle(
   const { errorMessage: _, ...settlement } = parseSettleResponse(settled.data);
   if (settlement.success) {
     prove(context, readPayment(request.paymentPayload, request.paymentRequirements), limitKey);
+    budget.forget(reservation.id);
     await store.endSettlement(reservation, settlement);
     return settlement;
   }
