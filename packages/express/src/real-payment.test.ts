@@ -120,6 +120,27 @@ describe.each(expressVersions)("on $name, with our facilitator", ({ express: exp
   });
 });
 
+it("an upfront handler that fails runs once more with our ledger, and then its payment is used up", async () => {
+  const shop = await open({
+    facilitator: ownFacilitator(),
+    handler: (_request, response) => void response.status(500).end(),
+  });
+  const buyer = await fundedBuyer();
+  const { headers } = await buyer.payFor(`${shop.url}/upfront`);
+  const statuses: number[] = [];
+  for (let time = 0; time < 2; time += 1) {
+    statuses.push((await fetch(`${shop.url}/upfront`, { headers })).status);
+  }
+  const usedUp = await fetch(`${shop.url}/upfront`, { headers });
+  expect([...statuses, usedUp.status]).toEqual([500, 500, 402]);
+  expect(await usedUp.json()).toMatchObject({ error: "payment_used_up", charged: true });
+  expect(decodeReceipt(usedUp.headers.get(headerName.paymentResponse) ?? "")).toMatchObject({
+    success: true,
+  });
+  expect(shop.runs()).toBe(2);
+  expect(await balanceOf(shop.payTo)).toBe(price);
+});
+
 describe.each([
   ["our facilitator", ownFacilitator],
   [

@@ -226,7 +226,7 @@ function describeNetwork(
       maxGas: share < maxTransactionGas ? share : maxTransactionGas,
     },
     spoilt: createSpoiltBatches({ now: () => clock.now() }),
-    debited: createDebitedPayments({ rpc: pool }),
+    debited: createDebitedPayments({ rpc: pool, watcher }),
     maxInFlight: settings.maxTransactionsInFlight,
     callGasCap: callGas,
     pollMs: preset.pollIntervalMs,

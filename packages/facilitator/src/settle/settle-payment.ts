@@ -54,7 +54,12 @@ export async function settlePayment(
       network: requirements.network,
     });
   }
-  const response = await settleReserved(settling, { payment, reservation, answer });
+  const response = await settleReserved(settling, {
+    payment,
+    reservation,
+    answer,
+    hasRun: !runsHandler,
+  });
   if (
     response.success &&
     runsHandler &&
@@ -81,14 +86,21 @@ export async function isSettlementBegun(
 /** The caller holds a reservation since before its handler ran, or took one up again. */
 async function settleReserved(
   settling: SettlingContext,
-  options: { payment: Payment; reservation: Reservation; answer: SealedAnswer | undefined },
+  options: {
+    payment: Payment;
+    reservation: Reservation;
+    answer: SealedAnswer | undefined;
+    /** Whether the handler has run before the money moves. */
+    hasRun: boolean;
+  },
 ): Promise<SettleResponse> {
   const { context, maxAnswerBytes } = settling;
-  const { payment, reservation, answer } = options;
+  const { payment, reservation, answer, hasRun } = options;
   const queued = await enqueuePayment(context.ledger, {
     token: reservation.token,
     payer: payment.id.payer,
     order: schemeOf(payment).commit(payment),
+    hasRun,
     answer: answer && answer.sealed.length <= maxAnswerBytes ? answer : undefined,
   });
   if (queued === undefined) {

@@ -92,7 +92,7 @@ it.each(["coinslot_queue", "coinslot_undone"])(
           now: Date.now,
         }),
         multicall3: undefined,
-        debited: createDebitedPayments({ rpc: pool }),
+        debited: createDebitedPayments({ rpc: pool, watcher }),
         limits: { maxPayments: 1, maxGas: 1_000_000n },
         spoilt: createSpoiltBatches({ now: Date.now }),
         maxInFlight: 1,

@@ -1,4 +1,5 @@
 import { forProcess, type LedgerContext } from "../ledger-context.ts";
+import { renewHeartbeat } from "../maintenance/processes.ts";
 
 /**
  * Counts a handler's run for a settled payment, before it begins. Returns `false` where the token
@@ -8,14 +9,14 @@ import { forProcess, type LedgerContext } from "../ledger-context.ts";
  * process counts them.
  */
 export async function countRun(ledger: LedgerContext, token: string): Promise<boolean> {
-  const { numUpdatedRows } = await ledger.write(
-    (transaction) =>
-      transaction
-        .updateTable("payments")
-        .set((set) => ({ runs: set("runs", "+", 1) }))
-        .where("token", "=", token)
-        .executeTakeFirst(),
-    forProcess,
-  );
+  const { numUpdatedRows } = await ledger.write(async (transaction) => {
+    // Awake again after a freeze, it would count as dead while its handler runs.
+    await renewHeartbeat(ledger, transaction, { freshMs: ledger.heartbeatLeaseMs / 2 });
+    return transaction
+      .updateTable("payments")
+      .set((set) => ({ runs: set("runs", "+", 1) }))
+      .where("token", "=", token)
+      .executeTakeFirst();
+  }, forProcess);
   return numUpdatedRows > 0n;
 }

@@ -15,6 +15,8 @@ export interface EnqueueRequest {
   token: string;
   payer: Address;
   order: TransferOrder;
+  /** Whether the handler has run: not where the money moves first. Default true. */
+  hasRun?: boolean | undefined;
   answer?: SealedAnswer | undefined;
 }
 
@@ -31,7 +33,7 @@ export type QueuedPayment = Pick<
 export type EnqueueResult = QueuedPayment | LedgerPayment | undefined;
 
 /**
- * `reserved` → `queued`, together with the order and the answer to keep: the handler has run. Calls
+ * `reserved` → `queued`, together with the order, the answer to keep, and the handler's run. Calls
  * of one moment share their statements.
  *
  * The racer is a process that released a reservation because its owner's heartbeat stopped. The
@@ -51,9 +53,22 @@ async function enqueuePayments(
   const { dialect, keepAnswersMs, quotas } = ledger;
   const now = ledger.now();
   const tokens = requests.map(({ token }) => token);
+  const withoutRun = requests.flatMap(({ token, hasRun = true }) => (hasRun ? [] : token));
   const moved = await transaction
     .updateTable("payments")
-    .set((set) => ({ state: "queued", queued_at: now, runs: set("runs", "+", 1) }))
+    .set((set) => ({
+      state: "queued",
+      queued_at: now,
+      runs:
+        withoutRun.length === 0
+          ? set("runs", "+", 1)
+          : set
+              .case()
+              .when("token", "in", dialect.among(withoutRun))
+              .then(set.ref("runs"))
+              .else(set("runs", "+", 1))
+              .end(),
+    }))
     .where("token", "in", dialect.among(tokens))
     .where("state", "=", is("reserved"))
     .returning([

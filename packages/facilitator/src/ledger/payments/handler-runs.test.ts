@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { ledgerForEachTest } from "../../testing/ledger-for-each-test.ts";
 import {
+  hash,
   inclusion,
   order,
   payer,
@@ -87,6 +88,32 @@ describe.each(engines)("handler runs of a dead process, on %s", (engine) => {
       payment: { runs: 0 },
       mayRun: true,
     });
+  });
+
+  it("begin with none for a payment that is settled before its handler runs", async () => {
+    const wanted = wish();
+    for (const life of ["one", "two", "three"]) {
+      const ledger = await join(life);
+      const result = await reservePayment(ledger, wanted);
+      if (result.outcome !== "reserved") throw new Error(result.outcome);
+      await enqueuePayment(ledger, { token: result.token, payer, order, hasRun: false });
+      await silence(life);
+      await releaseAbandoned(await join("other"));
+    }
+    const ledger = await join("other");
+    const [ours, another] = await Promise.all(
+      [wanted, wish({ id: { ...wanted.id, nonce: hash(77) } })].map(async (request) => {
+        const result = await reservePayment(ledger, request);
+        if (result.outcome !== "reserved") throw new Error(result.outcome);
+        return result;
+      }),
+    );
+    await Promise.all([
+      enqueuePayment(ledger, { token: ours?.token ?? "", payer, order, hasRun: false }),
+      enqueuePayment(ledger, { token: another?.token ?? "", payer, order }),
+    ]);
+    expect(await getPayments(ledger, [ours?.paymentId ?? ""])).toMatchObject([{ runs: 0 }]);
+    expect(await getPayments(ledger, [another?.paymentId ?? ""])).toMatchObject([{ runs: 1 }]);
   });
 
   it("leave a settled payment four at most, each but the first after the death of the previous one", async () => {

@@ -192,8 +192,8 @@ async function decide(reserving: Reserving, request: ReserveRequest): Promise<Re
     const answer = reserving.answers.get(request);
     if (availability === "in_use") return { outcome: "in_use", payment };
     if (availability === "delivered") return { outcome: "delivered", payment, answer };
-    await takeUp(reserving, payment, request);
-    known.set(key, { payment, isHeld: true, isAbandoned: false });
+    if (!(await takeUp(reserving, found, request))) return { outcome: "in_use", payment };
+    known.set(key, { payment, isHeld: true, isAbandoned: false, token: request.token });
     const mayRun = payment.runs < (found.isAbandoned ? maxRunsOfPaid : maxHandlerRuns);
     return { outcome: "resumed", payment, token: request.token, answer, mayRun };
   }
@@ -246,6 +246,7 @@ function admit(
     payment: reservedPayment({ request, runs, paymentId, now }),
     isHeld: true,
     isAbandoned: false,
+    token: request.token,
   });
   const before = isStillExecutable ? payment : undefined;
   return {
@@ -271,16 +272,23 @@ async function writeAdmitted(reserving: Reserving): Promise<SoldNames> {
   return soldNames;
 }
 
+/**
+ * Gives an open payment to a request. The racer is a frozen process that wakes up and counts a run,
+ * or ends its request, after its row was read: the token is another one then, or `runs` is more.
+ */
 async function takeUp(
   { ledger, transaction }: Reserving,
-  payment: LedgerPayment,
+  { payment, token }: HeldPayment,
   request: ReserveRequest,
-): Promise<void> {
-  await transaction
+): Promise<boolean> {
+  const { numUpdatedRows } = await transaction
     .updateTable("payments")
-    .set({ token: request.token, owner: ledger.processId, runs: payment.runs })
+    .set({ token: request.token, owner: ledger.processId })
     .where("id", "=", payment.id)
-    .execute();
+    .where("token", token === null ? "is" : "=", token)
+    .where("runs", "=", payment.runs)
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
 }
 
 /**

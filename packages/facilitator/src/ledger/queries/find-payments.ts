@@ -16,6 +16,8 @@ export interface HeldPayment {
   isHeld: boolean;
   /** The process that held it last died with its token, and may have run the handler under it. */
   isAbandoned: boolean;
+  /** Token of its last request, where that has not given it up. */
+  token: string | null;
 }
 
 /** The payments of these authorizations, by `authorizationKey`. */
@@ -31,7 +33,7 @@ export async function findPayments(options: {
     .leftJoin("processes", "processes.id", "payments.owner")
     .select(columns)
     .select(isHeld(dialect, heartbeatLeaseMs))
-    .select(hasToken)
+    .select("payments.token")
     // A nonce is random: alone it finds the payment, and copies of one are distinguished below.
     .where("nonce", "in", dialect.among([...new Set(ids.map(({ nonce }) => nonce))]))
     .execute();
@@ -52,17 +54,13 @@ function isHeld(dialect: Dialect, heartbeatLeaseMs: number) {
   );
 }
 
-/** Whether there is a token, as 1 or 0. */
-const hasToken = sql<number>`case when payments.token is not null then 1 else 0 end`.as(
-  "has_token",
-);
-
-/** Reads a row that was selected with `isHeld` and `hasToken`. */
+/** Reads a row that was selected with `isHeld` and its token. */
 function toHeldPayment(
-  row: PaymentRow & { is_held: number; has_token: number },
+  row: PaymentRow & { is_held: number; token: string | null },
   dialect: Dialect,
 ): HeldPayment {
   const isHeld = Number(row.is_held) === 1;
-  const isAbandoned = Number(row.has_token) === 1 && !isHeld;
-  return { payment: toLedgerPayment(row, dialect), isHeld, isAbandoned };
+  const { token } = row;
+  const isAbandoned = token !== null && !isHeld;
+  return { payment: toLedgerPayment(row, dialect), isHeld, isAbandoned, token };
 }

@@ -1,4 +1,4 @@
-import type { RpcRequester } from "@coinslot/chain";
+import type { BlockWatcher, RpcRequester } from "@coinslot/chain";
 import type { LedgerPayment } from "../../ledger/payments/ledger-payment.ts";
 import { readAuthorizationStates } from "./authorization-states.ts";
 
@@ -22,11 +22,20 @@ const maxReadings = 10_000;
 /**
  * Creates a reader that reads each payment once for a block. A payer signs payments beyond its
  * balance for nothing. Without the cache each of them would cost as many calls as it has open
- * payments.
+ * payments. A reorganisation empties it: a block number then names another block.
  */
-export function createDebitedPayments({ rpc }: { rpc: RpcRequester }): DebitedPayments {
+export function createDebitedPayments({
+  rpc,
+  watcher,
+}: {
+  rpc: RpcRequester;
+  watcher: Pick<BlockWatcher, "subscribe">;
+}): DebitedPayments {
   /** Insertion order is age order. */
   const readings = new Map<string, Promise<boolean | undefined>>();
+  watcher.subscribe(({ type }) => {
+    if (type === "reorganised" || type === "reset") readings.clear();
+  });
 
   return {
     async find({ payments, blockNumber }) {
@@ -49,6 +58,10 @@ export function createDebitedPayments({ rpc }: { rpc: RpcRequester }): DebitedPa
       }
       try {
         const used = await Promise.all(states);
+        for (const [index, { key }] of keyed.entries()) {
+          // No answer is none: the next caller asks again.
+          if (used[index] === undefined) readings.delete(key);
+        }
         return payments.flatMap(({ id }, index) => (used[index] === true ? id : []));
       } catch (error) {
         for (const { key } of unread) readings.delete(key);
