@@ -1,11 +1,11 @@
 import { systemClock } from "@coinslot/chain";
+import { createKeyedMutex } from "@coinslot/concurrency";
 import { isAddressEqual } from "viem";
 import { parseEvmAddress } from "../addresses/evm-address.ts";
 import { BridgeError } from "../bridge-error.ts";
 import type { EvmBridgeChain } from "../chains/bridge-chain.ts";
 import type { Bridge } from "../create-bridge.ts";
 import { createTransferMemory } from "../send/transfer-memory.ts";
-import { createTurns, type Turns } from "../send/turns.ts";
 import { checkWait } from "../track/track-options.ts";
 import type { FundsNeed, FundsRequest } from "./funds-request.ts";
 import { serveNeed, type TargetNeed } from "./serve-need.ts";
@@ -47,7 +47,7 @@ export function createTopUp(options: TopUpOptions): (request: FundsRequest) => P
     pollIntervalMs,
     clock: options.clock ?? systemClock,
     memory: createTransferMemory(options.file),
-    turnsByRoute: new Map(),
+    routeMutex: createKeyedMutex(),
     arrivedIn: new Map(),
   };
   return (request) => topUp(context, request);
@@ -59,8 +59,9 @@ async function topUp(
 ): Promise<boolean> {
   const limits = { payer, signal, deadline: context.clock.now() + context.timeoutMs };
   for (const targetNeed of await underWayFirst(context, payer, needs)) {
-    const turns = turnsOf(context, targetNeed.target.key, payer);
-    const isThere = await turns.take(() => serveNeed(context, targetNeed, limits), signal);
+    const route = `${targetNeed.target.key} ${payer.toLowerCase()}`;
+    const serve = () => serveNeed(context, targetNeed, limits);
+    const isThere = await context.routeMutex.run(route, serve, signal);
     if (isThere !== undefined) return isThere;
   }
   return false;
@@ -83,13 +84,6 @@ async function underWayFirst(
     }),
   );
   return found.filter((each) => each !== undefined).sort((a, b) => a.rank - b.rank);
-}
-
-function turnsOf({ turnsByRoute }: TopUpContext, targetChain: string, payer: string): Turns {
-  const route = `${targetChain} ${payer.toLowerCase()}`;
-  const turns = turnsByRoute.get(route) ?? createTurns();
-  turnsByRoute.set(route, turns);
-  return turns;
 }
 
 function checkOptions({ minAmount, ...options }: TopUpOptions): void {

@@ -1,8 +1,8 @@
 import type { Clock } from "@coinslot/chain";
+import type { KeyedMutex } from "@coinslot/concurrency";
 import type { Bridge } from "../create-bridge.ts";
 import type { TransferMemory } from "../send/transfer-memory.ts";
 import type { TransferProgress } from "../send/transfer-progress.ts";
-import type { Turns } from "../send/turns.ts";
 import type { TopUpProposal } from "./funds-request.ts";
 
 export interface TopUpOptions {
@@ -41,8 +41,8 @@ export interface TopUpContext
   pollIntervalMs: number;
   clock: Clock;
   memory: TransferMemory;
-  /** One transfer at a time for a payer on a chain. */
-  turnsByRoute: Map<string, Turns>;
+  /** One transfer at a time for a payer on a chain: the key is chain and payer. */
+  routeMutex: KeyedMutex<string>;
   /** By target chain, the newest block of an arrival. */
   arrivedIn: Map<string, bigint>;
 }
