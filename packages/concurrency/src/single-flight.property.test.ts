@@ -99,6 +99,26 @@ describe("a single flight", () => {
     expect(await second).toBe(2);
   });
 
+  it("is idle at once without a run, and otherwise after the last promised one, failed or not", async () => {
+    const task = createTask();
+    const flight = createSingleFlight(task.start);
+    await flight.idle();
+    expect(task.begun).toBe(0);
+    const first = flight.join();
+    const second = flight.next();
+    let isIdle = false;
+    const idle = flight.idle().then(() => {
+      isIdle = true;
+    });
+    task.fail();
+    await expect(first).rejects.toThrow("run 1");
+    await nextTurn();
+    expect(isIdle).toBe(false);
+    task.end();
+    await idle;
+    expect(await second).toBe(2);
+  });
+
   it("begins no run for triggers after its stop, which waits for the last run", async () => {
     const task = createTask();
     const flight = createSingleFlight(task.start);

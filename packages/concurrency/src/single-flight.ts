@@ -9,6 +9,8 @@ export interface SingleFlight<Result = void> {
    * unhandled rejection.
    */
   trigger(): void;
+  /** Resolves when the run under way, and the one that `next` promised, are over. Starts none. */
+  idle(): Promise<void>;
   /** Ends the effect of `trigger`. Resolves when the last run is over. */
   stop(): Promise<void>;
 }
@@ -63,6 +65,10 @@ export function createSingleFlight<Result>(task: () => Promise<Result>): SingleF
     return start();
   }
 
+  async function idle(): Promise<void> {
+    await Promise.allSettled([due ?? running]);
+  }
+
   return {
     join: () => running ?? due ?? start(),
     next() {
@@ -77,9 +83,10 @@ export function createSingleFlight<Result>(task: () => Promise<Result>): SingleF
       if (running === undefined && due === undefined) void start();
       else isTriggered = true;
     },
-    async stop() {
+    idle,
+    stop() {
       isStopped = true;
-      await Promise.allSettled([due ?? running]);
+      return idle();
     },
   };
 }

@@ -1,10 +1,11 @@
+import { createSingleFlight } from "@coinslot/concurrency";
 import { getChainPreset } from "../chain-presets.ts";
 import { type Clock, systemClock } from "../clock.ts";
 import type { RpcPool } from "../rpc/rpc-pool.ts";
 import type { BlockListener } from "./block-event.ts";
 import type { BlockHeader } from "./block-header.ts";
 import { createBlockWindow } from "./block-window.ts";
-import { pollHead } from "./poll-head.ts";
+import { pollHead, pollOnce } from "./poll-head.ts";
 import {
   closeWatch,
   minIntervalMs,
@@ -91,7 +92,7 @@ export function createBlockWatcher(options: BlockWatcherOptions): BlockWatcher {
 function createContext(options: BlockWatcherOptions): WatcherContext {
   const { pool, windowSize = 128, clock = systemClock } = options;
   const preset = getChainPreset(pool.chainId);
-  return {
+  const context: WatcherContext = {
     pool,
     clock,
     pollIntervalMs: options.pollIntervalMs ?? preset.pollIntervalMs,
@@ -101,15 +102,16 @@ function createContext(options: BlockWatcherOptions): WatcherContext {
     window: createBlockWindow(windowSize),
     subscriptions: new Set(),
     closing: new AbortController(),
+    polls: createSingleFlight(() => pollOnce(context)),
     headEndpoint: undefined,
     newsAt: undefined,
     reachable: true,
-    polling: undefined,
     pollAt: Number.POSITIVE_INFINITY,
     cancelTimer: undefined,
     hintedAt: Number.NEGATIVE_INFINITY,
     stopListening: undefined,
   };
+  return context;
 }
 
 function stalledAfter(chainId: number): number {

@@ -7,16 +7,13 @@ import { readHead } from "./read-headers.ts";
 import { emit, type WatcherContext } from "./watcher-context.ts";
 
 /** Polls now, or joins the poll under way. Rejects with what the pool throws. */
-export function pollHead(context: WatcherContext): Promise<BlockHeader> {
-  const { signal } = context.closing;
-  if (signal.aborted) return Promise.reject(signal.reason);
-  context.polling ??= pollOnce(context).finally(() => {
-    context.polling = undefined;
-  });
-  return context.polling;
+export function pollHead({ closing, polls }: WatcherContext): Promise<BlockHeader> {
+  const { signal } = closing;
+  return signal.aborted ? Promise.reject(signal.reason) : polls.join();
 }
 
-async function pollOnce(context: WatcherContext): Promise<BlockHeader> {
+/** One poll, of which `pollHead` runs one at a time. */
+export async function pollOnce(context: WatcherContext): Promise<BlockHeader> {
   try {
     const event = await context.pool.onEndpoint((endpoint) => readChange(context, endpoint));
     if (!context.reachable) {

@@ -62,11 +62,8 @@ export function minIntervalMs({ subscriptions }: WatcherContext): number {
 }
 
 function onNewHead(context: WatcherContext): void {
-  context.hintedAt = context.clock.now();
-  // The read under way may be older than the announcement.
-  const read = context.polling?.then(
-    () => undefined,
-    () => undefined,
-  );
-  void Promise.resolve(read).then(() => context.subscriptions.size > 0 && schedulePoll(context, 0));
+  const { clock, polls, subscriptions } = context;
+  context.hintedAt = clock.now();
+  // The poll under way may be older than the announcement.
+  void polls.idle().then(() => subscriptions.size > 0 && schedulePoll(context, 0));
 }

@@ -1,3 +1,4 @@
+import type { SingleFlight } from "@coinslot/concurrency";
 import type { Clock } from "../clock.ts";
 import type { RpcPool } from "../rpc/rpc-pool.ts";
 import type { BlockEvent, BlockListener } from "./block-event.ts";
@@ -23,13 +24,13 @@ export interface WatcherContext {
   readonly window: BlockWindow;
   readonly subscriptions: Set<Subscription>;
   readonly closing: AbortController;
+  /** One poll at a time: all callers share it. */
+  readonly polls: SingleFlight<BlockHeader>;
   /** Number of the endpoint that reported the head. */
   headEndpoint: number | undefined;
   /** Time of the last change of the head, or of the beginning of the watch. */
   newsAt: number | undefined;
   reachable: boolean;
-  /** The poll under way: all callers share it. */
-  polling: Promise<BlockHeader> | undefined;
   /** Time of the next poll, infinite where none is scheduled. */
   pollAt: number;
   cancelTimer: (() => void) | undefined;

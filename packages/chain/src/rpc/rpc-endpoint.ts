@@ -1,3 +1,4 @@
+import { createSingleFlight, type SingleFlight } from "@coinslot/concurrency";
 import { type CircuitBreaker, createCircuitBreaker } from "./circuit-breaker.ts";
 import type { ChannelOutcome } from "./read-response.ts";
 import {
@@ -79,9 +80,10 @@ interface EndpointContext {
   readonly options: RpcEndpointOptions;
   readonly channel: RpcChannel;
   readonly breaker: CircuitBreaker;
+  /** One read of the chain id at a time: all callers share it. */
+  readonly checks: SingleFlight;
   /** Whether its chain id is known, and is the pool's. */
   verified: boolean;
-  checking: Promise<void> | undefined;
   wrongChain: RpcWrongChainError | undefined;
   lastFailure: RpcEndpointError | undefined;
   head: bigint | undefined;
@@ -129,8 +131,8 @@ function createContext(options: RpcEndpointOptions): EndpointContext {
         emit({ type: "endpoint-resting", endpoint, restMs: context.breaker.restMs() });
       },
     }),
+    checks: createSingleFlight(() => readChainId(context)),
     verified: false,
-    checking: undefined,
     wrongChain: undefined,
     lastFailure: undefined,
     head: undefined,
@@ -160,11 +162,7 @@ async function send(
 }
 
 function check(context: EndpointContext): Promise<void> {
-  if (stateOf(context) !== "unchecked") return Promise.resolve();
-  context.checking ??= readChainId(context).finally(() => {
-    context.checking = undefined;
-  });
-  return context.checking;
+  return stateOf(context) === "unchecked" ? context.checks.join() : Promise.resolve();
 }
 
 async function readChainId(context: EndpointContext): Promise<void> {
