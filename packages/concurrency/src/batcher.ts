@@ -53,14 +53,27 @@ export function createBatcher<Item, Result>(
   function flush(): void {
     isScheduled = false;
     while (waiting.length > 0 && underWay < maxConcurrent) {
-      const batch = waiting.slice(0, maxItems);
-      waiting = waiting.slice(maxItems);
+      const batch = waiting;
+      waiting = batch.length > maxItems ? batch.splice(maxItems) : [];
       underWay += 1;
-      void deliver(run, batch).finally(() => {
-        underWay -= 1;
-        schedule();
-      });
+      void runBatch(batch);
     }
+  }
+
+  async function runBatch(batch: readonly Waiting<Item, Result>[]): Promise<void> {
+    try {
+      const results = (await run(batch.map(({ item }) => item))).values();
+      for (const { resolve, reject } of batch) {
+        const { done, value } = results.next();
+        if (done) reject(new TypeError("A run gave fewer results than it had items"));
+        else if (value instanceof Error) reject(value);
+        else resolve(value);
+      }
+    } catch (error) {
+      for (const { reject } of batch) reject(error);
+    }
+    underWay -= 1;
+    schedule();
   }
 
   return (item) =>
@@ -68,21 +81,4 @@ export function createBatcher<Item, Result>(
       waiting.push({ item, resolve, reject });
       schedule();
     });
-}
-
-async function deliver<Item, Result>(
-  run: (items: readonly Item[]) => Promise<readonly (Result | Error)[]>,
-  batch: readonly Waiting<Item, Result>[],
-): Promise<void> {
-  try {
-    const results = (await run(batch.map(({ item }) => item))).values();
-    for (const { resolve, reject } of batch) {
-      const { done, value } = results.next();
-      if (done) reject(new TypeError("A run gave fewer results than it had items"));
-      else if (value instanceof Error) reject(value);
-      else resolve(value);
-    }
-  } catch (error) {
-    for (const { reject } of batch) reject(error);
-  }
 }
