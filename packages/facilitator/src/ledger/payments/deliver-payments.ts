@@ -1,4 +1,4 @@
-import { gather, maxAtOnce } from "../gather.ts";
+import { batchPerLedger, maxAtOnce } from "../batch-per-ledger.ts";
 import { forProcess, type LedgerContext } from "../ledger-context.ts";
 
 /**
@@ -9,7 +9,7 @@ export function deliverPayment(ledger: LedgerContext, token: string): Promise<vo
   return ledger.pendingEnds.write(token, () => deliverOne(ledger, token));
 }
 
-const deliverOne = gather(deliverPayments, { maxItems: maxAtOnce });
+const deliverOne = batchPerLedger(deliverPayments, { maxItems: maxAtOnce });
 
 async function deliverPayments(
   ledger: LedgerContext,

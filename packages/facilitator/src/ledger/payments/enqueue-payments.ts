@@ -1,6 +1,6 @@
 import type { Address, SealedAnswer } from "@coinslot/protocol";
 import type { Transaction } from "kysely";
-import { gather, maxAtOnce } from "../gather.ts";
+import { batchPerLedger, maxAtOnce } from "../batch-per-ledger.ts";
 import { forProcess, type LedgerContext } from "../ledger-context.ts";
 import type { LedgerSchema } from "../schema.ts";
 import { is } from "../states.ts";
@@ -39,7 +39,7 @@ export type EnqueueResult = QueuedPayment | LedgerPayment | undefined;
  * The racer is a process that released a reservation because its owner's heartbeat stopped. The
  * token is gone then, the statement changes nothing for it, and the caller gets `undefined`.
  */
-export const enqueuePayment = gather(
+export const enqueuePayment = batchPerLedger(
   (ledger: LedgerContext, requests: readonly EnqueueRequest[]) =>
     ledger.write((transaction) => enqueuePayments(ledger, transaction, requests), forProcess),
   { maxItems: maxAtOnce },

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { authorizationKey, maxHandlerRuns, type SealedAnswer } from "@coinslot/protocol";
 import { isDatabaseError } from "@coinslot/storage";
 import type { Insertable, Transaction } from "kysely";
-import { gather, maxAtOnce } from "../gather.ts";
+import { batchPerLedger, maxAtOnce } from "../batch-per-ledger.ts";
 import { forProcess, type LedgerContext } from "../ledger-context.ts";
 import { renewHeartbeat } from "../maintenance/processes.ts";
 import { findAnswers } from "../queries/find-answers.ts";
@@ -74,7 +74,7 @@ export async function reservePayment(
   }
 }
 
-const reserveOne = gather(
+const reserveOne = batchPerLedger(
   (ledger: LedgerContext, requests: readonly ReserveRequest[]) => reserveAll(ledger, requests, []),
   { maxItems: maxAtOnce },
 );

@@ -1,5 +1,5 @@
 import { authorizationKey, type ReservationRequest, type SealedAnswer } from "@coinslot/protocol";
-import { gather, maxAtOnce } from "../gather.ts";
+import { batchPerLedger, maxAtOnce } from "../batch-per-ledger.ts";
 import type { LedgerContext } from "../ledger-context.ts";
 import { type Availability, availabilityOf } from "../payments/availability.ts";
 import { findKeyOwners } from "../payments/key-owners.ts";
@@ -20,7 +20,7 @@ export interface FoundPayment {
  * Availability of an authorization for a request. Changes nothing, and so promises nothing. Calls
  * of one moment share their statements.
  */
-export const lookUpPayment = gather(lookUpPayments, { maxItems: maxAtOnce });
+export const lookUpPayment = batchPerLedger(lookUpPayments, { maxItems: maxAtOnce });
 
 async function lookUpPayments(
   ledger: LedgerContext,
