@@ -33,6 +33,9 @@ const afterThisTurn: (run: () => void) => void =
  * Lets concurrent callers share JSON-RPC batches: calls of one turn of the event loop leave in one
  * HTTP request. When idle, a call leaves at once. When busy, calls gather, so batches grow with the
  * load. The node executes each call by itself, so none sees another's effects.
+ *
+ * It is no batcher of `@coinslot/concurrency`: the calls of a request share one `minBlock`, and
+ * `maxConcurrent` bounds the requests of all of them together.
  */
 export function createCallBatcher(options: CallBatcherOptions): CallBatcher {
   const { rpc, maxBatchSize = 50, maxConcurrent = 4 } = options;

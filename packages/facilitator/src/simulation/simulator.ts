@@ -56,7 +56,12 @@ interface Waiting {
 /** Time for which a node that refused something is not asked for it again. */
 const restrictionMs = 60_000;
 
-/** Tries signed transfers by way of `eth_call`. Starts nothing by itself, and needs no closing. */
+/**
+ * Tries signed transfers by way of `eth_call`. Starts nothing by itself, and needs no closing.
+ *
+ * The queue is no batcher of `@coinslot/concurrency`: bytes bound a request, and a number of
+ * transfers that changes with the node's answers. A batcher has one constant `maxItems`.
+ */
 export function createSimulator(options: SimulatorOptions): Simulator {
   const { rpc, sender, callGas = defaultCallGas, maxConcurrent = 4, now } = options;
   const maxTransfers = findMaxTransfers(callGas);
