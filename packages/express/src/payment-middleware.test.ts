@@ -1,5 +1,6 @@
 import { type Listening, listen } from "@coinslot/devnet";
 import { decodePaymentRequired, decodeReceipt, headerName, plasma } from "@coinslot/protocol";
+import supertest from "supertest";
 import { afterEach, describe, expect, it } from "vitest";
 import { paymentMiddleware } from "./index.ts";
 import { createBuyer } from "./testing/buyer.ts";
@@ -42,11 +43,10 @@ describe.each(expressVersions)("a paid route on $name", ({ express }) => {
 
   it("answers an unpaid request with an offer in both versions", async () => {
     const shop = await openWeather();
-    const response = await fetch(`${shop.url}/weather?day=1`);
-    expect(response.status).toBe(402);
-    expect(response.headers.get("Cache-Control")).toBe("no-store");
-    expect(response.headers.get("Content-Type")).toMatch(/^application\/json/);
-    expect(await response.json()).toEqual({
+    const response = await supertest(shop.url).get("/weather?day=1").expect(402);
+    expect(response.get("Cache-Control")).toBe("no-store");
+    expect(response.get("Content-Type")).toMatch(/^application\/json/);
+    expect(response.body).toEqual({
       x402Version: 1,
       error: "Payment required",
       accepts: [
@@ -64,7 +64,7 @@ describe.each(expressVersions)("a paid route on $name", ({ express }) => {
         },
       ],
     });
-    const header = response.headers.get(headerName.paymentRequired) ?? "";
+    const header = response.get(headerName.paymentRequired) ?? "";
     expect(decodePaymentRequired(header)).toMatchObject({
       x402Version: 2,
       resource: { url: `${shop.url}/weather?day=1`, description: "Weather data" },
@@ -75,26 +75,24 @@ describe.each(expressVersions)("a paid route on $name", ({ express }) => {
 
   it("leaves unlisted routes alone", async () => {
     const shop = await openWeather();
-    const response = await fetch(`${shop.url}/about`);
-    expect(response.status).toBe(200);
-    expect(await response.text()).toBe("free");
-    expect(response.headers.has("Cache-Control")).toBe(false);
+    const response = await supertest(shop.url).get("/about").expect(200);
+    expect(response.text).toBe("free");
+    expect(response.get("Cache-Control")).toBeUndefined();
   });
 
   it.each([1, 2] as const)("sells in version %i, with a receipt", async (version) => {
     const shop = await openWeather();
     const buyer = createBuyer();
     const { headers } = await buyer.payFor(`${shop.url}/weather`, { version });
-    const response = await fetch(`${shop.url}/weather`, { headers });
-    expect(response.status).toBe(200);
-    expect(await response.json()).toEqual({ forecast: "sun" });
-    expect(response.headers.get("Cache-Control")).toBe("private");
+    const response = await supertest(shop.url).get("/weather").set(headers).expect(200);
+    expect(response.body).toEqual({ forecast: "sun" });
+    expect(response.get("Cache-Control")).toBe("private");
     const [ours, other] =
       version === 1
         ? [headerName.paymentResponseV1, headerName.paymentResponse]
         : [headerName.paymentResponse, headerName.paymentResponseV1];
-    expect(response.headers.has(other)).toBe(false);
-    expect(decodeReceipt(response.headers.get(ours) ?? "")).toMatchObject({
+    expect(response.get(other)).toBeUndefined();
+    expect(decodeReceipt(response.get(ours) ?? "")).toMatchObject({
       success: true,
       network: plasma,
       payer: buyer.account.address.toLowerCase(),
@@ -119,10 +117,9 @@ describe.each(expressVersions)("a paid route on $name", ({ express }) => {
   it("serves an authorization once", async () => {
     const shop = await openWeather();
     const { headers } = await createBuyer().payFor(`${shop.url}/weather`);
-    expect((await fetch(`${shop.url}/weather`, { headers })).status).toBe(200);
-    const again = await fetch(`${shop.url}/weather`, { headers });
-    expect(again.status).toBe(402);
-    expect(await again.json()).toMatchObject({ error: "invalid_exact_evm_nonce_already_used" });
+    await supertest(shop.url).get("/weather").set(headers).expect(200);
+    const again = await supertest(shop.url).get("/weather").set(headers).expect(402);
+    expect(again.body).toMatchObject({ error: "invalid_exact_evm_nonce_already_used" });
     expect(shop.runs()).toBe(1);
   });
 
@@ -139,9 +136,8 @@ describe.each(expressVersions)("a paid route on $name", ({ express }) => {
     const shop = await listen(app);
     opened.push(shop);
     const { headers } = await createBuyer().payFor(`${shop.url}/api/weather`);
-    const response = await fetch(`${shop.url}/api/weather`, { headers });
-    expect(response.status).toBe(200);
-    expect(await response.json()).toEqual({ forecast: "sun" });
+    const response = await supertest(shop.url).get("/api/weather").set(headers).expect(200);
+    expect(response.body).toEqual({ forecast: "sun" });
     expect(facilitator.settled).toHaveLength(1);
   });
 
@@ -164,7 +160,7 @@ describe.each(expressVersions)("a paid route on $name", ({ express }) => {
       },
     });
     const { headers } = await createBuyer().payFor(`${shop.url}/weather`);
-    expect((await fetch(`${shop.url}/weather`, { headers })).status).toBe(500);
+    await supertest(shop.url).get("/weather").set(headers).expect(500);
     expect([shop.facilitator.settled, runs]).toEqual([[], 0]);
   });
 
@@ -184,7 +180,7 @@ describe.each(expressVersions)("a paid route on $name", ({ express }) => {
       },
     });
     const { headers } = await createBuyer().payFor(`${shop.url}/weather`);
-    expect((await fetch(`${shop.url}/weather`, { headers })).status).toBe(500);
+    await supertest(shop.url).get("/weather").set(headers).expect(500);
     expect([inner.settled, shop.facilitator.settled, runs]).toEqual([[], [], 0]);
     expect(errors.map(String)).toEqual([expect.stringContaining('"GET /weather"')]);
   });

@@ -9,6 +9,7 @@ import {
   headerName,
 } from "@coinslot/protocol";
 import express, { type Express } from "express";
+import supertest from "supertest";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type PaymentRoutes, paymentMiddleware } from "./index.ts";
@@ -108,11 +109,10 @@ describe.each(expressVersions)("on $name, with our facilitator", ({ express: exp
     const shop = await open({ app: expressModule(), facilitator: ownFacilitator() });
     const buyer = await fundedBuyer();
     const { headers } = await buyer.payFor(`${shop.url}${path}`, { version });
-    const answer = await fetch(`${shop.url}${path}`, { headers });
-    expect(answer.status).toBe(200);
-    expect(await answer.json()).toEqual({ content: "secret" });
+    const answer = await supertest(shop.url).get(path).set(headers).expect(200);
+    expect(answer.body).toEqual({ content: "secret" });
     const name = version === 1 ? headerName.paymentResponseV1 : headerName.paymentResponse;
-    const receipt = decodeReceipt(answer.headers.get(name) ?? "");
+    const receipt = decodeReceipt(answer.get(name) ?? "");
     expect(receipt).toMatchObject({ success: true, network: devnet.network });
     expect(receipt.transaction).toMatch(/^0x[0-9a-f]{64}$/);
     expect(await balanceOf(shop.payTo)).toBe(price);
@@ -156,7 +156,7 @@ describe.each([
     );
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
     expect(answers.every(({ status }) => [200, 402, 409].includes(status))).toBe(true);
-    expect((await fetch(`${shop.url}/paid`, { headers })).status).toBe(402);
+    await supertest(shop.url).get("/paid").set(headers).expect(402);
     expect(shop.runs()).toBe(1);
     expect(await balanceOf(shop.payTo)).toBe(price);
   });
@@ -179,9 +179,8 @@ describe.each([
       },
     });
     const { headers } = await buyer.payFor(`${shop.url}/paid`);
-    const answer = await fetch(`${shop.url}/paid`, { headers });
-    expect(answer.status).toBe(402);
-    expect(`${await answer.text()}${JSON.stringify([...answer.headers])}`).not.toContain("secret");
+    const answer = await supertest(shop.url).get("/paid").set(headers).expect(402);
+    expect(`${answer.text}${JSON.stringify(answer.headers)}`).not.toContain("secret");
     expect(shop.runs()).toBe(1);
     expect(await balanceOf(shop.payTo)).toBe(0n);
   });
@@ -195,10 +194,10 @@ describe.each([
       },
     });
     const { headers } = await (await fundedBuyer()).payFor(`${shop.url}/paid`);
-    expect((await fetch(`${shop.url}/paid`, { headers })).status).toBe(500);
+    await supertest(shop.url).get("/paid").set(headers).expect(500);
     expect(await balanceOf(shop.payTo)).toBe(0n);
     fails = false;
-    expect((await fetch(`${shop.url}/paid`, { headers })).status).toBe(200);
+    await supertest(shop.url).get("/paid").set(headers).expect(200);
     expect(await balanceOf(shop.payTo)).toBe(price);
   });
 });
@@ -233,16 +232,13 @@ describe("with our facilitator", () => {
     const shop = await open({ facilitator: ownFacilitator() });
     const { headers } = await (await fundedBuyer()).payFor(`${shop.url}/paid`);
     const withKey = { ...headers, [headerName.idempotencyKey]: "0123456789abcdef" };
-    const first = await fetch(`${shop.url}/paid`, { headers: withKey });
-    const again = await fetch(`${shop.url}/paid`, { headers: withKey });
+    const first = await supertest(shop.url).get("/paid").set(withKey);
+    const again = await supertest(shop.url).get("/paid").set(withKey);
     expect([first.status, again.status]).toEqual([200, 200]);
-    expect(await again.text()).toBe(await first.text());
-    expect(again.headers.get(headerName.paymentResponse)).toBe(
-      first.headers.get(headerName.paymentResponse),
-    );
-    expect((await fetch(`${shop.url}/paid`, { headers })).status).toBe(402);
-    const other = await fetch(`${shop.url}/paid?other`, { headers: withKey });
-    expect(other.status).toBe(409);
+    expect(again.text).toBe(first.text);
+    expect(again.get(headerName.paymentResponse)).toBe(first.get(headerName.paymentResponse));
+    await supertest(shop.url).get("/paid").set(headers).expect(402);
+    await supertest(shop.url).get("/paid?other").set(withKey).expect(409);
     expect(shop.runs()).toBe(1);
     expect(await balanceOf(shop.payTo)).toBe(price);
   });
@@ -258,18 +254,17 @@ it("a payer over its limit of free runs gets the true retry time, and no handler
   const startedAt = Date.now();
   for (const status of [500, 500, 429, 429]) {
     const { headers } = await buyer.payFor(`${shop.url}/paid`);
-    const answer = await fetch(`${shop.url}/paid`, { headers });
-    expect(answer.status).toBe(status);
+    const answer = await supertest(shop.url).get("/paid").set(headers).expect(status);
     if (status !== 429) continue;
     const passedSeconds = (Date.now() - startedAt) / 1000;
-    const retryAfter = Number(answer.headers.get("Retry-After"));
+    const retryAfter = Number(answer.get("Retry-After"));
     expect(retryAfter).toBeLessThanOrEqual(600);
     expect(retryAfter).toBeGreaterThanOrEqual(600 - passedSeconds);
-    expect(await answer.json()).toMatchObject({ error: "payer_limited" });
+    expect(answer.body).toMatchObject({ error: "payer_limited" });
   }
   expect(shop.runs()).toBe(2);
   const other = await (await fundedBuyer()).payFor(`${shop.url}/paid`);
-  expect((await fetch(`${shop.url}/paid`, { headers: other.headers })).status).toBe(500);
+  await supertest(shop.url).get("/paid").set(other.headers).expect(500);
   expect(await balanceOf(shop.payTo)).toBe(0n);
 });
 
@@ -300,11 +295,11 @@ it("an undelivered settled payment buys its original offer, although the price h
   opened.push(shop.close);
 
   const { headers } = await (await fundedBuyer()).payFor(`${shop.url}/paid`);
-  expect((await fetch(`${shop.url}/paid`, { headers })).status).toBe(503);
+  await supertest(shop.url).get("/paid").set(headers).expect(503);
   isLost = false;
   amount = 5n * price;
-  const delivered = await fetch(`${shop.url}/paid`, { headers });
-  expect([delivered.status, await delivered.text()]).toEqual([200, price.toString()]);
+  const delivered = await supertest(shop.url).get("/paid").set(headers);
+  expect([delivered.status, delivered.text]).toEqual([200, price.toString()]);
   expect(await balanceOf(payTo)).toBe(price);
 });
 
@@ -333,7 +328,7 @@ describe("a configuration by environment alone", () => {
     opened.push(shop.close);
     await gate.ready();
     const { headers } = await (await fundedBuyer()).payFor(`${shop.url}/paid`);
-    expect((await fetch(`${shop.url}/paid`, { headers })).status).toBe(200);
+    await supertest(shop.url).get("/paid").set(headers).expect(200);
     expect(await balanceOf(payTo)).toBe(price);
   });
 });

@@ -1,4 +1,5 @@
 import { FacilitatorError } from "@coinslot/protocol";
+import supertest from "supertest";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { createBuyer } from "./testing/buyer.ts";
 import { openShop, option, type Shop } from "./testing/shop.ts";
@@ -47,10 +48,10 @@ describe("a node's URL appears in no answer and in no line on standard error", (
     opened.push(shop);
     shop.facilitator.onSettle = onSettle;
     const { headers } = await createBuyer().payFor(`${shop.url}/paid`);
-    const answer = await fetch(`${shop.url}/paid`, { headers });
+    const answer = await supertest(shop.url).get("/paid").set(headers);
     expect([402, 503]).toContain(answer.status);
-    const receipt = Buffer.from(answer.headers.get("PAYMENT-RESPONSE") ?? "", "base64").toString();
-    const told = `${await answer.text()}${receipt}${lines.join()}`;
+    const receipt = Buffer.from(answer.get("PAYMENT-RESPONSE") ?? "", "base64").toString();
+    const told = `${answer.text}${receipt}${lines.join()}`;
     expect(told).not.toContain("secret-key");
     expect(told).not.toContain("rpc.example");
   });

@@ -6,6 +6,7 @@ import {
   stable,
   stableUsdt0,
 } from "@coinslot/protocol";
+import supertest from "supertest";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { PaymentMiddlewareOptions, PaymentOption } from "./index.ts";
 import { createBuyer, fetchOffer } from "./testing/buyer.ts";
@@ -50,10 +51,9 @@ describe("a seller's hook or option", () => {
     const shop = await open({
       options: { grantAccess: async (request) => request.get("X-Subscriber") === "yes" },
     });
-    const granted = await fetch(`${shop.url}/paid/1`, { headers: { "X-Subscriber": "yes" } });
-    expect(granted.status).toBe(200);
-    expect(await granted.json()).toEqual({ payment: null });
-    expect((await fetch(`${shop.url}/paid/1`)).status).toBe(402);
+    const granted = await supertest(shop.url).get("/paid/1").set("X-Subscriber", "yes").expect(200);
+    expect(granted.body).toEqual({ payment: null });
+    await supertest(shop.url).get("/paid/1").expect(402);
   });
 
   it.each([
@@ -67,9 +67,8 @@ describe("a seller's hook or option", () => {
       const { headers } = await createBuyer()
         .payFor(`${shop.url}/paid/1`)
         .catch(() => ({ headers: {} }));
-      const answer = await fetch(`${shop.url}/paid/1`, { headers });
-      expect(answer.status).toBe(500);
-      expect(await answer.text()).not.toContain("/etc/x");
+      const answer = await supertest(shop.url).get("/paid/1").set(headers).expect(500);
+      expect(answer.text).not.toContain("/etc/x");
       expect(errors.length).toBeGreaterThan(0);
       expect(shop.runs()).toBe(0);
     },
@@ -86,12 +85,11 @@ describe("a seller's hook or option", () => {
       },
     });
     const { headers } = await unwelcome.payFor(`${shop.url}/paid/1`);
-    const answer = await fetch(`${shop.url}/paid/1`, { headers });
-    expect(answer.status).toBe(403);
-    expect(await answer.json()).toEqual({ error: "payer_refused", message: "Not with us" });
+    const answer = await supertest(shop.url).get("/paid/1").set(headers).expect(403);
+    expect(answer.body).toEqual({ error: "payer_refused", message: "Not with us" });
     expect(shop.facilitator.verifications).toBe(0);
     const welcome = await createBuyer().payFor(`${shop.url}/paid/1`);
-    expect((await fetch(`${shop.url}/paid/1`, { headers: welcome.headers })).status).toBe(200);
+    await supertest(shop.url).get("/paid/1").set(welcome.headers).expect(200);
   });
 
   it("may answer browsers with a page, with the offer in the header", async () => {
@@ -103,13 +101,12 @@ describe("a seller's hook or option", () => {
             : undefined,
       },
     });
-    const page = await fetch(`${shop.url}/paid/1`, { headers: { Accept: "text/html" } });
-    expect(page.status).toBe(402);
-    expect(page.headers.get("Content-Type")).toBe("text/html; charset=utf-8");
-    expect(await page.text()).toBe("<p>1000</p>");
-    expect(page.headers.has(headerName.paymentRequired)).toBe(true);
-    const offer = await fetch(`${shop.url}/paid/1`, { headers: { Accept: "application/json" } });
-    expect(await offer.json()).toMatchObject({ x402Version: 1 });
+    const page = await supertest(shop.url).get("/paid/1").set("Accept", "text/html").expect(402);
+    expect(page.get("Content-Type")).toBe("text/html; charset=utf-8");
+    expect(page.text).toBe("<p>1000</p>");
+    expect(page.get(headerName.paymentRequired)).toBeDefined();
+    const offer = await supertest(shop.url).get("/paid/1").set("Accept", "application/json");
+    expect(offer.body).toMatchObject({ x402Version: 1 });
   });
 
   it("may set a price and a recipient per request, called once", async () => {
@@ -130,10 +127,9 @@ describe("a seller's hook or option", () => {
     });
     expect(asked).toBe(1);
     const small = await createBuyer().payFor(`${shop.url}/paid/1`);
-    const refused = await fetch(`${shop.url}/paid/2`, { headers: small.headers });
-    expect(refused.status).toBe(402);
-    expect(await refused.json()).toMatchObject({ error: "No matching payment requirements" });
-    expect((await fetch(`${shop.url}/paid/1`, { headers: small.headers })).status).toBe(200);
+    const refused = await supertest(shop.url).get("/paid/2").set(small.headers).expect(402);
+    expect(refused.body).toMatchObject({ error: "No matching payment requirements" });
+    await supertest(shop.url).get("/paid/1").set(small.headers).expect(200);
   });
 
   it.each([
@@ -147,9 +143,8 @@ describe("a seller's hook or option", () => {
     ["is no price", () => Object.assign({}, { amount: "one" }) as never],
   ])("closes the route when the price %s", async (_what, price) => {
     const shop = await open({ accepts: option({ price }) });
-    const answer = await fetch(`${shop.url}/paid/1`);
-    expect(answer.status).toBe(500);
-    expect(await answer.text()).not.toContain("/etc/x");
+    const answer = await supertest(shop.url).get("/paid/1").expect(500);
+    expect(answer.text).not.toContain("/etc/x");
     expect(shop.errors).toHaveLength(1);
   });
 
@@ -169,7 +164,7 @@ describe("a seller's hook or option", () => {
       const { headers } = isPaid
         ? await createBuyer().payFor(`${shop.url}/paid/1`)
         : { headers: {} };
-      expect((await fetch(`${shop.url}/paid/1`, { headers })).status).toBe(500);
+      await supertest(shop.url).get("/paid/1").set(headers).expect(500);
       expect(errors).toMatchObject([
         { message: `${what} of "GET /paid/:size" threw`, cause: { message: "down at /etc/x" } },
       ]);
@@ -180,7 +175,7 @@ describe("a seller's hook or option", () => {
     const lines: string[] = [];
     const spy = vi.spyOn(console, "error").mockImplementation((line) => void lines.push(line));
     const shop = await open({ accepts: option({ price: fail }), options: { onError: undefined } });
-    await fetch(`${shop.url}/paid/1`);
+    await supertest(shop.url).get("/paid/1");
     spy.mockRestore();
     expect(lines).toEqual(['coinslot: The price of "GET /paid/:size" threw']);
   });
@@ -189,8 +184,8 @@ describe("a seller's hook or option", () => {
     const shop = await open();
     const buyer = createBuyer();
     const { headers } = await buyer.payFor(`${shop.url}/paid/1`);
-    const answer = await fetch(`${shop.url}/paid/1`, { headers });
-    expect(await answer.json()).toEqual({
+    const answer = await supertest(shop.url).get("/paid/1").set(headers);
+    expect(answer.body).toEqual({
       payment: {
         paymentFlow: "authorization",
         payer: buyer.account.address.toLowerCase(),
@@ -214,13 +209,13 @@ describe("a seller's hook or option", () => {
     });
     opened.push(shop);
     const { headers } = await createBuyer().payFor(`${shop.url}/search`);
-    const free = await fetch(`${shop.url}/search`, { headers });
-    expect(await free.json()).toEqual({ hits: 0 });
-    expect(free.headers.has(headerName.paymentResponse)).toBe(false);
+    const free = await supertest(shop.url).get("/search").set(headers);
+    expect(free.body).toEqual({ hits: 0 });
+    expect(free.get(headerName.paymentResponse)).toBeUndefined();
     expect(shop.facilitator.settled).toHaveLength(0);
     waives = false;
-    const paid = await fetch(`${shop.url}/search`, { headers });
-    expect(await paid.json()).toEqual({ hits: 1 });
+    const paid = await supertest(shop.url).get("/search").set(headers);
+    expect(paid.body).toEqual({ hits: 1 });
     expect(shop.facilitator.settled).toHaveLength(1);
   });
 
@@ -236,15 +231,15 @@ describe("a seller's hook or option", () => {
       expect(accepts.map(({ requirements }) => requirements.network)).toEqual([plasma, stable]);
       for (const offered of accepts) {
         const { headers } = await createBuyer().sign(offered);
-        expect((await fetch(`${shop.url}/paid/1`, { headers })).status).toBe(200);
+        await supertest(shop.url).get("/paid/1").set(headers).expect(200);
       }
     }
     const onlyV2 = await open({ facilitator: createPaperFacilitator({ versions: [2] }) });
     expect((await fetchOffer(`${onlyV2.url}/paid/1`, 1)).accepts).toEqual([]);
     const onlyV1 = await open({ facilitator: createPaperFacilitator({ versions: [1] }) });
-    const answer = await fetch(`${onlyV1.url}/paid/1`);
-    expect(answer.headers.has(headerName.paymentRequired)).toBe(false);
-    expect(await answer.json()).toMatchObject({ accepts: [{ network: plasma }] });
+    const answer = await supertest(onlyV1.url).get("/paid/1");
+    expect(answer.get(headerName.paymentRequired)).toBeUndefined();
+    expect(answer.body).toMatchObject({ accepts: [{ network: plasma }] });
   });
 
   it("for two assets of one network is chosen by the signature, where version 1 names none", async () => {
@@ -259,9 +254,8 @@ describe("a seller's hook or option", () => {
     const { accepts } = await fetchOffer(`${shop.url}/paid/1`, 1);
     for (const offered of accepts) {
       const { headers } = await createBuyer().sign(offered);
-      const answer = await fetch(`${shop.url}/paid/1`, { headers });
-      expect(answer.status).toBe(200);
-      expect(await answer.json()).toMatchObject({
+      const answer = await supertest(shop.url).get("/paid/1").set(headers).expect(200);
+      expect(answer.body).toMatchObject({
         payment: { asset: offered.requirements.asset.toLowerCase() },
       });
     }
@@ -275,7 +269,7 @@ describe("a seller's hook or option", () => {
       facilitator,
       options: { legacyNetworkNames: true },
     });
-    const body: unknown = await (await fetch(`${shop.url}/paid/1`)).json();
+    const body: unknown = (await supertest(shop.url).get("/paid/1")).body;
     // The first clients know "base", and read no offer that names a network unknown to them.
     expect(body).toMatchObject({ accepts: [{ network: "base" }] });
     const { accepts } = await fetchOffer(`${shop.url}/paid/1`, 1);
@@ -283,7 +277,7 @@ describe("a seller's hook or option", () => {
     if (first?.x402Version !== 1) throw new Error("No offer");
     for (const networkName of ["base", "eip155:8453"]) {
       const { headers } = await createBuyer().sign({ ...first, networkName });
-      expect((await fetch(`${shop.url}/paid/1`, { headers })).status).toBe(200);
+      await supertest(shop.url).get("/paid/1").set(headers).expect(200);
     }
   });
 
@@ -294,10 +288,10 @@ describe("a seller's hook or option", () => {
       facilitator,
       options: { legacyNetworkNames: true },
     });
-    const response = await fetch(`${shop.url}/paid/1`);
-    const { accepts } = decodePaymentRequired(response.headers.get("PAYMENT-REQUIRED") ?? "");
+    const response = await supertest(shop.url).get("/paid/1");
+    const { accepts } = decodePaymentRequired(response.get("PAYMENT-REQUIRED") ?? "");
     expect(accepts.map(({ requirements }) => requirements.network)).toEqual([plasma, stable]);
-    expect(await response.json()).toMatchObject({ accepts: [{ network: "stable" }] });
+    expect(response.body).toMatchObject({ accepts: [{ network: "stable" }] });
     const [onPlasma] = accepts;
     if (onPlasma === undefined) throw new Error("No offer");
     const { requirements } = onPlasma;
@@ -305,32 +299,33 @@ describe("a seller's hook or option", () => {
       ...{ x402Version: 1, requirements, networkName: plasma },
       resourceUrl: `${shop.url}/paid/1`,
     });
-    expect((await fetch(`${shop.url}/paid/1`, { headers })).status).toBe(200);
+    await supertest(shop.url).get("/paid/1").set(headers).expect(200);
   });
 
   it("trusts the proxies that the application trusts", async () => {
     const shop = await open();
     const forwarded = { "X-Forwarded-Host": "evil.example", "X-Forwarded-Proto": "https" };
-    const answer = await fetch(`${shop.url}/paid/1`, { headers: forwarded });
-    expect(await answer.json()).toMatchObject({ accepts: [{ resource: `${shop.url}/paid/1` }] });
+    const answer = await supertest(shop.url).get("/paid/1").set(forwarded);
+    expect(answer.body).toMatchObject({ accepts: [{ resource: `${shop.url}/paid/1` }] });
     const behind = await openShop({
       routes: { "GET /paid": { accepts: option() } },
       before: (app) => app.set("trust proxy", "loopback"),
       serve: () => undefined,
     });
     opened.push(behind);
-    const proxied = await fetch(`${behind.url}/paid`, {
-      headers: { "X-Forwarded-Host": "api.example", "X-Forwarded-Proto": "https" },
-    });
-    expect(await proxied.json()).toMatchObject({
+    const proxied = await supertest(behind.url)
+      .get("/paid")
+      .set({ "X-Forwarded-Host": "api.example", "X-Forwarded-Proto": "https" });
+    expect(proxied.body).toMatchObject({
       accepts: [{ resource: "https://api.example/paid" }],
     });
   });
 
   it("keeps the offer small for any URL", async () => {
     const shop = await open();
-    const answer = await fetch(`${shop.url}/paid/1?${"x".repeat(10_000)}`);
-    expect(answer.status).toBe(402);
-    expect((answer.headers.get(headerName.paymentRequired) ?? "").length).toBeLessThan(4096);
+    const answer = await supertest(shop.url)
+      .get(`/paid/1?${"x".repeat(10_000)}`)
+      .expect(402);
+    expect((answer.get(headerName.paymentRequired) ?? "").length).toBeLessThan(4096);
   });
 });

@@ -1,6 +1,7 @@
 import { get } from "node:http";
 import { decodeReceipt, headerName } from "@coinslot/protocol";
 import type { Request, RequestHandler } from "express";
+import supertest from "supertest";
 import { afterEach, describe, expect, it } from "vitest";
 import { createBuyer, fetchOffer } from "./testing/buyer.ts";
 import { expressVersions } from "./testing/express-versions.ts";
@@ -43,7 +44,7 @@ describe.each(expressVersions)("an upfront route on $name", ({ express }) => {
     });
     const buyer = createBuyer();
     const { headers } = await buyer.payFor(`${shop.url}/stream`);
-    expect((await fetch(`${shop.url}/stream`, { headers })).status).toBe(200);
+    await supertest(shop.url).get("/stream").set(headers).expect(200);
     expect(settledBefore).toBe(1);
     expect(seen).toMatchObject({
       paymentFlow: "upfront",
@@ -76,7 +77,7 @@ describe.each(expressVersions)("an upfront route on $name", ({ express }) => {
       writeNext();
     }
     expect(events).toEqual(["data: 1\n\n", "data: 2\n\n"]);
-    expect((await fetch(`${shop.url}/stream`, { headers })).status).toBe(402);
+    await supertest(shop.url).get("/stream").set(headers).expect(402);
   });
 
   it("buffers nothing of a large answer", async () => {
@@ -118,12 +119,10 @@ describe.each(expressVersions)("an upfront route on $name", ({ express }) => {
       response.send(`run ${runs}`);
     });
     const { headers } = await createBuyer().payFor(`${shop.url}/stream`);
-    const failed = await fetch(`${shop.url}/stream`, { headers });
-    expect(failed.status).toBe(500);
-    expect(decodeReceipt(failed.headers.get(headerName.paymentResponse) ?? "").success).toBe(true);
-    const again = await fetch(`${shop.url}/stream`, { headers });
-    expect(await again.text()).toBe("run 2");
-    expect((await fetch(`${shop.url}/stream`, { headers })).status).toBe(402);
+    const failed = await supertest(shop.url).get("/stream").set(headers).expect(500);
+    expect(decodeReceipt(failed.get(headerName.paymentResponse) ?? "").success).toBe(true);
+    await supertest(shop.url).get("/stream").set(headers).expect(200, "run 2");
+    await supertest(shop.url).get("/stream").set(headers).expect(402);
     expect(shop.facilitator.settled).toHaveLength(1);
   });
 
@@ -145,9 +144,11 @@ describe.each(expressVersions)("an upfront route on $name", ({ express }) => {
       });
     await leaveInTheMiddle();
     await expect
-      .poll(async () => (await fetch(`${shop.url}/stream`, { headers })).status, { interval: 5 })
+      .poll(async () => (await supertest(shop.url).get("/stream").set(headers)).status, {
+        interval: 5,
+      })
       .toBe(200);
-    expect((await fetch(`${shop.url}/stream`, { headers })).status).toBe(402);
+    await supertest(shop.url).get("/stream").set(headers).expect(402);
     expect(runs).toBe(2);
     expect(shop.facilitator.settled).toHaveLength(1);
   });
