@@ -1,6 +1,7 @@
 import { get } from "node:http";
 import { type Listening, listen } from "@coinslot/devnet";
 import express from "express";
+import supertest from "supertest";
 import { afterEach, describe, expect, it } from "vitest";
 import {
   createFacilitatorClient,
@@ -58,8 +59,7 @@ describe("a payer whose requests end without a payment", () => {
     await expect.poll(() => shop.runs(), { interval: 2, timeout: 20_000 }).toBe(5);
     for (const request of requests) request.destroy();
     const { headers } = await buyer.payFor(`${shop.url}/answer`);
-    const limited = await fetch(`${shop.url}/answer`, { headers });
-    expect(limited.status).toBe(429);
+    await supertest(shop.url).get("/answer").set(headers).expect(429);
     expect(shop.runs()).toBe(5);
   });
 
@@ -70,18 +70,17 @@ describe("a payer whose requests end without a payment", () => {
     for (const afterMs of [0, 20_000]) {
       time = start + afterMs;
       const { headers } = await buyer.payFor(`${shop.url}/missing`);
-      expect((await fetch(`${shop.url}/missing`, { headers })).status).toBe(404);
+      await supertest(shop.url).get("/missing").set(headers).expect(404);
     }
     const { headers } = await buyer.payFor(`${shop.url}/answer`);
-    const limited = await fetch(`${shop.url}/answer`, { headers });
-    expect(limited.status).toBe(429);
-    expect(limited.headers.get("Retry-After")).toBe("40");
-    expect(await limited.json()).toMatchObject({
+    const limited = await supertest(shop.url).get("/answer").set(headers).expect(429);
+    expect(limited.get("Retry-After")).toBe("40");
+    expect(limited.body).toMatchObject({
       error: "payer_limited",
       message: expect.stringContaining("Nothing was charged"),
     });
     time = start + 60_000;
-    expect((await fetch(`${shop.url}/answer`, { headers })).status).toBe(200);
+    await supertest(shop.url).get("/answer").set(headers).expect(200);
   });
 
   it("is not blocked by 20 answers of 404 among 60 purchases", async () => {
@@ -91,7 +90,7 @@ describe("a payer whose requests end without a payment", () => {
     for (let count = 0; count < 84; count += 1) {
       const url = `${shop.url}/${count % 4 === 0 ? "missing" : "answer"}`;
       const { headers } = await buyer.payFor(url);
-      const { status } = await fetch(url, { headers });
+      const { status } = await supertest(url).get("").set(headers);
       statuses.set(status, (statuses.get(status) ?? 0) + 1);
     }
     expect(Object.fromEntries(statuses)).toEqual({ 200: 63, 404: 21 });
@@ -102,7 +101,7 @@ describe("a payer whose requests end without a payment", () => {
     const buyer = createBuyer();
     for (let count = 0; count < 4; count += 1) {
       const { headers } = await buyer.payFor(`${shop.url}/waive`);
-      expect((await fetch(`${shop.url}/waive`, { headers })).status).toBe(200);
+      await supertest(shop.url).get("/waive").set(headers).expect(200);
     }
     expect(shop.facilitator.settled).toEqual([]);
   });
@@ -132,7 +131,7 @@ describe("a payer whose requests end without a payment", () => {
     const statuses: number[] = [];
     for (let count = 0; count < 22; count += 1) {
       const { headers } = await buyer.payFor(`${shop.url}/missing`);
-      statuses.push((await fetch(`${shop.url}/missing`, { headers })).status);
+      statuses.push((await supertest(shop.url).get("/missing").set(headers)).status);
     }
     expect(statuses).toEqual([...Array(20).fill(404), 429, 429]);
     expect(paper.settled).toEqual([]);
@@ -163,13 +162,14 @@ describe("a payer whose requests end without a payment", () => {
     const headers = await pay("/slow");
     const bought = fetch(`${shop.url}/slow`, { headers });
     await begun;
-    expect((await fetch(`${shop.url}/first`, { headers })).status).toBe(409);
+    await supertest(shop.url).get("/first").set(headers).expect(409);
     answerSlowly();
     expect((await bought).status).toBe(200);
     const statuses: number[] = [];
     for (let count = 0; count < 22; count += 1) {
       const path = count % 2 === 0 ? "/first" : "/second";
-      statuses.push((await fetch(`${shop.url}${path}`, { headers: await pay(path) })).status);
+      const payment = await pay(path);
+      statuses.push((await supertest(shop.url).get(path).set(payment)).status);
     }
     expect(statuses).toEqual([...Array(20).fill(404), 429, 429]);
   });
@@ -192,7 +192,7 @@ describe("a payer whose requests end without a payment", () => {
     hostedOnes.push(shop);
     const { headers } = await createBuyer().payFor(`${shop.url}/a`);
     isLimited = true;
-    const answer = await fetch(`${shop.url}/a`, { headers });
-    expect([answer.status, answer.headers.get("Retry-After")]).toEqual([503, "40"]);
+    const answer = await supertest(shop.url).get("/a").set(headers);
+    expect([answer.status, answer.get("Retry-After")]).toEqual([503, "40"]);
   });
 });

@@ -1,28 +1,23 @@
-import { once } from "node:events";
 import express, { type Request } from "express";
-import { expect, onTestFinished, test } from "vitest";
+import supertest from "supertest";
+import { expect, test } from "vitest";
 import { type ClientKey, limitKeyOf } from "./limit-key.ts";
 
 /** Serves the limit key of each request under the given `trust proxy`. */
-async function keysOf(options: { trustProxy?: number; clientKey?: ClientKey } = {}) {
+function keysOf(options: { trustProxy?: number; clientKey?: ClientKey } = {}) {
   const app = express();
   app.set("trust proxy", options.trustProxy ?? 0);
   app.get("/", (request, response) => {
     response.send(limitKeyOf(request, options.clientKey));
   });
-  const server = app.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  onTestFinished(() => void server.close());
-  const address = server.address();
-  if (address === null || typeof address === "string") throw new Error("No port");
   return async (headers: Record<string, string> = {}) => {
-    const answer = await fetch(`http://127.0.0.1:${address.port}/`, { headers });
-    return answer.text();
+    const { text } = await supertest(app).get("/").set(headers);
+    return text;
   };
 }
 
 test("a caller without a trusted proxy is limited by its peer address", async () => {
-  const keyOf = await keysOf();
+  const keyOf = keysOf();
   expect(await keyOf({ "X-Forwarded-For": "203.0.113.9" })).toBe("address 127.0.0.1");
 });
 
@@ -39,28 +34,28 @@ test.each([
   ["fe80::1%eth0", "fe80:0:0:0::/64"],
   ["::1", "0:0:0:0::/64"],
 ])("an address %s from a trusted proxy is limited as %s", async (forwarded, key) => {
-  const keyOf = await keysOf({ trustProxy: 1 });
+  const keyOf = keysOf({ trustProxy: 1 });
   expect(await keyOf({ "X-Forwarded-For": forwarded })).toBe(`address ${key}`);
 });
 
 test.each(["unknown", "_hidden", "not an address", "1.2.3", "::1::2", "a".repeat(4_000)])(
   "forwarded text that is not an address is limited by the proxy's address",
   async (forwarded) => {
-    const keyOf = await keysOf({ trustProxy: 1 });
+    const keyOf = keysOf({ trustProxy: 1 });
     expect(await keyOf({ "X-Forwarded-For": forwarded })).toBe("address 127.0.0.1");
   },
 );
 
 test("a client key takes precedence over the address, and never equals one", async () => {
   const clientKey = (request: Request) => request.get("X-Client");
-  const keyOf = await keysOf({ clientKey });
+  const keyOf = keysOf({ clientKey });
   expect(await keyOf({ "X-Client": "shop" })).toBe("client shop");
   expect(await keyOf({ "X-Client": "127.0.0.1" })).toBe("client 127.0.0.1");
   expect(await keyOf()).toBe("address 127.0.0.1");
 });
 
 test("a long client key is stored as a short hash of its own", async () => {
-  const keyOf = await keysOf({ clientKey: (request) => request.get("X-Client") });
+  const keyOf = keysOf({ clientKey: (request) => request.get("X-Client") });
   const [one, two] = [
     await keyOf({ "X-Client": "a".repeat(9_000) }),
     await keyOf({ "X-Client": "a".repeat(9_001) }),

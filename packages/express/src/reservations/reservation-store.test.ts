@@ -7,6 +7,7 @@ import {
   type ReservationStore,
   type SettleResponse,
 } from "@coinslot/protocol";
+import supertest from "supertest";
 import { describe, expect, it } from "vitest";
 import { createBuyer } from "../testing/buyer.ts";
 import { openShop, option } from "../testing/shop.ts";
@@ -221,8 +222,8 @@ describe("a custom reservation store", () => {
     });
     try {
       const { headers } = await createBuyer().payFor(`${shop.url}/paid`);
-      const answer = await fetch(`${shop.url}/paid`, { headers });
-      expect(await answer.json()).toMatchObject({ error: "response_too_large" });
+      const answer = await supertest(shop.url).get("/paid").set(headers);
+      expect(answer.body).toMatchObject({ error: "response_too_large" });
       expect(shop.errors).toEqual([broken]);
     } finally {
       await shop.close();

@@ -1,4 +1,5 @@
 import type { ReservationStore, SoldItem } from "@coinslot/protocol";
+import supertest from "supertest";
 import { afterEach, describe, expect, it } from "vitest";
 import { createReservationStore } from "../index.ts";
 import { createBuyer } from "../testing/buyer.ts";
@@ -34,7 +35,7 @@ describe("the record of a payment", () => {
       });
       const url = `${shop.url}/weather/oslo?days=3`;
       const { headers } = await createBuyer().payFor(url, { version });
-      expect((await fetch(url, { headers })).status).toBe(200);
+      await supertest(url).get("").set(headers).expect(200);
       expect(sold).toEqual([{ route: "GET /weather/:city", resource: "/weather/oslo", wire }]);
     },
   );
