@@ -2,6 +2,7 @@ import { createServer, request as sendRequest } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Listening } from "@coinslot/devnet";
 import express from "express";
+import supertest from "supertest";
 import { afterEach, describe, expect, it } from "vitest";
 import { type PaymentMiddlewareOptions, paymentMiddleware } from "../index.ts";
 import { createBuyer } from "../testing/buyer.ts";
@@ -48,8 +49,7 @@ describe("an answer that Node refuses to write", () => {
   ])("for %s fails in the handler, and is not charged", async (_what, answer) => {
     const shop = await sell((_request, response) => answer(response));
     const { headers } = await createBuyer().payFor(`${shop.url}/paid`);
-    const response = await fetch(`${shop.url}/paid`, { headers });
-    expect(response.status).toBe(500);
+    await supertest(shop.url).get("/paid").set(headers).expect(500);
     expect(shop.facilitator.settled).toEqual([]);
   });
 });
@@ -68,14 +68,12 @@ describe("a handler that fails after the settlement", () => {
       settle();
       throw new Error("lost");
     };
-    expect((await fetch(`${shop.url}/paid`, { headers })).status).toBe(503);
+    await supertest(shop.url).get("/paid").set(headers).expect(503);
     shop.facilitator.onSettle = async (settle) => settle();
 
-    const late = await fetch(`${shop.url}/paid`, { headers });
-    expect(late.status).toBe(504);
-    expect(await late.json()).toMatchObject({ message: expect.stringContaining("has been paid") });
-    const again = await fetch(`${shop.url}/paid`, { headers });
-    expect(again.status).toBe(402);
+    const late = await supertest(shop.url).get("/paid").set(headers).expect(504);
+    expect(late.body).toMatchObject({ message: expect.stringContaining("has been paid") });
+    await supertest(shop.url).get("/paid").set(headers).expect(402);
     expect(runs).toBe(2);
     expect(shop.facilitator.settled).toHaveLength(1);
   });
@@ -109,10 +107,9 @@ describe("a gate that is called directly", () => {
     });
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/paid`;
     const { headers } = await createBuyer().payFor(url);
-    const failed = await fetch(url, { headers });
-    expect(failed.status).toBe(500);
+    await supertest(url).get("").set(headers).expect(500);
     expect(errors).toHaveLength(1);
-    expect((await fetch(url, { headers })).status).toBe(200);
+    await supertest(url).get("").set(headers).expect(200);
     expect(facilitator.settled).toHaveLength(1);
   });
 });
