@@ -6,6 +6,7 @@ import {
   plasmaUsdt0,
   type SettleResponse,
 } from "@coinslot/protocol";
+import supertest from "supertest";
 import { afterEach, describe, expect, it } from "vitest";
 import { createReservationStore } from "../index.ts";
 import { createBuyer } from "../testing/buyer.ts";
@@ -44,7 +45,7 @@ async function payUnclearly(shop: Shop, version: 1 | 2) {
     settle();
     throw new Error("The connection was lost");
   };
-  expect((await fetch(url, { headers: payment.headers })).status).toBe(503);
+  await supertest(url).get("").set(payment.headers).expect(503);
   shop.facilitator.onSettle = undefined;
   return { url, ...payment };
 }
@@ -59,22 +60,21 @@ describe("a payment that was settled and not delivered", () => {
     for (const [name, value] of Object.entries(change)) {
       const forged = { ...authorization, [name]: value };
       const message = { ...payload, payload: { ...payload.payload, authorization: forged } };
-      const answer = await fetch(url, {
-        headers: { [headerName.payment]: encodePaymentPayload(message) },
-      });
-      expect(answer.status).toBe(409);
+      await supertest(url)
+        .get("")
+        .set(headerName.payment, encodePaymentPayload(message))
+        .expect(409);
     }
-    expect(await (await fetch(url, { headers })).text()).toBe("1000");
+    await supertest(url).get("").set(headers).expect(200, "1000");
   });
 
   it("is delivered after its authorization has expired, and only once", async () => {
     const shop = await open();
     const { url, headers, payload } = await payUnclearly(shop, 2);
     time = 1000 * (Number(payload.payload.authorization.validBefore) + 60);
-    expect(await (await fetch(url, { headers })).text()).toBe("1000");
-    const again = await fetch(url, { headers });
-    expect(again.status).toBe(402);
-    expect(await again.json()).toMatchObject({ error: "invalid_exact_evm_nonce_already_used" });
+    await supertest(url).get("").set(headers).expect(200, "1000");
+    const again = await supertest(url).get("").set(headers).expect(402);
+    expect(again.body).toMatchObject({ error: "invalid_exact_evm_nonce_already_used" });
   });
 
   it("is not given up when the facilitator reports it as used", async () => {
@@ -86,11 +86,10 @@ describe("a payment that was settled and not delivered", () => {
       transaction: "",
       network: "eip155:9745",
     });
-    const unclear = await fetch(url, { headers });
-    expect(unclear.status).toBe(503);
-    expect(await unclear.json()).toMatchObject({ error: "settlement_pending" });
+    const unclear = await supertest(url).get("").set(headers).expect(503);
+    expect(unclear.body).toMatchObject({ error: "settlement_pending" });
     shop.facilitator.onSettle = undefined;
-    expect(await (await fetch(url, { headers })).text()).toBe("1000");
+    await supertest(url).get("").set(headers).expect(200, "1000");
   });
 });
 
@@ -121,9 +120,9 @@ it("an answer above the size limit is not kept: the same request runs the handle
       settle();
       throw new Error("The connection was lost");
     };
-    expect((await fetch(url, { headers })).status).toBe(503);
+    await supertest(url).get("").set(headers).expect(503);
     shop.facilitator.onSettle = undefined;
-    expect((await fetch(url, { headers })).status).toBe(200);
+    await supertest(url).get("").set(headers).expect(200);
     expect(runs).toBe(expected);
   }
 });
@@ -133,9 +132,8 @@ it("an expired payment without a record is refused, without a call to the facili
   const url = `${shop.url}/paid`;
   const validBefore = BigInt(Math.floor(Date.now() / 1000) + 5);
   const { headers } = await createBuyer().payFor(url, { authorization: { validBefore } });
-  const answer = await fetch(url, { headers });
-  expect(answer.status).toBe(402);
-  expect(await answer.json()).toMatchObject({
+  const answer = await supertest(url).get("").set(headers).expect(402);
+  expect(answer.body).toMatchObject({
     error: "invalid_exact_evm_payload_authorization_valid_before",
   });
   expect(shop.facilitator.verifications).toBe(0);
@@ -193,8 +191,8 @@ describe("a payment for an earlier result of a price function", () => {
       const shop = await openVarying();
       const { url, headers } = await payUnclearly(shop, paid);
       asked = { ...atFirst, ...change };
-      expect(await (await fetch(url, { headers })).text()).toBe("1000");
-      expect((await fetch(url, { headers })).status).toBe(402);
+      await supertest(url).get("").set(headers).expect(200, "1000");
+      await supertest(url).get("").set(headers).expect(402);
       expect(shop.facilitator.settled).toHaveLength(1);
     },
   );
@@ -204,19 +202,17 @@ describe("a payment for an earlier result of a price function", () => {
     const url = `${shop.url}/paid`;
     const { headers } = await createBuyer().payFor(url);
     asked = { ...atFirst, amount: 999n };
-    const refused = await fetch(url, { headers });
-    expect(refused.status).toBe(402);
-    expect(await refused.json()).toMatchObject({ error: "No matching payment requirements" });
+    const refused = await supertest(url).get("").set(headers).expect(402);
+    expect(refused.body).toMatchObject({ error: "No matching payment requirements" });
     expect(shop.facilitator.verifications).toBe(0);
   });
 
   it("buys no other request: neither another URL, nor another value of a configured header", async () => {
     const shop = await openVarying();
     const { url, headers } = await payUnclearly(shop, 2);
-    const large = await fetch(url, { headers: { ...headers, "X-Size": "large" } });
-    expect(large.status).toBe(409);
-    expect((await fetch(`${url}?more`, { headers })).status).toBe(409);
-    expect(await (await fetch(url, { headers })).text()).toBe("1000");
+    await supertest(url).get("").set(headers).set("X-Size", "large").expect(409);
+    await supertest(url).get("?more").set(headers).expect(409);
+    await supertest(url).get("").set(headers).expect(200, "1000");
   });
 
   it("does not undercut a static price or recipient", async () => {
@@ -237,7 +233,7 @@ describe("a payment for an earlier result of a price function", () => {
         options: { reservations },
       });
       opened.push(shop);
-      expect((await fetch(`${shop.url}/paid`, { headers })).status).toBe(402);
+      await supertest(shop.url).get("/paid").set(headers).expect(402);
     }
   });
 });
