@@ -1,6 +1,7 @@
 import { createRequire } from "node:module";
 import { type Listening, listen } from "@coinslot/devnet";
 import { ConfigurationError } from "@coinslot/protocol";
+import supertest from "supertest";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { type PaymentRoutes, paymentMiddleware } from "../index.ts";
 import { createPaperFacilitator } from "../testing/paper-facilitator.ts";
@@ -39,8 +40,8 @@ async function open(routes: PaymentRoutes, isPassed: boolean) {
   const listening = await listen(app);
   opened.push(listening);
   const ask = async (path: string) => {
-    const response = await fetch(`${listening.url}${path}`);
-    return { status: response.status, text: await response.text() };
+    const response = await supertest(listening.url).get(path);
+    return { status: response.status, text: response.text };
   };
   return { ask, errors };
 }

@@ -2,6 +2,7 @@ import { createRequire } from "node:module";
 import { type Listening, listen } from "@coinslot/devnet";
 import { ConfigurationError } from "@coinslot/protocol";
 import express, { type Express } from "express";
+import supertest from "supertest";
 import { afterEach, describe, expect, it } from "vitest";
 import { type PaymentRoutes, paymentMiddleware } from "../index.ts";
 import { type ExpressModule, expressVersions } from "../testing/express-versions.ts";
@@ -32,8 +33,8 @@ function serveFiles(app: Express): void {
 }
 
 async function ask(shop: Listening, path: string) {
-  const response = await fetch(`${shop.url}${path}`);
-  return { status: response.status, text: await response.text() };
+  const response = await supertest(shop.url).get(path);
+  return { status: response.status, text: response.text };
 }
 
 describe("an application on Express 4 with Express 5 beside the middleware", () => {

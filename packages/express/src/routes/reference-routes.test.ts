@@ -1,5 +1,6 @@
 import { createReadStream } from "node:fs";
 import { ConfigurationError, decodePaymentRequired, plasmaUsdt0 } from "@coinslot/protocol";
+import supertest from "supertest";
 import { afterEach, describe, expect, it } from "vitest";
 import { type PaymentRoutes, paymentMiddleware, type RoutePayment } from "../index.ts";
 import { SellerFunctionError } from "../offer/seller-function-error.ts";
@@ -122,7 +123,7 @@ describe("a route written for the reference middleware", () => {
       const offer = await fetchOffer(`${shop.url}/paid`, version);
       expect(offer.accepts[0]?.requirements.extra).toEqual(extra);
       const { headers } = await createBuyer().payFor(`${shop.url}/paid`, { version });
-      expect((await fetch(`${shop.url}/paid`, { headers })).status).toBe(200);
+      await supertest(shop.url).get("/paid").set(headers).expect(200);
     }
   });
 
@@ -167,10 +168,10 @@ describe("a route written for the reference middleware", () => {
   it("names its configured resource", async () => {
     const resource = "https://api.example/weather";
     const shop = await sell({ accepts: option(), resource });
-    const response = await fetch(`${shop.url}/paid?q=1`);
-    const header = response.headers.get("PAYMENT-REQUIRED") ?? "";
+    const response = await supertest(shop.url).get("/paid?q=1");
+    const header = response.get("PAYMENT-REQUIRED") ?? "";
     expect(decodePaymentRequired(header).resource?.url).toBe(resource);
-    expect(await response.json()).toMatchObject({ accepts: [{ resource }] });
+    expect(response.body).toMatchObject({ accepts: [{ resource }] });
   });
 
   it("answers unpaid requests with its own body, from the reference's context", async () => {
@@ -184,13 +185,13 @@ describe("a route written for the reference middleware", () => {
         return { contentType: "application/json", body: { preview: "s…" } };
       },
     });
-    const response = await fetch(`${shop.url}/paid?q=1`, {
-      headers: { "X-Any": "any", "User-Agent": "test", Accept: "application/json" },
-    });
-    expect(response.status).toBe(402);
-    expect(response.headers.get("Content-Type")).toBe("application/json");
-    expect(await response.json()).toEqual({ preview: "s…" });
-    const header = response.headers.get("PAYMENT-REQUIRED") ?? "";
+    const response = await supertest(shop.url)
+      .get("/paid?q=1")
+      .set({ "X-Any": "any", "User-Agent": "test", Accept: "application/json" })
+      .expect(402);
+    expect(response.get("Content-Type")).toBe("application/json");
+    expect(response.body).toEqual({ preview: "s…" });
+    const header = response.get("PAYMENT-REQUIRED") ?? "";
     expect(decodePaymentRequired(header).accepts).toHaveLength(1);
     expect(seen).toEqual([
       ...["/paid", "GET", "any", "1"],
@@ -210,9 +211,8 @@ describe("a route written for the reference middleware", () => {
   ])("is closed when its function returns %s, and the report names it", async (_what, answer) => {
     const unpaidResponseBody = () => Reflect.apply(answer, undefined, []);
     const shop = await sell({ accepts: option(), unpaidResponseBody });
-    const response = await fetch(`${shop.url}/paid`);
-    expect(response.status).toBe(500);
-    expect(await response.json()).toMatchObject({ error: "internal_error" });
+    const response = await supertest(shop.url).get("/paid").expect(500);
+    expect(response.body).toMatchObject({ error: "internal_error" });
     expect(shop.errors).toEqual([expect.any(SellerFunctionError)]);
     expect(String(shop.errors[0])).toContain('unpaidResponseBody of "GET /paid" returned');
   });
@@ -225,10 +225,10 @@ describe("a route written for the reference middleware", () => {
           ? undefined
           : { contentType: "image/png", body: Buffer.from([0, 255]) },
     });
-    const bytes = await (await fetch(`${shop.url}/paid`)).arrayBuffer();
-    expect(Buffer.from(bytes)).toEqual(Buffer.from([0, 255]));
-    const offer = await fetch(`${shop.url}/paid?silent=yes`);
-    expect(await offer.json()).toMatchObject({ x402Version: 1 });
+    const { body } = await supertest(shop.url).get("/paid");
+    expect(body).toEqual(Buffer.from([0, 255]));
+    const offer = await supertest(shop.url).get("/paid?silent=yes");
+    expect(offer.body).toMatchObject({ x402Version: 1 });
   });
 
   it("answers unpaid requests with its own text, rather than the options' body", async () => {
@@ -245,7 +245,7 @@ describe("a route written for the reference middleware", () => {
       options: { unpaidAnswer: () => ({ contentType: "text/html", body: "<p>Pay</p>" }) },
     });
     opened.push(shop);
-    expect(await (await fetch(`${shop.url}/paid`)).text()).toBe("pay first");
-    expect(await (await fetch(`${shop.url}/other`)).text()).toBe("<p>Pay</p>");
+    await supertest(shop.url).get("/paid").expect(402, "pay first");
+    await supertest(shop.url).get("/other").expect(402, "<p>Pay</p>");
   });
 });

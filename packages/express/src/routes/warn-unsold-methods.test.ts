@@ -1,4 +1,5 @@
 import type { Listening } from "@coinslot/devnet";
+import supertest from "supertest";
 import { afterEach, describe, expect, it } from "vitest";
 import type { PaymentRoutes } from "../index.ts";
 import { expressVersions } from "../testing/express-versions.ts";
@@ -25,8 +26,7 @@ describe.each(expressVersions)("on $name, a key for GET", ({ express }) => {
       },
     });
     opened.push(shop);
-    const post = async (path: string) =>
-      (await fetch(`${shop.url}${path}`, { method: "POST" })).status;
+    const post = async (path: string) => (await supertest(shop.url).post(path)).status;
     return { ...shop, post };
   }
 
@@ -35,7 +35,7 @@ describe.each(expressVersions)("on $name, a key for GET", ({ express }) => {
       "GET /x": { accepts: option() },
       "GET /nested/:id": { accepts: option() },
     });
-    expect((await fetch(`${shop.url}/x`)).status).toBe(402);
+    await supertest(shop.url).get("/x").expect(402);
     expect(shop.errors).toEqual([]);
     const statuses = [await shop.post("/x"), await shop.post("/x"), await shop.post("/nested/1")];
     expect(statuses).toEqual([200, 200, 200]);
