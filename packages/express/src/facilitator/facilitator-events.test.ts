@@ -5,6 +5,7 @@ import {
   plasma,
   readPayment,
 } from "@coinslot/protocol";
+import supertest from "supertest";
 import { describe, expect, it, onTestFinished } from "vitest";
 import {
   createFacilitatorClient,
@@ -210,15 +211,9 @@ describe.each(expressVersions)("lifecycle events on $name", ({ express }) => {
     const { payload } = await sign();
     const body = { x402Version: 2, paymentPayload: payload, paymentRequirements: requirements };
     for (const callback of [undefined, "", "nowhere", "ftp://x/", `${receiver.url}, https://b/`]) {
-      const answer = await fetch(`${url}/verify`, {
-        method: "POST",
-        headers: {
-          "Content-Type": "application/json",
-          ...(callback !== undefined && { "X-Event-Callback": callback }),
-        },
-        body: JSON.stringify(body),
-      });
-      expect(await answer.json()).toMatchObject({ isValid: true });
+      const header = callback === undefined ? {} : { "X-Event-Callback": callback };
+      const answer = await supertest(url).post("/verify").set(header).send(body).expect(200);
+      expect(answer.body).toMatchObject({ isValid: true });
     }
     const silent = await open({ events: {} });
     expect(await silent.client.settle(payload, requirements)).toMatchObject({ success: true });

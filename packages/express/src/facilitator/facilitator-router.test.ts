@@ -1,6 +1,7 @@
 import { type Listening, listen } from "@coinslot/devnet";
 import { type Facilitator, FacilitatorError } from "@coinslot/protocol";
 import type { Request } from "express";
+import supertest from "supertest";
 import { afterEach, describe, expect, it } from "vitest";
 import { createFacilitatorClient, facilitatorRouter } from "../index.ts";
 import { createBuyer, type SignedPayment } from "../testing/buyer.ts";
@@ -41,12 +42,12 @@ describe.each(expressVersions)("the facilitator's router on $name", ({ express }
     });
     const listening = await listen(app);
     opened.push(listening);
-    const post = (path: string, body: unknown, headers: Record<string, string> = {}) =>
-      fetch(`${listening.url}/x402${path}`, {
-        method: "POST",
-        headers: { "Content-Type": "application/json", ...headers },
-        body: typeof body === "string" ? body : JSON.stringify(body),
-      });
+    // An async function: supertest sends a request when it is awaited, and no sooner.
+    const post = async (path: string, body: object | string, headers = {}) =>
+      await supertest(listening.url)
+        .post(`/x402${path}`)
+        .set({ "Content-Type": "application/json", ...headers })
+        .send(body);
     return { ...listening, facilitator, errors, post };
   }
 
@@ -77,7 +78,7 @@ describe.each(expressVersions)("the facilitator's router on $name", ({ express }
     for (const path of ["/verify", "/settle"]) {
       for (const headers of [{ "X-API-Key": "shop" }, { "X-Forwarded-For": "203.0.113.9" }]) {
         const sent = { "Content-Type": "application/json", ...headers };
-        await fetch(listening.url + path, { method: "POST", headers: sent, body });
+        await supertest(listening.url).post(path).set(sent).send(body);
       }
     }
     expect(seen).toEqual([
@@ -94,17 +95,17 @@ describe.each(expressVersions)("the facilitator's router on $name", ({ express }
     const body = { x402Version: 2, paymentPayload: payload, paymentRequirements: requirements };
     const verified = await post("/verify", body);
     expect(verified.status).toBe(200);
-    expect(await verified.json()).toMatchObject({ isValid: true });
+    expect(verified.body).toMatchObject({ isValid: true });
     const settled = await post("/settle", body);
-    expect(await settled.json()).toMatchObject({ success: true, network: "eip155:9745" });
+    expect(settled.body).toMatchObject({ success: true, network: "eip155:9745" });
     const again = await post("/verify", body);
     expect(again.status).toBe(200);
-    expect(await again.json()).toMatchObject({
+    expect(again.body).toMatchObject({
       isValid: false,
       invalidReason: "invalid_exact_evm_nonce_already_used",
     });
-    const supported = await fetch(`${url}/x402/supported`);
-    expect(await supported.json()).toMatchObject({
+    const supported = await supertest(url).get("/x402/supported");
+    expect(supported.body).toMatchObject({
       kinds: [{ x402Version: 1 }, { x402Version: 2 }],
     });
   });
@@ -133,13 +134,13 @@ describe.each(expressVersions)("the facilitator's router on $name", ({ express }
     const { post } = await open();
     const verified = await post("/verify", body, headers);
     expect(verified.status).toBe(400);
-    expect(await verified.json()).toMatchObject({
+    expect(verified.body).toMatchObject({
       isValid: false,
       invalidReason: "invalid_payload",
     });
     const settled = await post("/settle", body, headers);
     expect(settled.status).toBe(400);
-    expect(await settled.json()).toMatchObject({
+    expect(settled.body).toMatchObject({
       success: false,
       errorReason: "invalid_payload",
       transaction: "",
@@ -155,14 +156,14 @@ describe.each(expressVersions)("the facilitator's router on $name", ({ express }
       paymentRequirements: { ...requirements, amount: 1000 },
     });
     expect(answer.status).toBe(400);
-    expect(await answer.json()).toMatchObject({ invalidReason: "invalid_payment_requirements" });
+    expect(answer.body).toMatchObject({ invalidReason: "invalid_payment_requirements" });
   });
 
   it("answers an oversized body with 413", async () => {
     const { post } = await open();
     const answer = await post("/verify", { filling: "x".repeat(30_000) });
     expect(answer.status).toBe(413);
-    expect(await answer.json()).toMatchObject({ isValid: false });
+    expect(answer.body).toMatchObject({ isValid: false });
   });
 
   it.each([
@@ -184,11 +185,11 @@ describe.each(expressVersions)("the facilitator's router on $name", ({ express }
     };
     const verified = await post("/verify", body);
     expect(verified.status).toBe(status);
-    const words = await verified.text();
+    const words = verified.text;
     expect(JSON.parse(words)).toMatchObject({ invalidReason: "unexpected_verify_error" });
     const settled = await post("/settle", body);
     expect(settled.status).toBe(status);
-    const settledWords = await settled.text();
+    const settledWords = settled.text;
     expect(JSON.parse(settledWords)).toMatchObject({ errorReason: "unexpected_settle_error" });
     expect(words + settledWords).not.toContain("rpc");
     expect(errors).toEqual([error, error]);
@@ -201,7 +202,7 @@ describe.each(expressVersions)("the facilitator's router on $name", ({ express }
     facilitator.onSettle = async () => {
       throw new FacilitatorError("full", { kind: "unavailable", retryAfterSeconds: 37 });
     };
-    expect((await post("/settle", body)).headers.get("retry-after")).toBe("37");
+    expect((await post("/settle", body)).get("retry-after")).toBe("37");
     const client = createFacilitatorClient({ url: `${url}/x402` });
     await expect(client.settle(payload, requirements)).rejects.toMatchObject({
       kind: "unavailable",
@@ -213,13 +214,12 @@ describe.each(expressVersions)("the facilitator's router on $name", ({ express }
     const { url, post } = await open();
     const missing = await post("/other", {});
     expect(missing.status).toBe(404);
-    expect(await missing.json()).toMatchObject({ error: "not_found" });
-    const wrong = await fetch(`${url}/x402/verify`);
-    expect(wrong.status).toBe(405);
-    expect(wrong.headers.get("Allow")).toBe("POST");
-    expect(await wrong.json()).toMatchObject({ error: "method_not_allowed" });
+    expect(missing.body).toMatchObject({ error: "not_found" });
+    const wrong = await supertest(url).get("/x402/verify").expect(405);
+    expect(wrong.get("Allow")).toBe("POST");
+    expect(wrong.body).toMatchObject({ error: "method_not_allowed" });
     expect((await post("/supported", {})).status).toBe(405);
-    expect(await (await fetch(`${url}/elsewhere`)).text()).toBe("not ours");
+    await supertest(url).get("/elsewhere").expect(200, "not ours");
   });
 
   it("accepts the payments for a shop's routes", () => {

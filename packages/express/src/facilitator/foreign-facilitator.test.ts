@@ -1,6 +1,7 @@
 import { type Listening, listen } from "@coinslot/devnet";
 import type { Facilitator } from "@coinslot/protocol";
 import express from "express";
+import supertest from "supertest";
 import { afterEach, describe, expect, it } from "vitest";
 import { createFacilitatorClient, facilitatorRouter, paymentMiddleware } from "../index.ts";
 import { createBuyer } from "../testing/buyer.ts";
@@ -64,7 +65,7 @@ async function openSeller(facilitator: Facilitator, legacyNetworkNames: boolean)
 
 async function buy(seller: Listening) {
   const { payload, headers } = await createBuyer().payFor(`${seller.url}/paid`, { version: 1 });
-  return { payload, answer: await fetch(`${seller.url}/paid`, { headers }) };
+  return { payload, answer: await supertest(seller.url).get("/paid").set(headers) };
 }
 
 /** Requirements of version 1, as a facilitator of another implementation reads them. */
