@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { connect } from "node:net";
 import { headerName, type PaymentPayload } from "@coinslot/protocol";
+import supertest from "supertest";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createBuyer, fetchOffer, toHeaders } from "../testing/buyer.ts";
 import { openShop, option, type Shop } from "../testing/shop.ts";
@@ -34,7 +35,7 @@ async function goodPayload(version: 1 | 2): Promise<PaymentPayload> {
   return (await buyer.payFor(`${shop.url}/paid`, { version })).payload;
 }
 
-/** Sends headers that `fetch` would refuse to send, and resolves to the whole answer. */
+/** Sends headers that HTTP clients refuse to send, and resolves to the whole answer. */
 function sendRaw(lines: readonly string[]): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(shop.port, "127.0.0.1");
@@ -71,12 +72,11 @@ describe.each([headerName.payment, headerName.paymentSignature])(
       ["of random bytes", randomBytes(300).toString("base64")],
     ])("%s is answered with 400, in JSON", async (_what, value) => {
       const answers = await Promise.all(
-        [1, 2].map(() => fetch(`${shop.url}/paid`, { headers: { [name]: value } })),
+        [1, 2].map(() => supertest(shop.url).get("/paid").set(name, value).expect(400)),
       );
-      const bodies = await Promise.all(answers.map((answer) => answer.json()));
+      const bodies = answers.map(({ body }): unknown => body);
       for (const answer of answers) {
-        expect(answer.status).toBe(400);
-        expect(answer.headers.get("Cache-Control")).toBe("no-store");
+        expect(answer.get("Cache-Control")).toBe("no-store");
       }
       // The same message for the same fault, without the input.
       expect(bodies[0]).toEqual(bodies[1]);
@@ -96,8 +96,7 @@ describe.each([headerName.payment, headerName.paymentSignature])(
     it("of the other version is answered with 400", async () => {
       const { headers } = toHeaders(await goodPayload(version === 1 ? 2 : 1));
       const [value = ""] = Object.values(headers);
-      const answer = await fetch(`${shop.url}/paid`, { headers: { [name]: value } });
-      expect(answer.status).toBe(400);
+      await supertest(shop.url).get("/paid").set(name, value).expect(400);
     });
 
     it.each([
@@ -124,9 +123,9 @@ describe.each([headerName.payment, headerName.paymentSignature])(
               ? String(seconds + 3600)
               : value;
         setMember(payload, member, meant);
-        const answer = await fetch(`${shop.url}/paid`, { headers: { [name]: base64(payload) } });
+        const answer = await supertest(shop.url).get("/paid").set(name, base64(payload));
         expect([400, 402]).toContain(answer.status);
-        expect(answer.headers.get("Content-Type")).toMatch(/^application\/json/);
+        expect(answer.get("Content-Type")).toMatch(/^application\/json/);
       }
     });
   },
@@ -149,8 +148,7 @@ describe("a payment", () => {
       ...toHeaders(await goodPayload(1)).headers,
       ...toHeaders(await goodPayload(2)).headers,
     };
-    const answer = await fetch(`${shop.url}/paid`, { headers });
-    expect(answer.status).toBe(400);
+    await supertest(shop.url).get("/paid").set(headers).expect(400);
   });
 
   it("for something that is not offered is answered with the offer", async () => {
@@ -163,19 +161,17 @@ describe("a payment", () => {
       requirements: cheaper,
       accepted: cheaper,
     });
-    const answer = await fetch(`${shop.url}/paid`, { headers });
-    expect(answer.status).toBe(402);
-    expect(answer.headers.has(headerName.paymentRequired)).toBe(true);
-    expect(await answer.json()).toMatchObject({ error: "No matching payment requirements" });
+    const answer = await supertest(shop.url).get("/paid").set(headers).expect(402);
+    expect(answer.get(headerName.paymentRequired)).toBeDefined();
+    expect(answer.body).toMatchObject({ error: "No matching payment requirements" });
   });
 
   it("with another account's signature is refused with the reason", async () => {
     const { headers } = await buyer.payFor(`${shop.url}/paid`, {
       authorization: { from: "0x00000000000000000000000000000000000000a1" },
     });
-    const answer = await fetch(`${shop.url}/paid`, { headers });
-    expect(answer.status).toBe(402);
-    expect(await answer.json()).toMatchObject({ error: "invalid_exact_evm_signature" });
+    const answer = await supertest(shop.url).get("/paid").set(headers).expect(402);
+    expect(answer.body).toMatchObject({ error: "invalid_exact_evm_signature" });
   });
 
   it("that expires before the handler's time limit is refused, without a call to the facilitator", async () => {
@@ -183,9 +179,8 @@ describe("a payment", () => {
     const { headers } = await buyer.payFor(`${shop.url}/paid`, {
       authorization: { validBefore: BigInt(Math.floor(Date.now() / 1000) + 30) },
     });
-    const answer = await fetch(`${shop.url}/paid`, { headers });
-    expect(answer.status).toBe(402);
-    expect(await answer.json()).toMatchObject({
+    const answer = await supertest(shop.url).get("/paid").set(headers).expect(402);
+    expect(answer.body).toMatchObject({
       error: "invalid_exact_evm_payload_authorization_valid_before",
     });
     expect(shop.facilitator.verifications).toBe(before);
