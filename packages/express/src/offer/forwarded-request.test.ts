@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, request as startRequest } from "nod
 import { type Listening, listen } from "@coinslot/devnet";
 import { headerName } from "@coinslot/protocol";
 import express, { type RequestHandler } from "express";
+import supertest from "supertest";
 import { afterEach, describe, expect, it } from "vitest";
 import { paymentMiddleware } from "../index.ts";
 import { createBuyer } from "../testing/buyer.ts";
@@ -77,12 +78,12 @@ describe.each(expressVersions)("a proxy behind the gate on $name", ({ express: v
           "Idempotency-Key": "a key of the buyer's own",
           "X-Other": "stays",
         };
-        const answer = await fetch(`${shop.url}/x`, {
-          method: "POST",
-          headers: sent,
-          body: "order",
-        });
-        expect(await answer.text()).toBe("bought");
+        await supertest(shop.url)
+          .post("/x")
+          .set(sent)
+          .type("text")
+          .send("order")
+          .expect(200, "bought");
         expect(arrived).toHaveLength(1);
         expect(arrived[0]).toMatchObject({
           "x-other": "stays",
@@ -162,32 +163,31 @@ describe.each(expressVersions)(
       response.send(isData || isImage || pathname === "/report" ? "content" : "free");
     };
 
-    const paths = ["/report", "/_next/data/b1/report.json", "/_next/image?url=%2Freport&w=64&q=75"];
+    const page = "/report";
+    const others = ["/_next/data/b1/report.json", "/_next/image?url=%2Freport&w=64&q=75"];
 
     it("sells them where they are listed, and no others", async () => {
       const accepts = option();
-      const keys = ["/report", "/_next/data/:build/report.json", "/_next/image"];
+      const keys = [page, "/_next/data/:build/report.json", "/_next/image"];
       const routes = Object.fromEntries(keys.map((key) => [key, { accepts }]));
       const shop = keep(
         await openShop({ express: version, routes, serve: (app) => void app.use(framework) }),
       );
-      for (const path of paths) {
-        expect((await fetch(shop.url + path)).status).toBe(402);
+      for (const path of [page, ...others]) {
+        await supertest(shop.url).get(path).expect(402);
         const { headers } = await createBuyer().payFor(shop.url + path);
-        expect(await (await fetch(shop.url + path, { headers })).text()).toBe("content");
+        await supertest(shop.url).get(path).set(headers).expect(200, "content");
       }
-      expect(await (await fetch(`${shop.url}/_next/static/chunk.js`)).text()).toBe("free");
+      await supertest(shop.url).get("/_next/static/chunk.js").expect(200, "free");
     });
 
     it("serves them for free where only the page is listed", async () => {
-      const routes = { "/report": { accepts: option() } };
+      const routes = { [page]: { accepts: option() } };
       const shop = keep(
         await openShop({ express: version, routes, serve: (app) => void app.use(framework) }),
       );
-      const [page, ...others] = paths;
-      expect((await fetch(shop.url + page)).status).toBe(402);
-      for (const path of others)
-        expect(await (await fetch(shop.url + path)).text()).toBe("content");
+      await supertest(shop.url).get(page).expect(402);
+      for (const path of others) await supertest(shop.url).get(path).expect(200, "content");
     });
   },
 );
