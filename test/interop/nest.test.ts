@@ -1,6 +1,7 @@
 import { createPayingFetch } from "@coinslot/client";
 import { type PaymentRoutes, paymentMiddleware } from "@coinslot/express";
 import type { Application } from "express";
+import supertest from "supertest";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { createNestApp as createNest10App } from "../support/nest-10/app.ts";
 import { createNestApp as createNest12App } from "../support/nest-12/app.ts";
@@ -61,22 +62,21 @@ describe.each(frameworks)("an application of $name", ({ createApp, wildcard, ...
   it("sells a wildcard and a parameter when the application is passed", async () => {
     const { url, errors } = await open([wildcard, "GET /reports/:id"], true);
     for (const path of ["/files/report.pdf", "/FILES/a/b", "/reports/7", "/reports/7/"]) {
-      const unpaid = await fetch(`${url}${path}`);
-      expect(unpaid.status).toBe(402);
-      expect(await unpaid.text()).not.toContain(content);
+      const unpaid = await supertest(url).get(path).expect(402);
+      expect(unpaid.text).not.toContain(content);
     }
     for (const path of ["/files/report.pdf", "/reports/7"]) {
       const paid = await pay(`${url}${path}`);
       expect(paid.status).toBe(200);
       expect(await paid.text()).toContain(content);
     }
-    expect(await (await fetch(`${url}/free`)).text()).toBe("free");
+    await supertest(url).get("/free").expect(200, "free");
     expect(errors).toEqual([]);
   });
 
   it("sells keys that both Express versions read alike, without being passed", async () => {
     const { url, errors } = await open(["GET /reports/:id"], false);
-    expect((await fetch(`${url}/reports/7`)).status).toBe(402);
+    await supertest(url).get("/reports/7").expect(402);
     expect((await pay(`${url}/reports/7`)).status).toBe(200);
     expect(errors).toEqual([]);
   });
@@ -90,11 +90,10 @@ describe.each(frameworks)("an application of $name", ({ createApp, wildcard, ...
 
     it("closes a wildcard of the other Express, and reports it", async () => {
       const { url, errors } = await open([other, "GET /reports/:id"], false);
-      const response = await fetch(`${url}/files/report.pdf`);
-      expect(response.status).toBe(503);
-      expect(await response.text()).not.toContain(content);
-      expect((await fetch(`${url}/reports/7`)).status).toBe(402);
-      expect((await fetch(`${url}/free`)).status).toBe(200);
+      const { text } = await supertest(url).get("/files/report.pdf").expect(503);
+      expect(text).not.toContain(content);
+      await supertest(url).get("/reports/7").expect(402);
+      await supertest(url).get("/free").expect(200);
       expect(errors).toHaveLength(1);
     });
   }

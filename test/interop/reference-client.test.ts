@@ -11,6 +11,7 @@ import {
 import { decodePaymentResponseHeader, wrapFetchWithPayment } from "@x402/fetch";
 import axios from "axios";
 import express from "express";
+import supertest from "supertest";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { withPaymentInterceptor } from "x402-axios";
 import { wrapFetchWithPayment as wrapFetchWithPaymentV1 } from "x402-fetch";
@@ -135,8 +136,8 @@ describe("the legacy clients of version 1", () => {
       expect(byAxios.data).toEqual({ forecast: "sun" });
       expect(await balanceOf(devnet, devnet.accounts.seller.address)).toBe(2n * priceOfWeather);
 
-      const offered = await fetch(`${seller.url}/weather`);
-      const header = decodePaymentRequiredHeader(offered.headers.get("PAYMENT-REQUIRED") ?? "");
+      const offered = await supertest(seller.url).get("/weather").expect(402);
+      const header = decodePaymentRequiredHeader(offered.get("PAYMENT-REQUIRED") ?? "");
       expect(header.accepts.map(({ network }) => network)).toEqual([other.network, devnet.network]);
     } finally {
       await seller.close();

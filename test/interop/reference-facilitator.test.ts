@@ -4,6 +4,7 @@ import { createReferenceFacilitator } from "@coinslot/devnet/reference-facilitat
 import { createFacilitatorClient, facilitatorRouter } from "@coinslot/express";
 import type { x402Facilitator } from "@x402/core/facilitator";
 import express from "express";
+import supertest from "supertest";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { balanceOf } from "../support/balance.ts";
 import { createReferenceFetch } from "../support/reference.ts";
@@ -26,10 +27,9 @@ describe("our middleware with the reference's facilitator in the same process", 
   it("sells, and offers only the version that this facilitator lists", async () => {
     const seller = await startSeller({ devnet, facilitator: reference });
     try {
-      const unpaid = await fetch(`${seller.url}/weather`);
-      expect(unpaid.status).toBe(402);
-      expect(unpaid.headers.has("PAYMENT-REQUIRED")).toBe(true);
-      expect(await unpaid.json()).toMatchObject({ accepts: [] });
+      const unpaid = await supertest(seller.url).get("/weather").expect(402);
+      expect(unpaid.get("PAYMENT-REQUIRED")).toBeDefined();
+      expect(unpaid.body).toMatchObject({ accepts: [] });
 
       const before = await balanceOf(devnet, devnet.accounts.seller.address);
       const pay = createReferenceFetch(devnet, devnet.accounts.buyer);
