@@ -6,7 +6,7 @@ import { describeRevert, findRevertData } from "./revert-reason.ts";
 /**
  * Awaits a chain's answer, and wraps its failure in a BridgeError. `signal` keeps its own reason.
  *
- * @param subject ends the sentence "No RPC endpoint returned …", or "The contract refuses …"
+ * @param subject ends "No RPC endpoint returned …", or "The contract reverted when asked for …"
  * @throws BridgeError `refused_by_contract` or `rpc_unavailable`
  */
 export async function askChain<T>(
@@ -32,7 +32,8 @@ function toBridgeError(error: unknown, subject: string): unknown {
   const revertData = findRevertData(error);
   if (revertData !== undefined) {
     const reason = describeRevert(revertData);
-    return new BridgeError("refused_by_contract", `The contract refuses ${subject}: ${reason}`);
+    const text = `The contract reverted when asked for ${subject}: ${reason}`;
+    return new BridgeError("refused_by_contract", text);
   }
   // Errors of a pool hide URLs. Those of any other client hold them, and are dropped.
   const cause = error instanceof BaseError ? error.walk((each) => each instanceof RpcError) : error;

@@ -13,7 +13,7 @@ export function readPeer(
   { contract, eid }: { contract: Address; eid: number },
 ): Promise<Hex> {
   return askChain(
-    "to name its peer",
+    "its peer",
     client.readContract({ address: contract, abi: oftAbi, functionName: "peers", args: [eid] }),
   );
 }

@@ -76,7 +76,7 @@ export function withReservations(
 async function readSupported({ facilitator, networkNames }: RemoteContext): Promise<Supported> {
   const listed = await facilitator.getSupported();
   const supported = supportedSchema.safeParse(listed);
-  if (!supported.success) throw unreadable("what it supports");
+  if (!supported.success) throw unreadable("the list of supported kinds");
   networkNames.learn(listed);
   return supported.data;
 }

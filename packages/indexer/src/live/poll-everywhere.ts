@@ -5,7 +5,7 @@ import type { SyncEvent } from "./sync-event.ts";
 export interface Poll {
   event: SyncEvent;
   endpoint: number;
-  /** Where a final block was replaced: an endpoint that could not be reached. */
+  /** Where a final block was replaced: an endpoint that gave no answer on that block. */
   unasked: number | undefined;
 }
 

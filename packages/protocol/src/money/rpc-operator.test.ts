@@ -24,6 +24,11 @@ it.each([
   expect(hasWitnesses(urls)).toBe(true);
 });
 
+it("counts a loopback name once, with and without the root's dot", () => {
+  expect(hasWitnesses(["http://localhost:8545", "http://localhost.:8545"])).toBe(false);
+  expect(hasWitnesses(["http://localhost", "http://localhost."])).toBe(false);
+});
+
 it("takes no name that only begins like loopback for loopback", () => {
   expect(operatorOf("http://127.0.0.1.example:8545")).toBe("127.0.0.1.example");
   expect(operatorOf("http://notlocalhost:8545")).toBe("notlocalhost");

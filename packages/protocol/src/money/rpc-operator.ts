@@ -9,10 +9,10 @@ const loopback = /^(?:127(?:\.[0-9]+){3}|\[::1\]|(?:.+\.)?localhost)$/;
  * there harms that user alone. A local fork and a local node can check one another.
  */
 export function operatorOf(rpcUrl: string): string {
-  const { hostname, host } = new URL(rpcUrl);
+  const { hostname, port } = new URL(rpcUrl);
   // The root's dot makes no other host.
   const name = hostname.replace(/\.$/, "");
-  return loopback.test(name) ? host : name;
+  return loopback.test(name) && port !== "" ? `${name}:${port}` : name;
 }
 
 /** Whether RPC URLs are of two operators at least, so that one can contradict the other. */
