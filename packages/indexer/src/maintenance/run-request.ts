@@ -1,7 +1,7 @@
 import type { ChainContext } from "../chain-context.ts";
 import { readChain, updateChain } from "../store/chain-row.ts";
 import { updateChecks } from "../store/checks.ts";
-import { uncoverRange } from "../store/coverage.ts";
+import { readCoverage, uncoverRange } from "../store/coverage.ts";
 import { eventsChannel } from "../store/events.ts";
 import { findTokenIds, forgetRange, resetBalances } from "../store/forget-range.ts";
 import { maxBlock } from "../store/position.ts";
@@ -56,8 +56,8 @@ async function verifyAgain(
 
 /**
  * Forgets final blocks, the highest first; history finds that they are missing. The base of the
- * window stays, and is only read again. So the token stays live, and the blocks that come meanwhile
- * are announced.
+ * window stays, and is only read again; during history, the newest indexed block of each token. So
+ * it stays known up to where a token was announced, and the blocks above are announced once.
  */
 async function reindex(
   { chain, database, lease, rewrites }: ChainContext,
@@ -69,27 +69,38 @@ async function reindex(
   const range = rangeOfRequest(request);
   const tokenIds = await findTokenIds(kysely, chainId, request.token_id);
   const [base] = await readWindow(kysely, chainId);
-  // Blocks above the base belong to live, and a rewind takes them back.
-  let next = Math.min(range.next, base?.number ?? Number.MAX_SAFE_INTEGER);
-  while (next > range.from) {
-    signal.throwIfAborted();
-    const from = await findStep(tokenIds, next);
-    const step = { from: Math.max(range.from, from), next };
-    rewrites.count += 1;
-    await lease.write((transaction) =>
-      forgetRange(transaction, dialect, { chainId, tokenIds, range: step }),
-    );
-    next = step.from;
+  const coverage = await readCoverage(
+    kysely,
+    tokenIds.map((id) => ({ id })),
+  );
+  for (const tokenId of tokenIds) {
+    let next = Math.min(range.next, findKept(tokenId));
+    while (next > range.from) {
+      signal.throwIfAborted();
+      const step = { from: Math.max(range.from, await findStep(tokenId, next)), next };
+      rewrites.count += 1;
+      await lease.write((transaction) =>
+        forgetRange(transaction, dialect, { chainId, tokenIds: [tokenId], range: step }),
+      );
+      next = step.from;
+    }
   }
   await lease.write(async (transaction) => {
     await uncoverRange(transaction, "indexer_verified_ranges", { tokenIds, range });
     for (const tokenId of tokenIds)
-      await resetBalances(transaction, dialect, { tokenId, below: base?.number ?? maxBlock });
+      await resetBalances(transaction, dialect, { tokenId, below: findKept(tokenId) });
     await endRequest(transaction, dialect, request.id);
   });
 
-  async function findStep(ids: readonly number[], below: number): Promise<number> {
-    const block = await findBlockOfRowBelow(kysely, { tokenIds: ids, below, count: rowsAtOnce });
+  /** The first block that stays. Blocks above the base belong to live; a rewind takes them back. */
+  function findKept(tokenId: number): number {
+    const newest = coverage.get(tokenId)?.at(-1);
+    return base?.number ?? (newest === undefined ? maxBlock : newest.next - 1);
+  }
+
+  async function findStep(tokenId: number, below: number): Promise<number> {
+    const options = { tokenIds: [tokenId], below, count: rowsAtOnce };
+    const block = await findBlockOfRowBelow(kysely, options);
     return block === undefined ? 0 : Math.min(block + 1, below - 1);
   }
 }
