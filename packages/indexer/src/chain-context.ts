@@ -15,6 +15,8 @@ export interface ChainContext {
   chain: ChainConfiguration;
   tokens: readonly KnownToken[];
   pool: RpcPool;
+  /** The endpoints that most others contradict about a final block; the pool reads none there. */
+  outvoted: Set<number>;
   database: Database<IndexerSchema>;
   lease: WriterLease;
   logger: IndexerLogger;

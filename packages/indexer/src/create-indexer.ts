@@ -28,6 +28,7 @@ import type { IndexerStatus } from "./status.ts";
 import { holdLease } from "./store/hold-lease.ts";
 import { createLazyStore, type LazyStore } from "./store/open-store.ts";
 import type { WriterLease } from "./store/writer-lease.ts";
+import { createTrustedPool } from "./trusted-pool.ts";
 import type { Repair } from "./verify/repair.ts";
 
 export type IndexerOptions = IndexerConfigurationInput & {
@@ -195,20 +196,25 @@ async function follow(
   signal: AbortSignal,
 ): Promise<void> {
   const { database, tokens } = await store.opened();
-  const contexts = chains.map((runtime) => ({
-    ...runtime,
-    tokens: tokens.filter(({ chainId }) => chainId === runtime.chain.chainId),
-    database,
-    lease,
-    logger,
-    clock,
-    maxLogs: new Map<number, number>(),
-    evidence: createChainEvidence(),
-    rewrites: { count: 0 },
-    random,
-    onRepair,
-    toleranceOf: createToleranceOfLast(),
-  }));
+  const contexts = chains.map((runtime) => {
+    const outvoted = new Set<number>();
+    return {
+      ...runtime,
+      pool: createTrustedPool(runtime.pool, outvoted),
+      outvoted,
+      tokens: tokens.filter(({ chainId }) => chainId === runtime.chain.chainId),
+      database,
+      lease,
+      logger,
+      clock,
+      maxLogs: new Map<number, number>(),
+      evidence: createChainEvidence(),
+      rewrites: { count: 0 },
+      random,
+      onRepair,
+      toleranceOf: createToleranceOfLast(),
+    };
+  });
   await followChains(contexts, { spotCheck: configuration.spotCheck, onDifference, signal });
 }
 

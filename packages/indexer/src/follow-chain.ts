@@ -12,6 +12,7 @@ import { pollEverywhere } from "./live/poll-everywhere.ts";
 import { runRequest } from "./maintenance/run-request.ts";
 import type { BlockId } from "./store/block-id.ts";
 import { updateChain } from "./store/chain-row.ts";
+import { findKnownBlock } from "./store/marks.ts";
 import { readNextRequest } from "./store/requests.ts";
 import { readWindow } from "./store/window.ts";
 import { LeaseLostError } from "./store/writer-lease.ts";
@@ -27,7 +28,7 @@ const tellEveryMs = 1_000;
  * writer lease is lost.
  */
 export async function followChain(context: ChainContext, signal: AbortSignal): Promise<void> {
-  const { chain, pool, logger, clock } = context;
+  const { chain, outvoted, logger, clock } = context;
   const filling = createGapFilling(context, signal);
   const doubt = createDoubt(context, signal);
   const history = createHistoryFollower(context, { doubt, signal });
@@ -55,6 +56,10 @@ export async function followChain(context: ChainContext, signal: AbortSignal): P
     await filling.ended();
   }
 
+  function findKnown(number: number) {
+    return findKnownBlock(context.database.kysely, { chainId: chain.chainId, number });
+  }
+
   /** One step: a request, or a poll of the chain and what follows from it. */
   async function step(): Promise<void> {
     const { kysely } = context.database;
@@ -67,9 +72,17 @@ export async function followChain(context: ChainContext, signal: AbortSignal): P
     }
     const window = await readWindow(kysely, chain.chainId);
     if (!isNotEmpty(window)) return history.step();
+    // An outvoted endpoint's fork is left also for a shorter chain.
+    if (headEndpoint !== undefined && outvoted.has(headEndpoint)) headEndpoint = undefined;
     const { event, endpoint, unasked } = await pollEverywhere(
-      pool,
-      (handle) => pollChain(handle, { window, chain, headEndpoint }),
+      context,
+      (handle, isConfirming) =>
+        pollChain(handle, {
+          window,
+          chain,
+          headEndpoint: isConfirming ? undefined : headEndpoint,
+          findKnown,
+        }),
       signal,
     );
     if (event.type === "beyond-finality") {

@@ -52,7 +52,7 @@ export interface ChainStatus {
   proofs: "provable" | "unprovable" | undefined;
   /** Wrongly stored blocks that a second reading found and mended. */
   repairedBlocks: number;
-  /** The lowest block that is final here and another one at every endpoint; undefined: none. */
+  /** The lowest final block that is another one at every endpoint read; undefined: none. */
   doubtedFrom: number | undefined;
   /** While in history: transfers per second, and the time left. */
   eventsPerSecond: number | undefined;

@@ -28,7 +28,7 @@ export function createHistoryFollower(
   context: ChainContext,
   { doubt, signal }: { doubt: Doubt; signal: AbortSignal },
 ): HistoryFollower {
-  const { chain, database, pool, clock } = context;
+  const { chain, database, clock } = context;
   const { chainId } = chain;
   /**
    * Was written before another endpoint disagreed: the newest block may be of the new chain
@@ -37,11 +37,15 @@ export function createHistoryFollower(
   let suspect: BlockId | undefined;
 
   async function poll(known: BlockId | undefined) {
-    return pollEverywhere(pool, (handle) => pollPast(handle, { chain, known }), signal);
+    return pollEverywhere(
+      context,
+      (handle) => pollPast(handle, { chain, known, findKnown }),
+      signal,
+    );
   }
 
-  function findNewest() {
-    return findKnownBlock(database.kysely, { chainId, number: Number.MAX_SAFE_INTEGER });
+  function findKnown(number: number) {
+    return findKnownBlock(database.kysely, { chainId, number });
   }
 
   /** Aborts a round when other work has priority. */
@@ -59,7 +63,7 @@ export function createHistoryFollower(
           suspect = oldest;
           return leave();
         }
-        oldest = await findNewest();
+        oldest = await findKnown(Number.MAX_SAFE_INTEGER);
       } catch {
         // The round meets the same endpoints and the same database; its failure is the reported
         // one.
@@ -91,7 +95,7 @@ export function createHistoryFollower(
 
   return {
     async step() {
-      const known = suspect ?? (await findNewest());
+      const known = suspect ?? (await findKnown(Number.MAX_SAFE_INTEGER));
       const { event, endpoint, unasked } = await poll(known);
       if (event.type === "beyond-finality") return doubt.raise(event, { endpoint, unasked });
       suspect = undefined;

@@ -1,7 +1,7 @@
 import { compareHead, type RpcEndpointHandle } from "@coinslot/chain";
 import type { ChainConfiguration } from "../configuration.ts";
 import { readHeaders } from "../rpc/block-header.ts";
-import { readHead } from "../rpc/read-head.ts";
+import { type Head, readHead } from "../rpc/read-head.ts";
 import type { BlockId } from "../store/block-id.ts";
 import type { SyncEvent } from "./sync-event.ts";
 
@@ -10,12 +10,16 @@ const blocksAtOnce = 32;
 /** Number of missing final blocks from which on ranges are faster. */
 const farBehind = 64;
 
+/** Finds the newest known block up to a number. */
+type FindKnown = (number: number) => Promise<BlockId | undefined>;
+
 export interface PollOptions {
   /** Ascending, without gaps, the first is the base. */
   window: readonly [BlockId, ...BlockId[]];
   chain: Pick<ChainConfiguration, "finality">;
   /** The endpoint that reported the newest block of the window; undefined after a start. */
   headEndpoint: number | undefined;
+  findKnown: FindKnown;
 }
 
 /**
@@ -32,13 +36,13 @@ export interface PollOptions {
  */
 export async function pollChain(
   endpoint: RpcEndpointHandle,
-  { window, chain, headEndpoint }: PollOptions,
+  { window, chain, headEndpoint, findKnown }: PollOptions,
 ): Promise<SyncEvent> {
   const head = await readHead(endpoint, chain);
   const [base, ...rest] = window;
   const tip = rest.at(-1) ?? base;
-  // The base is final, so an endpoint without it lags.
-  if (head.number < base.number) return { type: "unchanged", head };
+  // The base is final, so an endpoint without it lags, or is on another chain.
+  if (head.number < base.number) return compareBelow(endpoint, { head, base, findKnown });
   const change = await compareHead(endpoint, head.header, {
     known: [toKnown(base), ...rest.map(toKnown)],
     isOther: headEndpoint !== undefined && headEndpoint !== endpoint.endpoint,
@@ -57,7 +61,7 @@ export async function pollChain(
     case "reorganised":
       return { type: "reorganised", head, ancestor: toBlockId(change.ancestor) };
     case "unconnected":
-      return { type: "beyond-finality", head, base, found: change.found };
+      return { type: "beyond-finality", head, base, replaced: base, found: change.found };
   }
 }
 
@@ -67,13 +71,27 @@ export async function pollChain(
  */
 export async function pollPast(
   endpoint: RpcEndpointHandle,
-  { chain, known }: { chain: PollOptions["chain"]; known: BlockId | undefined },
+  {
+    chain,
+    known,
+    findKnown,
+  }: { chain: PollOptions["chain"]; known: BlockId | undefined; findKnown: FindKnown },
 ): Promise<SyncEvent> {
   const head = await readHead(endpoint, chain);
-  if (known === undefined || known.number > head.number) return { type: "unchanged", head };
+  if (known === undefined) return { type: "unchanged", head };
+  return compareBelow(endpoint, { head, base: known, findKnown });
+}
+
+/** Compares the newest known final block, or the newest that the endpoint reaches. */
+async function compareBelow(
+  endpoint: RpcEndpointHandle,
+  { head, base, findKnown }: { head: Head; base: BlockId; findKnown: FindKnown },
+): Promise<SyncEvent> {
+  const known = head.number < base.number ? await findKnown(head.number) : base;
+  if (known === undefined) return { type: "unchanged", head };
   const [header] = await readHeaders(endpoint, [known.number]);
-  if (header?.hash === known.hash) return { type: "unchanged", head };
-  return { type: "beyond-finality", head, base: known, found: header?.hash ?? "nothing" };
+  if (header === undefined || header.hash === known.hash) return { type: "unchanged", head };
+  return { type: "beyond-finality", head, base, replaced: known, found: header.hash };
 }
 
 function toKnown({ number, hash }: BlockId) {

@@ -1,4 +1,5 @@
-import type { RpcEndpointHandle, RpcPool } from "@coinslot/chain";
+import type { RpcEndpointHandle } from "@coinslot/chain";
+import type { ChainContext } from "../chain-context.ts";
 import type { SyncEvent } from "./sync-event.ts";
 
 /** Result of a poll of a chain, and its endpoint. */
@@ -13,25 +14,28 @@ export interface Poll {
  * Polls a chain at one endpoint. One broken endpoint must not decide about final blocks. A final
  * block counts as replaced when every endpoint was asked and none has it. The first endpoint that
  * has it is followed. An endpoint whose head is below the block says nothing of it: it could not be
- * asked.
+ * asked. Outvoted endpoints are not asked.
+ *
+ * `isConfirming`: the others are asked for the block itself, so a chain that is shorter than the
+ * indexed one counts, too.
  */
 export async function pollEverywhere(
-  pool: RpcPool,
-  read: (handle: RpcEndpointHandle) => Promise<SyncEvent>,
+  { pool, outvoted }: Pick<ChainContext, "pool" | "outvoted">,
+  read: (handle: RpcEndpointHandle, isConfirming: boolean) => Promise<SyncEvent>,
   signal: AbortSignal,
 ): Promise<Poll> {
   const { event, endpoint } = await pool.onEndpoint(
-    async (handle) => ({ event: await read(handle), endpoint: handle.endpoint }),
+    async (handle) => ({ event: await read(handle, false), endpoint: handle.endpoint }),
     { signal },
   );
   if (event.type !== "beyond-finality") return { event, endpoint, unasked: undefined };
   let unasked: number | undefined;
   for (const other of pool.endpoints) {
-    if (other.endpoint === endpoint) continue;
+    if (other.endpoint === endpoint || outvoted.has(other.endpoint)) continue;
     try {
-      const found = await read(other);
+      const found = await read(other, true);
       if (found.type === "beyond-finality") continue;
-      if (found.head.number >= event.base.number)
+      if (found.head.number >= event.replaced.number)
         return { event: found, endpoint: other.endpoint, unasked: undefined };
       unasked = other.endpoint;
     } catch {

@@ -26,8 +26,8 @@ export async function settleDoubt(
 ): Promise<void> {
   const { chain, database, lease, logger } = context;
   const { chainId, maxRewindBlocks, verifyAfterMs } = chain;
-  const { base, found, head } = event;
-  const below = base.number;
+  const { base, replaced, found, head } = event;
+  const below = replaced.number;
   // A second reading under way would take the new blocks for the right form of the old ones.
   context.rewrites.count += 1;
   const { common, doubtedFrom } = await findCommonBlock(endpoint, database.kysely, {
@@ -38,7 +38,7 @@ export async function settleDoubt(
   const isDue = unasked === undefined && doubtedForMs >= verifyAfterMs;
   const isRewound = isDue && depth !== undefined && depth <= maxRewindBlocks;
   const isStopped = isDue && !isRewound;
-  const what = `Block ${base.number} was final as ${base.hash}, and is ${found} now.`;
+  const what = `Block ${replaced.number} was final as ${replaced.hash}, and is ${found} now.`;
   const problem = isStopped
     ? `${what} ${describeWayOut(chain.name, { common, depth })}`
     : unasked === undefined

@@ -14,5 +14,8 @@ export type SyncEvent =
   | { type: "reorganised"; head: Head; ancestor: BlockId }
   /** The whole window is final, and many final blocks above it are missing. */
   | { type: "fell-behind"; head: Head }
-  /** The chain has another block where the window has its final one. */
-  | { type: "beyond-finality"; head: Head; base: BlockId; found: string };
+  /**
+   * The chain has another block in place of a final one, which is `replaced`: the newest, `base`,
+   * or an older one where the head is below it.
+   */
+  | { type: "beyond-finality"; head: Head; base: BlockId; replaced: BlockId; found: string };

@@ -37,7 +37,7 @@ const headerSchema = blockHeaderSchema.extend({
 });
 
 /** Undefined where the answer is null or no block. */
-function parseHeader(result: unknown): BlockHeader | undefined {
+export function parseHeader(result: unknown): BlockHeader | undefined {
   const { data } = headerSchema.safeParse(result);
   if (data === undefined) return undefined;
   const { number, hash, parentHash, timestamp, logsBloom, receiptsRoot, transactions } = data;

@@ -1,10 +1,14 @@
 import { RpcClosedError, sleep } from "@coinslot/chain";
 import type { ChainContext } from "../chain-context.ts";
 import type { Segment } from "../history/plan-segments.ts";
+import type { BlockId } from "../store/block-id.ts";
 import { readChain } from "../store/chain-row.ts";
 import { readChecks, updateChecks } from "../store/checks.ts";
 import { readCoverage } from "../store/coverage.ts";
+import { findKnownBlock } from "../store/marks.ts";
+import { readWindow } from "../store/window.ts";
 import { LeaseLostError } from "../store/writer-lease.ts";
+import { agreeOnBlock } from "./agree-on-block.ts";
 import { planVerification } from "./plan-verification.ts";
 import { DisputedRangeError, verifySegment } from "./verify-segment.ts";
 
@@ -66,28 +70,47 @@ async function verifyOnce(
   { count, indexed, next }: Settled,
   signal: AbortSignal,
 ): Promise<void> {
-  const { database, tokens, rewrites } = context;
+  const { chain, database, tokens, rewrites, logger } = context;
   const verified = await readCoverage(database.kysely, tokens, "indexer_verified_ranges");
+  const plan = (end: number) => planVerification(tokens, { indexed, verified, next: end });
+  const newest = plan(next).length > 0 ? await findNewestFinal(context, next - 1) : undefined;
+  const agreement = newest && (await agreeOnBlock(context, newest, signal));
+  const problem = agreement?.problem;
+  if (problem !== undefined)
+    logger.warn({ chain: chain.name, problem }, "Blocks wait for a second endpoint");
   const disputes: DisputedRangeError[] = [];
-  for (const segment of planVerification(tokens, { indexed, verified, next })) {
-    // The next round sees blocks that were rewritten meanwhile once again.
-    if (rewrites.count !== count) return;
-    const dispute = await verifyUnlessDisputed(context, segment, signal);
-    if (dispute !== undefined) disputes.push(dispute);
-  }
+  const agreed = agreement?.agreed;
+  if (agreed !== undefined)
+    for (const segment of plan(Math.min(next, agreed.number + 1))) {
+      // The next round sees blocks that were rewritten meanwhile once again.
+      if (rewrites.count !== count) return;
+      const dispute = await verifyUnlessDisputed(context, segment, { agreed, signal });
+      if (dispute !== undefined) disputes.push(dispute);
+    }
   const [first] = disputes;
   if (first !== undefined) throw first;
-  await tellProblem(context, null);
+  await tellProblem(context, problem ?? null);
+}
+
+/** The final block with this number, or a newer one: its hash may not be known any more. */
+async function findNewestFinal(
+  { chain: { chainId }, database: { kysely } }: ChainContext,
+  number: number,
+): Promise<BlockId | undefined> {
+  const known = await findKnownBlock(kysely, { chainId, number });
+  if (known?.number === number) return known;
+  const [base] = await readWindow(kysely, chainId);
+  return base;
 }
 
 /** One range that cannot be decided does not keep the others waiting. */
 async function verifyUnlessDisputed(
   context: ChainContext,
   segment: Segment,
-  signal: AbortSignal,
+  by: { agreed: BlockId; signal: AbortSignal },
 ): Promise<DisputedRangeError | undefined> {
   try {
-    await verifySegment(context, segment, signal);
+    await verifySegment(context, segment, by);
     return undefined;
   } catch (error) {
     if (error instanceof DisputedRangeError) return error;

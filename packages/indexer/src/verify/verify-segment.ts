@@ -2,6 +2,7 @@ import { type RpcEndpointHandle, sleep } from "@coinslot/chain";
 import type { ChainContext } from "../chain-context.ts";
 import { judgeFailure } from "../history/judge-failure.ts";
 import type { Segment } from "../history/plan-segments.ts";
+import type { BlockId } from "../store/block-id.ts";
 import type { BlockRange } from "../store/coverage.ts";
 import { readWindow } from "../store/window.ts";
 import { chooseRange } from "./choose-range.ts";
@@ -31,11 +32,14 @@ const readingsOfOpenEnd = 5;
  * Verifies a segment, range by range, and mends differences. A range that cannot be decided is
  * passed over, so that the blocks above it do not wait. Then it is thrown as a
  * `DisputedRangeError`.
+ *
+ * `agreed`: the block that most endpoints have, not below the segment. Later ones may be of a fork
+ * of one endpoint, and only that one would be heard.
  */
 export async function verifySegment(
   context: ChainContext,
   segment: Segment,
-  signal: AbortSignal,
+  { agreed, signal }: { agreed: BlockId; signal: AbortSignal },
 ): Promise<void> {
   const { chain, clock, logger, rewrites } = context;
   // The first of the list is asked first when a range is read for the first time.
@@ -50,8 +54,8 @@ export async function verifySegment(
   while (from < segment.next && disputes.length < maxDisputes) {
     signal.throwIfAborted();
     if (rewrites.count !== started) return;
-    const [anchor] = await readWindow(context.database.kysely, chain.chainId);
-    if (anchor === undefined || anchor.number < segment.next - 1) return;
+    const [base] = await readWindow(context.database.kysely, chain.chainId);
+    if (base === undefined || base.number < agreed.number) return;
     const chosen = await chooseRange(context, { ...segment, from }, span);
     const width = chosen.range.next - chosen.range.from;
     if (failures >= attempts) {
@@ -62,9 +66,14 @@ export async function verifySegment(
     }
     try {
       const nextEndpoint = () => endpoints[turn++ % endpoints.length];
-      const verdict = await readAgain(context, nextEndpoint, { segment, chosen, anchor, signal });
+      const verdict = await readAgain(context, nextEndpoint, {
+        segment,
+        chosen,
+        anchor: agreed,
+        signal,
+      });
       if (rewrites.count !== started) return;
-      const written = { segment, chosen, anchor, verdict, started, signal };
+      const written = { segment, chosen, base, verdict, started, signal };
       if (!(await writeVerdict(context, written))) return;
       if (verdict.kind === "agreed") {
         from = chosen.range.next;

@@ -21,14 +21,15 @@ export async function writeVerdict(
   {
     segment: { tokens },
     chosen,
-    anchor,
+    base,
     verdict,
     started,
     signal,
   }: {
     segment: Segment;
     chosen: VerificationRange;
-    anchor: BlockId;
+    /** The newest final block: what is above it changes at any time. */
+    base: BlockId;
     verdict: Verdict;
     /** The count of `rewrites` when the range was chosen. */
     started: number;
@@ -44,8 +45,7 @@ export async function writeVerdict(
     ...chosen.stored.rows.filter(({ position }) => numbers.has(blockOfPosition(position))),
     ...differences.flatMap(({ truth }) => truth.rows),
   ];
-  // Above the anchor live changes the stored rows at any time.
-  const below = anchor.number + 1;
+  const below = base.number + 1;
   const isMending = differences.length > 0;
   const found = isMending ? await sumBelow(database, { tokens, rows, below, signal }) : undefined;
   if (rewrites.count !== started) return false;

@@ -1,0 +1,186 @@
+import { describe, expect, it } from "vitest";
+import type { Indexer } from "../indexer.ts";
+import { engines } from "../testing/engines.ts";
+import { startFaultProxy } from "../testing/fault-proxy.ts";
+import { finalDepth } from "../testing/final-depth.ts";
+import { expectExact, expectVerified } from "../testing/oracle.ts";
+import { startFork, startIndexer, startUsedChain, usdtOf } from "../testing/scene.ts";
+
+describe.each(engines)("an endpoint on a fork of its own, on $engine", ({ createUrl }) => {
+  it("that is asked first verifies nothing of it, and is outvoted by two others", async () => {
+    const { devnet, fork, forkedAt } = await startForked();
+    await devnet.mine(finalDepth + 3);
+    const [first, second, third] = await Promise.all([
+      startFaultProxy(fork.rpcUrl),
+      startFaultProxy(devnet.rpcUrl),
+      startFaultProxy(devnet.rpcUrl),
+    ]);
+    const indexer = await startIndexer({
+      rpcUrls: [first.url, second.url, third.url],
+      database: await createUrl(),
+      chain: { verifyAfterMs: 400 },
+    });
+    const chain = await expectUnverified(
+      indexer,
+      forkedAt,
+      (told) => told?.doubtedFrom !== undefined,
+    );
+    expect(chain).toMatchObject({ health: "unhealthy", state: "live" });
+    expect(chain?.lagBlocks).toBeGreaterThan(0);
+
+    // The fork stays the longer one: its endpoint is asked first, and not believed.
+    await fork.mint({ to: fork.accounts.seller.address, amount: 5n });
+    await devnet.mint({ to: devnet.accounts.seller.address, amount: 7n });
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    await devnet.mine(finalDepth);
+    await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
+    await expect
+      .poll(() => readChain(indexer), { timeout: 10_000 })
+      .toMatchObject({ health: "healthy", doubtedFrom: undefined });
+
+    // Back on the chain of the others, it is believed again, also alone.
+    first.setUpstream(devnet.rpcUrl);
+    await devnet.mine(finalDepth);
+    await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
+    second.cut();
+    third.cut();
+    await devnet.mint({ to: devnet.accounts.seller.address, amount: 8n });
+    await expectExact(indexer, devnet, usdtOf(devnet));
+  }, 90_000);
+
+  it("that lies above the heads of the others is live, and waits for them to be verified", async () => {
+    const { devnet, fork, forkedAt } = await startForked();
+    const indexer = await startIndexer({
+      rpcUrls: [fork.rpcUrl, devnet.rpcUrl, devnet.rpcUrl],
+      database: await createUrl(),
+      chain: { verifyAfterMs: 50 },
+    });
+    const chain = await expectUnverified(indexer, forkedAt, (told) =>
+      /endpoint 1 alone/.test(told?.problem ?? ""),
+    );
+    expect(chain).toMatchObject({ health: "degraded", doubtedFrom: undefined });
+
+    await devnet.mint({ to: devnet.accounts.seller.address, amount: 7n });
+    await devnet.mine(3 * finalDepth);
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
+  }, 90_000);
+
+  it("beside one other is neither believed nor outvoted: nothing of either is verified", async () => {
+    const { devnet, fork, forkedAt } = await startForked();
+    await devnet.mine(finalDepth + 3);
+    const proxy = await startFaultProxy(fork.rpcUrl);
+    const indexer = await startIndexer({
+      rpcUrls: [proxy.url, devnet.rpcUrl],
+      database: await createUrl(),
+      chain: { verifyAfterMs: 50 },
+    });
+    const chain = await expectUnverified(indexer, forkedAt, (told) =>
+      /endpoint 2 has another/.test(told?.problem ?? ""),
+    );
+    expect(chain).toMatchObject({ health: "degraded" });
+
+    proxy.setUpstream(devnet.rpcUrl);
+    await devnet.mine(2 * finalDepth);
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
+  }, 90_000);
+
+  it("is looked for by one call of each endpoint and round, by none while no block is new", async () => {
+    const devnet = await startUsedChain();
+    const [first, second, third] = await Promise.all([
+      startFaultProxy(devnet.rpcUrl),
+      startFaultProxy(devnet.rpcUrl),
+      startFaultProxy(devnet.rpcUrl),
+    ]);
+    const indexer = await startIndexer({
+      rpcUrls: [first.url, second.url, third.url],
+      database: await createUrl(),
+      chain: { verifyAfterMs: 50 },
+    });
+    await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
+    const votes = () =>
+      second.requests.flat().filter(({ method }) => method === "eth_getBlockByNumber").length;
+    const before = votes();
+    const expectPolls = async () => {
+      const polls = first.requests.length;
+      await expect
+        .poll(() => first.requests.length - polls, { timeout: 20_000 })
+        .toBeGreaterThan(100);
+    };
+    await expectPolls();
+    expect(votes()).toBe(before);
+
+    await devnet.mine();
+    await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
+    await expectPolls();
+    // One vote, and up to two of five readings of a block without transfers, of two calls each.
+    expect(votes()).toBeLessThanOrEqual(before + 6);
+  }, 60_000);
+
+  it("whose head is below the final block raises doubt, with the true lag, and ends it", async () => {
+    const devnet = await startUsedChain();
+    const forkedAt = (await devnet.client.getBlockNumber()) - BigInt(finalDepth);
+    const fork = await startFork(devnet, forkedAt);
+    await fork.mine(finalDepth);
+    for (let amount = 1n; amount <= 9n; amount++)
+      await devnet.mint({ to: devnet.accounts.seller.address, amount });
+    await devnet.mine(2 * finalDepth);
+    const proxy = await startFaultProxy(devnet.rpcUrl);
+    const indexer = await startIndexer({
+      rpcUrls: [proxy.url],
+      database: await createUrl(),
+      chain: { verifyAfterMs: 3_600_000 },
+    });
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    await fork.mine(5);
+    proxy.setUpstream(fork.rpcUrl);
+    await expect
+      .poll(async () => (await readChain(indexer))?.doubtedFrom, { timeout: 10_000 })
+      .toBeDefined();
+    const chain = await readChain(indexer);
+    expect(chain).toMatchObject({ health: "unhealthy", state: "live" });
+    expect(chain?.lagBlocks).toBeGreaterThanOrEqual(2 * finalDepth);
+
+    proxy.setUpstream(devnet.rpcUrl);
+    await expect
+      .poll(() => readChain(indexer), { timeout: 20_000 })
+      .toMatchObject({ doubtedFrom: undefined, state: "live", health: "healthy", lagBlocks: 0 });
+    await expectExact(indexer, devnet, usdtOf(devnet));
+  }, 60_000);
+});
+
+/** A chain, and a longer fork of it with a transfer of its own. */
+async function startForked() {
+  const devnet = await startUsedChain();
+  const head = await devnet.client.getBlockNumber();
+  const fork = await startFork(devnet, head);
+  await fork.mint({ to: fork.accounts.seller.address, amount: 999n });
+  await fork.mine(4 * finalDepth);
+  return { devnet, fork, forkedAt: Number(head) };
+}
+
+async function readChain(indexer: Indexer) {
+  return (await indexer.status()).chains[0];
+}
+
+/** Waits for a sign in the status. No block of the fork is verified before. */
+async function expectUnverified(
+  indexer: Indexer,
+  forkedAt: number,
+  sign: (chain: Awaited<ReturnType<typeof readChain>>) => boolean,
+) {
+  let chain: Awaited<ReturnType<typeof readChain>>;
+  await expect
+    .poll(
+      async () => {
+        chain = await readChain(indexer);
+        const verifiedTo = chain?.tokens[0]?.verifiedTo ?? 0;
+        if (verifiedTo > forkedAt) return `verified up to ${verifiedTo}, forked at ${forkedAt}`;
+        return sign(chain) ? "sign" : "no sign";
+      },
+      { timeout: 20_000, interval: 20 },
+    )
+    .toBe("sign");
+  return chain;
+}

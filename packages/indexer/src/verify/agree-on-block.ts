@@ -1,0 +1,95 @@
+import { blockByNumber, type RpcEndpointHandle } from "@coinslot/chain";
+import type { ChainContext } from "../chain-context.ts";
+import { parseHeader } from "../rpc/block-header.ts";
+import type { BlockId } from "../store/block-id.ts";
+import { findKnownBlock } from "../store/marks.ts";
+
+/** The outcome of a vote about an indexed block. */
+export interface Agreement {
+  /** The newest indexed block that may be verified; undefined: none. */
+  agreed: BlockId | undefined;
+  /** The reason for which the blocks above it may not. */
+  problem: string | undefined;
+}
+
+interface Vote {
+  endpoint: number;
+  /** The block of the question; undefined: the endpoint's head is below every known block. */
+  block: BlockId | undefined;
+  isSame: boolean;
+}
+
+/**
+ * Asks every endpoint for an indexed block: one call each, none where there is one endpoint. More
+ * of them must have it than another one in its place, and two at least. An endpoint on a fork of
+ * its own would otherwise verify that fork, as its readings agree with each other.
+ *
+ * The minority is outvoted: the chain is followed at other endpoints until it has the block again.
+ * An endpoint that cannot be asked has no vote. One whose head is below the block votes about the
+ * newest known block that it reaches, and higher ones wait for it.
+ */
+export async function agreeOnBlock(
+  context: ChainContext,
+  top: BlockId,
+  signal: AbortSignal,
+): Promise<Agreement> {
+  const { chain, logger, pool, outvoted } = context;
+  if (pool.endpoints.length === 1) return { agreed: top, problem: undefined };
+  const asked = await Promise.all(
+    pool.endpoints.map((endpoint) => vote(context, endpoint, { top, signal })),
+  );
+  const votes = asked.flatMap((each) => each ?? []);
+  const agreeing = votes
+    .filter(({ isSame }) => isSame)
+    .sort((a, b) => (b.block?.number ?? -1) - (a.block?.number ?? -1));
+  const differing = votes.filter(({ isSame }) => !isSame);
+  if (differing.length !== agreeing.length) {
+    const isMajority = agreeing.length > differing.length;
+    for (const { endpoint, isSame } of votes)
+      if (isSame === isMajority) outvoted.delete(endpoint);
+      else if (!outvoted.has(endpoint)) {
+        outvoted.add(endpoint);
+        const facts = { chain: chain.name, endpoint, block: top.number };
+        logger.error(facts, "An endpoint is not read: most others have another final block");
+      }
+  }
+  if (differing.length > 0 && differing.length >= agreeing.length) {
+    const details = differing.map(({ endpoint }) => `endpoint ${endpoint} has another`).join(", ");
+    return { agreed: undefined, problem: `Block ${top.number} is disputed: ${details}` };
+  }
+  const [first, second = first] = agreeing;
+  const agreed = second?.block;
+  const isAlone = first !== undefined && first.block !== agreed;
+  const above = agreed === undefined ? "All blocks" : `Blocks above ${agreed.number}`;
+  return {
+    agreed,
+    problem: isAlone ? `${above} are known to endpoint ${first.endpoint} alone` : undefined,
+  };
+}
+
+/** Undefined: the endpoint cannot be asked. */
+async function vote(
+  { chain: { chainId }, database: { kysely } }: ChainContext,
+  endpoint: RpcEndpointHandle,
+  { top, signal }: { top: BlockId; signal: AbortSignal },
+): Promise<Vote | undefined> {
+  const hash = await askHash(top);
+  if (hash !== undefined) return voteOf(top, hash);
+  const [answer] = await endpoint.requestMany([{ method: "eth_blockNumber" }], { signal });
+  const head = answer?.ok === true ? endpoint.head() : undefined;
+  if (head === undefined || head >= top.number) return undefined;
+  const known = await findKnownBlock(kysely, { chainId, number: Number(head) });
+  if (known === undefined) return { endpoint: endpoint.endpoint, block: undefined, isSame: true };
+  const below = await askHash(known);
+  return below === undefined ? undefined : voteOf(known, below);
+
+  async function askHash({ number }: BlockId): Promise<string | undefined> {
+    const [outcome] = await endpoint.requestMany([blockByNumber(BigInt(number))], { signal });
+    const header = outcome?.ok === true ? parseHeader(outcome.result) : undefined;
+    return header?.number === number ? header.hash : undefined;
+  }
+
+  function voteOf(block: BlockId, found: string): Vote {
+    return { endpoint: endpoint.endpoint, block, isSame: found === block.hash };
+  }
+}
