@@ -6,6 +6,9 @@ import { finalDepth } from "../testing/final-depth.ts";
 import { expectExact, expectVerified } from "../testing/oracle.ts";
 import { startFork, startIndexer, startUsedChain, usdtOf } from "../testing/scene.ts";
 
+/** A busy machine must not silence endpoints that have a vote. */
+const patient = { requestTimeoutMs: 10_000 };
+
 describe.each(engines)("an endpoint on a fork of its own, on $engine", ({ createUrl }) => {
   it("that is asked first verifies nothing of it, and is outvoted by two others", async () => {
     const { devnet, fork, forkedAt } = await startForked();
@@ -18,7 +21,7 @@ describe.each(engines)("an endpoint on a fork of its own, on $engine", ({ create
     const indexer = await startIndexer({
       rpcUrls: [first.url, second.url, third.url],
       database: await createUrl(),
-      chain: { verifyAfterMs: 400 },
+      chain: { ...patient, verifyAfterMs: 400 },
     });
     const chain = await expectUnverified(
       indexer,
@@ -53,7 +56,7 @@ describe.each(engines)("an endpoint on a fork of its own, on $engine", ({ create
     const indexer = await startIndexer({
       rpcUrls: [fork.rpcUrl, devnet.rpcUrl, devnet.rpcUrl],
       database: await createUrl(),
-      chain: { verifyAfterMs: 50 },
+      chain: { ...patient, verifyAfterMs: 50 },
     });
     const chain = await expectUnverified(indexer, forkedAt, (told) =>
       /endpoint 1 alone/.test(told?.problem ?? ""),
@@ -66,6 +69,31 @@ describe.each(engines)("an endpoint on a fork of its own, on $engine", ({ create
     await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
   }, 90_000);
 
+  it("that was verified while the others were silent is undone when they answer", async () => {
+    const { devnet, fork, forkedAt } = await startForked();
+    await devnet.mine(finalDepth + 3);
+    const [second, third] = [
+      await startFaultProxy(devnet.rpcUrl),
+      await startFaultProxy(devnet.rpcUrl),
+    ];
+    second.cut();
+    third.cut();
+    const indexer = await startIndexer({
+      rpcUrls: [fork.rpcUrl, second.url, third.url],
+      database: await createUrl(),
+      chain: { ...patient, verifyAfterMs: 50 },
+    });
+    await expectVerified(indexer, fork, usdtOf(fork), finalDepth);
+    expect((await readChain(indexer))?.tokens[0]?.verifiedTo).toBeGreaterThan(forkedAt);
+
+    // The fork has no new block.
+    second.mend();
+    third.mend();
+    await devnet.mine(finalDepth);
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
+  }, 90_000);
+
   it("beside one other is neither believed nor outvoted: nothing of either is verified", async () => {
     const { devnet, fork, forkedAt } = await startForked();
     await devnet.mine(finalDepth + 3);
@@ -73,7 +101,7 @@ describe.each(engines)("an endpoint on a fork of its own, on $engine", ({ create
     const indexer = await startIndexer({
       rpcUrls: [proxy.url, devnet.rpcUrl],
       database: await createUrl(),
-      chain: { verifyAfterMs: 50 },
+      chain: { ...patient, verifyAfterMs: 50 },
     });
     const chain = await expectUnverified(indexer, forkedAt, (told) =>
       /endpoint 2 has another/.test(told?.problem ?? ""),
@@ -96,7 +124,7 @@ describe.each(engines)("an endpoint on a fork of its own, on $engine", ({ create
     const indexer = await startIndexer({
       rpcUrls: [first.url, second.url, third.url],
       database: await createUrl(),
-      chain: { verifyAfterMs: 50 },
+      chain: { ...patient, verifyAfterMs: 50 },
     });
     await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
     const votes = () =>

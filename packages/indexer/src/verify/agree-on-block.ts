@@ -8,6 +8,8 @@ import { findKnownBlock } from "../store/marks.ts";
 export interface Agreement {
   /** The newest indexed block that may be verified; undefined: none. */
   agreed: BlockId | undefined;
+  /** Whether two endpoints have it. If not, the vote is due again, also without new blocks. */
+  isShared: boolean;
   /** The reason for which the blocks above it may not. */
   problem: string | undefined;
 }
@@ -25,8 +27,9 @@ interface Vote {
  * its own would otherwise verify that fork, as its readings agree with each other.
  *
  * The minority is outvoted: the chain is followed at other endpoints until it has the block again.
- * An endpoint that cannot be asked has no vote. One whose head is below the block votes about the
- * newest known block that it reaches, and higher ones wait for it.
+ * An endpoint that cannot be asked has no vote. A lone voter decides, and the vote is repeated
+ * until another one answers. One whose head is below the block votes about the newest known block
+ * that it reaches, and higher ones wait for it.
  */
 export async function agreeOnBlock(
   context: ChainContext,
@@ -34,7 +37,7 @@ export async function agreeOnBlock(
   signal: AbortSignal,
 ): Promise<Agreement> {
   const { chain, logger, pool, outvoted } = context;
-  if (pool.endpoints.length === 1) return { agreed: top, problem: undefined };
+  if (pool.endpoints.length === 1) return { agreed: top, isShared: true, problem: undefined };
   const asked = await Promise.all(
     pool.endpoints.map((endpoint) => vote(context, endpoint, { top, signal })),
   );
@@ -55,7 +58,11 @@ export async function agreeOnBlock(
   }
   if (differing.length > 0 && differing.length >= agreeing.length) {
     const details = differing.map(({ endpoint }) => `endpoint ${endpoint} has another`).join(", ");
-    return { agreed: undefined, problem: `Block ${top.number} is disputed: ${details}` };
+    return {
+      agreed: undefined,
+      isShared: false,
+      problem: `Block ${top.number} is disputed: ${details}`,
+    };
   }
   const [first, second = first] = agreeing;
   const agreed = second?.block;
@@ -63,6 +70,7 @@ export async function agreeOnBlock(
   const above = agreed === undefined ? "All blocks" : `Blocks above ${agreed.number}`;
   return {
     agreed,
+    isShared: agreeing.length > 1 && !isAlone,
     problem: isAlone ? `${above} are known to endpoint ${first.endpoint} alone` : undefined,
   };
 }

@@ -21,13 +21,16 @@ import { DisputedRangeError, verifySegment } from "./verify-segment.ts";
 export async function verifyChain(context: ChainContext, signal: AbortSignal): Promise<void> {
   const { chain, logger, clock } = context;
   let settled: Settled | undefined;
+  // An earlier process may have verified blocks while one endpoint alone could be asked.
+  const owed = { vote: true };
   while (!signal.aborted) {
     await sleep(clock, chain.verifyAfterMs, signal).catch(() => undefined);
     if (signal.aborted) return;
     try {
       const before = settled;
       settled = await readSettled(context);
-      if (before !== undefined && settled !== undefined) await verifyOnce(context, before, signal);
+      if (before !== undefined && settled !== undefined)
+        await verifyOnce(context, before, { owed, signal });
     } catch (error) {
       if (signal.aborted || error instanceof RpcClosedError) return;
       if (error instanceof LeaseLostError) throw error;
@@ -68,13 +71,15 @@ async function readSettled({
 async function verifyOnce(
   context: ChainContext,
   { count, indexed, next }: Settled,
-  signal: AbortSignal,
+  { owed, signal }: { owed: { vote: boolean }; signal: AbortSignal },
 ): Promise<void> {
   const { chain, database, tokens, rewrites, logger } = context;
   const verified = await readCoverage(database.kysely, tokens, "indexer_verified_ranges");
   const plan = (end: number) => planVerification(tokens, { indexed, verified, next: end });
-  const newest = plan(next).length > 0 ? await findNewestFinal(context, next - 1) : undefined;
+  const isDue = owed.vote || plan(next).length > 0;
+  const newest = isDue ? await findNewestFinal(context, next - 1) : undefined;
   const agreement = newest && (await agreeOnBlock(context, newest, signal));
+  if (agreement !== undefined) owed.vote = !agreement.isShared;
   const problem = agreement?.problem;
   if (problem !== undefined)
     logger.warn({ chain: chain.name, problem }, "Blocks wait for a second endpoint");
