@@ -1,4 +1,10 @@
-import type { LookUp, ReservationRequest, Reserved, SoldItem } from "@coinslot/protocol";
+import type {
+  LookUp,
+  ReservationRequest,
+  Reserved,
+  SoldItem,
+  VerifyOptions,
+} from "@coinslot/protocol";
 import { answerPaymentRequired, answerRefusal } from "../answer.ts";
 import { askFacilitator } from "../facilitator/ask-facilitator.ts";
 import * as refusals from "../refusals.ts";
@@ -113,14 +119,17 @@ async function admit(
 ): Promise<Admission> {
   const { facilitator, payment, turns, response, bodies, settings } = order;
   const { request, refusalIfNew, holdsBody } = options;
-  // Waiting bodies must not take the room of others.
-  const mayWait = () => !holdsBody || 2 * bodies.heldBytes() <= settings.maxUnverifiedBytes;
+  const wait = {
+    // Waiting bodies must not take the room of others.
+    mayWait: () => !holdsBody || 2 * bodies.heldBytes() <= settings.maxUnverifiedBytes,
+    isGone: () => isGone(response),
+  };
   await whenEnded(order.endings, request.id);
   const found = await facilitator.lookUp(request);
   if (found.state !== "free" && found.state !== "resumable") return found;
   const isNew = found.state === "free";
   if (isNew && refusalIfNew !== undefined) return { state: "refused", reason: refusalIfNew };
-  const verified = isNew ? await verify(order) : undefined;
+  const verified = isNew ? await verify(order, wait) : undefined;
   if (verified?.isValid === false) {
     return { state: "refused", reason: verified.invalidReason ?? "unexpected_verify_error" };
   }
@@ -132,8 +141,8 @@ async function admit(
     key: request.id.payer,
     attempt: () =>
       facilitator.reserve({ value, validBefore, payTo, balance, kind, sold, ...request }),
-    mustWait: (result) => result.state === "payer_limited" && result.isRunning && mayWait(),
-    isGone: () => isGone(response),
+    mustWait: (result) => result.state === "payer_limited" && result.isRunning && wait.mayWait(),
+    isGone: wait.isGone,
   });
   if (reserved.state !== "reserved" || isNew) return reserved;
   // The payment to be resumed was released meanwhile, and the chain was not asked about a new one.
@@ -146,14 +155,17 @@ function soldItemOf({ route, resource, presented }: MatchedPayment): SoldItem {
   return { route: route.key, resource: new URL(resource.url).pathname, wire: presented.wire.name };
 }
 
-function verify(order: MatchedPayment) {
+function verify(order: MatchedPayment, wait?: VerifyOptions["wait"]) {
   const { facilitator, payload, requirements } = order;
-  return facilitator.verify(payload, requirements, verifyOptions(order));
+  return facilitator.verify(payload, requirements, verifyOptions(order, wait));
 }
 
 /** Options of each verification of an order. */
-export function verifyOptions({ route, resource, limitKey }: MatchedPayment) {
+export function verifyOptions(
+  { route, resource, limitKey }: MatchedPayment,
+  wait?: VerifyOptions["wait"],
+) {
   const { paymentFlow, handlerTimeoutSeconds } = route;
-  const options = { resource, limitKey };
+  const options = { resource, limitKey, wait };
   return paymentFlow === "upfront" ? options : { handlerTimeoutSeconds, ...options };
 }

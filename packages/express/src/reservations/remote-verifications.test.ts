@@ -1,13 +1,19 @@
-import { plasma, plasmaUsdt0, readPayment, toLowerHex } from "@coinslot/protocol";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { FacilitatorError, plasma, plasmaUsdt0, readPayment, toLowerHex } from "@coinslot/protocol";
 import { afterEach, describe, expect, it } from "vitest";
 import { type Buyer, createBuyer } from "../testing/buyer.ts";
 import { createPaperFacilitator } from "../testing/paper-facilitator.ts";
 import { openShop, option, type Shop } from "../testing/shop.ts";
 import { createReservationStore } from "./reservation-store.ts";
-import { createVerificationBudget } from "./verification-budget.ts";
+import { createVerificationBudget, type VerificationBudget } from "./verification-budget.ts";
 import { withReservations } from "./with-reservations.ts";
 
+setFlagsFromString("--expose-gc");
+const collectGarbage: () => void = runInNewContext("gc");
+
 const minuteMs = 60_000;
+const bodyBytes = 4_096;
 const from = toLowerHex(`0x${"5".repeat(40)}`);
 const opened: Shop[] = [];
 let time = startOfMinute();
@@ -26,10 +32,20 @@ function startOfMinute(): number {
  */
 async function open({ status = 200 } = {}) {
   let calls = 0;
+  let closed = 0;
   const shop = await openShop({
-    routes: { "GET /sold": { accepts: option(), maxTimeoutSeconds: 600 } },
-    serve: (app) => app.get("/sold", (_, response) => void response.status(status).send("content")),
+    routes: { "/sold": { accepts: option(), maxTimeoutSeconds: 600 } },
+    before: (app) =>
+      app.use((_, response, next) => {
+        response.once("close", () => {
+          closed += 1;
+        });
+        next();
+      }),
+    serve: (app) => app.use("/sold", (_, response) => void response.status(status).send("content")),
     options: {
+      maxRequestBytes: bodyBytes,
+      maxUnverifiedBytes: 2 * bodyBytes,
       now: () => time,
       clientKey(request) {
         calls += 1;
@@ -44,12 +60,32 @@ async function open({ status = 200 } = {}) {
     ...shop,
     /** Payments that have reached the shop. */
     calls: () => calls,
-    send: (headers: Record<string, string>, caller = "one") =>
-      fetch(url, { headers: { ...headers, "X-Caller": caller } }),
+    /** Responses that are sent, or whose buyers have left. */
+    closed: () => closed,
+    send: (headers: Record<string, string>, caller = "one", init: RequestInit = {}) =>
+      fetch(url, { ...init, headers: { ...headers, "X-Caller": caller } }),
     pay: async (buyer: Buyer = createBuyer()) => (await buyer.payFor(url)).headers,
     /** A payment in the name of another payer than the key that signs it. */
     forge: async () => (await createBuyer().payFor(url, { authorization: { from } })).headers,
   };
+}
+
+function withAbort() {
+  const controller = new AbortController();
+  return { signal: controller.signal, abort: () => controller.abort() };
+}
+
+/** Holds each verification of a shop until the gate opens. */
+function holdVerifications({ facilitator }: Shop): { open: () => void } {
+  let open = () => {};
+  const isOpen = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  facilitator.onVerify = async () => {
+    await isOpen;
+    return { isValid: true };
+  };
+  return { open };
 }
 
 function many<T>(count: number, make: () => Promise<T>): Promise<T[]> {
@@ -146,6 +182,41 @@ describe("a remote facilitator", () => {
     openGate();
     const statuses = (await Promise.all(answers)).map(({ status }) => status);
     expect(statuses).toEqual(Array(60).fill(200));
+  });
+
+  it("is not asked about waiting payments whose buyers have left", async () => {
+    const shop = await open();
+    const gate = holdVerifications(shop);
+    const headers = await many(51, shop.pay);
+    const running = headers.slice(0, 30).map((each) => shop.send(each));
+    await expect.poll(() => shop.facilitator.verifications).toBe(30);
+    const offers = shop.closed();
+    const { signal, abort } = withAbort();
+    const left = headers.slice(30, 50).map((each) => shop.send(each, "one", { signal }));
+    await expect.poll(shop.calls).toBe(50);
+    abort();
+    await Promise.allSettled(left);
+    await expect.poll(shop.closed).toBe(offers + 20);
+    const last = shop.send(headers[50] ?? {});
+    gate.open();
+    expect((await last).status).toBe(200);
+    expect((await Promise.all(running)).map(({ status }) => status)).toEqual(Array(30).fill(200));
+    expect(shop.facilitator.verifications).toBe(31);
+  });
+
+  it("lets bodies wait for it in half of their room only", async () => {
+    const shop = await open();
+    const gate = holdVerifications(shop);
+    const headers = await many(60, shop.pay);
+    const running = headers.map((each, index) => shop.send(each, index < 30 ? "one" : "two"));
+    await expect.poll(() => shop.facilitator.verifications).toBe(60);
+    const init = { method: "POST", body: Buffer.alloc(bodyBytes, "x") };
+    const waiting = shop.send(await shop.pay(), "one", init);
+    await expect.poll(shop.calls).toBe(61);
+    expect((await shop.send(await shop.pay(), "two", init)).status).toBe(503);
+    gate.open();
+    expect((await waiting).status).toBe(200);
+    await Promise.all(running);
   });
 
   it("is no longer asked for a payer with verified payments that never settled", async () => {
@@ -273,6 +344,61 @@ describe("the budget of a caller", () => {
     }
     await expect(bring(300, "caller")).rejects.toThrow(/try again later/);
   });
+
+  const signed = { limitKey: "caller", isSignedByPayer: true };
+  const cannotWait = { mayWait: () => false, isGone: () => false };
+
+  /** Runs as many verifications as the caller may have at a time. */
+  async function fill(budget: VerificationBudget, isSignedByPayer = true) {
+    const running: ReturnType<typeof budget.admit>[] = [];
+    for (let index = 0; index < 30; index += 1) {
+      running.push(budget.admit(paymentOf(index), { ...signed, isSignedByPayer }));
+    }
+    return Promise.all(running);
+  }
+
+  it("gives a free place to the first that waits, and not to a newcomer", async () => {
+    const budget = createVerificationBudget({ now: () => time });
+    const [first, second] = await fill(budget);
+    const waiting = budget.admit(paymentOf(30), signed);
+    first?.(refused);
+    time += minuteMs;
+    const newcomer = budget.admit(paymentOf(31), signed);
+    const served = await Promise.race([
+      waiting.then(() => "the first that waits"),
+      newcomer.then(() => "the newcomer"),
+    ]);
+    expect(served).toBe("the first that waits");
+    second?.(refused);
+    expect(await newcomer).toBeTypeOf("function");
+  });
+
+  it("refuses a payment that may not wait, also while others wait", async () => {
+    const budget = createVerificationBudget({ now: () => time });
+    const [first, second] = await fill(budget);
+    const waiting = budget.admit(paymentOf(30), signed);
+    const refusal = budget.admit(paymentOf(31), { ...signed, wait: cannotWait });
+    await expect(refusal).rejects.toThrow(/being verified/);
+    first?.("good");
+    expect(await waiting).toBeTypeOf("function");
+    second?.("good");
+    const admitted = budget.admit(paymentOf(31), { ...signed, wait: cannotWait });
+    expect(await admitted).toBeTypeOf("function");
+  });
+
+  it.each([true, false])(
+    "counts those that run when a minute ends (signed by their payers: %s)",
+    async (isSignedByPayer) => {
+      const budget = createVerificationBudget({ now: () => time });
+      const running = await fill(budget, isSignedByPayer);
+      time += minuteMs;
+      const next = () =>
+        budget.admit(paymentOf(30), { ...signed, isSignedByPayer, wait: cannotWait });
+      await expect(next()).rejects.toThrow(FacilitatorError);
+      for (const record of running) record("good");
+      expect(await next()).toBeTypeOf("function");
+    },
+  );
 });
 
 describe("the budget of all callers together", () => {
@@ -292,4 +418,18 @@ describe("the budget of all callers together", () => {
       expect(await admit(1_201, isSignedByPayer)).toBeTypeOf("function");
     },
   );
+
+  it("keeps no callers once it is spent", async () => {
+    const budget = createVerificationBudget({ now: () => time });
+    const admit = (limitKey: string) =>
+      budget.admit(paymentOf(0), { limitKey, isSignedByPayer: false });
+    for (let index = 0; index < 1_200; index += 1) (await admit(`caller ${index}`))(refused);
+    collectGarbage();
+    const before = process.memoryUsage().heapUsed;
+    for (let index = 0; index < 20_000; index += 1) {
+      await expect(admit(`caller ${index} `.padEnd(2_000, "x"))).rejects.toThrow(/try again later/);
+    }
+    collectGarbage();
+    expect(process.memoryUsage().heapUsed - before).toBeLessThan(20_000_000);
+  });
 });

@@ -3,6 +3,7 @@ import {
   authorizationKey,
   FacilitatorError,
   type Payment,
+  type VerifyOptions,
 } from "@coinslot/protocol";
 import { createTurns } from "./turns.ts";
 
@@ -10,6 +11,11 @@ import { createTurns } from "./turns.ts";
 interface Signed {
   limitKey: string | undefined;
   isSignedByPayer: boolean;
+}
+
+/** A verification that asks for its admission. */
+interface Asking extends Signed {
+  wait?: VerifyOptions["wait"];
 }
 
 /** Ends a verification. It gives no verdict where the facilitator fails. */
@@ -20,11 +26,11 @@ export interface VerificationBudget {
   /**
    * Admits a payment to a verification. It counts while it runs, so that a burst is bounded as
    * well, and for the minute once it is refused. A payment of the payer's key waits while others
-   * run; any other signature does not.
+   * run, if it may; any other signature does not.
    *
    * @throws FacilitatorError with the time of the next attempt, where the budget is empty.
    */
-  admit(payment: Pick<Payment, "id">, signed: Signed): Promise<RecordVerdict>;
+  admit(payment: Pick<Payment, "id">, asking: Asking): Promise<RecordVerdict>;
   /** Decides a payment that was found good: its handler begins, or its request comes to nothing. */
   decide(id: AuthorizationId, use: { isUnused: boolean }): void;
   /** Forgets a payment whose handler has run. */
@@ -35,6 +41,7 @@ export interface VerificationBudget {
 
 /** Verifications of one name in this minute. */
 interface Counter {
+  name: string;
   running: number;
   refused: number;
   /** Found good, and not decided yet. */
@@ -75,82 +82,123 @@ export function createVerificationBudget({ now }: { now: () => number }): Verifi
   /** Payers by caller, with the time until which they count as proven; the oldest first. */
   const proven = new Map<string, number>();
   const turns = createTurns();
-  let minute = 0;
-  let counters = new Map<string, Counter>();
+  const tally = createTally(now);
+
+  /** Begins as a proven payer, if it is one and has room of its own. */
+  function attemptOwn(payment: Pick<Payment, "id">, signed: Signed): RecordVerdict | undefined {
+    const own = ownCounterOf(payment, signed);
+    return own && isOpen(own, limits.perProvenPayer) ? tally.begin(payment, [own]) : undefined;
+  }
+
+  /** The counter of a proven payer. A payer proves itself for payments of the same kind alone. */
+  function ownCounterOf({ id }: Pick<Payment, "id">, signed: Signed): Counter | undefined {
+    const pair = pairOf(id, signed);
+    return now() < (proven.get(pair) ?? 0) ? tally.counterOf(pair) : undefined;
+  }
+
+  /** @returns `"busy"`: there is room once those that run have come out valid. */
+  function attemptShared(payment: Pick<Payment, "id">, signed: Signed): RecordVerdict | "busy" {
+    const { limitKey, isSignedByPayer } = signed;
+    const kind = isSignedByPayer ? "signed" : "forged";
+    const all = tally.counterOf(kind);
+    const caller = limitKey === undefined ? undefined : tally.counterOf(`${kind} ${limitKey}`);
+    const mayJoin = (isFree: typeof isOpen) =>
+      isFree(all, limits.total) && (caller === undefined || isFree(caller, limits.perCaller));
+    if (mayJoin(isOpen)) return tally.begin(payment, caller === undefined ? [all] : [all, caller]);
+    const own = ownCounterOf(payment, signed);
+    const opensAgain = mayJoin(isUnspent) || (own && isUnspent(own, limits.perProvenPayer));
+    if (isSignedByPayer && opensAgain) return "busy";
+    throw tooManyFruitless(tally.remainingMs());
+  }
+
+  function attempt(payment: Pick<Payment, "id">, signed: Signed): RecordVerdict | "busy" {
+    tally.turnMinute();
+    return attemptOwn(payment, signed) ?? attemptShared(payment, signed);
+  }
+
+  /** No attempt comes before the turn: a newcomer would overtake those that wait. */
+  function takeTurn(payment: Pick<Payment, "id">, asking: Asking) {
+    const { limitKey = "", wait } = asking;
+    const isGone = () => wait?.isGone() === true;
+    return turns.take<RecordVerdict | "busy">({
+      key: limitKey,
+      attempt: async () => (isGone() ? "busy" : attempt(payment, asking)),
+      mustWait: (result) => result === "busy" && wait?.mayWait() !== false,
+      isGone,
+    });
+  }
+
+  return {
+    async admit(payment, asking) {
+      tally.turnMinute();
+      const own = attemptOwn(payment, asking);
+      if (own !== undefined) return own;
+      const mayWait = asking.isSignedByPayer && asking.wait?.mayWait() !== false;
+      const admitted = mayWait ? await takeTurn(payment, asking) : attemptShared(payment, asking);
+      if (admitted === "busy") throw tooManyRunning();
+      return admitted;
+    },
+    decide: tally.decide,
+    forget: tally.forget,
+    prove({ id }, signed) {
+      const pair = pairOf(id, signed);
+      proven.delete(pair);
+      const [oldest] = proven.size >= maxProven ? proven.keys() : [];
+      if (oldest !== undefined) proven.delete(oldest);
+      proven.set(pair, now() + provenMs);
+    },
+  };
+}
+
+/** Counts the verifications of this minute. Those that run count on when it ends. */
+function createTally(now: () => number) {
+  const counters = new Map<string, Counter>();
   /** By `authorizationKey`; those of this minute. */
   let good = new Map<string, GoodPayment>();
+  let minute = 0;
 
   function turnMinute(): void {
     const current = Math.floor(now() / minuteMs);
     if (current === minute) return;
     minute = current;
-    counters = new Map();
     good = new Map();
-  }
-
-  function counterOf(name: string): Counter {
-    const none = { running: 0, refused: 0, undecided: 0, unused: 0 };
-    const counter = counters.get(name) ?? none;
-    counters.set(name, counter);
-    return counter;
-  }
-
-  /** @returns `"busy"`: there is room once those that run have come out valid. */
-  function attempt(
-    payment: Pick<Payment, "id">,
-    { limitKey, isSignedByPayer }: Signed,
-  ): RecordVerdict | "busy" {
-    const { id } = payment;
-    turnMinute();
-    // A payer proves itself by its key or by its code, for payments of that kind alone.
-    const kind = isSignedByPayer ? "signed" : "forged";
-    const pair = pairOf(id, { limitKey, isSignedByPayer });
-    const isProven = now() < (proven.get(pair) ?? 0);
-    const own = isProven ? counterOf(pair) : undefined;
-    if (own && isOpen(own, limits.perProvenPayer)) return begin(payment, [own]);
-    const all = counterOf(kind);
-    const caller = limitKey === undefined ? undefined : counterOf(`${kind} ${limitKey}`);
-    const mayJoin = (isFree: typeof isOpen) =>
-      isFree(all, limits.total) && (caller === undefined || isFree(caller, limits.perCaller));
-    if (mayJoin(isOpen)) return begin(payment, caller === undefined ? [all] : [all, caller]);
-    const opensAgain = mayJoin(isUnspent) || (own && isUnspent(own, limits.perProvenPayer));
-    if (isSignedByPayer && opensAgain) return "busy";
-    throw tooManyFruitless((minute + 1) * minuteMs - now());
-  }
-
-  /** Counts a verification as running in each of these, until its verdict. */
-  function begin({ id }: Pick<Payment, "id">, counted: readonly Counter[]): RecordVerdict {
-    for (const counter of counted) counter.running += 1;
-    return (verdict) => {
-      for (const counter of counted) {
-        counter.running -= 1;
-        if (verdict === "refused") counter.refused += 1;
-        if (verdict === "good") counter.undecided += 1;
-      }
-      if (verdict !== "good") return;
-      const key = authorizationKey(id);
-      const before = good.get(key);
-      // What another caller has brought stays counted against that one.
-      const isSameCaller = before?.counters.at(-1) === counted.at(-1);
-      const undecided = isSameCaller && before ? before.undecided + 1 : 1;
-      good.set(key, { undecided, counters: counted });
-    };
+    for (const counter of counters.values()) {
+      if (counter.running === 0) counters.delete(counter.name);
+      counter.refused = 0;
+      counter.undecided = 0;
+      counter.unused = 0;
+    }
   }
 
   return {
-    async admit(payment, signed) {
-      const first = attempt(payment, signed);
-      if (first !== "busy") return first;
-      const admitted = await turns.take<RecordVerdict | "busy">({
-        key: signed.limitKey ?? "",
-        attempt: async () => attempt(payment, signed),
-        mustWait: (result) => result === "busy",
-        isGone: () => false,
-      });
-      if (admitted === "busy") throw tooManyRunning();
-      return admitted;
+    turnMinute,
+    /** Time until the minute ends. */
+    remainingMs: () => (minute + 1) * minuteMs - now(),
+    /** A new counter is kept once a verification begins: a refused caller costs no memory. */
+    counterOf: (name: string): Counter =>
+      counters.get(name) ?? { name, running: 0, refused: 0, undecided: 0, unused: 0 },
+    /** Counts a verification as running in each of these, until its verdict. */
+    begin({ id }: Pick<Payment, "id">, counted: readonly Counter[]): RecordVerdict {
+      for (const counter of counted) {
+        counter.running += 1;
+        counters.set(counter.name, counter);
+      }
+      return (verdict) => {
+        for (const counter of counted) {
+          counter.running -= 1;
+          if (verdict === "refused") counter.refused += 1;
+          if (verdict === "good") counter.undecided += 1;
+        }
+        if (verdict !== "good") return;
+        const key = authorizationKey(id);
+        const before = good.get(key);
+        // What another caller has brought stays counted against that one.
+        const isSameCaller = before?.counters.at(-1) === counted.at(-1);
+        const undecided = isSameCaller && before ? before.undecided + 1 : 1;
+        good.set(key, { undecided, counters: counted });
+      };
     },
-    decide(id, { isUnused }) {
+    decide(id: AuthorizationId, { isUnused }: { isUnused: boolean }): void {
       turnMinute();
       const found = good.get(authorizationKey(id));
       if (found === undefined) return;
@@ -160,16 +208,9 @@ export function createVerificationBudget({ now }: { now: () => number }): Verifi
       }
       if (found.undecided > 0) found.undecided -= 1;
     },
-    forget(id) {
+    forget(id: AuthorizationId): void {
       const key = authorizationKey(id);
       if (good.get(key)?.undecided === 0) good.delete(key);
-    },
-    prove({ id }, signed) {
-      const pair = pairOf(id, signed);
-      proven.delete(pair);
-      const [oldest] = proven.size >= maxProven ? proven.keys() : [];
-      if (oldest !== undefined) proven.delete(oldest);
-      proven.set(pair, now() + provenMs);
     },
   };
 }

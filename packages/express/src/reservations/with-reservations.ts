@@ -102,7 +102,7 @@ async function verify(
   context: RemoteContext,
   paymentPayload: AnyPaymentPayload,
   paymentRequirements: AnyPaymentRequirements,
-  { resource, limitKey }: VerifyOptions = {},
+  { resource, limitKey, wait }: VerifyOptions = {},
 ): Promise<VerifyResponse> {
   const { facilitator, budget, networkNames } = context;
   const read = readFacilitatorArguments(paymentPayload, paymentRequirements);
@@ -111,7 +111,11 @@ async function verify(
   const found = readPayment(request.paymentPayload, request.paymentRequirements);
   if (!found.ok) return invalid(found.reason, found.payer);
   const isKeySigned = await isSignedByPayer(context, found.payment);
-  const record = await budget.admit(found.payment, { limitKey, isSignedByPayer: isKeySigned });
+  const record = await budget.admit(found.payment, {
+    limitKey,
+    isSignedByPayer: isKeySigned,
+    wait,
+  });
   let verdict: "good" | "refused" | undefined;
   try {
     const networkName = networkNames.nameIn(request);

@@ -33,6 +33,15 @@ export interface VerifyOptions {
    * only the limit of all callers together holds.
    */
   limitKey?: string | undefined;
+  /** Conditions of a wait for the caller's other verifications. Without them, it waits. */
+  wait?:
+    | {
+        /** Whether the payment may wait, or is to be refused at once. */
+        mayWait(): boolean;
+        /** Whether its buyer has left, so that it needs no verification. */
+        isGone(): boolean;
+      }
+    | undefined;
 }
 
 /** Optional context of a settlement. */
