@@ -1,3 +1,4 @@
+import { httpPost } from "@coinslot/chain";
 import { type Address, FacilitatorError, type Hex } from "@coinslot/protocol";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Claim } from "../schemes/scheme.ts";
@@ -28,6 +29,32 @@ async function transfer(change: Change = {}): Promise<Claim> {
 
 const many = (count: number, change?: Change) =>
   Promise.all(Array.from({ length: count }, () => transfer(change)));
+
+/** One transfer under many nonces. The token refuses all but the first. */
+function copies(one: Claim, count: number): Claim[] {
+  return Array.from({ length: count }, (_, index) => {
+    if (index === 0) return one;
+    const nonce: Hex = `0x${index.toString(16).padStart(64, "0")}`;
+    return { ...one, id: { ...one.id, nonce }, authorization: { ...one.authorization, nonce } };
+  });
+}
+
+/** A pool whose `eth_call`s are held until `release`. */
+function createHeldPool() {
+  let calls = 0;
+  let release = () => {};
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const pool = createPool(chain.devnet, async (request) => {
+    if (request.body.includes("eth_call")) {
+      calls += 1;
+      await released;
+    }
+    return httpPost(request);
+  });
+  return { pool, calls: () => calls, release: () => release() };
+}
 
 /** An account whose code is a few instructions. */
 async function accountWithCode(address: Address, bytecode: Hex): Promise<Address> {
@@ -95,9 +122,11 @@ describe("transfers simulated together", () => {
     expect(readings.every(({ isExact }) => isExact)).toBe(true);
   });
 
-  test("are isolated: the same authorization twice is unused twice", async () => {
+  test("are isolated: a nonce that two of them use is unused in both", async () => {
     const one = await transfer();
-    const readings = await chain.simulator.simulateAll([one, one]);
+    const { nonce } = one.authorization;
+    const other = await transfer({ amount: 1n, authorization: { nonce } });
+    const readings = await chain.simulator.simulateAll([one, other]);
     expect(readings.map(({ isUsed, isExact }) => ({ isUsed, isExact }))).toEqual([
       { isUsed: false, isExact: true },
       { isUsed: false, isExact: true },
@@ -154,6 +183,69 @@ describe("transfers simulated together", () => {
     const readings = await chain.simulator.simulateAll(long);
     expect(readings.every(({ outcome }) => outcome === "reverted")).toBe(true);
     expect(chain.requests.length - before).toBe(3);
+  });
+});
+
+describe("transfers that wait for their trial", () => {
+  test("of another payer take their turn before the rest of a payer's 2,000", async () => {
+    const { pool, calls, release } = createHeldPool();
+    const simulator = createSimulator({ rpc: pool, now: Date.now, maxConcurrent: 1 });
+    const flood = Promise.all(copies(await transfer(), 2_000).map(simulator.simulate));
+    await expect.poll(calls).toBe(1);
+    const from = chain.devnet.accounts.relayer.address;
+    const trial = simulator.simulate(await transfer({ authorization: { from } }));
+    release();
+    expect(await trial).toMatchObject({ balance: 0n });
+    // The one under way, its own, and one that may have begun since.
+    expect(calls()).toBeLessThanOrEqual(3);
+    await flood;
+    // 2,001 transfers, 64 in each call.
+    expect(calls()).toBe(32);
+    pool.close();
+  });
+
+  test("share one trial where they are the same, with the same signature", async () => {
+    const counted = createInterferingPool(chain.devnet, () => undefined);
+    const simulator = createSimulator({ rpc: counted.pool, now: Date.now, maxConcurrent: 1 });
+    const one = await transfer();
+    const same = Array.from({ length: 2_000 }, () => simulator.simulate({ ...one }));
+    const forged: Claim = { ...one, signature: `0x${"11".repeat(65)}` };
+    const { authorization } = await transfer({ authorization: { nonce: one.authorization.nonce } });
+    const changed: Claim = { ...one, authorization: { ...authorization, value: 1n } };
+    const others = [simulator.simulate(forged), simulator.simulate(changed)];
+    expect(simulator.countWaiting(one.id.payer)).toBe(3);
+    const readings = await Promise.all(same);
+    expect(readings.filter(({ isExact }) => isExact)).toHaveLength(2_000);
+    expect(await Promise.all(others)).toMatchObject([
+      { outcome: "reverted" },
+      { outcome: "reverted" },
+    ]);
+    expect(counted.calls()).toBe(1);
+  });
+
+  test("share no trial that began before them, and each result is of its own moment", async () => {
+    const { pool, calls, release } = createHeldPool();
+    const simulator = createSimulator({ rpc: pool, now: Date.now });
+    const one = await transfer();
+    const early = simulator.simulate(one);
+    await expect.poll(calls).toBe(1);
+    const late = simulator.simulate(one);
+    expect(simulator.countWaiting(one.id.payer)).toBe(1);
+    release();
+    await Promise.all([early, late]);
+    expect(calls()).toBe(2);
+    pool.close();
+  });
+
+  test("all fail where the trial that they share fails", async () => {
+    const dead = createPool(chain.devnet, () => Promise.reject(new TypeError("fetch failed")));
+    const simulator = createSimulator({ rpc: dead, now: Date.now });
+    const one = await transfer();
+    const trials = await Promise.allSettled([one, one, one].map(simulator.simulate));
+    for (const trial of trials) {
+      expect(trial).toMatchObject({ status: "rejected", reason: { kind: "unavailable" } });
+    }
+    dead.close();
   });
 });
 

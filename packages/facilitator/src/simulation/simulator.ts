@@ -1,15 +1,14 @@
 import { RpcError, type RpcRequester, RpcResponseError } from "@coinslot/chain";
-import { FacilitatorError } from "@coinslot/protocol";
+import { type Address, FacilitatorError } from "@coinslot/protocol";
 import type { Claim } from "../schemes/scheme.ts";
 import type { SimulationResult } from "../schemes/simulation-result.ts";
 import {
   decodeDeploylessAnswer,
   encodeDeploylessCall,
   findMaxTransfers,
-  roomForTransfers,
-  sizeOf,
 } from "./deployless-call.ts";
 import { simulateSingly } from "./single-calls.ts";
+import { createTrialQueue, type WaitingTrial } from "./trial-queue.ts";
 import { senderFields, type TrialSender } from "./trial-sender.ts";
 
 /**
@@ -36,7 +35,9 @@ export interface SimulatorOptions {
 export interface Simulator {
   /**
    * Returns the outcome of a transfer, as if it were the only one. Callers in the same turn of the
-   * event loop share one RPC request. No transfer sees another's effects or uses its gas.
+   * event loop share one RPC request. No transfer sees another's effects or uses its gas. Payers
+   * take turns. Callers share one trial of the same transfer until a request carries it: a trial
+   * that began before the call is none for its moment.
    *
    * @throws FacilitatorError when the chain cannot be asked, which proves nothing about the
    * transfer. Its `cause` is an `RpcResponseError` where a node was asked about this transfer
@@ -45,12 +46,8 @@ export interface Simulator {
   simulate(transfer: Claim): Promise<SimulationResult>;
   /** `simulate` for many, in their order; by default one RPC request for each 64. */
   simulateAll(transfers: readonly Claim[]): Promise<SimulationResult[]>;
-}
-
-interface Waiting {
-  transfer: Claim;
-  resolve: (reading: SimulationResult) => void;
-  reject: (error: unknown) => void;
+  /** Number of a payer's trials that no RPC request carries yet. */
+  countWaiting(payer: Address): number;
 }
 
 /** Time for which a node that refused something is not asked for it again. */
@@ -65,7 +62,7 @@ const restrictionMs = 60_000;
 export function createSimulator(options: SimulatorOptions): Simulator {
   const { rpc, sender, callGas = defaultCallGas, maxConcurrent = 4, now } = options;
   const maxTransfers = findMaxTransfers(callGas);
-  const queue: Waiting[] = [];
+  const queue = createTrialQueue();
   let onTheirWay = 0;
   let isScheduled = false;
   const node: AskedNode = {
@@ -79,48 +76,61 @@ export function createSimulator(options: SimulatorOptions): Simulator {
   };
 
   function schedule(): void {
-    if (isScheduled || queue.length === 0 || onTheirWay >= maxConcurrent) return;
+    if (isScheduled || queue.isEmpty() || onTheirWay >= maxConcurrent) return;
     isScheduled = true;
     setImmediate(flush);
   }
 
   function flush(): void {
     isScheduled = false;
-    while (queue.length > 0 && onTheirWay < maxConcurrent) {
+    while (!queue.isEmpty() && onTheirWay < maxConcurrent) {
       onTheirWay += 1;
-      void deliver(takeChunk(queue, transferLimit(node) || maxTransfers)).finally(() => {
+      void deliver(queue.take(transferLimit(node) || maxTransfers)).finally(() => {
         onTheirWay -= 1;
         schedule();
       });
     }
   }
 
-  async function deliver(chunk: readonly Waiting[]): Promise<void> {
+  async function deliver(chunk: readonly WaitingTrial[]): Promise<void> {
     try {
       const readings = await ask(
         node,
         chunk.map(({ transfer }) => transfer),
       );
-      for (const [index, { resolve, reject }] of chunk.entries()) {
+      for (const [index, trial] of chunk.entries()) {
         const reading = readings[index];
-        if (reading === undefined) reject(unavailable());
-        else if (reading instanceof RpcError) reject(unavailable(reading));
-        else resolve(reading);
+        if (reading === undefined) reject(trial, unavailable());
+        else if (reading instanceof RpcError) reject(trial, unavailable(reading));
+        else resolve(trial, reading);
       }
     } catch (error) {
       const fault = error instanceof RpcError ? unavailable(error) : error;
-      for (const { reject } of chunk) reject(fault);
+      for (const trial of chunk) reject(trial, fault);
     }
   }
 
   function simulate(transfer: Claim): Promise<SimulationResult> {
     return new Promise((resolve, reject) => {
-      queue.push({ transfer, resolve, reject });
+      queue.add({ transfer, resolve, reject, next: undefined, twin: undefined });
       schedule();
     });
   }
 
-  return { simulate, simulateAll: (transfers) => Promise.all(transfers.map(simulate)) };
+  return {
+    simulate,
+    simulateAll: (transfers) => Promise.all(transfers.map(simulate)),
+    countWaiting: queue.count,
+  };
+}
+
+/** Answers all callers of one trial. */
+function resolve(trial: WaitingTrial, reading: SimulationResult): void {
+  for (let each: WaitingTrial | undefined = trial; each; each = each.twin) each.resolve(reading);
+}
+
+function reject(trial: WaitingTrial, error: unknown): void {
+  for (let each: WaitingTrial | undefined = trial; each; each = each.twin) each.reject(error);
 }
 
 /** A node, and the limits that its answers have shown. */
@@ -212,18 +222,6 @@ async function askOnce({ rpc }: AskedNode, call: object): Promise<unknown> {
     if (error instanceof RpcResponseError) return undefined;
     throw error;
   }
-}
-
-/** Takes from the front of a queue the transfers that fit into one request: at least one. */
-function takeChunk(queue: Waiting[], maxTransfers: number): Waiting[] {
-  let bytes = 0;
-  let count = 0;
-  for (const { transfer } of queue) {
-    bytes += sizeOf(transfer);
-    if (count > 0 && (bytes > roomForTransfers || count >= maxTransfers)) break;
-    count += 1;
-  }
-  return queue.splice(0, count);
 }
 
 function unavailable(cause?: unknown): FacilitatorError {

@@ -1,8 +1,10 @@
+import { httpPost } from "@coinslot/chain";
 import { smartAccount } from "@coinslot/devnet";
 import { type Address, eip3009Abi, FacilitatorError, type Hex } from "@coinslot/protocol";
 import { parseSignature } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createSimulator } from "../simulation/simulator.ts";
 import { createInterferingPool } from "../testing/interfering-pool.ts";
 import type { TestPayment } from "../testing/payments.ts";
 import { changeSignature } from "../testing/signature-forms.ts";
@@ -328,6 +330,44 @@ describe("a misbehaving token", () => {
     expect(await verify({ asset }, strict)).toMatchObject({
       invalidReason: "invalid_payment_requirements",
     });
+  });
+});
+
+describe("a payer with 1,000 payments that wait for a node", () => {
+  test("is refused for now, while other payers are served", async () => {
+    const { devnet } = chain;
+    let release = () => {};
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const pool = createPool(devnet, async (request) => {
+      await released;
+      return httpPost(request);
+    });
+    const simulator = createSimulator({ rpc: pool, now: Date.now });
+    const verifier = createTestVerifier({ devnet, pool, simulator });
+    const { paymentPayload, paymentRequirements } = await chain.sign();
+    const local = verifier.verifyLocally(paymentPayload, paymentRequirements);
+    if (!local.isValid) throw new Error("The payment is not valid");
+    const { payment } = local;
+    const flood = Array.from({ length: 1_000 }, (_, index) => {
+      const nonce: Hex = `0x${index.toString(16).padStart(64, "0")}`;
+      const authorization = { ...payment.authorization, nonce };
+      return simulator.simulate({ ...payment, authorization });
+    });
+    const refused = verifier.verify(paymentPayload, paymentRequirements);
+    const signer = devnet.accounts.relayer;
+    const others = verify({ signer }, verifier);
+    release();
+    await expect(refused).rejects.toMatchObject({ kind: "unavailable", retryAfterSeconds: 1 });
+    expect(await others).toMatchObject({
+      invalidReason: "invalid_exact_evm_insufficient_balance",
+    });
+    await Promise.all(flood);
+    expect(await verifier.verify(paymentPayload, paymentRequirements)).toMatchObject({
+      isValid: true,
+    });
+    pool.close();
   });
 });
 

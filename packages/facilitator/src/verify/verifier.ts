@@ -1,5 +1,11 @@
 import type { RpcRequester } from "@coinslot/chain";
-import { type Address, type Network, toLowerHex, type VerifyOptions } from "@coinslot/protocol";
+import {
+  type Address,
+  FacilitatorError,
+  type Network,
+  toLowerHex,
+  type VerifyOptions,
+} from "@coinslot/protocol";
 import { createSignerRecovery } from "../evm/recover-signer.ts";
 import type { Logger } from "../logger.ts";
 import { schemeOf } from "../schemes/registry.ts";
@@ -61,8 +67,8 @@ export interface Verifier {
   /**
    * All checks. Concurrent callers share one RPC request for each network.
    *
-   * @throws FacilitatorError when the chain cannot be asked, which proves nothing about the
-   * payment.
+   * @throws FacilitatorError when the chain cannot be asked, or too many of the payer's payments
+   * wait for it, which proves nothing about the payment.
    */
   verify(
     paymentPayload: unknown,
@@ -70,6 +76,9 @@ export interface Verifier {
     options?: VerifyOptions,
   ): Promise<Verdict>;
 }
+
+/** Verifications of one payer that wait for a node, at most; more are refused. */
+const maxWaitingTrials = 1_000;
 
 /** Creates a verifier for some networks. */
 export function createVerifier(options: VerifierOptions): Verifier {
@@ -141,6 +150,7 @@ export function createVerifier(options: VerifierOptions): Verifier {
     const { payment, payer } = local;
     const chain = chains.get(payment.network);
     if (chain === undefined) return refuse("invalid_network", { payer });
+    if (chain.simulator.countWaiting(payment.id.payer) >= maxWaitingTrials) throw tooManyWaiting();
     const reading = await chain.simulator.simulate(payment);
     const isSigned = local.isSignedByPayer();
     const { payerHasCode } = reading;
@@ -161,6 +171,13 @@ export function createVerifier(options: VerifierOptions): Verifier {
   }
 
   return { verifyLocally, screen, verify };
+}
+
+function tooManyWaiting(): FacilitatorError {
+  return new FacilitatorError("Too many payments of this payer are being verified", {
+    kind: "unavailable",
+    retryAfterSeconds: 1,
+  });
 }
 
 /** The networks, as the checks without a node use them. */
