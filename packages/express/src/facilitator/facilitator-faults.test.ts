@@ -279,7 +279,7 @@ describe("a remote facilitator", () => {
     let runs = 0;
     const gate = paymentMiddleware(
       { "GET /paid": { accepts: option() } },
-      createFacilitatorClient({ url: hosted.url, timeoutMs: broken ? 200 : 30_000 }),
+      createFacilitatorClient({ url: hosted.url, timeoutMs: broken ? 1_000 : 30_000 }),
       { onError: (error) => errors.push(error) },
     );
     const seller = express().use(gate);
