@@ -1,3 +1,4 @@
+import { setImmediate as nextTick } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { FacilitatorError, plasma, plasmaUsdt0, readPayment, toLowerHex } from "@coinslot/protocol";
@@ -361,15 +362,15 @@ describe("the budget of a caller", () => {
     const budget = createVerificationBudget({ now: () => time });
     const [first, second] = await fill(budget);
     const waiting = budget.admit(paymentOf(30), signed);
-    first?.(refused);
-    time += minuteMs;
+    await nextTick();
+    first?.("good");
     const newcomer = budget.admit(paymentOf(31), signed);
     const served = await Promise.race([
       waiting.then(() => "the first that waits"),
       newcomer.then(() => "the newcomer"),
     ]);
     expect(served).toBe("the first that waits");
-    second?.(refused);
+    second?.("good");
     expect(await newcomer).toBeTypeOf("function");
   });
 
@@ -426,10 +427,15 @@ describe("the budget of all callers together", () => {
     for (let index = 0; index < 1_200; index += 1) (await admit(`caller ${index}`))(refused);
     collectGarbage();
     const before = process.memoryUsage().heapUsed;
+    let refusals = 0;
     for (let index = 0; index < 20_000; index += 1) {
-      await expect(admit(`caller ${index} `.padEnd(2_000, "x"))).rejects.toThrow(/try again later/);
+      const name = Buffer.alloc(2_000, `caller ${index} `).toString("latin1");
+      await admit(name).catch(() => {
+        refusals += 1;
+      });
     }
     collectGarbage();
+    expect(refusals).toBe(20_000);
     expect(process.memoryUsage().heapUsed - before).toBeLessThan(20_000_000);
   });
 });
