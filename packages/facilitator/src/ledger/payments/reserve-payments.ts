@@ -32,6 +32,7 @@ import {
   rememberSoldNames,
   type SoldNames,
 } from "./sold-names.ts";
+import { takeUpPayment } from "./take-up-payment.ts";
 import { insertOrders, orderRow } from "./transfer-order.ts";
 
 /**
@@ -192,7 +193,7 @@ async function decide(reserving: Reserving, request: ReserveRequest): Promise<Re
     const answer = reserving.answers.get(request);
     if (availability === "in_use") return { outcome: "in_use", payment };
     if (availability === "delivered") return { outcome: "delivered", payment, answer };
-    if (!(await takeUp(reserving, found, request))) return { outcome: "in_use", payment };
+    if (!(await takeUpPayment(reserving, found, request))) return { outcome: "in_use", payment };
     known.set(key, { payment, isHeld: true, isAbandoned: false, token: request.token });
     const mayRun = payment.runs < (found.isAbandoned ? maxRunsOfPaid : maxHandlerRuns);
     return { outcome: "resumed", payment, token: request.token, answer, mayRun };
@@ -270,25 +271,6 @@ async function writeAdmitted(reserving: Reserving): Promise<SoldNames> {
   await insertOrders({ transaction, dialect, orders });
   await reserving.code.store();
   return soldNames;
-}
-
-/**
- * Gives an open payment to a request. The racer is a frozen process that wakes up and counts a run,
- * or ends its request, after its row was read: the token is another one then, or `runs` is more.
- */
-async function takeUp(
-  { ledger, transaction }: Reserving,
-  { payment, token }: HeldPayment,
-  request: ReserveRequest,
-): Promise<boolean> {
-  const { numUpdatedRows } = await transaction
-    .updateTable("payments")
-    .set({ token: request.token, owner: ledger.processId })
-    .where("id", "=", payment.id)
-    .where("token", token === null ? "is" : "=", token)
-    .where("runs", "=", payment.runs)
-    .executeTakeFirst();
-  return numUpdatedRows > 0n;
 }
 
 /**
