@@ -1,6 +1,6 @@
 import type { AuthorizationId } from "@coinslot/protocol";
 
-/** Reason why a payer must wait, and its duration. */
+/** Wait that the limit of free runs imposes on a payer. */
 export interface PayerLimit {
   retryAfterSeconds: number;
   /** The payer's own requests block it, and may be paid for at any moment. */
@@ -27,7 +27,7 @@ interface PaidRun {
 }
 
 const minuteMs = 60_000;
-/** Newest paid runs of a payer that are remembered: they allow half as many free ones. */
+/** Paid runs remembered per payer; the oldest are dropped first. */
 const maxPaidRuns = 1_000;
 
 /** A limit on free runs per payer and minute. It remembers the payers of two minutes at most. */

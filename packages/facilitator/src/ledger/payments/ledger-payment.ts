@@ -25,9 +25,9 @@ export interface LedgerPayment {
   keyHash: string | undefined;
   unusedAtBlock: number | undefined;
   transactionId: string | undefined;
-  /** How many transactions have carried it. */
+  /** Number of transactions stored for it. */
   attempts: number;
-  /** Number of its handler runs, up to requests that have ended. */
+  /** Handler runs. Of a settled payment each is counted before it begins, otherwise at its end. */
   runs: number;
   settlesAlone: boolean;
   /** The transaction that executed it, or, of a failed one, that did not. */

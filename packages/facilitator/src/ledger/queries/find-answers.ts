@@ -5,7 +5,7 @@ import type { LedgerSchema } from "../schema.ts";
 
 const identity = identityColumns.map((column) => `payments.${column}` as const);
 
-/** The kept answers whose key these requests bring, in their payer's scope. */
+/** Kept answers for the requests' keys, each scoped to its authorization. */
 export async function findAnswers<
   Request extends Pick<ReservationRequest, "id" | "keyHash">,
 >(options: {
