@@ -16,6 +16,8 @@ describe.each(engines)("tokens, on $engine", ({ createUrl }) => {
       const rpcUrls = [devnet.rpcUrl];
       const silent = await devnet.deployMisbehavingToken("returnsNothing");
       const chain = {
+        // A block of 10,001 transfers takes a busy machine more than the second of other tests.
+        requestTimeoutMs: 20_000,
         tokens: [
           { name: "usdt", address: token, decimals: 6 },
           { name: "silent", address: silent, decimals: 6 },
