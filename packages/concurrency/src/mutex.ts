@@ -26,7 +26,7 @@ export interface Mutex {
  * Creates a mutex.
  *
  * ```text
- *          acquire               release, nobody waits
+ *          acquire               release, no waiter
  *   free ───────────► held ───────────────────────────► free
  *                     │  ▲
  *                     └──┘ release: handed to the first waiter

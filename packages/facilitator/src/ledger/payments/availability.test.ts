@@ -20,7 +20,7 @@ import { reservePayment } from "./reserve-payments.ts";
 describe.each(engines)("a payment that is brought again on %s", (engine) => {
   const { join, silence, wait } = ledgerForEachTest(engine);
 
-  it("resumes a submitted payment for the same request, when nobody runs for it", async () => {
+  it("resumes a submitted payment for the same request, when no process runs for it", async () => {
     const [one, two] = [await join("one"), await join("two")];
     const id = authorization();
     const paymentId = await submit(one, { id });
