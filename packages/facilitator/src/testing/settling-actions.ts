@@ -1,6 +1,6 @@
-import { testUsdt0 } from "@coinslot/devnet";
+import { multicall3, testUsdt0 } from "@coinslot/devnet";
 import { type AuthorizationId, type Reservation, toLowerHex } from "@coinslot/protocol";
-import type { LocalAccount } from "viem";
+import { encodeFunctionData, type LocalAccount } from "viem";
 import { afterEach, expect } from "vitest";
 import type { CoinslotFacilitator } from "../create-facilitator.ts";
 import type { SettlementEvent } from "../settle/settlement-event.ts";
@@ -55,20 +55,42 @@ export function settle(facilitator: CoinslotFacilitator, paid: Paid, reservation
 }
 
 /** Submits the authorization as a third party who has seen it. */
-export async function submitAsStranger(
-  { devnet }: SettlingDevnet,
-  { authorization, signature }: Paid,
-) {
-  const { from, to, value, validAfter, validBefore, nonce } = authorization;
+export async function submitAsStranger({ devnet }: SettlingDevnet, paid: Paid) {
+  const hash = await devnet.client.sendTransaction({
+    account: devnet.accounts.deployer,
+    to: devnet.token,
+    data: transferCall(paid),
+  });
+  await devnet.client.waitForTransactionReceipt({ hash });
+  return hash;
+}
+
+/** Executes several authorizations in one transaction of another sender. */
+export async function submitTogether({ devnet }: SettlingDevnet, payments: readonly Paid[]) {
   const hash = await devnet.client.writeContract({
     account: devnet.accounts.deployer,
-    address: devnet.token,
+    address: devnet.multicall3,
+    abi: multicall3.abi,
+    functionName: "aggregate3",
+    args: [
+      payments.map((paid) => ({
+        target: devnet.token,
+        allowFailure: false,
+        callData: transferCall(paid),
+      })),
+    ],
+  });
+  await devnet.client.waitForTransactionReceipt({ hash });
+  return hash;
+}
+
+function transferCall({ authorization, signature }: Paid) {
+  const { from, to, value, validAfter, validBefore, nonce } = authorization;
+  return encodeFunctionData({
     abi: testUsdt0.abi,
     functionName: "transferWithAuthorization",
     args: [from, to, value, validAfter, validBefore, nonce, signature],
   });
-  await devnet.client.waitForTransactionReceipt({ hash });
-  return hash;
 }
 
 /** Cancels the authorization, as its signer may. */

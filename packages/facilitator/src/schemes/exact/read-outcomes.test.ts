@@ -1,5 +1,7 @@
+import { isDeepStrictEqual } from "node:util";
 import { testUsdt0 } from "@coinslot/devnet";
 import type { Address, Hex } from "@coinslot/protocol";
+import fc from "fast-check";
 import { encodeAbiParameters, encodeEventTopics, toHex, type Hex as ViemHex } from "viem";
 import { describe, expect, it } from "vitest";
 import type { ReceiptLog } from "../../evm/transaction-receipt.ts";
@@ -55,6 +57,13 @@ function transfer(
   };
 }
 
+/** The payer's way to use a nonce up: one unit to itself. */
+const toSelf = { to: payer, value: 1n };
+
+function isSameNumber(one: unknown, other: unknown): boolean {
+  return typeof one === "number" && one === other;
+}
+
 function lower(topic: ViemHex | ViemHex[] | null): Hex {
   if (typeof topic !== "string") throw new TypeError("A topic is missing");
   return `0x${topic.slice(2).toLowerCase()}`;
@@ -86,6 +95,64 @@ describe("reading outcomes from logs", () => {
   it("ignores the Transfer of an authorization outside the batch", () => {
     expect(outcomesOf([used(7), transfer(), used(1)], [expected(1)])).toEqual(["mismatch"]);
   });
+
+  it.each([
+    ["the next authorization", [used(1), transfer(toSelf), used(7), transfer()]],
+    ["the previous authorization", [used(7), transfer(), used(1), transfer(toSelf)]],
+    ["no authorization, before it", [transfer(), used(1), transfer(toSelf)]],
+    ["no authorization, behind it", [used(1), transfer(toSelf), transfer()]],
+    ["no authorization, on both sides", [transfer(), used(1), transfer(toSelf), transfer()]],
+    ["the next authorization, Transfer first", [transfer(toSelf), used(1), transfer(), used(7)]],
+    [
+      "the previous authorization, Transfer first",
+      [transfer(), used(7), transfer(toSelf), used(1)],
+    ],
+  ])("ignores the Transfer of %s", (_, logs) => {
+    expect(outcomesOf(logs, [expected(1)])).toEqual(["mismatch"]);
+  });
+
+  it("gives one Transfer to one of two payments that are read one after the other", () => {
+    const logs = [used(1), transfer(toSelf), used(2), transfer(toSelf), used(7), transfer()];
+    const outcomes = [1, 2, 7].flatMap((number) => outcomesOf(logs, [expected(number)]));
+    expect(outcomes).toEqual(["mismatch", "mismatch", "executed"]);
+  });
+
+  it("counts no Transfer for two payments, whatever else a transaction emits", () => {
+    const numbers = [1, 2, 3, 4];
+    const wanted = numbers.map((number) => expected(number));
+    const event = fc.oneof(
+      fc.constantFrom(...numbers),
+      fc.constantFrom(transfer(), transfer(toSelf), transfer({ from: payTo, to: payer })),
+    );
+    fc.assert(
+      fc.property(fc.uniqueArray(event, { maxLength: 12, comparator: isSameNumber }), (events) => {
+        const logs = events.map((each) => (typeof each === "number" ? used(each) : each));
+        const paid = logs.filter((log) => isDeepStrictEqual(log, transfer())).length;
+        const together = outcomesOf(logs, wanted);
+        expect(wanted.flatMap((each) => outcomesOf(logs, [each]))).toEqual(together);
+        expect(together.filter((each) => each === "executed").length).toBeLessThanOrEqual(paid);
+      }),
+    );
+  });
+
+  it.each(["AuthorizationUsed first", "Transfer first"])(
+    "finds the own Transfer of each authorization of a batch, %s",
+    (order) => {
+      const values = fc.array(fc.constantFrom(9n, 10n), { minLength: 1, maxLength: 8 });
+      fc.assert(
+        fc.property(values, (moved) => {
+          const logs = moved.flatMap((value, number) => {
+            const pair = [used(number), transfer({ value })];
+            return order === "Transfer first" ? pair.reverse() : pair;
+          });
+          const wanted = moved.map((_, number) => expected(number));
+          expect(outcomesOf(logs, wanted)).toEqual(
+            moved.map((value) => (value === 10n ? "executed" : "mismatch")),
+          );
+        }),
+      );
+    },
+  );
 
   it.each([
     ["a smaller amount", transfer({ value: 9n })],

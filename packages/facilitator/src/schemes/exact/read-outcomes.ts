@@ -10,21 +10,13 @@ export const authorizationCanceledTopic = topicOf("AuthorizationCanceled(address
 /** `Transfer(address indexed from, address indexed to, uint256 value)`, ERC-20. */
 const transferTopic = topicOf("Transfer(address,address,uint256)");
 
-interface Move {
-  index: number;
-  from: string;
-  to: string;
-  value: string;
-  isClaimed: boolean;
-}
-
 /**
- * Reads the outcomes of authorizations from the logs of one transaction. Each `AuthorizationUsed`,
- * in log order, claims one exact `Transfer` of the same token: the first unclaimed one after it,
- * and, since the EIP leaves the order open, else the last unclaimed one before it.
+ * Reads the outcomes of authorizations from the logs of one transaction. An authorization counts as
+ * executed only by its own Transfer, the one that its token emitted for it.
  *
- * Each Transfer is claimed once, also by authorizations outside this query. Two equal payments of
- * one payer, of which the token executed one, must not both find the one Transfer.
+ * The pairing depends on the logs alone, not on the claims: payments of two queries, two processes
+ * or two ledgers never share a Transfer. A payer may use up many nonces in one transaction beside
+ * one real transfer to the seller.
  */
 export function readOutcomes<Item extends Claim>(
   logs: readonly ReceiptLog[],
@@ -32,54 +24,53 @@ export function readOutcomes<Item extends Claim>(
 ): Map<Item, LogOutcome> {
   const outcomes = new Map<Item, LogOutcome>(claims.map((each) => [each, "absent"]));
   for (const asset of new Set(claims.map(({ id }) => id.asset))) {
-    readToken(
-      logs.filter(({ address }) => address === asset),
-      new Map(claims.filter(({ id }) => id.asset === asset).map((each) => [keyOf(each), each])),
-      outcomes,
-    );
+    const transfers = pairTransfers(logs.filter(({ address }) => address === asset));
+    for (const claim of claims) {
+      if (claim.id.asset !== asset) continue;
+      const key = wordOf(claim.id.payer) + claim.id.nonce;
+      if (!transfers.has(key)) continue;
+      outcomes.set(claim, isExact(transfers.get(key), claim) ? "executed" : "mismatch");
+    }
   }
   return outcomes;
 }
 
-function readToken<Item extends Claim>(
-  logs: readonly ReceiptLog[],
-  wanted: ReadonlyMap<string, Item>,
-  outcomes: Map<Item, LogOutcome>,
-): void {
-  const moves = logs.flatMap((log, index) => readMove(log, index) ?? []);
-  const movesByPayer = new Map<string, Move[]>();
-  for (const move of moves) {
-    const known = movesByPayer.get(move.from);
-    if (known) known.push(move);
-    else movesByPayer.set(move.from, [move]);
+/**
+ * The own Transfer of each `AuthorizationUsed` among the logs of one token, by payer and nonce;
+ * `undefined`: none.
+ *
+ * EIP-3009 leaves the order of the two events open; a token has one order. The Transfer is the next
+ * event, as in the EIP's reference implementation, FiatToken and USDT0. It is the previous event
+ * only where some authorization has no next one and each has a previous one: no Transfer that a
+ * payer adds replaces that of a token of the usual order. Either way no two authorizations share a
+ * Transfer.
+ */
+function pairTransfers(logs: readonly ReceiptLog[]): Map<string, ReceiptLog | undefined> {
+  const events = logs.filter(
+    ({ topics: [topic] }) => topic === authorizationUsedTopic || topic === transferTopic,
+  );
+  const next = new Map<string, ReceiptLog | undefined>();
+  const previous = new Map<string, ReceiptLog | undefined>();
+  for (const [index, { topics }] of events.entries()) {
+    const [topic, payer, nonce] = topics;
+    if (topic !== authorizationUsedTopic || payer === undefined || nonce === undefined) continue;
+    next.set(payer + nonce, transferOf(payer, events[index + 1]));
+    previous.set(payer + nonce, transferOf(payer, events[index - 1]));
   }
-  for (const [index, { topics }] of logs.entries()) {
-    const [topic, payerWord, nonce] = topics;
-    if (topic !== authorizationUsedTopic || payerWord === undefined || nonce === undefined)
-      continue;
-    const want = wanted.get(payerWord + nonce);
-    const fits = (move: Move) =>
-      !move.isClaimed &&
-      (want === undefined ||
-        (move.to === wordOf(want.authorization.to) &&
-          move.value === uintHex(want.authorization.value)));
-    const own = movesByPayer.get(payerWord) ?? [];
-    const claimed =
-      own.find((move) => move.index > index && fits(move)) ??
-      own.findLast((move) => move.index < index && fits(move));
-    if (claimed) claimed.isClaimed = true;
-    if (want) outcomes.set(want, claimed ? "executed" : "mismatch");
-  }
+  return !isComplete(next) && isComplete(previous) ? previous : next;
 }
 
-function readMove({ topics, data }: ReceiptLog, index: number): Move | undefined {
-  const [topic, from, to] = topics;
-  if (topic !== transferTopic || from === undefined || to === undefined) return undefined;
-  return { index, from, to, value: data, isClaimed: false };
+function transferOf(payer: Hex, log: ReceiptLog | undefined): ReceiptLog | undefined {
+  const [topic, from] = log?.topics ?? [];
+  return topic === transferTopic && from === payer ? log : undefined;
 }
 
-function keyOf({ id }: Claim): string {
-  return wordOf(id.payer) + id.nonce;
+function isComplete(pairs: ReadonlyMap<string, ReceiptLog | undefined>): boolean {
+  return ![...pairs.values()].includes(undefined);
+}
+
+function isExact(own: ReceiptLog | undefined, { authorization: { to, value } }: Claim): boolean {
+  return own?.topics[2] === wordOf(to) && own.data === uintHex(value);
 }
 
 /** An address as it stands in a topic. */

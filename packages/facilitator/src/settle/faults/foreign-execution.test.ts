@@ -7,6 +7,7 @@ import {
   reserve,
   settle,
   submitAsStranger,
+  submitTogether,
   useSettlingDevnet,
 } from "../../testing/settling-actions.ts";
 
@@ -25,6 +26,28 @@ describe("settling an authorization that another sender may have executed", () =
       transaction,
     });
     expect(await balanceOf(devnet.accounts.seller.address)).toBe(1_000n);
+  });
+
+  it("serves no two payments for one Transfer of a transaction that uses both up", async () => {
+    const here = await begin();
+    const { devnet, start, pay, balanceOf } = here;
+    const { buyer, seller } = devnet.accounts;
+    const facilitator = await start();
+    const payments = [await pay(), await pay()] as const;
+    const held = [
+      await reserve(facilitator, payments[0]),
+      await reserve(facilitator, payments[1]),
+    ] as const;
+    const toSelf = ({ authorization: { nonce } }: (typeof payments)[number]) =>
+      pay({ payTo: buyer.address, amount: 1n, authorization: { nonce } });
+    const real = await pay();
+    await submitTogether(here, [await toSelf(payments[0]), await toSelf(payments[1]), real]);
+    // One after the other: each has a search of its own.
+    for (const [index, payment] of payments.entries()) {
+      const settled = await settle(facilitator, payment, held[index]);
+      expect(settled).toMatchObject({ success: false });
+    }
+    expect(await balanceOf(seller.address)).toBe(1_000n);
   });
 
   it.each([
