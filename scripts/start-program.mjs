@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 
 /**
- * Starts a program, which is told apart from its end by what it prints.
+ * Starts a program that signals its state by its output.
  *
  * @param {string} program
  * @param {{ args: string[], timeout: AbortSignal } & import("node:child_process").SpawnOptions} options

@@ -119,7 +119,7 @@ describe("docker-compose.yml", () => {
       const isMounted = mounts.some((folder) => value.startsWith(`${folder}/`));
       expect(given.delete(value) || isMounted, `${name} ${value}`).toBe(true);
     }
-    expect([...given], "secrets that nobody reads").toEqual([]);
+    expect([...given], "unread secrets").toEqual([]);
   });
 
   it.each(ours)("gives %s no secret twice, as a file and as a value", (_name, service) => {

@@ -41,7 +41,7 @@ describe("a command in a document", () => {
     ["coinslot bridge nothing", "coinslot bridge has no command nothing"],
     ["coinslot bridge send --nothing", "coinslot bridge send has no option --nothing"],
     ["coinslot bridge send --rpc", "coinslot bridge send has no option --rpc"],
-    ["curl http://localhost/nowhere", "nobody serves /nowhere"],
+    ["curl http://localhost/nowhere", "no server for /nowhere"],
     ["curl --nothing http://localhost/livez", "curl --nothing is not known"],
     ["node nowhere.mjs", "there is no nowhere.mjs"],
     ["nginx -p . -c nowhere.conf", "there is no nowhere.conf"],

@@ -198,7 +198,7 @@ function checkCurl(args: readonly string[], { blocks }: CommandContext): string[
     const text = arg.replace(/^\$[A-Z_]+(?=\/)/, "http://localhost");
     if (!URL.canParse(text)) complaints.push(`${arg} is no URL`);
     else if (!isServedPath(new URL(text).pathname, blocks)) {
-      complaints.push(`nobody serves ${new URL(text).pathname}`);
+      complaints.push(`no server for ${new URL(text).pathname}`);
     }
   }
   return complaints;

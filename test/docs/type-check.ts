@@ -13,7 +13,7 @@ interface Module {
 
 /**
  * Type-checks blocks of TypeScript and JavaScript in one program, each as a module of its own that
- * may import whatever the tests may. Of JavaScript, only what would fail when it runs is told.
+ * may import what the tests may. Reports only errors at run time for JavaScript.
  *
  * @returns complaints, each with the line of the document
  */

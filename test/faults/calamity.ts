@@ -56,14 +56,14 @@ export async function strike(options: {
     }
     const passes = random.between(1, 2);
     const death = fleet.nextDeath();
-    const told = fleet.workers();
-    for (const worker of told) worker.killAt(point, passes);
+    const workers = fleet.workers();
+    for (const worker of workers) worker.killAt(point, passes);
     await feedNow();
     const outcome = await Promise.race([
       death.then(() => "died" as const),
       sleep(patienceMs, "lives" as const, { ref: false }),
     ]);
-    for (const worker of told) worker.letLive();
+    for (const worker of workers) worker.letLive();
     return outcome === "died" ? point : killAnywhere();
   }
 

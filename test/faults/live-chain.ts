@@ -83,9 +83,8 @@ export function startLiveChain(options: { devnet: Devnet; random: Random }): Liv
   }
 
   /**
-   * Sent blindly, as somebody would who does not care whether it works, and one after the other:
-   * the
-   * node would give one nonce to two that ask at once. A reorganisation may come in between.
+   * Broadcasts without a check of success, one call after the other: the node gives one nonce to
+   * two concurrent callers. A reorganisation may come in between.
    */
   function send(data: Hex): Promise<void> {
     const sent = last.then(() =>

@@ -61,9 +61,9 @@ export async function startSellerFleet(options: {
       await started.gone;
       alive.delete(started);
       deaths += 1;
-      const told = mourners;
+      const listeners = mourners;
       mourners = [];
-      for (const tell of told) tell();
+      for (const listener of listeners) listener();
     }
   }
 

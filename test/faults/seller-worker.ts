@@ -22,10 +22,10 @@ let doom: { point: KillPoint; passes: number } | undefined;
 
 process.on("disconnect", () => process.exit());
 process.on("message", (message) => {
-  const told = runnerMessageSchema.parse(message);
-  switch (told.type) {
+  const parsed = runnerMessageSchema.parse(message);
+  switch (parsed.type) {
     case "kill-at":
-      doom = { point: told.point, passes: told.passes };
+      doom = { point: parsed.point, passes: parsed.passes };
       return;
     case "live":
       doom = undefined;

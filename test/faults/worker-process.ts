@@ -86,10 +86,10 @@ function nextMessage<Type extends WorkerMessage["type"]>(
 ): Promise<Extract<WorkerMessage, { type: Type }>> {
   return new Promise((resolve, reject) => {
     function onMessage(message: unknown): void {
-      const told = workerMessageSchema.parse(message);
-      if (!isOfType(told, type)) return;
+      const parsed = workerMessageSchema.parse(message);
+      if (!isOfType(parsed, type)) return;
       forget();
-      resolve(told);
+      resolve(parsed);
     }
     function onExit(code: number | null, signal: string | null): void {
       forget();

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { json, type ScriptedApi, startScriptedApi } from "./testing/scripted-api.ts";
 import { openShop, price, type Shop } from "./testing/shop.ts";
 
-const apiKey = "csk_the-key-that-nobody-may-see";
+const apiKey = "csk_the-secret-key";
 const address = "0x90F79bf6EB2c4f870365E785982E1f101E93b906";
 const balance = { tokenBalance: { blockchain: "plasma", token: "usdt", amount: "7" } };
 const healthy = {
@@ -121,10 +121,10 @@ describe("a forwarded request", () => {
 describe("a forwarded answer", () => {
   it("is free and unchanged when the API refuses, temporarily or for good", async () => {
     for (const status of [400, 404, 429, 500, 502, 503]) {
-      const told = { error: "told", message: `by status ${status}`, status };
-      api.answer(json(status, told, { "retry-after": "7", "x-internal": "secret" }));
+      const answered = { error: "any", message: `by status ${status}`, status };
+      api.answer(json(status, answered, { "retry-after": "7", "x-internal": "secret" }));
       const refused = await buy();
-      expect(refused).toMatchObject({ status, text: JSON.stringify(told), cost: 0n });
+      expect(refused).toMatchObject({ status, text: JSON.stringify(answered), cost: 0n });
       expect(refused.headers.get("retry-after")).toBe("7");
       expect(refused.headers.get("x-internal")).toBeNull();
     }

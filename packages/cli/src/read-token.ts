@@ -34,8 +34,8 @@ async function readDomain(
 ): Promise<{ name: string; version: string }> {
   const contract = { address, abi: eip3009Abi } as const;
   try {
-    const told = await client.readContract({ ...contract, functionName: "eip712Domain" });
-    return { name: told[1], version: told[2] };
+    const domain = await client.readContract({ ...contract, functionName: "eip712Domain" });
+    return { name: domain[1], version: domain[2] };
   } catch (error) {
     if (!isAnsweredByNode(error)) throw error;
   }

@@ -94,8 +94,8 @@ describe("a top-up", () => {
         const given: unknown = await answer.json();
         // The first lookup is before the top-up, the others are after it.
         const isLate = isBalance && calls <= 4;
-        const told = isLate ? Object.assign({}, given, { result: `0x${"0".repeat(64)}` }) : given;
-        response.writeHead(200, headers).end(JSON.stringify(told));
+        const reply = isLate ? Object.assign({}, given, { result: `0x${"0".repeat(64)}` }) : given;
+        response.writeHead(200, headers).end(JSON.stringify(reply));
       }),
     );
     const asked: TopUpRequest[] = [];

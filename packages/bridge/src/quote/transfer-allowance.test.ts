@@ -8,9 +8,9 @@ describe("an allowance", () => {
   it("is used if it exists", async () => {
     const { request, createBridge, approve, allowance } = world();
     await approve(8_000_000n);
-    const told: TransferProgress[] = [];
-    await createBridge().bridge(request, { onProgress: (step) => void told.push(step) });
-    expect(told.map(({ state }) => state)).toEqual(["sending", "sent"]);
+    const steps: TransferProgress[] = [];
+    await createBridge().bridge(request, { onProgress: (step) => void steps.push(step) });
+    expect(steps.map(({ state }) => state)).toEqual(["sending", "sent"]);
     expect(await allowance()).toBe(3_000_000n);
   });
 
@@ -19,9 +19,9 @@ describe("an allowance", () => {
     await approve(1n);
     const bridge = createBridge();
     expect((await bridge.quoteBridge(request)).feeBasis).toBe("estimate");
-    const told: TransferProgress[] = [];
-    await bridge.bridge(request, { onProgress: (step) => void told.push(step) });
-    expect(told.map(({ state }) => state)).toEqual([
+    const steps: TransferProgress[] = [];
+    await bridge.bridge(request, { onProgress: (step) => void steps.push(step) });
+    expect(steps.map(({ state }) => state)).toEqual([
       "approving",
       "approved",
       "approving",

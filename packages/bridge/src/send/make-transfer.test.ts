@@ -20,12 +20,12 @@ describe("a transfer", () => {
     const bridge = createBridge();
     const quote = await bridge.quoteBridge(request);
     const nativeBefore = await ethereum.client.getBalance({ address: buyer });
-    const told: TransferProgress[] = [];
+    const steps: TransferProgress[] = [];
 
-    const result = await bridge.bridge(request, { onProgress: (step) => void told.push(step) });
+    const result = await bridge.bridge(request, { onProgress: (step) => void steps.push(step) });
 
-    expect(told.map(({ state }) => state)).toEqual(["approving", "approved", "sending", "sent"]);
-    expect(told.at(-1)).toEqual({ state: "sent", hash: result.hash, guid: result.guid });
+    expect(steps.map(({ state }) => state)).toEqual(["approving", "approved", "sending", "sent"]);
+    expect(steps.at(-1)).toEqual({ state: "sent", hash: result.hash, guid: result.guid });
     expect(result).toMatchObject({ bridgeFee: nativeFee, amountReceived: 5_000_000n });
     expect(result.fee).toBeLessThanOrEqual(quote.fee);
     const nativeAfter = await ethereum.client.getBalance({ address: buyer });
@@ -42,14 +42,14 @@ describe("a transfer", () => {
     await createBridge().bridge({ ...request, amount: 5_000_000n });
     await layerZero.deliver();
     const back = createBridge({}, { rpcUrl: plasma.rpcUrl });
-    const told: TransferProgress[] = [];
+    const steps: TransferProgress[] = [];
 
     const result = await back.bridge(
       { targetChain: "ethereum", recipient: buyer, token: usdt0, amount: 2_000_000n },
-      { onProgress: (step) => void told.push(step) },
+      { onProgress: (step) => void steps.push(step) },
     );
 
-    expect(told.map(({ state }) => state)).toEqual(["sending", "sent"]);
+    expect(steps.map(({ state }) => state)).toEqual(["sending", "sent"]);
     expect(await balanceOf(plasma, usdt0, buyer)).toBe(3_000_000n);
     expect(await layerZero.deliver()).toEqual([result.guid]);
     expect(await balanceOf(ethereum, usdt, buyer)).toBe(funds - 3_000_000n);

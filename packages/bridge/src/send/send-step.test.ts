@@ -287,16 +287,16 @@ describe("an aborted transfer", () => {
     const { ethereum, request, createBridge, countSent, balanceOf } = world();
     const abort = new AbortController();
     const reason = new Error("not any more");
-    const told: string[] = [];
+    const states: string[] = [];
     const transfer = createBridge().bridge(request, {
       signal: abort.signal,
       onProgress(progress) {
-        told.push(progress.state);
+        states.push(progress.state);
         if (progress.state === state) abort.abort(reason);
       },
     });
     await expect(transfer).rejects.toBe(reason);
-    expect(told.at(-1)).toBe(state);
+    expect(states.at(-1)).toBe(state);
     expect(await countSent()).toBe(sent);
     expect(await balanceOf(ethereum, usdt, adapter)).toBe(0n);
   });

@@ -45,7 +45,7 @@ async function setPeer(oft: Address, eid: number, peer: Hex): Promise<void> {
 /** Tracks as another process would, and returns the reported states. */
 function track(hash: Hash, options: Partial<TrackOptions> = {}, targetUrl?: string) {
   const { buyer, createBridge, plasma } = world();
-  const told: TrackedProgress[] = [];
+  const steps: TrackedProgress[] = [];
   const bridge = createBridge({
     account: buyer,
     targetRpcUrls: { plasma: targetUrl ?? plasma.rpcUrl },
@@ -53,13 +53,13 @@ function track(hash: Hash, options: Partial<TrackOptions> = {}, targetUrl?: stri
   const delivered = bridge.track({
     hash,
     pollIntervalMs: 10,
-    onProgress: (progress) => void told.push(progress),
+    onProgress: (progress) => void steps.push(progress),
     ...options,
   });
-  const states = () => told.map(({ state }) => state);
+  const states = () => steps.map(({ state }) => state);
   const until = (...expected: string[]) =>
     vi.waitFor(() => expect(states()).toEqual(expected), { timeout: 5_000, interval: 10 });
-  return { delivered, told, states, until };
+  return { delivered, steps, states, until };
 }
 
 describe("tracking", () => {
@@ -129,7 +129,7 @@ describe("a reorganisation", () => {
   it("of the target chain puts the tokens back in flight, until they arrive again", async () => {
     const { plasma, layerZero } = world();
     const sent = await send();
-    const { delivered, told, until } = track(sent.hash, { confirmations: 3 });
+    const { delivered, steps, until } = track(sent.hash, { confirmations: 3 });
     await until("in_flight");
     await layerZero.deliver();
     await until("in_flight", "received");
@@ -141,7 +141,7 @@ describe("a reorganisation", () => {
     await plasma.mine(2);
     const { guid } = await delivered;
     expect(guid).toBe(sent.guid);
-    expect(told).toHaveLength(5);
+    expect(steps).toHaveLength(5);
   });
 
   it("of the source chain can give the message another GUID, which is then followed", async () => {

@@ -154,14 +154,14 @@ describe("a block watcher", () => {
     await devnet.mine(3);
     await lastEvent();
     const head = watcher.latest();
-    const told = events.length;
+    const eventCount = events.length;
     const old = await pool.request(blockByNumber((head?.number ?? 0n) - 2n));
 
     first.set(answerMethod("eth_getBlockByNumber", old));
     await watcher.refresh();
 
     expect(watcher.latest()).toEqual(head);
-    expect(events).toHaveLength(told);
+    expect(events).toHaveLength(eventCount);
   });
 
   it("ignores another endpoint's fork unless it is longer", async () => {
@@ -180,12 +180,12 @@ describe("a block watcher", () => {
         timestamp: `0x${fork.timestamp.toString(16)}`,
       }),
     );
-    const told = events.length;
+    const eventCount = events.length;
 
     await watcher.refresh();
 
     expect(watcher.latest()).toEqual(head);
-    expect(events).toHaveLength(told);
+    expect(events).toHaveLength(eventCount);
   });
 
   it("survives an outage, and reports its beginning and its end once", async () => {
@@ -195,12 +195,12 @@ describe("a block watcher", () => {
     await expect.poll(() => watcher.status().reachable).toBe(false);
     await expect(watcher.refresh()).rejects.toThrow("No RPC endpoint");
     await devnet.mine(2);
-    const told = events.length;
+    const eventCount = events.length;
 
     first.set(honest);
 
     await lastEvent();
-    expect(events.slice(told - 1)).toMatchObject([
+    expect(events.slice(eventCount - 1)).toMatchObject([
       { type: "unreachable" },
       { type: "reachable" },
       { type: "advanced", entered: [{}, {}] },

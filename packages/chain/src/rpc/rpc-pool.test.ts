@@ -65,7 +65,7 @@ describe("the configuration of an RPC pool", () => {
 
   it("takes user and password from the URL", async () => {
     const { first } = open();
-    const rpcUrl = first.url.replace("http://", "http://somebody:pass%20word@");
+    const rpcUrl = first.url.replace("http://", "http://user:pass%20word@");
     const pool = createRpcPool({ chainId, rpcUrls: [rpcUrl] });
     onTestFinished(() => pool.close());
     let authorization: string | undefined;
@@ -76,7 +76,7 @@ describe("the configuration of an RPC pool", () => {
 
     await pool.request(readHead);
 
-    expect(authorization).toBe(`Basic ${btoa("somebody:pass word")}`);
+    expect(authorization).toBe(`Basic ${btoa("user:pass word")}`);
   });
 
   it("survives a listener that throws", async () => {

@@ -114,14 +114,14 @@ async function findDecimals(bridge: Bridge, options: RequestOptions): Promise<nu
     if (decimals === undefined || decimals === tableDecimals) return tableDecimals;
     throw new UsageError(`--decimals: tokens of the table have ${tableDecimals}.`);
   }
-  const told = await bridge.readToken(token);
+  const onChain = await bridge.readToken(token);
   if (decimals === undefined) {
     throw new UsageError(
-      `Missing option: --decimals, required with --oft. The RPC endpoint returns ${told.decimals} for ${token}.`,
+      `Missing option: --decimals, required with --oft. The RPC endpoint returns ${onChain.decimals} for ${token}.`,
     );
   }
-  if (decimals !== told.decimals) {
-    throw new UsageError(`--decimals: by its contract, the token has ${told.decimals}.`);
+  if (decimals !== onChain.decimals) {
+    throw new UsageError(`--decimals: by its contract, the token has ${onChain.decimals}.`);
   }
   return decimals;
 }

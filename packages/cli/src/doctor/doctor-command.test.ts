@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([devnet?.stop(), otherChain?.stop()]));
 
-const nobody = "http://127.0.0.1:1";
+const deadUrl = "http://127.0.0.1:1";
 
 /** The doctor's findings in a correct environment with these changes. */
 async function examine(
@@ -50,7 +50,7 @@ describe("coinslot doctor", () => {
   });
 
   it("prints a table on a terminal, and exits with 1 for a problem", async () => {
-    const env = { COINSLOT_NETWORK: devnet.network, COINSLOT_RPC_URL: nobody };
+    const env = { COINSLOT_NETWORK: devnet.network, COINSLOT_RPC_URL: deadUrl };
     const { code, out, err } = await runCoinslot(["doctor"], { env });
     expect(code).toBe(exitCode.failed);
     expect(out).toMatch(/^broken +rpc +Plasma +The endpoint cannot be used .*check its URL/m);
@@ -64,7 +64,7 @@ describe("coinslot doctor", () => {
       status: "broken",
       found: expect.stringContaining("Endpoint 2 serves chain 988"),
     });
-    const away = await examine({ COINSLOT_RPC_URL: `${nobody},${devnet.rpcUrl}` });
+    const away = await examine({ COINSLOT_RPC_URL: `${deadUrl},${devnet.rpcUrl}` });
     expect(away.code).toBe(exitCode.done);
     expect(away.find("rpc").map(({ status }) => status)).toEqual(["warning", "ok"]);
   });

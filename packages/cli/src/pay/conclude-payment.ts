@@ -28,12 +28,12 @@ interface Bought {
  */
 export async function concludePayment(
   context: PayContext,
-  told: { request: BuyerRequest; response: Response; tokens: readonly SpendableToken[] },
+  purchase: { request: BuyerRequest; response: Response; tokens: readonly SpendableToken[] },
 ): Promise<Conclusion> {
-  const { response } = told;
+  const { response } = purchase;
   const outcome = paymentOf(response);
   if (outcome === undefined) return concludeUnpaid(context, response);
-  const bought = { ...told, outcome };
+  const bought = { ...purchase, outcome };
   let failure: unknown;
   try {
     await printAnswer(context, { response, outcome });
@@ -44,7 +44,7 @@ export async function concludePayment(
   if (failure === undefined && response.ok && outcome.state === "settled") return "ended";
 
   const how = await keepForResume(context, {
-    request: told.request,
+    request: purchase.request,
     payment: outcome.payment,
     receipt: outcome.receipt,
   });

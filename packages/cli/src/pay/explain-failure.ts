@@ -34,8 +34,8 @@ export async function explainFailure(
   if (sent !== undefined) {
     // An error of this program does not prove that nothing was paid.
     const how = await keepForResume(context, { request, payment: sent });
-    const told = error instanceof Error ? error.message : String(error);
-    const text = `The payment was sent, and then something failed: ${printable(told)}. ${how}`;
+    const detail = error instanceof Error ? error.message : String(error);
+    const text = `The payment was sent, and then something failed: ${printable(detail)}. ${how}`;
     return new UnclearError(text, { cause: error });
   }
   if (error instanceof TypeError && error.cause instanceof Error) {
@@ -53,10 +53,10 @@ function explainRefusal(error: PaymentError): unknown {
   if (code === "signing_failed" && cause instanceof Error) return cause;
   const advice = adviceOn(code);
   const message = printableWhole(error.message).replace(/\.$/, "");
-  const told = advice === undefined ? message : `${message}. ${advice}`;
+  const text = advice === undefined ? message : `${message}. ${advice}`;
   return code === "invalid_configuration" || code === "request_mismatch"
-    ? new UsageError(told, { cause: error })
-    : new Error(told, { cause: error });
+    ? new UsageError(text, { cause: error })
+    : new Error(text, { cause: error });
 }
 
 function adviceOn(code: PaymentError["code"]): string | undefined {

@@ -79,9 +79,9 @@ describe("coinslot pay", () => {
     const no = await pay([`${seller.url}/weather`], { answer: false });
     expect(no).toMatchObject({ code: exitCode.usage, out: "" });
     expect(no.err).toContain("Nothing was paid.");
-    const nobody = await pay([`${seller.url}/weather`]);
-    expect(nobody).toMatchObject({ code: exitCode.usage, out: "" });
-    expect(nobody.err).toContain("add --yes");
+    const unattended = await pay([`${seller.url}/weather`]);
+    expect(unattended).toMatchObject({ code: exitCode.usage, out: "" });
+    expect(unattended.err).toContain("add --yes");
     expect(await income()).toBe(before);
   });
 
@@ -194,11 +194,11 @@ describe("coinslot pay", () => {
   });
 
   it("names coinslot doctor for an unreadable token", async () => {
-    const nobody = `0x${"dead".repeat(10)}`;
-    const env = { COINSLOT_TOKENS: `${devnet.network}/${nobody}` };
+    const missing = `0x${"dead".repeat(10)}`;
+    const env = { COINSLOT_TOKENS: `${devnet.network}/${missing}` };
     expect(await pay([`${seller.url}/weather`, "--yes"], { env })).toMatchObject({
       code: exitCode.failed,
-      err: `error: The token ${nobody} on Plasma, which COINSLOT_TOKENS names, cannot be read: see coinslot doctor\n`,
+      err: `error: The token ${missing} on Plasma, which COINSLOT_TOKENS names, cannot be read: see coinslot doctor\n`,
     });
   });
 

@@ -221,7 +221,7 @@ describe("processes that are killed at any moment", () => {
     const file = inFolder("budget.json");
     const [limit, bookings] = ["$0.40", 400];
     const start = () => runScript(scriptCommand(bookUntilFull, file, limit));
-    const told: string[] = [];
+    const printed: string[] = [];
     for (let round = 0; round < 3; round += 1) {
       const running = Array.from({ length: 4 }, start);
       await Promise.all(running.map(({ begun }) => begun));
@@ -229,17 +229,17 @@ describe("processes that are killed at any moment", () => {
         await new Promise((resolve) => setTimeout(resolve, Math.random() * 40));
         child.kill("SIGKILL");
         await ended;
-        told.push(...lines());
+        printed.push(...lines());
       }
     }
     const last = start();
     await last.ended;
-    told.push(...last.lines());
+    printed.push(...last.lines());
     expect(last.child.exitCode).toBe(0);
     const state = budgetStateSchema.parse(JSON.parse(await readFile(file, "utf8")));
     const booked = new Set<string>(state.open.map(({ id }) => id.nonce));
     expect(booked.size).toBe(bookings);
-    expect(told.filter((nonce) => !booked.has(nonce))).toEqual([]);
+    expect(printed.filter((nonce) => !booked.has(nonce))).toEqual([]);
   }, 120_000);
 });
 

@@ -19,8 +19,8 @@ async function startLiar(asked: string, result: () => unknown): Promise<string> 
     const headers = { "content-type": "application/json" };
     const answer = await fetch(devnet.rpcUrl, { method: "POST", headers, body });
     const given: unknown = await answer.json();
-    const told = body.includes(asked) ? Object.assign({}, given, { result: result() }) : given;
-    response.writeHead(200, headers).end(JSON.stringify(told));
+    const reply = body.includes(asked) ? Object.assign({}, given, { result: result() }) : given;
+    response.writeHead(200, headers).end(JSON.stringify(reply));
   });
   onTestFinished(server.close);
   return server.url;

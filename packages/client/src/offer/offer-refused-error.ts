@@ -41,8 +41,8 @@ export class OfferRefusedError extends PaymentError {
 
   constructor(refusals: readonly Refusal[]) {
     const code = byProgress.find((each) => refusals.some((refusal) => refusal.code === each));
-    const told = refusals.filter((refusal) => refusal.code === code);
-    const messages = new Set(told.map((refusal) => refusal.message));
+    const matching = refusals.filter((refusal) => refusal.code === code);
+    const messages = new Set(matching.map((refusal) => refusal.message));
     super(
       code ?? "unsupported_offer",
       messages.size > 0
