@@ -25,11 +25,10 @@ export function encodeBatch(calls: readonly BatchCall[]): Hex {
 }
 
 /** Number of calls in a batch; `undefined` for other calldata. */
-export function countBatch(data: Hex): number | undefined {
-  if (!data.startsWith(`0x${aggregate3}`)) return undefined;
-  const length = data.slice(lengthStart, lengthStart + 64);
-  return Number(BigInt(`0x${length}`));
+export function countBatch(data: Uint8Array): number | undefined {
+  const head = Buffer.from(data.subarray(0, headBytes)).toString("hex");
+  return head.startsWith(aggregate3) ? Number(`0x${head.slice(-64)}`) : undefined;
 }
 
-/** Where the word with the number of calls begins: behind the selector and an offset. */
-const lengthStart = 2 + 8 + 64;
+/** The selector, an offset, and the number of calls. */
+const headBytes = 4 + 2 * 32;

@@ -1,5 +1,6 @@
 import type { RpcRequester } from "@coinslot/chain";
 import { parseTransaction } from "viem";
+import { callDataOf } from "../../evm/call-data.ts";
 import type { TransactionReceipt } from "../../evm/transaction-receipt.ts";
 import type { Inclusion } from "../../ledger/payments/ledger-payment.ts";
 import type { PaymentOutcomes } from "../../ledger/payments/record-outcomes.ts";
@@ -163,8 +164,7 @@ function gasShareOf(
 ): bigint | undefined {
   const signed = broadcasts.find(({ content }) => content === "payments");
   if (signed === undefined) return undefined;
-  const { data = "0x" } = parseTransaction(signed.raw);
-  return gasUsed / BigInt(countBatch(data) ?? 1);
+  return gasUsed / BigInt(countBatch(callDataOf(signed.raw)) ?? 1);
 }
 
 function requeue(
