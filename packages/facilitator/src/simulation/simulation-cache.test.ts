@@ -8,25 +8,16 @@ const first = transferOf(1);
 const second = transferOf(2);
 const facts = { payerHasCode: false, gasUsed: 50_000n };
 
-test("a simulation is fresh for a while, and kept until its payment is queued", () => {
+test("a simulation is recalled while it is fresh, whatever is added meanwhile", () => {
   let now = 0;
   const readings = createSimulationCache({ ...times, now: () => now });
   readings.remember(first, facts);
-  expect(readings.isFresh(first)).toBe(true);
-  now = 1_000;
-  expect(readings.isFresh(first)).toBe(false);
-  expect(readings.recall(first)).toMatchObject(facts);
-});
-
-test("a simulation older than the longest handler is dropped when another is added", () => {
-  let now = 0;
-  const readings = createSimulationCache({ ...times, now: () => now });
-  readings.remember(first, facts);
-  now = 30_000;
+  now = 999;
   readings.remember(second, facts);
-  now = 60_000;
-  readings.remember(transferOf(3), facts);
+  expect(readings.recall(first)).toMatchObject(facts);
+  now = 1_000;
   expect(readings.recall(first)).toBeUndefined();
+  readings.remember(transferOf(3), facts);
   expect(readings.recall(second)).toMatchObject(facts);
 });
 
@@ -36,7 +27,6 @@ test("a simulation is dropped once a transaction carries its payment, and its ga
   readings.remember(first, facts);
   expect(readings.typicalGas()).not.toBe(typicalGas);
   readings.forget(first);
-  expect(readings.isFresh(first)).toBe(false);
   expect(readings.recall(first)).toBeUndefined();
   expect(readings.typicalGas()).not.toBe(typicalGas);
 });
@@ -53,7 +43,6 @@ test("a simulation does not apply to another authorization with the same nonce",
     { ...first, id: { ...first.id, network: "eip155:988" } },
   ];
   for (const other of others) {
-    expect(readings.isFresh(other)).toBe(false);
     expect(readings.recall(other)).toBeUndefined();
   }
 });

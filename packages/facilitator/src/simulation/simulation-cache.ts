@@ -17,10 +17,8 @@ export interface CallFacts {
  */
 export interface SimulationCache {
   remember(transfer: Claim, facts: CallFacts): void;
-  /** The facts about a payment that no transaction carries yet. */
+  /** The facts about a transfer simulated so recently that it need not be tried again. */
   recall(transfer: Claim): CallFacts | undefined;
-  /** Whether the transfer has been simulated so recently that it need not be tried again. */
-  isFresh(transfer: Claim): boolean;
   /** For a payment that a transaction carries, or that was refused: it has to be tried again. */
   forget(transfer: Claim): void;
   /**
@@ -39,8 +37,8 @@ const maxPlainSignature = 2 + 130;
 
 /**
  * Remembers simulations: a payment that was verified a moment ago is not tried once more when its
- * transaction is planned. Milliseconds: for `freshMs` it need not be tried again, for `keepMs` a
- * handler may work until its payment is queued. A forgotten payment is tried again.
+ * transaction is planned. Milliseconds: for `freshMs` it need not be tried again, for `keepMs` the
+ * gas is known that a payer's code puts at risk. A forgotten payment is tried again.
  */
 export function createSimulationCache(options: {
   freshMs: number;
@@ -54,12 +52,16 @@ export function createSimulationCache(options: {
   const entries = new Map<string, CallFacts & { at: number }>();
   const atRisk = new Map<string, { gas: bigint; at: number }>();
 
-  function put<Entry extends { at: number }>(map: Map<string, Entry>, key: string, entry: Entry) {
+  /** Adds an entry, and drops those that are older than `maxAgeMs`. */
+  function put<Entry extends { at: number }>(
+    map: Map<string, Entry>,
+    { key, entry, maxAgeMs }: { key: string; entry: Entry; maxAgeMs: number },
+  ): void {
     map.delete(key);
     map.set(key, entry);
     // Insertion order is age order.
     for (const [oldest, { at }] of map) {
-      if (map.size <= maxEntries && now() - at < keepMs) return;
+      if (map.size <= maxEntries && now() - at < maxAgeMs) return;
       map.delete(oldest);
     }
   }
@@ -71,15 +73,17 @@ export function createSimulationCache(options: {
       // limit.
       const gasUsed = told !== undefined && told > callGas ? callGas : told;
       lastGas = gasUsed ?? lastGas;
-      put(entries, keyOf(transfer), { payerHasCode, gasUsed, at: now() });
+      const at = now();
+      const entry = { payerHasCode, gasUsed, at };
+      put(entries, { key: keyOf(transfer), entry, maxAgeMs: freshMs });
       if (!payerHasCode) return;
       const gas = gasAtRisk(schemeOf(transfer).maxCallBytes(transfer), callGas);
-      put(atRisk, authorizationKey(transfer.id), { gas, at: now() });
+      const key = authorizationKey(transfer.id);
+      put(atRisk, { key, entry: { gas, at }, maxAgeMs: keepMs });
     },
-    recall: (transfer) => entries.get(keyOf(transfer)),
-    isFresh(transfer) {
+    recall(transfer) {
       const entry = entries.get(keyOf(transfer));
-      return entry !== undefined && now() - entry.at < freshMs;
+      return entry && now() - entry.at < freshMs ? entry : undefined;
     },
     forget(transfer) {
       entries.delete(keyOf(transfer));

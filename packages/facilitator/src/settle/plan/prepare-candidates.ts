@@ -53,10 +53,8 @@ export async function prepareCandidates(options: {
   const facts = new Map<OrderedPayment, CallFacts>();
   const stale: OrderedPayment[] = [];
   for (const queued of queue) {
-    const claim = claimOf(queued);
     // A payment whose transaction came to nothing may have spoilt it, however lately it was tried.
-    const isFresh = queued.payment.attempts === 0 && readings.isFresh(claim);
-    const known = isFresh ? readings.recall(claim) : undefined;
+    const known = queued.payment.attempts === 0 ? readings.recall(claimOf(queued)) : undefined;
     if (known) facts.set(queued, known);
     else stale.push(queued);
   }
