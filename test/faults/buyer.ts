@@ -6,8 +6,8 @@ import type { Purchase } from "./purchase.ts";
 /** What one request of a buyer came to. */
 export type Attempt =
   | { kind: "served"; transaction: string; content: string }
-  /** 402: this payment buys nothing, or no longer. */
-  | { kind: "refused"; reason: string }
+  /** 402: this payment buys nothing, or no longer. `mayHaveRun`: before the refusal. */
+  | { kind: "refused"; reason: string; mayHaveRun: boolean }
   /** A client's retry: its cause, and its time. */
   | { kind: "again"; why: string; afterMs: number; mayHaveRun: boolean };
 
@@ -63,7 +63,11 @@ export async function buy(options: {
   const first = attempt(purchase.hangsUpAfterMs);
   const twin = purchase.isTwin ? attempt() : undefined;
   onBegun();
-  let last = better(await first, await twin);
+  const [one, other] = await Promise.all([first, twin]);
+  let last = better(one, other);
+  // A process stood still in its handler, and has lost the payment to the one that serves.
+  const passedOver = last === one ? other : one;
+  if (passedOver?.kind === "refused" && passedOver.mayHaveRun) interruptions += 1;
   for (;;) {
     if (last.kind === "served") return bought(last, await isRobbed(purchase, await sellerUrl()));
     if (last.kind === "refused") return bought(last);
@@ -98,15 +102,19 @@ async function request(options: {
     const why = error instanceof Error ? error.name : String(error);
     return { kind: "again", why: `no answer (${why})`, afterMs: 200, mayHaveRun: true };
   }
+  const receipt =
+    response.headers.get(headerName.paymentResponse) ??
+    response.headers.get(headerName.paymentResponseV1);
+  const settlement = receipt === null ? undefined : decodeReceipt(receipt);
   if (response.status === 200) {
-    const receipt =
-      response.headers.get(headerName.paymentResponse) ??
-      response.headers.get(headerName.paymentResponseV1);
-    const transaction = receipt === null ? "" : decodeReceipt(receipt).transaction;
-    return { kind: "served", transaction, content: body };
+    return { kind: "served", transaction: settlement?.transaction ?? "", content: body };
   }
   const { error, transaction } = errorOf(body);
-  if (response.status === 402) return { kind: "refused", reason: error };
+  if (response.status === 402) {
+    // Only a payment that was sent for settlement has a receipt, after its handler.
+    const mayHaveRun = settlement?.success === false && !isUpfront(purchase);
+    return { kind: "refused", reason: error, mayHaveRun };
+  }
   return {
     kind: "again",
     why: `${response.status} ${error}`,
@@ -118,7 +126,7 @@ async function request(options: {
 /** Whether the handler may have run for this answer, and has to run once more for the next. */
 function mayRunAgain(
   { error, isSent }: { error: string; isSent: boolean },
-  { hasKey, path }: Purchase,
+  purchase: Purchase,
 ): boolean {
   switch (error) {
     // Another request runs, or none did.
@@ -128,10 +136,14 @@ function mayRunAgain(
       return false;
     case "settlement_pending":
       // With a key the answer is kept before anything is sent to the chain.
-      return !(isSent && hasKey) || path.startsWith("/upfront");
+      return !(isSent && purchase.hasKey) || isUpfront(purchase);
     default:
       return true;
   }
+}
+
+function isUpfront({ path }: Purchase): boolean {
+  return path.startsWith("/upfront");
 }
 
 function errorOf(body: string): z.infer<typeof errorSchema> {

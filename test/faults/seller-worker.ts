@@ -18,14 +18,17 @@ import {
 
 const options = workerOptionsSchema.parse(JSON.parse(process.argv[2] ?? ""));
 const { network, payTo, token, price, validitySeconds } = options;
-let doom: { point: KillPoint; passes: number } | undefined;
+let doom: { point: KillPoint; passes: number; signal: "SIGKILL" | "SIGSTOP" } | undefined;
 
 process.on("disconnect", () => process.exit());
 process.on("message", (message) => {
   const parsed = runnerMessageSchema.parse(message);
   switch (parsed.type) {
     case "kill-at":
-      doom = { point: parsed.point, passes: parsed.passes };
+      doom = { point: parsed.point, passes: parsed.passes, signal: "SIGKILL" };
+      return;
+    case "freeze-at":
+      doom = { point: parsed.point, passes: parsed.passes, signal: "SIGSTOP" };
       return;
     case "live":
       doom = undefined;
@@ -96,12 +99,15 @@ function hasRun(path: string): boolean {
 }
 
 /**
- * Dies here if it is the time. Nothing that was begun is ended: the kernel takes the process away.
+ * Dies or stands still here if it is the time. Nothing that was begun is ended: the kernel takes
+ * the process away, or stops it.
  */
 function pass(point: KillPoint): void {
   if (doom?.point !== point) return;
-  doom = { point, passes: doom.passes - 1 };
-  if (doom.passes <= 0) process.kill(process.pid, "SIGKILL");
+  const { signal } = doom;
+  const passes = doom.passes - 1;
+  doom = passes > 0 ? { point, passes, signal } : undefined;
+  if (passes <= 0) process.kill(process.pid, signal);
 }
 
 function tell(message: WorkerMessage): void {

@@ -50,6 +50,8 @@ export const runnerMessageSchema = z.discriminatedUnion("type", [
    * Die at the n-th pass of this point from now on; replaces an earlier order.
    */
   z.object({ type: z.literal("kill-at"), point: z.enum(killPoints), passes: z.number() }),
+  /** The same, but stand still there. */
+  z.object({ type: z.literal("freeze-at"), point: z.enum(killPoints), passes: z.number() }),
   /** Forget it. */
   z.object({ type: z.literal("live") }),
   /** Report the ledger's content. */

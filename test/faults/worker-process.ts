@@ -18,7 +18,9 @@ export interface WorkerProcess {
   isAlive(): boolean;
   /** Has the process kill itself when it passes a point for the n-th time. */
   killAt(point: KillPoint, passes: number): void;
-  /** Takes that back. */
+  /** Has the process stand still when it passes a point for the n-th time, until `thaw`. */
+  freezeAt(point: KillPoint, passes: number): void;
+  /** Takes both back. */
   letLive(): void;
   /** Takes the process away at once. */
   kill(): Promise<void>;
@@ -64,6 +66,7 @@ export async function startWorker(
     gone,
     isAlive: () => child.exitCode === null && child.signalCode === null,
     killAt: (point, passes) => send({ type: "kill-at", point, passes }),
+    freezeAt: (point, passes) => send({ type: "freeze-at", point, passes }),
     letLive: () => send({ type: "live" }),
     async kill() {
       child.kill("SIGKILL");

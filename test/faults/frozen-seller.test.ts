@@ -1,0 +1,93 @@
+import { createTestDatabase } from "@coinslot/devnet";
+import { toLowerHex } from "@coinslot/protocol";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { buy } from "./buyer.ts";
+import { readChain } from "./chain-record.ts";
+import { awaitRest } from "./ledger-at-rest.ts";
+import { type LiveChain, startLiveChain } from "./live-chain.ts";
+import { findViolations } from "./oracle.ts";
+import { type Purchase, planPurchases } from "./purchase.ts";
+import { fundPayers, openScene, type Scene } from "./scene.ts";
+import { createRandom } from "./seeded-random.ts";
+import type { ListedPayment } from "./worker-messages.ts";
+import { startWorker, type WorkerProcess } from "./worker-process.ts";
+
+const random = createRandom("a frozen seller");
+let scene: Scene;
+let chain: LiveChain;
+let frozen: WorkerProcess;
+let other: WorkerProcess;
+let purchases: Purchase[];
+let dropDatabase: () => Promise<unknown>;
+
+beforeAll(async () => {
+  const { url, drop } = await createTestDatabase();
+  dropDatabase = drop;
+  scene = await openScene({ random, postgresUrl: url, faultShare: 0 });
+  const { devnet } = scene;
+  purchases = await planPurchases({ devnet, count: 120, random, now: Date.now() });
+  await fundPayers(devnet, purchases);
+  await devnet.setAutomine(false);
+  chain = startLiveChain({ devnet, random });
+  [frozen, other] = await Promise.all([startWorker(scene.program), startWorker(scene.program)]);
+}, 180_000);
+
+afterAll(async () => {
+  await Promise.all([frozen?.kill(), other?.kill()]);
+  await chain?.stop();
+  await scene?.close({ keepsFiles: false });
+  await dropDatabase?.();
+});
+
+test.each([{ hasKey: false }, { hasKey: true }])(
+  "a seller that freezes in its handler beyond its lease is interrupted, and another serves the twin (key: $hasKey)",
+  { timeout: 60_000 },
+  async ({ hasKey }) => {
+    const purchase = purchases.find((each) => each.hasKey === hasKey && isTwinOfReport(each));
+    if (purchase === undefined) throw new Error("No purchase is sent twice at once.");
+    frozen.freezeAt("handling", 1);
+    const urls = [Promise.resolve(frozen.url), isReleased(purchase).then(() => other.url)];
+    const buying = buy({
+      purchase,
+      signal: AbortSignal.timeout(50_000),
+      onBegun: () => undefined,
+      sellerUrl: () => urls.shift() ?? Promise.resolve(other.url),
+    });
+    await expect
+      .poll(() => find(purchase), { timeout: 20_000 })
+      .toMatchObject({
+        isDelivered: true,
+      });
+    frozen.thaw();
+    const bought = await buying;
+
+    const ledger = await awaitRest(other);
+    const runs = await scene.handlerRuns();
+    expect(runs.get(purchase.path)).toHaveLength(2);
+    expect(bought).toMatchObject({ outcome: { kind: "served" }, deliveries: 1, interruptions: 1 });
+    const evidence = {
+      chain: await readChain(scene.devnet),
+      ledger: ledger.map((payment) => ({ ...payment, isFinal: true })),
+      bought: [bought],
+      runs,
+      replaced: chain.replaced,
+      broadcasts: scene.proxy.broadcasts(),
+    };
+    expect(findViolations(evidence)).toEqual([]);
+  },
+);
+
+/** Resolves when the frozen process has lost its reservation. */
+async function isReleased(purchase: Purchase): Promise<void> {
+  await expect.poll(() => find(purchase), { timeout: 20_000 }).toMatchObject({ state: "released" });
+}
+
+async function find({ authorization }: Purchase): Promise<ListedPayment | undefined> {
+  const nonce = toLowerHex(authorization.nonce);
+  return (await other.listPayments()).find((payment) => toLowerHex(payment.nonce) === nonce);
+}
+
+function isTwinOfReport({ interference, isTwin, hangsUpAfterMs, path, number }: Purchase): boolean {
+  const isCalm = hangsUpAfterMs === undefined && number % 50 !== 7;
+  return isTwin && isCalm && interference === "none" && path.startsWith("/report");
+}
