@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Logger } from "@coinslot/facilitator";
 import { decodeReceipt, headerName } from "@coinslot/protocol";
 import * as z from "zod";
 import type { Purchase } from "./purchase.ts";
@@ -41,16 +42,22 @@ export async function buy(options: {
   onBegun: () => void;
   /** Aborts when no answer can come any more. */
   signal: AbortSignal;
+  /** Records requests and answers. */
+  log?: Logger | undefined;
 }): Promise<Bought> {
-  const { purchase, sellerUrl, onBegun, signal } = options;
+  const { purchase, sellerUrl, onBegun, signal, log } = options;
   let attempts = 0;
   let interruptions = 0;
   let deliveries = 0;
 
   async function attempt(hangUpAfterMs?: number): Promise<Attempt> {
     attempts += 1;
+    const number = attempts;
     const url = await sellerUrl();
+    const name = { purchase: purchase.number, request: number, url };
+    log?.info(name, "a buyer asks");
     const made = await request({ url, purchase, hangUpAfterMs });
+    log?.info({ ...name, answer: made }, "a buyer has its answer");
     if (made.kind === "served") deliveries += 1;
     if (made.kind === "again" && made.mayHaveRun) interruptions += 1;
     return made;
@@ -65,7 +72,7 @@ export async function buy(options: {
   onBegun();
   const [one, other] = await Promise.all([first, twin]);
   let last = better(one, other);
-  // A process stood still in its handler, and has lost the payment to the one that serves.
+  // The handler ran in vain for it: its settlement failed, or another process took the payment.
   const passedOver = last === one ? other : one;
   if (passedOver?.kind === "refused" && passedOver.mayHaveRun) interruptions += 1;
   for (;;) {
@@ -99,8 +106,10 @@ async function request(options: {
     });
     body = await response.text();
   } catch (error) {
-    const why = error instanceof Error ? error.name : String(error);
-    return { kind: "again", why: `no answer (${why})`, afterMs: 200, mayHaveRun: true };
+    const why = faultOf(error);
+    // Without a connection no seller has the request.
+    const mayHaveRun = why !== "ECONNREFUSED";
+    return { kind: "again", why: `no answer (${why})`, afterMs: 200, mayHaveRun };
   }
   const receipt =
     response.headers.get(headerName.paymentResponse) ??
@@ -133,6 +142,7 @@ function mayRunAgain(
     case "payment_in_use":
     case "not_ready":
     case "facilitator_unavailable":
+    case "payer_limited":
       return false;
     case "settlement_pending":
       // With a key the answer is kept before anything is sent to the chain.
@@ -140,6 +150,16 @@ function mayRunAgain(
     default:
       return true;
   }
+}
+
+/** The system's code for the fault of a request, or the name of the error. */
+function faultOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const { cause } = error;
+  if (cause instanceof Error && "code" in cause && typeof cause.code === "string") {
+    return cause.code;
+  }
+  return error.name;
 }
 
 function isUpfront({ path }: Purchase): boolean {

@@ -3,6 +3,7 @@ import type { Bought } from "./buyer.ts";
 import { type Calamities, strike } from "./calamity.ts";
 import { readChain } from "./chain-record.ts";
 import type { FaultProxy } from "./fault-proxy.ts";
+import { createFileLogger } from "./file-logger.ts";
 import { awaitFinality, awaitRest, calmLimitMs } from "./ledger-at-rest.ts";
 import { type LiveChain, startLiveChain } from "./live-chain.ts";
 import { startLoad } from "./load.ts";
@@ -92,6 +93,7 @@ export async function runFaults(options: FaultRunOptions): Promise<FaultReport> 
       chain,
       sellerUrl: async () => (await sellers.anyone()).url,
       signal: hopeless.signal,
+      log: createFileLogger(scene.program.options.logFile),
     });
     proxy.setFaulty(true);
     const calamities = await strike({

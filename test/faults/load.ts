@@ -1,3 +1,4 @@
+import type { Logger } from "@coinslot/facilitator";
 import { type Bought, buy } from "./buyer.ts";
 import type { LiveChain } from "./live-chain.ts";
 import type { Purchase } from "./purchase.ts";
@@ -22,8 +23,10 @@ export function startLoad(options: {
   chain: LiveChain;
   /** Aborts buyers who still have no answer. */
   signal: AbortSignal;
+  /** Records requests and answers. */
+  log?: Logger | undefined;
 }): Load {
-  const { purchases, concurrency, sellerUrl, chain, signal } = options;
+  const { purchases, concurrency, sellerUrl, chain, signal, log } = options;
   let allowed = 0;
   let next = 0;
   let waiting: (() => void)[] = [];
@@ -50,6 +53,7 @@ export function startLoad(options: {
       const ended = await buy({
         purchase,
         signal,
+        log,
         sellerUrl,
         onBegun() {
           interfering = chain.interfere(purchase);

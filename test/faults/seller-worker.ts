@@ -5,8 +5,9 @@ import { appendFileSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { listen } from "@coinslot/devnet";
 import { paymentMiddleware } from "@coinslot/express";
-import { createFacilitator, type LedgerPayment, type Logger } from "@coinslot/facilitator";
+import { createFacilitator, type LedgerPayment } from "@coinslot/facilitator";
 import express from "express";
+import { createFileLogger } from "./file-logger.ts";
 import { tokenDomain } from "./purchase.ts";
 import {
   type KillPoint,
@@ -81,6 +82,7 @@ app.get(["/report/:number", "/upfront/:number"], async (request, response) => {
   const fails = number % 50 === 7 && !hasRun(request.path);
   // The operating system has it when this returns, so it outlives the process.
   appendFileSync(options.runsFile, `${process.pid} ${request.path}\n`);
+  log.info({ purchase: number }, "the handler runs");
   pass("handling");
   await sleep(number % 4 === 0 ? 30 : 0);
   if (fails) {
@@ -107,7 +109,9 @@ function pass(point: KillPoint): void {
   const { signal } = doom;
   const passes = doom.passes - 1;
   doom = passes > 0 ? { point, passes, signal } : undefined;
-  if (passes <= 0) process.kill(process.pid, signal);
+  if (passes > 0) return;
+  log.info({ point, signal }, "the seller is at its fault point");
+  process.kill(process.pid, signal);
 }
 
 function tell(message: WorkerMessage): void {
@@ -131,26 +135,4 @@ async function listPayments(): Promise<ListedPayment[]> {
     isFinal: finalAt !== undefined,
     isDelivered: deliveredAt !== undefined,
   }));
-}
-
-/** One JSON object per line, for inspecting a failed run. */
-function createFileLogger(file: string): Logger {
-  const write = (level: string) => (fields: object, message: string) => {
-    const line = { at: Date.now(), pid: process.pid, level, message, ...describe(fields) };
-    appendFileSync(file, `${JSON.stringify(line)}\n`);
-  };
-  return {
-    debug: () => undefined,
-    info: write("info"),
-    warn: write("warn"),
-    error: write("error"),
-  };
-}
-
-function describe(fields: object): Record<string, unknown> {
-  const entries = Object.entries(fields).map(([name, value]: [string, unknown]) => [
-    name,
-    value instanceof Error ? (value.stack ?? value.message) : value,
-  ]);
-  return Object.fromEntries(entries);
 }

@@ -1,6 +1,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, openSync } from "node:fs";
+import { createFileLogger } from "./file-logger.ts";
 import {
   type KillPoint,
   type ListedPayment,
@@ -52,17 +53,21 @@ export async function startWorker(
     stdio: ["ignore", "ignore", log, "ipc"],
   });
   closeSync(log);
-  const gone = once(child, "exit").then(() => undefined);
+  const { pid } = child;
+  const journal = createFileLogger(options.logFile);
+  const gone = once(child, "exit").then(() => journal.info({ pid }, "the seller is gone"));
   child.on("error", () => undefined);
   child.on("message", (message) => onMessage(workerMessageSchema.parse(message)));
   const { port } = await nextMessage(child, "listening");
+  const url = `http://127.0.0.1:${port}`;
+  journal.info({ pid, url }, "the seller listens");
 
   function send(message: RunnerMessage): void {
     if (child.connected) child.send(message, () => undefined);
   }
 
   return {
-    url: `http://127.0.0.1:${port}`,
+    url,
     gone,
     isAlive: () => child.exitCode === null && child.signalCode === null,
     killAt: (point, passes) => send({ type: "kill-at", point, passes }),
@@ -72,8 +77,14 @@ export async function startWorker(
       child.kill("SIGKILL");
       await gone;
     },
-    freeze: () => void child.kill("SIGSTOP"),
-    thaw: () => void child.kill("SIGCONT"),
+    freeze() {
+      journal.info({ pid }, "the seller freezes");
+      child.kill("SIGSTOP");
+    },
+    thaw() {
+      journal.info({ pid }, "the seller wakes up");
+      child.kill("SIGCONT");
+    },
     async listPayments() {
       const answer = nextMessage(child, "payments");
       send({ type: "list-payments" });
