@@ -92,6 +92,41 @@ describe.each(engines)("silent loss, on $engine", ({ engine, createUrl }) => {
     expect(hasCut).toBe(true);
   }, 60_000);
 
+  it.each([
+    ["a bloom filter of zeros", { logsBloom: zeroBloom }],
+    ["no bloom filter", { logsBloom: undefined }],
+  ])(
+    "by an empty answer and a header with %s is excluded where the chain has shown real filters",
+    async (_, change) => {
+      const devnet = await startUsedChain();
+      const proxy = await startFaultProxy(devnet.rpcUrl);
+      const indexer = await startIndexer({
+        rpcUrls: [proxy.url],
+        database: await createUrl(),
+        chain: { verifyAfterMs: 3_600_000 },
+      });
+      await expectExact(indexer, devnet, usdtOf(devnet));
+      const { seller } = devnet.accounts;
+      await devnet.mint({ to: seller.address, amount: 1n });
+      await expectExact(indexer, devnet, usdtOf(devnet));
+      proxy.set(async ({ calls, forward, reply }) => {
+        const answers = await forward();
+        reply(
+          answers.map((answer, index) => {
+            const method = calls[index]?.method;
+            if (method === "eth_getLogs") return { ...answer, result: [] };
+            if (method !== "eth_getBlockByHash") return answer;
+            return { ...answer, result: { ...Object(answer.result), ...change } };
+          }),
+        );
+      });
+      await devnet.mint({ to: seller.address, amount: 2n });
+      await expectExact(indexer, devnet, usdtOf(devnet), { timeoutMs: 20_000 });
+      expect((await indexer.status()).chains[0]?.repairedBlocks).toBe(0);
+    },
+    60_000,
+  );
+
   it("is excluded before a block is final: one reading is not enough", async () => {
     const devnet = await startUsedChain();
     const indexer = await startIndexer({

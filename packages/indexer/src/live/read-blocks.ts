@@ -88,10 +88,17 @@ async function readByReceipts(
   return transfersAmong(logs, tokens);
 }
 
-function isProvenEmpty(header: BlockHeader, { tokens, evidence }: BlocksQuestion): boolean {
-  if (header.isEmpty) return true;
-  if (evidence.blooms !== "real") return false;
-  return header.logsBloom === undefined || !mayHoldTransfers(header.logsBloom, tokens);
+/**
+ * A filter of zeros is that of a block without logs, and that of a node which leaves the filters
+ * out. So it proves nothing, nor does a missing one.
+ */
+function isProvenEmpty(
+  { isEmpty, logsBloom }: BlockHeader,
+  { tokens, evidence }: BlocksQuestion,
+): boolean {
+  if (isEmpty) return true;
+  if (evidence.blooms !== "real" || logsBloom === undefined) return false;
+  return !mayHoldTransfers(logsBloom, tokens);
 }
 
 /**
