@@ -1,4 +1,4 @@
-import type { Clock, RpcPool } from "@coinslot/chain";
+import type { Clock } from "@coinslot/chain";
 import type { Database } from "@coinslot/storage";
 import type { ChainConfiguration } from "./configuration.ts";
 import type { Progress } from "./history/progress.ts";
@@ -8,13 +8,14 @@ import type { Tolerance } from "./rpc/tolerance.ts";
 import type { KnownToken } from "./store/known-token.ts";
 import type { IndexerSchema } from "./store/schema.ts";
 import type { WriterLease } from "./store/writer-lease.ts";
+import type { TrustedPool } from "./trusted-pool.ts";
 import type { Repair } from "./verify/repair.ts";
 
 /** Context of following one chain. */
 export interface ChainContext {
   chain: ChainConfiguration;
   tokens: readonly KnownToken[];
-  pool: RpcPool;
+  pool: TrustedPool;
   /** The endpoints that most others contradict about a final block; the pool reads none there. */
   outvoted: Set<number>;
   database: Database<IndexerSchema>;

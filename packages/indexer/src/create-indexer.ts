@@ -28,7 +28,7 @@ import type { IndexerStatus } from "./status.ts";
 import { holdLease } from "./store/hold-lease.ts";
 import { createLazyStore, type LazyStore } from "./store/open-store.ts";
 import type { WriterLease } from "./store/writer-lease.ts";
-import { createTrustedPool } from "./trusted-pool.ts";
+import { createTrustedPool, type TrustedPool } from "./trusted-pool.ts";
 import type { Repair } from "./verify/repair.ts";
 
 export type IndexerOptions = IndexerConfigurationInput & {
@@ -72,7 +72,7 @@ export function createIndexer(options: IndexerOptions): Indexer {
   const context = createContext(options);
   const { configuration, chains, store, events } = context;
   const { opened } = store;
-  const pools = new Map(chains.map(({ chain, pool }) => [chain.name, pool]));
+  const pools = new Map(chains.map(({ chain, trusted }) => [chain.name, trusted]));
   const status = () => readIndexerStatus(opened, { chains, role: context.role });
   return {
     chains: configuration.chains,
@@ -95,6 +95,9 @@ export function createIndexer(options: IndexerOptions): Indexer {
 interface ChainRuntime {
   chain: ChainConfiguration;
   pool: RpcPool;
+  /** The pool without the endpoints of `outvoted`, for every read of the chain. */
+  trusted: TrustedPool;
+  outvoted: Set<number>;
   progress: Progress;
 }
 
@@ -127,21 +130,21 @@ function createContext(options: IndexerOptions): IndexerContext {
     ...input
   } = options;
   const configuration = readConfiguration(input);
-  const chains = configuration.chains.map(
-    (chain): ChainRuntime => ({
-      chain,
-      pool: createRpcPool({
-        chainId: chain.chainId,
-        rpcUrls: chain.rpcUrls,
-        timeoutMs: chain.requestTimeoutMs,
-        clock,
-        ...(chain.callsPerSecond !== undefined && { callsPerSecond: chain.callsPerSecond }),
-        ...(post !== undefined && { post }),
-        onEvent: (event) => onRpcEvent?.({ ...event, chain: chain.name }),
-      }),
-      progress: createProgress({ chain: chain.name, logger, clock, terminal }),
-    }),
-  );
+  const chains = configuration.chains.map((chain): ChainRuntime => {
+    const pool = createRpcPool({
+      chainId: chain.chainId,
+      rpcUrls: chain.rpcUrls,
+      timeoutMs: chain.requestTimeoutMs,
+      clock,
+      ...(chain.callsPerSecond !== undefined && { callsPerSecond: chain.callsPerSecond }),
+      ...(post !== undefined && { post }),
+      onEvent: (event) => onRpcEvent?.({ ...event, chain: chain.name }),
+    });
+    const outvoted = new Set<number>();
+    const trusted = createTrustedPool(pool, outvoted);
+    const progress = createProgress({ chain: chain.name, logger, clock, terminal });
+    return { chain, pool, trusted, outvoted, progress };
+  });
   const events = createEventSignal();
   const store = createLazyStore({
     url: configuration.database,
@@ -196,26 +199,29 @@ async function follow(
   signal: AbortSignal,
 ): Promise<void> {
   const { database, tokens } = await store.opened();
-  const contexts = chains.map((runtime) => {
-    const outvoted = new Set<number>();
-    return {
-      ...runtime,
-      pool: createTrustedPool(runtime.pool, outvoted),
-      outvoted,
-      tokens: tokens.filter(({ chainId }) => chainId === runtime.chain.chainId),
-      database,
-      lease,
-      logger,
-      clock,
-      maxLogs: new Map<number, number>(),
-      evidence: createChainEvidence(),
-      rewrites: { count: 0 },
-      random,
-      onRepair,
-      toleranceOf: createToleranceOfLast(),
-    };
-  });
-  await followChains(contexts, { spotCheck: configuration.spotCheck, onDifference, signal });
+  const contexts = chains.map(({ chain, trusted, outvoted, progress }) => ({
+    chain,
+    pool: trusted,
+    outvoted,
+    progress,
+    tokens: tokens.filter(({ chainId }) => chainId === chain.chainId),
+    database,
+    lease,
+    logger,
+    clock,
+    maxLogs: new Map<number, number>(),
+    evidence: createChainEvidence(),
+    rewrites: { count: 0 },
+    random,
+    onRepair,
+    toleranceOf: createToleranceOfLast(),
+  }));
+  try {
+    await followChains(contexts, { spotCheck: configuration.spotCheck, onDifference, signal });
+  } finally {
+    // The writer alone votes: an endpoint that is back would stay outvoted here.
+    for (const { outvoted } of chains) outvoted.clear();
+  }
 }
 
 async function close({ chains, store, closing, following }: IndexerContext): Promise<void> {

@@ -31,7 +31,10 @@ async function hadNoCodeBefore(
   if (startBlock === 0) return true;
   const call = { method: "eth_getCode", params: [address, toQuantity(startBlock - 1)] };
   try {
-    return (await pool.request(call, { signal })) === "0x";
+    const code = await pool.onEndpoint((endpoint) => endpoint.request(call, { signal }), {
+      signal,
+    });
+    return code === "0x";
   } catch (error) {
     if (error instanceof RpcResponseError) return false;
     throw error;

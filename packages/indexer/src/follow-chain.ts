@@ -12,10 +12,12 @@ import { pollEverywhere } from "./live/poll-everywhere.ts";
 import { runRequest } from "./maintenance/run-request.ts";
 import type { BlockId } from "./store/block-id.ts";
 import { updateChain } from "./store/chain-row.ts";
+import { findFinalBlock } from "./store/final-block.ts";
 import { findKnownBlock } from "./store/marks.ts";
 import { readNextRequest } from "./store/requests.ts";
 import { readWindow } from "./store/window.ts";
 import { LeaseLostError } from "./store/writer-lease.ts";
+import { agreeOnBlock } from "./verify/agree-on-block.ts";
 
 const firstPauseMs = 100;
 const maxPauseMs = 10_000;
@@ -35,12 +37,12 @@ export async function followChain(context: ChainContext, signal: AbortSignal): P
   let headEndpoint: number | undefined;
   let toldAt = Number.NEGATIVE_INFINITY;
   let pauseMs = firstPauseMs;
-  let areOpeningsKnown = false;
+  let isPrepared = false;
   try {
     while (!signal.aborted) {
       try {
-        if (!areOpeningsKnown) await findOpenings(context, signal);
-        areOpeningsKnown = true;
+        if (!isPrepared) await prepare();
+        isPrepared = true;
         await step();
         pauseMs = firstPauseMs;
       } catch (error) {
@@ -54,6 +56,16 @@ export async function followChain(context: ChainContext, signal: AbortSignal): P
     }
   } finally {
     await filling.ended();
+  }
+
+  /**
+   * Votes about the newest final block before any endpoint is read. The process before may have
+   * outvoted one, and history would read its fork until the next vote.
+   */
+  async function prepare(): Promise<void> {
+    const newest = await findFinalBlock(context.database.kysely, chain.chainId);
+    if (newest !== undefined) await agreeOnBlock(context, newest, signal);
+    await findOpenings(context, signal);
   }
 
   function findKnown(number: number) {

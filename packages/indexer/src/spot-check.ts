@@ -2,6 +2,7 @@ import { sleep } from "@coinslot/chain";
 import { zeroAddress } from "viem";
 import type { ChainContext } from "./chain-context.ts";
 import type { IndexerConfiguration } from "./configuration.ts";
+import { findAnchor } from "./query/find-anchor.ts";
 import { readKnownBalance } from "./query/known-balance.ts";
 import { readTokenBalance } from "./rpc/read-token-balance.ts";
 import { hexOfBytes } from "./store/bytes.ts";
@@ -75,7 +76,9 @@ async function findDifferences(
       // Without an opening there is no comparison: it would be taken from the same answer.
       if (opening === undefined || block === undefined) continue;
       const indexed = wrapUint256(gain + opening);
-      const ask = () => readTokenBalance(pool, { token: token.address, address, block });
+      const anchor = await findAnchor(database, token.chainId, block);
+      if (anchor === undefined) continue;
+      const ask = () => readTokenBalance(pool, { token: token.address, address, block, anchor });
       if (indexed === (await ask())) continue;
       // A node that is adding a block may answer from the state after it. A difference is reported
       // only if a later answer confirms it.

@@ -1,4 +1,6 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { devnetChain } from "../chains/indexer-chain.ts";
+import { createIndexer } from "../create-indexer.ts";
 import type { Indexer } from "../indexer.ts";
 import { engines } from "../testing/engines.ts";
 import { startFaultProxy } from "../testing/fault-proxy.ts";
@@ -113,6 +115,89 @@ describe.each(engines)("an endpoint on a fork of its own, on $engine", ({ create
     await expectExact(indexer, devnet, usdtOf(devnet));
     await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
   }, 90_000);
+
+  it("that was outvoted is not believed after a restart, also where the chain has fallen behind", async () => {
+    const devnet = await startUsedChain(30);
+    const fork = await startFork(devnet, 10n);
+    const database = await createUrl();
+    const before = await startIndexer({ rpcUrls: [devnet.rpcUrl], database });
+    await expectExact(before, devnet, usdtOf(devnet));
+    await before.close();
+    await devnet.mint({ to: devnet.accounts.seller.address, amount: 7n });
+    await devnet.mine(200);
+    await fork.mine(300);
+    await fork.mint({ to: fork.accounts.seller.address, amount: 999n });
+    await fork.mine(2 * finalDepth);
+    const indexer = await startIndexer({
+      rpcUrls: [fork.rpcUrl, devnet.rpcUrl, devnet.rpcUrl],
+      database,
+      chain: { ...patient, verifyAfterMs: 3_600_000 },
+    });
+    await expectExact(indexer, devnet, usdtOf(devnet), { timeoutMs: 20_000 });
+  }, 60_000);
+
+  it.each(["live", "history"])(
+    "gives no balance to a process that only serves, in %s",
+    async (state) => {
+      const devnet = await startUsedChain(20);
+      const fork = await startFork(devnet, 15n);
+      const { seller } = devnet.accounts;
+      await devnet.mint({ to: seller.address, amount: 7n });
+      await fork.mint({ to: seller.address, amount: 999n });
+      await devnet.mine(finalDepth);
+      await fork.mine(4 * finalDepth);
+      const database = await createUrl();
+      const head = Number(await devnet.client.getBlockNumber());
+      // An address may have had a balance before the first indexed block.
+      const tokens = [{ name: "usdt", address: devnet.token, startBlock: head - 8, decimals: 6 }];
+      const chain = { ...patient, tokens };
+      const writer = await startIndexer({ rpcUrls: [devnet.rpcUrl], database, chain });
+      await expectExact(writer, devnet, usdtOf(devnet), { fromBlock: BigInt(head - 8) });
+      await writer.close();
+      const rpcUrls = [fork.rpcUrl, devnet.rpcUrl, devnet.rpcUrl];
+      const reader = createIndexer({ chains: [devnetChain({ rpcUrls, ...chain })], database });
+      onTestFinished(() => reader.close());
+      const { kysely } = await reader.database();
+      if (state === "history") await kysely.deleteFrom("indexer_window").execute();
+      const { buyer } = devnet.accounts;
+      for (const [address, amount] of [
+        [seller.address, 7n],
+        [buyer.address, 1_000_000n],
+      ] as const)
+        expect(await reader.readBalance({ ...usdtOf(devnet), address })).toBe(amount);
+    },
+    60_000,
+  );
+
+  it("is not asked by the spot check while it is outvoted", async () => {
+    const devnet = await startUsedChain();
+    const fork = await startFork(devnet, 8n);
+    await fork.mine(6 * finalDepth);
+    const [first, second, third] = await Promise.all([
+      startFaultProxy(fork.rpcUrl),
+      startFaultProxy(devnet.rpcUrl),
+      startFaultProxy(devnet.rpcUrl),
+    ]);
+    const found: unknown[] = [];
+    const indexer = await startIndexer({
+      rpcUrls: [first.url, second.url, third.url],
+      database: await createUrl(),
+      chain: { ...patient, verifyAfterMs: 100 },
+      spotCheck: { everyMs: 20, addresses: 5 },
+      onBalanceDifference: (difference) => found.push(difference),
+    });
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
+    const balances = ({ requests }: typeof first) =>
+      requests.flat().filter(({ method }) => method === "eth_call").length;
+    const before = balances(first);
+    const others = balances(second) + balances(third);
+    await expect
+      .poll(() => balances(second) + balances(third) - others, { timeout: 10_000 })
+      .toBeGreaterThan(10);
+    expect(balances(first)).toBe(before);
+    expect(found).toEqual([]);
+  }, 60_000);
 
   it("is looked for by one call of each endpoint and round, by none while no block is new", async () => {
     const devnet = await startUsedChain();

@@ -11,7 +11,7 @@ import { type RangeAnswer, readBlockByReceipts, readRange } from "./read-range.t
 
 export interface RangeReaderOptions {
   chain: string;
-  pool: RpcPool;
+  pool: Pick<RpcPool, "onEndpoint">;
   dialect: Dialect;
   size: RangeSize;
   trust: EndpointTrust;

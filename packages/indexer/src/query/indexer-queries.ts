@@ -1,8 +1,8 @@
-import type { RpcPool } from "@coinslot/chain";
 import type { Indexer } from "../indexer.ts";
 import { readChain } from "../store/chain-row.ts";
 import type { Store } from "../store/open-store.ts";
 import type { TokenName } from "../transfer.ts";
+import type { TrustedPool } from "../trusted-pool.ts";
 import { createAskedBalances } from "./asked-balances.ts";
 import { ChainStoppedError } from "./chain-stopped-error.ts";
 import { listTransfers } from "./list-transfers.ts";
@@ -23,7 +23,7 @@ export function createIndexerQueries({
 }: {
   opened: () => Promise<Store>;
   /** By the name of the chain. */
-  pools: ReadonlyMap<string, RpcPool>;
+  pools: ReadonlyMap<string, TrustedPool>;
 }): IndexerQueries {
   const asked = createAskedBalances();
 

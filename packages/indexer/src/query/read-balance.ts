@@ -1,13 +1,20 @@
-import type { RpcPool } from "@coinslot/chain";
 import { type Database, isDatabaseError } from "@coinslot/storage";
 import { type Address, zeroAddress } from "viem";
 import { readTokenBalance } from "../rpc/read-token-balance.ts";
 import { bytesOfHex } from "../store/bytes.ts";
 import type { IndexerSchema } from "../store/schema.ts";
 import { wrapUint256 } from "../store/wrap-uint256.ts";
+import type { TrustedPool } from "../trusted-pool.ts";
 import type { AskedBalance, AskedBalances } from "./asked-balances.ts";
 import { BalanceUnavailableError } from "./balance-unavailable-error.ts";
+import { findAnchor } from "./find-anchor.ts";
 import { type BalanceQuestion, type KnownBalance, readKnownBalance } from "./known-balance.ts";
+
+interface BalanceContext {
+  database: Database<IndexerSchema>;
+  pool: TrustedPool;
+  asked: AskedBalances;
+}
 
 /**
  * The balance after the newest indexed block. Gains and losses since the first indexed block are in
@@ -21,13 +28,10 @@ import { type BalanceQuestion, type KnownBalance, readKnownBalance } from "./kno
  * follows.
  */
 export async function readBalance(
-  {
-    database,
-    pool,
-    asked,
-  }: { database: Database<IndexerSchema>; pool: RpcPool; asked: AskedBalances },
+  context: BalanceContext,
   question: BalanceQuestion,
 ): Promise<bigint> {
+  const { database, asked } = context;
   const known = await readKnownBalance(database, question);
   const { gain, block, revision } = known;
   const { token, address } = question;
@@ -40,16 +44,16 @@ export async function readBalance(
       `Nothing of ${token.token} on ${token.blockchain} is indexed yet`,
     );
   }
-  if (!isSum) return askChain(pool, question, block);
+  if (!isSum) return askChain(context, question, block);
   const before = asked.takeOlder(question, known);
   if (before !== undefined) {
-    const opening = await findOpening(pool, question, before);
+    const opening = await findOpening(context, question, before);
     if (opening !== undefined) {
       await keepOpening(database, { tokenId: token.id, address, opening, revision });
       return wrapUint256(gain + opening);
     }
   }
-  const balance = await askChain(pool, question, block);
+  const balance = await askChain(context, question, block);
   asked.note(question, { ...known, block });
   return balance;
 }
@@ -59,12 +63,12 @@ export async function readBalance(
  * more.
  */
 async function findOpening(
-  pool: RpcPool,
+  context: BalanceContext,
   question: BalanceQuestion,
   { block, gain }: AskedBalance,
 ): Promise<bigint | undefined> {
   try {
-    return wrapUint256((await askChain(pool, question, block)) - gain);
+    return wrapUint256((await askChain(context, question, block)) - gain);
   } catch (error) {
     if (error instanceof BalanceUnavailableError) return undefined;
     throw error;
@@ -72,12 +76,17 @@ async function findOpening(
 }
 
 async function askChain(
-  pool: RpcPool,
+  { database, pool }: BalanceContext,
   { token, address }: BalanceQuestion,
   block: NonNullable<KnownBalance["block"]>,
 ): Promise<bigint> {
+  const anchor = await findAnchor(database, token.chainId, block);
+  if (anchor === undefined)
+    throw new BalanceUnavailableError(
+      `No block of ${token.blockchain} that a node could be held against is indexed yet`,
+    );
   try {
-    return await readTokenBalance(pool, { token: token.address, address, block });
+    return await readTokenBalance(pool, { token: token.address, address, block, anchor });
   } catch (cause) {
     throw new BalanceUnavailableError(
       `This balance comes from ${token.blockchain}, which did not return it for block ${block.number}`,

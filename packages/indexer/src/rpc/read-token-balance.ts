@@ -1,6 +1,8 @@
-import type { RpcRequester } from "@coinslot/chain";
+import { blockByNumber, endpointProblem, type RpcPool } from "@coinslot/chain";
 import type { Address } from "viem";
 import * as z from "zod";
+import type { BlockId } from "../store/block-id.ts";
+import { headerOf } from "./block-header.ts";
 import { toQuantity } from "./get-logs.ts";
 
 /** `keccak256("balanceOf(address)")`, its first four bytes: EIP-20. */
@@ -10,22 +12,38 @@ const wordSchema = z
   .regex(/^0x[0-9a-f]{64}$/i)
   .transform((word) => BigInt(word));
 
+export interface TokenBalanceQuestion {
+  token: Address;
+  address: Address;
+  block: { number: number; hash: string | undefined };
+  /** An indexed block that the answering endpoint must have. */
+  anchor: BlockId;
+}
+
 /**
  * The token's own answer for an address's balance at the end of a block. The block is named by its
- * hash where it may still be replaced (EIP-1898), else by its number. Throws the node's error, also
- * if it does not keep the state of that block.
+ * hash where it may still be replaced (EIP-1898), else by its number. An endpoint on a fork would
+ * answer for its own block of that number, so it is asked for the anchor in the same request. No
+ * vote is needed for that: it holds in a process that only serves, and after a restart.
+ *
+ * Throws the node's error, also if it does not keep the state of that block.
  */
 export async function readTokenBalance(
-  rpc: RpcRequester,
-  question: {
-    token: Address;
-    address: Address;
-    block: { number: number; hash: string | undefined };
-  },
+  pool: Pick<RpcPool, "onEndpoint">,
+  { token, address, block, anchor }: TokenBalanceQuestion,
 ): Promise<bigint> {
-  const { token, address, block } = question;
   const data = `${balanceOf}${address.slice(2).padStart(64, "0")}`;
   const at = block.hash === undefined ? toQuantity(block.number) : { blockHash: block.hash };
-  const answer = await rpc.request({ method: "eth_call", params: [{ to: token, data }, at] });
-  return wordSchema.parse(answer);
+  return pool.onEndpoint(async (endpoint) => {
+    const [anchored, balance] = await endpoint.requestMany([
+      blockByNumber(BigInt(anchor.number)),
+      { method: "eth_call", params: [{ to: token, data }, at] },
+    ]);
+    if (headerOf(endpoint, anchored, anchor.number).hash !== anchor.hash) {
+      const details = `its block ${anchor.number} is another one`;
+      throw endpointProblem(endpoint, { kind: "behind", details });
+    }
+    if (balance?.ok !== true) throw balance?.error;
+    return wordSchema.parse(balance.result);
+  });
 }
