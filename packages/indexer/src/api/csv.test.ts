@@ -1,5 +1,5 @@
 import { get, type IncomingMessage } from "node:http";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { csvHeader } from "./csv.ts";
 import { stands, startApi, type TestApi } from "./testing/api-server.ts";
 import { alice, bob, transferIn } from "./testing/transfers.ts";
@@ -15,6 +15,20 @@ async function readLines({ call }: TestApi, query = ""): Promise<string[]> {
   expect(lines.pop()).toBe("");
   expect(lines.shift()).toBe(csvHeader.trim());
   return lines;
+}
+
+/** Begins to read a file, and takes no more than its beginning. */
+async function startReading({ url }: TestApi, key: string): Promise<IncomingMessage> {
+  const headers = { accept: "text/csv", "x-api-key": key };
+  return new Promise((resolve, reject) => {
+    const request = get(`${url}${history}`, { headers }, (response) => {
+      response.pause();
+      response.on("error", () => undefined);
+      resolve(response);
+    });
+    request.on("error", reject);
+    onTestFinished(() => void request.destroy());
+  });
 }
 
 describe.each(stands)("CSV on $engine, Express $expressVersion", (stand) => {
@@ -53,6 +67,42 @@ describe.each(stands)("CSV on $engine, Express $expressVersion", (stand) => {
       confirmations: "3",
       finalized: "true",
     });
+  });
+
+  it("is refused while too many are read with one key, or by one owner, until one is done", async () => {
+    const exports = { total: 4, perCaller: 2, perOwner: 3 };
+    const api = await startApi(stand, { exports });
+    api.source.add(...Array.from({ length: 60_000 }, (_, block) => transferIn(block)));
+    const keyOf = (owner: string) => api.createKey({ owner });
+    const own = await keyOf("crowd");
+    const first = await startReading(api, own);
+    await startReading(api, own);
+    const ask = (key: string) =>
+      api.call(`${history}?limit=1`, { headers: { accept: "text/csv", "x-api-key": key } });
+    const refused = await ask(own);
+    expect(refused).toMatchObject({
+      status: 429,
+      body: { message: "2 CSV files are open with this key. Close one first." },
+    });
+    expect(refused.headers.get("retry-after")).toBe("10");
+    await startReading(api, await keyOf("crowd"));
+    expect(await ask(await keyOf("crowd"))).toMatchObject({ status: 429 });
+    expect(await ask(await keyOf("other"))).toMatchObject({ status: 200 });
+    first.destroy();
+    await expect.poll(async () => (await ask(own)).status).toBe(200);
+  });
+
+  it("ends when its reader takes nothing for a while, and frees its place", async () => {
+    const api = await startApi(stand, {
+      exports: { total: 1, perCaller: 1 },
+      heartbeatMs: 20,
+      stallMs: 200,
+    });
+    api.source.add(...Array.from({ length: 60_000 }, (_, block) => transferIn(block)));
+    await startReading(api, api.key);
+    await expect
+      .poll(async () => (await api.call(`${history}?limit=1`, asCsv)).status, { timeout: 10_000 })
+      .toBe(200);
   });
 
   it("has only its header where there are no rows", async () => {

@@ -4,9 +4,10 @@ import type { Caller } from "./access.ts";
 import { answerCsv } from "./answer-csv.ts";
 import type { ApiStores } from "./api-stores.ts";
 import { answerEvents } from "./event-stream/answer-events.ts";
-import type { StreamRoom } from "./event-stream/stream-room.ts";
 import { createApiKey, deleteApiKey, listApiKeys } from "./key-operations.ts";
 import type { StoredKey } from "./keys/key-store.ts";
+import type { CallerRoom } from "./limits/caller-room.ts";
+import { cutStalled } from "./limits/cut-stalled.ts";
 import { type OperationId, operations } from "./operations.ts";
 import { readQueryString } from "./query-string.ts";
 import { readInput } from "./read-input.ts";
@@ -19,8 +20,10 @@ export interface HandlerContext {
   source: TransferSource;
   service: TransferService;
   stores: () => Promise<ApiStores>;
-  streamRoom: StreamRoom;
+  streamRoom: CallerRoom;
+  exportRoom: CallerRoom;
   heartbeatMs: number;
+  stallMs: number;
   signal: AbortSignal | undefined;
   now: () => number;
   /** Express' parser of JSON bodies. */
@@ -46,7 +49,8 @@ export type Handlers = {
 
 /** Creates the handlers of all operations. */
 export function createHandlers(context: HandlerContext): Handlers {
-  const { source, service, stores, streamRoom, heartbeatMs, signal, now, parseJson } = context;
+  const { source, service, stores, streamRoom, exportRoom, parseJson, now } = context;
+  const { heartbeatMs, stallMs, signal } = context;
 
   async function readBody<Schema extends z.ZodType>(schema: Schema, { request, response }: Call) {
     return readInput(schema, await readJsonBody(request, response, parseJson), "body");
@@ -70,7 +74,8 @@ export function createHandlers(context: HandlerContext): Handlers {
       const format = request.method === "HEAD" ? "application/json" : wanted;
       if (format === "text/event-stream") {
         const owner = readOwner(source, params);
-        const leave = streamRoom.enter(caller.name);
+        const leave = streamRoom.enter(caller);
+        cutStalled(response, stallMs);
         const { isStillWelcome } = caller;
         await answerEvents(request, response, {
           source,
@@ -84,7 +89,9 @@ export function createHandlers(context: HandlerContext): Handlers {
       if (format === "text/csv") {
         const history = readHistoryQuery(source, { ...params, ...query });
         const limit = hasLimit(request) ? query.limit : undefined;
-        await answerCsv(response, { source, query: history, limit });
+        const leave = exportRoom.enter(caller);
+        cutStalled(response, stallMs);
+        await answerCsv(response, { source, query: history, limit }).finally(leave);
         return undefined;
       }
       const { transfers, next } = await service.getTokenTransfers({ ...params, ...query });

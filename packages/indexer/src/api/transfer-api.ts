@@ -8,7 +8,7 @@ import { createKeyAccess, openAccess } from "./access.ts";
 import { createApiMetrics } from "./api-metrics.ts";
 import { fillRouter } from "./api-router.ts";
 import { openApiStores } from "./api-stores.ts";
-import { createStreamRoom } from "./event-stream/stream-room.ts";
+import { createCallerRoom, type RoomBounds } from "./limits/caller-room.ts";
 import type { Limit } from "./limits/limit.ts";
 import { createHandlers } from "./operation-handlers.ts";
 import { maxBodyBytes } from "./read-json-body.ts";
@@ -38,8 +38,15 @@ export interface TransferApiOptions {
    * Express' `trust proxy`.
    */
   failureLimit?: Limit;
-  /** Streams of events that may be open at once. Default 200, and 10 of one key. */
-  streams?: { total: number; perCaller: number };
+  /** Streams of events that may be open at once. Default 200, 10 of one key, 40 of one owner. */
+  streams?: RoomBounds;
+  /** CSV files that may be read at once. Default 40, 4 of one key, 16 of one owner. */
+  exports?: RoomBounds;
+  /**
+   * Time after which a reader of a stream or file that takes nothing is cut off. Default 60,000,
+   * and four heartbeats at least.
+   */
+  stallMs?: number;
   /** Interval between two heartbeats on a stream without events. Default 15,000. */
   heartbeatMs?: number;
   /** Ends all streams when it fires: for a graceful stop. */
@@ -80,6 +87,7 @@ export function mountTransferApi(
 ): void {
   const { authStatus = "specified", unsafeOpenAccess = false, logger = silentLogger } = options;
   const { failureLimit = { max: 20, windowMs: 60_000 }, now = Date.now, registry } = options;
+  const { heartbeatMs = 15_000, stallMs = 60_000 } = options;
   const stores = onceSuccessful(async () =>
     openApiStores({
       database: await indexer.database(),
@@ -93,8 +101,10 @@ export function mountTransferApi(
       source: indexer,
       service: createTransferService(indexer, { now }),
       stores,
-      streamRoom: createStreamRoom(options.streams ?? { total: 200, perCaller: 10 }),
-      heartbeatMs: options.heartbeatMs ?? 15_000,
+      streamRoom: createCallerRoom("streams", options.streams ?? { total: 200, perCaller: 10 }),
+      exportRoom: createCallerRoom("CSV files", options.exports ?? { total: 40, perCaller: 4 }),
+      heartbeatMs,
+      stallMs: Math.max(stallMs, 4 * heartbeatMs),
       signal: options.signal,
       now,
       parseJson: parser({ limit: maxBodyBytes, type: () => true, strict: false }),

@@ -1,3 +1,4 @@
+import { get } from "node:http";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type ReceivedEvent, readEvents } from "../client/read-events.ts";
 import { stands, startApi, type TestApi } from "../testing/api-server.ts";
@@ -38,6 +39,13 @@ async function open({ url, key }: TestApi, headers: Record<string, string> = {})
     },
     close: () => abort.abort(),
   };
+}
+
+async function tryToOpen({ url, key }: TestApi): Promise<{ status: number }> {
+  const headers = { accept: "text/event-stream", "x-api-key": key };
+  const { status, body } = await fetch(`${url}${history}`, { headers });
+  await body?.cancel();
+  return { status };
 }
 
 describe.each(stands)(
@@ -119,6 +127,43 @@ describe.each(stands)(
           return status;
         })
         .toBe(200);
+    });
+
+    it("refuses further streams of one owner, with any of its keys, and none of another owner", async () => {
+      const api = await startApi(stand, { streams: { total: 4, perCaller: 2, perOwner: 3 } });
+      const keyOf = (owner: string) => api.createKey({ owner });
+      for (let index = 0; index < 3; index++)
+        await open(api, { "x-api-key": await keyOf("crowd") });
+      const headers = { accept: "text/event-stream", "x-api-key": await keyOf("crowd") };
+      const refused = await api.call(history, { headers });
+      expect(refused).toMatchObject({
+        status: 429,
+        body: { message: "3 streams are open with your keys. Close one first." },
+      });
+      await open(api, { "x-api-key": await keyOf("other") });
+    });
+
+    it("ends when its reader takes nothing for a while, and frees its place", async () => {
+      const api = await startApi(stand, {
+        streams: { total: 1, perCaller: 1 },
+        heartbeatMs: 20,
+        stallMs: 200,
+      });
+      api.source.add(...Array.from({ length: 60_000 }, (_, block) => transferIn(block)));
+      const headers = {
+        accept: "text/event-stream",
+        "x-api-key": api.key,
+        "last-event-id": "1",
+      };
+      await new Promise<void>((resolve, reject) => {
+        const request = get(`${api.url}${history}`, { headers }, (response) => {
+          response.pause();
+          resolve();
+        });
+        request.on("error", reject);
+        onTestFinished(() => void request.destroy());
+      });
+      await expect.poll(async () => (await tryToOpen(api)).status, { timeout: 10_000 }).toBe(200);
     });
 
     it("sends heartbeats that move its event id, and ends when its key is revoked", async () => {
