@@ -32,9 +32,12 @@ export interface HoldLeaseOptions {
  * lost; then stands by again. Ends when the signal is aborted. On SQLite the lock of the file shows
  * at once that the writer before is dead. On PostgreSQL its lease has to run out.
  *
- * Renews by itself, not by `acquireLease` of storage: a renewal waits for the write under way. Such
- * a write may outlast the lease, since its guard keeps others from taking it, and must not be ended
- * by a deadline of this process: the same write would begin again, and never end.
+ * Renews by itself, not by `acquireLease` of storage. A write locks the row of the lease until its
+ * commit, so a renewal waits for it, and a write may outlast the lease. `acquireLease` would call
+ * the lease lost by its deadline. That aborts the turn, a long write stops at its next page and
+ * rolls back, and the next turn begins it again, for ever. Here it commits first. No other process
+ * can take the lease meanwhile, and every write checks it. So while the database hangs, this process
+ * calls itself the writer, and writes nothing.
  */
 export async function holdLease(
   options: HoldLeaseOptions,
