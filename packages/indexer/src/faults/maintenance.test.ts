@@ -261,6 +261,62 @@ describe.each(engines)("events beside a reindex, on $engine", ({ createUrl }) =>
     expect(await readAnnounced(indexer, devnet)).toEqual([1n, 2n, 3n, 4n, 5n]);
   }, 60_000);
 
+  it("lead a reader to the chain's transfers where a rewind comes before blocks are read anew", async () => {
+    const { devnet, proxy, indexer } = await startWithoutRanges();
+    const reader = await startReader(indexer, devnet);
+    const { kysely, dialect } = await indexer.database();
+    const chainId = (await indexer.status()).chains[0]?.chainId ?? 0;
+    await reindexAll(indexer);
+    // Some of the missing blocks are above it, some below.
+    const from = Number(await devnet.client.getBlockNumber()) - finalDepth - 1;
+    await waitUntilDone(
+      indexer,
+      await addRequest(kysely, dialect, { chainId, kind: "rewind", from }),
+    );
+    await reader.read();
+    proxy.set(honest);
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    await reader.read();
+    expect(reader.faults).toEqual([]);
+    expect(reader.amounts()).toEqual([1n, 2n, 3n, 4n]);
+  }, 60_000);
+
+  /** A reader of the seller's history that follows its events, and reads anew after a gap. */
+  async function startReader(indexer: Indexer, devnet: UsedChain) {
+    const owner = {
+      ...usdtOf(devnet),
+      address: `0x${devnet.accounts.seller.address.slice(2).toLowerCase()}` as const,
+    };
+    const known = new Map<string, bigint>();
+    const faults: string[] = [];
+    const keyOfTransfer = (each: { blockHash: string; logIndex: number }) =>
+      `${each.blockHash} ${each.logIndex}`;
+    async function readHistory() {
+      known.clear();
+      const page = { ...owner, fromMs: 0, sort: "asc", limit: 100 } as const;
+      for (const transfer of await indexer.readTransfers(page))
+        known.set(keyOfTransfer(transfer), transfer.amount);
+    }
+    let place = await indexer.readLastEventId();
+    await readHistory();
+    return {
+      faults,
+      amounts: () => [...known.values()].sort(),
+      async read() {
+        const page = await indexer.readEvents({ ...owner, after: place, limit: 100 });
+        place = page.lastId;
+        if (page.isIncomplete) return readHistory();
+        for (const { type, transfer } of page.events) {
+          const key = keyOfTransfer(transfer);
+          const isNew = type === "transfer";
+          if (known.has(key) === isNew) faults.push(`${type} of ${transfer.amount}`);
+          if (isNew) known.set(key, transfer.amount);
+          else known.delete(key);
+        }
+      },
+    };
+  }
+
   /** A service that announced four final transfers. Its node answers for no range any more. */
   async function startWithoutRanges() {
     const devnet = await startUsedChain();

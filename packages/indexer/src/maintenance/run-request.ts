@@ -1,9 +1,10 @@
 import type { ChainContext } from "../chain-context.ts";
 import { readChain, updateChain } from "../store/chain-row.ts";
 import { updateChecks } from "../store/checks.ts";
-import { readCoverage, uncoverRange } from "../store/coverage.ts";
-import { eventsChannel } from "../store/events.ts";
+import { type BlockRange, readCoverage, uncoverRange } from "../store/coverage.ts";
+import { eventsChannel, forgetEvents } from "../store/events.ts";
 import { findTokenIds, forgetRange, resetBalances } from "../store/forget-range.ts";
+import type { KnownToken } from "../store/known-token.ts";
 import { maxBlock } from "../store/position.ts";
 import { findBlockOfRowBelow } from "../store/read-stored.ts";
 import { endRequest, rangeOfRequest, type WriterRequest } from "../store/requests.ts";
@@ -107,10 +108,10 @@ async function reindex(
 
 /**
  * Takes back everything above a block, the newest first, and announces retractions to readers of
- * events.
+ * events. Where blocks are missing, since they are read anew, readers find a gap instead.
  */
 async function rewind(
-  { chain, database, lease, logger, rewrites }: ChainContext,
+  { chain, tokens, database, lease, logger, rewrites }: ChainContext,
   request: WriterRequest,
   signal: AbortSignal,
 ): Promise<void> {
@@ -118,6 +119,7 @@ async function rewind(
   const { chainId } = chain;
   const target = request.from_block - 1;
   const tokenIds = await findTokenIds(kysely, chainId, null);
+  const known = tokenIds.map((id) => ({ id }));
   let top = Number.MAX_SAFE_INTEGER;
   while (top > target) {
     signal.throwIfAborted();
@@ -125,7 +127,10 @@ async function rewind(
     const step = Math.max(target, Math.min(block ?? target, top - 1));
     rewrites.count += 1;
     await lease.write(async (transaction) => {
+      const isFilling = hasGaps(await readCoverage(transaction, known), tokens);
       await rollBack(transaction, dialect, { chainId, block: step });
+      // The missing blocks may have been announced: no retraction can name their transfers.
+      if (isFilling) await forgetEvents(transaction, dialect);
       if (step === target) await endRewind(transaction);
     });
     await database.notify(eventsChannel, "");
@@ -149,4 +154,15 @@ async function rewind(
     await updateChecks(transaction, dialect, { chainId, news: { doubted_from: null } });
     await endRequest(transaction, dialect, request.id);
   }
+}
+
+/** Whether blocks are missing between those that are indexed, or below them. */
+function hasGaps(
+  coverage: ReadonlyMap<number, readonly BlockRange[]>,
+  tokens: readonly KnownToken[],
+): boolean {
+  return [...coverage].some(([id, [first, ...others]]) => {
+    const start = tokens.find((token) => token.id === id)?.startBlock ?? 0;
+    return others.length > 0 || (first !== undefined && first.from > start);
+  });
 }

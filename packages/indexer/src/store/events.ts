@@ -25,3 +25,31 @@ export async function announce(
     delete from indexer_events where id <= (select max(id) from indexer_events) - ${eventsKept}
   `.execute(transaction);
 }
+
+/**
+ * Forgets all events, so that every reader finds a gap, and reads the history again. The ids jump
+ * by one: the event after each reader's place is missing. The last stays, and is of no token.
+ */
+export async function forgetEvents(
+  transaction: Transaction<IndexerSchema>,
+  dialect: Dialect,
+): Promise<void> {
+  const nothing = new Uint8Array();
+  const blank = {
+    kind: "retraction" as const,
+    token_id: 0,
+    position: 0,
+    transaction_index: 0,
+    transfer_index: 0,
+    transaction_hash: nothing,
+    from_address: nothing,
+    to_address: nothing,
+    amount: dialect.amount.encode(0n),
+    block_hash: nothing,
+    timestamp_ms: 0,
+  };
+  await dialect.insertMany(transaction, "indexer_events", [blank, blank]);
+  await sql`
+    delete from indexer_events where id < (select max(id) from indexer_events)
+  `.execute(transaction);
+}
