@@ -12,7 +12,7 @@ const wordSchema = z
   .regex(/^0x[0-9a-f]{64}$/i)
   .transform((word) => BigInt(word));
 
-export interface TokenBalanceQuestion {
+interface TokenBalanceQuestion {
   token: Address;
   address: Address;
   block: { number: number; hash: string | undefined };
