@@ -53,9 +53,11 @@ export async function runIndexerMaintenance(options: {
 
 function describeProgress(
   { kind, chain }: MaintenanceWish,
-  { phase, share, repairedBlocks }: MaintenanceProgress,
+  { phase, share, repairedBlocks, problem }: MaintenanceProgress,
 ): string {
-  if (phase === "waiting") return `${kind} ${chain}: requested of the process that writes ...`;
+  const trouble = problem === undefined || phase === "done" ? "" : ` (${problem})`;
+  if (phase === "waiting")
+    return `${kind} ${chain}: requested of the process that writes ...${trouble}`;
   const mended = repairedBlocks === 0 ? "" : `, ${repairedBlocks} blocks repaired`;
-  return `${kind} ${chain}: ${Math.floor(100 * share)}%${mended}`;
+  return `${kind} ${chain}: ${Math.floor(100 * share)}%${mended}${trouble}`;
 }

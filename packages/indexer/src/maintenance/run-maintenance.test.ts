@@ -3,10 +3,16 @@ import { describe, expect, it } from "vitest";
 import { devnetChain } from "../chains/indexer-chain.ts";
 import { silentLogger } from "../logger.ts";
 import { engines } from "../testing/engines.ts";
+import { startFaultProxy } from "../testing/fault-proxy.ts";
 import { finalDepth } from "../testing/final-depth.ts";
 import { expectExact, readStored } from "../testing/oracle.ts";
-import { startIndexer, startUsedChain, usdtOf } from "../testing/scene.ts";
-import { MaintenanceError, type MaintenanceWish, runMaintenance } from "./run-maintenance.ts";
+import { startFork, startIndexer, startUsedChain, usdtOf } from "../testing/scene.ts";
+import {
+  MaintenanceError,
+  type MaintenanceProgress,
+  type MaintenanceWish,
+  runMaintenance,
+} from "./run-maintenance.ts";
 
 type UsedChain = Awaited<ReturnType<typeof startUsedChain>>;
 
@@ -158,6 +164,33 @@ describe.each(engines)("maintenance, on $engine", ({ createUrl }) => {
     expect(await kysely.selectFrom("indexer_requests").select("id").execute()).toEqual([]);
   }, 60_000);
 
+  it("ends with the reason where the chain is stopped and stays so, and deletes nothing of it", async () => {
+    const devnet = await startUsedChain(20);
+    const proxy = await startFaultProxy(devnet.rpcUrl);
+    const database = await createUrl();
+    const chain = { maxRewindBlocks: 1 };
+    const service = await startIndexer({ rpcUrls: [proxy.url], database, chain });
+    await expectVerified(service, devnet);
+    const fork = await startFork(devnet, 15n);
+    await fork.mine(60);
+    proxy.setUpstream(fork.rpcUrl);
+    const state = async () => (await service.status()).chains[0]?.state;
+    await expect.poll(state, { timeout: 20_000 }).toBe("stopped");
+    const told: MaintenanceProgress[] = [];
+    const wayOut = /^devnet is stopped.*was final as.*coinslot indexer rewind/;
+    await expect(
+      maintain(fork, database, { kind: "verify" }, AbortSignal.timeout(20_000), (progress) =>
+        told.push(progress),
+      ),
+    ).rejects.toThrow(wayOut);
+    await expect(maintain(fork, database, { kind: "reindex" })).rejects.toThrow(wayOut);
+    expect(told.at(-1)?.problem).toMatch(/was final as/);
+
+    proxy.setUpstream(devnet.rpcUrl);
+    const back = await maintain(devnet, database, { kind: "verify" });
+    expect(back).toMatchObject({ phase: "done", share: 1 });
+  }, 90_000);
+
   it("reports an empty index, instead of success", async () => {
     const devnet = await startUsedChain();
     const database = await createUrl();
@@ -173,7 +206,7 @@ function maintain(
   database: string,
   wish: Partial<MaintenanceWish> & Pick<MaintenanceWish, "kind">,
   signal = new AbortController().signal,
-  onProgress = () => {},
+  onProgress: (progress: MaintenanceProgress) => void = () => {},
 ) {
   const chain = devnetChain({
     rpcUrls: [devnet.rpcUrl],

@@ -4,6 +4,7 @@ import type { IndexerConfigurationInput } from "../configuration.ts";
 import { createIndexer } from "../create-indexer.ts";
 import type { IndexedToken, Indexer } from "../indexer.ts";
 import type { IndexerLogger } from "../logger.ts";
+import type { ChainStatus } from "../status.ts";
 import { hexOfBytes } from "../store/bytes.ts";
 import { type BlockRange, readCoverage } from "../store/coverage.ts";
 import type { KnownToken } from "../store/known-token.ts";
@@ -34,6 +35,8 @@ export interface MaintenanceProgress {
   share: number;
   /** Wrongly stored blocks that were mended since it began. */
   repairedBlocks: number;
+  /** Reason for which the chain is not healthy, which may keep the maintenance waiting. */
+  problem?: string | undefined;
 }
 
 /** The wish names an unknown chain or token, or blocks that cannot be worked on. */
@@ -41,13 +44,23 @@ export class MaintenanceError extends Error {
   override readonly name = "MaintenanceError";
 }
 
+/** The chain is stopped, and its endpoints are not back: the maintenance would wait for ever. */
+class ChainStaysStoppedError extends Error {
+  override readonly name = "ChainStaysStoppedError";
+}
+
 const pollMs = 200;
+/**
+ * A chain that was stopped before is live again after the first poll, if its endpoints are back.
+ * Slow ones take up to their time limit for that, which is 10 s by default.
+ */
+const stoppedPatienceMs = 12_000;
 
 /**
  * Requests maintenance of the writing process, and follows it to its end. Where no process has the
  * writer lease, this one takes it until the end. Where a service has it, the service works, and
  * goes on when this process has ended. Throws a `MaintenanceError`, an `IndexerConfigurationError`,
- * or the signal's reason.
+ * the signal's reason, or an error with the chain's problem where it is stopped and stays so.
  */
 export async function runMaintenance(options: {
   configuration: IndexerConfigurationInput;
@@ -74,7 +87,7 @@ export async function runMaintenance(options: {
     const database = await indexer.database();
     const last = await findLastBlock(indexer, wish);
     const known = await findTokens(database, { chainId: chain.chainId, tokens });
-    const repairedBefore = await countRepairs(indexer, chain.name);
+    const repairedBefore = (await readStatus(indexer, chain.name))?.repairedBlocks ?? 0;
     const id = await addRequest(database.kysely, database.dialect, {
       chainId: chain.chainId,
       kind: wish.kind,
@@ -83,12 +96,22 @@ export async function runMaintenance(options: {
       next: wish.to === undefined ? undefined : wish.to + 1,
     });
     await indexer.start();
+    let stoppedSince: number | undefined;
     for (;;) {
       signal.throwIfAborted();
-      const progress = await readProgress(indexer, { wish, tokens: known, id, last });
-      const repairedBlocks = (await countRepairs(indexer, chain.name)) - repairedBefore;
-      onProgress({ ...progress, repairedBlocks });
-      if (progress.phase === "done") return { ...progress, repairedBlocks };
+      const { phase, share } = await readProgress(indexer, { wish, tokens: known, id, last });
+      const status = await readStatus(indexer, chain.name);
+      const repairedBlocks = (status?.repairedBlocks ?? 0) - repairedBefore;
+      const problem = status?.health === "healthy" ? undefined : status?.problem;
+      const progress = { phase, share, repairedBlocks, ...(problem !== undefined && { problem }) };
+      onProgress(progress);
+      if (phase === "done") return progress;
+      const isStopped = phase === "working" && status?.state === "stopped";
+      stoppedSince = isStopped ? (stoppedSince ?? clock.now()) : undefined;
+      if (stoppedSince !== undefined && clock.now() - stoppedSince >= stoppedPatienceMs)
+        throw new ChainStaysStoppedError(
+          `${chain.name} is stopped, so ${wish.kind} waits until it is not. ${problem ?? ""}`,
+        );
       await sleep(clock, pollMs, signal);
     }
   } finally {
@@ -113,6 +136,9 @@ function refuseRange({ from, to = from }: MaintenanceWish): void {
 async function findLastBlock(indexer: Indexer, { kind, chain, from, to }: MaintenanceWish) {
   const status = (await indexer.status()).chains.find(({ name }) => name === chain);
   const { head, finalized } = status ?? {};
+  // Its known blocks are the way back: without them no common block is found.
+  if (kind === "reindex" && status?.state === "stopped")
+    throw new MaintenanceError(`${chain} is stopped, so nothing is deleted. ${status.problem}`);
   if (finalized === undefined)
     throw new MaintenanceError(
       `Nothing of ${chain} is indexed in this database yet: there is nothing to ${kind}`,
@@ -145,9 +171,8 @@ async function findTokens(
   });
 }
 
-async function countRepairs(indexer: Indexer, chain: string): Promise<number> {
-  const { chains } = await indexer.status();
-  return chains.find(({ name }) => name === chain)?.repairedBlocks ?? 0;
+async function readStatus(indexer: Indexer, chain: string): Promise<ChainStatus | undefined> {
+  return (await indexer.status()).chains.find(({ name }) => name === chain);
 }
 
 async function readProgress(
