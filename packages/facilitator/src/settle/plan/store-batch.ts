@@ -8,7 +8,7 @@ import { claimOf } from "../claim-of.ts";
 import type { SettlementContext, SettlementNetwork } from "../context.ts";
 import type { Fees } from "../relay/fee-quote.ts";
 import { launchTransaction } from "../relay/relayer.ts";
-import { loseLease, type Relayer } from "../relay/relayer-context.ts";
+import type { Relayer } from "../relay/relayer-context.ts";
 import { trackedFrom } from "../relay/relayer-state.ts";
 import { signBroadcast } from "../relay/sign-broadcast.ts";
 import type { Candidate } from "./choose-batch.ts";
@@ -16,6 +16,9 @@ import type { ComposedCall } from "./compose-call.ts";
 
 /**
  * Signs a transaction, stores it together with the move of its payments, and only then sends it.
+ *
+ * The racer is the lease keeper: it may lose the lease and take another one at each `await`. So a
+ * refusal ends the lease that was written with, and no other.
  *
  * @returns whether it was stored. If not, the queue or the relayer has changed.
  */
@@ -71,7 +74,7 @@ export async function storeBatch(options: {
     case "stored":
       break;
     case "lease_lost":
-      loseLease(relayer);
+      relayer.keeper.lost(lease);
       return false;
     case "nonce_taken":
       state.nextNonce = undefined;
@@ -80,7 +83,6 @@ export async function storeBatch(options: {
     case "payments_changed":
       return false;
   }
-  state.nextNonce = nonce + 1;
   for (const each of chosen) readings.forget(claimOf(each));
   metrics.batchSize.observe({ network: network.network }, chosen.length);
   metrics.transactions.inc({ network: network.network, event: "stored" });
@@ -95,7 +97,11 @@ export async function storeBatch(options: {
   }));
   const broadcasts = [{ createdAt, ...broadcast }];
   const transaction = { createdAt, broadcasts, payments, ...record };
-  launchTransaction(relayer, trackedFrom(transaction, clock.now()));
+  // Under a lease taken meanwhile, the reconciliation reads this transaction from the ledger.
+  if (state.lease === lease) {
+    state.nextNonce = nonce + 1;
+    launchTransaction(relayer, trackedFrom(transaction, clock.now()));
+  }
   board.started(
     payments.map(({ payment }) => payment),
     broadcast.hash,

@@ -57,11 +57,6 @@ export function isReady({ state }: Relayer): boolean {
   return state.lease !== undefined && state.nextNonce !== undefined;
 }
 
-/** Drops the state kept under a lease, once the ledger refused to write under it. */
-export function loseLease({ state, keeper }: Relayer): void {
-  if (state.lease) keeper.lost(state.lease);
-}
-
 /** Polls after a delay, unless a poll is due before that. A later request postpones nothing. */
 export function schedulePoll(relayer: Relayer, delayMs: number): void {
   const { nextPoll } = relayer;
