@@ -27,12 +27,15 @@ const keyConflict = "idempotency_key_in_use";
  */
 const failures = new Set([429, 500, 504]);
 
+/** Time granted to a refusal's body to say that money has moved. */
+const chargeWaitMs = 2_000;
+
 /** Reads the payment's outcome from the answer. The body can still be read afterwards. */
 export async function readAnswer(response: Response): Promise<Answer> {
   const receipt = readReceipt(response.headers);
-  const told = receipt === undefined ? {} : { receipt };
+  const known = receipt === undefined ? {} : { receipt };
   if (response.status === 409 && (await readRefusal(response))?.error === keyConflict) {
-    return { kind: "final", state: "rejected", ...told, reason: keyConflict };
+    return { kind: "final", state: "rejected", ...known, reason: keyConflict };
   }
   if (failures.has(response.status) && receipt === undefined) {
     const refusal = await readRefusal(response);
@@ -40,11 +43,26 @@ export async function readAnswer(response: Response): Promise<Answer> {
       return { kind: "final", state: "rejected", reason: refusal.error };
     }
   }
-  if (openStatuses.has(response.status)) return { kind: "unclear", ...told };
+  if (openStatuses.has(response.status)) return { kind: "unclear", ...known };
   if (receipt?.success) return { kind: "final", state: "settled", receipt };
-  if (response.status !== 402) return { kind: "final", state: "unclear", ...told };
-  const reason = receipt?.errorReason ?? (await readOffer(response))?.error;
-  return { kind: "final", state: "rejected", ...told, ...(reason ? { reason } : {}) };
+  if (response.status !== 402) return { kind: "final", state: "unclear", ...known };
+  // The reason in a receipt needs no body, which may break off.
+  if (receipt?.errorReason) {
+    return { kind: "final", state: "rejected", receipt, reason: receipt.errorReason };
+  }
+  const state = (await isCharged(response)) ? "unclear" : "rejected";
+  const reason = (await readOffer(response))?.error;
+  return { kind: "final", state, ...known, ...(reason ? { reason } : {}) };
+}
+
+/** Whether a refusal's body says that money has moved: the receipt may be lost on its way. */
+async function isCharged(response: Response): Promise<boolean> {
+  try {
+    return (await readRefusal(response, chargeWaitMs))?.charged === true;
+  } catch {
+    // A body that breaks off says nothing. `readOffer` decides whether its header suffices.
+    return false;
+  }
 }
 
 function readReceipt(headers: Headers): SettleResponse | undefined {

@@ -11,9 +11,16 @@ const refusalSchema = z.object({
 /** A refusal that is no offer, as our sellers write them. */
 export type Refusal = z.infer<typeof refusalSchema>;
 
-/** Reads a refusal from the body of an answer. The response can still be read afterwards. */
-export async function readRefusal(response: Response): Promise<Refusal | undefined> {
-  const text = await readText(response.clone());
+/**
+ * Reads a refusal from the body of an answer. The response can still be read afterwards.
+ *
+ * @param timeoutMs only the part of the body that has arrived by then is read
+ */
+export async function readRefusal(
+  response: Response,
+  timeoutMs?: number,
+): Promise<Refusal | undefined> {
+  const text = await readText(response.clone(), timeoutMs);
   try {
     return refusalSchema.safeParse(JSON.parse(text ?? "null")).data;
   } catch {

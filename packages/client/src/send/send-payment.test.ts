@@ -140,6 +140,34 @@ describe("after an unclear outcome the same payment is sent again", () => {
     expect(world.states()).toEqual(["booked", "signed", "sent", "rejected"]);
   });
 
+  it.each([
+    ["with its offer in the body", false],
+    ["with its offer in a header", true],
+  ])(
+    "but not when a 402 says that it has charged, %s and without a receipt: money may have moved",
+    async (_where, hasHeader) => {
+      const onPaid: OnPaid = (_, response) => {
+        const offer = {
+          x402Version: 2,
+          error: "payment_used_up",
+          resource: { url: "" },
+          accepts: [],
+        };
+        const header = Buffer.from(JSON.stringify(offer)).toString("base64");
+        response.writeHead(402, hasHeader ? { "payment-required": header } : {});
+        response.end(JSON.stringify({ error: "payment_used_up", charged: true }));
+        return true;
+      };
+      const seller = keep(await startSeller({ onPaid }));
+      const response = await createFetch()(seller.url);
+      expect(response.status).toBe(402);
+      expect(await response.json()).toMatchObject({ charged: true });
+      expect(paymentOf(response)).toMatchObject({ state: "unclear" });
+      expect(seller.paid).toHaveLength(1);
+      expect(world.states()).toEqual(["booked", "signed", "sent", "unclear"]);
+    },
+  );
+
   it("when the connection breaks before an answer", async () => {
     const onPaid: OnPaid = (_, response, count) => {
       if (count > 1) return false;
