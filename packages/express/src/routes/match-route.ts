@@ -2,8 +2,8 @@ import type { ConfigurationError } from "@coinslot/protocol";
 import type { Application, Request } from "express";
 import { applicationRouter } from "./application-router.ts";
 import { isPlainTarget, pathForms } from "./path-forms.ts";
+import { createPathRouter, type PathRouter } from "./path-router.ts";
 import type { Route } from "./read-routes.ts";
-import { createRouteFinder, type RouteFinder } from "./route-finder.ts";
 import { hasOnlyRoutersLike, type RoutingSettings } from "./routing-settings.ts";
 import { createSecondReading, type SecondReading } from "./second-reading.ts";
 
@@ -31,15 +31,15 @@ export function createRouteMatcher(
     report: (fault: ConfigurationError) => void;
   },
 ): RouteMatcher {
-  const finders = new WeakMap<Application, ApplicationFinders>();
+  const routers = new WeakMap<Application, ApplicationRouters>();
   return (request) => {
     const { app, url, originalUrl } = request;
     if (!isPlainTarget(originalUrl) || !isPlainTarget(url)) return "malformed";
-    let found = finders.get(app);
+    let found = routers.get(app);
     if (found === undefined) {
       const secondReading = createSecondReading({ app, routes, ...reading });
-      found = { ...findersOf(app, routes), secondReading };
-      finders.set(app, found);
+      found = { ...pathRoutersOf(app, routes), secondReading };
+      routers.set(app, found);
     }
     const forms = pathForms(request);
     const own = findOwn(request, found, forms);
@@ -57,7 +57,7 @@ export function createRouteMatcher(
 
 function findOwn(
   { app, method }: Request,
-  { loose, exact }: ApplicationFinders,
+  { loose, exact }: ApplicationRouters,
   forms: readonly string[],
 ): Route | "malformed" | undefined {
   const found = loose(method, forms);
@@ -66,18 +66,18 @@ function findOwn(
   return exactly === found || hasOnlyRoutersLike(app, exact.settings) ? exactly : found;
 }
 
-interface ApplicationFinders {
-  loose: RouteFinder;
+interface ApplicationRouters {
+  loose: PathRouter;
   /** Where the application distinguishes paths that others do not. */
-  exact: { find: RouteFinder; settings: RoutingSettings } | undefined;
+  exact: { find: PathRouter; settings: RoutingSettings } | undefined;
   /** Where two Expresses may read the keys differently. */
   secondReading: SecondReading | undefined;
 }
 
-function findersOf(
+function pathRoutersOf(
   app: Application,
   routes: readonly Route[],
-): Pick<ApplicationFinders, "loose" | "exact"> {
+): Pick<ApplicationRouters, "loose" | "exact"> {
   const router = applicationRouter(app);
   const settings = {
     caseSensitive: app.enabled("case sensitive routing"),
@@ -85,10 +85,10 @@ function findersOf(
   };
   const loose = { caseSensitive: false, strict: false };
   return {
-    loose: createRouteFinder({ router, routes, settings: loose }),
+    loose: createPathRouter({ router, routes, settings: loose }),
     exact:
       settings.caseSensitive || settings.strict
-        ? { find: createRouteFinder({ router, routes, settings }), settings }
+        ? { find: createPathRouter({ router, routes, settings }), settings }
         : undefined,
   };
 }

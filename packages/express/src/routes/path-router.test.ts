@@ -2,8 +2,8 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import express from "express";
 import { expect, it } from "vitest";
+import { createPathRouter } from "./path-router.ts";
 import { readRoutes } from "./read-routes.ts";
-import { createRouteFinder } from "./route-finder.ts";
 
 const payTo = "0x209693Bc6afc0C5328bA36FaF03C514EF312287C";
 const price = {
@@ -12,14 +12,14 @@ const price = {
   extra: { name: "USDT0", version: "1" },
 };
 
-function createFinder() {
+function createRouter() {
   const accepts = [{ scheme: "exact" as const, network: "eip155:9745" as const, payTo, price }];
   const router = express.Router();
   const routes = readRoutes({ "GET /files/:name": { accepts } }, router, (problem) => {
     throw new Error(problem);
   });
   const settings = { caseSensitive: false, strict: false };
-  return { routes, find: createRouteFinder({ router, routes, settings }) };
+  return { routes, find: createPathRouter({ router, routes, settings }) };
 }
 
 setFlagsFromString("--expose-gc");
@@ -30,16 +30,16 @@ function heapBytes(): number {
   return process.memoryUsage().heapUsed;
 }
 
-it("the route finder ignores the query of a path", () => {
-  const { routes, find } = createFinder();
+it("the route pathRouter ignores the query of a path", () => {
+  const { routes, find } = createRouter();
   for (const path of ["/files/a", "/files/a?b", "/files/a?c", `/files/a?${"d".repeat(9_000)}`]) {
     expect(find("GET", [path])).toBe(routes[0]);
     expect(find("GET", [path.replace("files", "free")])).toBeUndefined();
   }
 });
 
-it("the route finder has one router for all unlisted methods, also from method overrides", () => {
-  const { routes, find } = createFinder();
+it("the route pathRouter has one router for all unlisted methods, also from method overrides", () => {
+  const { routes, find } = createRouter();
   const before = heapBytes();
   for (let count = 0; count < 2_000; count += 1) {
     expect(find(`method-${count}`, ["/files/a"])).toBeUndefined();
@@ -48,8 +48,8 @@ it("the route finder has one router for all unlisted methods, also from method o
   expect(find("get", ["/files/a"])).toBe(routes[0]);
 });
 
-it("the route finder caches paths without their queries", () => {
-  const { find } = createFinder();
+it("the route pathRouter caches paths without their queries", () => {
+  const { find } = createRouter();
   // A flat string, as an HTTP parser makes it.
   const target = (name: string) =>
     Buffer.from(`/files/${name}?${"q".repeat(15_000)}`).toString("latin1");

@@ -4,8 +4,8 @@ import { normalKeyPath } from "./path-forms.ts";
 import type { Route } from "./read-routes.ts";
 import type { RoutingSettings } from "./routing-settings.ts";
 
-/** The first route that fits one of these paths; `malformed` when one of them cannot be decoded. */
-export type RouteFinder = (
+/** The first route that fits one of these paths; `malformed`: one of them cannot be decoded. */
+export type PathRouter = (
   method: string,
   paths: readonly string[],
 ) => Route | "malformed" | undefined;
@@ -18,16 +18,16 @@ const maxPaths = 500;
 const maxTarget = 1_000;
 
 /**
- * Finds routes with a router of the same kind as another one, in which each route only returns its
- * number. The match of a path depends on the path alone, and the last few are cached: a router
- * takes as long as the rest of an unpaid answer. Keys that such a router cannot parse match nothing
- * here.
+ * Looks routes up by method and path, with a router of the same kind as another one, in which each
+ * route only returns its number. The match of a path depends on the path alone, and the last few
+ * are cached: a router takes as long as the rest of an unpaid answer. Keys that such a router
+ * cannot parse match nothing here.
  */
-export function createRouteFinder(options: {
+export function createPathRouter(options: {
   router: object;
   routes: readonly Route[];
   settings: RoutingSettings;
-}): RouteFinder {
+}): PathRouter {
   const { routes, settings } = options;
   const verbs = new Set(routes.map(({ verb }) => verb));
   const byVerb = new Map<string, (path: string) => number | "malformed" | undefined>();
@@ -35,7 +35,7 @@ export function createRouteFinder(options: {
     const verb = verbOf(method);
     let find = byVerb.get(verb);
     if (find === undefined) {
-      find = createFinder(verb);
+      find = createVerbRouter(verb);
       byVerb.set(verb, find);
     }
     let first = routes.length;
@@ -57,7 +57,7 @@ export function createRouteFinder(options: {
   }
 
   // One router for each verb, so that every match ends its search, and the search is synchronous.
-  function createFinder(wanted: string): (path: string) => number | "malformed" | undefined {
+  function createVerbRouter(wanted: string): (path: string) => number | "malformed" | undefined {
     const router = emptyRouterLike(options.router, settings);
     let found: number | "malformed" | undefined;
     let isEmpty = true;

@@ -2,8 +2,8 @@ import { ConfigurationError } from "@coinslot/protocol";
 import type { Application } from "express";
 import { applicationRouter, routersOf } from "./application-router.ts";
 import { dialectOf, isReadAlike, type PathDialect, problemOfPath } from "./path-dialect.ts";
+import { createPathRouter, type PathRouter } from "./path-router.ts";
 import type { Route } from "./read-routes.ts";
-import { createRouteFinder, type RouteFinder } from "./route-finder.ts";
 
 /** Keys as the other Express of an application's tree reads them. */
 export interface SecondReading {
@@ -14,7 +14,7 @@ export interface SecondReading {
    *
    * @param isOutdated whether routers may have been mounted since
    */
-  find(isOutdated: boolean): RouteFinder | undefined;
+  find(isOutdated: boolean): PathRouter | undefined;
   /** Reports, once for each key, that a request fits it only as the other Express reads it. */
   reportDifference(route: Route): void;
 }
@@ -48,14 +48,14 @@ export function createSecondReading(options: {
   }
   const other = (each: object) => dialectOf(each) !== dialect;
   const reported = new Set<Route>();
-  let finder: RouteFinder | undefined;
-  if (other(checkedBy)) finder = finderLike(checkedBy);
+  let pathRouter: PathRouter | undefined;
+  if (other(checkedBy)) pathRouter = pathRouterLike(checkedBy);
   else findOtherRouter();
   return {
     isClosed: (route) => closed.has(route),
     find(isOutdated) {
-      if (finder === undefined && isOutdated) findOtherRouter();
-      return finder;
+      if (pathRouter === undefined && isOutdated) findOtherRouter();
+      return pathRouter;
     },
     reportDifference(route) {
       if (closed.has(route) || reported.has(route)) return;
@@ -72,14 +72,14 @@ export function createSecondReading(options: {
   function findOtherRouter(): void {
     for (const each of routersOf(app)) {
       if (!other(each)) continue;
-      finder = finderLike(each);
+      pathRouter = pathRouterLike(each);
       return;
     }
   }
 
-  function finderLike(like: object): RouteFinder {
+  function pathRouterLike(like: object): PathRouter {
     const settings = { caseSensitive: false, strict: false };
-    return createRouteFinder({ router: like, routes, settings });
+    return createPathRouter({ router: like, routes, settings });
   }
 }
 
