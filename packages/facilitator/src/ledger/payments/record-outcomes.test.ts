@@ -17,9 +17,9 @@ import { closePayments, expirePayments } from "../maintenance/expire-payments.ts
 import { releaseAbandoned } from "../maintenance/processes.ts";
 import { findFailed } from "../queries/find-watched.ts";
 import { getPayments } from "../queries/list-payments.ts";
-import { finaliseBlocks, findBlocks, undoBlocks } from "../transactions/blocks.ts";
 import { findOpenTransactions } from "../transactions/find-transactions.ts";
 import { storeTransaction } from "../transactions/store-transaction.ts";
+import { finaliseBlocks, findBlocks, undoBlocks } from "../transactions/undo-blocks.ts";
 import { recordOutcomes } from "./record-outcomes.ts";
 
 describe.each(engines)("recorded outcomes on %s", (engine) => {

@@ -9,7 +9,7 @@ import { releasePayment } from "../../ledger/payments/release-payment.ts";
 import { reservePayment } from "../../ledger/payments/reserve-payments.ts";
 import { getPayments } from "../../ledger/queries/list-payments.ts";
 import { lookUpPayment } from "../../ledger/queries/look-up-payments.ts";
-import { undoBlocks } from "../../ledger/transactions/blocks.ts";
+import { undoBlocks } from "../../ledger/transactions/undo-blocks.ts";
 import { createSimulationCache } from "../../simulation/simulation-cache.ts";
 import { afterReads } from "../../testing/after-reads.ts";
 import { ledgerForEachTest } from "../../testing/ledger-for-each-test.ts";

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { openLedger } from "../../ledger/open-ledger.ts";
-import { undoBlocks } from "../../ledger/transactions/blocks.ts";
+import { undoBlocks } from "../../ledger/transactions/undo-blocks.ts";
 import { spawnSettling } from "../../testing/settling-child.ts";
 import {
   engines,

@@ -1,6 +1,10 @@
 import { blockByNumber, parseBlockHeader } from "@coinslot/chain";
 import type { Hex } from "@coinslot/protocol";
-import { finaliseBlocks, type KnownBlock, undoBlocks } from "../../ledger/transactions/blocks.ts";
+import {
+  finaliseBlocks,
+  type KnownBlock,
+  undoBlocks,
+} from "../../ledger/transactions/undo-blocks.ts";
 import type { SettlementNetwork } from "../context.ts";
 import type { WatchContext } from "./watch-context.ts";
 

@@ -1,6 +1,6 @@
 import type { BlockEvent } from "@coinslot/chain";
 import { createSingleFlight } from "@coinslot/concurrency";
-import { findBlocks } from "../../ledger/transactions/blocks.ts";
+import { findBlocks } from "../../ledger/transactions/undo-blocks.ts";
 import { keepLease } from "../relay/lease-keeper.ts";
 import { endOverdue } from "./end-overdue.ts";
 import { confirmFinality, takeBackBlocks, undoUnseenBlocks } from "./follow-blocks.ts";
