@@ -1,4 +1,4 @@
-import type { RpcCall } from "@coinslot/chain";
+import type { RpcCall, RpcOutcome } from "@coinslot/chain";
 import { type Address, type Hex, toLowerHex } from "@coinslot/protocol";
 import * as z from "zod";
 
@@ -40,14 +40,34 @@ export function receiptCall(hash: Hex): RpcCall {
 }
 
 /**
- * Reads the answer to `receiptCall`. `undefined` while no block holds the transaction. Some nodes
+ * Reads a result of `receiptCall`. `undefined` while no block holds the transaction. Some nodes
  * return a receipt without a block for the pool: that is `undefined` too.
  *
  * @throws ZodError on anything else.
  */
-export function parseReceipt(result: unknown): TransactionReceipt | undefined {
+function parseReceipt(result: unknown): TransactionReceipt | undefined {
   if (result === null || result === undefined) return undefined;
   if (pendingSchema.safeParse(result).success) return undefined;
   const { status, ...receipt } = receiptSchema.parse(result);
   return { isSuccess: BigInt(status) === 1n, ...receipt };
+}
+
+/**
+ * The receipt in one of many answers to `receiptCall`; `undefined` while no block holds the
+ * transaction. `fault`: a node returns an error, rubbish, or the receipt of another transaction.
+ * Then nothing is known of this transaction, and the answers about others still count.
+ */
+export function readReceipt(
+  hash: Hex,
+  outcome: RpcOutcome | undefined,
+): { receipt?: TransactionReceipt | undefined; fault?: Error } {
+  if (outcome?.ok === false) return { fault: outcome.error };
+  try {
+    const receipt = parseReceipt(outcome?.result);
+    if (receipt === undefined || receipt.transactionHash === hash) return { receipt };
+    return { fault: new TypeError(`A node returned ${receipt.transactionHash} for ${hash}`) };
+  } catch (error) {
+    if (error instanceof z.ZodError) return { fault: error };
+    throw error;
+  }
 }

@@ -1,7 +1,7 @@
-import type { RpcRequester } from "@coinslot/chain";
+import { RpcClosedError, RpcError, type RpcRequester } from "@coinslot/chain";
 import { type Address, type Hex, toLowerHex } from "@coinslot/protocol";
 import * as z from "zod";
-import { parseReceipt, receiptCall } from "../../evm/transaction-receipt.ts";
+import { readReceipt, receiptCall } from "../../evm/transaction-receipt.ts";
 import type { Claim, Execution } from "../scheme.ts";
 import {
   authorizationCanceledTopic,
@@ -10,16 +10,16 @@ import {
   wordOf,
 } from "./read-outcomes.ts";
 
-const logsSchema = z.array(
-  z.object({
-    topics: z.array(z.templateLiteral(["0x", z.string()])),
-    transactionHash: z.templateLiteral(["0x", z.string()]),
-    blockNumber: z
-      .string()
-      .regex(/^0x[0-9a-f]{1,16}$/i)
-      .transform(BigInt),
-  }),
-);
+/** The logs of one query, each to be read by itself. */
+const logsSchema = z.array(z.unknown());
+const topicsSchema = z.object({ topics: z.array(z.templateLiteral(["0x", z.string()])) });
+const placeSchema = z.object({
+  transactionHash: z.templateLiteral(["0x", z.string()]),
+  blockNumber: z
+    .string()
+    .regex(/^0x[0-9a-f]{1,16}$/i)
+    .transform(BigInt),
+});
 
 /** Nodes limit the blocks of one query. Most grant this many. */
 const blocksPerQuestion = 1_000n;
@@ -29,7 +29,10 @@ const blocksPerQuestion = 1_000n;
  * each token and range of blocks, for any number of payments. A payment that is not found is not in
  * the result.
  *
- * @throws RpcError when the chain cannot be asked, ZodError when it answers rubbish.
+ * A log or a receipt that cannot be read leaves its payments `unknown`, and those alone. So do the
+ * logs of one token among several.
+ *
+ * @throws RpcError when the logs of no token can be asked for, ZodError when all are rubbish.
  */
 export async function findExecutions<Item extends Claim>(options: {
   rpc: RpcRequester;
@@ -37,16 +40,50 @@ export async function findExecutions<Item extends Claim>(options: {
   fromBlock: bigint;
   toBlock: bigint;
 }): Promise<Map<Item, Execution>> {
-  const { rpc, claims, fromBlock, toBlock } = options;
-  const assets = [...new Set(claims.map(({ id }) => id.asset))];
+  const { claims } = options;
+  const groups = new Map<Address, Item[]>();
+  for (const claim of claims) {
+    const group = groups.get(claim.id.asset);
+    if (group) group.push(claim);
+    else groups.set(claim.id.asset, [claim]);
+  }
+  const faults: unknown[] = [];
   const found = await Promise.all(
-    assets.map(async (asset) => {
-      const ofAsset = claims.filter(({ id }) => id.asset === asset);
-      const marks = await findMarks({ rpc, asset, claims: ofAsset, fromBlock, toBlock });
-      return [...(await readMarks({ rpc, marks }))];
+    [...groups].map(async ([asset, ofAsset]) => {
+      try {
+        return [...(await findOfAsset({ ...options, asset, claims: ofAsset }))];
+      } catch (error) {
+        if (!isNodesFault(error)) throw error;
+        faults.push(error);
+        return ofAsset.map((claim) => [claim, { outcome: "unknown" }] as const);
+      }
     }),
   );
+  if (faults.length > 0 && faults.length === groups.size) throw faults[0];
   return new Map(found.flat());
+}
+
+/** Whether a node has returned an error, rubbish or nothing. */
+function isNodesFault(error: unknown): boolean {
+  if (error instanceof RpcClosedError) return false;
+  return error instanceof RpcError || error instanceof z.ZodError;
+}
+
+interface AssetQuery<Item> {
+  rpc: RpcRequester;
+  asset: Address;
+  claims: readonly Item[];
+  fromBlock: bigint;
+  toBlock: bigint;
+}
+
+async function findOfAsset<Item extends Claim>(
+  query: AssetQuery<Item>,
+): Promise<Map<Item, Execution>> {
+  const { marks, undecided } = await findMarks(query);
+  const found = await readMarks({ rpc: query.rpc, marks });
+  for (const claim of undecided) if (!found.has(claim)) found.set(claim, { outcome: "unknown" });
+  return found;
 }
 
 interface Mark<Item> {
@@ -56,14 +93,11 @@ interface Mark<Item> {
   blockNumber: bigint;
 }
 
-async function findMarks<Item extends Claim>(options: {
-  rpc: RpcRequester;
-  asset: Address;
-  claims: readonly Item[];
-  fromBlock: bigint;
-  toBlock: bigint;
-}): Promise<Mark<Item>[]> {
-  const { rpc, asset, claims, fromBlock, toBlock } = options;
+/** `undecided`: claims that a log may be about which cannot be read. */
+async function findMarks<Item extends Claim>(
+  query: AssetQuery<Item>,
+): Promise<{ marks: Mark<Item>[]; undecided: Set<Item> }> {
+  const { rpc, asset, claims, fromBlock, toBlock } = query;
   const byKey = new Map(claims.map((each) => [wordOf(each.id.payer) + each.id.nonce, each]));
   const topics = [
     [authorizationUsedTopic, authorizationCanceledTopic],
@@ -71,19 +105,31 @@ async function findMarks<Item extends Claim>(options: {
     [...new Set(claims.map(({ id }) => id.nonce))],
   ];
   const marks: Mark<Item>[] = [];
+  const undecided = new Set<Item>();
   for (let from = fromBlock; from <= toBlock; from += blocksPerQuestion) {
     const last = from + blocksPerQuestion - 1n;
     const to = last < toBlock ? last : toBlock;
     const filter = { address: asset, topics, fromBlock: quantity(from), toBlock: quantity(to) };
     const answer = await rpc.request({ method: "eth_getLogs", params: [filter] }, { minBlock: to });
-    for (const { topics: found, transactionHash, blockNumber } of logsSchema.parse(answer)) {
-      const claim = byKey.get(`${found[1]}${found[2]}`.toLowerCase());
+    for (const log of logsSchema.parse(answer)) {
+      const logTopics = topicsSchema.safeParse(log).data?.topics;
+      if (logTopics === undefined) {
+        for (const claim of claims) undecided.add(claim);
+        continue;
+      }
+      const claim = byKey.get(`${logTopics[1]}${logTopics[2]}`.toLowerCase());
       if (claim === undefined) continue;
-      const isUse = found[0]?.toLowerCase() === authorizationUsedTopic;
-      marks.push({ claim, isUse, transactionHash: toLowerHex(transactionHash), blockNumber });
+      const place = placeSchema.safeParse(log).data;
+      if (place === undefined || place.blockNumber < from || place.blockNumber > to) {
+        undecided.add(claim);
+        continue;
+      }
+      const { blockNumber } = place;
+      const isUse = logTopics[0]?.toLowerCase() === authorizationUsedTopic;
+      marks.push({ claim, isUse, transactionHash: toLowerHex(place.transactionHash), blockNumber });
     }
   }
-  return marks;
+  return { marks, undecided };
 }
 
 async function readMarks<Item extends Claim>(options: {
@@ -99,21 +145,18 @@ async function readMarks<Item extends Claim>(options: {
   const minBlock = uses.reduce((most, { blockNumber }) => max(most, blockNumber), 0n);
   const answers = await rpc.requestMany(hashes.map(receiptCall), { minBlock });
   for (const [index, hash] of hashes.entries()) {
-    const answer = answers[index];
-    if (answer && !answer.ok) throw answer.error;
-    const receipt = parseReceipt(answer?.result);
+    const { receipt } = readReceipt(hash, answers[index]);
     const used = uses.flatMap((use) => (use.transactionHash === hash ? use.claim : []));
     if (receipt === undefined) {
       for (const claim of used) found.set(claim, { outcome: "unknown" });
       continue;
     }
     const { transactionHash, blockNumber, blockHash } = receipt;
+    const inclusion = { transactionHash, blockNumber, blockHash };
     for (const [claim, outcome] of readOutcomes(receipt.logs, used)) {
-      if (outcome !== "executed") continue;
-      found.set(claim, {
-        outcome: "executed",
-        inclusion: { transactionHash, blockNumber, blockHash },
-      });
+      if (outcome === "executed") found.set(claim, { outcome: "executed", inclusion });
+      // The node's log says that it is used there, and the node's receipt does not.
+      else if (outcome === "absent") found.set(claim, { outcome: "unknown" });
     }
   }
   return found;

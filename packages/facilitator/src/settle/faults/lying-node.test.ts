@@ -1,4 +1,4 @@
-import { type Hex, isHex, parseTransaction } from "viem";
+import { type Hex, isHex, keccak256, parseTransaction } from "viem";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { callsByNonce, type NodeProxy, startNodeProxy } from "../../testing/node-proxy.ts";
 import { settle } from "../../testing/settling-actions.ts";
@@ -174,4 +174,28 @@ describe("a node that misreports a broadcast", () => {
     const { relayer } = devnet.accounts;
     expect(await devnet.client.getTransactionCount({ address: relayer.address })).toBe(1);
   });
+});
+
+it("a node that misreports one receipt delays its transaction alone", async () => {
+  const here = await startSettlingDevnet("sqlite");
+  settling = here;
+  let first: unknown;
+  let isMended = false;
+  let rubbish = 0;
+  proxy = await startNodeProxy(here.devnet.rpcUrl, async ({ method, params: [hash] }, ask) => {
+    if (method === "eth_sendRawTransaction" && first === undefined && isHex(hash)) {
+      first = keccak256(hash);
+    }
+    if (method !== "eth_getTransactionReceipt" || hash !== first || isMended) return ask();
+    rubbish += 1;
+    return { result: { status: "maybe" } };
+  });
+  const network = { rpcUrls: [proxy.url], blockTimeSeconds: 1 };
+  const facilitator = await here.start({ network, maxPaymentsPerTransaction: 1 });
+  const delayed = settle(facilitator, await here.pay());
+  await vi.waitFor(() => expect(rubbish).toBeGreaterThan(0), 5_000);
+  expect(await settle(facilitator, await here.pay())).toMatchObject({ success: true });
+  isMended = true;
+  expect(await delayed).toMatchObject({ success: true, transaction: first });
+  expect(await here.balanceOf(here.devnet.accounts.seller.address)).toBe(2_000n);
 });

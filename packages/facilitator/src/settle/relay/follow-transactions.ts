@@ -1,5 +1,6 @@
+import { RpcUnavailableError } from "@coinslot/chain";
 import {
-  parseReceipt,
+  readReceipt,
   receiptCall,
   type TransactionReceipt,
 } from "../../evm/transaction-receipt.ts";
@@ -8,35 +9,54 @@ import type { Relayer } from "./relayer-context.ts";
 import type { TrackedTransaction } from "./relayer-state.ts";
 import { resendStuck } from "./resend-stuck.ts";
 
-/** Reads receipts, records outcomes, and resends or replaces transactions that take too long. */
+/**
+ * Reads receipts, records outcomes, and resends or replaces transactions that take too long. A
+ * transaction whose receipt cannot be read waits for the next poll. The others go on.
+ *
+ * @throws RpcUnavailableError when no node answers anything.
+ */
 export async function followTransactions(relayer: Relayer): Promise<void> {
   const open = [...relayer.state.open.values()].sort((a, b) => a.nonce - b.nonce);
-  const receipts = await readReceipts(relayer, open);
+  const { context, labels } = relayer;
+  const { receipts, faults } = await readReceipts(relayer, open);
   const missing: TrackedTransaction[] = [];
   for (const transaction of open) {
     const receipt = receipts.get(transaction.id);
+    const err = faults.get(transaction.id);
+    if (err !== undefined && receipt === undefined) {
+      context.logger.warn({ err, ...labels, nonce: transaction.nonce }, unreadable);
+      continue;
+    }
     notice(relayer, transaction, receipt !== undefined);
     if (receipt) await recordReceipt(relayer, transaction, receipt);
     else missing.push(transaction);
   }
-  if (missing.length < open.length) relayer.onCapacity();
+  if (receipts.size > 0) relayer.onCapacity();
   await resendStuck(relayer, missing);
 }
 
+const unreadable = "a node's answer about a transaction's receipt cannot be read; asking again";
+
+/** By transaction: a form's receipt, and a fault in the answer about a form. */
 async function readReceipts(
   { network }: Relayer,
   open: readonly TrackedTransaction[],
-): Promise<Map<string, TransactionReceipt>> {
+): Promise<{ receipts: Map<string, TransactionReceipt>; faults: Map<string, Error> }> {
   const asked = open.flatMap(({ id, broadcasts }) => broadcasts.map(({ hash }) => ({ id, hash })));
   const outcomes = await network.rpc.requestMany(asked.map(({ hash }) => receiptCall(hash)));
   const receipts = new Map<string, TransactionReceipt>();
-  for (const [index, { id }] of asked.entries()) {
-    const outcome = outcomes[index];
-    if (outcome && !outcome.ok) throw outcome.error;
-    const receipt = parseReceipt(outcome?.result);
+  const faults = new Map<string, Error>();
+  let unavailable: RpcUnavailableError | undefined;
+  let isAnswered = false;
+  for (const [index, { id, hash }] of asked.entries()) {
+    const { receipt, fault } = readReceipt(hash, outcomes[index]);
     if (receipt) receipts.set(id, receipt);
+    if (fault) faults.set(id, fault);
+    if (fault instanceof RpcUnavailableError) unavailable = fault;
+    else isAnswered = true;
   }
-  return receipts;
+  if (unavailable !== undefined && !isAnswered) throw unavailable;
+  return { receipts, faults };
 }
 
 function notice(
