@@ -1,3 +1,4 @@
+import { DatabaseError } from "@coinslot/storage";
 import { describe, expect, it } from "vitest";
 import { ledgerForEachTest } from "../../testing/ledger-for-each-test.ts";
 import {
@@ -164,6 +165,32 @@ describe.each(engines)("handler runs of a dead process, on %s", (engine) => {
     expect((await reservePayment(two, wanted)).outcome).toBe("resumed");
     expect(await countRun(one, first.token)).toBe(false);
     expect(await getPayments(two, [first.paymentId])).toMatchObject([{ runs: 0 }]);
+  });
+
+  it("are counted, and do not begin, where the answer to the commit of their count is lost", async () => {
+    const wanted = wish({ order });
+    const first = await takeAndDie(wanted, "one", false);
+    if (first.outcome !== "reserved") throw new Error(first.outcome);
+    const ledger = await join("other");
+    await confirm(ledger, first.paymentId);
+    const taken = await reservePayment(ledger, wanted);
+    if (taken.outcome !== "resumed") throw new Error(taken.outcome);
+    const losing: LedgerContext = {
+      ...ledger,
+      async write(work, options) {
+        await ledger.write(work, options);
+        throw new DatabaseError("connection-lost", "The answer to the commit was lost");
+      },
+    };
+    await expect(countRun(losing, taken.token)).rejects.toMatchObject({ kind: "connection-lost" });
+    expect(await getPayments(ledger, [first.paymentId])).toMatchObject([{ runs: 1 }]);
+    const { token } = taken;
+    await releasePayment(ledger, { token, payer, countsAgainstPayer: false });
+    expect(await reservePayment(ledger, wanted)).toMatchObject({
+      outcome: "resumed",
+      payment: { runs: 1 },
+      mayRun: true,
+    });
   });
 
   it("count once where a frozen process wakes up and ends its run too", async () => {
