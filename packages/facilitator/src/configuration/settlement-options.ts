@@ -33,7 +33,10 @@ export interface SettlementOptions {
    * the relayer's gas. `false` refuses them.
    */
   payersWithCode?: false | PayersWithCodeOptions | undefined;
-  /** A process that has been silent for this long counts as dead. Default 10 s. */
+  /**
+   * A process that has been silent for this long counts as dead. The same in all processes of a
+   * ledger: each judges the others by its own. Default 10 s.
+   */
   heartbeatLeaseSeconds?: number | undefined;
   /**
    * Payments in one transaction, at most. Default 64, as many as one trial takes. More would save
