@@ -20,6 +20,7 @@ import { ledgerMigrations } from "./ledger-migrations.ts";
 const fixtures = [
   { name: "01-654c325", migrations: 2 },
   { name: "02-8c680ad", migrations: 5 },
+  { name: "03-42b24c4", migrations: 6 },
 ];
 
 describe.each(engines)("the ledger's migrations, on %s", (engine) => {
