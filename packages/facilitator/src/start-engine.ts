@@ -127,7 +127,7 @@ async function startParts(
     callGasOf: (network) => callGas.get(network) ?? defaultCallGas,
     now: () => clock.now(),
   });
-  const board = await createOutcomeNotifier({
+  const notifier = await createOutcomeNotifier({
     ledger,
     clock,
     logger,
@@ -135,10 +135,10 @@ async function startParts(
     emit,
     pollMs: times.sweepMs,
   });
-  begun(() => board.stop());
+  begun(() => notifier.stop());
   const context: SettlementContext = {
     ledger,
-    board,
+    notifier,
     readings,
     metrics,
     times,

@@ -18,7 +18,7 @@ export function startMaintenance(options: {
   keepPaymentsMs: number | undefined;
 }): { stop(): Promise<void> } {
   const { heartbeatLeaseMs, keepPaymentsMs } = options;
-  const { ledger, board, clock, now, logger } = options.context;
+  const { ledger, notifier, clock, now, logger } = options.context;
   let progress: ForgetProgress = { afterPayment: "", afterTransaction: "" };
   let cancelTimer: (() => void) | undefined;
   let isStopped = false;
@@ -32,7 +32,7 @@ export function startMaintenance(options: {
           "payments of a dead process were released",
         );
       }
-      board.publish(queued);
+      notifier.publish(queued);
       await dropExpiredAnswers(ledger);
       if (keepPaymentsMs !== undefined) {
         const before = now() - keepPaymentsMs;

@@ -43,12 +43,12 @@ export async function awaitOutcome(
   payment: Payment | undefined,
 ): Promise<StandingPayment> {
   const { context, settlements, timeoutMs } = settling;
-  const { board, metrics } = context;
+  const { notifier, metrics } = context;
   const isNew = !("authorization" in known);
   if (!isNew && hasOutcome(known)) return { payment: known, hash: undefined };
   const startedAt = performance.now();
-  board.follow(known.id);
-  const waiting = board.wait(known.id, { timeoutMs });
+  notifier.follow(known.id);
+  const waiting = notifier.wait(known.id, { timeoutMs });
   if (payment) {
     const queued = isNew ? orderedPayment(known, payment) : undefined;
     const settlement = settlements.get(payment.network);

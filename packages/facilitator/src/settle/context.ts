@@ -73,7 +73,7 @@ export type FaultPointName =
 /** Shared by the parts of the settlement engine. */
 export interface SettlementContext {
   ledger: LedgerContext;
-  board: OutcomeNotifier;
+  notifier: OutcomeNotifier;
   readings: SimulationCache;
   metrics: SettlementMetrics;
   times: SettlementTimes;

@@ -53,14 +53,14 @@ it.each(["coinslot_queue", "coinslot_undone"])(
       metrics: createMetrics(),
       emit: () => undefined,
     };
-    const board = await createOutcomeNotifier({ ...parts, pollMs: 10_000 });
-    onTestFinished(() => board.stop());
+    const notifier = await createOutcomeNotifier({ ...parts, pollMs: 10_000 });
+    onTestFinished(() => notifier.stop());
     const before = [...subscribed];
 
     const started = startNetworkSettlement({
       context: {
         ...parts,
-        board,
+        notifier,
         readings: createSimulationCache({
           freshMs: 1,
           keepMs: 1,

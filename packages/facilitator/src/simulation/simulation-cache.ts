@@ -67,11 +67,11 @@ export function createSimulationCache(options: {
   }
 
   return {
-    remember(transfer, { payerHasCode, gasUsed: told }) {
+    remember(transfer, { payerHasCode, gasUsed: reported }) {
       const callGas = callGasOf(transfer.id.network);
       // No call was granted more. A node that returns more would only spoil a transaction's gas
       // limit.
-      const gasUsed = told !== undefined && told > callGas ? callGas : told;
+      const gasUsed = reported !== undefined && reported > callGas ? callGas : reported;
       lastGas = gasUsed ?? lastGas;
       const at = now();
       const entry = { payerHasCode, gasUsed, at };

@@ -48,11 +48,12 @@ function ownDomain(
   { network, asset, domain }: DomainOfToken,
   facts: TokenFacts,
 ): TokenDomain | undefined {
-  const told = facts.domain;
-  if (told !== undefined) {
+  const reported = facts.domain;
+  if (reported !== undefined) {
     const isHere =
-      told.chainId === BigInt(chainIdOf(network)) && isSameAddress(told.verifyingContract, asset);
-    return isHere ? { name: told.name, version: told.version } : undefined;
+      reported.chainId === BigInt(chainIdOf(network)) &&
+      isSameAddress(reported.verifyingContract, asset);
+    return isHere ? { name: reported.name, version: reported.version } : undefined;
   }
   if (facts.name === undefined && facts.version === undefined) return undefined;
   return { name: facts.name ?? domain.name, version: facts.version ?? domain.version };

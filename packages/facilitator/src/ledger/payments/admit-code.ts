@@ -88,9 +88,10 @@ export async function readCodeAdmission(options: {
 
   return {
     refuse(request, known) {
-      const standing = availabilityOf(request, known);
-      if (standing === undefined) return undefined;
-      const { record, budget, gasAtRisk, open, givenUpForMs, isVouched, part, counted } = standing;
+      const availability = availabilityOf(request, known);
+      if (availability === undefined) return undefined;
+      const { record, budget, gasAtRisk, open, givenUpForMs, isVouched, part, counted } =
+        availability;
       if (record.refusedForMs > 0) return { outcome: "burnt_gas", forMs: record.refusedForMs };
       const places = Math.min(maxPlaces, record.confirmed + 1);
       if (open >= places) return limited("too_many_open", openRetryMs);
@@ -105,9 +106,9 @@ export async function readCodeAdmission(options: {
       return isLeft ? undefined : limited("no_gas_left", part.nextMs);
     },
     admitted(request, paymentId, known) {
-      const standing = availabilityOf(request, known);
-      if (standing === undefined) return;
-      const { record, budget, gasAtRisk, open, own, isVouched, part } = standing;
+      const availability = availabilityOf(request, known);
+      if (availability === undefined) return;
+      const { record, budget, gasAtRisk, open, own, isVouched, part } = availability;
       record.open = open + 1;
       if (own) (own.isVouched ? budget.vouched : budget.unvouched).used -= own.gas;
       part.used += gasAtRisk;

@@ -54,7 +54,7 @@ export type ConcludedPayment = Pick<
  * The columns of a `ConcludedPayment`: half of them all, and reading them is much of an outcome's
  * cost.
  */
-export const settledColumns = [
+export const concludedColumns = [
   "id",
   "network",
   "asset",
@@ -71,7 +71,7 @@ export const settledColumns = [
   "reason",
 ] as const satisfies readonly (keyof PaymentsTable)[];
 
-export type SettledRow = Pick<Selectable<PaymentsTable>, (typeof settledColumns)[number]>;
+export type ConcludedRow = Pick<Selectable<PaymentsTable>, (typeof concludedColumns)[number]>;
 
 /** The columns of an identity. */
 export const identityColumns = ["network", "asset", "authority", "payer", "nonce"] as const;
@@ -85,8 +85,8 @@ export function toAuthorizationId(
   return { network, asset, authority, payer, nonce };
 }
 
-/** Reads a row of `settledColumns`. */
-export function toSettledPayment(row: SettledRow, dialect: Dialect): ConcludedPayment {
+/** Reads a row of `concludedColumns`. */
+export function toConcludedPayment(row: ConcludedRow, dialect: Dialect): ConcludedPayment {
   const { transaction_hash, block_number, block_hash } = row;
   return {
     id: row.id,
@@ -108,7 +108,7 @@ export function toSettledPayment(row: SettledRow, dialect: Dialect): ConcludedPa
  * time, since the names behind it follow the schema.
  */
 export const paymentColumns = [
-  ...settledColumns,
+  ...concludedColumns,
   "valid_before",
   "fingerprint",
   "key_hash",
@@ -130,7 +130,7 @@ export type PaymentRow = Pick<Selectable<PaymentsTable>, (typeof paymentColumns)
 /** Reads a row of `paymentColumns`. */
 export function toLedgerPayment(row: PaymentRow, dialect: Dialect): LedgerPayment {
   return {
-    ...toSettledPayment(row, dialect),
+    ...toConcludedPayment(row, dialect),
     validBefore: dialect.amount.decode(row.valid_before),
     fingerprint: row.fingerprint,
     keyHash: row.key_hash ?? undefined,

@@ -8,10 +8,10 @@ import { type SettledTransaction, settleTransaction } from "../transactions/sett
 import { type GasBurn, recordBurn } from "./admit-code.ts";
 import {
   type ConcludedPayment,
+  type ConcludedRow,
+  concludedColumns,
   type Inclusion,
-  type SettledRow,
-  settledColumns,
-  toSettledPayment,
+  toConcludedPayment,
 } from "./ledger-payment.ts";
 
 /** Outcomes of payments, decided by a block, or by the chain's refusal beforehand. */
@@ -62,10 +62,10 @@ export function recordOutcomes(
   settled?: SettledTransaction | undefined,
 ): Promise<ConcludedPayment[]> {
   return ledger.write(async (transaction) => {
-    const changed: SettledRow[] = [];
+    const changed: ConcludedRow[] = [];
     for (const each of outcomes) changed.push(...(await record(ledger, transaction, each)));
     if (settled) await settleTransaction({ transaction, ...settled });
-    return changed.map((row) => toSettledPayment(row, ledger.dialect));
+    return changed.map((row) => toConcludedPayment(row, ledger.dialect));
   });
 }
 
@@ -73,10 +73,10 @@ async function record(
   ledger: LedgerContext,
   transaction: Transaction<LedgerSchema>,
   outcomes: PaymentOutcomes,
-): Promise<SettledRow[]> {
+): Promise<ConcludedRow[]> {
   const { dialect, codePayers } = ledger;
   const now = ledger.now();
-  const changed: SettledRow[] = [];
+  const changed: ConcludedRow[] = [];
   const { confirmed, failed = [], requeued, queuedUnder } = outcomes;
   if (confirmed && confirmed.ids.length > 0) {
     const { transactionHash, blockNumber, blockHash } = confirmed.inclusion;
@@ -94,7 +94,7 @@ async function record(
       })
       .where("id", "in", dialect.among(confirmed.ids))
       .where(standsAt(["queued", "submitted", "failed"], { queuedUnder, dialect }))
-      .returning(settledColumns)
+      .returning(concludedColumns)
       .execute();
     changed.push(...rows);
   }
@@ -112,7 +112,7 @@ async function record(
       })
       .where("id", "in", dialect.among(ids))
       .where(standsAt(["queued", "submitted"], { queuedUnder, dialect }))
-      .returning(settledColumns)
+      .returning(concludedColumns)
       .execute();
     changed.push(...rows);
     // Of two processes that read the same block, the second finds nothing to change.

@@ -30,11 +30,18 @@ async function settlerOf(ledger: LedgerContext) {
   const metrics = createMetrics();
   const emit = () => undefined;
   const clock = systemClock;
-  const board = await createOutcomeNotifier({ ledger, clock, logger, metrics, emit, pollMs: 10 });
+  const notifier = await createOutcomeNotifier({
+    ledger,
+    clock,
+    logger,
+    metrics,
+    emit,
+    pollMs: 10,
+  });
   const settler: SettlingContext = {
     context: {
       ledger,
-      board,
+      notifier,
       readings: createSimulationCache({
         freshMs: 1,
         keepMs: 1,
@@ -61,7 +68,7 @@ async function settlerOf(ledger: LedgerContext) {
     timeoutMs: 100,
     maxAnswerBytes: 0,
   };
-  return { settler, board };
+  return { settler, notifier };
 }
 
 /** A new payment of the buyer that is queued, and that no request holds. */
@@ -92,7 +99,7 @@ async function queuePayment(ledger: LedgerContext) {
 it("a renewed lookup leaves a payment to the watch that failed meanwhile", async () => {
   const ledger = await join("one");
   const { payment, paymentId, paymentPayload, paymentRequirements } = await queuePayment(ledger);
-  const { settler, board } = await settlerOf(
+  const { settler, notifier } = await settlerOf(
     afterReads(ledger, async () => {
       const reason = "invalid_exact_evm_transaction_failed";
       await recordOutcomes(ledger, [{ failed: [{ ids: [paymentId], reason }] }]);
@@ -109,14 +116,14 @@ it("a renewed lookup leaves a payment to the watch that failed meanwhile", async
     success: false,
     errorReason: "invalid_exact_evm_nonce_already_used",
   });
-  await board.stop();
+  await notifier.stop();
 });
 
 it("a renewed lookup reports nothing as settled that a reorganisation undid meanwhile", async () => {
   const ledger = await join("one");
   const { paymentId, paymentPayload, paymentRequirements } = await queuePayment(ledger);
   await recordOutcomes(ledger, [{ confirmed: { ids: [paymentId], inclusion } }]);
-  const { settler, board } = await settlerOf(
+  const { settler, notifier } = await settlerOf(
     afterReads(ledger, async () => {
       await undoBlocks(ledger, { network, blockHashes: [inclusion.blockHash] });
     }),
@@ -126,5 +133,5 @@ it("a renewed lookup reports nothing as settled that a reorganisation undid mean
 
   expect(settled).toMatchObject({ success: false, errorReason: "settlement_pending" });
   expect(await getPayments(ledger, [paymentId])).toMatchObject([{ deliveredAt: undefined }]);
-  await board.stop();
+  await notifier.stop();
 });

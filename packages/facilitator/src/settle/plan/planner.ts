@@ -154,7 +154,8 @@ async function send(
 }
 
 /**
- * Last check of a payer with code: its current standing, and its transaction as it would be sent.
+ * Last check of a payer with code: whether it is still admitted, and its transaction as it would be
+ * sent.
  */
 async function maySend(
   plan: Plan,
@@ -239,7 +240,7 @@ async function expire({ queues, context, network }: Plan, deadline: bigint): Pro
   });
   queues.shared.invalidate();
   queues.alone.invalidate();
-  context.board.publish(expired);
+  context.notifier.publish(expired);
 }
 
 async function endWithout(
@@ -250,7 +251,7 @@ async function endWithout(
   if (outcomes.length === 0) return;
   queue.invalidate();
   const changed = await recordOutcomes(context.ledger, outcomes);
-  context.board.publish(changed);
+  context.notifier.publish(changed);
   for (const { id, state, reason } of changed) {
     context.logger.info(
       { network: network.network, payment: id, state, reason },

@@ -31,7 +31,7 @@ export async function storeBatch(options: {
   fees: Fees;
 }): Promise<boolean> {
   const { context, network, relayer, chosen, call, fees } = options;
-  const { ledger, board, readings, metrics, faultPoint, clock } = context;
+  const { ledger, notifier, readings, metrics, faultPoint, clock } = context;
   const { signer, state } = relayer;
   const { lease, nextNonce: nonce } = state;
   if (lease === undefined || nonce === undefined) return false;
@@ -102,7 +102,7 @@ export async function storeBatch(options: {
     state.nextNonce = nonce + 1;
     launchTransaction(relayer, trackedFrom(transaction, clock.now()));
   }
-  board.started(
+  notifier.started(
     payments.map(({ payment }) => payment),
     broadcast.hash,
   );

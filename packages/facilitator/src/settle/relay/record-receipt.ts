@@ -14,7 +14,7 @@ export async function recordReceipt(
   receipt: TransactionReceipt,
 ): Promise<void> {
   const { network, state, labels } = relayer;
-  const { ledger, board, logger, metrics, faultPoint } = relayer.context;
+  const { ledger, notifier, logger, metrics, faultPoint } = relayer.context;
   await faultPoint("included");
   const { transactionHash, blockNumber, blockHash, gasUsed } = receipt;
   logger.debug({ transaction: transactionHash, blockNumber, ...labels }, "transaction included");
@@ -46,5 +46,5 @@ export async function recordReceipt(
   }
   if (outcomes.some(({ requeued }) => requeued && requeued.ids.length > 0))
     relayer.onQueueChanged();
-  board.publish(changed);
+  notifier.publish(changed);
 }

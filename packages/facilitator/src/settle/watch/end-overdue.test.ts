@@ -55,16 +55,16 @@ it("ends payments whose time is over with one update, however many they are", as
 
   const { counted, updates } = countUpdates(ledger);
   const parts = { clock: systemClock, logger: silentLogger, emit: () => undefined };
-  const board = await createOutcomeNotifier({
+  const notifier = await createOutcomeNotifier({
     ...parts,
     ledger,
     metrics: createMetrics(),
     pollMs: 10_000,
   });
-  onTestFinished(() => board.stop());
+  onTestFinished(() => notifier.stop());
   await devnet.mine(1);
   await endOverdue({
-    context: { ledger: counted, board, logger: silentLogger, now: Date.now },
+    context: { ledger: counted, notifier, logger: silentLogger, now: Date.now },
     network: { network, rpc: pool, finalAfter: 0 },
     head: await devnet.client.getBlockNumber(),
   });

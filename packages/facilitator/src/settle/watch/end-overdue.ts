@@ -27,16 +27,16 @@ const maxAtOnce = 500;
  * @throws RpcError when the chain cannot be asked, ZodError when it answers rubbish.
  */
 export async function endOverdue(options: {
-  context: Pick<SettlementContext, "ledger" | "board" | "logger" | "now">;
+  context: Pick<SettlementContext, "ledger" | "notifier" | "logger" | "now">;
   network: OverdueNetwork;
   head: bigint;
 }): Promise<void> {
   const { context, network, head } = options;
-  const { ledger, board, logger, now } = context;
+  const { ledger, notifier, logger, now } = context;
   const { rpc, finalAfter } = network;
   const before = BigInt(Math.floor(now() / 1000));
   if ((await countQueued(ledger, { network: network.network, upTo: 1 })) > 0) {
-    board.publish(await expirePayments(ledger, { network: network.network, before }));
+    notifier.publish(await expirePayments(ledger, { network: network.network, before }));
   }
   const overdue = await findOverdue(ledger, { network: network.network, before, limit: maxAtOnce });
   const height = head - BigInt(finalAfter);
@@ -50,7 +50,7 @@ export async function endOverdue(options: {
   const outcomes: PaymentOutcomes[] = await explainUsed(network, used, head);
   outcomes.push({ failed: expirationsOf(unused) });
   const ended = await recordOutcomes(ledger, outcomes);
-  board.publish(ended);
+  notifier.publish(ended);
   if (ended.length > 0) {
     logger.warn(
       { network: network.network, payments: ended.length },

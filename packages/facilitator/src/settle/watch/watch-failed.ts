@@ -46,7 +46,7 @@ async function recordExecutions(
   found: ReadonlyMap<OrderedPayment, Execution>,
   head: bigint,
 ): Promise<Set<OrderedPayment>> {
-  const { ledger, board } = context;
+  const { ledger, notifier } = context;
   const confirmed: ConcludedPayment[] = [];
   const usedOtherwise: string[] = [];
   const unsettled = new Set<OrderedPayment>();
@@ -71,7 +71,7 @@ async function recordExecutions(
     }
   }
   await closePayments(ledger, usedOtherwise);
-  board.publish(confirmed);
+  notifier.publish(confirmed);
   return unsettled;
 }
 
