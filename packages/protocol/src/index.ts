@@ -7,7 +7,7 @@ export type {
   SettleOptions,
   VerifyOptions,
 } from "./facilitator/facilitator.ts";
-export { FacilitatorError } from "./facilitator/facilitator-error.ts";
+export { CallerGoneError, FacilitatorError } from "./facilitator/facilitator-error.ts";
 export {
   type FacilitatorRequest,
   type ReadFacilitatorRequest,

@@ -1,8 +1,8 @@
-import { createHash } from "node:crypto";
 import { type AuthorizationId, authorizationKey, type Network } from "@coinslot/protocol";
 import { schemeOf } from "../schemes/registry.ts";
 import type { Claim } from "../schemes/scheme.ts";
 import { gasAtRisk, gasOfCall } from "../settle/relay/gas.ts";
+import { simulationKey } from "./simulation-key.ts";
 
 /** The part of a simulation's result that matters for a payment's transaction. */
 export interface CallFacts {
@@ -32,8 +32,6 @@ export interface SimulationCache {
 }
 
 const maxEntries = 20_000;
-/** Signatures of keys are compared as they are; a longer one is hashed, to bound the memory. */
-const maxPlainSignature = 2 + 130;
 
 /**
  * Remembers simulations: a payment that was verified a moment ago is not tried once more when its
@@ -75,30 +73,20 @@ export function createSimulationCache(options: {
       lastGas = gasUsed ?? lastGas;
       const at = now();
       const entry = { payerHasCode, gasUsed, at };
-      put(entries, { key: keyOf(transfer), entry, maxAgeMs: freshMs });
+      put(entries, { key: simulationKey(transfer), entry, maxAgeMs: freshMs });
       if (!payerHasCode) return;
       const gas = gasAtRisk(schemeOf(transfer).maxCallBytes(transfer), callGas);
       const key = authorizationKey(transfer.id);
       put(atRisk, { key, entry: { gas, at }, maxAgeMs: keepMs });
     },
     recall(transfer) {
-      const entry = entries.get(keyOf(transfer));
+      const entry = entries.get(simulationKey(transfer));
       return entry && now() - entry.at < freshMs ? entry : undefined;
     },
     forget(transfer) {
-      entries.delete(keyOf(transfer));
+      entries.delete(simulationKey(transfer));
     },
     gasAtRisk: (id) => (atRisk.size === 0 ? undefined : atRisk.get(authorizationKey(id))?.gas),
     typicalGas: () => gasOfCall(lastGas),
   };
-}
-
-function keyOf({ kind, id, authorization, signature }: Claim): string {
-  const { network, asset } = id;
-  const { from, to, value, validAfter, validBefore, nonce } = authorization;
-  const signed =
-    signature.length <= maxPlainSignature
-      ? signature
-      : createHash("sha256").update(signature).digest("base64");
-  return `${nonce}/${from}/${to}/${value}/${validAfter}/${validBefore}/${asset}/${network}/${kind}/${signed}`;
 }

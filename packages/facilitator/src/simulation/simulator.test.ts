@@ -190,7 +190,9 @@ describe("transfers that wait for their trial", () => {
   test("of another payer take their turn before the rest of a payer's 2,000", async () => {
     const { pool, calls, release } = createHeldPool();
     const simulator = createSimulator({ rpc: pool, now: Date.now, maxConcurrent: 1 });
-    const flood = Promise.all(copies(await transfer(), 2_000).map(simulator.simulate));
+    const flood = Promise.all(
+      copies(await transfer(), 2_000).map((each) => simulator.simulate(each)),
+    );
     await expect.poll(calls).toBe(1);
     const from = chain.devnet.accounts.relayer.address;
     const trial = simulator.simulate(await transfer({ authorization: { from } }));
@@ -213,7 +215,7 @@ describe("transfers that wait for their trial", () => {
     const { authorization } = await transfer({ authorization: { nonce: one.authorization.nonce } });
     const changed: Claim = { ...one, authorization: { ...authorization, value: 1n } };
     const others = [simulator.simulate(forged), simulator.simulate(changed)];
-    expect(simulator.countWaiting(one.id.payer)).toBe(3);
+    expect(simulator.countWaiting(one.id.payer, undefined)).toBe(3);
     const readings = await Promise.all(same);
     expect(readings.filter(({ isExact }) => isExact)).toHaveLength(2_000);
     expect(await Promise.all(others)).toMatchObject([
@@ -230,7 +232,7 @@ describe("transfers that wait for their trial", () => {
     const early = simulator.simulate(one);
     await expect.poll(calls).toBe(1);
     const late = simulator.simulate(one);
-    expect(simulator.countWaiting(one.id.payer)).toBe(1);
+    expect(simulator.countWaiting(one.id.payer, undefined)).toBe(1);
     release();
     await Promise.all([early, late]);
     expect(calls()).toBe(2);
@@ -241,7 +243,9 @@ describe("transfers that wait for their trial", () => {
     const dead = createPool(chain.devnet, () => Promise.reject(new TypeError("fetch failed")));
     const simulator = createSimulator({ rpc: dead, now: Date.now });
     const one = await transfer();
-    const trials = await Promise.allSettled([one, one, one].map(simulator.simulate));
+    const trials = await Promise.allSettled(
+      [one, one, one].map((each) => simulator.simulate(each)),
+    );
     for (const trial of trials) {
       expect(trial).toMatchObject({ status: "rejected", reason: { kind: "unavailable" } });
     }
@@ -332,7 +336,7 @@ describe("a node in a simulation", () => {
     });
     const simulator = createSimulator({ rpc: pool, now: Date.now });
     const transfers = [await transfer(), poison, await transfer()];
-    const trials = await Promise.allSettled(transfers.map(simulator.simulate));
+    const trials = await Promise.allSettled(transfers.map((each) => simulator.simulate(each)));
     expect(trials).toMatchObject([
       { status: "fulfilled", value: { outcome: "succeeded" } },
       { status: "rejected", reason: { kind: "unavailable", cause: { code: -32000 } } },

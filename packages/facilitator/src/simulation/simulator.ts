@@ -1,5 +1,5 @@
 import { RpcError, type RpcRequester, RpcResponseError } from "@coinslot/chain";
-import { type Address, FacilitatorError } from "@coinslot/protocol";
+import { type Address, CallerGoneError, FacilitatorError } from "@coinslot/protocol";
 import type { Claim } from "../schemes/scheme.ts";
 import type { SimulationResult } from "../schemes/simulation-result.ts";
 import {
@@ -8,7 +8,7 @@ import {
   findMaxTransfers,
 } from "./deployless-call.ts";
 import { simulateSingly } from "./single-calls.ts";
-import { createTrialQueue, type WaitingTrial } from "./trial-queue.ts";
+import { createTrialQueue, type TrialCaller, type WaitingTrial } from "./trial-queue.ts";
 import { senderFields, type TrialSender } from "./trial-sender.ts";
 
 /**
@@ -35,19 +35,23 @@ export interface SimulatorOptions {
 export interface Simulator {
   /**
    * Returns the outcome of a transfer, as if it were the only one. Callers in the same turn of the
-   * event loop share one RPC request. No transfer sees another's effects or uses its gas. Payers
-   * take turns. Callers share one trial of the same transfer until a request carries it: a trial
-   * that began before the call is none for its moment.
+   * event loop share one RPC request. No transfer sees another's effects or uses its gas. Callers
+   * take turns, and so do a caller's payers. Requests of a caller share one trial of the same
+   * transfer until an RPC request carries it: a trial that began before the call is none for its
+   * moment.
    *
+   * @throws CallerGoneError when the caller has left before an RPC request carries the transfer.
    * @throws FacilitatorError when the chain cannot be asked, which proves nothing about the
    * transfer. Its `cause` is an `RpcResponseError` where a node was asked about this transfer
    * alone, and returned no result.
    */
-  simulate(transfer: Claim): Promise<SimulationResult>;
+  simulate(transfer: Claim, caller?: TrialCaller): Promise<SimulationResult>;
   /** `simulate` for many, in their order; by default one RPC request for each 64. */
   simulateAll(transfers: readonly Claim[]): Promise<SimulationResult[]>;
-  /** Number of a payer's trials that no RPC request carries yet. */
-  countWaiting(payer: Address): number;
+  /** `simulate` for a plan: it has half of each RPC request, and waits behind no verification. */
+  simulatePlanned(transfer: Claim): Promise<SimulationResult>;
+  /** Number of a payer's trials for one caller that no RPC request carries yet. */
+  countWaiting(payer: Address, limitKey: string | undefined): number;
 }
 
 /** Time for which a node that refused something is not asked for it again. */
@@ -84,8 +88,10 @@ export function createSimulator(options: SimulatorOptions): Simulator {
   function flush(): void {
     isScheduled = false;
     while (!queue.isEmpty() && onTheirWay < maxConcurrent) {
+      const chunk = queue.take(transferLimit(node) || maxTransfers, dropTrial);
+      if (chunk.length === 0) return;
       onTheirWay += 1;
-      void deliver(queue.take(transferLimit(node) || maxTransfers)).finally(() => {
+      void deliver(chunk).finally(() => {
         onTheirWay -= 1;
         schedule();
       });
@@ -110,19 +116,23 @@ export function createSimulator(options: SimulatorOptions): Simulator {
     }
   }
 
-  function simulate(transfer: Claim): Promise<SimulationResult> {
+  function wait(transfer: Claim, caller: TrialCaller | undefined): Promise<SimulationResult> {
     return new Promise((resolve, reject) => {
-      queue.add({ transfer, resolve, reject, next: undefined, twin: undefined });
+      queue.add({ transfer, caller, resolve, reject, next: undefined, twin: undefined });
       schedule();
     });
   }
 
   return {
-    simulate,
-    simulateAll: (transfers) => Promise.all(transfers.map(simulate)),
-    countWaiting: queue.count,
+    simulate: (transfer, caller = unknownCaller) => wait(transfer, caller),
+    simulateAll: (transfers) =>
+      Promise.all(transfers.map((transfer) => wait(transfer, unknownCaller))),
+    simulatePlanned: (transfer) => wait(transfer, undefined),
+    countWaiting: queue.countWaiting,
   };
 }
+
+const unknownCaller: TrialCaller = {};
 
 /** Answers all callers of one trial. */
 function resolve(trial: WaitingTrial, reading: SimulationResult): void {
@@ -131,6 +141,10 @@ function resolve(trial: WaitingTrial, reading: SimulationResult): void {
 
 function reject(trial: WaitingTrial, error: unknown): void {
   for (let each: WaitingTrial | undefined = trial; each; each = each.twin) each.reject(error);
+}
+
+function dropTrial(trial: WaitingTrial): void {
+  reject(trial, new CallerGoneError());
 }
 
 /** A node, and the limits that its answers have shown. */

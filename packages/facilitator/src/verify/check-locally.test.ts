@@ -25,6 +25,7 @@ const unreachable: VerifierNetwork = {
   simulator: {
     simulate: () => Promise.reject(new Error("asked the chain")),
     simulateAll: () => Promise.reject(new Error("asked the chain")),
+    simulatePlanned: () => Promise.reject(new Error("asked the chain")),
     countWaiting: () => 0,
   },
 };

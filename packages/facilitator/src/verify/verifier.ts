@@ -67,6 +67,7 @@ export interface Verifier {
   /**
    * All checks. Concurrent callers share one RPC request for each network.
    *
+   * @throws CallerGoneError when `options.wait` says so before a node is asked.
    * @throws FacilitatorError when the chain cannot be asked, or too many of the payer's payments
    * wait for it, which proves nothing about the payment.
    */
@@ -77,7 +78,7 @@ export interface Verifier {
   ): Promise<Verdict>;
 }
 
-/** Verifications of one payer that wait for a node, at most; more are refused. */
+/** Verifications of one payer through one caller that wait for a node, at most. */
 const maxWaitingTrials = 1_000;
 
 /** Creates a verifier for some networks. */
@@ -150,8 +151,11 @@ export function createVerifier(options: VerifierOptions): Verifier {
     const { payment, payer } = local;
     const chain = chains.get(payment.network);
     if (chain === undefined) return refuse("invalid_network", { payer });
-    if (chain.simulator.countWaiting(payment.id.payer) >= maxWaitingTrials) throw tooManyWaiting();
-    const reading = await chain.simulator.simulate(payment);
+    const { simulator } = chain;
+    if (simulator.countWaiting(payment.id.payer, options?.limitKey) >= maxWaitingTrials) {
+      throw tooManyWaiting();
+    }
+    const reading = await simulator.simulate(payment, options);
     const isSigned = local.isSignedByPayer();
     const { payerHasCode } = reading;
     if (payerHasCode || !isSigned) chain.codes.remember(payer, payerHasCode);

@@ -29,3 +29,10 @@ export class FacilitatorError extends Error {
     this.retryAfterSeconds = options.retryAfterSeconds;
   }
 }
+
+/** Thrown in place of a verification whose caller has left before it began. Not a fault. */
+export class CallerGoneError extends FacilitatorError {
+  constructor() {
+    super("The caller has left before its payment was verified", { kind: "unavailable" });
+  }
+}

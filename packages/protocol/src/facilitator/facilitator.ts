@@ -33,7 +33,10 @@ export interface VerifyOptions {
    * only the limit of all callers together holds.
    */
   limitKey?: string | undefined;
-  /** Conditions of a wait for the caller's other verifications. Without them, it waits. */
+  /**
+   * Conditions of a wait for other verifications and for a node. Without them, it waits. `verify`
+   * throws CallerGoneError where `isGone()` ends its wait.
+   */
   wait?:
     | {
         /** Whether the payment may wait, or is to be refused at once. */

@@ -80,7 +80,7 @@ export async function prepareCandidates(options: {
   ): Promise<Map<OrderedPayment, SimulationResult>> {
     const refusals = new Map<OrderedPayment, SimulationResult>();
     const claims = payments.map(claimOf);
-    const trials = await Promise.allSettled(claims.map(network.simulator.simulate));
+    const trials = await Promise.allSettled(claims.map(network.simulator.simulatePlanned));
     for (const [index, queued] of payments.entries()) {
       const trial = trials[index];
       if (trial?.status === "fulfilled" && goesThrough(trial.value)) {
