@@ -1,3 +1,4 @@
+import { CallerGoneError } from "@coinslot/protocol";
 import { answerRefusal } from "../answer.ts";
 import { facilitatorFault } from "../refusals.ts";
 import type { MatchedPayment } from "../sale.ts";
@@ -6,7 +7,7 @@ import type { MatchedPayment } from "../sale.ts";
  * Calls the facilitator before any money can move.
  *
  * @returns `undefined` when the facilitator was at fault, and the request has been answered with
- * 5xx.
+ * 5xx; or when its buyer has left.
  */
 export async function askFacilitator<T>(
   { settings, response }: MatchedPayment,
@@ -15,6 +16,7 @@ export async function askFacilitator<T>(
   try {
     return await ask();
   } catch (error) {
+    if (error instanceof CallerGoneError) return undefined;
     settings.onError(error);
     answerRefusal(response, facilitatorFault(error));
     return undefined;

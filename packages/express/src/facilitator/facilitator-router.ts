@@ -1,4 +1,5 @@
 import {
+  CallerGoneError,
   type Facilitator,
   FacilitatorError,
   type FacilitatorRequest,
@@ -17,6 +18,7 @@ import type { EventOptions } from "../events/event-options.ts";
 import { createEventSender } from "../events/event-sender.ts";
 import { createPaymentEvents, type SettlementNews } from "../events/payment-events.ts";
 import { type ClientKey, limitKeyOf } from "../reservations/limit-key.ts";
+import { isGone } from "../response/when-gone.ts";
 import { writeError } from "../response/write-error.ts";
 
 /** Settings of `facilitatorRouter`. */
@@ -80,6 +82,7 @@ export function facilitatorRouter(
       parseVerifyResponse(
         await facilitator.verify(read.paymentPayload, read.received, {
           limitKey: limitKeyOf(call, clientKey),
+          wait: { mayWait: () => true, isGone: () => call.res !== undefined && isGone(call.res) },
         }),
       );
     return events ? events.aroundVerify(eventsOf(call, read), verify) : verify();
@@ -127,6 +130,7 @@ export function facilitatorRouter(
         try {
           send(response, 200, await ask(request, read.request));
         } catch (error) {
+          if (error instanceof CallerGoneError) return;
           sendFault(response, error, (_reason, message) => writeFault(faultReason, message));
         }
       })

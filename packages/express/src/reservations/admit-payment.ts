@@ -43,7 +43,9 @@ export async function admitPayment(
 ): Promise<Admitted | undefined> {
   const { request, response, settings, payload, payment, route } = order;
   if (isBodyUnread(request) && (await checked.isSignatureKnown?.()) !== true) {
-    const verified = await askFacilitator(order, () => verify(order));
+    // It holds no byte yet, so it may always wait.
+    const wait = { mayWait: () => true, isGone: () => isGone(response) };
+    const verified = await askFacilitator(order, () => verify(order, wait));
     if (verified === undefined) return undefined;
     if (isForged(verified.invalidReason)) return refuse(order, refusalIfNew ?? forged);
   }
@@ -107,6 +109,9 @@ function refuse(order: MatchedPayment, error: string): undefined {
 
 /**
  * Checks ledger, chain and reservation. A resumed payment was checked before it went to the chain.
+ * After each wait the buyer may have left: it then costs neither a verification nor a reservation.
+ *
+ * @returns `undefined` when the buyer has left
  */
 async function admit(
   order: MatchedPayment,
@@ -116,7 +121,7 @@ async function admit(
     /** Whether the pool holds bytes for it. */
     holdsBody: boolean;
   },
-): Promise<Admission> {
+): Promise<Admission | undefined> {
   const { facilitator, payment, turns, response, bodies, settings } = order;
   const { request, refusalIfNew, holdsBody } = options;
   const wait = {
@@ -127,6 +132,7 @@ async function admit(
   await whenEnded(order.endings, request.id);
   const found = await facilitator.lookUp(request);
   if (found.state !== "free" && found.state !== "resumable") return found;
+  if (wait.isGone()) return undefined;
   const isNew = found.state === "free";
   if (isNew && refusalIfNew !== undefined) return { state: "refused", reason: refusalIfNew };
   const verified = isNew ? await verify(order, wait) : undefined;
@@ -137,25 +143,41 @@ async function admit(
   const balance = verified?.balance;
   const { kind } = payment;
   const sold = soldItemOf(order);
-  const reserved = await turns.take<Reserved>({
-    key: request.id.payer,
-    attempt: () =>
-      facilitator.reserve({ value, validBefore, payTo, balance, kind, sold, ...request }),
-    mustWait: (result) => result.state === "payer_limited" && result.isRunning && wait.mayWait(),
-    isGone: wait.isGone,
-  });
+  const reserve = () =>
+    facilitator.reserve({ value, validBefore, payTo, balance, kind, sold, ...request });
+  // A payment under way needs no place among the payer's new ones.
+  const resumed = isNew ? undefined : await reserve();
+  const reserved =
+    resumed !== undefined && !isLimited(resumed)
+      ? resumed
+      : await turns.take<Reserved>({
+          key: request.id.payer,
+          attempt: reserve,
+          mustWait: isLimited,
+          ...wait,
+        });
+  if (reserved === "gone") return undefined;
+  if (reserved === "no_place") return noPlace;
   if (reserved.state !== "reserved" || isNew) return reserved;
   // The payment to be resumed was released meanwhile, and the chain was not asked about a new one.
   await facilitator.release(reserved.reservation, "unused", { hasRun: false });
   return { state: "in_use" };
 }
 
+/** Whether the payer's own running requests are in the way. */
+function isLimited(result: Reserved): boolean {
+  return result.state === "payer_limited" && result.isRunning;
+}
+
+/** Others of the payer wait for its running requests, and this one may not. */
+const noPlace: Reserved = { state: "payer_limited", retryAfterSeconds: 1, isRunning: true };
+
 function soldItemOf({ route, resource, presented }: MatchedPayment): SoldItem {
   // Host and query are the buyer's to choose, and would make a new name with every request.
   return { route: route.key, resource: new URL(resource.url).pathname, wire: presented.wire.name };
 }
 
-function verify(order: MatchedPayment, wait?: VerifyOptions["wait"]) {
+function verify(order: MatchedPayment, wait: VerifyOptions["wait"]) {
   const { facilitator, payload, requirements } = order;
   return facilitator.verify(payload, requirements, verifyOptions(order, wait));
 }

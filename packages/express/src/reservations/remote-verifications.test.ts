@@ -1,7 +1,14 @@
 import { setImmediate as nextTick } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { FacilitatorError, plasma, plasmaUsdt0, readPayment, toLowerHex } from "@coinslot/protocol";
+import {
+  CallerGoneError,
+  FacilitatorError,
+  plasma,
+  plasmaUsdt0,
+  readPayment,
+  toLowerHex,
+} from "@coinslot/protocol";
 import { afterEach, describe, expect, it } from "vitest";
 import { type Buyer, createBuyer } from "../testing/buyer.ts";
 import { createPaperFacilitator } from "../testing/paper-facilitator.ts";
@@ -272,6 +279,30 @@ describe("a remote facilitator", () => {
       await facilitator.release(reserved.reservation, "unused", { hasRun: false });
     }
     await expect(buy()).rejects.toThrow(/try again later/);
+    expect(paper.verifications).toBe(300);
+  });
+
+  it("is asked 300 times a minute about valid payments whose buyers leave meanwhile", async () => {
+    const paper = createPaperFacilitator();
+    const store = createReservationStore({ now: () => time });
+    const facilitator = withReservations(paper, store, { now: () => time });
+    const shop = await open();
+    const buyer = createBuyer();
+    const buy = async (isGone: () => boolean) => {
+      const { payload } = await buyer.payFor(`${shop.url}/sold`);
+      if (payload.x402Version !== 2) throw new Error("Another version");
+      const wait = { mayWait: () => true, isGone };
+      return facilitator.verify(payload, payload.accepted, { limitKey: "one", wait });
+    };
+    for (let count = 0; count < 300; count += 1) {
+      let isGone = false;
+      paper.onVerify = () => {
+        isGone = true;
+        return { isValid: true };
+      };
+      await expect(buy(() => isGone)).rejects.toBeInstanceOf(CallerGoneError);
+    }
+    await expect(buy(() => false)).rejects.toThrow(/came to nothing/);
     expect(paper.verifications).toBe(300);
   });
 

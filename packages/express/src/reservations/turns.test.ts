@@ -20,6 +20,7 @@ function requestOf(name: string, service: Service) {
       return service.isBusy ? "busy" : "served";
     },
     mustWait: (result: string) => result === "busy",
+    mayWait: () => true,
     isGone: () => false,
   };
 }
@@ -63,7 +64,7 @@ describe("a queue of one payer's requests", () => {
     await Promise.resolve();
     const next = turns.take(requestOf("next", service));
     isGone = true;
-    expect(await gone).toBe("busy");
+    expect(await gone).toBe("gone");
     service.isBusy = false;
     expect(await next).toBe("served");
   });
@@ -74,15 +75,60 @@ describe("a queue of one payer's requests", () => {
     expect(await turns.take(requestOf("first", service))).toBe("busy");
   });
 
-  it("lets a request beyond its room attempt once, and wait for none", async () => {
+  it("lets no request overtake those that wait, where it has no room for another", async () => {
     const turns = createTurns({ pauseMs: 1, maxWaiting: 1 });
     const service = createBusyService();
     const waiting = turns.take(requestOf("waiting", service));
     await Promise.resolve();
-    expect(await turns.take(requestOf("beyond", service))).toBe("busy");
-    expect(service.attempts.filter((name) => name === "beyond")).toEqual(["beyond"]);
     service.isBusy = false;
+    expect(await turns.take(requestOf("beyond", service))).toBe("no_place");
     expect(await waiting).toBe("served");
+    expect(service.attempts).not.toContain("beyond");
+  });
+
+  it("lets no request that may not wait overtake those that wait", async () => {
+    const turns = createTurns({ pauseMs: 1 });
+    const service = createBusyService();
+    const waiting = turns.take(requestOf("waiting", service));
+    await Promise.resolve();
+    service.isBusy = false;
+    const hasty = { ...requestOf("hasty", service), mayWait: () => false };
+    expect(await turns.take(hasty)).toBe("no_place");
+    expect(await waiting).toBe("served");
+    expect(service.attempts).not.toContain("hasty");
+    expect(await turns.take(hasty)).toBe("served");
+  });
+
+  it("ends the wait of those behind the first that may not wait any more, or are gone", async () => {
+    const turns = createTurns({ pauseMs: 1 });
+    const service = createBusyService();
+    let mayWait = true;
+    let isGone = false;
+    const first = turns.take(requestOf("first", service));
+    await Promise.resolve();
+    const body = turns.take({ ...requestOf("body", service), mayWait: () => mayWait });
+    const gone = turns.take({ ...requestOf("gone", service), isGone: () => isGone });
+    const last = turns.take(requestOf("last", service));
+    mayWait = false;
+    isGone = true;
+    // The first one still waits.
+    expect(await Promise.all([body, gone])).toEqual(["no_place", "gone"]);
+    service.isBusy = false;
+    expect(await Promise.all([first, last])).toEqual(["served", "served"]);
+    expect(new Set(service.attempts)).toEqual(new Set(["first", "last"]));
+  });
+
+  it("makes no attempt for a caller that is gone", async () => {
+    const turns = createTurns({ pauseMs: 1 });
+    const service = createBusyService();
+    const gone = { ...requestOf("gone", service), isGone: () => true };
+    expect(await turns.take(gone)).toBe("gone");
+    const waiting = turns.take(requestOf("waiting", service));
+    await Promise.resolve();
+    const behind = turns.take(gone);
+    service.isBusy = false;
+    expect(await Promise.all([waiting, behind])).toEqual(["served", "gone"]);
+    expect(service.attempts).not.toContain("gone");
   });
 
   it("passes on the error of an attempt, and serves the next request", async () => {

@@ -1,21 +1,39 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createKeyedMutex } from "@coinslot/concurrency";
 
+/** A request that may have to wait for its turn. */
+interface TurnRequest<Result> {
+  key: string;
+  attempt: () => Promise<Result>;
+  mustWait: (result: Result) => boolean;
+  /** Whether the request may wait, as it stands: one that holds a body may not for long. */
+  mayWait: () => boolean;
+  /** Whether the caller has stopped waiting for the result. */
+  isGone: () => boolean;
+}
+
 /** Lets requests of one key, such as a payer, wait for its running ones, in order of arrival. */
 export interface Turns {
-  /** Attempts until it need not wait, or its patience is over; returns the last result. */
-  take<Result>(options: {
-    key: string;
-    attempt: () => Promise<Result>;
-    mustWait: (result: Result) => boolean;
-    /** Whether the caller has stopped waiting for the result. */
-    isGone: () => boolean;
-  }): Promise<Result>;
+  /**
+   * Attempts until it need not wait, may not wait, or its patience is over; returns the last
+   * result. A request that finds others waiting makes no attempt before its turn.
+   *
+   * @returns `"gone"`: the caller has left, and no attempt was made since; `"no_place"`: others
+   * wait, and this request may not.
+   */
+  take<Result>(request: TurnRequest<Result>): Promise<Result | "gone" | "no_place">;
+}
+
+/** A request behind the first one of its queue. */
+interface Waiter {
+  canStay(): boolean;
+  leave(): void;
 }
 
 /**
  * Creates one FIFO queue per key. Only the first request of each queue polls. The others wait
- * behind it: a thousand of them cost no more than one. Requests of another process have a queue of
+ * behind it: a thousand of them cost no more than one. With each poll, those behind it leave that
+ * may not wait any more, or whose callers have left. Requests of another process have a queue of
  * their own. The record that both processes ask decides which request is served.
  */
 export function createTurns(
@@ -23,23 +41,62 @@ export function createTurns(
 ): Turns {
   const { patienceMs = 10_000, pauseMs = 50, maxWaiting = 1_000 } = options;
   const queue = createKeyedMutex<string>();
+  const waiters = new Map<string, Set<Waiter>>();
+
+  async function poll<Result>(
+    { key, attempt, mustWait, mayWait, isGone }: TurnRequest<Result>,
+    deadline: number,
+  ): Promise<Result | "gone"> {
+    for (;;) {
+      if (isGone()) return "gone";
+      const result = await attempt();
+      if (performance.now() >= deadline || !mustWait(result) || !mayWait()) return result;
+      await sleep(pauseMs);
+      for (const waiter of waiters.get(key) ?? []) if (!waiter.canStay()) waiter.leave();
+    }
+  }
+
+  async function waitForTurn<Result>(
+    request: TurnRequest<Result>,
+  ): Promise<Result | "gone" | "no_place"> {
+    const { key, mayWait, isGone } = request;
+    const deadline = performance.now() + patienceMs;
+    const leaving = new AbortController();
+    const waiter: Waiter = {
+      canStay: () => !isGone() && mayWait(),
+      leave: () => leaving.abort(),
+    };
+    const others = waiters.get(key) ?? new Set<Waiter>();
+    waiters.set(key, others.add(waiter));
+    let hasTurn = false;
+    const endWait = (): void => {
+      hasTurn = true;
+      others.delete(waiter);
+      if (others.size === 0 && waiters.get(key) === others) waiters.delete(key);
+    };
+    try {
+      const work = (): Promise<Result | "gone"> => {
+        endWait();
+        return poll(request, deadline);
+      };
+      return await queue.run(key, work, leaving.signal);
+    } catch (error) {
+      if (hasTurn) throw error;
+      endWait();
+      return isGone() ? "gone" : "no_place";
+    }
+  }
 
   return {
-    async take({ key, attempt, mustWait, isGone }) {
+    async take(request) {
+      const { key, attempt, mustWait, mayWait, isGone } = request;
       if (queue.count(key) === 0) {
+        if (isGone()) return "gone";
         const result = await attempt();
-        if (!mustWait(result)) return result;
-      }
-      if (queue.count(key) >= maxWaiting) return attempt();
-      const deadline = performance.now() + patienceMs;
-      return queue.run(key, async () => {
-        for (;;) {
-          const result = await attempt();
-          const isOver = isGone() || performance.now() >= deadline;
-          if (isOver || !mustWait(result)) return result;
-          await sleep(pauseMs);
-        }
-      });
+        if (!mustWait(result) || !mayWait()) return result;
+        if (queue.count(key) >= maxWaiting) return result;
+      } else if (queue.count(key) >= maxWaiting || !mayWait()) return "no_place";
+      return waitForTurn(request);
     },
   };
 }

@@ -1,6 +1,7 @@
 import {
   type AuthorizationId,
   authorizationKey,
+  CallerGoneError,
   FacilitatorError,
   type Payment,
   type VerifyOptions,
@@ -28,6 +29,7 @@ export interface VerificationBudget {
    * well, and for the minute once it is refused. A payment of the payer's key waits while others
    * run, if it may; any other signature does not.
    *
+   * @throws CallerGoneError where the caller has left while the payment waited.
    * @throws FacilitatorError with the time of the next attempt, where the budget is empty.
    */
   admit(payment: Pick<Payment, "id">, asking: Asking): Promise<RecordVerdict>;
@@ -119,12 +121,12 @@ export function createVerificationBudget({ now }: { now: () => number }): Verifi
   /** No attempt comes before the turn: a newcomer would overtake those that wait. */
   function takeTurn(payment: Pick<Payment, "id">, asking: Asking) {
     const { limitKey = "", wait } = asking;
-    const isGone = () => wait?.isGone() === true;
     return turns.take<RecordVerdict | "busy">({
       key: limitKey,
-      attempt: async () => (isGone() ? "busy" : attempt(payment, asking)),
-      mustWait: (result) => result === "busy" && wait?.mayWait() !== false,
-      isGone,
+      attempt: async () => attempt(payment, asking),
+      mustWait: (result) => result === "busy",
+      mayWait: () => wait?.mayWait() !== false,
+      isGone: () => wait?.isGone() === true,
     });
   }
 
@@ -133,9 +135,11 @@ export function createVerificationBudget({ now }: { now: () => number }): Verifi
       tally.turnMinute();
       const own = attemptOwn(payment, asking);
       if (own !== undefined) return own;
-      const mayWait = asking.isSignedByPayer && asking.wait?.mayWait() !== false;
-      const admitted = mayWait ? await takeTurn(payment, asking) : attemptShared(payment, asking);
-      if (admitted === "busy") throw tooManyRunning();
+      const admitted = asking.isSignedByPayer
+        ? await takeTurn(payment, asking)
+        : attemptShared(payment, asking);
+      if (admitted === "gone") throw new CallerGoneError();
+      if (admitted === "busy" || admitted === "no_place") throw tooManyRunning();
       return admitted;
     },
     decide: tally.decide,

@@ -1,6 +1,7 @@
 import {
   type AnyPaymentPayload,
   type AnyPaymentRequirements,
+  CallerGoneError,
   checkPayment,
   type Facilitator,
   FacilitatorError,
@@ -117,6 +118,7 @@ async function verify(
     wait,
   });
   let verdict: "good" | "refused" | undefined;
+  let result: VerifyResponse;
   try {
     const networkName = networkNames.nameIn(request);
     const foreign = toForeignRequest({ request, resource, networkName });
@@ -127,10 +129,16 @@ async function verify(
     const { isValid, invalidReason, payer } = parseVerifyResponse(verified.data);
     const reason = codeOf(invalidReason, "unexpected_verify_error");
     verdict = isValid ? "good" : "refused";
-    return isValid ? { isValid, ...(payer && { payer }) } : invalid(reason, payer);
+    result = isValid ? { isValid, ...(payer && { payer }) } : invalid(reason, payer);
   } finally {
     record(verdict);
   }
+  if (verdict === "good" && wait?.isGone()) {
+    // No reservation follows that would decide it.
+    budget.decide(found.payment.id, { isUnused: true });
+    throw new CallerGoneError();
+  }
+  return result;
 }
 
 async function reserve(
