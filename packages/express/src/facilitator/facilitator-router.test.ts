@@ -1,5 +1,5 @@
 import { type Listening, listen } from "@coinslot/devnet";
-import { type Facilitator, FacilitatorError } from "@coinslot/protocol";
+import { CallerGoneError, type Facilitator, FacilitatorError } from "@coinslot/protocol";
 import type { Request } from "express";
 import supertest from "supertest";
 import { afterEach, describe, expect, it } from "vitest";
@@ -27,6 +27,14 @@ const requirements = {
 
 function signOne(): Promise<SignedPayment> {
   return createBuyer().sign({ x402Version: 2, requirements, accepted: requirements });
+}
+
+function createDeferred() {
+  let resolve = () => {};
+  const promise = new Promise<void>((settle) => {
+    resolve = settle;
+  });
+  return { promise, resolve: () => resolve() };
 }
 
 describe.each(expressVersions)("the facilitator's router on $name", ({ express }) => {
@@ -87,6 +95,45 @@ describe.each(expressVersions)("the facilitator's router on $name", ({ express }
       ["settle", "client shop"],
       ["settle", "address 203.0.113.9"],
     ]);
+  });
+
+  it("says that a caller has left its verification, which is no fault", async () => {
+    let isAsked = false;
+    let isGone = (): boolean => false;
+    const wait = createDeferred();
+    const errors: unknown[] = [];
+    const facilitator: Facilitator = {
+      ...createPaperFacilitator(),
+      async verify(_payload, _required, options) {
+        isGone = () => options?.wait?.isGone() === true;
+        isAsked = true;
+        await wait.promise;
+        throw new CallerGoneError();
+      },
+    };
+    const onError = (error: unknown) => errors.push(error);
+    const listening = await listen(express().use(facilitatorRouter(facilitator, { onError })));
+    opened.push(listening);
+    const { payload } = await signOne();
+    const leaving = new AbortController();
+    const call = fetch(`${listening.url}/verify`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({
+        x402Version: 2,
+        paymentPayload: payload,
+        paymentRequirements: requirements,
+      }),
+      signal: leaving.signal,
+    });
+    await expect.poll(() => isAsked).toBe(true);
+    expect(isGone()).toBe(false);
+    leaving.abort();
+    await expect(call).rejects.toThrow();
+    await expect.poll(() => isGone()).toBe(true);
+    wait.resolve();
+    await wait.promise;
+    expect(errors).toEqual([]);
   });
 
   it.each([false, true])("verifies and settles (application's body parser: %s)", async (parse) => {

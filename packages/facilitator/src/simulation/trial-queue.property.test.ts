@@ -1,4 +1,4 @@
-import * as fc from "fast-check";
+import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Claim } from "../schemes/scheme.ts";
 import { createTrialQueue, type WaitingTrial } from "./trial-queue.ts";
