@@ -43,7 +43,8 @@ const all = "all";
 
 /**
  * Creates a budget. A payment counts from its start, so that a burst is bounded as well. It counts
- * against its caller alone: the payer that a forged payment names has no part in it.
+ * against its caller alone: the payer that a forged payment names has no part in it. A payment whose
+ * caller leaves before its trial stays counted: whether it has code was asked already.
  */
 export function createSignatureBudget(options: {
   limits?: SignatureLimits | undefined;
