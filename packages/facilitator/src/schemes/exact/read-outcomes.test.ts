@@ -32,11 +32,14 @@ function nonceOf(number: number): Hex {
   return toHex(number, { size: 32 });
 }
 
-function used(number: number, address: Address = asset): ReceiptLog {
+function used(
+  number: number,
+  { address = asset, authorizer = payer }: { address?: Address; authorizer?: Address } = {},
+): ReceiptLog {
   const topics = encodeEventTopics({
     abi: testUsdt0.abi,
     eventName: "AuthorizationUsed",
-    args: { authorizer: payer, nonce: nonceOf(number) },
+    args: { authorizer, nonce: nonceOf(number) },
   });
   return { address, topics: topics.map(lower), data: "0x" };
 }
@@ -117,6 +120,13 @@ describe("reading outcomes from logs", () => {
     expect(outcomes).toEqual(["mismatch", "mismatch", "executed"]);
   });
 
+  it("reads a payment in the same way, whatever another payer's authorizations emit", () => {
+    const other: Address = `0x${"cc".repeat(20)}`;
+    const approval = used(7, { authorizer: other });
+    const logs = [transfer(toSelf), used(1), transfer(), transfer({ from: other }), approval];
+    expect(outcomesOf(logs, [expected(1)])).toEqual(["executed"]);
+  });
+
   it("counts no Transfer for two payments, whatever else a transaction emits", () => {
     const numbers = [1, 2, 3, 4];
     const wanted = numbers.map((number) => expected(number));
@@ -164,9 +174,9 @@ describe("reading outcomes from logs", () => {
   });
 
   it("ignores another token's event for an authorization", () => {
-    expect(outcomesOf([used(1, `0x${"ab".repeat(20)}`), transfer()], [expected(1)])).toEqual([
-      "absent",
-    ]);
+    expect(
+      outcomesOf([used(1, { address: `0x${"ab".repeat(20)}` }), transfer()], [expected(1)]),
+    ).toEqual(["absent"]);
   });
 
   it("encodes an address as a topic", () => {

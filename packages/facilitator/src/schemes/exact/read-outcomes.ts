@@ -37,35 +37,53 @@ export function readOutcomes<Item extends Claim>(
 
 /**
  * The own Transfer of each `AuthorizationUsed` among the logs of one token, by payer and nonce;
- * `undefined`: none.
+ * `undefined`: none. No two authorizations share a Transfer.
+ */
+function pairTransfers(logs: readonly ReceiptLog[]): Map<string, ReceiptLog | undefined> {
+  const eventsByPayer = new Map<Hex, ReceiptLog[]>();
+  for (const log of logs) {
+    const [topic, payer] = log.topics;
+    if (topic !== authorizationUsedTopic && topic !== transferTopic) continue;
+    if (payer === undefined) continue;
+    const known = eventsByPayer.get(payer);
+    if (known) known.push(log);
+    else eventsByPayer.set(payer, [log]);
+  }
+  const pairs = new Map<string, ReceiptLog | undefined>();
+  for (const [payer, events] of eventsByPayer) {
+    for (const [nonce, own] of pairTransfersOfPayer(events)) pairs.set(payer + nonce, own);
+  }
+  return pairs;
+}
+
+/**
+ * The same for the events of one payer, by nonce: no other payer's events change them.
  *
  * EIP-3009 leaves the order of the two events open; a token has one order. The Transfer is the next
  * event, as in the EIP's reference implementation, FiatToken and USDT0. It is the previous event
  * only where some authorization has no next one and each has a previous one: no Transfer that a
- * payer adds replaces that of a token of the usual order. Either way no two authorizations share a
- * Transfer.
+ * payer adds replaces that of a token of the usual order.
+ *
+ * With a token of the other order, a sender who executes another's authorization can add a
+ * `transferFrom` of nothing behind it, and so hide its Transfer.
  */
-function pairTransfers(logs: readonly ReceiptLog[]): Map<string, ReceiptLog | undefined> {
-  const events = logs.filter(
-    ({ topics: [topic] }) => topic === authorizationUsedTopic || topic === transferTopic,
-  );
-  const next = new Map<string, ReceiptLog | undefined>();
-  const previous = new Map<string, ReceiptLog | undefined>();
+function pairTransfersOfPayer(events: readonly ReceiptLog[]): Map<Hex, ReceiptLog | undefined> {
+  const next = new Map<Hex, ReceiptLog | undefined>();
+  const previous = new Map<Hex, ReceiptLog | undefined>();
   for (const [index, { topics }] of events.entries()) {
-    const [topic, payer, nonce] = topics;
-    if (topic !== authorizationUsedTopic || payer === undefined || nonce === undefined) continue;
-    next.set(payer + nonce, transferOf(payer, events[index + 1]));
-    previous.set(payer + nonce, transferOf(payer, events[index - 1]));
+    const [topic, , nonce] = topics;
+    if (topic !== authorizationUsedTopic || nonce === undefined) continue;
+    next.set(nonce, transferOnly(events[index + 1]));
+    previous.set(nonce, transferOnly(events[index - 1]));
   }
   return !isComplete(next) && isComplete(previous) ? previous : next;
 }
 
-function transferOf(payer: Hex, log: ReceiptLog | undefined): ReceiptLog | undefined {
-  const [topic, from] = log?.topics ?? [];
-  return topic === transferTopic && from === payer ? log : undefined;
+function transferOnly(log: ReceiptLog | undefined): ReceiptLog | undefined {
+  return log?.topics[0] === transferTopic ? log : undefined;
 }
 
-function isComplete(pairs: ReadonlyMap<string, ReceiptLog | undefined>): boolean {
+function isComplete(pairs: ReadonlyMap<Hex, ReceiptLog | undefined>): boolean {
   return ![...pairs.values()].includes(undefined);
 }
 
