@@ -158,11 +158,21 @@ describe.each(engines)("a database on $engine", ({ engine, createUrl }) => {
     await kysely.insertInto("counters").values({ id: 1, value }).execute();
     const read = () => kysely.selectFrom("counters").select("value").execute();
     expect(await read()).toEqual([{ value }]);
-    await kysely
-      .updateTable("counters")
-      .set(({ eb }) => ({ value: eb("value", "+", 2) }))
-      .execute();
+    // By a literal: Node's own SQLite binds numbers as floating point ones.
+    await kysely.updateTable("counters").set({ value: sql<number>`value + 2` }).execute();
     await expect(read()).rejects.toThrow(/9007199254740993/);
+  });
+
+  it("commits a transaction in which a row could not be read", async () => {
+    const { kysely, transaction } = await openCounters(await createUrl());
+    await transaction(async (tx) => {
+      const value = sql<number>`9007199254740993`;
+      const unreadable = tx.insertInto("counters").values({ id: 1, value }).returningAll();
+      await expect(unreadable.execute()).rejects.toThrow(/9007199254740993/);
+      await tx.insertInto("counters").values({ id: 2, value: 2 }).execute();
+    });
+    const ids = await kysely.selectFrom("counters").select("id").orderBy("id").execute();
+    expect(ids).toEqual([{ id: 1 }, { id: 2 }]);
   });
 
   it("names the constraint of a refused write", async () => {

@@ -37,8 +37,10 @@ export interface SqliteConnectionOptions {
 
 interface PreparedStatement {
   statement: SqliteStatement;
-  /** Names of the columns, where the statement names them; none of one that returns no rows. */
+  /** Names of the columns when it was prepared; none of one that returns no rows. */
   columns: readonly string[];
+  /** The statement names its columns, so that no change of the schema gives it other ones. */
+  namesAreFixed: boolean;
 }
 
 // Size of the LRU cache. A service has some hundred texts; those that vary in length (`in (…)`)
@@ -66,7 +68,7 @@ export function openSqliteConnection(options: SqliteConnectionOptions): SqliteCo
     // the schema, which another program may change. Only objects carry the current names.
     const namesAreFixed = !selectsAll(query);
     statement.setReturnArrays(namesAreFixed);
-    const entry = { statement, columns };
+    const entry = { statement, columns, namesAreFixed };
     prepared.set(query.sql, entry);
     for (const oldest of prepared.keys()) {
       if (prepared.size <= preparedStatements) break;
@@ -83,10 +85,12 @@ export function openSqliteConnection(options: SqliteConnectionOptions): SqliteCo
     query<Row>(query: CompiledQuery): QueryResult<Row> {
       const { parameters } = query;
       return typed(label, () => {
-        const { statement, columns } = prepare(query);
+        const { statement, columns, namesAreFixed } = prepare(query);
         if (columns.length > 0) {
-          const rows = statement.all(...parameters).map((values) => toRow(columns, values) as Row);
-          return { rows };
+          const found = namesAreFixed
+            ? statement.all(...parameters)
+            : allWithCurrentNames(statement, parameters);
+          return { rows: found.map((values) => toRow(columns, values) as Row) };
         }
         const { changes, lastInsertRowid } = statement.run(...parameters);
         return { rows: [], numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid) };
@@ -97,6 +101,24 @@ export function openSqliteConnection(options: SqliteConnectionOptions): SqliteCo
       handle.close();
     },
   };
+}
+
+/**
+ * On Node 22, `all` takes the names before the statement's first step, in which SQLite notices a
+ * changed schema: an added column is missing, and a dropped one is an error. An iterator takes them
+ * after it.
+ */
+function allWithCurrentNames(
+  statement: SqliteStatement,
+  parameters: readonly unknown[],
+): SqliteRow[] {
+  const rows = statement.iterate(...parameters);
+  try {
+    return [...rows];
+  } finally {
+    // A row that cannot be read must not leave the statement open: its transaction could not end.
+    rows.return?.();
+  }
 }
 
 function toRow(

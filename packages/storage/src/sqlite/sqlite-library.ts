@@ -23,6 +23,7 @@ export interface SqliteStatement {
   columns(): readonly { name: string }[];
   setReturnArrays(enabled: boolean): void;
   all(...parameters: unknown[]): SqliteRow[];
+  iterate(...parameters: unknown[]): IterableIterator<SqliteRow>;
   run(...parameters: unknown[]): {
     changes: number | bigint;
     lastInsertRowid: number | bigint;
