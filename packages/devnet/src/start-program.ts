@@ -82,5 +82,7 @@ export function startProgram(
  */
 export function startSource(args: readonly string[], place: ProgramPlace): Program {
   const typescript = ["--conditions=source", "--import", import.meta.resolve("tsx")];
-  return startProgram(process.execPath, [...typescript, ...args], place);
+  // Node 22 warns that its SQLite is experimental, in the middle of the program's own errors.
+  const quiet = "--disable-warning=ExperimentalWarning";
+  return startProgram(process.execPath, [quiet, ...typescript, ...args], place);
 }
