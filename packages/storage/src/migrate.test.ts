@@ -1,11 +1,14 @@
+import { useProgram } from "@coinslot/devnet/use-program";
 import { describe, expect, it } from "vitest";
 import { type Migration, migrate, requireMigrated } from "./migrate.ts";
 import { engines, openForTest } from "./testing/engines.ts";
-import { nextMessage, startTestProcess } from "./testing/process.ts";
+import { nextMessage, startTestProcess, testProgram } from "./testing/process.ts";
 import { type CounterSchema, counterMigrations } from "./testing/schema.ts";
 
 const name = "counters";
 const migrations = counterMigrations;
+
+const program = useProgram(testProgram);
 
 describe.each(engines)("migrations on $engine", ({ createUrl }) => {
   it("are applied in order, once", async () => {
@@ -114,7 +117,7 @@ describe.each(engines)("migrations on $engine", ({ createUrl }) => {
   it("are applied once when processes race", async () => {
     const url = await createUrl();
     const children = ["migrate", "migrate", "migrate"].map((command) =>
-      startTestProcess(command, url),
+      startTestProcess(program(), command, url),
     );
     expect(await Promise.all(children.map(nextMessage))).toEqual(["ready", "ready", "ready"]);
     const outcomes = children.map(nextMessage);

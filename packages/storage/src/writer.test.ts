@@ -1,9 +1,10 @@
+import { useProgram } from "@coinslot/devnet/use-program";
 import { sql } from "kysely";
 import { describe, expect, it } from "vitest";
 import type { Database } from "./database.ts";
 import { migrate } from "./migrate.ts";
 import { createPostgresUrl, createSqliteUrl, engines, openForTest } from "./testing/engines.ts";
-import { killTestProcess, nextMessage, startTestProcess } from "./testing/process.ts";
+import { killTestProcess, nextMessage, startTestProcess, testProgram } from "./testing/process.ts";
 import {
   type AmountSchema,
   amountMigrations,
@@ -17,6 +18,8 @@ async function openCounters(url: string) {
   await migrate(database, { name: "counters", migrations: counterMigrations });
   return database;
 }
+
+const program = useProgram(testProgram);
 
 describe.each(engines)("a writer on $engine", ({ createUrl }) => {
   it("commits concurrent pieces as a group, each with its result", async () => {
@@ -107,7 +110,7 @@ describe.each(engines)("a writer on $engine", ({ createUrl }) => {
   it("has every resolved piece on disk when its process is killed", async () => {
     const url = await createUrl();
     const database = await openCounters(url);
-    const child = startTestProcess("write", url);
+    const child = startTestProcess(program(), "write", url);
     let last = 0;
     child.on("message", (id) => {
       last = Number(id);

@@ -14,9 +14,10 @@ import {
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { useProgram } from "@coinslot/devnet/use-program";
 import { describe, expect, it } from "vitest";
 import { countSignatures } from "../testing/counting-account.ts";
-import { runScript, scriptCommand } from "../testing/run-script.ts";
+import { runScript } from "../testing/run-script.ts";
 import { requirements, startSeller } from "../testing/seller.ts";
 import { useTemporaryFolder } from "../testing/temporary-folder.ts";
 import { useWorld } from "../testing/world.ts";
@@ -26,8 +27,8 @@ import { bookedIn, budgetStateSchema, emptyBudget, openBooking } from "./budget-
 const world = useWorld();
 const { keep, createFetch } = world;
 const inFolder = useTemporaryFolder();
-const spendInProcess = new URL("../testing/spend-in-process.ts", import.meta.url);
-const bookUntilFull = new URL("../testing/book-until-full.ts", import.meta.url);
+const spendInProcess = useProgram(new URL("../testing/spend-in-process.ts", import.meta.url));
+const bookUntilFull = useProgram(new URL("../testing/book-until-full.ts", import.meta.url));
 
 /** A seller of one thing for ten cents. */
 async function startDearSeller() {
@@ -193,7 +194,10 @@ describe("a full disk", () => {
       "-c",
       'ulimit -f 0; exec "$@"',
       "sh",
-      ...scriptCommand(spendInProcess, file, "1"),
+      process.execPath,
+      spendInProcess(),
+      file,
+      "1",
     ];
     const { stderr } = spawnSync("sh", inLimits, { encoding: "utf8" });
     expect(stderr).toContain("budget_file_unavailable");
@@ -206,8 +210,11 @@ describe("two processes on one budget file", () => {
   it("never spend more than the limit of one", async () => {
     const file = inFolder("budget.json");
     const run = async () => {
-      const [command, ...args] = scriptCommand(spendInProcess, file, "40");
-      const { stdout } = await promisify(execFile)(command, args);
+      const { stdout } = await promisify(execFile)(process.execPath, [
+        spendInProcess(),
+        file,
+        "40",
+      ]);
       return Number(stdout);
     };
     const [first, second] = await Promise.all([run(), run()]);
@@ -220,7 +227,7 @@ describe("processes that are killed at any moment", () => {
   it("never exceed the limit, lose no acknowledged booking, and never leave the budget locked", async () => {
     const file = inFolder("budget.json");
     const [limit, bookings] = ["$0.40", 400];
-    const start = () => runScript(scriptCommand(bookUntilFull, file, limit));
+    const start = () => runScript([process.execPath, bookUntilFull(), file, limit]);
     const printed: string[] = [];
     for (let round = 0; round < 3; round += 1) {
       const running = Array.from({ length: 4 }, start);

@@ -1,17 +1,18 @@
 import { spawnSync } from "node:child_process";
 import { readdir, rm, stat, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
+import { useProgram } from "@coinslot/devnet/use-program";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { runScript, scriptCommand } from "../testing/run-script.ts";
+import { runScript } from "../testing/run-script.ts";
 import { useTemporaryFolder } from "../testing/temporary-folder.ts";
 import { withFileLock } from "./file-lock.ts";
 
 const inFolder = useTemporaryFolder();
-const holdLock = new URL("../testing/hold-lock.ts", import.meta.url);
+const holdLock = useProgram(new URL("../testing/hold-lock.ts", import.meta.url));
 
 /** Starts a process that has the lock; it ends with the test. */
 async function startHolder(path: string, prefix: readonly string[] = []) {
-  const [command, ...args] = [...prefix, ...scriptCommand(holdLock, path)];
+  const [command, ...args] = [...prefix, process.execPath, holdLock(), path];
   const holder = runScript([command ?? "", ...args]);
   onTestFinished(async () => {
     holder.child.kill("SIGKILL");
@@ -78,7 +79,9 @@ describe("withFileLock", () => {
     await startHolder(path, canContain ? asContainer : []);
     const [command, ...args] = [
       ...(canContain ? asContainer : []),
-      ...scriptCommand(holdLock, path),
+      process.execPath,
+      holdLock(),
+      path,
     ];
     const second = runScript([command ?? "", ...args]);
     onTestFinished(async () => {

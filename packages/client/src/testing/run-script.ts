@@ -1,17 +1,6 @@
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
-import { createRequire } from "node:module";
 import type { Readable } from "node:stream";
-import { fileURLToPath, pathToFileURL } from "node:url";
-
-/** The command line of a script, run from its source. */
-export function scriptCommand(
-  script: URL,
-  ...args: readonly string[]
-): [command: string, ...args: string[]] {
-  const tsx = pathToFileURL(createRequire(import.meta.url).resolve("tsx")).href;
-  return [process.execPath, "--conditions=source", "--import", tsx, fileURLToPath(script), ...args];
-}
 
 /** A process that runs. */
 export interface RunningScript {

@@ -1,13 +1,19 @@
 import { spawn } from "node:child_process";
-import { fileURLToPath } from "node:url";
 import type { FaultPointName } from "../settle/context.ts";
 import type { SignedTestPayment } from "./payments.ts";
 import type { SettlingDevnet } from "./settling-devnet.ts";
 
-const program = fileURLToPath(new URL("./settle-in-child.ts", import.meta.url));
+/** The program of `spawnSettling`, for `useProgram`. */
+export const settlingProgram = new URL("./settle-in-child.ts", import.meta.url);
 
-/** Starts a process of its own that settles payments on the ledger, and may die or freeze at a place. */
+/**
+ * Starts a process of its own that settles payments on the ledger, and may die or freeze at a
+ * place.
+ *
+ * @param program path of the compiled `settlingProgram`
+ */
 export function spawnSettling(
+  program: string,
   { devnet, ledger }: Pick<SettlingDevnet, "devnet" | "ledger">,
   payments: readonly SignedTestPayment[],
   options: {
@@ -28,9 +34,7 @@ export function spawnSettling(
     })),
     ...options,
   };
-  return spawn(
-    process.execPath,
-    ["--conditions=source", "--import", "tsx", program, JSON.stringify(task)],
-    { stdio: ["ignore", "pipe", "inherit"] },
-  );
+  return spawn(process.execPath, [program, JSON.stringify(task)], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
 }

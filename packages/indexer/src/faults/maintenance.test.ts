@@ -1,7 +1,7 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as pause } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
+import { useProgram } from "@coinslot/devnet/use-program";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { devnetChain } from "../chains/indexer-chain.ts";
 import { createIndexer } from "../create-indexer.ts";
@@ -20,7 +20,7 @@ import { effort, randomOf } from "../testing/seeded-random.ts";
 
 type UsedChain = Awaited<ReturnType<typeof startUsedChain>>;
 
-const program = fileURLToPath(new URL("../testing/indexer-program.ts", import.meta.url));
+const program = useProgram(new URL("../testing/indexer-program.ts", import.meta.url));
 
 describe.each(engines)("maintenance under attack, on $engine", ({ engine, createUrl }) => {
   it(
@@ -200,6 +200,7 @@ describe.each(engines)("maintenance under attack, on $engine", ({ engine, create
       .toBeGreaterThanOrEqual(2);
     // Nothing of the new chain is read among the blocks of the old one.
     expect(count("fromBlock") - before.ranges).toBeLessThanOrEqual(1);
+    proxy.set(honest);
     await expectExact(service, devnet, usdtOf(devnet), { timeoutMs: 30_000 });
     await expectVerified(service, devnet, usdtOf(devnet), finalDepth);
   }, 90_000);
@@ -464,9 +465,7 @@ describe.each(engines)("a round of history, on $engine", ({ createUrl }) => {
 
 /** An indexer that reads for the second time at once. */
 function startProgram(devnet: UsedChain, database: string) {
-  const child = fork(program, [devnet.rpcUrl, database, "20"], {
-    execArgv: ["--conditions=source", "--import", "tsx"],
-  });
+  const child = fork(program(), [devnet.rpcUrl, database, "20"], { execArgv: [] });
   return { child, exited: once(child, "exit") };
 }
 

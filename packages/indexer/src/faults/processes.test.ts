@@ -1,14 +1,14 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as pause } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
+import { useProgram } from "@coinslot/devnet/use-program";
 import { describe, expect, it } from "vitest";
 import { engines } from "../testing/engines.ts";
 import { expectExact } from "../testing/oracle.ts";
 import { startIndexer, startUsedChain, stepRandomly, usdtOf } from "../testing/scene.ts";
 import { effort, randomOf } from "../testing/seeded-random.ts";
 
-const program = fileURLToPath(new URL("../testing/indexer-program.ts", import.meta.url));
+const program = useProgram(new URL("../testing/indexer-program.ts", import.meta.url));
 
 describe.each(engines)("indexer processes, on $engine", ({ engine, createUrl }) => {
   it(
@@ -18,9 +18,7 @@ describe.each(engines)("indexer processes, on $engine", ({ engine, createUrl }) 
       const devnet = await startUsedChain(40);
       const database = await createUrl();
       for (let kill = 0; kill < 6 * effort; kill++) {
-        const child = fork(program, [devnet.rpcUrl, database], {
-          execArgv: ["--conditions=source", "--import", "tsx"],
-        });
+        const child = fork(program(), [devnet.rpcUrl, database], { execArgv: [] });
         const exited = once(child, "exit");
         await once(child, "message");
         const steps = random.between(1, 3);

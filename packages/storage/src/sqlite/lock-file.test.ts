@@ -1,18 +1,21 @@
 import { symlink } from "node:fs/promises";
+import { useProgram } from "@coinslot/devnet/use-program";
 import { describe, expect, it } from "vitest";
 import { migrate } from "../migrate.ts";
 import { createSqliteUrl, openForTest } from "../testing/engines.ts";
-import { killTestProcess, nextMessage, startTestProcess } from "../testing/process.ts";
+import { killTestProcess, nextMessage, startTestProcess, testProgram } from "../testing/process.ts";
 import { type CounterSchema, counterMigrations } from "../testing/schema.ts";
 import { lockDatabaseFile } from "./lock-file.ts";
+
+const program = useProgram(testProgram);
 
 describe("the lock of a database file", () => {
   it("is held by one process until it is killed, and another is refused with an error", async () => {
     const url = await createSqliteUrl();
-    const owner = startTestProcess("lock", url);
+    const owner = startTestProcess(program(), "lock", url);
     expect(await nextMessage(owner)).toBe("done");
 
-    const second = startTestProcess("lock", url);
+    const second = startTestProcess(program(), "lock", url);
     expect(await nextMessage(second)).toMatch(
       /^file-locked: Another process works on .*test\.db .*test\.db\.lock/,
     );

@@ -1,14 +1,17 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
 
-/** Starts `program.ts` in a process of its own, which ends with the test at the latest. */
-export function startTestProcess(command: string, url: string): ChildProcess {
-  const program = fileURLToPath(new URL("./program.ts", import.meta.url));
-  const child = fork(program, [command, url], {
-    execArgv: ["--conditions=source", "--import", "tsx"],
-  });
+/** The program of `startTestProcess`, for `useProgram`. */
+export const testProgram = new URL("./program.ts", import.meta.url);
+
+/**
+ * Starts a process of its own, which ends with the test at the latest.
+ *
+ * @param program path of the compiled `testProgram`
+ */
+export function startTestProcess(program: string, command: string, url: string): ChildProcess {
+  const child = fork(program, [command, url], { execArgv: [] });
   onTestFinished(() => {
     child.kill("SIGKILL");
   });

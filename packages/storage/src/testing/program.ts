@@ -6,6 +6,9 @@ import { lockDatabaseFile } from "../sqlite/lock-file.ts";
 import { createWriter } from "../writer.ts";
 import { type CounterSchema, counterMigrations } from "./schema.ts";
 
+/** A lock that is garbage collected is released. */
+const locks: unknown[] = [];
+
 /**
  * A program that the tests run in a process of its own: `node program.ts <command> <database URL>`.
  */
@@ -30,7 +33,7 @@ const commands: Record<string, (url: string) => Promise<void>> = {
   },
   /** Takes the lock of the file, reports the outcome, and keeps it until it is killed. */
   async lock(url) {
-    tell(await outcome(lockDatabaseFile(url)));
+    tell(await outcome(lockDatabaseFile(url).then((lock) => locks.push(lock))));
   },
 };
 

@@ -1,10 +1,11 @@
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
+import { useProgram } from "@coinslot/devnet/use-program";
 import { type Hex, isHex } from "viem";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { callsByNonce, type NodeProxy, startNodeProxy } from "../../testing/node-proxy.ts";
-import { spawnSettling } from "../../testing/settling-child.ts";
+import { settlingProgram, spawnSettling } from "../../testing/settling-child.ts";
 import {
   type Engine,
   type SettlingDevnet,
@@ -14,6 +15,7 @@ import type { FaultPointName } from "../context.ts";
 
 type Paid = Awaited<ReturnType<SettlingDevnet["pay"]>>;
 
+const program = useProgram(settlingProgram);
 let settling: SettlingDevnet | undefined;
 let proxy: NodeProxy | undefined;
 let child: ChildProcess | undefined;
@@ -47,7 +49,7 @@ async function freezeInChild(
   payments: readonly Paid[],
   freezeAt: FaultPointName,
 ) {
-  const frozen = spawnSettling(here, payments, { freezeAt, rpcUrl: here.rpcUrl });
+  const frozen = spawnSettling(program(), here, payments, { freezeAt, rpcUrl: here.rpcUrl });
   child = frozen;
   const ended = once(frozen, "close");
   const lines: string[] = [];

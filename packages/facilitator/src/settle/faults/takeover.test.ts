@@ -1,8 +1,9 @@
 import { once } from "node:events";
+import { useProgram } from "@coinslot/devnet/use-program";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { openLedger } from "../../ledger/open-ledger.ts";
 import { undoBlocks } from "../../ledger/transactions/undo-blocks.ts";
-import { spawnSettling } from "../../testing/settling-child.ts";
+import { settlingProgram, spawnSettling } from "../../testing/settling-child.ts";
 import {
   engines,
   type SettlingDevnet,
@@ -12,6 +13,7 @@ import type { FaultPointName } from "../context.ts";
 
 type Paid = Awaited<ReturnType<SettlingDevnet["pay"]>>;
 
+const program = useProgram(settlingProgram);
 let settling: SettlingDevnet | undefined;
 
 afterEach(async () => {
@@ -27,7 +29,7 @@ async function settleInChild(
   payments: readonly Paid[],
   dieAt?: FaultPointName,
 ): Promise<{ signal: string | null; output: string }> {
-  const child = spawnSettling(here, payments, { dieAt });
+  const child = spawnSettling(program(), here, payments, { dieAt });
   let output = "";
   child.stdout.on("data", (chunk) => {
     output += String(chunk);
