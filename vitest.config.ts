@@ -1,4 +1,5 @@
 import { defineConfig } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 // `import` and `require` are added where they belong; named here, they would hold for every package in both.
 const conditions = ["source", "node"];
@@ -6,13 +7,27 @@ const conditions = ["source", "node"];
 /** Files that load modules as another process would: two versions of Express side by side. */
 const isolated = ["packages/express/src/routes/mixed-express-4.test.ts"];
 
+/** Folders whose files take up to minutes: chains, processes and faults. */
+const long = /\/(?:faults|apps|e2e|interop|cli\/src|bridge\/src)\//;
+
+/** Long files first: none of them is left to one worker while the others have nothing to do. */
+class LongFilesFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    return [true, false].flatMap((isLong) =>
+      sorted.filter(({ moduleId }) => long.test(moduleId) === isLong),
+    );
+  }
+}
+
 // biome-ignore lint/style/noDefaultExport: the test runner reads the default export.
 export default defineConfig({
   resolve: { conditions },
   ssr: { resolve: { conditions } },
   test: {
-    // Each worker keeps a chain and a database busy beside itself: two for two cores.
-    maxWorkers: 2,
+    // Tests wait a part of their time, for blocks, locks and time limits: three workers for two cores.
+    maxWorkers: 3,
+    sequence: { sequencer: LongFilesFirst },
     retry: 0,
     allowOnly: false,
     projects: [
