@@ -34,8 +34,16 @@ const beyondAscii = /[\x80-\xff]/;
 /** The headers that are set on a response. */
 export function headersOf(response: ServerResponse): HeldAnswer["headers"] {
   return Object.entries(response.getHeaders()).flatMap(([name, value]): HeldAnswer["headers"] =>
-    value === undefined ? [] : [[name, value]],
+    value === undefined ? [] : [[name, toHeaderValue(value)]],
   );
+}
+
+/** Node also takes a bigint, a date or `null`, and writes it as text. */
+function toHeaderValue(value: unknown): HeaderValue {
+  if (Array.isArray(value)) {
+    return value.every((each) => typeof each === "string") ? value : value.map(String);
+  }
+  return typeof value === "string" || typeof value === "number" ? value : String(value);
 }
 
 /** Makes these headers the only ones that are set on a response; a correct one stays as written. */

@@ -48,7 +48,7 @@ interface Hold {
   chunks: Buffer[];
   size: number;
   trailers: HeldAnswer["trailers"];
-  /** The beginning of the handler's answer. */
+  /** The beginning of the handler's answer, once its head is final. */
   begun: Beginning | undefined;
   /** The form in which Node would have sent the head of that answer. */
   headForm: HeadForm | undefined;
@@ -165,7 +165,10 @@ function holdingMethods(hold: Hold) {
         if (chunk !== undefined && chunk !== null) append(hold, { chunk, encoding, knowsLength });
         else startAgainOnFailure(hold);
       }
-      if (!hold.isOver) finish(hold, { kind: "answered", answer: readAnswer(hold) });
+      const { begun } = hold;
+      if (begun && !hold.isOver) {
+        finish(hold, { kind: "answered", answer: readAnswer(begun, hold) });
+      }
       hold.hasEnded = true;
       return response;
     },
@@ -196,15 +199,20 @@ function stop(hold: Hold): void {
 }
 
 function holdHead(hold: Hold, head: readonly unknown[]): ServerResponse {
-  const { response } = hold;
-  if (!hold.isOver) applyHead(response, head);
+  const { response, begun, isOver } = hold;
+  // Compression calls it before each write, with the status of that moment.
+  if (isOver || (begun !== undefined && !isFailure(head[0]))) return response;
+  applyHead(response, head);
   hold.begun ??= beginningOf(response);
   return response;
 }
 
 /** As Node does before the first byte: through every wrapper of `writeHead`. */
-function writeHeadOnce({ begun, response }: Hold): void {
+function writeHeadOnce(hold: Hold): void {
+  const { begun, response } = hold;
   if (begun === undefined) response.writeHead(response.statusCode);
+  // A wrapper may keep the call to itself.
+  if (hold.begun === undefined) holdHead(hold, [response.statusCode]);
 }
 
 function append(hold: Hold, written: FirstWrite): void {
@@ -220,44 +228,50 @@ function append(hold: Hold, written: FirstWrite): void {
 /** An error answer that begins after the handler has written replaces the earlier output. */
 function startAgainOnFailure(hold: Hold): void {
   const { response, begun } = hold;
-  if (begun === undefined || begun.status >= 400 || response.statusCode < 400) return;
+  const { statusCode } = response;
+  if (begun === undefined || begun.status === statusCode || !isFailure(statusCode)) return;
   // A wrapper of `write` still has the first half, and nothing can be taken back from it.
   if (response.write !== hold.write) {
     finish(hold, { kind: "mixed" });
     return;
   }
-  for (const { name, value } of begun.ofBody) {
-    if (value !== undefined && response.getHeader(name) === value) response.removeHeader(name);
+  applyHead(response, [statusCode]);
+  for (const [name, value] of begun.headers) {
+    const isUnchanged = String(response.getHeader(name)) === String(value);
+    if (headersOfBody.has(name) && isUnchanged) response.removeHeader(name);
   }
+  hold.begun = beginningOf(response);
   hold.chunks = [];
   hold.size = 0;
   hold.trailers = [];
-  hold.begun = beginningOf(response);
   hold.headForm = undefined;
 }
 
-/** Throws where Node would, while the handler can still catch it: later, it has been paid for. */
-function readAnswer({ response, chunks, size, trailers, headForm }: Hold): HeldAnswer {
-  const { statusCode: status, statusMessage } = response;
-  if (statusMessage !== undefined) validateHeaderValue("statusMessage", statusMessage);
-  const headers = headersOf(response);
-  const body = Buffer.concat(chunks, size);
-  const answer = { status, statusMessage, headers, trailers, body };
+/** Whether a status is one of a failure, which is not charged. Node refuses more than 999. */
+function isFailure(status: unknown): boolean {
+  const code = Number(status);
+  return code >= 400 && code <= 999;
+}
+
+function readAnswer(begun: Beginning, { chunks, size, trailers, headForm }: Hold): HeldAnswer {
+  const answer = { ...begun, trailers, body: Buffer.concat(chunks, size) };
   return isAsciiHead(answer) ? answer : { ...answer, headForm };
 }
 
-/** The status of an answer, and the headers that describe its own bytes alone. */
-interface Beginning {
-  status: number;
-  ofBody: { name: string; value: number | string | string[] | undefined }[];
-}
+/**
+ * The head of an answer, as it is at the first byte. Node would have sent it then: later changes
+ * have no effect, unless they begin an error answer.
+ */
+type Beginning = Pick<HeldAnswer, "status" | "statusMessage" | "headers">;
 
+/** The headers that describe an answer's own bytes alone. */
+const headersOfBody = new Set(["content-encoding", "content-length", "content-range"]);
+
+/** Throws where Node would, while the handler can still catch it: later, it has been paid for. */
 function beginningOf(response: ServerResponse): Beginning {
-  const ofBody = ["content-encoding", "content-length", "content-range"].map((name) => ({
-    name,
-    value: response.getHeader(name),
-  }));
-  return { status: response.statusCode, ofBody };
+  const { statusCode: status, statusMessage } = response;
+  if (statusMessage !== undefined) validateHeaderValue("statusMessage", statusMessage);
+  return { status, statusMessage, headers: headersOf(response) };
 }
 
 function readTrailers(added: unknown): HeldAnswer["trailers"] {
