@@ -5,6 +5,8 @@ import { buffer } from "node:stream/consumers";
 export interface Io {
   /** The folder of files without a path. */
   folder: string;
+  /** The user of this process, who owns the files that it writes; `undefined` on Windows. */
+  userId: number | undefined;
   /** Whether the standard output is a terminal, which reads some characters as commands. */
   isTerminal: boolean;
   /** Writes to the standard output as it is; resolves when there is room for more. */
@@ -26,6 +28,7 @@ const clearLine = "\r\u001b[2K";
 /** The surroundings of this process. */
 export const processIo: Io = {
   folder: cwd(),
+  userId: process.geteuid?.(),
   isTerminal: stdout.isTTY === true,
 
   write(chunk) {

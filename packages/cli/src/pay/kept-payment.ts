@@ -10,6 +10,7 @@ import { quote } from "../completion/quote.ts";
 import { UsageError } from "../exit-code.ts";
 import type { PayContext } from "./pay-context.ts";
 import type { BuyerRequest } from "./read-request.ts";
+import { isSearched, keptNameOf, maxKeptBytes } from "./search-kept.ts";
 
 const keptSchema = z.object({
   request: z.object({
@@ -51,7 +52,7 @@ export async function keepPayment(
   const { body, ...rest } = request;
   const bodyBase64 = body && Buffer.from(body).toString("base64");
   const text = `${JSON.stringify({ request: { ...rest, bodyBase64 }, payment, receipt }, undefined, 2)}\n`;
-  const name = `coinslot-payment-${payment.terms.nonce.slice(2, 18)}.json`;
+  const name = keptNameOf(payment.terms);
   const elsewhere = [join(folder, name), join(tmpdir(), name)];
   if (keptFile === undefined) return writeFirst(elsewhere, text);
   try {
@@ -73,11 +74,10 @@ export async function keepForResume(context: PayContext, kept: PaymentToKeep): P
   const warning = "Do not request it again, which could pay twice.";
   try {
     const file = await keepPayment(context, kept);
-    const isFound = [folder, tmpdir()].includes(dirname(file));
-    const found = isFound
-      ? " From this folder, the same request is not paid a second time without a prompt."
-      : "";
-    return `${warning}${found} Resume with: ${howToResume(file, folder)}`;
+    const effect = (await isSearched(file, context.io))
+      ? "From this folder, the same request is not paid a second time without a prompt."
+      : "A file of another name, folder or owner does not prevent that.";
+    return `${warning} ${effect} Resume with: ${howToResume(file, folder)}`;
   } catch {
     const until = new Date(kept.payment.terms.validBefore * 1000).toISOString();
     return `${warning} It can be taken until ${until}, and could not be kept in a file to resume.`;
@@ -133,9 +133,6 @@ async function writeWhole(file: string, text: string): Promise<void> {
   }
 }
 
-/** Longest file: one with the longest payable body, of 4 MiB, has 5.6 MiB. */
-const maxFileBytes = 8 * 1024 * 1024;
-
 /**
  * Reads a kept payment. A link to it names the file itself, so that it is kept once.
  *
@@ -144,7 +141,7 @@ const maxFileBytes = 8 * 1024 * 1024;
 export function readKeptPayment(name: string, folder: string): KeptPayment {
   try {
     const file = realpathSync(resolve(folder, name));
-    const { request, payment } = keptSchema.parse(JSON.parse(readRegularFile(file, maxFileBytes)));
+    const { request, payment } = keptSchema.parse(JSON.parse(readRegularFile(file, maxKeptBytes)));
     const { bodyBase64, ...rest } = request;
     const body = bodyBase64 === undefined ? undefined : Buffer.from(bodyBase64, "base64");
     return { file, request: { ...rest, body }, payment };

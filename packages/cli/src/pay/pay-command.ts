@@ -51,8 +51,8 @@ file.
 
 Ends with 1 when it failed and nothing was paid; with 2 when the answer was no; with 3 when the payment
 was taken, or still can be, and the answer was no success or could not be written: then the payment is
-kept in a file, and --resume continues it. It never pays twice: while that payment is kept, the same
-request is not paid again without asking.
+kept in a file, and --resume continues it. While the file keeps its name and folder, the same request is
+not paid again from there without asking.
 
 Examples:
   coinslot pay https://api.example.com/weather

@@ -1,6 +1,3 @@
-import { readdir } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import type { PaymentTerms } from "@coinslot/client";
 import { isSameAddress } from "@coinslot/protocol";
 import { UnclearError, UsageError } from "../exit-code.ts";
@@ -8,6 +5,7 @@ import { isExpiredUnused } from "./is-expired-unused.ts";
 import { forgetPayment, howToResume, type KeptPayment, readKeptPayment } from "./kept-payment.ts";
 import type { PayContext } from "./pay-context.ts";
 import type { BuyerRequest } from "./read-request.ts";
+import { searchKept } from "./search-kept.ts";
 
 /**
  * Signs no second payment for a request while the first may have been taken, or still may be. The
@@ -50,10 +48,9 @@ async function findKept(
   request: BuyerRequest,
   { payer }: PaymentTerms,
 ): Promise<KeptPayment[]> {
-  const folders = [...new Set([io.folder, tmpdir()])];
-  const files = await Promise.all(folders.map(findFiles));
-  // One by one: a hostile folder may have many large ones.
-  return files.flat().flatMap((file) => {
+  const files = await searchKept(io);
+  // One by one: there may be many large ones.
+  return files.flatMap((file) => {
     const kept = readIfKept(file, io.folder);
     if (kept === undefined || !isSameAddress(kept.payment.terms.payer, payer)) return [];
     return isSameRequest(kept.request, request) ? [kept] : [];
@@ -66,17 +63,6 @@ function readIfKept(file: string, folder: string): KeptPayment | undefined {
   } catch {
     return undefined;
   }
-}
-
-/**
- * Only regular files: a named pipe, which a stranger may have made, would block the read without
- * end.
- */
-async function findFiles(folder: string): Promise<string[]> {
-  const found = await readdir(folder, { withFileTypes: true }).catch(() => []);
-  return found
-    .filter((each) => each.isFile() && /^coinslot-payment-[0-9a-f]{16}\.json$/.test(each.name))
-    .map(({ name }) => join(folder, name));
 }
 
 function isSameRequest(a: BuyerRequest, b: BuyerRequest): boolean {

@@ -1,5 +1,13 @@
 import { execFileSync } from "node:child_process";
-import { appendFileSync, mkdirSync, readdirSync, symlinkSync } from "node:fs";
+import {
+  appendFileSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -26,7 +34,7 @@ beforeEach(() => {
 });
 
 function pay(folder: string, args: readonly string[], options: PayOptions = {}) {
-  const { rpcUrls = [devnet.rpcUrl], answer } = options;
+  const { rpcUrls = [devnet.rpcUrl], answer, userId } = options;
   const env = {
     COINSLOT_NETWORK: devnet.network,
     COINSLOT_RPC_URL: rpcUrls.join(","),
@@ -38,12 +46,14 @@ function pay(folder: string, args: readonly string[], options: PayOptions = {}) 
     env,
     now,
     ...(answer === undefined ? {} : { answer }),
+    ...(userId === undefined ? {} : { userId }),
   });
 }
 
 interface PayOptions {
   rpcUrls?: readonly string[];
   answer?: boolean;
+  userId?: number;
 }
 
 /** On the chain, with enough blocks on top, and on the clock of the command. */
@@ -211,6 +221,71 @@ it("a payment resumed from elsewhere is kept in its own file only", async () => 
       }
     }),
   );
+});
+
+it.each([
+  ["renamed", (from: string, to: string) => renameSync(from, to)],
+  [
+    "linked under another name alone",
+    (from: string, to: string) => {
+      linkSync(from, to);
+      rmSync(from);
+    },
+  ],
+])(
+  "a kept payment that was %s is not reported as one that prevents a second",
+  async (_how, move) => {
+    const { url, payments } = await startSeller(500);
+    await inFolder(async (folder) => {
+      const first = await pay(folder, [url, "--yes"]);
+      expect(first.err).toContain("From this folder, the same request is not paid a second time");
+      const [name = ""] = readdirSync(folder);
+      move(join(folder, name), join(folder, "mine.json"));
+      const resumed = await pay(folder, ["--resume", "mine.json"]);
+      expect(resumed.code).toBe(exitCode.unclear);
+      expect(resumed.err).toContain("Resume with: coinslot pay --resume mine.json\n");
+      expect(resumed.err).toContain(
+        "A file of another name, folder or owner does not prevent that.",
+      );
+      expect(resumed.err).not.toContain("is not paid a second time");
+
+      renameSync(join(folder, "mine.json"), join(folder, name));
+      const found = await pay(folder, ["--resume", name]);
+      expect(found.err).toContain("From this folder, the same request is not paid a second time");
+      const count = new Set(payments).size;
+      expect(await pay(folder, [url, "--yes"])).toMatchObject({ code: exitCode.unclear });
+      expect(new Set(payments).size).toBe(count);
+    });
+  },
+);
+
+it("a kept payment is found from a folder that is reached by a link, and is reported as such", async () => {
+  const { url } = await startSeller(500);
+  await inFolder((elsewhere) =>
+    inFolder(async (folder) => {
+      const link = join(elsewhere, "link");
+      symlinkSync(folder, link);
+      await pay(link, [url, "--yes"]);
+      const [name = ""] = readdirSync(folder);
+      const resumed = await pay(link, ["--resume", name]);
+      expect(resumed.err).toContain("From this folder, the same request is not paid a second time");
+      const again = await pay(link, [url, "--yes"]);
+      expect(again.err).toContain("The same request was paid before");
+    }),
+  );
+});
+
+it("a payment that another user has put there prevents none of this user", async () => {
+  const { url, payments } = await startSeller(500);
+  const userId = (process.geteuid?.() ?? 0) + 1;
+  await inFolder(async (folder) => {
+    await pay(folder, [url, "--yes"]);
+    const count = new Set(payments).size;
+    const another = await pay(folder, [url, "--yes"], { userId });
+    expect(new Set(payments).size).toBe(count + 1);
+    expect(another.err).not.toContain("was paid before");
+    expect(another.err).toContain("A file of another name, folder or owner does not prevent that.");
+  });
 });
 
 it("a kept payment that cannot be written again is reported with its existing file", async () => {

@@ -23,6 +23,8 @@ export interface RunOptions {
   answers?: (question: string) => boolean;
   /** Where it runs. */
   folder?: string;
+  /** The user that owns the files which it trusts. */
+  userId?: number;
   /** Its clock, in unix milliseconds. */
   now?: () => number;
   /** Whether its standard output is a terminal. */
@@ -69,6 +71,7 @@ export async function runCoinslot(args: readonly string[], options: RunOptions =
     },
     {
       folder,
+      userId: options.userId ?? process.geteuid?.(),
       isTerminal: options.isTerminal === true,
       write: async (chunk) => {
         if (options.outputError) throw options.outputError;
