@@ -9,6 +9,7 @@ import * as z from "zod";
 import { quote } from "../completion/quote.ts";
 import { UsageError } from "../exit-code.ts";
 import type { PayContext } from "./pay-context.ts";
+import { printable } from "./printable.ts";
 import type { BuyerRequest } from "./read-request.ts";
 import { isSearched, keptNameOf, maxKeptBytes } from "./search-kept.ts";
 
@@ -151,9 +152,14 @@ export function readKeptPayment(name: string, folder: string): KeptPayment {
 }
 
 /**
- * Removes the file of a payment that has come to its end. An absent file is no failure: what was
- * paid is paid.
+ * Removes the file of a payment that has come to its end. Never throws: what was paid is paid. A
+ * file of another user stays in a folder where each removes only its own.
  */
-export async function forgetPayment(file: string): Promise<void> {
-  await rm(file, { force: true });
+export async function forgetPayment({ terminal }: PayContext, file: string): Promise<void> {
+  try {
+    await rm(file, { force: true });
+  } catch (error) {
+    const why = printable(error instanceof Error ? error.message : String(error));
+    terminal.err(`The payment is at its end, and its file could not be removed: ${why}.`);
+  }
 }

@@ -82,7 +82,7 @@ export async function payFor(
     stopWaiting();
     const known = { ...context, keptFile: kept };
     const conclusion = await concludePayment(known, { request, response, tokens });
-    if (kept && conclusion === "ended") await forgetPayment(kept);
+    if (kept && conclusion === "ended") await forgetPayment(context, kept);
   } catch (error) {
     stopWaiting();
     if (terminal.signal.aborted && kept === undefined) {
@@ -90,7 +90,7 @@ export async function payFor(
     }
     const known = { ...context, keptFile: kept };
     const explained = await explainFailure(known, { request, error, sent });
-    if (kept && !(explained instanceof UnclearError)) await forgetPayment(kept);
+    if (kept && !(explained instanceof UnclearError)) await forgetPayment(context, kept);
     throw explained;
   }
 }

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import type { RequestListener } from "node:http";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -56,15 +56,19 @@ async function withSeller(
       return;
     }
     if (answer.paid) return answer.paid(request, response);
-    const transaction = `0x${"ab".repeat(32)}` as const;
-    const receipt = encodeReceipt({ success: true, transaction, network: devnet.network }, 2);
-    response.writeHead(200, { [headerName.paymentResponse]: receipt }).end(answer.body);
+    response.writeHead(200, receiptHeaders()).end(answer.body);
   });
   try {
     await work(server.url);
   } finally {
     await server.close();
   }
+}
+
+function receiptHeaders() {
+  const transaction = `0x${"ab".repeat(32)}` as const;
+  const receipt = encodeReceipt({ success: true, transaction, network: devnet.network }, 2);
+  return { [headerName.paymentResponse]: receipt };
 }
 
 /** Another host with the same answers about the chain. */
@@ -225,6 +229,35 @@ it("coinslot pay reads a kept payment of the previous version, which has no rece
     expect(await pay(["--resume", file], { folder })).toMatchObject({ code: exitCode.done });
   });
 });
+
+it.each([
+  ["at once", 200],
+  ["when it is resumed", 500],
+])(
+  "an answer that was paid %s is a success although its file cannot be removed",
+  async (_when, status) => {
+    await inFolder(async (folder) => {
+      const statuses = [status, 200];
+      const paid: RequestListener = (_request, response) => {
+        const answered = statuses.shift() ?? 200;
+        const [file = ""] = readdirSync(folder);
+        // A folder in place of the file prevents the removal for every user and on every system.
+        if (answered === 200) {
+          rmSync(join(folder, file));
+          mkdirSync(join(folder, file));
+        }
+        response.writeHead(answered, answered === 200 ? receiptHeaders() : {}).end("sold");
+      };
+      await withSeller({ paid }, async (url) => {
+        const first = await pay([url, "--yes"], { folder });
+        const [file = ""] = readdirSync(folder);
+        const last = status === 200 ? first : await pay(["--resume", file], { folder });
+        expect(last).toMatchObject({ code: exitCode.done, out: "sold" });
+        expect(last.err).toContain("The payment is at its end, and its file could not be removed");
+      });
+    });
+  },
+);
 
 // The last test, since it moves the chain's time.
 describe("a payment that its seller refuses", () => {

@@ -23,7 +23,7 @@ export async function refuseSecondPayment(
     const { file, payment } = kept;
     const verdict = await isExpiredUnused(terminal.env, payment.terms, io);
     if (verdict === "yes") {
-      await forgetPayment(file);
+      await forgetPayment(context, file);
       continue;
     }
     const state = `The same request was paid before, and ${doubtOf(payment.terms, verdict)}.`;
@@ -33,7 +33,7 @@ export async function refuseSecondPayment(
     }
     terminal.err(`${state} ${how}`);
     if (!(await terminal.confirm("Pay a second time?"))) throw new UsageError("Nothing was paid.");
-    if (verdict === "one node") await forgetPayment(file);
+    if (verdict === "one node") await forgetPayment(context, file);
   }
 }
 

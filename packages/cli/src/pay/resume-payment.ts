@@ -39,12 +39,12 @@ export async function resumePayment(given: PayContext, kept: KeptPayment): Promi
     stopWaiting();
     const tokens = known ? [{ network, ...known }] : [];
     const conclusion = await concludePayment(context, { request, response, tokens });
-    if (conclusion === "ended") await forgetPayment(kept.file);
+    if (conclusion === "ended") await forgetPayment(context, kept.file);
   } catch (error) {
     stopWaiting();
     const explained = await explainFailure(context, { request, error, sent: payment });
     if (explained instanceof UnclearError && (await isGivenUp(context, payment.terms))) {
-      await forgetPayment(kept.file);
+      await forgetPayment(context, kept.file);
       const words = "The payment was never taken, and has expired";
       throw new Error(`${words}. It may be requested again.`, { cause: error });
     }
