@@ -2,7 +2,7 @@
 //   - publint, attw and a dry run of publishing, for each
 //   - all of them in an empty folder: sizes, one copy of what they share, the README's seller and buyer,
 //     the coinslot command, require() from CommonJS, and the examples
-//   - with --all also other versions of Node, the oldest dependencies, compilers and Jest
+//   - with --all also other versions of Node, the oldest dependencies, compilers, Jest, and Express 4
 //
 //   node scripts/check-packages.mjs [--built] [--all]      builds them first unless they are built
 import { execFile } from "node:child_process";
@@ -18,7 +18,7 @@ import { publicationOrPlaceholder } from "./publication.mjs";
 import { publishStaged } from "./publish-staged.mjs";
 import { stagePackages } from "./stage-packages.mjs";
 import { tryCommand } from "./try-command.mjs";
-import { tryConsumers } from "./try-consumers.mjs";
+import { tryConsumers, tryExpress4 } from "./try-consumers.mjs";
 import { tryExamples } from "./try-examples.mjs";
 import { installReadme, tryReadme } from "./try-readme.mjs";
 import { tryRequire } from "./try-require.mjs";
@@ -81,6 +81,8 @@ async function checkEverywhere({ newest, tarballs, staged }) {
   await tryReadme({ folder: oldest });
   console.log(`README with ${JSON.stringify(overrides)}: ok`);
   console.log(`consumers: ${await tryConsumers({ installed: newest })}`);
+  const express4 = join(folder, "express4");
+  console.log(`Express 4: ${await tryExpress4({ folder: express4, tarballs })}`);
 }
 
 /** The lower end of every range that the packages declare for dependencies that are not ours. */

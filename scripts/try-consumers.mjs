@@ -68,11 +68,50 @@ export async function tryConsumers({ installed }) {
   return `${compiled.map(({ name }) => name).join(", ")}, require() and Jest work`;
 }
 
-async function compileAndRun({ installed, name, options }) {
+/**
+ * Installs the packages beside Express 4 and its types, as an application of that version has them,
+ * and compiles and runs a seller there.
+ *
+ * @param {{ folder: string, tarballs: string[] }} options
+ * @returns {Promise<string>} the installed versions of Express and its types
+ * @throws with the output of npm, the compiler or the program
+ */
+export async function tryExpress4({ folder, tarballs }) {
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, "package.json"), '{ "private": true }');
+  const tools = ["typescript@5.9", "@types/node@20", "viem"];
+  const versions = ["express@4", "@types/express@4"];
+  const install = ["install", "--no-audit", "--no-fund", ...versions, ...tools, ...tarballs];
+  await runOrThrow("npm", install, folder);
+  const options = { module: "nodenext", skipLibCheck: false };
+  await compileAndRun({ installed: folder, name: "express4", options, source: mounted() });
+  return ["express", "@types/express"].map((name) => versionOf(folder, name)).join(", ");
+}
+
+/** The seller as middleware of an application, beside a router of the hosted services. */
+function mounted() {
+  const gate = "\nconst gate: RequestHandler = paymentMiddleware(";
+  return `import express, { type RequestHandler } from "express";
+import { probeRouter } from "@coinslot/hosting";
+${program.replace("\npaymentMiddleware(", gate)}
+const readReadiness = async () => ({ status: "ready" }) as const;
+const readMetrics = async () => ({ contentType: "text/plain", text: "" });
+express().use(gate).use(probeRouter({ readReadiness, readMetrics }));
+`;
+}
+
+function versionOf(folder, name) {
+  const file = join(folder, "node_modules", name, "package.json");
+  const { version } = JSON.parse(readFileSync(file, "utf8"));
+  if (!version.startsWith("4.")) throw new Error(`${name} ${version} was installed, and not 4`);
+  return `${name} ${version}`;
+}
+
+async function compileAndRun({ installed, name, options, source = program }) {
   const folder = join(installed, name);
   mkdirSync(folder);
   writeFileSync(join(folder, "package.json"), '{ "type": "commonjs" }\n');
-  writeFileSync(join(folder, "seller.ts"), program);
+  writeFileSync(join(folder, "seller.ts"), source);
   const compilerOptions = {
     target: "es2022",
     strict: true,
