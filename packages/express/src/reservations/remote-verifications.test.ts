@@ -389,6 +389,16 @@ describe("the budget of a caller", () => {
     return Promise.all(running);
   }
 
+  it("holds 300 payments that were found good, and whose handlers have not begun", async () => {
+    const budget = createVerificationBudget({ now: () => time });
+    const admit = (index: number) =>
+      budget.admit(paymentOf(index), { ...signed, wait: cannotWait });
+    for (let index = 0; index < 300; index += 1) (await admit(index))("good");
+    await expect(admit(300)).rejects.toThrow(/being verified/);
+    budget.decide(paymentOf(0).id, { isUnused: false });
+    expect(await admit(300)).toBeTypeOf("function");
+  });
+
   it("gives a free place to the first that waits, and not to a newcomer", async () => {
     const budget = createVerificationBudget({ now: () => time });
     const [first, second] = await fill(budget);
