@@ -91,12 +91,16 @@ describe("a search for executions", () => {
     expect(await outcomesOf([one.claim, two.claim])).toEqual(["unknown", "executed"]);
   });
 
-  it("leaves all payments undecided that a log without readable topics may be about", async () => {
+  it.each([
+    ["without topics", "a log"],
+    ["without the topics of its payment", { topics: [] }],
+    ["whose topics are no words", { topics: ["0x", "0x", "0x"] }],
+  ])("leaves all payments undecided that a log may be about %s", async (_, log) => {
     const [one, two] = [await execute(), await execute()];
     intercept = async (call, ask) => {
       const answer = await ask();
       if (call.method !== "eth_getLogs" || !("result" in answer)) return answer;
-      return { result: z.array(z.unknown()).parse(answer.result).toSpliced(0, 1, "a log") };
+      return { result: z.array(z.unknown()).parse(answer.result).toSpliced(0, 1, log) };
     };
     expect(await outcomesOf([one.claim, two.claim])).toEqual(["unknown", "executed"]);
   });

@@ -12,7 +12,9 @@ import {
 
 /** The logs of one query, each to be read by itself. */
 const logsSchema = z.array(z.unknown());
-const topicsSchema = z.object({ topics: z.array(z.templateLiteral(["0x", z.string()])) });
+const word = z.string().regex(/^0x[0-9a-f]{64}$/i);
+/** Event, payer and nonce: the query asks for all three, so a log without them is unreadable. */
+const topicsSchema = z.object({ topics: z.tuple([word, word, word]) });
 const placeSchema = z.object({
   transactionHash: z.templateLiteral(["0x", z.string()]),
   blockNumber: z
@@ -117,7 +119,8 @@ async function findMarks<Item extends Claim>(
         for (const claim of claims) undecided.add(claim);
         continue;
       }
-      const claim = byKey.get(`${logTopics[1]}${logTopics[2]}`.toLowerCase());
+      const [event, payer, nonce] = logTopics;
+      const claim = byKey.get(`${payer}${nonce}`.toLowerCase());
       if (claim === undefined) continue;
       const place = placeSchema.safeParse(log).data;
       if (place === undefined || place.blockNumber < from || place.blockNumber > to) {
@@ -125,7 +128,7 @@ async function findMarks<Item extends Claim>(
         continue;
       }
       const { blockNumber } = place;
-      const isUse = logTopics[0]?.toLowerCase() === authorizationUsedTopic;
+      const isUse = event.toLowerCase() === authorizationUsedTopic;
       marks.push({ claim, isUse, transactionHash: toLowerHex(place.transactionHash), blockNumber });
     }
   }
