@@ -30,7 +30,7 @@ function heapBytes(): number {
   return process.memoryUsage().heapUsed;
 }
 
-it("the route pathRouter ignores the query of a path", () => {
+it("the path router ignores the query of a path", () => {
   const { routes, find } = createRouter();
   for (const path of ["/files/a", "/files/a?b", "/files/a?c", `/files/a?${"d".repeat(9_000)}`]) {
     expect(find("GET", [path])).toBe(routes[0]);
@@ -38,7 +38,7 @@ it("the route pathRouter ignores the query of a path", () => {
   }
 });
 
-it("the route pathRouter has one router for all unlisted methods, also from method overrides", () => {
+it("the path router has one router for all unlisted methods, also from method overrides", () => {
   const { routes, find } = createRouter();
   const before = heapBytes();
   for (let count = 0; count < 2_000; count += 1) {
@@ -48,7 +48,7 @@ it("the route pathRouter has one router for all unlisted methods, also from meth
   expect(find("get", ["/files/a"])).toBe(routes[0]);
 });
 
-it("the route pathRouter caches paths without their queries", () => {
+it("the path router caches paths without their queries", () => {
   const { find } = createRouter();
   // A flat string, as an HTTP parser makes it.
   const target = (name: string) =>
