@@ -75,8 +75,9 @@ export interface SettleOptions {
  * Verifies and settles payments: in this process, or elsewhere over HTTP. The first two parameters
  * are those of the reference implementation, so that either facilitator works in either middleware.
  *
- * A bad payment is a returned value. A throw means that the facilitator or its chain is at fault;
- * thrown by `settle`, it means that the outcome is not known, and the payment may be settled.
+ * A bad payment is a returned value. A throw means that the facilitator or its chain is at fault,
+ * except `CallerGoneError` of `verify`. Thrown by `settle`, it means that the outcome is not known,
+ * and the payment may be settled.
  */
 export interface Facilitator {
   verify(
