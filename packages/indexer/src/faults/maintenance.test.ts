@@ -206,6 +206,12 @@ describe.each(engines)("maintenance under attack, on $engine", ({ engine, create
   }, 90_000);
 });
 
+/** A node that answers for no range. */
+const withoutRanges: Fault = async ({ calls, forward, reply, response }) => {
+  if (JSON.stringify(calls).includes("fromBlock")) response.destroy();
+  else reply(await forward());
+};
+
 describe.each(engines)("events beside a reindex, on $engine", ({ createUrl }) => {
   it("announce blocks that come during a reindex, where the newest block is final", async () => {
     const devnet = await startUsedChain(20);
@@ -265,15 +271,9 @@ describe.each(engines)("events beside a reindex, on $engine", ({ createUrl }) =>
   it("lead a reader to the chain's transfers where a rewind comes before blocks are read anew", async () => {
     const { devnet, proxy, indexer } = await startWithoutRanges();
     const reader = await startReader(indexer, devnet);
-    const { kysely, dialect } = await indexer.database();
-    const chainId = (await indexer.status()).chains[0]?.chainId ?? 0;
     await reindexAll(indexer);
     // Some of the missing blocks are above it, some below.
-    const from = Number(await devnet.client.getBlockNumber()) - finalDepth - 1;
-    await waitUntilDone(
-      indexer,
-      await addRequest(kysely, dialect, { chainId, kind: "rewind", from }),
-    );
+    await rewind(indexer, Number(await devnet.client.getBlockNumber()) - finalDepth - 1);
     await reader.read();
     proxy.set(honest);
     await expectExact(indexer, devnet, usdtOf(devnet));
@@ -282,14 +282,84 @@ describe.each(engines)("events beside a reindex, on $engine", ({ createUrl }) =>
     expect(reader.amounts()).toEqual([1n, 2n, 3n, 4n]);
   }, 60_000);
 
-  /** A reader of the seller's history that follows its events, and reads anew after a gap. */
-  async function startReader(indexer: Indexer, devnet: UsedChain) {
+  it("lead a reader to transfers that were never announced, where a rewind comes before they are read anew", async () => {
+    const devnet = await startUsedChain(20);
+    const proxy = await startFaultProxy(devnet.rpcUrl);
+    const indexer = await startIndexer({ rpcUrls: [proxy.url], database: await createUrl() });
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    await devnet.mine(finalDepth);
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    const reader = await startReader(indexer, devnet, devnet.accounts.others[0]);
+    const amounts = reader.amounts();
+    expect(amounts.length).toBeGreaterThan(3);
+    proxy.set(withoutRanges);
+    await reindexAll(indexer);
+    await rewind(indexer, Number(await devnet.client.getBlockNumber()) - finalDepth - 1);
+    await reader.read();
+    proxy.set(honest);
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    await reader.read();
+    expect(reader.faults).toEqual([]);
+    expect(reader.amounts()).toEqual(amounts);
+  }, 60_000);
+
+  it("leave a reader at its place where a rewind comes above all blocks that are missing", async () => {
+    const { devnet, proxy, indexer } = await startWithoutRanges();
+    const reader = await startReader(indexer, devnet);
+    await reindexAll(indexer);
+    await rewind(indexer, Number(await devnet.client.getBlockNumber()));
+    await reader.read();
+    proxy.set(honest);
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    await reader.read();
+    expect(reader.amounts()).toEqual([1n, 2n, 3n, 4n]);
+    expect(reader).toMatchObject({ faults: [], gaps: [] });
+  }, 60_000);
+
+  it("leave a reader at its place where blocks are missing of a token that is not configured", async () => {
+    const { devnet, proxy, indexer } = await startWithoutRanges();
+    const reader = await startReader(indexer, devnet);
+    const { kysely } = await indexer.database();
+    const chain_id = (await indexer.status()).chains[0]?.chainId ?? 0;
+    const { id } = await kysely
+      .insertInto("indexer_tokens")
+      .values({ chain_id, address: new Uint8Array(20), name: "old", opens_at_zero: 0, revision: 0 })
+      .returning("id")
+      .executeTakeFirstOrThrow();
+    const head = Number(await devnet.client.getBlockNumber());
+    await kysely
+      .insertInto("indexer_ranges")
+      .values({ token_id: id, from_block: 2, next_block: head })
+      .execute();
+    await rewind(indexer, head - finalDepth - 1);
+    await reader.read();
+    proxy.set(honest);
+    await expectExact(indexer, devnet, usdtOf(devnet));
+    await reader.read();
+    expect(reader.amounts()).toEqual([1n, 2n, 3n, 4n]);
+    expect(reader).toMatchObject({ faults: [], gaps: [] });
+  }, 60_000);
+
+  async function rewind(indexer: Indexer, from: number): Promise<void> {
+    const { kysely, dialect } = await indexer.database();
+    const chainId = (await indexer.status()).chains[0]?.chainId ?? 0;
+    const id = await addRequest(kysely, dialect, { chainId, kind: "rewind", from });
+    await waitUntilDone(indexer, id);
+  }
+
+  /** A reader of an account's history that follows its events, and reads anew after a gap. */
+  async function startReader(
+    indexer: Indexer,
+    devnet: UsedChain,
+    { address } = devnet.accounts.seller,
+  ) {
     const owner = {
       ...usdtOf(devnet),
-      address: `0x${devnet.accounts.seller.address.slice(2).toLowerCase()}` as const,
+      address: `0x${address.slice(2).toLowerCase()}` as const,
     };
     const known = new Map<string, bigint>();
     const faults: string[] = [];
+    const gaps: number[] = [];
     const keyOfTransfer = (each: { blockHash: string; logIndex: number }) =>
       `${each.blockHash} ${each.logIndex}`;
     async function readHistory() {
@@ -302,11 +372,15 @@ describe.each(engines)("events beside a reindex, on $engine", ({ createUrl }) =>
     await readHistory();
     return {
       faults,
+      gaps,
       amounts: () => [...known.values()].sort(),
       async read() {
         const page = await indexer.readEvents({ ...owner, after: place, limit: 100 });
         place = page.lastId;
-        if (page.isIncomplete) return readHistory();
+        if (page.isIncomplete) {
+          gaps.push(place);
+          return readHistory();
+        }
         for (const { type, transfer } of page.events) {
           const key = keyOfTransfer(transfer);
           const isNew = type === "transfer";
@@ -328,10 +402,7 @@ describe.each(engines)("events beside a reindex, on $engine", ({ createUrl }) =>
     for (let amount = 1n; amount <= 4n; amount++) await devnet.mint({ to, amount });
     await devnet.mine(finalDepth);
     await expectExact(indexer, devnet, usdtOf(devnet));
-    proxy.set(async ({ calls, forward, reply, response }) => {
-      if (JSON.stringify(calls).includes("fromBlock")) response.destroy();
-      else reply(await forward());
-    });
+    proxy.set(withoutRanges);
     return { devnet, proxy, indexer };
   }
 

@@ -108,7 +108,7 @@ async function reindex(
 
 /**
  * Takes back everything above a block, the newest first, and announces retractions to readers of
- * events. Where blocks are missing, since they are read anew, readers find a gap instead.
+ * events. Where these cannot tell all, since blocks are missing, readers find a gap instead.
  */
 async function rewind(
   { chain, tokens, database, lease, logger, rewrites }: ChainContext,
@@ -119,7 +119,11 @@ async function rewind(
   const { chainId } = chain;
   const target = request.from_block - 1;
   const tokenIds = await findTokenIds(kysely, chainId, null);
-  const known = tokenIds.map((id) => ({ id }));
+  const { announced_from: announcedFrom } = await readChain(database, chainId);
+  let missing =
+    announcedFrom === null
+      ? undefined
+      : findMissing(await readCoverage(kysely, tokens), tokens, { announcedFrom, target });
   let top = Number.MAX_SAFE_INTEGER;
   while (top > target) {
     signal.throwIfAborted();
@@ -127,15 +131,27 @@ async function rewind(
     const step = Math.max(target, Math.min(block ?? target, top - 1));
     rewrites.count += 1;
     await lease.write(async (transaction) => {
-      const isFilling = hasGaps(await readCoverage(transaction, known), tokens);
       await rollBack(transaction, dialect, { chainId, block: step });
-      // The missing blocks may have been announced: no retraction can name their transfers.
-      if (isFilling) await forgetEvents(transaction, dialect);
+      if (missing !== undefined) await startReadersAnew(transaction, missing);
       if (step === target) await endRewind(transaction);
     });
+    missing = undefined;
     await database.notify(eventsChannel, "");
     logger.info({ chain: chain.name, block: step, target }, "Rewinding");
     top = step;
+  }
+
+  /** The history that readers find now has no missing blocks: these are announced to them. */
+  async function startReadersAnew(
+    transaction: Parameters<typeof rollBack>[0],
+    lowest: number,
+  ): Promise<void> {
+    await forgetEvents(transaction, dialect);
+    const announced_from = Math.min(announcedFrom ?? lowest, lowest);
+    await updateChain(transaction, dialect, {
+      chainId,
+      news: { announced_from, isProgress: true },
+    });
   }
 
   async function endRewind(transaction: Parameters<typeof rollBack>[0]): Promise<void> {
@@ -156,13 +172,30 @@ async function rewind(
   }
 }
 
-/** Whether blocks are missing between those that are indexed, or below them. */
-function hasGaps(
+/**
+ * The lowest missing block, if history announces missing blocks after a rewind to `target`. No
+ * retraction can name their transfers, which readers may know. Missing blocks below an indexed one
+ * that stays are filled without a word, and those of a token without configuration are not filled.
+ */
+function findMissing(
   coverage: ReadonlyMap<number, readonly BlockRange[]>,
   tokens: readonly KnownToken[],
-): boolean {
-  return [...coverage].some(([id, [first, ...others]]) => {
-    const start = tokens.find((token) => token.id === id)?.startBlock ?? 0;
-    return others.length > 0 || (first !== undefined && first.from > start);
-  });
+  { announcedFrom, target }: { announcedFrom: number; target: number },
+): number | undefined {
+  const rangesOf = ({ id }: KnownToken) => coverage.get(id) ?? [];
+  const kept = tokens
+    .flatMap(rangesOf)
+    .filter(({ from }) => from <= target)
+    .map(({ next }) => Math.min(next, target + 1));
+  const silentBelow = Math.max(Math.min(announcedFrom, target + 1), ...kept);
+  const missing = tokens
+    .flatMap((token) =>
+      rangesOf(token).map(({ from }, index, ranges) => ({
+        from: ranges[index - 1]?.next ?? token.startBlock,
+        next: from,
+      })),
+    )
+    .filter(({ from, next }) => from < next);
+  if (!missing.some(({ next }) => next > silentBelow)) return undefined;
+  return Math.min(...missing.map(({ from }) => from));
 }
