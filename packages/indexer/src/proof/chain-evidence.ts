@@ -8,8 +8,9 @@ import type { ReceiptsVerdict } from "./receipts-root.ts";
  */
 export interface ChainEvidence {
   /**
-   * `real`: a block with logs had their bits in its filter. `none`: a block with logs had a filter
-   * of zeros; then no filter of this chain proves anything any more.
+   * `real`: a block with logs had their bits in its filter. `none`: it lacked them; then no filter
+   * of this chain proves anything any more. Filters of zeros prove nothing, and show nothing either:
+   * one endpoint may leave them out.
    */
   blooms: "unknown" | "real" | "none";
   /**
@@ -50,9 +51,8 @@ export function noteBloom(
   logsBloom: string | undefined,
   log: { address: string } | undefined,
 ): void {
-  if (log === undefined || evidence.blooms === "none") return;
-  if (logsBloom === undefined) evidence.blooms = "none";
-  else if (evidence.blooms === "unknown" && isHex(log.address))
+  if (log === undefined || logsBloom === undefined || evidence.blooms !== "unknown") return;
+  if (isHex(log.address))
     evidence.blooms = createBloomTest([log.address])(logsBloom) ? "real" : "none";
 }
 
