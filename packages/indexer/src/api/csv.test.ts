@@ -105,6 +105,13 @@ describe.each(stands)("CSV on $engine, Express $expressVersion", (stand) => {
       .toBe(200);
   });
 
+  it("frees its place also where no reader is cut", async () => {
+    const exports = { total: 1, perCaller: 1 };
+    const api = await startApi(stand, { exports, stallMs: Number.POSITIVE_INFINITY });
+    for (let time = 0; time < 3; time++)
+      expect(await api.call(history, asCsv)).toMatchObject({ status: 200 });
+  });
+
   it("has only its header where there are no rows", async () => {
     expect(await readLines(await startApi(stand))).toEqual([]);
   });
