@@ -191,6 +191,26 @@ describe.each(engines)("maintenance, on $engine", ({ createUrl }) => {
     expect(back).toMatchObject({ phase: "done", share: 1 });
   }, 90_000);
 
+  it("deletes nothing while final blocks are in doubt, since a rewind may need them", async () => {
+    const devnet = await startUsedChain(20);
+    const proxy = await startFaultProxy(devnet.rpcUrl);
+    const database = await createUrl();
+    const chain = { maxRewindBlocks: 1, verifyAfterMs: 3_600_000 };
+    const service = await startIndexer({ rpcUrls: [proxy.url], database, chain });
+    await expectExact(service, devnet, usdtOf(devnet));
+    const fork = await startFork(devnet, 15n);
+    await fork.mine(60);
+    proxy.setUpstream(fork.rpcUrl);
+    const readStatus = async () => (await service.status()).chains[0];
+    await expect
+      .poll(async () => (await readStatus())?.doubtedFrom, { timeout: 20_000 })
+      .toBeDefined();
+    expect((await readStatus())?.state).toBe("live");
+    await expect(maintain(fork, database, { kind: "reindex" })).rejects.toThrow(
+      /^devnet is in doubt.*was final as/,
+    );
+  }, 60_000);
+
   it("reports an empty index, instead of success", async () => {
     const devnet = await startUsedChain();
     const database = await createUrl();
@@ -212,6 +232,7 @@ function maintain(
     rpcUrls: [devnet.rpcUrl],
     pollIntervalMs: 10,
     verifyAfterMs: 200,
+    requestTimeoutMs: 5_000,
     finality: { depth: finalDepth },
   });
   return runMaintenance({

@@ -1,6 +1,6 @@
 import { type Clock, sleep, systemClock } from "@coinslot/chain";
 import type { Database } from "@coinslot/storage";
-import type { IndexerConfigurationInput } from "../configuration.ts";
+import { type IndexerConfigurationInput, readConfiguration } from "../configuration.ts";
 import { createIndexer } from "../create-indexer.ts";
 import type { IndexedToken, Indexer } from "../indexer.ts";
 import type { IndexerLogger } from "../logger.ts";
@@ -52,9 +52,9 @@ class ChainStaysStoppedError extends Error {
 const pollMs = 200;
 /**
  * A chain that was stopped before is live again after the first poll, if its endpoints are back.
- * Slow ones take up to their time limit for that, which is 10 s by default.
+ * One that is silent takes its time limit for that, and this longer is waited.
  */
-const stoppedPatienceMs = 12_000;
+const stoppedPatienceMs = 2_000;
 
 /**
  * Requests maintenance of the writing process, and follows it to its end. Where no process has the
@@ -73,10 +73,11 @@ export async function runMaintenance(options: {
   const { configuration, wish, logger, signal, onProgress, clock = systemClock } = options;
   const indexer = createIndexer({ ...configuration, logger });
   try {
-    const chain = indexer.chains.find(({ name }) => name === wish.chain);
+    const { chains } = readConfiguration(configuration);
+    const chain = chains.find(({ name }) => name === wish.chain);
     if (chain === undefined)
       throw new MaintenanceError(
-        `Unknown chain ${wish.chain}; known are ${indexer.chains.map(({ name }) => name).join(", ")}`,
+        `Unknown chain ${wish.chain}; known are ${chains.map(({ name }) => name).join(", ")}`,
       );
     const tokens = chain.tokens.filter(({ name }) => (wish.token ?? name) === name);
     if (tokens.length === 0)
@@ -96,6 +97,7 @@ export async function runMaintenance(options: {
       next: wish.to === undefined ? undefined : wish.to + 1,
     });
     await indexer.start();
+    const patienceMs = chain.requestTimeoutMs + stoppedPatienceMs;
     let stoppedSince: number | undefined;
     for (;;) {
       signal.throwIfAborted();
@@ -108,7 +110,7 @@ export async function runMaintenance(options: {
       if (phase === "done") return progress;
       const isStopped = phase === "working" && status?.state === "stopped";
       stoppedSince = isStopped ? (stoppedSince ?? clock.now()) : undefined;
-      if (stoppedSince !== undefined && clock.now() - stoppedSince >= stoppedPatienceMs)
+      if (stoppedSince !== undefined && clock.now() - stoppedSince >= patienceMs)
         throw new ChainStaysStoppedError(
           `${chain.name} is stopped, so ${wish.kind} waits until it is not. ${problem ?? ""}`,
         );
@@ -139,6 +141,8 @@ async function findLastBlock(indexer: Indexer, { kind, chain, from, to }: Mainte
   // Its known blocks are the way back: without them no common block is found.
   if (kind === "reindex" && status?.state === "stopped")
     throw new MaintenanceError(`${chain} is stopped, so nothing is deleted. ${status.problem}`);
+  if (kind === "reindex" && status?.doubtedFrom !== undefined)
+    throw new MaintenanceError(`${chain} is in doubt, so nothing is deleted. ${status.problem}`);
   if (finalized === undefined)
     throw new MaintenanceError(
       `Nothing of ${chain} is indexed in this database yet: there is nothing to ${kind}`,
