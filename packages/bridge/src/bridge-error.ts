@@ -114,7 +114,9 @@ export class BridgeError extends Error {
     this.progress = options.progress;
   }
 
-  /** Whether tokens have left the account, or still may: track `hash` before sending again. */
+  /**
+   * True if tokens have left the account, or still may: track `hash` before sending again.
+   */
   get moneyMayHaveMoved(): boolean {
     return (
       this.code === "outcome_unclear" ||

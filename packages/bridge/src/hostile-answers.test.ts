@@ -103,18 +103,21 @@ describe("a node that answers with malformed data", () => {
     ["eth_maxPriorityFeePerGas", "-1"],
     ["eth_estimateGas", []],
     ["eth_getCode", 7],
-  ])("to %s, such as %j, sends nothing, and reports the fault", async (method, nonsense) => {
-    const { ethereum, request, createBridge, countSent } = world();
-    const rpcUrl = await startProxy(ethereum.rpcUrl, (call) =>
-      call.method === method ? { answer: () => nonsense } : "forward",
-    );
-    const bridge = createBridge({}, { rpcUrl });
-    const error = await bridge.bridge(request).catch((reason: unknown) => reason);
-    expect(error).toMatchObject({ name: "BridgeError", moneyMayHaveMoved: false });
-    expect(await countSent()).toBe(0);
-  });
+  ])(
+    "stops a transfer by its answer to %s, such as %j, and is reported",
+    async (method, nonsense) => {
+      const { ethereum, request, createBridge, countSent } = world();
+      const rpcUrl = await startProxy(ethereum.rpcUrl, (call) =>
+        call.method === method ? { answer: () => nonsense } : "forward",
+      );
+      const bridge = createBridge({}, { rpcUrl });
+      const error = await bridge.bridge(request).catch((reason: unknown) => reason);
+      expect(error).toMatchObject({ name: "BridgeError", moneyMayHaveMoved: false });
+      expect(await countSent()).toBe(0);
+    },
+  );
 
-  it("to a receipt request leaves the outcome of the send unclear", async () => {
+  it("leaves the outcome of the send unclear by an answer to a receipt request", async () => {
     const { ethereum, request, createBridge, approve } = world();
     await approve(request.amount);
     const receipt = z.looseObject({});
@@ -130,7 +133,7 @@ describe("a node that answers with malformed data", () => {
     expect(error.hash).toBeDefined();
   });
 
-  it("with the receipt of another transfer leaves the outcome unclear too", async () => {
+  it("leaves the outcome unclear by the receipt of another transfer, too", async () => {
     const { ethereum, request, createBridge, approve } = world();
     const { hash: other } = await createBridge().bridge(request);
     await approve(request.amount);
@@ -142,7 +145,7 @@ describe("a node that answers with malformed data", () => {
     expect(error.hash).not.toBe(other);
   });
 
-  it("with the logs of other messages proves no arrival", async () => {
+  it("proves no arrival by the logs of other messages", async () => {
     const { plasma, layerZero, request, createBridge } = world();
     const bridge = createBridge();
     await bridge.bridge(request);
@@ -162,7 +165,7 @@ describe("a node that answers with malformed data", () => {
     expect((await watching.track({ ...options, timeoutMs: 5_000 })).guid).toBe(second.guid);
   });
 
-  it("with the logs of another contract proves no arrival either", async () => {
+  it("proves no arrival by the logs of another contract either", async () => {
     const { plasma, layerZero, request, createBridge } = world();
     const { hash } = await createBridge().bridge(request);
     await layerZero.deliver();

@@ -7,8 +7,7 @@ import { parseTonAddress } from "./ton-address.ts";
 import { parseTronAddress } from "./tron-address.ts";
 
 /**
- * A recipient as the 32 bytes that a message carries, checked in the form that addresses of the
- * target chain have.
+ * A recipient as the 32 bytes of a message, checked in the form of the target chain's addresses.
  *
  * @throws BridgeError `invalid_recipient`
  */

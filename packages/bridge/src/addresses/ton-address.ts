@@ -5,8 +5,8 @@ const nonBounceable = 0x51;
 const testnetOnly = 0x80;
 
 /**
- * The 32 bytes of a TON address in either of its forms (TEP-2): raw, `<workchain>:<64 hex digits>`,
- * or user-friendly, 48 characters of base64 with a tag, the workchain and a checksum.
+ * The 32 bytes of a TON address in either of its forms (TEP-2). Raw is `<workchain>:<64 hex
+ * digits>`. User-friendly is 48 characters of base64 with a tag, the workchain and a checksum.
  *
  * The message has room for the 32 bytes alone, and tokens arrive in the basic workchain. An address
  * in another workchain is refused, and so is every form that would arrive elsewhere than it says.

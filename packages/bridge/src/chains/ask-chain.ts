@@ -22,7 +22,9 @@ export async function askChain<T>(
   }
 }
 
-/** Whether a chain was not asked because the bridge is closed. A retry would fail as well. */
+/**
+ * Returns whether a chain was not asked because the bridge is closed. A retry would fail as well.
+ */
 export function isClosed(error: unknown): boolean {
   return error instanceof BridgeError && error.cause instanceof RpcClosedError;
 }

@@ -63,7 +63,7 @@ export const bridgeChainSchema = z.discriminatedUnion("type", [
 export type BridgeChain = z.infer<typeof bridgeChainSchema>;
 export type EvmBridgeChain = z.infer<typeof evmBridgeChainSchema>;
 
-/** Whether a network of contracts has a member on the chain. */
+/** Returns whether a network of contracts has a member on the chain. */
 export function isReachedBy(chain: BridgeChain, kind: ContractKind): boolean {
   return chain.type === "evm"
     ? chain.contracts[kind] !== undefined

@@ -29,7 +29,7 @@ export interface ContractCheck {
 
 /**
  * Verifies a row of the chain table at the chain behind an RPC endpoint. Each contract is an OFT,
- * of the token that the row names, and has as peers the contracts that the other rows have.
+ * of the token that the row names. Its peers are the contracts of the other rows.
  *
  * @throws BridgeError `invalid_configuration`, `unknown_source_chain`, `rpc_unavailable`
  */

@@ -18,7 +18,7 @@ describe("the sending contract", () => {
     { token: usdt, target: "celo", kind: "legacyMesh" },
     { token: xaut, target: "celo", kind: "xautOft" },
     { token: xaut, target: "avalanche", kind: "xautOft" },
-  ] as const)("from Ethereum to $target is that of the $kind", async ({ token, target, kind }) => {
+  ] as const)("is the $kind of Ethereum to reach $target", async ({ token, target, kind }) => {
     const { ethereum, request, createBridge } = world();
     const contract = contractOf("ethereum", kind);
     await setPeer(ethereum, contract, eids[target]);
@@ -31,7 +31,7 @@ describe("the sending contract", () => {
     ["ton", "UQDKbjIcfM6ezt8KjKJJLshZJJSqX7XOA4ff-W72r5gqPuwA"],
     ["tron", "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"],
   ] as const)(
-    "from Ethereum to %s is that of the legacy mesh, although the other has the same token",
+    "is the legacy mesh of Ethereum to reach %s, although the other has the same token",
     async (targetChain, recipient) => {
       const { ethereum, request, createBridge } = world();
       const contract = contractOf("ethereum", "legacyMesh");

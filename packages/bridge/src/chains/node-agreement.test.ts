@@ -153,7 +153,7 @@ describe("a refused send", () => {
     return proxy;
   }
 
-  it("at one of two nodes is not final: the other is sent the same bytes", async () => {
+  it("is not final at one of two nodes: the other gets the same bytes", async () => {
     const { ethereum, request, approve, createBridge, countSent } = world();
     await approve(request.amount);
     const rpcUrl = [(await startRefuser()).url, ethereum.rpcUrl];
@@ -163,7 +163,7 @@ describe("a refused send", () => {
     expect(await countSent()).toBe(2);
   });
 
-  it("at the nodes of one host is not final, and a top-up sends no other", async () => {
+  it("is not final at the nodes of one host, and a top-up sends no other", async () => {
     const { approve, createBridge, countSent } = world();
     await approve(10_000_000n);
     const { bring, asked } = createAsker(createBridge({}, { rpcUrl: (await startRefuser()).url }));

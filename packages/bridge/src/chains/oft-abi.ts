@@ -1,8 +1,8 @@
 import { parseAbi } from "viem";
 
 /**
- * The used part of LayerZero's OFT standard (version 2) and of the application contract below it,
- * with the errors that a transfer may meet. Amounts "LD" are in the token's own decimals.
+ * The used part of LayerZero's OFT standard (version 2) and of the application contract below it.
+ * It has the errors that a transfer may meet. Amounts "LD" are in the token's own decimals.
  */
 export const oftAbi = parseAbi([
   "struct SendParam { uint32 dstEid; bytes32 to; uint256 amountLD; uint256 minAmountLD; bytes extraOptions; bytes composeMsg; bytes oftCmd; }",

@@ -8,15 +8,15 @@ export interface ChainNode {
   client: PublicClient;
 }
 
-/** Whether nodes are of two hosts at least, so that one can contradict the other. */
+/** Returns whether nodes are of two hosts at least, so that one can contradict the other. */
 export function hasWitnesses(nodes: readonly ChainNode[]): boolean {
   return new Set(nodes.map(({ operator }) => operator)).size > 1;
 }
 
 /**
  * Requires two hosts for a claim that a transfer has ended. That end invites another transfer, so
- * one host never proves it. The host may keep a transaction which it claims to refuse, or deny one
- * that it has executed, without a time limit.
+ * one host never proves it. Without a time limit, the host may keep a transaction which it claims
+ * to refuse, or deny an executed one.
  *
  * @param claim a sentence without its full stop
  * @throws BridgeError `outcome_unclear` where all nodes are of one host

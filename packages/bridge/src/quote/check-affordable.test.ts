@@ -52,7 +52,7 @@ describe("a transfer from Stable, where USDT0 is the native coin as well,", () =
     bridge.close();
   });
 
-  it("of the whole balance can be quoted, and is not simulated unchanged", async () => {
+  it("can be quoted for the whole balance, and is not simulated unchanged", async () => {
     const { buyer } = stable.accounts;
     await stable.mint({ to: buyer.address, amount: 5_000_000n });
     await stable.client.setBalance({ address: buyer.address, value: 5_000_000_000_000_000_000n });

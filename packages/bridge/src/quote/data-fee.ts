@@ -41,13 +41,13 @@ const costSchema = z.object({
 const anyNonce = 2 ** 32 - 1;
 
 /**
- * Upper bound of a rollup's fees besides gas, in the native coin: for the publication of the
- * transactions' data on the chain below, and for its operator. Zero on every chain that takes
+ * Upper bound of a rollup's fees besides gas, in the native coin. They are for the publication of
+ * the transactions' data on the chain below, and for its operator. Zero on every chain that takes
  * nothing but gas. Arbitrum and its kin count their data as gas, which their nodes include when
  * they estimate.
  *
- * The chain itself shows whether it is such a rollup: only its founders can put code at the address
- * of an oracle. So no table has to follow each upgrade.
+ * The chain itself shows that it is such a rollup: only its founders can put code at an oracle's
+ * address. So no table has to follow each upgrade.
  *
  * @throws BridgeError `refused_by_contract` where the oracle does not answer; `rpc_unavailable`
  */
@@ -63,7 +63,7 @@ export async function readDataFee(
     const l1Fee = await readL1Fee(client, oracle, unsigned);
     // One part covers the gas of all transactions, and one is the same for each.
     const operatorFee = await readOperatorFee(client, oracle, index === 0 ? gas : 0n);
-    // The L1 fee follows the base fee of the chain below: half as much again lasts for three full
+    // The L1 fee follows the base fee of the chain below. Half as much again lasts for three full
     // blocks there.
     return (l1Fee * 3n) / 2n + operatorFee;
   });

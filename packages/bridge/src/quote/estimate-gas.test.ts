@@ -15,7 +15,7 @@ import { maxPerGas, readGasPrice } from "./gas-price.ts";
 const world = useBridgeWorld();
 const adapter = contractOf("ethereum", "oft");
 
-/** Whether a call has a state override. */
+/** Returns whether a call has a state override. */
 const overrides = ({ method, params }: RpcProxyCall) =>
   method === "eth_estimateGas" && params.length > 2;
 
@@ -88,7 +88,7 @@ describe("a gas quote", () => {
     expect(poor.fee).toBe((sendGasBound + approvalGasBound) * price);
   });
 
-  it("as a bound is twice the transfer's later gas", async () => {
+  it("is twice the transfer's later gas as a bound", async () => {
     const { ethereum, createBridge, request } = world();
     const gas: bigint[] = [];
     const onProgress = async ({ state, hash }: TransferProgress) => {
@@ -102,7 +102,7 @@ describe("a gas quote", () => {
     expect(sendGasBound).toBeGreaterThan(2n * send);
   });
 
-  it("as a bound is higher where a chain charges more for an empty transaction", async () => {
+  it("is a higher bound where a chain charges more for an empty transaction", async () => {
     const { createBridge, request } = world();
     const account = "0x000000000000000000000000000000000000c01f";
     const quoteOf = () => createBridge({ account }, { rpcUrl: proxy.url }).quoteBridge(request);

@@ -53,9 +53,9 @@ export async function estimateGas(
 }
 
 /**
- * Gas of several transactions of one account of which the later ones depend on the earlier ones,
- * such as approvals and a send. A state override gives the account the code of a contract that runs
- * one after the other, and the money for it. `undefined`: the node has no state overrides.
+ * Gas of several transactions of one account that depend on earlier ones, such as approvals and a
+ * send. A state override gives the account a contract's code that runs them in turn, and the money
+ * for it. `undefined`: the node has no state overrides.
  *
  * @throws BridgeError `refused_by_contract` if one of them would revert; `rpc_unavailable`
  */

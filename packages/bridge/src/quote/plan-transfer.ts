@@ -21,8 +21,7 @@ export interface TransferPlan extends AmountQuote, GasQuote {
   approvals: readonly Step[];
   send: Step;
   /**
-   * Gas of the send, where it can be tried as it is: no approval is missing, and there is money for
-   * it.
+   * Gas of the send, where it can be tried as it is: no approval or money is missing.
    */
   sendGas: bigint | undefined;
   /** The most gas that all these steps take. */
@@ -31,7 +30,7 @@ export interface TransferPlan extends AmountQuote, GasQuote {
   dataFee: bigint;
   /** The most that all these steps cost but for LayerZero's fee: gas and `dataFee`. */
   fee: bigint;
-  /** Whether a node has estimated the gas, or it is the bound that holds for any transfer. */
+  /** Source of the gas: a node's estimate, or the bound that holds for any transfer. */
   feeBasis: "estimate" | "bound";
   /** LayerZero's fee, in the native coin. */
   bridgeFee: bigint;

@@ -4,8 +4,8 @@ import { usdt0Chains } from "../chains/usdt0-chains.ts";
 import { encodeSend, minAcceptable, toSendParam } from "./send-param.ts";
 
 /**
- * The expected calldata for each kind of chain, derived by hand from the ABI specification: 5
- * USDT0, at least 4.9985 of them on arrival, for a fee of 0.0123 of the native coin.
+ * The expected calldata for each kind of chain, derived by hand from the ABI specification. It
+ * sends 5 USDT0, at least 4.9985 of them on arrival, for a fee of 0.0123 of the native coin.
  */
 const byHand = ({ dstEid, to }: { dstEid: string; to: string }) =>
   [
@@ -82,7 +82,7 @@ describe("the minimum arrival", () => {
     [1_001n, 999n],
     [5_000_000n, 4_995_000n],
     [2n ** 64n - 1n, 18_428_297_329_635_842_063n],
-  ])("of %s is %s", (amount, least) => {
+  ])("takes %s down to %s", (amount, least) => {
     expect(minAcceptable(amount)).toBe(least);
   });
 });

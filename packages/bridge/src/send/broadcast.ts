@@ -15,8 +15,8 @@ import { findNodeAnswer } from "../chains/node-answer.ts";
  *
  * - `accepted`: a node has it.
  * - `rejected`: every node refused it, in these words.
- * - `limited`: no node took it, and a host turned it away by HTTP 429, 401 or 403, or the same in
- *   JSON-RPC. That host has read the bytes, and may broadcast them later. Sent again, they may be
+ * - `limited`: no node took it, and a host refused it by HTTP 429, 401 or 403, or JSON-RPC's
+ *   equivalent. That host has read the bytes, and may broadcast them later. Sent again, they may be
  *   accepted.
  * - `unknown`: a node may have it.
  * - `unsent`: no node has it.

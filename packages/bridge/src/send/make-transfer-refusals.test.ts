@@ -14,7 +14,7 @@ import { expectBridgeError } from "../testing/expect-bridge-error.ts";
 const world = useBridgeWorld();
 const adapter = contractOf("ethereum", "oft");
 
-describe("a transfer request is refused", () => {
+describe("a transfer request that cannot be served", () => {
   const someone = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC";
   it.each([
     ["unknown_target_chain", { targetChain: "tempo" }],
@@ -38,7 +38,7 @@ describe("a transfer request is refused", () => {
     ["amount_too_small", { amount: -5n }],
     ["insufficient_balance", { amount: funds + 1n }],
     ["amount_too_large", { amount: 2n ** 64n }],
-  ])("with %s for %o", async (code, change) => {
+  ])("is refused with %s for %o", async (code, change) => {
     const { request, createBridge, countSent } = world();
     const transfer = createBridge().bridge({ ...request, ...change });
     await expectBridgeError(transfer, code);
@@ -46,8 +46,8 @@ describe("a transfer request is refused", () => {
   });
 });
 
-describe("a transfer is refused before any transaction", () => {
-  it("above the contract's limit per transfer", async () => {
+describe("a transfer before any transaction", () => {
+  it("is refused above the contract's limit per transfer", async () => {
     const { ethereum, request, configure, createBridge } = world();
     await configure(ethereum, adapter, { functionName: "setLimit", args: [100n, 6_000_000n] });
     const bridge = createBridge();
@@ -60,7 +60,7 @@ describe("a transfer is refused before any transaction", () => {
     await expectBridgeError(quoteOf(6_000_001n), "amount_too_large");
   });
 
-  it("when it would lose more than 1 of 1000", async () => {
+  it("is refused when it would lose more than 1 of 1000", async () => {
     const { ethereum, request, configure, createBridge } = world();
     const bridge = createBridge();
     await configure(ethereum, adapter, { functionName: "setFeeBps", args: [10n] });
@@ -69,7 +69,7 @@ describe("a transfer is refused before any transaction", () => {
     await expectBridgeError(bridge.quoteBridge(request), "loss_too_large");
   });
 
-  it("when less would arrive than agreed, and not when exactly that much would", async () => {
+  it("is refused when less would arrive than agreed, and not when exactly that much would", async () => {
     const { ethereum, request, configure, createBridge, countSent, approve } = world();
     await approve(request.amount);
     const bridge = createBridge();
@@ -82,13 +82,13 @@ describe("a transfer is refused before any transaction", () => {
     expect(await bridge.bridge(request, { agreed })).toMatchObject({ amountReceived });
   });
 
-  it("when the fee consumes the whole amount", async () => {
+  it("is refused when the fee consumes the whole amount", async () => {
     const { ethereum, request, configure, createBridge } = world();
     await configure(ethereum, adapter, { functionName: "setFeeBps", args: [10_000n] });
     await expectBridgeError(createBridge().quoteBridge(request), "amount_too_small");
   });
 
-  it("when LayerZero's fee is above bridgeMaxFee, and not when it equals it", async () => {
+  it("is refused when LayerZero's fee is above bridgeMaxFee, and not when it equals it", async () => {
     const { request, createBridge, countSent } = world();
     const tooDear = createBridge({ bridgeMaxFee: nativeFee - 1n });
     await expectBridgeError(tooDear.bridge(request), "bridge_fee_above_maximum");
@@ -96,7 +96,7 @@ describe("a transfer is refused before any transaction", () => {
     await createBridge({ bridgeMaxFee: nativeFee }).bridge(request);
   });
 
-  it("when gas and fee together exceed maxTotalFee, and not when they equal it", async () => {
+  it("is refused when gas and fee together exceed maxTotalFee, and not when they equal it", async () => {
     const { ethereum, request, createBridge, approve } = world();
     await approve(5_000_000n);
     await ethereum.client.setNextBlockBaseFeePerGas({ baseFeePerGas: 1_000_000_000n });
@@ -108,7 +108,7 @@ describe("a transfer is refused before any transaction", () => {
     await createBridge({ maxTotalFee: fee + bridgeFee }).bridge(request);
   });
 
-  it("when the fee has risen during the approval", async () => {
+  it("is refused when the fee has risen during the approval", async () => {
     const { ethereum, layerZero, request, createBridge, allowance, countSent } = world();
     const transfer = createBridge().bridge(request, {
       async onProgress({ state }) {
@@ -120,7 +120,7 @@ describe("a transfer is refused before any transaction", () => {
     expect(await allowance()).toBe(5_000_000n);
   });
 
-  it("when the approval's gas has used up the room below maxTotalFee", async () => {
+  it("is refused when the approval's gas has used up the room below maxTotalFee", async () => {
     const { ethereum, layerZero, request, createBridge, countSent } = world();
     const maxTotalFee = nativeFee * 100n;
     const bridge = createBridge({ bridgeMaxFee: maxTotalFee, maxTotalFee });
@@ -139,7 +139,7 @@ describe("a transfer is refused before any transaction", () => {
   });
 
   it.each([0n, nativeFee - 1n, nativeFee + 1n])(
-    "when the account has %s for gas and fee",
+    "is refused when the account has %s for gas and fee",
     async (value) => {
       const { ethereum, buyer, request, createBridge, countSent } = world();
       await ethereum.client.setBalance({ address: buyer, value });
@@ -150,14 +150,14 @@ describe("a transfer is refused before any transaction", () => {
     },
   );
 
-  it("when the account is an address only, which may request quotes", async () => {
+  it("is refused when the account is an address only, which may request quotes", async () => {
     const { buyer, request, createBridge } = world();
     const bridge = createBridge({ account: buyer });
     expect((await bridge.quoteBridge(request)).bridgeFee).toBe(nativeFee);
     await expectBridgeError(bridge.bridge(request), "read_only_account");
   });
 
-  it("when the source chain is unknown", async () => {
+  it("is refused when the source chain is unknown", async () => {
     const { request, createBridge } = world();
     const stranger = await startDevnet({ chainId: 31337 });
     try {
@@ -168,7 +168,7 @@ describe("a transfer is refused before any transaction", () => {
     }
   });
 
-  it("when the contracts are paused", async () => {
+  it("is refused when the contracts are paused", async () => {
     const { ethereum, request, configure, createBridge, countSent } = world();
     await configure(ethereum, adapter, { functionName: "setPaused", args: [true] });
     const error = await expectBridgeError(createBridge().bridge(request), "refused_by_contract");
@@ -176,14 +176,14 @@ describe("a transfer is refused before any transaction", () => {
     expect(await countSent()).toBe(0);
   });
 
-  it("when the gas on arrival is unknown", async () => {
+  it("is refused when the gas on arrival is unknown", async () => {
     const { ethereum, request, configure, createBridge } = world();
     await configure(ethereum, adapter, { functionName: "setEnforcedOptions", args: ["0x"] });
     const error = await expectBridgeError(createBridge().bridge(request), "refused_by_contract");
     expect(error.message).toContain("Executor_ZeroLzReceiveGasProvided()");
   });
 
-  it("when the account does not sign", async () => {
+  it("is refused when the account does not sign", async () => {
     const { ethereum, request, createBridge } = world();
     const refusal = new Error("declined on the device");
     const { buyer } = ethereum.accounts;

@@ -58,9 +58,9 @@ export interface BridgeResult {
 }
 
 /**
- * Makes a transfer: sends the missing approvals, sends the transfer, and waits until it is in a
- * block of the source chain. Every check comes before the first signature. Existing approvals are
- * not repeated, so a transfer interrupted before `sending` can be run again.
+ * Makes a transfer: sends the missing approvals and the transfer, and waits for its block on the
+ * source chain. Every check comes before the first signature. Existing approvals are not repeated,
+ * so a transfer interrupted before `sending` can be run again.
  */
 export async function makeTransfer(
   context: BridgeContext,
@@ -118,7 +118,7 @@ export async function makeTransfer(
   };
 
   /**
-   * A reverted send invites another one, so every node has to report it, within its timeout, of two
+   * A reverted send invites another one. So every node has to report it, within its timeout, of two
    * hosts at least.
    */
   const requireAgreement = async (hash: Hash) => {

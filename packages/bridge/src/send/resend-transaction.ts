@@ -20,9 +20,9 @@ const replacedAfterMs = 60_000;
  * Returns a function to call while a transaction is in no block. It sends the same bytes again,
  * which can move tokens once only. It detects when that cannot happen any more.
  *
- * It throws BridgeError `replaced` when every node, of two hosts at least, reports for a minute
- * that another transaction has its nonce; `outcome_unclear` when the nodes of one host alone report
- * it; `rpc_unavailable`.
+ * It throws BridgeError `replaced` when every node, of two hosts at least, reports another
+ * transaction with its nonce for a minute. It throws `outcome_unclear` when the nodes of one host
+ * alone report it, and `rpc_unavailable`.
  *
  * @throws BridgeError `not_a_transfer` if these are not the bytes of this hash, for this chain
  */
@@ -32,7 +32,7 @@ export async function createResender(
 ): Promise<() => Promise<void>> {
   const { source, hash, transaction } = options;
   const { sender: address, nonce } = await readSigned(options);
-  /** Whether a node has the bytes, may have them, or refused them for good. */
+  /** True if a node has the bytes, may have them, or refused them for good. */
   let isSent = false;
   let replacedSince: number | undefined;
 

@@ -51,7 +51,7 @@ async function mineWith(address: Address, bytecode: Hex): Promise<() => Promise<
 const isBroadcast = ({ method }: RpcProxyCall) => method === "eth_sendRawTransaction";
 
 describe("a transfer through an endpoint", () => {
-  it("that accepts it and loses its answer is made once", async () => {
+  it("is made once where the endpoint accepts it and loses its answer", async () => {
     const { request, createBridge, countSent, balanceOf, ethereum } = world();
     const proxy = await startProxy();
     let losses = 0;
@@ -63,7 +63,7 @@ describe("a transfer through an endpoint", () => {
     expect(await balanceOf(ethereum, usdt, adapter)).toBe(request.amount);
   });
 
-  it("that refuses it has not been made", async () => {
+  it("has not been made where the endpoint refuses it", async () => {
     const { request, createBridge, countSent, approve } = world();
     await approve(request.amount);
     const proxy = await startProxy();
@@ -83,20 +83,23 @@ describe("a transfer through an endpoint", () => {
     { code: -32002, message: "request timed out" },
     { code: -32603, message: "Internal error" },
     { code: -32000, message: "upstream timeout, try again later" },
-  ])("that returns '$message' may have been made, and its outcome is looked up", async (error) => {
-    const { request, createBridge, countSent, approve } = world();
-    await approve(request.amount);
-    const proxy = await startProxy();
-    proxy.judge((call) => {
-      if (isBroadcast(call)) return { error, isTaken: true };
-      // The same URL has a second node without the transaction.
-      return call.method === "eth_getTransactionByHash" ? { answer: () => null } : "forward";
-    });
-    await createBridge({}, { rpcUrl: proxy.url }).bridge(request);
-    expect(await countSent()).toBe(2);
-  });
+  ])(
+    "may have been made where the endpoint returns '$message', and its outcome is looked up",
+    async (error) => {
+      const { request, createBridge, countSent, approve } = world();
+      await approve(request.amount);
+      const proxy = await startProxy();
+      proxy.judge((call) => {
+        if (isBroadcast(call)) return { error, isTaken: true };
+        // The same URL has a second node without the transaction.
+        return call.method === "eth_getTransactionByHash" ? { answer: () => null } : "forward";
+      });
+      await createBridge({}, { rpcUrl: proxy.url }).bridge(request);
+      expect(await countSent()).toBe(2);
+    },
+  );
 
-  it("that never answers may have been made: the hash is returned, and can be tracked", async () => {
+  it("may have been made where the endpoint never answers: the hash is returned, and can be tracked", async () => {
     const { plasma, layerZero, request, createBridge, approve, balanceOf, buyer } = world();
     await approve(request.amount);
     const proxy = await startProxy();
@@ -123,7 +126,7 @@ describe("a transfer through an endpoint", () => {
     expect(await balanceOf(plasma, usdt0, buyer)).toBe(request.amount);
   });
 
-  it("with a bridge that is closed meanwhile may have been made, and is reported so at once", async () => {
+  it("may have been made where the bridge is closed meanwhile, and is reported so at once", async () => {
     const { request, createBridge, approve, ethereum } = world();
     await approve(request.amount);
     const proxy = await startProxy();
@@ -139,7 +142,7 @@ describe("a transfer through an endpoint", () => {
     await vi.waitFor(() => ethereum.client.getTransactionReceipt({ hash }));
   });
 
-  describe("on one rate limited host only", () => {
+  describe("a transfer through one rate limited host only", () => {
     const limit = (call: RpcProxyCall) =>
       isBroadcast(call)
         ? { error: { code: -32005, message: "rate limit exceeded" } }
@@ -229,7 +232,7 @@ describe("a transfer through the caller's client", () => {
   const already = { error: { code: -32000, message: "already known" } };
   const unheardOf = { answer: () => null };
 
-  it("with a lost answer, and a node that knows it already, continues with its hash", async () => {
+  it("continues with its hash after a lost answer, at a node that knows it already", async () => {
     const { ethereum, request, createBridge, countSent, approve } = world();
     await approve(request.amount);
     const [first, second] = await Promise.all([startProxy(), startProxy()]);
@@ -283,7 +286,7 @@ describe("an aborted transfer", () => {
   it.each([
     { state: "approving", sent: 1 },
     { state: "approved", sent: 1 },
-  ])("in the state '$state' sends nothing after that", async ({ state, sent }) => {
+  ])("sends nothing after its abort in the state '$state'", async ({ state, sent }) => {
     const { ethereum, request, createBridge, countSent, balanceOf } = world();
     const abort = new AbortController();
     const reason = new Error("not any more");
@@ -301,7 +304,7 @@ describe("an aborted transfer", () => {
     expect(await balanceOf(ethereum, usdt, adapter)).toBe(0n);
   });
 
-  it("while its approval waits to be mined does not wait for it", async () => {
+  it("does not wait for its approval to be mined", async () => {
     const { ethereum, request, createBridge } = world();
     await ethereum.setAutomine(false);
     const abort = new AbortController();
@@ -315,7 +318,7 @@ describe("an aborted transfer", () => {
     await ethereum.setAutomine(true);
   });
 
-  it("after it was sent is followed to its end", async () => {
+  it("is followed to its end after it was sent", async () => {
     const { request, createBridge, approve } = world();
     await approve(request.amount);
     const abort = new AbortController();
@@ -326,7 +329,7 @@ describe("an aborted transfer", () => {
     expect(hash).toMatch(/^0x/);
   });
 
-  it("in the queue is never started", async () => {
+  it("is never started from the queue", async () => {
     const { request, createBridge, countSent } = world();
     const bridge = createBridge();
     const first = bridge.bridge(request);
@@ -342,7 +345,7 @@ describe("an aborted transfer", () => {
 });
 
 describe("an approval", () => {
-  it("that is not mined in time has moved nothing, and the error names the next step", async () => {
+  it("has moved nothing when it is not mined in time, and the error names the next step", async () => {
     const { ethereum, request, createBridge, countSent } = world();
     await ethereum.setAutomine(false);
     const error = await expectBridgeError(
@@ -360,7 +363,7 @@ describe("an approval", () => {
 });
 
 describe("a receipt", () => {
-  it("without the gas price paid is counted with the price offered", async () => {
+  it("is counted with the price offered where it lacks the price paid", async () => {
     const { ethereum, request, createBridge, buyer } = world();
     const proxy = await startProxy();
     const receipt = z.looseObject({});
@@ -374,7 +377,7 @@ describe("a receipt", () => {
 });
 
 describe("a transfer in flight", () => {
-  it("and not mined in time may still be mined", async () => {
+  it("may still be mined when its time is over", async () => {
     const { ethereum, layerZero, request, createBridge, approve } = world();
     await approve(request.amount);
     await ethereum.setAutomine(false);
@@ -390,7 +393,7 @@ describe("a transfer in flight", () => {
     expect(amountReceived).toBe(request.amount);
   });
 
-  it("and reverted has moved nothing", async () => {
+  it("has moved nothing when it reverted", async () => {
     const { ethereum, request, createBridge, approve, balanceOf, twoHosts } = world();
     await approve(request.amount);
     await ethereum.setAutomine(false);
@@ -406,7 +409,7 @@ describe("a transfer in flight", () => {
     await restore();
   });
 
-  it("and successful without an event may have moved tokens", async () => {
+  it("may have moved tokens when it succeeded without an event", async () => {
     const { ethereum, request, createBridge, approve } = world();
     await approve(request.amount);
     await ethereum.setAutomine(false);
@@ -420,7 +423,7 @@ describe("a transfer in flight", () => {
     await restore();
   });
 
-  it("reverted in its approval has moved no token", async () => {
+  it("has moved no token when its approval reverted", async () => {
     const { ethereum, request, createBridge } = world();
     await ethereum.setAutomine(false);
 

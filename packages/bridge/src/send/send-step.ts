@@ -70,7 +70,9 @@ const alreadyKnown =
 /** Node errors for a fault on the way, or within: such an answer refuses nothing. */
 const undecided = /time(d)?[\s-]*out|internal (server )?error|try again|temporar/i;
 
-/** Whether a node that objects may have the transaction already, or take it after all. */
+/**
+ * Resolves to whether a node that objects may have the transaction already, or take it after all.
+ */
 async function mayHave(nodes: readonly ChainNode[], hash: Hash, details: string): Promise<boolean> {
   if (alreadyKnown.test(details) || undecided.test(details)) return true;
   const answers = await Promise.all(nodes.map(({ client }) => isUnknown(client, hash)));
@@ -87,7 +89,7 @@ async function sign(signer: BridgeAccount, transaction: Signable): Promise<Hex> 
   }
 }
 
-/** Whether a node says that it does not know a transaction. */
+/** Resolves to whether a node says that it does not know a transaction. */
 async function isUnknown(client: PublicClient, hash: Hash): Promise<boolean> {
   try {
     await client.getTransaction({ hash });

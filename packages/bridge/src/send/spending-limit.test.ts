@@ -59,7 +59,7 @@ function totalOf({ fee, bridgeFee }: BridgeQuote): bigint {
   return fee + bridgeFee;
 }
 
-describe("an agreed quote bounds all costs, and", () => {
+describe("an agreed quote", () => {
   it("refuses a gas price that a node raises after the agreement, and names both figures", async () => {
     const { request, countSent } = world();
     const { proxy, bridge } = await startProxied();

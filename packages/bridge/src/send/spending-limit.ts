@@ -27,7 +27,7 @@ export type AgreedTerms = Pick<
  */
 export interface SpendingLimit {
   maxTotal: bigint;
-  /** Whether the terms or the configuration set it. */
+  /** Origin of the limit: the terms or the configuration. */
   source: "agreed" | "configured";
 }
 
@@ -52,7 +52,7 @@ export function readSpendingLimit(options: {
 
 /**
  * Compares a new plan with the agreed terms. Between a quote and the send, a person may have
- * thought, an approval may have been mined, and a node may answer differently.
+ * thought, and an approval may have been mined. A node may answer differently.
  *
  * @throws BridgeError `terms_changed`
  */

@@ -37,8 +37,8 @@ export function createTransferMemory(file: string | undefined): TransferMemory {
   let inMemory: readonly RememberedTransfer[] = [];
 
   /**
-   * Read again each time: another top-up may have the same file, and an operator removes it to give
-   * a transfer up.
+   * Reads the file each time: another top-up may have it, and an operator removes it to give a
+   * transfer up.
    */
   async function read(): Promise<readonly RememberedTransfer[]> {
     return path === undefined ? inMemory : readTransfers(path);

@@ -64,7 +64,7 @@ export interface Delivered extends Arrival {
   state: "delivered";
 }
 
-/** Whether a change is worth a report. */
+/** Returns whether a change is worth a report. */
 export function isNews(progress: TrackedProgress, before: TrackedProgress | undefined): boolean {
   if (progress.state !== before?.state) return true;
   if ("guid" in progress && "guid" in before && progress.guid !== before.guid) return true;

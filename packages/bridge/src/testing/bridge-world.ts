@@ -57,7 +57,7 @@ export interface BridgeWorld {
   /** The USDT0 adapter's allowance from the buyer. */
   allowance: () => Promise<bigint>;
   approve: (value: bigint) => Promise<void>;
-  /** How many transactions the buyer has sent on Ethereum. */
+  /** Number of transactions that the buyer has sent on Ethereum. */
   countSent: () => Promise<number>;
 }
 
@@ -68,7 +68,7 @@ type OftCall =
   | { functionName: "setEnforcedOptions"; args: readonly [Hex] };
 
 /**
- * Registers the hooks for a test file that bridges. What a test does to the chains is undone after
+ * Registers the hooks for a test file that bridges. A test's changes to the chains are undone after
  * it.
  *
  * @returns the world, to be called within tests

@@ -12,8 +12,8 @@ const answerSchema = z.looseObject({ id: z.number() });
 export type RpcProxyCall = z.infer<typeof callSchema>;
 
 /**
- * What becomes of a call: the node's answer, an error or a broken connection instead, an answer to other parameters, or
- * another answer.
+ * Fate of a call: the node's answer, an answer to other parameters, another answer, an error, or a
+ * broken connection.
  */
 export type Verdict =
   | "forward"
@@ -25,7 +25,7 @@ export type Verdict =
 
 interface RpcRefusal {
   error: { code: number; message: string; data?: string };
-  /** Whether the node is given the call all the same. */
+  /** True if the node gets the call all the same. */
   isTaken?: true;
 }
 

@@ -299,7 +299,7 @@ describe("a top-up after a crash", () => {
     };
   }
 
-  it("that came after sending waits for the transfer", async () => {
+  it("waits for the transfer when the crash came after sending", async () => {
     const { layerZero, countSent, plasma, buyer, balanceOf } = world();
     const crashed = create({ file: file(), bridge: crashAt("sent") });
     await expect(crashed.ask(needOf())).rejects.toThrow("the process is gone");
@@ -312,7 +312,7 @@ describe("a top-up after a crash", () => {
     expect(JSON.parse(await readFile(file(), "utf8")).transfers).toEqual([]);
   });
 
-  it("that came before any node had it sends the same transfer", async () => {
+  it("sends the same transfer when the crash came before any node had it", async () => {
     const { layerZero, countSent } = world();
     const crashed = create({ file: file(), bridge: crashAt("sending") });
     await expect(crashed.ask(needOf())).rejects.toThrow("the process is gone");

@@ -150,12 +150,12 @@ async function finish(
   await memory.forget(transfer);
 }
 
-/** Whether a chain was not asked, and may be asked again. */
+/** Returns whether a chain was not asked, and may be asked again. */
 function isUnavailable(error: unknown): boolean {
   return error instanceof BridgeError && error.code === "rpc_unavailable" && !isClosed(error);
 }
 
-/** Whether a transfer has moved nothing, and never will. */
+/** Returns whether a transfer has moved nothing, and never will. */
 function isDead(error: unknown): boolean {
   if (!(error instanceof BridgeError)) return false;
   return error.code === "send_reverted" || error.code === "replaced";

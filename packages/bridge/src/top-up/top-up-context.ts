@@ -12,8 +12,8 @@ export interface TopUpOptions {
   token: string;
   /**
    * Called before the first signature; only `true` permits the transfer. The quote then bounds all
-   * that is paid. Where that is not enough any more, it is called again with a new quote, at most
-   * three times in all.
+   * that is paid. Where that no longer suffices, it is called again with a new quote, at most three
+   * times in all.
    */
   ask: (proposal: TopUpProposal) => boolean | Promise<boolean>;
   /**

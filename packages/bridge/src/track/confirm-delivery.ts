@@ -5,8 +5,8 @@ import type { Delivery } from "./find-delivery.ts";
 import { readReceipt } from "./read-receipt.ts";
 
 /**
- * Whether nodes of two hosts have a delivery, deep enough. A delivery ends a transfer, and the next
- * top-up sends another. One node alone is believed only where there is no other.
+ * Returns whether nodes of two hosts have a delivery, deep enough. A delivery ends a transfer, and
+ * the next top-up sends another. One node alone is believed only where there is no other.
  */
 export async function isConfirmed(
   nodes: readonly ChainNode[],

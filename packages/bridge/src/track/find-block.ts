@@ -2,9 +2,8 @@ import type { PublicClient } from "viem";
 import { askChain } from "../chains/ask-chain.ts";
 
 /**
- * The number of a block not younger than `timestamp` (Unix seconds) of which all earlier ones are
- * older: 0 if no block is older. The search runs from the newest in growing steps, so a recent
- * block takes few questions.
+ * The number of the last block that is older than `timestamp` (Unix seconds), 0 if none is. The
+ * search runs from the newest in growing steps, so a recent block takes few questions.
  */
 export async function findBlockBefore(client: PublicClient, timestamp: bigint): Promise<bigint> {
   const isOlder = async (blockNumber: bigint) => {

@@ -23,8 +23,8 @@ export interface Delivery {
 /** Searches for one message on its target chain, and remembers the searched range. */
 export interface DeliveryFinder {
   /**
-   * `undefined`: it is in no block up to now; or the search was no longer wanted, and resumes from
-   * there on the next call.
+   * `undefined`: it is in no block up to now, or the search was no longer wanted. The next call
+   * resumes it from there.
    *
    * @throws BridgeError `rpc_unavailable`
    */

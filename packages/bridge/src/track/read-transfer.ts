@@ -48,7 +48,7 @@ export function createTransferReader(
     /** The contract it was sent through, if it is none of the table. */
     contract: Address | undefined;
     confirmations: number | undefined;
-    /** Whether a long search is to go on. */
+    /** Returns whether a long search is to go on. */
     isWanted: () => boolean;
   },
 ): () => Promise<TrackedProgress> {

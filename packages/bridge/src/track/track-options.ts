@@ -7,7 +7,7 @@ export interface TrackOptions {
   /** Hash of the transaction on the source chain. */
   hash: Hash;
   /**
-   * The signed transaction, as `sending` reported it. With it, the transfer is sent again as it is
+   * The signed transaction, as `sending` reported it. With it, the same transfer is sent again
    * while it is in no block, and can be recognised as `replaced`.
    */
   transaction?: Hex | undefined;

@@ -126,7 +126,7 @@ describe("tracking", () => {
 });
 
 describe("a reorganisation", () => {
-  it("of the target chain puts the tokens back in flight, until they arrive again", async () => {
+  it("puts the tokens back in flight on the target chain, until they arrive again", async () => {
     const { plasma, layerZero } = world();
     const sent = await send();
     const { delivered, steps, until } = track(sent.hash, { confirmations: 3 });
@@ -144,7 +144,7 @@ describe("a reorganisation", () => {
     expect(steps).toHaveLength(5);
   });
 
-  it("of the source chain can give the message another GUID, which is then followed", async () => {
+  it("can give the message another GUID on the source chain, which is then followed", async () => {
     const { ethereum, plasma, layerZero, request, createBridge, approve } = world();
     await approve(request.amount);
     const { buyer, others } = ethereum.accounts;
@@ -181,8 +181,8 @@ describe("a reorganisation", () => {
   });
 });
 
-describe("tracking ends", () => {
-  it("at its timeout, with the money's location", async () => {
+describe("the end of tracking", () => {
+  it("comes at its timeout, with the money's location", async () => {
     const sent = await send();
     const { delivered } = track(sent.hash, { timeoutMs: 50 });
     const error = await expectBridgeError(delivered, "delivery_timeout");
@@ -192,7 +192,7 @@ describe("tracking ends", () => {
     expect(error.message).toContain(sent.guid);
   });
 
-  it("at its timeout before the depth is reached", async () => {
+  it("comes at its timeout before the depth is reached", async () => {
     const { layerZero } = world();
     const sent = await send();
     await layerZero.deliver();
@@ -203,24 +203,24 @@ describe("tracking ends", () => {
     expect(error.message).toMatch(/^The tokens are on plasma since transaction 0x/);
   });
 
-  it("at its timeout for an unknown transaction", async () => {
+  it("comes at its timeout for an unknown transaction", async () => {
     const hash: Hash = `0x${"ab".repeat(32)}`;
     const { delivered } = track(hash, { timeoutMs: 50 });
     const error = await expectBridgeError(delivered, "delivery_timeout");
     expect(error.message).toContain("is in no block");
   });
 
-  it("when the transaction sends no tokens", async () => {
+  it("comes when the transaction sends no tokens", async () => {
     const { ethereum, buyer } = world();
     const hash = await ethereum.mint({ token: usdt, to: buyer, amount: 1n });
     await expectBridgeError(track(hash).delivered, "not_a_transfer");
   });
 
-  it("at once for a malformed hash", async () => {
+  it("comes at once for a malformed hash", async () => {
     await expectBridgeError(track("0x1234").delivered, "not_a_transfer");
   });
 
-  it("when the target is outside the EVM, with the GUID", async () => {
+  it("comes when the target is outside the EVM, with the GUID", async () => {
     const tron = `0x${"00".repeat(12)}a614f803b6fd780986a42c78ec9c7f77e6ded13c` as const;
     await setPeer(contractOf("ethereum", "legacyMesh"), 30420, tron);
     const recipient = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t";
@@ -230,14 +230,14 @@ describe("tracking ends", () => {
     expect(error.message).toContain(sent.guid);
   });
 
-  it("when the target has no URL", async () => {
+  it("comes when the target has no URL", async () => {
     const { createBridge } = world();
     const sent = await send();
     const tracked = createBridge({ targetRpcUrls: {} }).track({ hash: sent.hash });
     await expectBridgeError(tracked, "target_not_watchable");
   });
 
-  it("when the bridge is closed", async () => {
+  it("comes when the bridge is closed", async () => {
     const { request, createBridge } = world();
     const bridge = createBridge();
     const { hash } = await bridge.bridge(request);
@@ -245,7 +245,7 @@ describe("tracking ends", () => {
     await expectBridgeError(bridge.track({ hash, onProgress }), "delivery_timeout");
   });
 
-  it("when it is aborted", async () => {
+  it("comes at an abort", async () => {
     const sent = await send();
     const abort = new AbortController();
     const { delivered, until } = track(sent.hash, { signal: abort.signal });
@@ -254,7 +254,7 @@ describe("tracking ends", () => {
     await expect(delivered).rejects.toThrow("enough");
   });
 
-  it("when it is aborted, or times out, in the middle of a long search", async () => {
+  it("comes at an abort or timeout in the middle of a long search", async () => {
     const { plasma } = world();
     const sent = await send();
     await plasma.mine(200);
@@ -325,7 +325,7 @@ describe("a custom contract", () => {
   });
 });
 
-describe("tracking is refused", () => {
+describe("tracking with a wrong argument", () => {
   const hash: Hash = `0x${"ab".repeat(32)}`;
 
   it.each([
@@ -336,11 +336,11 @@ describe("tracking is refused", () => {
     { timeoutMs: 0 },
     { timeoutMs: Number.NaN },
     { pollIntervalMs: -1 },
-  ])("for %o", async (change) => {
+  ])("is refused for %o", async (change) => {
     await expectBridgeError(track(hash, change).delivered, "invalid_configuration");
   });
 
-  it("with a transaction of another chain", async () => {
+  it("is refused with a transaction of another chain", async () => {
     const { ethereum, plasma, request, createBridge } = world();
     let transaction: Hex | undefined;
     const { hash } = await createBridge().bridge(request, {
@@ -356,7 +356,7 @@ describe("tracking is refused", () => {
   });
 
   it.each<Hex>(["0x", "0x02", "0xc0", "0x1234"])(
-    "with %s, which is not the transaction of the hash",
+    "is refused with %s, which is not the transaction of the hash",
     async (transaction) => {
       await expectBridgeError(track(hash, { transaction }).delivered, "not_a_transfer");
     },
