@@ -26,7 +26,7 @@ export type HeadChange =
 
 export interface CompareOptions {
   known: KnownBlocks;
-  /** Whether another endpoint has reported the newest known block. */
+  /** True if another endpoint has reported the newest known block. */
   isOther: boolean;
   /** Maximum number of blocks of `advanced`. */
   maxBlocks: number;
@@ -42,8 +42,8 @@ const firstAncestors = 8;
  * A different block at a known height is accepted from the endpoint that reported the newest known
  * block. Another endpoint must show a longer chain: its block may be of a short-lived fork.
  *
- * Throws an error that makes the pool ask the next endpoint where the endpoint contradicts itself,
- * also when its chain changes during the read.
+ * Throws an error that makes the pool ask the next endpoint where the endpoint contradicts itself.
+ * It may do so when its chain changes during the read.
  */
 export async function compareHead(
   endpoint: RpcEndpointHandle,
@@ -89,8 +89,8 @@ export async function readBranch(
 }
 
 /**
- * Finds the newest of these blocks that the endpoint has. Asks by number, in batches that grow:
- * an ordinary reorganisation costs one request, and one of hundreds of blocks a few.
+ * Finds the newest of these blocks that the endpoint has. Asks by number, in batches that grow. An
+ * ordinary reorganisation costs one request, and one of hundreds of blocks a few.
  */
 async function findAncestor(
   endpoint: RpcEndpointHandle,

@@ -47,8 +47,8 @@ function onTimer(context: WatcherContext): void {
 
 /**
  * Delay until the next poll. While nodes announce new heads, and those are found, it is at least
- * `silenceMs`. A node may fall silent, and the node that is read may lag behind the one that
- * announces: the watcher then polls.
+ * `silenceMs`. A node may fall silent, and the one that is read may lag behind the one that
+ * announces. The watcher then polls.
  */
 function nextDelayMs(context: WatcherContext, before: BlockHeader | undefined): number {
   const { clock, hintedAt, silenceMs, window } = context;

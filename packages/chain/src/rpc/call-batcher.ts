@@ -34,7 +34,7 @@ const afterThisTurn: (run: () => void) => void =
  * HTTP request. When idle, a call leaves at once. When busy, calls gather, so batches grow with the
  * load. The node executes each call by itself, so none sees another's effects.
  *
- * It is no batcher of `@coinslot/concurrency`: the calls of a request share one `minBlock`, and
+ * It is no batcher of `@coinslot/concurrency`. The calls of a request share one `minBlock`, and
  * `maxConcurrent` bounds the requests of all of them together.
  */
 export function createCallBatcher(options: CallBatcherOptions): CallBatcher {

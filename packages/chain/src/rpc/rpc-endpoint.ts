@@ -39,7 +39,7 @@ export type EndpointEvent =
 export interface RpcEndpoint {
   readonly name: EndpointName;
   state(): EndpointState;
-  /** Whether it has failed before and needs a successful trial. */
+  /** Returns whether it has failed before and needs a successful trial. */
   onTrial(): boolean;
   /** Remaining rest. */
   restMs(): number;
@@ -82,7 +82,7 @@ interface EndpointContext {
   readonly breaker: CircuitBreaker;
   /** One read of the chain id at a time: all callers share it. */
   readonly checks: SingleFlight;
-  /** Whether its chain id is known, and is the pool's. */
+  /** True if its chain id is known, and is the pool's. */
   verified: boolean;
   wrongChain: RpcWrongChainError | undefined;
   lastFailure: RpcEndpointError | undefined;

@@ -33,7 +33,7 @@ export interface EndpointName {
 
 /** Base of every error of this package. Messages name endpoints by number and never hold a URL. */
 export abstract class RpcError extends Error {
-  /** Whether the same request may succeed later without any change. */
+  /** True if the same request may succeed later without any change. */
   abstract readonly retryable: boolean;
 }
 
@@ -123,7 +123,7 @@ export class RpcUnavailableError extends RpcError {
   /** `false` when every endpoint serves another chain. */
   readonly retryable: boolean;
   readonly failures: readonly EndpointProblem[];
-  /** Whether a node may have seen the request all the same; matters for transactions. */
+  /** True if a node may have seen the request all the same; matters for transactions. */
   readonly maybeSent: boolean;
   /** The time until an endpoint is tried again. 0: at once. */
   readonly retryAfterMs: number;

@@ -5,9 +5,9 @@ const reads =
   /^(eth_(get(?!Filter|Work)\w+|call|callMany|simulateV1|chainId|blockNumber|blobBaseFee|estimateGas|feeHistory|gasPrice|maxPriorityFeePerGas|createAccessList|syncing)|net_\w+|web3_\w+|debug_trace\w+|trace_\w+)$/;
 
 /**
- * Whether a call may be sent again when it is not known if a node has seen it. Reads may. So may
- * `eth_sendRawTransaction`: the same signed bytes are the same transaction, which a chain includes
- * at most once. All other methods may not.
+ * Returns whether a call may be sent again when it is not known if a node has seen it. Reads may.
+ * So may `eth_sendRawTransaction`: the same signed bytes are the same transaction, which a chain
+ * includes at most once. All other methods may not.
  */
 export function isRepeatable(method: string): boolean {
   return reads.test(method) || method === "eth_sendRawTransaction";
@@ -17,9 +17,9 @@ const rateLimitText =
   /rate.?limit|too many requests|request count|(requests?|calls?) ?(per|\/) ?sec|compute units|throughput|capacity exceeded/i;
 
 /**
- * Whether a JSON-RPC error is a rate limit and not an answer. 429 and -32007 are providers' own
- * codes for it. -32005 (EIP-1474, limit exceeded) means a rate limit too, but also a log query with
- * too many results. The latter is an answer, and only its text differs.
+ * Returns whether a JSON-RPC error is a rate limit and not an answer. Providers' own codes for it
+ * are 429 and -32007. The code -32005 (EIP-1474, limit exceeded) means a rate limit too, but also a
+ * log query with too many results. The latter is an answer, and only its text differs.
  */
 export function isRateLimit(method: string, error: JsonRpcError): boolean {
   if (error.code === 429 || error.code === -32007) return true;

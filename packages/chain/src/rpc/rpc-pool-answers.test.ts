@@ -32,7 +32,7 @@ describe("an error from the node", () => {
     expect(error).toMatchObject({ code: -32000 });
   });
 
-  it("about too many results of a log query is not a rate limit", async () => {
+  it("is no rate limit where it is about too many results of a log query", async () => {
     const { first, pool } = open();
     await pool.ready();
     first.set(answerError(-32005, "query returned more than 10000 results"));
@@ -42,7 +42,7 @@ describe("an error from the node", () => {
     expect(error).toMatchObject({ name: "RpcResponseError", code: -32005 });
   });
 
-  it("about the rate of log queries is a rate limit", async () => {
+  it("is a rate limit where it is about the rate of log queries", async () => {
     const { first, pool, events } = open();
     await pool.ready();
     first.set(answerError(-32005, "daily request count exceeded, request rate limited"));
@@ -103,7 +103,7 @@ describe("a consistent read", () => {
     await expect(pool.onEndpoint(() => Promise.reject(error))).rejects.toBe(error);
   });
 
-  it("at a chosen endpoint stays there", async () => {
+  it("stays at a chosen endpoint", async () => {
     const { second, pool } = open();
     await pool.ready();
     second.set(answerStatus(500));

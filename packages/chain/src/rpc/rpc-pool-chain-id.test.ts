@@ -6,7 +6,7 @@ import { readHead, rejectionOf, stateOf, usePoolScene } from "../testing/pool-sc
 const open = usePoolScene();
 
 describe("the chain id", () => {
-  it("of every endpoint is checked by ready()", async () => {
+  it("is checked by ready() at every endpoint", async () => {
     const { second, pool } = open();
     second.set(answerMethod("eth_chainId", "0x1"));
 
@@ -29,7 +29,7 @@ describe("the chain id", () => {
     expect(second.requests).toEqual([["eth_chainId"], ["eth_blockNumber"]]);
   });
 
-  it("that is wrong everywhere is a permanent error", async () => {
+  it("is a permanent error when it is wrong everywhere", async () => {
     const { first, pool } = open({ onlyFirst: true, patienceMs: 5_000 });
     first.set(answerMethod("eth_chainId", "0x1"));
 
@@ -49,7 +49,7 @@ describe("the chain id", () => {
     expect(stateOf(pool, 1)).toBe("resting");
   });
 
-  it("of one endpoint is enough to be ready while another is down", async () => {
+  it("is enough at one endpoint to be ready while another is down", async () => {
     const { first, pool } = open();
     await first.close();
 

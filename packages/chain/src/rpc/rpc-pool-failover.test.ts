@@ -10,7 +10,7 @@ describe("a failing RPC endpoint", () => {
   for (const [name, { fault, kind }] of Object.entries(brokenAnswers)) {
     const timeoutMs = kind === "timeout" ? 1_000 : 5_000;
 
-    it(`that ${name} is followed by the next`, async () => {
+    it(`is followed by the next when it ${name}`, async () => {
       const { first, second, pool, events } = open({ timeoutMs });
       await pool.ready();
       first.set(fault);
@@ -21,7 +21,7 @@ describe("a failing RPC endpoint", () => {
       expect(second.requests.at(-1)).toEqual(["eth_blockNumber"]);
     });
 
-    it(`that ${name} is reported by an error when there is no other`, async () => {
+    it(`is reported by an error when it ${name} and there is no other`, async () => {
       const { first, pool } = open({ onlyFirst: true, timeoutMs });
       await pool.ready();
       first.set(fault);
@@ -33,7 +33,7 @@ describe("a failing RPC endpoint", () => {
     });
   }
 
-  it("that refuses connections is followed by the next", async () => {
+  it("is followed by the next when it refuses connections", async () => {
     const { first, pool, events } = open();
     await pool.ready();
     await first.close();
@@ -127,7 +127,7 @@ describe("a failing RPC endpoint", () => {
     expect(pool.status()[0]?.restMs).toBeLessThanOrEqual(100);
   });
 
-  it("that returns as another chain is excluded for good", async () => {
+  it("is excluded for good when it returns as another chain", async () => {
     const { first, pool } = open({ failureThreshold: 1 });
     await pool.ready();
     first.set(answerStatus(500));

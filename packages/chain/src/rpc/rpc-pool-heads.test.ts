@@ -28,7 +28,7 @@ describe("a required block", () => {
     expect(await answer).toMatch(/^0x/);
   });
 
-  it("that no endpoint has yields an error of its own", async () => {
+  it("yields an error of its own when no endpoint has it", async () => {
     const { pool } = open();
     const error = await rejectionOf(pool.request(readHead, { minBlock: 1_000_000n }));
     expect(error).toMatchObject({ failures: [{ kind: "behind" }, { kind: "behind" }] });

@@ -7,7 +7,7 @@ import { chainId, readHead, stateOf, usePoolScene } from "../testing/pool-scene.
 const open = usePoolScene();
 
 describe("a limit of an RPC pool", () => {
-  it("of concurrent requests holds, and loses no request", async () => {
+  it("holds for concurrent requests, and loses no request", async () => {
     const { first, pool } = open({ maxInFlight: 3 });
     await pool.ready();
     const held: (() => void)[] = [];
@@ -31,14 +31,14 @@ describe("a limit of an RPC pool", () => {
     expect(pool.status()[0]?.inFlight).toBe(0);
   });
 
-  it("of calls per second fails no request that alone takes longer than its timeout", async () => {
+  it("fails no request by calls per second that alone takes longer than its timeout", async () => {
     const { pool } = open({ onlyFirst: true, callsPerSecond: 100, timeoutMs: 1_000 });
     const outcomes = await pool.requestMany(Array(300).fill(readHead));
     expect(outcomes).toHaveLength(300);
     expect(outcomes.every(({ ok }) => ok)).toBe(true);
   });
 
-  it("without room in time sends the request elsewhere, and marks no endpoint as failed", async () => {
+  it("sends the request elsewhere without room in time, and marks no endpoint as failed", async () => {
     const { first, pool } = open({ maxInFlight: 1 });
     await pool.ready();
     first.set(() => undefined);
@@ -91,8 +91,8 @@ describe("the configuration of an RPC pool", () => {
   });
 });
 
-describe("an RPC request ends", () => {
-  it("at once when the caller aborts, with the caller's reason", async () => {
+describe("an RPC request", () => {
+  it("ends at once when the caller aborts, with the caller's reason", async () => {
     const { first, pool } = open({ timeoutMs: 60_000 });
     await pool.ready();
     first.set(() => undefined);
@@ -107,7 +107,7 @@ describe("an RPC request ends", () => {
     expect(stateOf(pool, 1)).toBe("ready");
   });
 
-  it("at once when the pool closes, and leaves no handle open", async () => {
+  it("ends at once when the pool closes, and leaves no handle open", async () => {
     const { first, pool } = open({ timeoutMs: 60_000, maxInFlight: 2, patienceMs: 60_000 });
     await pool.ready();
     first.set(() => undefined);

@@ -70,7 +70,7 @@ describe("a broadcast", () => {
     expect(second.requests).not.toContainEqual(["eth_sendRawTransaction"]);
   });
 
-  it("with a lost answer has the outcome unknown, though it may be mined", async () => {
+  it("has the outcome unknown after a lost answer, though it may be mined", async () => {
     await createPool([first]);
     first.set(loseAnswer);
 
@@ -80,7 +80,7 @@ describe("a broadcast", () => {
     expect(await isMined(outcome.hash)).toBe(true);
   });
 
-  it("with a lost answer goes to the next node too, which accepts it", async () => {
+  it("goes to the next node too after a lost answer, which accepts it", async () => {
     await createPool([first, second]);
     first.set(({ response }) => void response.destroy());
 
@@ -101,7 +101,7 @@ describe("a broadcast", () => {
     expect(await isMined(outcome.hash)).toBe(true);
   });
 
-  it("answered with another hash has the outcome unknown", async () => {
+  it("has the outcome unknown when it is answered with another hash", async () => {
     await createPool([first]);
     first.set(answerMethod("eth_sendRawTransaction", `0x${"ab".repeat(32)}`));
 
@@ -110,7 +110,7 @@ describe("a broadcast", () => {
     expect(outcome).toMatchObject({ outcome: "unknown" });
   });
 
-  it("that no node received has the outcome unsent", async () => {
+  it("has the outcome unsent when no node received it", async () => {
     await createPool([first, second]);
     first.set(answerStatus(429));
     second.set(answerStatus(401));

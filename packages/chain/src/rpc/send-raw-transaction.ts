@@ -7,8 +7,8 @@ import type { RpcRequester, RpcRequestOptions } from "./rpc-requester.ts";
  *
  * - `accepted`: a node took it into its pool. It may still be dropped or replaced.
  * - `rejected`: the first node that saw it refused it with an error. The error may still mean that
- *   the transaction is known or mined already; a caller that knows the nonce must read it.
- * - `unknown`: some node may have it: an answer was lost, or one node refused it after another may
+ *   the transaction is known or mined already. A caller that knows the nonce must read it.
+ * - `unknown`: some node may have it. An answer was lost, or one node refused it after another may
  *   have taken it. Look it up by its hash, or send the same bytes again.
  * - `unsent`: it is certain that no node has seen it.
  */
