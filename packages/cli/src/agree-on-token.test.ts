@@ -114,7 +114,7 @@ describe("decimals and domain of a token", () => {
   });
 
   it.each(["/2", "/2/7", "/x/7/Points", "/100/7/Points", "/2//Points", "/2/7/"])(
-    "that end in %s are reported as wrong",
+    "are reported as wrong when they end in %s",
     (more) => {
       expect(() => networkOf([devnet.rpcUrl], more)).toThrow("is not like eip155:8453/0x8335…");
     },

@@ -6,9 +6,10 @@ import { printable } from "./pay/printable.ts";
 import { readToken } from "./read-token.ts";
 
 /**
- * Decimals and domain of a token, which decide how much is paid: from our table, else from the
- * configuration, else from all RPC endpoints of its network. The last one needs two hosts at least,
- * and one answer. One node alone is never believed: with other decimals, a high price looks low.
+ * Decimals and domain of a token, which decide the paid amount. They come from our table, else from
+ * the configuration, else from all RPC endpoints of its network. The last one needs two hosts at
+ * least, and one answer. One node alone is never believed: with other decimals, a high price looks
+ * low.
  *
  * @throws UsageError when one node alone knows it; Error when a node cannot be asked, or
  * contradicts another
@@ -37,7 +38,7 @@ export async function agreeOnToken(
   );
 }
 
-/** Whether the setting can hold this token: a comma begins another token. */
+/** Returns whether the setting can hold this token: a comma begins another token. */
 function isPlain({ version, name }: Asset): boolean {
   return printable(name) === name && /^[^,]+$/.test(name) && /^[\w.-]+$/.test(version);
 }

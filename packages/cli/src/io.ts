@@ -7,7 +7,7 @@ export interface Io {
   folder: string;
   /** The user of this process, who owns the files that it writes; `undefined` on Windows. */
   userId: number | undefined;
-  /** Whether the standard output is a terminal, which reads some characters as commands. */
+  /** True if the standard output is a terminal, which reads some characters as commands. */
   isTerminal: boolean;
   /** Writes to the standard output as it is; resolves when there is room for more. */
   write(chunk: Uint8Array | string): Promise<void>;

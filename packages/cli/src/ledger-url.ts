@@ -36,7 +36,7 @@ export function ledgerFile(url: string, folder: string): string | undefined {
   return path === undefined || path === ":memory:" ? undefined : resolve(folder, path);
 }
 
-/** Whether this is a SQLite ledger that does not exist yet. */
+/** Returns whether this is a SQLite ledger that does not exist yet. */
 export function isLedgerAbsent(url: string, folder: string): boolean {
   const file = ledgerFile(url, folder);
   return file !== undefined && !existsSync(file);

@@ -8,8 +8,8 @@ import {
 } from "viem";
 
 /**
- * A token contract's own metadata: its decimals, and the EIP-712 domain (EIP-5267, else `name()`
- * and `version()`) under which its payments are signed.
+ * A token contract's own metadata: its decimals, and the EIP-712 domain of its payments' signatures
+ * (EIP-5267, else `name()` and `version()`).
  *
  * @throws when it cannot be asked, and when its answers do not fit its own separator: signatures
  * are checked against that
@@ -47,8 +47,8 @@ async function readDomain(
 }
 
 /**
- * Whether a node answered that the contract has no such function. A network error is no such
- * answer.
+ * Returns whether a node answered that the contract has no such function. A network error is no
+ * such answer.
  */
 function isAnsweredByNode(error: unknown): boolean {
   if (!(error instanceof ContractFunctionExecutionError)) return false;

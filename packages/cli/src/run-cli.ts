@@ -72,7 +72,10 @@ Ends with 0 when it is done; 1 when it failed and no tokens have moved; 2 when a
 missing or wrong, or the answer was no; 3 when tokens may have moved: do not pay or send again before
 you know; 130 when it was interrupted.`;
 
-/** Whether a command may send tokens, or follows sent ones: then it always reports their fate. */
+/**
+ * Returns whether a command may send tokens, or follows sent ones: then it always reports their
+ * fate.
+ */
 export function movesTokens(args: readonly string[]): boolean {
   const [name, subject = ""] = args.filter((word) => !word.startsWith("-"));
   return name === "pay" || (name === "bridge" && ["send", "track"].includes(subject));

@@ -1,7 +1,7 @@
 /**
- * Characters that steer a terminal, take no room, or pass for an ordinary space: controls (C0, C1),
- * formats (bidirectional, zero-width), line separators, default ignorables, unassigned and private
- * ones, other spaces, and the blank of Braille.
+ * Characters that steer a terminal, take no room, or pass for an ordinary space. They are controls
+ * (C0, C1), formats (bidirectional, zero-width), line separators, default ignorables, unassigned
+ * and private ones. Others are further spaces and the blank of Braille.
  */
 const unsafe = /[\p{C}\p{Z}\p{DI}\u2800]/gu;
 

@@ -4,7 +4,7 @@ import { isAbsolute, join } from "node:path";
 import type { Terminal } from "../terminal.ts";
 import type { FolderSettings } from "./folder-settings.ts";
 
-/** Whether this user has allowed exactly these settings of this folder. */
+/** Resolves to whether this user has allowed exactly these settings of this folder. */
 export async function isAllowed(env: Terminal["env"], { hash }: FolderSettings): Promise<boolean> {
   try {
     return (await stat(join(stateFolder(env), hash))).isFile();

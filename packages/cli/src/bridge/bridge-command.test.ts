@@ -196,7 +196,7 @@ describe("coinslot bridge send", () => {
   });
 });
 
-describe("coinslot bridge, used wrongly,", () => {
+describe("coinslot bridge, used wrongly", () => {
   const wallet = () => ({ WALLET_PRIVATE_KEY: ethereum.accounts.buyer.privateKey });
   const fees = ["--max-bridge-fee", "0.0001", "--max-total-fee", "1", "--yes"];
 
@@ -215,24 +215,24 @@ describe("coinslot bridge, used wrongly,", () => {
     ["--amount", "-5"],
     ["--rpc-url", "ftp://127.0.0.1"],
     ["--target-rpc-url", "ftp://127.0.0.1"],
-  ])("with %s %s, ends with an error and exit code 2", async (option, value) => {
+  ])("ends with an error and exit code 2 for %s %s", async (option, value) => {
     const ran = await coinslot(["send", ...transfer(...fees, option, value)], { env: wallet() });
     expect(ran).toMatchObject({ code: exitCode.usage, out: "" });
     expect(ran.err).not.toBe("");
   });
 
-  it("with an unknown chain, names the command that lists them", async () => {
+  it("names the command that lists the chains for an unknown one", async () => {
     const ran = await coinslot(["send", ...transfer(...fees, "--to", "Plasma")], { env: wallet() });
     expect(ran.err).toContain(`Unknown chain "Plasma": "coinslot bridge chains" lists them`);
   });
 
-  it("without a recipient where the wallet has no address, asks for one", async () => {
+  it("asks for a recipient where the wallet has no address", async () => {
     const ran = await coinslot(["send", ...transfer(...fees, "--to", "solana")], { env: wallet() });
     expect(ran.code).toBe(exitCode.usage);
     expect(ran.err).toContain("The wallet has no address on Solana: give --recipient");
   });
 
-  it("with an RPC URL for a target outside the EVM, ends with an error too", async () => {
+  it("ends with an error for an RPC URL of a target outside the EVM", async () => {
     const tron = ["--to", "tron", "--recipient", "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"];
     const url = ["--target-rpc-url", plasma.rpcUrl];
     const ran = await coinslot(["send", ...transfer(...fees, ...tron, ...url)], { env: wallet() });

@@ -162,7 +162,7 @@ function amountParser(decimals: number): (text: string) => bigint {
   };
 }
 
-/** Whether it is a number. The token bounds its decimals. */
+/** Requires a number. The token bounds its decimals. */
 function checkAmount(text: string): string {
   if (readAmount(text, maxDecimals) !== undefined) return text;
   throw new InvalidArgumentError("expected a number, such as 12.5");

@@ -104,7 +104,7 @@ describe("coinslot bridge send", () => {
     expect(await countSent()).toBe(before);
   });
 
-  it("with --yes pays no more than shown, and sends nothing above it", async () => {
+  it("pays no more than shown with --yes, and sends nothing above it", async () => {
     // The first quote is honest, and later ones are not.
     let blocks = 0;
     const rpcUrl = await startDearNode(() => {
@@ -119,7 +119,7 @@ describe("coinslot bridge send", () => {
     expect(await countSent()).toBe(before);
   });
 
-  it("with --yes needs a bound for all costs", async () => {
+  it("needs a bound for all costs with --yes", async () => {
     const { code, err } = await send(ethereum.rpcUrl, () => true, "--yes");
     expect(err).toContain("Give --max-total-fee with --yes");
     expect(code).toBe(exitCode.usage);

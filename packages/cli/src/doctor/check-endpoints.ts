@@ -4,7 +4,7 @@ import type { Check } from "./check.ts";
 
 const timeoutMs = 5_000;
 
-/** Whether every endpoint answers, and serves the right chain. */
+/** Checks that every endpoint answers, and serves the right chain. Returns the usable ones, too. */
 export async function checkEndpoints({
   chainId,
   rpcUrls,

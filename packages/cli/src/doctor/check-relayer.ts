@@ -9,7 +9,9 @@ import { type Check, toChecks } from "./check.ts";
 const gasOfSettlement = 120_000n;
 const nativeDecimals = 18;
 
-/** Whether the relayer can pay for gas, and the number of settlements at today's price. */
+/**
+ * Checks that the relayer can pay for gas, and names the number of settlements at today's price.
+ */
 export async function checkRelayer(options: {
   network: ConfiguredNetwork;
   relayer: LocalAccount | undefined;

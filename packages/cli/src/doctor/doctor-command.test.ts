@@ -57,7 +57,7 @@ describe("coinslot doctor", () => {
     expect(err).toContain("One thing is broken.");
   });
 
-  it("tells an endpoint of another chain, and one that is away, from a working one", async () => {
+  it("distinguishes an endpoint of another chain, and one that is away, from a working one", async () => {
     const wrong = await examine({ COINSLOT_RPC_URL: `${devnet.rpcUrl},${otherChain.rpcUrl}` });
     expect(wrong.code).toBe(exitCode.failed);
     expect(wrong.find("rpc")[1]).toMatchObject({

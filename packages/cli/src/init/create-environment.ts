@@ -21,7 +21,7 @@ export interface CreatedEnvironment {
   coin: string;
   /** Symbol of the token that pays for requests. */
   token: string;
-  /** Whether nothing is left to be filled in. */
+  /** True if nothing is left to be filled in. */
   isComplete: boolean;
 }
 

@@ -10,7 +10,7 @@ import { printable } from "./printable.ts";
 import type { BuyerRequest } from "./read-request.ts";
 import type { SpendableToken } from "./spendable-tokens.ts";
 
-/** Whether a payment has come to its end, or is kept since its answer can be had again. */
+/** State of a payment after its answer: at its end, or kept since its answer can be had again. */
 export type Conclusion = "ended" | "kept";
 
 interface Bought {
@@ -24,7 +24,7 @@ interface Bought {
  * Prints the answer and the receipt.
  *
  * @throws Error when the answer is no success and nothing was paid; UnclearError when it is none
- * although the payment was taken, or still can be: then the payment has been kept
+ * although the payment was taken, or still can be. Then the payment has been kept
  */
 export async function concludePayment(
   context: PayContext,

@@ -13,7 +13,7 @@ import type { Terminal } from "../terminal.ts";
 const marginSeconds = 60;
 
 /**
- * Whether a payment was never taken, and cannot be any more.
+ * Certainty that a payment was never taken, and cannot be any more.
  *
  * - `yes`: its time is over by our own clock and by the chain's. Its authorization is unused in a
  *   block that is deep enough. All nodes say so, of two hosts at least.
@@ -50,8 +50,8 @@ export async function isExpiredUnused(
 }
 
 /**
- * Whether a node reports an authorization as unused in a block after its time, with enough blocks
- * on top.
+ * Resolves to whether a node reports an authorization as unused in a deep enough block after its
+ * time.
  */
 async function isUnused(node: RpcRequester, terms: PaymentTerms): Promise<boolean> {
   const { asset: address, payer, nonce, validBefore } = terms;

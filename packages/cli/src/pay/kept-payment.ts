@@ -40,8 +40,8 @@ interface PaymentToKeep {
 }
 
 /**
- * Keeps a payment, whole, in a file that only its owner can read: the one that holds it already,
- * else one in the folder at hand or, where that is read-only, elsewhere. Returns the file.
+ * Keeps a payment, whole, in a file that only its owner can read. It is the one that holds it
+ * already, else one in the current folder or, where that is read-only, elsewhere. Returns the file.
  *
  * @throws Error when no place is writable
  */
@@ -115,8 +115,7 @@ async function writeFirst(files: readonly string[], text: string): Promise<strin
   throw new AggregateError(faults, message);
 }
 
-// Atomic rename: after a full disk or a crash, only a complete file has the name that a person
-// would resume from.
+// Atomic rename: after a full disk or a crash, only a complete file has the name to resume from.
 async function writeWhole(file: string, text: string): Promise<void> {
   const temporary = `${file}.tmp`;
   try {

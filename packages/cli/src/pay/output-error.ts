@@ -1,7 +1,7 @@
 /** The answer could not be written to its output. The read part of it is lost. */
 export class OutputError extends Error {
   override readonly name = "OutputError";
-  /** Whether the reader of the output has left, as `head` does. */
+  /** True if the reader of the output has left, as `head` does. */
   readonly isReaderGone: boolean;
 
   constructor(cause: unknown) {

@@ -98,28 +98,31 @@ describe("a paid answer that cannot be written", () => {
   it.each([
     ["as it is", []],
     ["as JSON", ["--json"]],
-  ])("%s, is reported with its receipt, and kept: the tokens have moved", async (_name, args) => {
-    await inFolder(async (folder) => {
-      const options = { folder, outputError: errorOf("ENOSPC") };
-      const failed = await pay([`${seller.url}/weather`, "--yes", ...args], options);
-      expect(failed.code).toBe(exitCode.unclear);
-      expect(failed.err).toContain(
-        "It was paid, and the answer could not be written: ENOSPC: write.",
-      );
-      expect(failed.err).toMatch(/in +0x[0-9a-f]{64} on eip155:9745/);
-      const [file = ""] = readdirSync(folder);
-      expect(failed.err).toContain(`coinslot pay --resume ${file}`);
-      expect(JSON.parse(readFileSync(join(folder, file), "utf8"))).toMatchObject({
-        request: { url: `${seller.url}/weather` },
-        receipt: { success: true, transaction: expect.stringMatching(/^0x/) },
+  ])(
+    "is reported with its receipt, and kept, since the tokens have moved: %s",
+    async (_name, args) => {
+      await inFolder(async (folder) => {
+        const options = { folder, outputError: errorOf("ENOSPC") };
+        const failed = await pay([`${seller.url}/weather`, "--yes", ...args], options);
+        expect(failed.code).toBe(exitCode.unclear);
+        expect(failed.err).toContain(
+          "It was paid, and the answer could not be written: ENOSPC: write.",
+        );
+        expect(failed.err).toMatch(/in +0x[0-9a-f]{64} on eip155:9745/);
+        const [file = ""] = readdirSync(folder);
+        expect(failed.err).toContain(`coinslot pay --resume ${file}`);
+        expect(JSON.parse(readFileSync(join(folder, file), "utf8"))).toMatchObject({
+          request: { url: `${seller.url}/weather` },
+          receipt: { success: true, transaction: expect.stringMatching(/^0x/) },
+        });
+        const resumed = await pay(["--resume", file], { folder });
+        expect(resumed).toMatchObject({ code: exitCode.done, out: '{"forecast":"sun"}' });
+        expect(readdirSync(folder)).toEqual([]);
       });
-      const resumed = await pay(["--resume", file], { folder });
-      expect(resumed).toMatchObject({ code: exitCode.done, out: '{"forecast":"sun"}' });
-      expect(readdirSync(folder)).toEqual([]);
-    });
-  });
+    },
+  );
 
-  it("since its reader has left, is a success, and the output names the way to get all of it", async () => {
+  it("is a success where its reader has left, and the output names the way to get all of it", async () => {
     await inFolder(async (folder) => {
       const options = { folder, outputError: errorOf("EPIPE") };
       const { code, err } = await pay([`${seller.url}/weather`, "--yes"], options);

@@ -14,8 +14,8 @@ export function keptNameOf({ nonce }: { nonce: string }): string {
 }
 
 /**
- * Files that may hold a kept payment of this user: in the folder at hand, and where a payment is
- * kept when that is read-only. Other users may plant files there, and as many as they like: none of
+ * Files that may hold a kept payment of this user: in the current folder, and in its substitute
+ * when that is read-only. Other users may plant files there, and as many as they like: none of
  * theirs is read. Nor is a named pipe, which would block the read without end.
  */
 export async function searchKept({ folder, userId }: Io): Promise<string[]> {
@@ -31,7 +31,7 @@ export async function searchKept({ folder, userId }: Io): Promise<string[]> {
   return files.filter((_, index) => areOwn[index]);
 }
 
-/** Whether a search finds this file, also where a link leads to its folder. */
+/** Resolves to whether a search finds this file, also where a link leads to its folder. */
 export async function isSearched(file: string, io: Io): Promise<boolean> {
   const resolved = (path: string) => realpath(path).catch(() => path);
   const found = (await searchKept(io)).filter((each) => basename(each) === basename(file));

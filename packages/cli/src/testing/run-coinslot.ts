@@ -27,7 +27,7 @@ export interface RunOptions {
   userId?: number;
   /** Its clock, in unix milliseconds. */
   now?: () => number;
-  /** Whether its standard output is a terminal. */
+  /** True if its standard output is a terminal. */
   isTerminal?: boolean;
   /** Fails each write to its standard output. */
   outputError?: Error;

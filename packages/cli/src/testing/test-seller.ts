@@ -13,8 +13,8 @@ export interface TestSeller {
 }
 
 /**
- * Sells on a devnet: `GET /weather` for $0.001, `POST /echo` likewise, `GET /dear` for $5, and
- * `GET /shaky` upfront, whose handler fails the first time. `GET /free` costs nothing.
+ * Sells on a devnet: `GET /weather` and `POST /echo` for $0.001, `GET /dear` for $5. `GET /shaky`
+ * is upfront, and its handler fails the first time. `GET /free` costs nothing.
  */
 export async function startTestSeller(options: {
   devnet: Devnet;
