@@ -11,13 +11,13 @@ describe("a redirect", () => {
     return listen((_, response) => void response.writeHead(status, { Location: target() }).end());
   }
 
-  it("to another origin that asks for payment ends the request", async () => {
+  it("ends the request at another origin that asks for payment", async () => {
     const seller = keep(await startSeller());
     const decoy = keep(await redirectTo(() => seller.url));
     expect((await refusalOf(createFetch()(decoy.url), seller)).code).toBe("redirected");
   });
 
-  it("of another method ends the request, even on the same origin", async () => {
+  it("ends the request with another method, even on the same origin", async () => {
     const seller = keep(
       await startSeller({
         onUnpaid: (request, response) => {
@@ -31,7 +31,7 @@ describe("a redirect", () => {
     expect((await refusalOf(call, seller)).code).toBe("redirected");
   });
 
-  it("on the same origin leads a GET to the paid route", async () => {
+  it("leads a GET to the paid route on the same origin", async () => {
     const seller = keep(
       await startSeller({
         onUnpaid: (request, response) => {
@@ -45,7 +45,7 @@ describe("a redirect", () => {
     expect(seller.paid.map(({ request }) => request.url)).toEqual(["/new"]);
   });
 
-  it("of a paid request is not followed: the payment goes nowhere else", async () => {
+  it("is not followed for a paid request: the payment goes nowhere else", async () => {
     const other = keep(await startSeller());
     const seller = keep(
       await startSeller({

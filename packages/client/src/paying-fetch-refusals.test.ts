@@ -13,7 +13,7 @@ type OnUnpaid = NonNullable<NonNullable<Parameters<typeof startSeller>[0]>["onUn
 
 const foreignToken = "0x00000000000000000000000000000000000000aa";
 
-describe.each([1, 2] as const)("in version %i, nothing is signed for", (version) => {
+describe.each([1, 2] as const)("in version %i, a paying fetch", (version) => {
   const cases: [string, PaymentErrorCode, Parameters<typeof requirements>[0]][] = [
     ["a price above the budget", "over_budget", { amount: "100001" }],
     ["a price above uint256", "over_budget", { amount: (2n ** 256n - 1n).toString() }],
@@ -34,7 +34,7 @@ describe.each([1, 2] as const)("in version %i, nothing is signed for", (version)
       { extra: { name: "USDT0", version: "1", paymentFlow: "escrow" } },
     ],
   ];
-  it.each(cases)("%s", async (_name, code, change) => {
+  it.each(cases)("signs nothing for %s", async (_name, code, change) => {
     const seller = keep(await startSeller({ version, accepts: () => [requirements(change)] }));
     const error = await refusalOf(createFetch()(seller.url), seller);
     expect(error).toBeInstanceOf(OfferRefusedError);
@@ -42,13 +42,13 @@ describe.each([1, 2] as const)("in version %i, nothing is signed for", (version)
     expect(world.states()).toEqual([]);
   });
 
-  it("an offer with another host's resource", async () => {
+  it("signs nothing for an offer with another host's resource", async () => {
     const resource = () => "https://other.example/weather";
     const seller = keep(await startSeller({ version, resource }));
     expect((await refusalOf(createFetch()(seller.url), seller)).code).toBe("resource_mismatch");
   });
 
-  it("an unreadable offer", async () => {
+  it("signs nothing for an unreadable offer", async () => {
     const seller = keep(
       await startSeller({ version, offer: { accepts: [null, 7, { scheme: "exact" }] } }),
     );
@@ -93,7 +93,7 @@ describe("a refused entry of an offer", () => {
 });
 
 describe("a request for a paid route", () => {
-  it("without funds on any offered network ends before a signature", async () => {
+  it("ends before a signature without funds on any offered network", async () => {
     const seller = keep(await startSeller({ accepts: () => [requirements({ amount: "100000" })] }));
     const poor = world.devnet().accounts.others[0];
     if (poor === undefined) throw new Error("The devnet has no further account");
@@ -101,7 +101,7 @@ describe("a request for a paid route", () => {
     expect((await refusalOf(call, seller)).code).toBe("insufficient_funds");
   });
 
-  it("with funds that no endpoint confirms ends in time, and the error names no endpoint", async () => {
+  it("ends in time with funds that no endpoint confirms, and the error names no endpoint", async () => {
     const hanging = keep(await listen(() => {}));
     const broken = keep(await listen((_, response) => void response.writeHead(401).end("no")));
     const rpcUrls = { [plasma]: [`${hanging.url}/key-1234`, `${broken.url}/key-5678`] };
@@ -144,7 +144,7 @@ describe("a 402 whose body never ends", () => {
     expect(new TextDecoder().decode(value)).toBe('{"x402Version":1,');
   });
 
-  it("and arrives byte by byte ends with the caller's abort, or after ten seconds, at any other timeout", async () => {
+  it("ends byte by byte at the caller's abort, or after ten seconds, at any other timeout", async () => {
     const onUnpaid: OnUnpaid = (_, response) => {
       response.writeHead(402);
       const drip = setInterval(() => response.write(" "), 20);

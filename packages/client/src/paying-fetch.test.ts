@@ -63,7 +63,7 @@ describe("a free request", () => {
     expect(await (await createFetch()(server.url)).text()).toBe(text);
   });
 
-  it("with a payment of its own is not paid a second time", async () => {
+  it("is not paid a second time when it has a payment of its own", async () => {
     const seller = keep(
       await startSeller({
         onPaid: (paid, response) => {
@@ -157,7 +157,7 @@ describe.each([1, 2] as const)("an offer in version %i", (version) => {
     );
   });
 
-  it("that is rejected comes back as its 402, with the reason, and is not paid again", async () => {
+  it("comes back as its 402 when it is rejected, with the reason, and is not paid again", async () => {
     const seller = keep(
       await startSeller({
         version,

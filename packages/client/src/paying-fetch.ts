@@ -34,8 +34,8 @@ export interface PayingFetch {
    * As `fetch`, but pays for a 402 answer whose offer is within the budget and the funds. It then
    * returns the paid response. `receiptOf` returns the seller's receipt.
    *
-   * A payment that the seller rejects returns its 402 response, and so does a 402 that is no offer
-   * of x402. An answer to a paid request that redirects is returned as it is.
+   * A payment that the seller rejects returns its 402 response. So does a 402 that is no offer of
+   * x402. An answer to a paid request that redirects is returned as it is.
    *
    * @throws PaymentError for every offer that is not paid, and for a payment whose outcome is not
    * known; else the error of `fetch`. Aborted before a payment is sent, it throws the signal's

@@ -56,7 +56,7 @@ export class PaymentError extends Error {
     this.code = code;
   }
 
-  /** Whether the payer's tokens may have moved, or still may. */
+  /** True if the payer's tokens may have moved, or still may. */
   get moneyMayHaveMoved(): boolean {
     return this.code === "outcome_unclear";
   }

@@ -20,9 +20,9 @@ import type { PaymentTerms } from "./sign/signed-payment.ts";
  *   until that expires, so the booking stays.
  * - `unclear`: the outcome is unknown. The booking stays, and the payment may be resumed.
  * - `released`: signing failed, the caller aborted before the first attempt, or no attempt came as
- *   far as a connection; and `beforeSend`, which may keep a payment, did not get it. The booking is
- *   gone. One that stays is released later, when the budget needs the room and the chain shows that
- *   its authorization has expired unused.
+ *   far as a connection. Moreover `beforeSend`, which may keep a payment, did not get it. The
+ *   booking is gone. One that stays is released later, when the budget needs the room and the chain
+ *   shows that it expired unused.
  */
 export type PaymentState =
   | "booked"

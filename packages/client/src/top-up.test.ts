@@ -67,7 +67,7 @@ describe("a top-up", () => {
     expect(asked).toEqual([]);
   });
 
-  it("that is declined, or brings too little, ends with insufficient funds", async () => {
+  it("ends with insufficient funds when it is declined, or brings too little", async () => {
     const seller = keep(await startSeller());
     for (const answer of [false, true]) {
       let count = 0;

@@ -21,8 +21,8 @@ export interface TopUpRequest {
 
 /**
  * Brings funds to one of the networks, for example through a bridge, and waits until they are
- * there. Resolves to whether they are; then the offer is fetched again, once, and paid if it is no
- * worse than before.
+ * there. Resolves to whether they are. If so, the offer is fetched again, once, and paid if it is
+ * no worse than before.
  */
 export type TopUp = (request: TopUpRequest) => Promise<boolean>;
 

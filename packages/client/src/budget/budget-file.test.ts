@@ -121,7 +121,7 @@ describe("a budget in a file", () => {
       "negative",
       '{"version":1,"spent":[{"hour":1,"pot":"usd","host":"a","amount":"-5"}],"open":[]}',
     ],
-  ])("that is %s is refused, not overwritten, and nothing is signed", async (_name, text) => {
+  ])("is refused when it is %s, not overwritten, and nothing is signed", async (_name, text) => {
     const seller = await startDearSeller();
     const file = inFolder("budget.json");
     await writeFile(file, text);
@@ -133,7 +133,7 @@ describe("a budget in a file", () => {
     expect(seller.paid).toHaveLength(0);
   });
 
-  it("that cannot be read or written is refused, and nothing is signed", async () => {
+  it("is refused when it cannot be read or written, and nothing is signed", async () => {
     const seller = await startDearSeller();
     await mkdir(inFolder("folder.json"));
     for (const file of [inFolder("folder.json"), inFolder("missing/budget.json")]) {
@@ -250,13 +250,13 @@ describe("processes that are killed at any moment", () => {
   }, 120_000);
 });
 
-describe("a budget file of version 0.1.0", () => {
+describe("a budget file of another version", () => {
   const fixture = fileURLToPath(
     new URL("../testing/fixtures/budget-version-1.json", import.meta.url),
   );
   const points = "eip155:1/0x209693bc6afc0c5328ba36faf03c514ef312287c";
 
-  it("is migrated with every booking, also by concurrent starts", async () => {
+  it("is migrated from 0.1.0 with every booking, also by concurrent starts", async () => {
     const file = inFolder("budget.json");
     await copyFile(fixture, file);
     const stores = Array.from({ length: 8 }, () => createFileStore(file));
@@ -272,7 +272,7 @@ describe("a budget file of version 0.1.0", () => {
     });
   });
 
-  it("can be read by that version after the migration", async () => {
+  it("can be read by version 0.1.0 after the migration", async () => {
     const file = inFolder("budget.json");
     await copyFile(fixture, file);
     await createFileStore(file).update((state) => ({ state: { ...state }, result: 0 }));
@@ -281,7 +281,7 @@ describe("a budget file of version 0.1.0", () => {
     expect(rest).toEqual(JSON.parse(await readFile(fixture, "utf8")));
   });
 
-  it("of a newer version is refused with its number", async () => {
+  it("is refused with its number when its version is newer", async () => {
     const file = inFolder("budget.json");
     await writeFile(file, '{"version":2,"spent":[],"open":[]}');
     const read = createFileStore(file).update((state) => ({ state, result: 0 }));

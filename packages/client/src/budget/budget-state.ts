@@ -19,7 +19,7 @@ const booking = {
 };
 
 /**
- * Bookings of the last day. Payments known to be made are summed by hour, bucket and host, so the
+ * Bookings of the last day. Payments known to be made are summed by hour, bucket and host. So the
  * state does not grow with their number. Unconfirmed payments are kept one by one: each is released
  * once it certainly never will be made.
  */
@@ -65,8 +65,8 @@ export function bookedIn(state: BudgetState, pot: string, host?: string): bigint
 }
 
 /**
- * Whether this clock needs a second source: it would free bookings, or has leapt by more than an
- * hour since the last one. Otherwise a clock that jumps would begin a new day.
+ * Returns whether this clock needs a second source. It would free bookings, or has leapt by more
+ * than an hour since the last one. Otherwise a clock that jumps would begin a new day.
  */
 export function needsTrustedClock(state: BudgetState, now: number): boolean {
   const leapt = state.bookedAt !== 0 && Math.abs(now - state.bookedAt) > hourMs;
@@ -122,7 +122,7 @@ export function openBooking(state: BudgetState, booking: Booking): BudgetState {
   return { ...state, open: [...state.open, booking] };
 }
 
-/** Whether an amount is committed to this authorization. */
+/** Returns whether an amount is committed to this authorization. */
 export function isOpen(state: BudgetState, nonce: string): boolean {
   return state.open.some((each) => each.id.nonce === nonce);
 }

@@ -5,7 +5,7 @@ import { PaymentError } from "../payment-error.ts";
 const toleranceMs = 3_600_000;
 
 /**
- * Compares the clock with the chains. One chain that agrees is enough: a chain may stand still, and
+ * Compares the clock with the chains. One chain that agrees is enough. A chain may stand still, and
  * a lying node cannot move this machine's clock, too.
  *
  * @returns the time, in unix milliseconds, or `undefined` when no chain returned its own

@@ -54,7 +54,7 @@ describe("a clock that jumps", () => {
     ["back", -yearMs],
     ["ahead by a day", dayMs + hourMs],
   ])(
-    "%s pays nothing meanwhile, starts no day early, and is tolerated afterwards",
+    "pays nothing meanwhile, starts no day early, and is tolerated afterwards: %s",
     async (_name, offset) => {
       const scene = createScene();
       expect([await scene.pay(), await scene.pay(), await scene.pay()]).toEqual([

@@ -23,7 +23,7 @@ async function startHolder(path: string, prefix: readonly string[] = []) {
   return holder;
 }
 
-/** What starts a process as the first one of a container does, where the system allows that. */
+/** Command that starts a process as the first one of a container, where the system allows that. */
 const asContainer = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child"];
 const canContain = spawnSync("unshare", [...asContainer.slice(1), "true"]).status === 0;
 

@@ -15,8 +15,8 @@ const inThisThread = createKeyedMutex<string>();
 /** A lock that is held. */
 export interface HeldLock {
   /**
-   * Whether its file is still there. A file that was removed and created again is another lock,
-   * which another process may hold.
+   * Resolves to whether its file is still there. A file that was removed and created again is
+   * another lock, which another process may hold.
    */
   isIntact(): Promise<boolean>;
 }

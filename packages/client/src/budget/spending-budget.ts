@@ -48,7 +48,7 @@ export interface SpendingBudget {
    * the time and the clock contradicts the chains. Then nothing is booked.
    */
   book(request: BookingRequest): Promise<Booked>;
-  /** Whether an amount is committed to this authorization. */
+  /** Resolves to whether an amount is committed to this authorization. */
   holds(nonce: string): Promise<boolean>;
   /** Marks the payment as made. Its booking counts until it is a day old. */
   settle(nonce: string): Promise<void>;

@@ -24,7 +24,7 @@ const usdc: BudgetAsset = {
 };
 
 describe("a spending policy", () => {
-  it("without limits allows ten cents a payment, a dollar a host, five a day", () => {
+  it("allows ten cents a payment, a dollar a host, five a day without limits", () => {
     const { assets, problems } = read({});
     expect(problems).toEqual([]);
     expect(assets.map(({ network, address }) => [network, address])).toEqual(
@@ -37,13 +37,13 @@ describe("a spending policy", () => {
     for (const { pot } of assets) expect(pot).toEqual({ name: "usd", decimals: 18, limits });
   });
 
-  it("with one tightened limit needs no other change", () => {
+  it("needs no other change with one tightened limit", () => {
     const limits = read({ perDay: "$0.05" }).assets[0]?.pot.limits;
     expect(limits).toEqual({ perPayment: 5n * cent, perHost: 5n * cent, perDay: 5n * cent });
     expect(read({ perHost: "$0.02" }).assets[0]?.pot.limits.perPayment).toBe(2n * cent);
   });
 
-  it("with one loosened limit needs every larger bound loosened too", () => {
+  it("needs every larger bound loosened too with one loosened limit", () => {
     expect(read({ perPayment: "$2" }).problems).toEqual([
       "budget.perPayment $2 is above perHost $1",
     ]);

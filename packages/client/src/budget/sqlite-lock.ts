@@ -17,7 +17,7 @@ export interface KernelLock {
  * Tries once to lock a file, by an exclusive transaction of SQLite that never writes.
  *
  * SQLite serves as a lock only: Node has no call for file locks, and SQLite has the kernel's on
- * every platform. The kernel releases a lock when its process ends, however that ends; process ids,
+ * every platform. The kernel releases a lock when its process ends, however that ends. Process ids,
  * host names, container names and clocks play no part.
  *
  * @returns `busy` while another holder has it, `foreign` when the file is not of this kind

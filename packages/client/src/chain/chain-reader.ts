@@ -40,14 +40,14 @@ export interface ChainReader {
     owner: Address;
   }): Promise<bigint | undefined>;
   /**
-   * Whether an expired authorization was used, or cancelled. `undefined` until it has expired by
-   * the chain's own clock `settledHistorySeconds` ago, or when it is not known. Unused needs all
-   * endpoints to agree, of two hosts at least: one host may deny a transfer for ever.
+   * Resolves to whether an expired authorization was used, or cancelled. `undefined` until it has
+   * expired by the chain's own clock `settledHistorySeconds` ago, or when it is not known. Unused
+   * needs all endpoints to agree, of two hosts at least: one host may deny a transfer for ever.
    */
   wasUsed(expiring: Expiring): Promise<boolean | undefined>;
   /**
-   * Whether an authorization can be executed from now on; `undefined` when it is not known. `false`
-   * needs all endpoints to agree.
+   * Resolves to whether an authorization can be executed from now on; `undefined` when it is not
+   * known. `false` needs all endpoints to agree.
    */
   isExecutable(expiring: Expiring): Promise<boolean | undefined>;
   /** The time by each endpoint that returned one, in unix milliseconds. */
@@ -56,7 +56,7 @@ export interface ChainReader {
 
 /**
  * Reads chains through the given endpoints, and adds their faults to `problems`. A failure is
- * returned as unknown, never thrown: errors of RPC clients repeat the URL, and an RPC URL often
+ * returned as unknown, never thrown. Errors of RPC clients repeat the URL, and an RPC URL often
  * holds a key.
  */
 export function createChainReader(options: {
@@ -140,8 +140,8 @@ export function createChainReader(options: {
 }
 
 /**
- * Whether an authorization is used or cancelled in a node's newest block, and that block's time in
- * Unix seconds.
+ * Use or cancellation of an authorization in a node's newest block, and that block's time in Unix
+ * seconds.
  */
 interface Use {
   time: bigint;

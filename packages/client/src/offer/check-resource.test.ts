@@ -33,37 +33,34 @@ function refusalAt(url: string, resource: string | undefined, version: 1 | 2): s
 
 const asked = "https://shop.example:8443/api/weather?city=hamburg";
 
-describe.each([1, 2] as const)(
-  "in version %i, an offer of a public host is paid for",
-  (version) => {
-    it.each([
-      ["no resource", undefined],
-      ["an empty resource", ""],
-      ["the URL that was asked", asked],
-      ["a relative resource", "/api/weather"],
-      [
-        "the same host without its port, as `Host $host` gives it",
-        "https://shop.example/api/weather",
-      ],
-      ["the same host over plain HTTP, behind a proxy that ends TLS", "http://shop.example:8443/x"],
-      ["the same host in capitals and fully qualified", "https://SHOP.example.:1/api/weather"],
-      ["a path that the proxy has cut", "http://shop.example/weather"],
-      ["a loopback upstream, as a plain `proxy_pass` gives it", "http://127.0.0.1:4021/weather"],
-      ["a loopback upstream by name", "http://localhost:4021/weather"],
-      ["a loopback upstream of IPv6", "http://[::1]:4021/weather"],
-      ["a loopback upstream of IPv4 in IPv6", "http://[::ffff:127.0.0.1]/weather"],
-      ["a private upstream", "http://10.1.2.3:4021/weather"],
-      ["a private upstream of IPv6", "http://[fd00::1]:4021/weather"],
-      ["an upstream block by its name", "http://backend/weather"],
-      ["a container by its name", "http://app:4021/weather"],
-      ["a cluster's service by its name", "http://shop.default.svc.cluster.local/weather"],
-    ])("with %s", (_what, resource) => {
-      expect(refusalAt(asked, resource, version)).toBeUndefined();
-    });
-  },
-);
+describe.each([1, 2] as const)("in version %i, an offer of a public host", (version) => {
+  it.each([
+    ["no resource", undefined],
+    ["an empty resource", ""],
+    ["the URL that was asked", asked],
+    ["a relative resource", "/api/weather"],
+    [
+      "the same host without its port, as `Host $host` gives it",
+      "https://shop.example/api/weather",
+    ],
+    ["the same host over plain HTTP, behind a proxy that ends TLS", "http://shop.example:8443/x"],
+    ["the same host in capitals and fully qualified", "https://SHOP.example.:1/api/weather"],
+    ["a path that the proxy has cut", "http://shop.example/weather"],
+    ["a loopback upstream, as a plain `proxy_pass` gives it", "http://127.0.0.1:4021/weather"],
+    ["a loopback upstream by name", "http://localhost:4021/weather"],
+    ["a loopback upstream of IPv6", "http://[::1]:4021/weather"],
+    ["a loopback upstream of IPv4 in IPv6", "http://[::ffff:127.0.0.1]/weather"],
+    ["a private upstream", "http://10.1.2.3:4021/weather"],
+    ["a private upstream of IPv6", "http://[fd00::1]:4021/weather"],
+    ["an upstream block by its name", "http://backend/weather"],
+    ["a container by its name", "http://app:4021/weather"],
+    ["a cluster's service by its name", "http://shop.default.svc.cluster.local/weather"],
+  ])("is paid for with %s", (_what, resource) => {
+    expect(refusalAt(asked, resource, version)).toBeUndefined();
+  });
+});
 
-describe.each([1, 2] as const)("in version %i, an offer is refused", (version) => {
+describe.each([1, 2] as const)("in version %i, an offer with another resource", (version) => {
   it.each([
     ["another public host", "https://other.example/weather", "other.example"],
     ["another public host and the same path", "https://other.example/api/weather", "other.example"],
@@ -80,7 +77,7 @@ describe.each([1, 2] as const)("in version %i, an offer is refused", (version) =
       "10.0.0.1.other.example",
     ],
     ["another host without a scheme", "//other.example/weather", "other.example"],
-  ])("for %s", (_what, resource, host) => {
+  ])("is refused for %s", (_what, resource, host) => {
     const message = refusalAt(asked, resource, version) ?? "";
     expect(message).toContain(`shop.example:8443 offers a resource of ${host};`);
     expect(message).toContain("sets publicUrl (COINSLOT_PUBLIC_URL) to https://shop.example:8443");
@@ -89,13 +86,13 @@ describe.each([1, 2] as const)("in version %i, an offer is refused", (version) =
   });
 
   it.each(["urn:shop:weather", "mcp://tool/weather", "javascript:1", "http://"])(
-    "for a resource that is not an HTTP URL: %s",
+    "is refused for a resource that is not an HTTP URL: %s",
     (resource) => {
       expect(refusalAt(asked, resource, version)).toContain("not an HTTP URL");
     },
   );
 
-  it("for a public host where a private one was asked", () => {
+  it("is refused for a public host where a private one was asked", () => {
     const message = refusalAt("http://127.0.0.1:8080/x", "https://other.example/x", version);
     expect(message).toContain("127.0.0.1:8080 offers a resource of other.example;");
   });

@@ -24,8 +24,8 @@ export interface Candidate {
 
 /**
  * Sorts the entries of an offer into payable ones, best first, and refused ones. The order is that
- * of the assets in the budget, except that among all that count in dollars the cheapest comes
- * first. Sends no request.
+ * of the assets in the budget. Among all that count in dollars, the cheapest comes first. Sends no
+ * request.
  */
 export function chooseRequirements(options: {
   offer: Offer;

@@ -2,8 +2,8 @@ import { PaymentError } from "../payment-error.ts";
 import type { RepeatableRequest } from "../send/repeatable-request.ts";
 
 /**
- * The URL that a payment may be sent to: the one that answered with the offer, if it has the origin
- * of the caller's request. A payment is sent to no other origin.
+ * The URL that a payment may be sent to. It is the one that answered with the offer, if it has the
+ * origin of the caller's request. A payment is sent to no other origin.
  *
  * @throws PaymentError `redirected` or `insecure_url`
  */

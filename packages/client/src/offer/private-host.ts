@@ -27,8 +27,8 @@ for (const [network, prefix] of [
 }
 
 /**
- * Whether a host is one that the internet does not route: a loopback, private or link-local
- * address, or a name without a dot or under a private suffix, such as a container's.
+ * Returns whether a host is one that the internet does not route. It is a loopback, private or
+ * link-local address, or a name without a dot or under a private suffix. A container's name is one.
  *
  * @param hostname as the `hostname` of a `URL`: lower case, IPv6 in brackets
  */

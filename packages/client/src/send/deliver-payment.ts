@@ -17,7 +17,7 @@ export async function deliverPayment(
   options: {
     request: RepeatableRequest;
     payment: SignedPayment;
-    /** Whether the payment was sent before this call. */
+    /** True if the payment was sent before this call. */
     wasSent: boolean;
   },
 ): Promise<Response> {

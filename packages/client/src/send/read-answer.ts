@@ -11,8 +11,9 @@ export type Answer =
   | { kind: "unclear"; receipt?: SettleResponse };
 
 /**
- * Statuses that leave the outcome open: a request that still runs uses the same authorization
- * (409), a gateway lost the answer (502, 504), or the settlement is unknown as yet (503).
+ * Statuses that leave the outcome open. By 409, a request that still runs uses the same
+ * authorization. By 502 and 504, a gateway lost the answer. By 503, the settlement is unknown as
+ * yet.
  */
 const openStatuses = new Set([409, 502, 503, 504]);
 
@@ -22,7 +23,7 @@ const openStatuses = new Set([409, 502, 503, 504]);
 const keyConflict = "idempotency_key_in_use";
 
 /**
- * Statuses that a seller may answer without a charge: its handler failed (500), or was too late
+ * Statuses that a seller may answer without a charge. Its handler failed (500), or was too late
  * (504), or the payer must wait (429).
  */
 const failures = new Set([429, 500, 504]);
@@ -55,7 +56,10 @@ export async function readAnswer(response: Response): Promise<Answer> {
   return { kind: "final", state, ...known, ...(reason ? { reason } : {}) };
 }
 
-/** Whether a refusal's body says that money has moved: the receipt may be lost on its way. */
+/**
+ * Resolves to whether a refusal's body says that money has moved: the receipt may be lost on its
+ * way.
+ */
 async function isCharged(response: Response): Promise<boolean> {
   try {
     return (await readRefusal(response, chargeWaitMs))?.charged === true;

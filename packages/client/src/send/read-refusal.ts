@@ -4,7 +4,7 @@ import { readText } from "../offer/read-offer.ts";
 const refusalSchema = z.object({
   /** A code for programs. */
   error: z.string(),
-  /** Whether the payment has moved money, where the seller is certain of it. */
+  /** True if the payment has moved money, where the seller is certain of it. */
   charged: z.boolean().optional().catch(undefined),
 });
 

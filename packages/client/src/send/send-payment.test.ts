@@ -50,8 +50,8 @@ function expectSamePayment(paid: readonly PaidRequest[], attempts: number): void
   expect(world.account().signatures()).toBe(1);
 }
 
-describe("after an unclear outcome the same payment is sent again", () => {
-  it.each([409, 502, 503, 504])("when the answer is %i", async (status) => {
+describe("a payment with an unclear outcome", () => {
+  it.each([409, 502, 503, 504])("is sent again when the answer is %i", async (status) => {
     const seller = keep(await startSeller({ onPaid: firstAnswer(2, status) }));
     const init = { method: "POST", body: "order" };
     const response = await createFetch()(seller.url, init);
@@ -62,7 +62,7 @@ describe("after an unclear outcome the same payment is sent again", () => {
     expect(world.states()).toEqual(["booked", "signed", "sent", "sent", "sent", "settled"]);
   });
 
-  it("but not when the caller's key belongs to another payment, which is a refusal", async () => {
+  it("is not sent again when the caller's key belongs to another payment, which is a refusal", async () => {
     const onPaid: OnPaid = (_, response) => {
       response.writeHead(409, { "content-type": "application/json" });
       response.end(JSON.stringify({ error: "idempotency_key_in_use", message: "Another has it" }));
@@ -81,7 +81,7 @@ describe("after an unclear outcome the same payment is sent again", () => {
   it.each([
     [504, "handler_timeout"],
     [500, "response_too_large"],
-  ])("but not when a %i reports that nothing was charged", async (status, error) => {
+  ])("is not sent again when a %i reports that nothing was charged", async (status, error) => {
     const onPaid: OnPaid = (_, response) => {
       response.writeHead(status, { "content-type": "application/json" });
       response.end(JSON.stringify({ error, message: "Nothing was charged", charged: false }));
@@ -97,7 +97,7 @@ describe("after an unclear outcome the same payment is sent again", () => {
     expect(world.states()).toEqual(["booked", "signed", "sent", "rejected"]);
   });
 
-  it("and its outcome stays unclear when such a report follows an attempt without an answer", async () => {
+  it("stays unclear when a report of no charge follows an attempt without an answer", async () => {
     const onPaid: OnPaid = (_, response, count) => {
       if (count === 1) response.destroy();
       else response.writeHead(504).end('{"error":"handler_timeout","charged":false}');
@@ -114,7 +114,7 @@ describe("after an unclear outcome the same payment is sent again", () => {
     ["a charged one", '{"error":"handler_timeout","charged":true}'],
     ["without a word on charges", '{"error":"handler_timeout"}'],
     ["malformed", '{"error":"handler_timeout","charged":"no"}'],
-  ])("when a 504 is %s", async (_what, body) => {
+  ])("is sent again when a 504 is %s", async (_what, body) => {
     const onPaid: OnPaid = (_, response, count) => {
       if (count > 1) return false;
       response.writeHead(504).end(body);
@@ -125,7 +125,7 @@ describe("after an unclear outcome the same payment is sent again", () => {
     expectSamePayment(seller.paid, 2);
   });
 
-  it("but not when the payer is rate limited: no money moved, and the response has the retry time", async () => {
+  it("is not sent again when the payer is rate limited: no money moved, and a retry time is named", async () => {
     const onPaid: OnPaid = (_, response) => {
       response.writeHead(429, { "content-type": "application/json", "retry-after": "40" });
       response.end(JSON.stringify({ error: "payer_limited", message: "Wait", charged: false }));
@@ -144,7 +144,7 @@ describe("after an unclear outcome the same payment is sent again", () => {
     ["with its offer in the body", false],
     ["with its offer in a header", true],
   ])(
-    "but not when a 402 says that it has charged, %s and without a receipt: money may have moved",
+    "is not sent again when a 402 says that it has charged, %s and without a receipt: money may have moved",
     async (_where, hasHeader) => {
       const onPaid: OnPaid = (_, response) => {
         const offer = {
@@ -168,7 +168,7 @@ describe("after an unclear outcome the same payment is sent again", () => {
     },
   );
 
-  it("when the connection breaks before an answer", async () => {
+  it("is sent again when the connection breaks before an answer", async () => {
     const onPaid: OnPaid = (_, response, count) => {
       if (count > 1) return false;
       response.destroy();
@@ -179,7 +179,7 @@ describe("after an unclear outcome the same payment is sent again", () => {
     expectSamePayment(seller.paid, 2);
   });
 
-  it("when no answer starts in time, and not for a slow body", async () => {
+  it("is sent again when no answer starts in time, and not for a slow body", async () => {
     const onPaid: OnPaid = (paid, response, count) => {
       if (count === 1) return true;
       if (count > 2) return false;
@@ -194,7 +194,7 @@ describe("after an unclear outcome the same payment is sent again", () => {
     expectSamePayment(seller.paid, 2);
   });
 
-  it.each([402, 409])("when the error body of a %i never ends", async (status) => {
+  it.each([402, 409])("is sent again when the error body of a %i never ends", async (status) => {
     const onPaid: OnPaid = (_, response, count) => {
       if (count > 1) return false;
       response.writeHead(status).write('{"error":');
@@ -206,7 +206,7 @@ describe("after an unclear outcome the same payment is sent again", () => {
     expectSamePayment(seller.paid, 2);
   });
 
-  it("after the seller's retry time, in seconds or as a date", async () => {
+  it("is sent again after the seller's retry time, in seconds or as a date", async () => {
     const now = Date.parse("2026-01-01T00:00:00Z");
     const onPaid: OnPaid = (_, response, count) => {
       if (count > 2) return false;
@@ -221,7 +221,7 @@ describe("after an unclear outcome the same payment is sent again", () => {
 });
 
 describe("the backoff between attempts", () => {
-  it("really waits by default, and ends when the caller aborts", async () => {
+  it("waits by default, and ends when the caller aborts", async () => {
     const onPaid = firstAnswer(1, 503, { "Retry-After": "0" });
     const quick = keep(await startSeller({ onPaid }));
     expect((await createFetch({ wait: undefined })(quick.url)).status).toBe(200);

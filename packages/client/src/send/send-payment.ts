@@ -37,7 +37,7 @@ const firstPauseMs = 500;
 export async function sendPayment(options: {
   payment: SignedPayment;
   request: RepeatableRequest;
-  /** Whether the payment was sent before this call. */
+  /** True if the payment was sent before this call. */
   wasSent: boolean;
   fetch: typeof fetch;
   persistence: Persistence;

@@ -9,7 +9,7 @@ import {
 import * as z from "zod";
 
 /**
- * A signed payment with all that is needed to send it again, as plain JSON: it can be kept in a
+ * A signed payment with all that is needed to send it again. As plain JSON, it can be kept in a
  * database over a restart. Until `validBefore` it is worth its amount to its recipient, so keep it
  * like a secret.
  */

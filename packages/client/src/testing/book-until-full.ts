@@ -1,4 +1,5 @@
-// Run by a test in processes that it kills: books until a limit is reached, and prints the nonce of each booking.
+// Run by a test in processes that it kills. Books until a limit is reached, and prints the nonce of
+// each booking.
 import { bytesToHex } from "viem";
 import { createFileStore } from "../budget/budget-file.ts";
 import { createSpendingBudget } from "../budget/spending-budget.ts";

@@ -1,5 +1,5 @@
-// Run by a test in a process of its own: takes the lock of a file, reports it, and keeps it until
-// it is killed.
+// Run by a test in its own process. Takes the lock of a file, reports it, and keeps it until it is
+// killed.
 import { withFileLock } from "../budget/file-lock.ts";
 
 const [file = ""] = process.argv.slice(2);

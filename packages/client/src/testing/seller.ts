@@ -55,9 +55,9 @@ export async function startSeller(
     resource?: (url: string) => string;
     /** Adds to the offer of version 2, or overrides parts of it. */
     offer?: Record<string, unknown>;
-    /** Whether it answers the unpaid request itself. */
+    /** Returns whether it answers the unpaid request itself. */
     onUnpaid?: (request: ReceivedRequest, response: ServerResponse) => boolean;
-    /** Whether it answers the paid request itself. */
+    /** Resolves to whether it answers the paid request itself. */
     onPaid?: (
       paid: PaidRequest,
       response: ServerResponse,

@@ -20,7 +20,7 @@ export interface World {
   account(): CountingAccount;
   /** The events of this test's fetches, without their terms. */
   states(): string[];
-  /** How long the fetches of this test have waited between attempts, in milliseconds. */
+  /** Waits of this test's fetches between attempts, in milliseconds. */
   waits: number[];
   /** Closes the server after the test. */
   keep<T extends Listening>(listening: T): T;
