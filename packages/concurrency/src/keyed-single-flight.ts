@@ -6,7 +6,7 @@ export interface KeyedSingleFlight<Key> {
 
 /**
  * Creates a keyed single flight. A key costs memory while it has a run, and no more than a run
- * needs: a caller with a key of its own makes no single flight of its own.
+ * needs. A caller with a key of its own makes no single flight of its own.
  */
 export function createKeyedSingleFlight<Key>(
   task: (key: Key) => Promise<void>,
