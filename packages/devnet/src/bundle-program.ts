@@ -6,7 +6,7 @@ import { build, type Plugin } from "esbuild";
 
 /**
  * Compiles a program of this repository into JavaScript in few files. A loader of TypeScript costs
- * a second at each start, and its memory and time would be counted as the program's own.
+ * a second at each start. Its memory and time would count as the program's own.
  *
  * @param source the program's file, such as `new URL("./seller.ts", import.meta.url)`
  * @param folder the output folder

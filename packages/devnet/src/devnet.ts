@@ -89,11 +89,13 @@ export type Devnet = {
   mine: (blocks?: number) => Promise<void>;
   /**
    * Replaces the last `depth` blocks by as many others. Their transactions are gone, from the
-   * mempool too; instead `transactions`, signed and serialized, are mined, each in the new block of
+   * mempool too. Instead `transactions`, signed and serialized, are mined, each in the new block of
    * the given index.
    */
   reorg: (options: { depth: number; transactions?: ReorgTransaction[] }) => Promise<void>;
-  /** Whether each transaction is mined at once. Otherwise only an interval or `mine` does. */
+  /**
+   * Switches the mining of each transaction at once. Otherwise only an interval or `mine` mines.
+   */
   setAutomine: (enabled: boolean) => Promise<void>;
   /** Mines a block every `seconds` seconds; 0 stops that. */
   setIntervalMining: (seconds: number) => Promise<void>;

@@ -7,8 +7,8 @@ export type Faucet = (transaction: { to?: Address; data?: Hex }) => Promise<Tran
 /**
  * Sends from an account that only the devnet uses, so that it never takes a nonce from a test. The
  * chain signs for the account and counts its nonces, which stays right over reorganisations and
- * snapshots. It would give one nonce to two concurrent requests, so transactions are sent in turn;
- * they may still share a block.
+ * snapshots. It would give one nonce to two concurrent requests, so transactions are sent in turn.
+ * They may still share a block.
  */
 export function createFaucet(client: DevnetClient, account: Address): Faucet {
   let last: Promise<unknown> = Promise.resolve();

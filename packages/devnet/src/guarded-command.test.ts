@@ -8,7 +8,7 @@ import { startSource } from "./start-program.ts";
 const index = new URL("./index.ts", import.meta.url).href;
 
 /**
- * Runs a program in a process of its own, and resolves with that process and the first line that it
+ * Runs a program in its own process, and resolves with that process and the first line that it
  * prints.
  */
 async function runParent(program: string, env: Record<string, string> = {}) {

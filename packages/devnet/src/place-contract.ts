@@ -5,7 +5,7 @@ import type { Faucet } from "./faucet.ts";
 /**
  * Puts a contract at an address of choice, as if its constructor had run there. First the creation
  * code is placed as if it were the contract, and called. Its writes stay in the storage of that
- * address; its return value is the code that is placed there at last.
+ * address. Its return value is the code that is placed there at last.
  *
  * Changes made this way belong to no block. Mine one afterwards, or a reorganisation takes them
  * away.

@@ -20,7 +20,7 @@ type User = { uid: number; gid: number };
  * Prepares PostgreSQL's programs.
  *
  * A root process runs them as the user `nobody`, which becomes the owner of `directory`. They are
- * copied into `directory` first if `nobody` has no access to the installation: root's home
+ * copied into `directory` first if `nobody` has no access to the installation. Root's home
  * directory is often closed to others.
  *
  * @param directory an empty one for this server alone

@@ -2,7 +2,7 @@ import { DatabaseSync } from "@photostructure/sqlite";
 import pg from "pg";
 
 /**
- * A connection of its own to a database, for a test that reads and writes beside the program that
+ * A separate connection to a database, for a test that reads and writes beside the program that
  * owns it.
  */
 export interface DatabaseReader {

@@ -71,7 +71,7 @@ describe.each(signatureForms)("a payer that is a contract, with the signature as
 });
 
 describe("an EIP-7702 account", () => {
-  it("pays with its own key only as long as its delegate agrees", async () => {
+  it("pays with its own key only while its delegate agrees", async () => {
     const { client, accounts } = devnet;
     const [payer] = accounts.others;
     if (!payer) throw new Error("The devnet has no other accounts.");

@@ -32,7 +32,7 @@ describe("a started program", () => {
     expect((await program.waitFor(/got (\w+)/))[1]).toBe("yes");
   });
 
-  it("that ends without a match is reported with its output", async () => {
+  it("is reported with its output when it ends without a match", async () => {
     const waiting = run("echo cannot start").waitFor(/ready/);
     await expect(waiting).rejects.toThrow("It ended without /ready/:\ncannot start\n");
   });

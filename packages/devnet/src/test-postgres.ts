@@ -4,9 +4,9 @@ import { type Postgres, startPostgres } from "./postgres.ts";
 import { postgresOfferVariable } from "./test-database.ts";
 
 /**
- * Global setup of the test runner: one PostgreSQL server for the whole run, started when the first
- * test asks for it. Workers find it through an environment variable that holds the address where
- * they ask; see `createTestDatabase`.
+ * Global setup of the test runner: one PostgreSQL server for the whole run, started on the first
+ * test's demand. Workers find it through an environment variable that holds the address where they
+ * ask; see `createTestDatabase`.
  *
  * @returns the teardown
  */

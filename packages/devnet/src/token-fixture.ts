@@ -56,8 +56,7 @@ interface FixtureOptions {
 }
 
 /**
- * Signs for a token of the devnet as a payer would, and sends as a relayer would: for this
- * package's tests.
+ * Signs for a token of the devnet like a payer, and sends like a relayer, for this package's tests.
  */
 export function createTokenFixture(options: FixtureOptions) {
   return { ...createTokenSigner(options), ...createTokenSender(options) };

@@ -123,7 +123,7 @@ describe.each(signatureForms)("transferWithAuthorization with the signature as %
 });
 
 describe("a signature as bytes", () => {
-  it.each([0, 64, 66])("of %i bytes is refused", async (size) => {
+  it.each([0, 64, 66])("is refused with %i bytes", async (size) => {
     const authorization = token.authorize({ value: 1n });
     const signature = (await token.sign(authorization))
       .slice(2)

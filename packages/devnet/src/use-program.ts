@@ -5,7 +5,7 @@ import { afterAll, beforeAll } from "vitest";
 import { bundleProgram } from "./bundle-program.ts";
 
 /**
- * Compiles a program for the tests of a file, which start it in processes of its own: a loader of
+ * Compiles a program for the tests of a file, which start it in processes of its own. A loader of
  * TypeScript takes two seconds of processor time at each start.
  *
  * @param source the program's file, such as `new URL("./child.ts", import.meta.url)`
