@@ -4,7 +4,7 @@
  */
 export class FacilitatorError extends Error {
   override readonly name = "FacilitatorError";
-  /** Whether the same call may succeed later. */
+  /** True if the same call may succeed later. */
   readonly isRetryable: boolean;
   /**
    * `unavailable`: could not be reached or is not ready. `bad_response`: its answer was malformed.

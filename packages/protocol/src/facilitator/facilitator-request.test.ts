@@ -27,8 +27,8 @@ function reasonOf(body: unknown) {
   return read.ok ? undefined : read.reason;
 }
 
-describe("a facilitator request is read", () => {
-  test("in version 1, normalised, with the raw payload kept", () => {
+describe("a facilitator request", () => {
+  test("is read in version 1, normalised, with the raw payload kept", () => {
     expect(readFacilitatorRequest(bodyV1)).toEqual({
       ok: true,
       request: {
@@ -39,7 +39,7 @@ describe("a facilitator request is read", () => {
     });
   });
 
-  test("in version 2", () => {
+  test("is read in version 2", () => {
     expect(readFacilitatorRequest(bodyV2)).toEqual({
       ok: true,
       request: {
@@ -50,14 +50,14 @@ describe("a facilitator request is read", () => {
     });
   });
 
-  test("with the version stated once, outside or inside", () => {
+  test("is read with the version stated once, outside or inside", () => {
     const { x402Version: _, ...bare } = bodyV2;
     const { x402Version: __, ...payload } = samplePayloadV2;
     expect(reasonOf(bare)).toBeUndefined();
     expect(reasonOf({ ...bodyV2, paymentPayload: payload })).toBeUndefined();
   });
 
-  test("with the null values that other languages write for absent members", () => {
+  test("is read with the null values that other languages write for absent members", () => {
     const accepted = { ...sampleRequirements, extra: null };
     const paymentPayload = { ...samplePayloadV2, accepted, resource: null, extensions: null };
     expect(reasonOf({ ...bodyV2, paymentPayload })).toBeUndefined();
@@ -71,15 +71,15 @@ describe("a facilitator request is read", () => {
   });
 });
 
-describe("a facilitator request is refused", () => {
+describe("a malformed facilitator request", () => {
   test.each([undefined, null, "", 1, [], {}, [bodyV2], { x402Version: 2 }, { paymentPayload: 1 }])(
-    "for its payload: %j",
+    "is refused for its payload: %j",
     (body) => {
       expect(reasonOf(body)).toBe("invalid_payload");
     },
   );
 
-  test.each([0, 3, -1, 1.5, "1", null, {}])("for its version: %j", (x402Version) => {
+  test.each([0, 3, -1, 1.5, "1", null, {}])("is refused for its version: %j", (x402Version) => {
     const { x402Version: _, ...payload } = samplePayloadV2;
     expect(reasonOf({ ...bodyV2, x402Version, paymentPayload: payload })).toBe(
       "invalid_x402_version",
@@ -87,12 +87,12 @@ describe("a facilitator request is refused", () => {
     expect(reasonOf({ ...bodyV2, x402Version })).toBe("invalid_x402_version");
   });
 
-  test("for two versions in one request", () => {
+  test("is refused for two versions in one request", () => {
     expect(reasonOf({ ...bodyV2, x402Version: 1 })).toBe("invalid_x402_version");
     expect(reasonOf({ ...bodyV1, x402Version: 2 })).toBe("invalid_x402_version");
   });
 
-  test("for a payload of the other version's shape", () => {
+  test("is refused for a payload of the other version's shape", () => {
     const paymentPayload = { ...samplePayloadV1, x402Version: 2 };
     expect(reasonOf({ ...bodyV2, paymentPayload })).toBe("invalid_payload");
   });
@@ -107,23 +107,23 @@ describe("a facilitator request is refused", () => {
     { ...sampleRequirements, payTo: "0xb8CE59FC3717ada4C02eaDF9682A9e934F625ebb" },
     { ...sampleRequirements, maxTimeoutSeconds: 0 },
     { ...requirementsV1, network: "unheard-of" },
-  ])("for its requirements: %j", (paymentRequirements) => {
+  ])("is refused for its requirements: %j", (paymentRequirements) => {
     expect(reasonOf({ ...bodyV2, paymentRequirements })).toBe("invalid_payment_requirements");
   });
 
-  test("for a key that would pollute a copy's prototype", () => {
+  test("is refused for a key that would pollute a copy's prototype", () => {
     const paymentPayload: unknown = JSON.parse(
       JSON.stringify(samplePayloadV2).replace("{", '{"__proto__":{"x402Version":1},'),
     );
     expect(reasonOf({ ...bodyV2, paymentPayload })).toBe("invalid_payload");
   });
 
-  test("for missing requirements", () => {
+  test("is refused for missing requirements", () => {
     const { paymentRequirements: _, ...body } = bodyV2;
     expect(reasonOf(body)).toBe("invalid_payment_requirements");
   });
 
-  test("with the fault's path, without the input's values", () => {
+  test("is refused with the fault's path, without the input's values", () => {
     const paymentRequirements = { ...sampleRequirements, payTo: "<script>" };
     expect(readFacilitatorArguments(samplePayloadV2, paymentRequirements)).toEqual({
       ok: false,

@@ -53,8 +53,8 @@ export function readFacilitatorRequest(body: unknown): ReadFacilitatorRequest {
 }
 
 /**
- * Reads the two arguments of `verify` and `settle` as a caller in the same process passes them: in
- * the form of either version, perhaps by another implementation's middleware. Never throws.
+ * Reads the two arguments of `verify` and `settle` from a caller in the same process. They have the
+ * form of either version, perhaps by another implementation's middleware. Never throws.
  *
  * A paid request passes here three times. Two immutable messages (`freezeMessage`) are read once. A
  * value that has its shape already is passed on as it is.

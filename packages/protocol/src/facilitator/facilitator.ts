@@ -39,9 +39,9 @@ export interface VerifyOptions {
    */
   wait?:
     | {
-        /** Whether the payment may wait, or is to be refused at once. */
+        /** Returns whether the payment may wait. Otherwise it is refused at once. */
         mayWait(): boolean;
-        /** Whether its buyer has left, so that it needs no verification. */
+        /** Returns whether its buyer has left, so that it needs no verification. */
         isGone(): boolean;
       }
     | undefined;
@@ -58,7 +58,7 @@ export interface SettleOptions {
    */
   answer?: SealedAnswer | undefined;
   /**
-   * The caller's handler runs after a success, under its reservation: a ledger counts that run
+   * The caller's handler runs after a success, under its reservation. A ledger counts that run
    * against `maxHandlerRuns` before it returns the success.
    */
   runsHandler?: boolean | undefined;
@@ -95,7 +95,7 @@ export interface Facilitator {
 }
 
 /**
- * A facilitator that also decides which request may run: it holds an authorization for one request
+ * A facilitator that also decides which request may run. It holds an authorization for one request
  * at a time, from before the handler until the answer is delivered.
  */
 export interface ReservingFacilitator extends Facilitator, Reservations {
@@ -108,9 +108,9 @@ export interface ReservingFacilitator extends Facilitator, Reservations {
   getSupported(): Promise<Supported>;
   /**
    * The checks before a request's body is read. They ask no ledger. They ask a chain only where a
-   * signature is none of the payer's key: the payer may have code that accepts it.
+   * signature is none of the payer's key. The payer may have code that accepts it.
    *
-   * `isSignatureKnown`, of a valid payment, is true if the signature is known to be good: the
+   * `isSignatureKnown`, of a valid payment, is true if the signature is known to be good. The
    * payer's own key has signed, or the payment has begun. Otherwise only the payer's code can
    * decide.
    *

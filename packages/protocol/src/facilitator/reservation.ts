@@ -17,8 +17,8 @@ export interface BalanceReading {
 }
 
 /**
- * An answer that only its buyer can open: encrypted under a key derived from the buyer's
- * `Idempotency-Key`, found by a hash derived from the same key.
+ * An answer that only its buyer can open. It is encrypted under a key derived from the buyer's
+ * `Idempotency-Key`. A hash derived from the same key finds it.
  */
 export interface SealedAnswer {
   keyHash: string;

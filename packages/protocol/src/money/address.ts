@@ -8,8 +8,9 @@ export type Address = `0x${string}`;
 export type Hex = `0x${string}`;
 
 /**
- * Whether a text is an address: all lower case, all upper case, or with a correct EIP-55 checksum.
- * A mixed-case address with a wrong checksum is a typing error, and money sent there is lost.
+ * Returns whether a text is an address: all lower case, all upper case, or with a correct EIP-55
+ * checksum. A mixed-case address with a wrong checksum is a typing error, and money sent there is
+ * lost.
  */
 export function isWellFormedAddress(text: string): text is Address {
   if (!/^0x[0-9a-fA-F]{40}$/.test(text)) return false;
@@ -27,7 +28,7 @@ export const addressSchema = z
 /** 32 bytes, `0x` and 64 hex digits in either case. */
 export const bytes32Schema = z.templateLiteral(["0x", z.string().regex(/^[0-9a-fA-F]{64}$/)]);
 
-/** Whether two addresses name the same account, in any letter case. */
+/** Returns whether two addresses name the same account, in any letter case. */
 export function isSameAddress(a: string, b: string): boolean {
   return a.toLowerCase() === b.toLowerCase();
 }

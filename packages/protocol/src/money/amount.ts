@@ -4,7 +4,9 @@ const maxUint256 = 2n ** 256n - 1n;
 const decimalInteger = /^(?:0|[1-9][0-9]{0,77})$/;
 const decimalMoney = /^\$?(0|[1-9][0-9]{0,77})(?:\.([0-9]{1,77}))?$/;
 
-/** Whether a text is a uint256 in its one canonical form: decimal, no sign, no leading zero. */
+/**
+ * Returns whether a text is a uint256 in its one canonical form: decimal, no sign, no leading zero.
+ */
 export function isAmount(text: string): boolean {
   return decimalInteger.test(text) && BigInt(text) <= maxUint256;
 }

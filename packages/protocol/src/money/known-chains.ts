@@ -35,7 +35,7 @@ export interface ChainFacts {
   /** Interval of the poll for a new block. */
   pollIntervalMs: number;
   finality: {
-    /** Whether nodes are known to answer the `finalized` block tag meaningfully. */
+    /** True if nodes are known to answer the `finalized` block tag meaningfully. */
     finalizedTag: boolean;
     /** Blocks on top of a block until it counts as final, where the tag is not used. */
     depth: number;
@@ -44,8 +44,8 @@ export interface ChainFacts {
   multicall3: Address | undefined;
   feeModel: FeeModel;
   /**
-   * Cap on the price of a unit of gas, tip included: far above the usual price, and a bound on the
-   * loss through a node that lies about fees.
+   * Cap on the price of a unit of gas, tip included. It is far above the usual price, and bounds
+   * the loss through a node that lies about fees.
    */
   maxFeePerGas: bigint;
   /**
@@ -57,7 +57,7 @@ export interface ChainFacts {
 /** A known chain, with its stablecoins. */
 export interface KnownChain extends ChainFacts {
   network: Network;
-  /** Whether its tokens are worth nothing. */
+  /** True if its tokens are worth nothing. */
   isTestnet?: true;
   /** Endpoint that the chain offers to the public, without an API key. */
   publicRpcUrl: string;
@@ -97,8 +97,9 @@ const rollup = {
  * packages need.
  *
  * Sources: viem's chain list (name, currency, block time, Multicall3, public endpoint), Hyperlane's
- * registry (depth of Plasma and Stable; elsewhere at least 64), the tables of `@x402/evm` and Circle's list of contracts (USDC and its domain),
- * the public deployments of USDT0. A facilitator compares each domain with its chain at the start.
+ * registry (depth of Plasma and Stable; elsewhere at least 64), the tables of `@x402/evm` and
+ * Circle's list of contracts (USDC and its domain), the public deployments of USDT0. A facilitator
+ * compares each domain with its chain at the start.
  */
 export const knownChains: readonly KnownChain[] = [
   {
@@ -118,7 +119,7 @@ export const knownChains: readonly KnownChain[] = [
   },
   {
     // Gas is paid in USDT0 with 18 decimals, while the token contract has 6. By Stable's
-    // documentation, a priority fee is ignored and should be 0, and a block is final once it is
+    // documentation, a priority fee is ignored and should be 0. A block is final once it is
     // produced.
     network: stable,
     name: "Stable",

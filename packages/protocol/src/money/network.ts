@@ -56,7 +56,9 @@ const namesOfFirstPackages = new Set([
 
 const legacyNameOf = new Map([...legacyNames].map(([name, network]) => [network, name]));
 
-/** Whether a text is an EVM network in CAIP-2 form with a chain id that a number can hold. */
+/**
+ * Returns whether a text is an EVM network in CAIP-2 form with a chain id that a number can hold.
+ */
 export function isNetwork(text: string): text is Network {
   const parts = caip2.exec(text);
   return parts !== null && Number.isSafeInteger(Number(parts[1]));
@@ -81,7 +83,7 @@ export function legacyNetworkName(network: Network): string | undefined {
   return legacyNameOf.get(network);
 }
 
-/** Whether the clients of the first packages know a network by this name. */
+/** Returns whether the clients of the first packages know a network by this name. */
 export function isNameOfFirstPackages(name: string): boolean {
   return namesOfFirstPackages.has(name);
 }
@@ -102,7 +104,7 @@ export function caip2Of(name: string): Caip2 {
   return parseNetwork(name) ?? (isCaip2(name) ? name : `unknown:${name.replaceAll(":", "-")}`);
 }
 
-/** Whether a text is a chain of any namespace in CAIP-2 form. */
+/** Returns whether a text is a chain of any namespace in CAIP-2 form. */
 export function isCaip2(text: string): text is Caip2 {
   return /^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$/.test(text);
 }

@@ -3,9 +3,9 @@ const loopback = /^(?:127(?:\.[0-9]+){3}|\[::1\]|(?:.+\.)?localhost)$/;
 
 /**
  * Operator of an RPC URL, as far as the URL shows it: the host name. Two ports of one host, like
- * two of its paths, are one operator, and a lie on one of them is a lie on both.
+ * two of its paths, are one operator: a lie on one of them is a lie on both.
  *
- * A loopback host counts by name and port: its nodes belong to the user of this machine, so a lie
+ * A loopback host counts by name and port. Its nodes belong to the user of this machine, so a lie
  * there harms that user alone. A local fork and a local node can check one another.
  */
 export function operatorOf(rpcUrl: string): string {
@@ -15,7 +15,7 @@ export function operatorOf(rpcUrl: string): string {
   return loopback.test(name) && port !== "" ? `${name}:${port}` : name;
 }
 
-/** Whether RPC URLs are of two operators at least, so that one can contradict the other. */
+/** Returns whether RPC URLs are of two operators at least, so that one can contradict the other. */
 export function hasWitnesses(rpcUrls: readonly string[]): boolean {
   return new Set(rpcUrls.map(operatorOf)).size > 1;
 }

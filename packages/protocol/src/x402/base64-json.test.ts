@@ -15,7 +15,7 @@ function faultOf(header: string): DecodeFault | "none" {
   }
 }
 
-describe("a payment header is read", () => {
+describe("a payment header", () => {
   test.each<[string, string]>([
     ["as it is written", base64Of(text)],
     ["without padding", base64Of(text).replace(/=+$/, "")],
@@ -23,17 +23,17 @@ describe("a payment header is read", () => {
     ["with spaces around it", ` ${base64Of(text)}\t`],
     ["with spaces in its JSON", base64Of(JSON.stringify(samplePayloadV1, null, 2))],
     ["with unknown members", base64Of(text.replace("{", '{"surplus":[1,{}],'))],
-  ])("%s", (_, header) => {
+  ])("is read %s", (_, header) => {
     expect(decodePaymentV1(header)).toEqual(samplePayloadV1);
   });
 
-  test("with words in any script", () => {
+  test("is read with words in any script", () => {
     expect(decodePaymentV2(encodePaymentPayload(samplePayloadV2)).resource?.description).toBe(
       "Wetter für Zürich ☀️",
     );
   });
 
-  test("with the last of two equal keys, as everywhere in JavaScript", () => {
+  test("is read with the last of two equal keys, as everywhere in JavaScript", () => {
     const header = base64Of(text.replace("{", '{"network":"eip155:1",'));
     expect(decodePaymentV1(header).network).toBe("eip155:9745");
     const repeated = base64Of(text.replace(/}$/, ',"network":"eip155:1"}'));
@@ -41,7 +41,7 @@ describe("a payment header is read", () => {
   });
 });
 
-describe("a payment header is refused", () => {
+describe("a malformed payment header", () => {
   const withMember = (member: string) => base64Of(text.replace("{", `{${member},`));
   test.each<[string, string, DecodeFault]>([
     ["when it is empty", "", "not_base64"],
@@ -73,11 +73,11 @@ describe("a payment header is refused", () => {
     ["when a surrogate stands alone", withMember('"a":["\\ud800"]'), "unsafe_content"],
     ["when a number is infinite", withMember('"a":1e400'), "unsafe_content"],
     ["when it is over 8 KB", base64Of(`{"a":"${"a".repeat(6200)}"}`), "too_large"],
-  ])("%s", (_, header, fault) => {
+  ])("is refused: %s", (_, header, fault) => {
     expect(faultOf(header)).toBe(fault);
   });
 
-  test("with the same message for the same fault, without the input", () => {
+  test("is refused with the same message for the same fault, without the input", () => {
     const secret = "hunter2";
     const message = (header: string) => {
       try {
@@ -95,7 +95,7 @@ describe("a payment header is refused", () => {
   });
 });
 
-describe("a hostile header of the largest size is decided quickly", () => {
+describe("a hostile header of the largest size", () => {
   const fill = (piece: string, size = 6140) =>
     base64Of(piece.repeat(Math.floor(size / piece.length)));
   test.each([
@@ -115,7 +115,7 @@ describe("a hostile header of the largest size is decided quickly", () => {
     ["zeros before a bad digit", base64Of(text.replace(/0xf3/, `0x${"0".repeat(5000)}g`))],
     ["a megabyte", "A".repeat(1_000_000)],
     ["a megabyte of spaces", " ".repeat(1_000_000)],
-  ])("%s", (_, header) => {
+  ])("is decided quickly: %s", (_, header) => {
     const elapsed = Array.from({ length: 3 }, () => {
       const start = performance.now();
       expect(() => decodePaymentV1(header)).toThrow(DecodeError);

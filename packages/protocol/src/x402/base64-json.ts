@@ -44,7 +44,7 @@ export function decodeBase64Json<T>(options: {
 
 /**
  * Checks a parsed value against a schema. First rejects content that no valid message contains:
- * excessive depth, reserved keys, text that cannot be stored, numbers that JSON cannot express.
+ * excessive depth, reserved keys, unstorable text, numbers that JSON cannot express.
  *
  * @throws DecodeError when the value does not fit, and nothing else.
  */

@@ -61,35 +61,35 @@ describe("the value of a payment", () => {
   });
 });
 
-describe("validBefore leaves time to settle", () => {
+describe("validBefore", () => {
   const check = (leftSeconds: bigint, options = {}) =>
     checkPayment(paymentWith({ validBefore: nowSeconds + leftSeconds }), { now, ...options });
 
-  test("by more than six seconds", () => {
+  test("leaves more than six seconds to settle", () => {
     expect(check(-1n)).toBe(validBefore);
     expect(check(5n)).toBe(validBefore);
     expect(check(6n)).toBe(validBefore);
     expect(check(7n)).toBeUndefined();
   });
 
-  test("by more than two blocks on a slow chain", () => {
+  test("leaves more than two blocks to settle on a slow chain", () => {
     expect(check(24n, { blockTimeSeconds: 12 })).toBe(validBefore);
     expect(check(25n, { blockTimeSeconds: 12 })).toBeUndefined();
     expect(check(7n, { blockTimeSeconds: 0.5 })).toBeUndefined();
   });
 
-  test("after the handler's time allowance", () => {
+  test("leaves time to settle after the handler's time allowance", () => {
     expect(check(66n, { handlerTimeoutSeconds: 60 })).toBe(validBefore);
     expect(check(67n, { handlerTimeoutSeconds: 60 })).toBeUndefined();
     expect(check(84n, { handlerTimeoutSeconds: 60, blockTimeSeconds: 12 })).toBe(validBefore);
   });
 
-  test("and is refused at zero and at the largest uint256", () => {
+  test("is refused at zero and at the largest uint256", () => {
     expect(checkPayment(paymentWith({ validBefore: forever }), { now })).toBe(validBefore);
     expect(checkPayment(paymentWith({ validBefore: 0n }), { now })).toBe(validBefore);
   });
 
-  test("and ends within a day, or within twice the requested time", () => {
+  test("ends within a day, or within twice the requested time", () => {
     const day = 86_400n;
     expect(check(day)).toBeUndefined();
     expect(check(day + 1n)).toBe(validBefore);

@@ -30,8 +30,8 @@ import {
 import { fromPaymentRequirementsV1, toPaymentRequirementsV1 } from "./payment-requirements.ts";
 import { decodeReceipt, encodeReceipt } from "./settle-response.ts";
 
-describe("decoding undoes encoding", () => {
-  test("for X-PAYMENT", () => {
+describe("decoding", () => {
+  test("undoes the encoding of X-PAYMENT", () => {
     fc.assert(
       fc.property(payloadV1, (payload) => {
         expect(decodePaymentV1(encodePaymentPayload(payload))).toEqual(payload);
@@ -39,7 +39,7 @@ describe("decoding undoes encoding", () => {
     );
   });
 
-  test("for PAYMENT-SIGNATURE", () => {
+  test("undoes the encoding of PAYMENT-SIGNATURE", () => {
     fc.assert(
       fc.property(payloadV2, (payload) => {
         expect(decodePaymentV2(encodePaymentPayload(payload))).toEqual(payload);
@@ -47,7 +47,7 @@ describe("decoding undoes encoding", () => {
     );
   });
 
-  test("for PAYMENT-REQUIRED", () => {
+  test("undoes the encoding of PAYMENT-REQUIRED", () => {
     fc.assert(
       fc.property(paymentRequired, (message) => {
         const { accepts, ...rest } = message;
@@ -64,7 +64,7 @@ describe("decoding undoes encoding", () => {
     );
   });
 
-  test("for PAYMENT-RESPONSE, and for X-PAYMENT-RESPONSE with the members of version 1", () => {
+  test("undoes the encoding of PAYMENT-RESPONSE, and of X-PAYMENT-RESPONSE with the members of version 1", () => {
     fc.assert(
       fc.property(receipt, (settled) => {
         expect(decodeReceipt(encodeReceipt(settled, 2))).toEqual(settled);
@@ -74,7 +74,7 @@ describe("decoding undoes encoding", () => {
     );
   });
 
-  test("for requirements of version 1", () => {
+  test("undoes the encoding of requirements of version 1", () => {
     fc.assert(
       fc.property(requirements, resource, (entry, sold) => {
         const v1 = toPaymentRequirementsV1({ requirements: entry, resource: sold });
@@ -92,7 +92,7 @@ describe("decoding undoes encoding", () => {
     );
   });
 
-  test("for an authorization", () => {
+  test("undoes the encoding of an authorization", () => {
     fc.assert(
       fc.property(authorization, (signed) => {
         expect(parseAuthorization(formatAuthorization(signed))).toEqual(signed);
@@ -100,7 +100,7 @@ describe("decoding undoes encoding", () => {
     );
   });
 
-  test("for base64 without padding or in the URL-safe alphabet", () => {
+  test("undoes base64 without padding or in the URL-safe alphabet", () => {
     fc.assert(
       fc.property(payloadV2, (payload) => {
         const header = encodePaymentPayload(payload);

@@ -10,14 +10,14 @@ export function freezeMessage<T>(message: T): T {
   return message;
 }
 
-/** Whether a value is a message that `freezeMessage` has frozen. */
+/** Returns whether a value is a message that `freezeMessage` has frozen. */
 export function isFrozenMessage(value: unknown): value is object {
   return typeof value === "object" && value !== null && frozen.has(value);
 }
 
 /**
  * Memoizes a function of two frozen messages. For each first message it keeps the last second
- * message and its result: one payment is checked against one offer several times on its way through
+ * message and its result. One payment is checked against one offer several times on its way through
  * a shop.
  */
 export function onceForFrozen<First, Second, Result>(
@@ -35,8 +35,8 @@ export function onceForFrozen<First, Second, Result>(
 }
 
 /**
- * A frozen object may hold unfrozen ones, so the message is walked to its leaves: it is a tree,
- * like all JSON.
+ * A frozen object may hold unfrozen ones. So the message, a tree like all JSON, is walked to its
+ * leaves.
  */
 function freezeAll(value: unknown): void {
   if (typeof value !== "object" || value === null) return;

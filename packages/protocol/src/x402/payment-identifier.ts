@@ -26,8 +26,8 @@ export const paymentIdentifierExtension = freezeMessage({
 });
 
 /**
- * The buyer's idempotency key in the `payment-identifier` extension of a version 2 payment: 16 to
- * 128 letters, digits, hyphens and underscores.
+ * The buyer's idempotency key in the `payment-identifier` extension of a version 2 payment. It has
+ * 16 to 128 letters, digits, hyphens and underscores.
  */
 export function paymentIdentifier(payload: PaymentPayload): string | undefined {
   if (payload.x402Version === 1) return undefined;

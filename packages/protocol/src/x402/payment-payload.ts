@@ -64,7 +64,10 @@ export function decodePaymentV2(header: string): PaymentPayloadV2 {
 
 const decoded = new WeakSet<object>();
 
-/** Whether a value is a payment that was decoded here: it has the shape of one, and keeps it. */
+/**
+ * Returns whether a value is a payment that was decoded here: it has the shape of one, and keeps
+ * it.
+ */
 export function isDecodedPayment(value: unknown): value is PaymentPayload {
   return isFrozenMessage(value) && decoded.has(value);
 }

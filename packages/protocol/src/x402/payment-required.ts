@@ -106,7 +106,7 @@ export function decodePaymentRequired(header: string): Offer {
   };
 }
 
-// A value that passes the schema is of its type, unknown members and all; an `extra` of null goes
+// A value that passes the schema is of its type, unknown members and all. An `extra` of null goes
 // back as it came.
 function isPaymentRequirements(entry: unknown): entry is PaymentRequirements {
   return paymentRequirementsSchema.safeParse(entry).success;

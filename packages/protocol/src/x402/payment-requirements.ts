@@ -31,7 +31,7 @@ export const paymentRequirementsSchema = z.object({
 export type PaymentRequirements = z.infer<typeof paymentRequirementsSchema>;
 
 /**
- * One acceptable way to pay, in the form of version 1: it names its resource, and its network may
+ * One acceptable way to pay, in the form of version 1. It names its resource, and its network may
  * have a name from before CAIP-2.
  */
 export const paymentRequirementsV1Schema = z.object({

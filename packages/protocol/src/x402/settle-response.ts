@@ -4,9 +4,9 @@ import { optionalOrNull } from "./optional-or-null.ts";
 import { remarkSchema } from "./remark.ts";
 
 /**
- * The answer of `/settle`, and the receipt that a buyer gets: in `PAYMENT-RESPONSE` (version 2) or
- * `X-PAYMENT-RESPONSE` (version 1), also when settling failed. Some facilitators then omit the
- * unsent transaction; a settled payment has one.
+ * The answer of `/settle`, and the receipt that a buyer gets, also when settling failed. It is in
+ * `PAYMENT-RESPONSE` (version 2) or `X-PAYMENT-RESPONSE` (version 1). Some facilitators then omit
+ * the unsent transaction; a settled payment has one.
  */
 export const settleResponseSchema = z
   .object({

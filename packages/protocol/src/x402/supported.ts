@@ -43,7 +43,7 @@ export type Supported = z.infer<typeof supportedSchema>;
 /** The answer of `/supported` as any implementation gives it; `supportedSchema` reads it. */
 export type AnySupported = z.input<typeof supportedSchema>;
 
-/** Whether a value is an answer of `/supported`, to be read with `supportedSchema`. */
+/** Returns whether a value is an answer of `/supported`, to be read with `supportedSchema`. */
 export function isSupported(value: unknown): value is AnySupported {
   return supportedSchema.safeParse(value).success;
 }
