@@ -2,8 +2,8 @@
  * Kinds of failure, the same for both engines:
  *
  * - `configuration`: the URL, the credentials or the file are wrong; waiting does not help.
- * - `unreachable`: no connection, or it was lost before the commit was sent, or it leads to a
- *   server that takes no writes at the moment; nothing was written.
+ * - `unreachable`: no connection, or it was lost before the commit was sent, or its server takes no
+ *   writes at the moment. Nothing was written.
  * - `connection-lost`: lost during a statement outside a transaction, or during a commit; it may
  *   have been written. Repeat only statements that are guarded by the state before them.
  * - `busy`: a lock was not free in time, a deadlock was broken, a snapshot was too old; undone.
@@ -55,7 +55,8 @@ export class DatabaseError extends Error {
 }
 
 /**
- * Whether `error` is a `DatabaseError` of this kind, such as the `unique-violation` of a lost race.
+ * Returns whether `error` is a `DatabaseError` of this kind, such as the `unique-violation` of a
+ * lost race.
  */
 export function isDatabaseError(error: unknown, kind?: DatabaseErrorKind): error is DatabaseError {
   return error instanceof DatabaseError && (kind === undefined || error.kind === kind);

@@ -13,7 +13,7 @@ describe("a database URL", () => {
     expect(parseDatabaseUrl(url)).toMatchObject({ engine: "sqlite", path });
   });
 
-  it.each(["postgres", "postgresql"])("of %s is labelled without its credentials", (scheme) => {
+  it.each(["postgres", "postgresql"])("is labelled without its credentials for %s", (scheme) => {
     const url = `${scheme}://user:secret@db.example:6432/coinslot?sslmode=verify-full`;
     expect(parseDatabaseUrl(url)).toEqual({
       engine: "postgres",

@@ -235,7 +235,7 @@ describe("a SQLite file", () => {
     expect(await database.kysely.selectFrom("counters").selectAll().execute()).toHaveLength(2);
   });
 
-  it("that cannot be opened throws when it is opened", async () => {
+  it("throws when it cannot be opened", async () => {
     const url = await createSqliteUrl();
     const path = url.slice("sqlite:".length);
     await expect(openDatabase({ url: `${url}.d/nowhere/x.db` })).rejects.toMatchObject({
@@ -258,7 +258,7 @@ describe("a SQLite file", () => {
 });
 
 describe("a PostgreSQL server", () => {
-  it("that is unreachable, or lacks the database, is reported without the password", async () => {
+  it("is reported without the password when it is unreachable, or lacks the database", async () => {
     const real = new URL(await createPostgresUrl());
     const nobody = new URL(real);
     nobody.port = "1";

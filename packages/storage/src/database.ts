@@ -12,7 +12,7 @@ export interface DatabaseOptions {
   /** `sqlite:./file.db`, `sqlite::memory:` or `postgres://user:password@host:5432/database`. */
   url: string;
   /**
-   * Whether a commit is on the disk before it resolves, unless a transaction says otherwise.
+   * True if a commit is on the disk before it resolves, unless a transaction says otherwise.
    * Default `true`.
    */
   durable?: boolean;
@@ -63,9 +63,9 @@ export interface Database<Schema> {
 }
 
 /**
- * Opens a database and queries it at once, to detect faults early: a wrong URL, wrong credentials,
- * a file that is no database, or a host that does not answer. Rejects with a `DatabaseError` of
- * kind `configuration` or `unreachable`.
+ * Opens a database and queries it at once, to detect faults early. Faults are a wrong URL, wrong
+ * credentials, a file that is no database, or a host that does not answer. Rejects with a
+ * `DatabaseError` of kind `configuration` or `unreachable`.
  *
  * @example
  * ```ts

@@ -4,7 +4,7 @@ import { encodeCopyRows } from "./postgres/encode-copy-rows.ts";
 import { sqliteAdd } from "./sqlite/sqlite-amount.ts";
 
 /**
- * Conflict resolution for a row whose key is taken: skip it, replace these columns of the existing
+ * Conflict resolution for a row whose key is taken. Skip it, replace these columns of the existing
  * row, or add these amounts to them, modulo 2^256.
  */
 export type OnConflict<Row> =

@@ -87,7 +87,7 @@ describe.each(engines)("leases on $engine", ({ createUrl }) => {
     expect(await leases.isHeld(again)).toBe(true);
   });
 
-  it("of different names are independent", async () => {
+  it("are independent under different names", async () => {
     const { leases } = await openLeases(await createUrl());
     held(await leases.acquire({ name, owner: "a", ttlMs }));
     held(await leases.acquire({ name: "other", owner: "b", ttlMs }));

@@ -26,8 +26,8 @@ export interface Leases {
   /** Ends the lease now. Harmless if it is over. */
   release(lease: Lease): Promise<void>;
   /**
-   * Ends every lease now: for a process that knows that all other owners are dead, such as the
-   * holder of a file's lock.
+   * Ends every lease now, for a process that knows all other owners dead, such as the holder of a
+   * file's lock.
    */
   endAll(): Promise<void>;
   /**
@@ -36,7 +36,7 @@ export interface Leases {
    * lease until the commit. The next owner therefore sees every guarded write.
    */
   guard(lease: Lease): RawBuilder<SqlBool>;
-  /** Whether the lease is held at this moment. */
+  /** Resolves to whether the lease is held at this moment. */
   isHeld(lease: Lease): Promise<boolean>;
 }
 

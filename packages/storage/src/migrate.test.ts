@@ -24,7 +24,7 @@ describe.each(engines)("migrations on $engine", ({ createUrl }) => {
     ]);
   });
 
-  it("of several packages coexist in one database", async () => {
+  it("coexist in one database for several packages", async () => {
     const database = await openForTest({ url: await createUrl() });
     await migrate(database, { name, migrations });
     await migrate(database, {
@@ -41,7 +41,7 @@ describe.each(engines)("migrations on $engine", ({ createUrl }) => {
     await migrate(database, { name, migrations });
   });
 
-  it("that fail are rolled back, and earlier ones stay", async () => {
+  it("are rolled back when they fail, and earlier ones stay", async () => {
     const database = await openForTest({ url: await createUrl() });
     const failing: Migration = {
       title: "half",

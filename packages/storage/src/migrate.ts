@@ -18,13 +18,13 @@ export interface MigrateOptions {
 }
 
 /**
- * Migrates the tables of `name` to the last of `migrations`, each in a transaction of its own, and
+ * Migrates the tables of `name` to the last of `migrations`, each in its own transaction, and
  * records which ran. Any number of processes may start at once: one of them does the work, the
  * others wait for it.
  *
- * Rejects with a `DatabaseError`: of kind `newer-schema` if the database has more migrations than
- * this program, and `foreign-schema` if it has others. A database opened with `readOnly` passes if
- * no migration is pending.
+ * Rejects with a `DatabaseError`. Its kind is `newer-schema` if the database has more migrations
+ * than this program, and `foreign-schema` if it has others. A database opened with `readOnly`
+ * passes if no migration is pending.
  */
 export async function migrate<Schema>(
   { transaction, dialect }: Database<Schema>,

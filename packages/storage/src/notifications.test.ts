@@ -51,7 +51,7 @@ describe("notifications on postgres", () => {
     await expect.poll(() => heard).toEqual(["eip155:9745"]);
   });
 
-  it("that are equal and simultaneous are merged, and the last is not lost", async () => {
+  it("are merged when they are equal and simultaneous, and the last is not lost", async () => {
     const database = await openForTest({ url: await createPostgresUrl() });
     let heard = 0;
     await database.listen("queue", () => heard++);

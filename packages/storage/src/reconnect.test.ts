@@ -19,7 +19,7 @@ async function openThroughProxy() {
 }
 
 describe("a PostgreSQL server that fails", () => {
-  it("while connections are idle fails the next query, and is used again when it is back", async () => {
+  it("fails the next query when connections were idle, and is used again when it is back", async () => {
     const { database, direct, proxy } = await openThroughProxy();
     await Promise.all([insert(database, 1), insert(database, 2), insert(database, 3)]);
     await proxy.cut();
@@ -30,7 +30,7 @@ describe("a PostgreSQL server that fails", () => {
     expect(rows).toEqual([{ id: 1 }, { id: 2 }, { id: 3 }, { id: 5 }]);
   });
 
-  it("in the middle of a transaction rolls it back, and reports so", async () => {
+  it("rolls a transaction back in its middle, and reports so", async () => {
     const { database, direct, proxy } = await openThroughProxy();
     await expect(
       database.transaction(async (tx) => {
@@ -45,7 +45,7 @@ describe("a PostgreSQL server that fails", () => {
     expect(rows).toEqual([{ id: 3 }]);
   });
 
-  it("during a commit is reported as such: the outcome is unknown", async () => {
+  it("is reported as such during a commit: the outcome is unknown", async () => {
     const { database, direct, proxy } = await openThroughProxy();
     // A trigger that runs at the commit holds it until the connection is cut.
     await sql`create function wait_at_commit() returns trigger language plpgsql as $$
@@ -96,7 +96,7 @@ describe("a PostgreSQL server that fails", () => {
     });
   });
 
-  it("over to a read-only replica is left for the new primary", async () => {
+  it("is left for the new primary where it has become a read-only replica", async () => {
     const url = await createPostgresUrl();
     const database = await openForTest<CounterSchema>({ url });
     await migrate(database, { name: "counters", migrations: counterMigrations });
@@ -113,7 +113,7 @@ describe("a PostgreSQL server that fails", () => {
     await insertInTransaction(moved, 3);
   });
 
-  it("and ends an idle connection, or one between two statements, does not end the process", async () => {
+  it("does not end the process by ending an idle connection, or one between two statements", async () => {
     const { database, direct } = await openThroughProxy();
     const terminateOthers = () =>
       sql`select pg_terminate_backend(pid, 5000) from pg_stat_activity

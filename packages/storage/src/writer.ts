@@ -23,12 +23,12 @@ export interface Writer<Schema> {
  * Group commit: a writer for many small concurrent transactions.
  *
  * SQLite has one writer, and every commit costs it. Pieces that arrive during a commit join the
- * next one, each in a savepoint; the next one begins while the disk takes the last one. PostgreSQL
- * groups the commits of several connections itself. There each piece has a transaction of its own:
- * grouped pieces would hold each other's row locks, and the groups of two processes would deadlock.
+ * next one, each in a savepoint. The next one begins while the disk takes the last one. PostgreSQL
+ * groups the commits of several connections itself. There each piece has a transaction of its own.
+ * Grouped pieces would hold each other's row locks, and the groups of two processes would deadlock.
  *
- * No batcher of `@coinslot/concurrency`: a piece has its result at the commit or at the disk, by its
- * durability, and the next group begins in between.
+ * No batcher of `@coinslot/concurrency`. A piece has its result at the commit or at the disk, by
+ * its durability, and the next group begins in between.
  */
 export function createWriter<Schema>(database: Database<Schema>): Writer<Schema> {
   return database.engine === "sqlite"

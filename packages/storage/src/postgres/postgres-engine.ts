@@ -96,7 +96,7 @@ async function configure(
 }
 
 /**
- * Bigint columns are numbers in code. One that a number cannot hold is refused: amounts have a type
+ * Bigint columns are numbers in code. One that a number cannot hold is refused. Amounts have a type
  * of their own, and come as text, as everything that PostgreSQL calls numeric.
  */
 function getTypeParser(oid: number, format?: "text" | "binary") {

@@ -7,7 +7,7 @@ import { DatabaseError } from "../database-error.ts";
 export interface LogSync {
   /**
    * Resolves once all earlier commits are on the disk. Rejects with a `DatabaseError` of kind
-   * `connection-lost`, and from then on always: a disk that has failed once is not trusted again.
+   * `connection-lost`, and from then on always. A disk that has failed once is not trusted again.
    */
   sync(): Promise<void>;
   close(): Promise<void>;

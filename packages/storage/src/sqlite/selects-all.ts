@@ -8,8 +8,9 @@ import {
 } from "kysely";
 
 /**
- * Whether a statement returns `*`. Its columns are then those of the schema when it runs, not of
- * the schema for which it was prepared. A statement that names its columns returns these, or fails.
+ * Returns whether a statement returns `*`. Its columns are then those of the schema when it runs,
+ * not of the schema for which it was prepared. A statement that names its columns returns these, or
+ * fails.
  */
 export function selectsAll({ query, sql }: CompiledQuery): boolean {
   if (RawNode.is(query)) return sql.includes("*");

@@ -1,8 +1,8 @@
 /**
- * Encodes a uint256 for SQLite, whose integers end at 2^63: the number of its digits, then the
- * digits; `1000000n` is `07:1000000`. Byte order of these texts is the order of the numbers, so
- * `<`, `ORDER BY`, `MIN`, `MAX` and indexes are right. A small amount stays small. Padding to 78
- * digits would make a table of ten million transfers a gigabyte larger.
+ * Encodes a uint256 for SQLite, whose integers end at 2^63. The number of its digits comes first,
+ * then the digits: `1000000n` is `07:1000000`. Byte order of these texts is the order of the
+ * numbers, so `<`, `ORDER BY`, `MIN`, `MAX` and indexes are right. A small amount stays small.
+ * Padding to 78 digits would make a table of ten million transfers a gigabyte larger.
  */
 export function encodeSqliteAmount(amount: bigint): string {
   const digits = amount.toString();

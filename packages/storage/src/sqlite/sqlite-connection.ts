@@ -105,7 +105,7 @@ export function openSqliteConnection(options: SqliteConnectionOptions): SqliteCo
 
 /**
  * On Node 22, `all` takes the names before the statement's first step, in which SQLite notices a
- * changed schema: an added column is missing, and a dropped one is an error. An iterator takes them
+ * changed schema. An added column is missing, and a dropped one is an error. An iterator takes them
  * after it.
  */
 function allWithCurrentNames(

@@ -87,7 +87,7 @@ async function configure(writer: SqliteConnection, options: SqliteEngineOptions)
     `pragma busy_timeout = ${readOnly ? readerBusyMs : 0}`,
     "pragma foreign_keys = on",
     // Undo data of a statement or a savepoint would go to a file for every transaction. Sorts of
-    // this connection are in memory too, as a whole, so indexes are made with their tables: one
+    // this connection are in memory too, as a whole, so indexes are made with their tables. One
     // over a large table would take 100 bytes for each of its rows.
     "pragma temp_store = memory",
     `pragma cache_size = ${cacheSize(options)}`,
