@@ -1,5 +1,5 @@
 /**
- * Settings and secrets, without the services: a command that only reads its settings does not load
+ * Settings and secrets, without the services. A command that only reads its settings does not load
  * a web framework, a database and a facilitator for them.
  */
 export { describeUnreadable } from "./environment/describe-unreadable.ts";

@@ -1,5 +1,5 @@
 /**
- * Caches an answer, or a failure, for a second and shares it among concurrent callers: a probe
+ * Caches an answer, or a failure, for a second and shares it among concurrent callers. A probe
  * without a key costs the same at any request rate.
  */
 export function keepAnswer<Answer>(

@@ -112,13 +112,13 @@ describe("an .env file of a hostile folder", () => {
   });
 });
 
-describe("the environment overrides the .env file", () => {
-  it("for the same name, unless it is empty", () => {
+describe("the environment", () => {
+  it("overrides the .env file for the same name, unless it is empty", () => {
     expect(taken({ PAY_TO: "2" }, { PAY_TO: "1" })).toEqual({});
     expect(taken({ PAY_TO: "2" }, { PAY_TO: "" })).toEqual({ PAY_TO: "2" });
   });
 
-  it("for every form of an account", () => {
+  it("overrides the .env file for every form of an account", () => {
     const file = { WALLET_SEED_PHRASE: "words", SELLER_SEED_PHRASE: "others" };
     const environment = { WALLET_PRIVATE_KEY_FILE: "/run/secrets/key", PAY_TO: "0x1" };
     expect(taken(file, environment)).toEqual({});
@@ -169,7 +169,7 @@ describe("the environment overrides the .env file", () => {
       { COINSLOT_NETWORK: "eip155:9745", COINSLOT_RPC_URL: evil },
       ["COINSLOT_NETWORK", "COINSLOT_RPC_URL"],
     ],
-  ])("for nodes of a network: %s", (_name, environment, file, names) => {
+  ])("overrides the .env file for nodes of a network: %s", (_name, environment, file, names) => {
     expect(Object.keys(taken(file, environment) ?? {})).toEqual(names);
   });
 });

@@ -20,7 +20,7 @@ export interface LoadedEnvironment {
 /** A file of variables. */
 export interface EnvironmentFile {
   path: string;
-  /** Whether it lay in the folder, rather than being named by the environment. */
+  /** True if it lay in the folder, and was not named by the environment. */
   isOfFolder: boolean;
   /** The variables that were taken from it. */
   values: Readonly<Record<string, string>>;

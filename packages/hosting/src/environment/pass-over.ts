@@ -7,8 +7,8 @@ const numbered = /^COINSLOT_RPC_URL_([1-9][0-9]*)$/;
  *
  * - `WALLET_PRIVATE_KEY_FILE` in the environment hides the file's `WALLET_SEED_PHRASE`; `PAY_TO`
  *   hides its `SELLER_SEED_PHRASE`.
- * - Nodes of a network in the environment, by `COINSLOT_RPC_URL` or `COINSLOT_RPC_URL_<chain id>`,
- *   hide the file's nodes of that network in both forms.
+ * - Nodes of a network in the environment hide the file's nodes of that network. Both may have
+ *   either form, `COINSLOT_RPC_URL` or `COINSLOT_RPC_URL_<chain id>`.
  */
 export function passOver(
   environment: Environment,

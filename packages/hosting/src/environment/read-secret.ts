@@ -5,8 +5,8 @@ import { describeUnreadable } from "./describe-unreadable.ts";
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * The value of a variable, or the content of the file that `<variable>_FILE` names: the usual form
- * of secrets in containers. Empty is not set.
+ * The value of a variable, or the content of the file that `<variable>_FILE` names, usual in
+ * containers. Empty is not set.
  *
  * @param tell receives a problem, without the value
  */

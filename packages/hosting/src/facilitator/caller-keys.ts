@@ -17,7 +17,7 @@ const nameForm = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 const keyForm = /^[\x21-\x2b\x2d-\x7e]{24,256}$/;
 const hashForm = /^sha256:([0-9a-f]{64})$/;
 
-/** Whether a text may name a caller. */
+/** Returns whether a text may name a caller. */
 export function isCallerName(text: string): boolean {
   return nameForm.test(text);
 }

@@ -60,7 +60,7 @@ export type FileNetwork = z.output<typeof fileNetworkSchema>;
 
 /**
  * The networks to serve: those of the file and of the environment. A service whose `/settle` is
- * open to others settles the named tokens, and the one that is known on the network.
+ * open to others settles the named tokens, and the network's known one.
  *
  * @param tell receives each problem that shows without a chain, those of the ledger's URL included
  */

@@ -110,12 +110,15 @@ function toAsset(address: Address, [decimals = "", version, ...name]: string[]):
   return { address, decimals: Number(decimals), version, name: name.join("/") };
 }
 
-/** Whether a network's nodes are of two hosts at least, so that one can contradict the other. */
+/**
+ * Returns whether a network's nodes are of two hosts at least, so that one can contradict the
+ * other.
+ */
 export function hasWitnesses({ rpcUrls }: Pick<ConfiguredNetwork, "rpcUrls">): boolean {
   return haveWitnesses(rpcUrls.filter(isHttpUrl));
 }
 
-/** Whether a text is a URL for JSON-RPC over HTTP. */
+/** Returns whether a text is a URL for JSON-RPC over HTTP. */
 export function isHttpUrl(url: string): boolean {
   return URL.canParse(url) && /^https?:$/.test(new URL(url).protocol);
 }
