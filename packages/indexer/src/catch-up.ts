@@ -40,7 +40,8 @@ export async function catchUp(context: ChainContext, signal: AbortSignal): Promi
   await indexHistory(context, {
     tokens: leading,
     next: finalized + 1,
-    // What lies below the newest indexed block was announced before: a reindex does not retract it.
+    // Transfers below the newest indexed block were announced before: a reindex does not retract
+    // them.
     announcedFrom: announced_from === null ? undefined : Math.max(announced_from, furthest),
     signal,
   });

@@ -12,8 +12,8 @@ export type Health = "healthy" | "degraded" | "unhealthy";
  * - `history`: final blocks are being read, range by range.
  * - `live`: it follows the head, block by block.
  * - `stopped`: a reorganisation was deeper than a rewind takes back without a command. It is not
- *   served, and nothing is written, until its endpoints are on the indexed chain again, or a
- *   command rewinds it.
+ *   served, and nothing is written, until its endpoints return to the indexed chain, or a command
+ *   rewinds it.
  */
 export type ChainState = "waiting" | "history" | "live" | "stopped";
 
@@ -48,7 +48,7 @@ export interface ChainStatus {
    * not asked.
    */
   rpcLatencyMs: number | undefined;
-  /** Whether receipts prove the blocks of this chain; undefined until one was read. */
+  /** Provability of this chain's blocks by receipts; undefined until one was read. */
   proofs: "provable" | "unprovable" | undefined;
   /** Wrongly stored blocks that a second reading found and mended. */
   repairedBlocks: number;

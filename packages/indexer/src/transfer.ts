@@ -28,7 +28,7 @@ export interface IndexedTransfer extends Transfer {
   /** 1 in the newest block. */
   confirmations: number;
   /**
-   * Whether no reorganisation can take it away any more, and its block was read twice or proven.
+   * True if no reorganisation can take it away any more, and its block was read twice or proven.
    */
   finalized: boolean;
 }

@@ -12,7 +12,7 @@ export interface Caller {
   /** The name that requests are counted by: the caller's key, or its network address. */
   name: string;
   key: StoredKey | undefined;
-  /** Whether the caller would be admitted now: a long-running request asks again. */
+  /** Resolves to whether the caller would be admitted now: a long-running request asks again. */
   isStillWelcome(): Promise<boolean>;
 }
 
@@ -34,9 +34,9 @@ export interface NamedOperation {
 export interface AccessOptions {
   stores: () => Promise<ApiStores>;
   /**
-   * `specified`: a missing, wrong or expired key is a 401, on every operation. `live`, as the
-   * public deployment of this API: a missing or wrong key is a 403, an expired one a 401. Health
-   * and chains are open.
+   * `specified`: a missing, wrong or expired key is a 401, on every operation. `live`, as the API's
+   * public deployment: a missing or wrong key is a 403, an expired one a 401. Health and chains are
+   * open.
    */
   authStatus: "specified" | "live";
   /** Number of wrong keys that an address may present. */

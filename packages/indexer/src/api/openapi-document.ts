@@ -8,7 +8,7 @@ type Json = Record<string, unknown>;
 /** The access settings of the router, as documented. */
 export interface OpenApiOptions {
   authStatus: "specified" | "live";
-  /** Whether keys are required at all. */
+  /** True if keys are required at all. */
   hasKeys: boolean;
 }
 

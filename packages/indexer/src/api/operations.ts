@@ -27,7 +27,7 @@ export interface Operation {
   summary: string;
   description?: string;
   limit: Limit;
-  /** Whether it needs no key under `authStatus: "live"`. */
+  /** True if it needs no key under `authStatus: "live"`. */
   isOpenWhenLive?: boolean;
   params?: z.ZodObject;
   query?: z.ZodObject;

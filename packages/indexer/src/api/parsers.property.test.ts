@@ -104,7 +104,7 @@ describe("caller input", () => {
 });
 
 describe("a timestamp", () => {
-  it("below 10^11 is read as seconds, and any other as milliseconds", () => {
+  it("is read as seconds below 10^11, and as milliseconds above", () => {
     expect(toMilliseconds(0)).toBe(0);
     expect(toMilliseconds(99_999_999_999)).toBe(99_999_999_999_000);
     expect(toMilliseconds(100_000_000_000)).toBe(100_000_000_000);
@@ -128,7 +128,7 @@ describe("a cursor", () => {
       }),
     );
   });
-  it("that was not written by the API is refused", () => {
+  it("is refused when the API did not write it", () => {
     fc.assert(
       fc.property(anyText, (text) => {
         refusesOr(
@@ -198,7 +198,7 @@ describe("an event stream", () => {
     }
   });
 
-  it("whose event never ends is given up", async () => {
+  it("is given up when its event never ends", async () => {
     async function* endless() {
       for (;;) yield new TextEncoder().encode("x".repeat(100_000));
     }

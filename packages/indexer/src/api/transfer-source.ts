@@ -28,7 +28,7 @@ export interface EventsPage {
   events: TransferEvent[];
   /** All events up to this one have been looked at; the next page begins after it. */
   lastId: number;
-  /** Whether events after `after` have been forgotten: then history has to be read again. */
+  /** True if events after `after` have been forgotten: then history has to be read again. */
   isIncomplete: boolean;
 }
 
@@ -38,8 +38,8 @@ export interface TokenHealth extends TokenName {
   /** Blocks from the newest indexed one to the chain's head. */
   lag: number | undefined;
   /**
-   * The last block up to which all blocks are indexed, and the last up to which they were read
-   * twice or proven.
+   * The last block up to which all are indexed, and the last up to which all were read twice or
+   * proven.
    */
   indexedTo?: number | undefined;
   verifiedTo?: number | undefined;

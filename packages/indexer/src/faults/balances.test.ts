@@ -68,7 +68,7 @@ describe.each(engines)("balances, on $engine", ({ createUrl }) => {
     expect(await indexer.readBalance(question)).toBe(8n);
   });
 
-  it("of the zero address are the token's own, after mints and burns", async () => {
+  it("are the token's own for the zero address, after mints and burns", async () => {
     const devnet = await startChain();
     const { buyer } = devnet.accounts;
     const indexer = await startIndexer({ rpcUrls: [devnet.rpcUrl], database: await createUrl() });

@@ -132,7 +132,7 @@ describe.each(engines)("reorganisations deeper than final, on $engine", ({ creat
     expect(await indexer.readBalance(question)).toBe(0n);
   }, 90_000);
 
-  it("that an endpoint reverses after a while change nothing", async () => {
+  it("change nothing when an endpoint reverses them after a while", async () => {
     const devnet = await startUsedChain();
     const fork = await startFork(devnet, await devnet.client.getBlockNumber());
     await devnet.mint({ to: devnet.accounts.seller.address, amount: 1n });
@@ -213,7 +213,7 @@ describe.each(engines)("reorganisations deeper than final, on $engine", ({ creat
     expect(await chain()).toMatchObject({ state: "live", doubtedFrom: undefined });
   }, 60_000);
 
-  it("of one chain do not affect another", async () => {
+  it("do not affect another chain", async () => {
     const devnet = await startUsedChain();
     const other = await startUsedChain();
     const proxy = await startFaultProxy(other.rpcUrl);

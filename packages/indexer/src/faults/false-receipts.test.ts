@@ -48,7 +48,7 @@ describe.each(engines)("false receipts, on $engine", ({ engine, createUrl }) => 
     });
   }, 60_000);
 
-  it("of a node on a fork add none of its transfers in a repair", async () => {
+  it("add no transfers in a repair when they come from a node on a fork", async () => {
     const random = randomOf(`receipts of a fork on ${engine}`);
     const devnet = await startUsedChain(30);
     const fork = await startFork(devnet, 3n);
@@ -138,7 +138,7 @@ describe.each(engines)("false receipts, on $engine", ({ engine, createUrl }) => 
     await expect.poll(status, { timeout: 20_000 }).toMatchObject(isHealthy);
   }, 120_000);
 
-  it("with another root in some blocks block neither these nor later ones", async () => {
+  it("stop neither these nor later blocks by another root in some", async () => {
     const devnet = await startUsedChain(30);
     const proxy = await startFaultProxy(devnet.rpcUrl);
     // As on a chain that leaves its system transactions out of the root.

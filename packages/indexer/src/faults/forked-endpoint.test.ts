@@ -12,7 +12,7 @@ import { startFork, startIndexer, startUsedChain, usdtOf } from "../testing/scen
 const patient = { requestTimeoutMs: 10_000 };
 
 describe.each(engines)("an endpoint on a fork of its own, on $engine", ({ createUrl }) => {
-  it("that is asked first verifies nothing of it, and is outvoted by two others", async () => {
+  it("verifies nothing of it when it is asked first, and is outvoted by two others", async () => {
     const { devnet, fork, forkedAt } = await startForked();
     await devnet.mine(finalDepth + 3);
     const [first, second, third] = await Promise.all([
@@ -53,7 +53,7 @@ describe.each(engines)("an endpoint on a fork of its own, on $engine", ({ create
     await expectExact(indexer, devnet, usdtOf(devnet));
   }, 90_000);
 
-  it("that lies above the heads of the others is live, and waits for them to be verified", async () => {
+  it("is live above the heads of the others, and waits for them to be verified", async () => {
     const { devnet, fork, forkedAt } = await startForked();
     const indexer = await startIndexer({
       rpcUrls: [fork.rpcUrl, devnet.rpcUrl, devnet.rpcUrl],
@@ -71,7 +71,7 @@ describe.each(engines)("an endpoint on a fork of its own, on $engine", ({ create
     await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
   }, 90_000);
 
-  it("that was verified while the others were silent is undone when they answer", async () => {
+  it("is undone when the others answer, if it was verified while they were silent", async () => {
     const { devnet, fork, forkedAt } = await startForked();
     await devnet.mine(finalDepth + 3);
     const [second, third] = [
@@ -96,7 +96,7 @@ describe.each(engines)("an endpoint on a fork of its own, on $engine", ({ create
     await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
   }, 90_000);
 
-  it("beside one other is neither believed nor outvoted: nothing of either is verified", async () => {
+  it("is neither believed nor outvoted beside one other: nothing of either is verified", async () => {
     const { devnet, fork, forkedAt } = await startForked();
     await devnet.mine(finalDepth + 3);
     const proxy = await startFaultProxy(fork.rpcUrl);
@@ -116,7 +116,7 @@ describe.each(engines)("an endpoint on a fork of its own, on $engine", ({ create
     await expectVerified(indexer, devnet, usdtOf(devnet), finalDepth);
   }, 90_000);
 
-  it("that was outvoted is not believed after a restart, also where the chain has fallen behind", async () => {
+  it("is not believed after a restart when it was outvoted, also where the chain has fallen behind", async () => {
     const devnet = await startUsedChain(30);
     const fork = await startFork(devnet, 10n);
     const database = await createUrl();
@@ -231,7 +231,7 @@ describe.each(engines)("an endpoint on a fork of its own, on $engine", ({ create
     expect(votes()).toBeLessThanOrEqual(before + 6);
   }, 60_000);
 
-  it("whose head is below the final block raises doubt, with the true lag, and ends it", async () => {
+  it("raises doubt with its head below the final block, with the true lag, and ends it", async () => {
     const devnet = await startUsedChain();
     const forkedAt = (await devnet.client.getBlockNumber()) - BigInt(finalDepth);
     const fork = await startFork(devnet, forkedAt);

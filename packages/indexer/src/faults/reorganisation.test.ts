@@ -27,7 +27,7 @@ describe.each(engines)("reorganisations, on $engine", ({ engine, createUrl }) =>
     await expectExact(indexer, devnet, usdtOf(devnet));
   }, 600_000);
 
-  it("to an equal or lower height, back and forth, and during a rollback, end at the chain's own content", async () => {
+  it("end at the chain's own content: to an equal or lower height, back and forth, and during a rollback", async () => {
     const random = randomOf(`to and fro on ${engine}`);
     const a = await startUsedChain();
     const b = await startFork(a, await a.client.getBlockNumber());
@@ -61,7 +61,7 @@ describe.each(engines)("reorganisations, on $engine", ({ engine, createUrl }) =>
     await expectExact(indexer, a, usdtOf(a));
   }, 60_000);
 
-  it("that mine the same transfer again elsewhere leave it once, at its new position", async () => {
+  it("leave a transfer once, at its new position, when they mine it again elsewhere", async () => {
     const devnet = await startUsedChain();
     const { client, accounts } = devnet;
     const indexer = await startIndexer({ rpcUrls: [devnet.rpcUrl], database: await createUrl() });
@@ -98,7 +98,7 @@ describe.each(engines)("reorganisations, on $engine", ({ engine, createUrl }) =>
     ]);
   });
 
-  it("during a downtime of the service are detected at its start", async () => {
+  it("are detected at the service's start when they came during its downtime", async () => {
     const devnet = await startUsedChain();
     const database = await createUrl();
     const first = await startIndexer({ rpcUrls: [devnet.rpcUrl], database });
@@ -117,7 +117,7 @@ describe.each(engines)("reorganisations, on $engine", ({ engine, createUrl }) =>
     await expectExact(third, devnet, usdtOf(devnet));
   });
 
-  it("below finality at one endpoint do not stop a chain while another is unreachable", async () => {
+  it("do not stop a chain below finality at one endpoint while another is unreachable", async () => {
     const devnet = await startUsedChain();
     const common = await devnet.client.getBlockNumber();
     // From here on another chain, which forked below what will be final.

@@ -22,7 +22,7 @@ describe.each(engines)("silent loss, on $engine", ({ engine, createUrl }) => {
     ["real bloom filters", (fault: Fault) => fault],
     ["bloom filters of zeros", withZeroBlooms],
   ])(
-    "by logs that come 150 ms late, with %s, hides no transfer",
+    "hides no transfer by logs that come 150 ms late, with %s",
     async (_, blooms) => {
       const devnet = await startUsedChain();
       const proxy = await startFaultProxy(devnet.rpcUrl);
@@ -44,7 +44,7 @@ describe.each(engines)("silent loss, on $engine", ({ engine, createUrl }) => {
     ["cut answers", (random: Random) => cutAtTimes(random, 0.2)],
     ["batches that a gateway spreads over its nodes", (random: Random) => spreadBatches(random, 6)],
   ])(
-    "in history by %s is found, repaired and reported",
+    "is found, repaired and reported in history by %s",
     async (what, faultOf) => {
       const random = randomOf(`${what} on ${engine}`);
       const devnet = await startUsedChain(60);
@@ -67,7 +67,7 @@ describe.each(engines)("silent loss, on $engine", ({ engine, createUrl }) => {
     120_000,
   );
 
-  it("in a range whose second reading is truncated too is found by reading it again", async () => {
+  it("is found by reading a range again whose second reading is truncated too", async () => {
     const devnet = await startUsedChain();
     const proxy = await startFaultProxy(devnet.rpcUrl);
     let isHistory = true;
@@ -96,7 +96,7 @@ describe.each(engines)("silent loss, on $engine", ({ engine, createUrl }) => {
     ["a bloom filter of zeros", { logsBloom: zeroBloom }],
     ["no bloom filter", { logsBloom: undefined }],
   ])(
-    "by an empty answer and a header with %s is excluded where the chain has shown real filters",
+    "is excluded for an empty answer and a header with %s where the chain has shown real filters",
     async (_, change) => {
       const devnet = await startUsedChain();
       const proxy = await startFaultProxy(devnet.rpcUrl);
@@ -154,7 +154,7 @@ describe.each(engines)("silent loss, on $engine", ({ engine, createUrl }) => {
     expect(told).not.toHaveProperty("verifiedTo");
   });
 
-  it("on a chain with receipts in a format of its own is excluded by agreement, and reported as unproven", async () => {
+  it("is excluded by agreement on a chain with receipts in its own format, and reported as unproven", async () => {
     const devnet = await startUsedChain(20);
     const proxy = await startFaultProxy(devnet.rpcUrl);
     proxy.set(
@@ -189,7 +189,7 @@ describe.each(engines)("silent loss, on $engine", ({ engine, createUrl }) => {
     expect((await indexer.status()).chains[0]?.repairedBlocks).toBe(1);
   }, 60_000);
 
-  it("by removed, added and changed rows is repaired, with their balances", async () => {
+  it("is repaired for removed, added and changed rows, with their balances", async () => {
     const devnet = await startUsedChain(30);
     const indexer = await startIndexer({
       rpcUrls: [devnet.rpcUrl],

@@ -7,7 +7,7 @@ import { startChain, startIndexer, usdtOf } from "../testing/scene.ts";
 
 describe.each(engines)("tokens, on $engine", ({ createUrl }) => {
   it.each(["live", "history"])(
-    "of every kind of transfer are indexed exactly, in %s",
+    "are indexed exactly with every kind of transfer, in %s",
     async (when) => {
       const devnet = await startChain();
       const { client, accounts, token } = devnet;

@@ -21,7 +21,7 @@ const impossible: { what: string; spoil: (logs: Logs) => unknown }[] = [
 
 describe.each(engines)("a wrong answer, on $engine,", ({ createUrl }) => {
   it.each([{ logIndex: "0xffffffff" }, { blockNumber: "0x1ffffffffff" }])(
-    "with a log at %o, where no log can be, leads to the next endpoint",
+    "leads to the next endpoint by a log at %o, where no log can be",
     async (place) => {
       const devnet = await startUsedChain();
       const first = await startFaultProxy(devnet.rpcUrl);
@@ -43,7 +43,7 @@ describe.each(engines)("a wrong answer, on $engine,", ({ createUrl }) => {
   );
 
   it.each(impossible)(
-    "with $what is never accepted, however often it is repeated",
+    "is never accepted with $what, however often it is repeated",
     async ({ spoil }) => {
       const devnet = await startUsedChain();
       const proxy = await startFaultProxy(devnet.rpcUrl);
@@ -69,7 +69,7 @@ describe.each(engines)("a wrong answer, on $engine,", ({ createUrl }) => {
     40_000,
   );
 
-  it("without logs and receipts of a block with transactions hides no transfer", async () => {
+  it("hides no transfer by leaving out logs and receipts of a block with transactions", async () => {
     const devnet = await startUsedChain();
     const proxy = await startFaultProxy(devnet.rpcUrl);
     const indexer = await startIndexer({ rpcUrls: [proxy.url], database: await createUrl() });
@@ -87,7 +87,7 @@ describe.each(engines)("a wrong answer, on $engine,", ({ createUrl }) => {
     await expectExact(indexer, devnet, usdtOf(devnet), { timeoutMs: 10_000 });
   }, 30_000);
 
-  it("with logs of the year 1970 does not change the time", async () => {
+  it("does not change the time by logs of the year 1970", async () => {
     const devnet = await startUsedChain();
     const proxy = await startFaultProxy(devnet.rpcUrl);
     proxy.set(
@@ -116,7 +116,7 @@ describe.each(engines)("a wrong answer, on $engine,", ({ createUrl }) => {
     ["always", () => true],
     ["of one block, later than those above it", (block: number) => block === 20],
   ])(
-    "with logs of a wrong time %s leaves no wrong time behind",
+    "leaves no wrong time behind by logs of a wrong time %s",
     async (_when, isWrong) => {
       const devnet = await startUsedChain(30);
       const proxy = await startFaultProxy(devnet.rpcUrl);
@@ -153,7 +153,7 @@ describe.each(engines)("a wrong answer, on $engine,", ({ createUrl }) => {
     60_000,
   );
 
-  it("with a head far above the chain does not delay history", async () => {
+  it("does not delay history by a head far above the chain", async () => {
     const devnet = await startUsedChain();
     const liar = await startFaultProxy(devnet.rpcUrl);
     liar.set(withHeadAbove(1_000_000));
@@ -164,7 +164,7 @@ describe.each(engines)("a wrong answer, on $engine,", ({ createUrl }) => {
     await expectExact(indexer, devnet, usdtOf(devnet), { timeoutMs: 15_000 });
   }, 40_000);
 
-  it("with a head far above the chain does not make replaceable blocks final", async () => {
+  it("does not make replaceable blocks final by a head far above the chain", async () => {
     const devnet = await startUsedChain();
     const proxy = await startFaultProxy(devnet.rpcUrl);
     const indexer = await startIndexer({ rpcUrls: [proxy.url], database: await createUrl() });
@@ -183,7 +183,7 @@ describe.each(engines)("a wrong answer, on $engine,", ({ createUrl }) => {
     await expectExact(indexer, devnet, usdtOf(devnet), { timeoutMs: 15_000 });
   }, 60_000);
 
-  it("with a head far above the chain does not make a start give up replaceable blocks", async () => {
+  it("does not make a start give up replaceable blocks by a head far above the chain", async () => {
     const devnet = await startUsedChain();
     await devnet.mine(70);
     const proxy = await startFaultProxy(devnet.rpcUrl);

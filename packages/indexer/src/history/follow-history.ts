@@ -21,8 +21,8 @@ export interface HistoryFollower {
 
 /**
  * A round of history may take hours. It is left for work that cannot wait as long: a request, or a
- * block that was written before and is another one now. The written part of the round stands, and
- * the next round goes on from there.
+ * written block that was replaced. The written part of the round stands, and the next round goes on
+ * from there.
  */
 export function createHistoryFollower(
   context: ChainContext,

@@ -3,8 +3,8 @@ export interface RangeSize {
   /** The next range. */
   span(): number;
   /**
-   * Whether an answer has shown the density of the transfers. Until then one request is enough to
-   * find out.
+   * Returns whether an answer has shown the density of the transfers. Until then one request is
+   * enough to find out.
    */
   isKnown(): boolean;
   /** A range was answered in full. */

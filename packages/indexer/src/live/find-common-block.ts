@@ -16,8 +16,8 @@ export interface CommonPast {
 /**
  * Finds the newest common block below one that differs, by the hashes of marks and of blocks with
  * transfers. It goes back in steps that double, then by halves. So the number of questions is the
- * logarithm of the depth. `compareHead` reads all blocks of its window in few requests instead:
- * these here are sparse, are of any depth, and are found in the database one by one.
+ * logarithm of the depth. `compareHead` reads all blocks of its window in few requests instead.
+ * These here are sparse, are of any depth, and are found in the database one by one.
  */
 export async function findCommonBlock(
   endpoint: RpcEndpointHandle,

@@ -40,7 +40,7 @@ export async function joinTokens(
     return token.startBlock <= base.number && missing > 0 ? { token, missing } : [];
   });
   if (incomplete.length > 0) {
-    // The base moves on with the chain: a token that misses only a few blocks below it would never
+    // The base moves on with the chain. A token that misses only a few blocks below it would never
     // catch up.
     const isWaitedFor = incomplete.every(({ missing }) => missing <= fewBlocks);
     if (isWaitedFor) await filling.endedWithin(maxWaitMs);

@@ -24,8 +24,8 @@ export interface PollOptions {
 
 /**
  * Compares the window with the chain of one endpoint, by the rule of `compareHead`. Reads only. The
- * window outlives the process, so a reorganisation while the service was down is found in the same
- * way as any other.
+ * window outlives the process, so a reorganisation while the service was down is found like any
+ * other.
  *
  * Beside the rule that it shares with the block watcher stand the consequences of finality. The
  * window's base is final: another block there is no reset, but a doubt that every endpoint decides

@@ -16,8 +16,8 @@ export interface Poll {
  * has it is followed. An endpoint whose head is below the block says nothing of it: it could not be
  * asked. Outvoted endpoints are not asked.
  *
- * `isConfirming`: the others are asked for the block itself, so a chain that is shorter than the
- * indexed one counts, too.
+ * `isConfirming`: the others are asked for the block itself, so a chain shorter than the indexed
+ * one counts, too.
  */
 export async function pollEverywhere(
   { pool, outvoted }: Pick<ChainContext, "pool" | "outvoted">,

@@ -89,8 +89,8 @@ async function readByReceipts(
 }
 
 /**
- * A filter of zeros is that of a block without logs, and that of a node which leaves the filters
- * out. So it proves nothing, nor does a missing one.
+ * A filter of zeros is that of a block without logs, or of a node that leaves the filters out. So
+ * it proves nothing, nor does a missing one.
  */
 function isProvenEmpty(
   { isEmpty, logsBloom }: BlockHeader,

@@ -15,7 +15,7 @@ export type SyncEvent =
   /** The whole window is final, and many final blocks above it are missing. */
   | { type: "fell-behind"; head: Head }
   /**
-   * The chain has another block in place of a final one, which is `replaced`: the newest, `base`,
-   * or an older one where the head is below it.
+   * The chain has another block in place of a final one, which is `replaced`. It is the newest,
+   * `base`, or an older one where the head is below it.
    */
   | { type: "beyond-finality"; head: Head; base: BlockId; replaced: BlockId; found: string };

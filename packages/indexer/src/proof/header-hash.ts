@@ -44,9 +44,9 @@ const quantities = new Set(
 );
 
 /**
- * Whether the fields of a block, as a node returns it, make its hash. Then nothing in its header is
- * invented for this hash. Some chains make their hashes in another way, so a block without it
- * proves nothing.
+ * Returns whether the fields of a block, as a node returns it, make its hash. Then nothing in its
+ * header is invented for this hash. Some chains make their hashes in another way, so a block
+ * without it proves nothing.
  */
 export function hashesToItsName(block: unknown): boolean {
   const { data } = headerSchema.safeParse(block);

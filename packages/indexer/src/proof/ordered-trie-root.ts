@@ -10,7 +10,7 @@ interface Entry {
   value: Uint8Array;
 }
 
-/** A node as it stands in its parent: itself, or the hash of it where it takes 32 bytes or more. */
+/** A node as it stands in its parent: itself, or its hash where it takes 32 bytes or more. */
 type NodeReference = Uint8Array | NodeReference[];
 
 /**

@@ -27,7 +27,7 @@ export interface BlockReceipts {
   /** Logs of every contract, in their order. */
   logs: ReceiptLog[];
   /**
-   * Whether the receipts have the root that the header names. Without it they are complete by their
+   * True if the receipts have the root that the header names. Without it they are complete by their
    * number alone.
    */
   isProven: boolean;

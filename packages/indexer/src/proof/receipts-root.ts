@@ -32,7 +32,7 @@ type Receipt = z.output<typeof receiptSchema>;
  */
 const knownTypes: ReadonlySet<bigint> = new Set([0n, 1n, 2n, 3n, 4n]);
 
-/** Whether the receipts of a block are those that its header commits to. */
+/** Verdict on the receipts of a block, by the root that its header commits to. */
 export type ReceiptsVerdict =
   | { kind: "proven" }
   /**

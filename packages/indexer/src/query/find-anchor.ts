@@ -5,8 +5,8 @@ import type { IndexerSchema } from "../store/schema.ts";
 import type { KnownBalance } from "./known-balance.ts";
 
 /**
- * An indexed block that an endpoint must have to be asked for the balance at `block`: that one if
- * its hash is known, else the newest final one.
+ * An indexed block that an endpoint must have to be asked for the balance at `block`. It is that
+ * one if its hash is known, else the newest final one.
  */
 export async function findAnchor(
   { kysely }: Pick<Database<IndexerSchema>, "kysely">,

@@ -22,7 +22,7 @@ export interface BlockHeader extends TimedBlock {
   logsBloom: string | undefined;
   /** Root hash of the block's receipts; undefined where the node omits it. */
   receiptsRoot: string | undefined;
-  /** Whether the header shows a block without transactions. */
+  /** True if the header shows a block without transactions. */
   isEmpty: boolean;
 }
 

@@ -10,8 +10,8 @@ const schema = z.object({
 });
 
 /**
- * Place of a log of any event, and the filter that finds it again; undefined for an entry that is
- * no log.
+ * Place of a log of any event, and the filter that finds it again. It is undefined for an entry
+ * that is no log.
  */
 export function parseLogPlace(
   log: unknown,

@@ -17,8 +17,8 @@ export interface Head {
 }
 
 /**
- * An endpoint's newest block, and its newest final one: by the endpoint's own answer where the
- * chain has it, else by depth.
+ * An endpoint's newest block, and its newest final one. That follows the endpoint's own answer
+ * where the chain has it, else the depth.
  */
 export async function readHead(
   endpoint: RpcEndpointHandle,

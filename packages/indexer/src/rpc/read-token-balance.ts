@@ -23,7 +23,7 @@ interface TokenBalanceQuestion {
 /**
  * The token's own answer for an address's balance at the end of a block. The block is named by its
  * hash where it may still be replaced (EIP-1898), else by its number. An endpoint on a fork would
- * answer for its own block of that number, so it is asked for the anchor in the same request. No
+ * answer for its own block of that number. So it is asked for the anchor in the same request. No
  * vote is needed for that: it holds in a process that only serves, and after a restart.
  *
  * Throws the node's error, also if it does not keep the state of that block.

@@ -15,7 +15,7 @@ export interface AddTransfers {
   tokens: readonly KnownToken[];
   range: BlockRange;
   batch: TransferBatch;
-  /** Whether events announce them to readers. */
+  /** True if events announce them to readers. */
   isAnnounced: boolean;
 }
 

@@ -60,7 +60,7 @@ export async function sumBelow(
   return { below, sums, state };
 }
 
-/** Whether nothing has changed below the block since. */
+/** Returns whether nothing has changed below the block since. */
 export async function doSumsHold(
   transaction: Transaction<IndexerSchema>,
   { below, state }: SumsBelow,

@@ -10,7 +10,7 @@ const eventsKept = 100_000;
 export type EventInsert = Omit<Insertable<IndexerSchema["indexer_events"]>, "id">;
 
 /**
- * Writes events in the order given. Their ids grow in the order of commits, since the holder of the
+ * Writes events in the order given. Their ids grow in the order of commits: the holder of the
  * writer lease writes one transaction at a time. So a reader who has seen an id has seen all below
  * it.
  */

@@ -5,8 +5,8 @@ import type { IndexerSchema } from "./schema.ts";
 import { readWindow } from "./window.ts";
 
 /**
- * The newest indexed block that is final, with its hash: the base of the window, or in history the
- * newest known block. Undefined before the first.
+ * The newest indexed final block, with its hash: the base of the window, or in history the newest
+ * known block. Undefined before the first.
  */
 export async function findFinalBlock(
   kysely: Kysely<IndexerSchema>,

@@ -92,9 +92,8 @@ export async function forgetBlocks(
 }
 
 /**
- * Sets the balances of a token to the sums of its transfers, where no block below `below` is
- * indexed of it. That removes any fault in them. The blocks above are few, as they may still be
- * replaced.
+ * Sets a token's balances to the sums of its transfers, where no block below `below` is indexed of
+ * it. That removes any fault in them. The blocks above are few, as they may still be replaced.
  */
 export async function resetBalances(
   transaction: Transaction<IndexerSchema>,

@@ -29,14 +29,14 @@ export interface HoldLeaseOptions {
 
 /**
  * Stands by until this process may write, and then lets `work` write until the writer lease is
- * lost; then stands by again. Ends when the signal is aborted. On SQLite the lock of the file shows
- * at once that the writer before is dead. On PostgreSQL its lease has to run out.
+ * lost. Then it stands by again. Ends when the signal is aborted. On SQLite the lock of the file
+ * shows at once that the writer before is dead. On PostgreSQL its lease has to run out.
  *
  * Renews by itself, not by `acquireLease` of storage. A write locks the row of the lease until its
- * commit, so a renewal waits for it, and a write may outlast the lease. `acquireLease` would call
- * the lease lost by its deadline. That aborts the turn, a long write stops at its next page and
- * rolls back, and the next turn begins it again, for ever. Here it commits first. No other process
- * can take the lease meanwhile, and every write checks it. So while the database hangs, this process
+ * commit. So a renewal waits for it, and a write may outlast the lease. `acquireLease` would call
+ * the lease lost by its deadline. That aborts the turn, and a long write stops at its next page and
+ * rolls back. The next turn begins it again, for ever. Here it commits first. No other process can
+ * take the lease meanwhile, and every write checks it. So while the database hangs, this process
  * calls itself the writer, and writes nothing.
  */
 export async function holdLease(

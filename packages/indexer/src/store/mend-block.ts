@@ -16,7 +16,7 @@ export interface Mend {
   block: { number: number; hash: string; timestampMs: number };
   /** Transfers of these tokens in the block. */
   truth: TransferBatch;
-  /** Whether events announce the change to readers. */
+  /** True if events announce the change to readers. */
   isAnnounced: boolean;
   /**
    * Sums of all addresses that the stored transfers or the true ones name. The mend changes them.

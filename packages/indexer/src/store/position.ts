@@ -1,8 +1,7 @@
 /**
  * Place of a transfer on its chain, as one whole number. It is the block's number, and in its lower
  * 21 bits the log's index. Its order is the order of events. So one column sorts, pages and cuts,
- * and half of every index is saved. 2^32 blocks of 2^21 logs fill the 53 bits that a number holds
- * exactly.
+ * and half of every index is saved. A number holds 53 bits exactly: 2^32 blocks of 2^21 logs.
  */
 export const logsPerBlock = 2 ** 21;
 export const maxBlock = 2 ** 32 - 1;

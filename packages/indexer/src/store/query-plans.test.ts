@@ -74,7 +74,7 @@ describe.each(engines)("query plans, on $engine", ({ createUrl }) => {
       ({ transaction, dialect }) =>
         transaction((tx) => rollBack(tx, dialect, { chainId, block: blocks - 10 })),
     ],
-  ])("of %s do not grow with history", async (_, work) => {
+  ])("do not grow with history for %s", async (_, work) => {
     const database = await openFull(await createUrl());
     const { queries, plugin } = record(database);
     await work({

@@ -85,7 +85,9 @@ type VerifiedRangesTable = RangesTable;
 /** Results of a chain's second readings. */
 interface ChecksTable {
   chain_id: number;
-  /** Whether receipts have the roots that the blocks name; null until one was read. */
+  /**
+   * Provability: the receipts have the roots that the blocks name, or not; null until one was read.
+   */
   proofs: "provable" | "unprovable" | null;
   /** Reason for which second readings do not go on, for an operator. */
   problem: string | null;

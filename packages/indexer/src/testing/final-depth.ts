@@ -1,2 +1,2 @@
-/** How deep a block is final in these tests. */
+/** The depth at which a block is final in these tests. */
 export const finalDepth = 10;

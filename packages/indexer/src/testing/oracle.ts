@@ -102,9 +102,9 @@ async function findToken({ kysely }: Pick<Database<IndexerSchema>, "kysely">, wa
 }
 
 /**
- * The rule for every test: the stored rows equal a fresh scan of the chain, and every balance
- * equals the token's. Waits until the indexer has caught up; `nodesFail`: also until its nodes
- * return a balance.
+ * The rule for every test: stored rows equal a fresh scan of the chain, and every balance equals
+ * the token's. Waits until the indexer has caught up; `nodesFail`: also until its nodes return a
+ * balance.
  */
 export async function expectExact(
   indexer: Indexer,

@@ -8,7 +8,7 @@ export interface Random {
 
 /** Of a test run: given by `COINSLOT_SEED`, or new each time. */
 const seed = Number(process.env.COINSLOT_SEED ?? Date.now() % 1_000_000_007);
-/** How much longer than usual random runs are. CI is content with 1. */
+/** Factor by which random runs are longer than usual. CI is content with 1. */
 export const effort = Number(process.env.COINSLOT_EFFORT ?? 1);
 
 /** Random decisions of one test; prints the seed, which repeats them. */

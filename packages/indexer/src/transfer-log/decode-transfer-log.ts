@@ -26,7 +26,7 @@ const addressPattern = /^0x[0-9a-f]{40}$/;
 export interface OddLog {
   problem: string;
   /**
-   * Whether a token may have written it so. A log that no token can write is a fault of the node.
+   * True if a token may have written it so. A log that no token can write is a fault of the node.
    */
   isPossible: boolean;
 }

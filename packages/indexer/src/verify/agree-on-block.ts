@@ -8,7 +8,7 @@ import { findKnownBlock } from "../store/marks.ts";
 export interface Agreement {
   /** The newest indexed block that may be verified; undefined: none. */
   agreed: BlockId | undefined;
-  /** Whether two endpoints have it. If not, the vote is due again, also without new blocks. */
+  /** True if two endpoints have it. If not, the vote is due again, also without new blocks. */
   isShared: boolean;
   /** The reason for which the blocks above it may not. */
   problem: string | undefined;
@@ -28,7 +28,7 @@ interface Vote {
  *
  * The minority is outvoted: the chain is followed at other endpoints until it has the block again.
  * An endpoint that cannot be asked has no vote. A lone voter decides, and the vote is repeated
- * until another one answers. One whose head is below the block votes about the newest known block
+ * until another one answers. One with its head below the block votes about the newest known block
  * that it reaches, and higher ones wait for it.
  */
 export async function agreeOnBlock(

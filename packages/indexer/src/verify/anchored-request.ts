@@ -83,17 +83,17 @@ export async function readHeadersOnChainOf(
 /** A block as one endpoint names it. */
 interface NamedBlock {
   header: BlockHeader;
-  /** Whether its fields make its hash. */
+  /** True if its fields make its hash. */
   isHashed: boolean;
 }
 
 /**
- * Asks once more for the headers of blocks that are about to be mended, at this endpoint and at
- * every other one. Otherwise a single endpoint could remove by an invented header the blocks that
- * another has returned. Throws where one names another block. Its header is ignored if it does not
- * make its hash, while this endpoint's does.
+ * Asks once more for the headers of blocks that are about to be mended, at this endpoint and every
+ * other. Otherwise a single endpoint could remove by an invented header the blocks that another has
+ * returned. Throws where one names another block. Its header is ignored if it does not make its
+ * hash, while this endpoint's does.
  *
- * Throws also while another endpoint cannot be asked: silence is no consent, and an endpoint that
+ * Throws also while another endpoint cannot be asked. Silence is no consent, and an endpoint that
  * lies may come with an outage of the honest one. Only an endpoint on a fork has no say.
  */
 export async function confirmBlocks(

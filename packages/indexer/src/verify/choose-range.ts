@@ -16,7 +16,7 @@ export interface VerificationRange {
   /** The requested blocks: a little more, up to known transfers on both sides. */
   asked: BlockRange;
   /**
-   * Whether a transfer at the last block, or above it, is known. An answer that is cut or empty
+   * True if a transfer at the last block, or above it, is known. An answer that is cut or empty
    * does not have it.
    */
   hasKnownEnd: boolean;

@@ -32,13 +32,13 @@ export function findMistimedBlocks(one: Reading, other: Reading, range: BlockRan
     .sort((a, b) => a - b);
 }
 
-/** Whether the times of blocks never fall, as they never do along a chain. */
+/** Returns whether the times of blocks never fall, as they never do along a chain. */
 export function areTimesAscending({ blocks }: Pick<StoredTransfers, "blocks">): boolean {
   const times = [...blocks].sort(([a], [b]) => a - b).map(([, { timestampMs = 0 }]) => timestampMs);
   return times.every((time, index) => index === 0 || time >= (times[index - 1] ?? 0));
 }
 
-/** Whether transfers include all of `part`, at any places within their transactions. */
+/** Returns whether transfers include all of `part`, at any places within their transactions. */
 export function includeAll(
   whole: readonly TransferInsert[],
   part: readonly TransferInsert[],

@@ -22,7 +22,7 @@ export interface JudgedBlock extends Difference {
   isAsStored: boolean;
   isAsRead: boolean;
   /**
-   * Whether the receipts may change the stored block. With the root of their block they may.
+   * True if the receipts may change the stored block. With the root of their block they may.
    * Without it they are one more reading, which may be cut. Then either another reading has to be
    * the same, or no known transfer may be missing from them.
    */

@@ -14,8 +14,8 @@ import { DisputedRangeError, verifySegment } from "./verify-segment.ts";
 
 /**
  * Reads final blocks for the second time, and mends those that were stored wrongly. It works in
- * rounds. Blocks that were indexed and final at the beginning of one round are read in the next, so
- * at another time. A node that lagged or a gateway that chose badly has changed by then. Runs until
+ * rounds. Blocks that were indexed and final at one round's beginning are read in the next, so at
+ * another time. A node that lagged or a gateway that chose badly has changed by then. Runs until
  * the signal is aborted; rejects when the writer lease is lost.
  */
 export async function verifyChain(context: ChainContext, signal: AbortSignal): Promise<void> {

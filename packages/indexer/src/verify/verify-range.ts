@@ -38,7 +38,7 @@ export interface VerificationQuestion {
   segment: Segment;
   chosen: VerificationRange;
   /**
-   * An indexed final block, not below the range: an endpoint on a fork does not have it, and has no
+   * An indexed final block, not below the range. An endpoint on a fork does not have it, and has no
    * say.
    */
   anchor: BlockId;

@@ -10,9 +10,9 @@ export interface ReceivedEvent {
 const maxMessage = 1_000_000;
 
 /**
- * Reads a stream of server-sent events by the WHATWG HTML standard: any line ends, comments, fields
- * that are spread over chunks. Messages without data are returned too, with `data` empty, since
- * they move the id.
+ * Reads a stream of server-sent events by the WHATWG HTML standard. It allows any line ends,
+ * comments, and fields that are spread over chunks. Messages without data are returned too, with
+ * `data` empty, since they move the id.
  * @throws RangeError on a message without end
  */
 export async function* readEvents(

@@ -43,7 +43,7 @@ export interface KeyStore {
   create(wish: KeyWish): Promise<{ key: string; stored: StoredKey }>;
   /** Newest first; of one owner, or of all. */
   list(owner?: string): Promise<StoredKey[]>;
-  /** Whether there was such a key, and of this owner if one is given. */
+  /** Resolves to whether there was such a key, and of this owner if one is given. */
   revoke(hashedKey: string, owner?: string): Promise<boolean>;
 }
 

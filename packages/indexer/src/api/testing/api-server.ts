@@ -40,7 +40,7 @@ const verbs = {
   OPTIONS: "options",
 } as const;
 
-/** What `call` sends; without an `x-api-key` among the headers, the test's own key. */
+/** The request of `call`; without an `x-api-key` among the headers, it has the test's own key. */
 export interface TestRequest {
   method?: keyof typeof verbs;
   headers?: Record<string, string>;

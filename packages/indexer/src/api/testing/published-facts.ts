@@ -92,7 +92,7 @@ export const closedSchemas = {
   },
 } as const;
 
-/** What each transfer carries; it may carry more. */
+/** The members that each transfer carries; it may carry more. */
 export const transferFields = [
   "blockchain",
   "blockNumber",

@@ -18,7 +18,7 @@ export interface TestSource extends ApiSource {
   fail(error: Error): void;
   /** Makes reads of transfers fail after this many more. */
   failAfter(reads: number): void;
-  /** How many pages of transfers have been read. */
+  /** Number of pages of transfers that have been read. */
   reads(): number;
 }
 
