@@ -44,7 +44,7 @@ export function answerPaymentRequired(
   options: {
     offer: Offer;
     error: string;
-    /** Whether the payment has moved money, where that is said. */
+    /** True if the payment has moved money, where that is said. */
     charged?: boolean;
     /** Hash of the transaction that moved it. */
     transaction?: string;
@@ -71,7 +71,7 @@ export function answerUnsettled(order: MatchedPayment, settlement: SettleRespons
 
 /**
  * Answers a settled payment whose handler has reached its maximum of runs, and names its
- * transaction: nothing is left to buy with it, and its payer may ask for the money back.
+ * transaction. Nothing is left to buy with it, and its payer may ask for the money back.
  */
 export function answerUsedUp(order: MatchedPayment, settlement: SettleResponse): void {
   const { response, presented, offer } = order;

@@ -1,4 +1,4 @@
-/** Whether a value has members to be read. */
+/** Returns whether a value has members to be read. */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

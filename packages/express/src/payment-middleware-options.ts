@@ -6,8 +6,8 @@ import type { ClientKey } from "./reservations/limit-key.ts";
 /** Settings of `paymentMiddleware` beside its routes. */
 export interface PaymentMiddlewareOptions {
   /**
-   * The address under which buyers reach this application, such as `https://api.example.com`; with
-   * the path that a proxy cuts from requests, if it does. Offers name the resource by it. The
+   * The address under which buyers reach this application, such as `https://api.example.com`. It
+   * has the path that a proxy cuts from requests, if it does. Offers name the resource by it. The
    * default is the request's `Host` header, or a proxy's under `trust proxy`. Without a
    * facilitator, `COINSLOT_PUBLIC_URL` sets it too.
    */
@@ -67,8 +67,8 @@ export interface PaymentMiddlewareOptions {
    */
   maxResponseBytes?: number | undefined;
   /**
-   * Largest answer that is kept, in bytes: for a buyer with an idempotency key, and in memory where
-   * a paid answer did not arrive. Default 256 KiB.
+   * Largest answer that is kept, in bytes. It is kept for a buyer with an idempotency key, and in
+   * memory where a paid answer did not arrive. Default 256 KiB.
    */
   maxKeptAnswerBytes?: number | undefined;
   /** Receives faults that no caller sees. By default, their message goes to standard error. */

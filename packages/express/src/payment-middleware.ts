@@ -39,7 +39,7 @@ export interface PaymentMiddleware {
 }
 
 /**
- * Express middleware that sells the listed routes: unpaid requests get 402 with an offer, paid ones
+ * Express middleware that sells the listed routes. Unpaid requests get 402 with an offer, paid ones
  * get the handler's answer once the money has moved. Other routes pass untouched.
  *
  * `paymentMiddleware.route(payment, facilitator?, options?)` sells every request that reaches it.

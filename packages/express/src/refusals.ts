@@ -8,7 +8,7 @@ export interface Refusal {
   /** Hash of the transaction whose outcome is not known. */
   transaction?: string;
   retryAfterSeconds?: number;
-  /** Whether the payment has moved money, where that is certain. */
+  /** True if the payment has moved money, where that is certain. */
   charged?: boolean;
 }
 

@@ -12,7 +12,7 @@ afterEach(async () => {
   await Promise.all(opened.splice(0).map((shop) => shop.close()));
 });
 
-describe("a node's URL appears in no answer and in no line on standard error", () => {
+describe("a node's URL", () => {
   it.each([
     ["a facilitator's bug", () => Promise.reject(new Error(`Request to ${secret} failed`))],
     [
@@ -35,7 +35,7 @@ describe("a node's URL appears in no answer and in no line on standard error", (
         network: "eip155:9745",
       }),
     ],
-  ])("after %s", async (_what, onSettle) => {
+  ])("appears in no answer and in no line on standard error after %s", async (_what, onSettle) => {
     const lines: string[] = [];
     vi.spyOn(console, "error").mockImplementation((line) => void lines.push(String(line)));
     const shop = await openShop({

@@ -155,7 +155,7 @@ describe("a seller's hook or option", () => {
     ["unpaidAnswer", { options: { unpaidAnswer: fail } }, false],
     ["refusePayer", { options: { refusePayer: fail } }, true],
   ] as const)(
-    "that throws is reported with its name, its route and its error: %s",
+    "is reported with its name, its route and its error when it throws: %s",
     async (what, config, isPaid) => {
       const errors: unknown[] = [];
       const onError = (error: unknown) => errors.push(error);
@@ -171,7 +171,7 @@ describe("a seller's hook or option", () => {
     },
   );
 
-  it("that throws is reported on standard error by its name, without its message", async () => {
+  it("is reported on standard error by its name, without its message, when it throws", async () => {
     const lines: string[] = [];
     const spy = vi.spyOn(console, "error").mockImplementation((line) => void lines.push(line));
     const shop = await open({ accepts: option({ price: fail }), options: { onError: undefined } });
@@ -242,7 +242,7 @@ describe("a seller's hook or option", () => {
     expect(answer.body).toMatchObject({ accepts: [{ network: plasma }] });
   });
 
-  it("for two assets of one network is chosen by the signature, where version 1 names none", async () => {
+  it("is chosen by the signature for two assets of one network, where version 1 names none", async () => {
     const other = option({
       price: {
         amount: "1000",

@@ -4,8 +4,8 @@ import type { Sale } from "./sale.ts";
 
 /**
  * Settles a sale, keeping the handler's answer first for a buyer with an idempotency key. After any
- * throw of the facilitator, the outcome is unknown, and the payment is not given up: the
- * facilitator was asked. `runsHandler`: the handler runs after a success.
+ * throw of the facilitator, the outcome is unknown. The payment is not given up: the facilitator
+ * was asked. `runsHandler`: the handler runs after a success.
  */
 export async function settleSale(
   sale: Sale,

@@ -126,7 +126,7 @@ describe.each(expressVersions)("an upfront route on $name", ({ express }) => {
     expect(shop.facilitator.settled).toHaveLength(1);
   });
 
-  it("whose buyer leaves early may be requested once more with the same payment", async () => {
+  it("may be requested once more with the same payment when its buyer left early", async () => {
     let runs = 0;
     const shop = await open((_request, response) => {
       runs += 1;

@@ -2,11 +2,12 @@ import type { ResolveHost } from "./public-lookup.ts";
 
 /**
  * Outcome of an event: `delivered` (answered with 2xx), `refused` (with another status), `failed`
- * (no answer in time), `dropped` (not sent: the queue was full, or the receiver has just failed).
+ * (no answer in time), or `dropped`. A dropped one was not sent: the queue was full, or the
+ * receiver has just failed.
  */
 export type EventOutcome = "delivered" | "refused" | "failed" | "dropped";
 
-/** How lifecycle events are sent to the URLs that sellers name in `X-Event-Callback`. */
+/** Delivery of lifecycle events to the URLs that sellers name in `X-Event-Callback`. */
 export interface EventOptions {
   /**
    * Signs events by the Standard Webhooks scheme: `whsec_…`, or several secrets during a rotation.

@@ -36,8 +36,8 @@ async function open(...answer: Parameters<typeof openReceiver>): Promise<EventRe
   return receiver;
 }
 
-describe("an event is posted", () => {
-  it("as JSON, with an id, a type, a time and data", async () => {
+describe("an event", () => {
+  it("is posted as JSON, with an id, a type, a time and data", async () => {
     const receiver = await open();
     const { open: channel, settled, outcomes } = createSender({ now: () => 1_700_000_000_000 });
     channel(`${receiver.url}/hook?shop=7`)(content);
@@ -58,7 +58,7 @@ describe("an event is posted", () => {
     });
   });
 
-  it("in the order of its request, even if answers take longer and longer", async () => {
+  it("is posted in the order of its request, even if answers take longer and longer", async () => {
     const held: (() => void)[] = [];
     const receiver = await open((_request, response) => {
       held.push(() => response.end());
@@ -76,7 +76,7 @@ describe("an event is posted", () => {
     expect(receiver.types()).toEqual(["verify_started", "settle_started"]);
   });
 
-  it("once more where the receiver had closed the kept-alive connection", async () => {
+  it("is posted once more where the receiver had closed the kept-alive connection", async () => {
     const sockets = new Set<{ destroy(): void }>();
     const receiver = createTcpServer((socket) => {
       sockets.add(socket);
@@ -135,7 +135,7 @@ describe("an event over https", () => {
 });
 
 describe("an event receiver", () => {
-  it("that redirects is not followed", async () => {
+  it("is not followed when it redirects", async () => {
     const target = await open();
     const receiver = await open((_request, response) => {
       response.writeHead(307, { Location: target.url }).end();
@@ -147,7 +147,7 @@ describe("an event receiver", () => {
     expect(target.requests()).toBe(0);
   });
 
-  it("that answers without end is cut off, and counts as delivered", async () => {
+  it("is cut off when it answers without end, and counts as delivered", async () => {
     let isCut = false;
     const receiver = await open((_request, response) => {
       const filling = Buffer.alloc(8 * 2 ** 10);
@@ -166,7 +166,7 @@ describe("an event receiver", () => {
     await expect.poll(() => isCut, patience).toBe(true);
   });
 
-  it("that hangs reaches its timeout, and loses its own queue alone", async () => {
+  it("reaches its timeout when it hangs, and loses its own queue alone", async () => {
     const hanging = await open(() => undefined);
     const honest = await open();
     const { open: channel, settled, outcomes } = createSender({ timeoutMs: 300 });
@@ -186,7 +186,7 @@ describe("an event receiver", () => {
     ]);
   });
 
-  it("that is unreachable is given up silently", async () => {
+  it("is given up silently when it is unreachable", async () => {
     const { open: channel, settled, outcomes } = createSender();
     channel("http://127.0.0.1:1/")(content);
     await settled(1);
@@ -253,13 +253,13 @@ describe("an event receiver", () => {
   });
 });
 
-describe("an event goes to public addresses only", () => {
+describe("the address of an event", () => {
   it.each([
     ["resolves to loopback", ["127.0.0.1"]],
     ["resolves to loopback mapped into IPv6", ["::ffff:127.0.0.1"]],
     ["resolves to a public address and to loopback", ["1.1.1.1", "127.0.0.1"]],
     ["resolves to nothing", []],
-  ])("and not to a host name that %s", async (_what, addresses) => {
+  ])("is no host name that %s", async (_what, addresses) => {
     const receiver = await open();
     const {
       open: channel,
@@ -275,7 +275,7 @@ describe("an event goes to public addresses only", () => {
     expect(receiver.requests()).toBe(0);
   });
 
-  it("and a host name is resolved again for each connection", async () => {
+  it("is resolved again from its host name for each connection", async () => {
     const receiver = await open();
     const asked: string[] = [];
     const { open: channel, settled } = createSender({
@@ -294,7 +294,7 @@ describe("an event goes to public addresses only", () => {
     expect(receiver.requests()).toBe(0);
   });
 
-  it("and plain http or a private address is not even resolved", () => {
+  it("is not even resolved for plain http or a private address", () => {
     const { sender } = createSender({ unsafeAllowPrivateAddresses: false });
     for (const url of ["http://shop.example/", "https://127.0.0.1/", "https://[::1]/", undefined]) {
       expect(sender.open(url)).toBeUndefined();

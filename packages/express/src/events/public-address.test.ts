@@ -62,14 +62,14 @@ const otherAddresses = [
   ["nothing", ""],
 ] as const;
 
-describe("an address is public", () => {
-  it.each(publicAddresses)("%s", (address) => {
+describe("an address", () => {
+  it.each(publicAddresses)("is public: %s", (address) => {
     expect(isPublicAddress(address)).toBe(true);
   });
 });
 
-describe("an address is not public", () => {
-  it.each(otherAddresses)("%s: %s", (_what, address) => {
+describe("a special-purpose or malformed address", () => {
+  it.each(otherAddresses)("is not public, %s: %s", (_what, address) => {
     expect(isPublicAddress(address)).toBe(false);
   });
 });

@@ -8,10 +8,10 @@ const wireServer = "168.63.129.16";
 const globalUnicast = ipaddr.IPv6.parseCIDR("2000::/3");
 
 /**
- * Whether an IP address is one of the public internet. Every special-purpose range of IANA is not:
- * loopback, private, link-local with the clouds' metadata, shared, documentation, multicast. Nor
- * are IPv6 addresses that wrap an IPv4 one (mapped, NAT64, 6to4, Teredo): their destination is
- * decided elsewhere.
+ * Returns whether an IP address is one of the public internet. Every special-purpose range of IANA
+ * is not: loopback, private, link-local with the clouds' metadata, shared, documentation,
+ * multicast. Nor are IPv6 addresses that wrap an IPv4 one (mapped, NAT64, 6to4, Teredo): their
+ * destination is decided elsewhere.
  */
 export function isPublicAddress(address: string): boolean {
   // The library also reads octal and shortened forms, which no resolver returns.

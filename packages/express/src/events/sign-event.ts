@@ -31,7 +31,7 @@ export function createSigner(secrets: readonly string[]): SignEvent {
   };
 }
 
-/** Whether a text is a secret of the Standard Webhooks scheme. */
+/** Returns whether a text is a secret of the Standard Webhooks scheme. */
 export function isEventSecret(text: string): boolean {
   const encoded = secretForm.exec(text)?.[1];
   if (encoded === undefined) return false;

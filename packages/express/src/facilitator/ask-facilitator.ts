@@ -6,8 +6,8 @@ import type { MatchedPayment } from "../sale.ts";
 /**
  * Calls the facilitator before any money can move.
  *
- * @returns `undefined` when the facilitator was at fault, and the request has been answered with
- * 5xx; or when its buyer has left.
+ * @returns `undefined` when the facilitator was at fault (the request has been answered with 5xx),
+ * or when the buyer has left.
  */
 export async function askFacilitator<T>(
   { settings, response }: MatchedPayment,

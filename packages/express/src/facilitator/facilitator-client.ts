@@ -14,7 +14,7 @@ import type { MaybePromise } from "../maybe-promise.ts";
 import { exchangeJson, type JsonAnswer } from "./exchange-json.ts";
 import { toForeignRequest } from "./foreign-request.ts";
 
-/** How to reach a hosted facilitator. */
+/** Address and access of a hosted facilitator. */
 export interface FacilitatorClientOptions {
   /** Base URL, in front of `/verify`, `/settle` and `/supported`. */
   url: string;

@@ -53,7 +53,7 @@ describe("a facilitator in this process", () => {
     ["returns malformed data", new FacilitatorError("rubbish", { kind: "bad_response" }), 502],
     ["has a bug at http://rpc.example/key", new TypeError("at http://rpc.example/key"), 503],
   ])(
-    "that %s during verification is answered with 5xx, and no handler runs",
+    "leads to 5xx when it %s during verification, and no handler runs",
     async (_what, error, status) => {
       const shop = await open();
       shop.facilitator.onVerify = () => {
@@ -70,7 +70,7 @@ describe("a facilitator in this process", () => {
     },
   );
 
-  it("that states a retry time has it passed on to the buyer", async () => {
+  it("has its retry time passed on to the buyer", async () => {
     const shop = await open();
     shop.facilitator.onVerify = () => {
       throw new FacilitatorError("full", { kind: "unavailable", retryAfterSeconds: 37 });
@@ -81,7 +81,7 @@ describe("a facilitator in this process", () => {
     expect(shop.runs()).toBe(0);
   });
 
-  it("with a malformed verification is answered with 502", async () => {
+  it("leads to 502 by a malformed verification", async () => {
     const shop = await open();
     const shapeless: object = { isValid: "yes" };
     shop.facilitator.onVerify = () => Object.assign({ isValid: true }, shapeless);
@@ -89,7 +89,7 @@ describe("a facilitator in this process", () => {
     expect(shop.runs()).toBe(0);
   });
 
-  it("that rejects a settlement leaves nothing of the handler's answer", async () => {
+  it("leaves nothing of the handler's answer when it rejects a settlement", async () => {
     const shop = await open();
     shop.facilitator.onSettle = async () => ({
       success: false,
@@ -110,7 +110,7 @@ describe("a facilitator in this process", () => {
   });
 
   it.each(["/paid", "/upfront"])(
-    "that never reports a settlement's outcome is answered with 503, and the same payment resumes on %s",
+    "leads to 503 when it never reports a settlement's outcome, and the same payment resumes on %s",
     async (path) => {
       const shop = await open();
       shop.facilitator.onSettle = async (settle) => {
@@ -134,7 +134,7 @@ describe("a facilitator in this process", () => {
     },
   );
 
-  it("that still waits for the chain yields the hash, in the body and in the receipt", async () => {
+  it("yields the hash while it waits for the chain, in the body and in the receipt", async () => {
     const shop = await open();
     shop.facilitator.onSettle = async () => ({
       success: false,
@@ -165,7 +165,7 @@ describe("a facilitator in this process", () => {
     expect(keys[0]).toBeTypeOf("string");
   });
 
-  it("that calls a repeated settlement a duplicate has not confirmed the transfer", async () => {
+  it("has not confirmed the transfer when it calls a repeated settlement a duplicate", async () => {
     const shop = await open();
     let asked = 0;
     shop.facilitator.onSettle = async () => {
@@ -185,7 +185,7 @@ describe("a facilitator in this process", () => {
     expect((await stranger.send()).status).toBe(402);
   });
 
-  it("with an unclear settlement has the answer kept for the buyer's key, and runs nothing again", async () => {
+  it("has the answer of an unclear settlement kept for the buyer's key, and runs nothing again", async () => {
     const shop = await open();
     shop.facilitator.onSettle = async (settle) => {
       settle();
@@ -317,7 +317,7 @@ describe("a remote facilitator", () => {
     ...rubbish.map(([what, answer]) => [what, answer, 502] as const),
     ...unreachable.map(([what, answer]) => [what, answer, 503] as const),
   ])(
-    "that answers a verification with %s is never read as valid",
+    "is never read as valid when it answers a verification with %s",
     async (_what, answer, status) => {
       const shop = await openRemote({ path: "/verify", answer });
       const { send } = await buy(shop);
@@ -327,7 +327,7 @@ describe("a remote facilitator", () => {
   );
 
   it.each([...rubbish, ...unreachable])(
-    "that answers a settlement with %s leaves the outcome unknown, and the content unsent",
+    "leaves the outcome unknown, and the content unsent, when it answers a settlement with %s",
     async (_what, answer) => {
       let isBroken = true;
       const shop = await openRemote({ path: "/settle", answer, isOver: () => !isBroken });

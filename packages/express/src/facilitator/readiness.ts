@@ -14,7 +14,7 @@ export interface Prepared {
   offers: ReadonlyMap<Route, MakeOffer>;
 }
 
-/** Whether paid routes can be sold yet. */
+/** Readiness of paid routes for sale. */
 export interface Readiness {
   /** `undefined` until every check has passed. A call may start another attempt. */
   prepared(): Prepared | undefined;

@@ -2,8 +2,8 @@
 const maxPublicUrl = 1024;
 
 /**
- * Reads the address under which buyers reach an application: scheme, host, and the path that a
- * proxy cuts from requests, if it does.
+ * Reads the address under which buyers reach an application: scheme, host, and a path that a proxy
+ * may cut.
  *
  * @param name of the setting, for problems
  * @returns it without a slash at its end; `undefined` when it is not set, or reported as unusable

@@ -15,9 +15,9 @@ export interface AnswerSeal {
 }
 
 /**
- * Derives two values from a buyer's idempotency key, in its payer's scope: a name for the answer,
- * and a key to encrypt it under (HKDF-SHA-256, AES-256-GCM). A reader of the store without the
- * idempotency key learns neither.
+ * Derives two values from a buyer's idempotency key, in its payer's scope. They are a name for the
+ * answer, and a key to encrypt it under (HKDF-SHA-256, AES-256-GCM). A reader of the store without
+ * the idempotency key learns neither.
  */
 export function createAnswerSeal(options: { key: string; id: AuthorizationId }): AnswerSeal {
   const { key, id } = options;

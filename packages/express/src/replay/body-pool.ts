@@ -31,9 +31,9 @@ interface Entry {
 }
 
 /**
- * Creates a pool. Where it is full, or the share of a key is, the slowest body is dropped: of those
- * still arriving, the one that began first. A body that withholds its last byte soon becomes the
- * slowest. A body that arrives in a moment never does.
+ * Creates a pool. Where it is full, or the share of a key is, the slowest body is dropped. That is
+ * the one that began first, of those still arriving. A body that withholds its last byte soon
+ * becomes the slowest. A body that arrives in a moment never does.
  */
 export function createBodyPool(): BodyPool {
   const entries = new Set<Entry>();

@@ -3,9 +3,9 @@ import { type Authorization, formatAuthorization } from "@coinslot/protocol";
 import type { Request } from "express";
 
 /**
- * Identity of a request: a hash over its method, its URL as the buyer wrote it, its body, the
- * headers that its route names, and its payment's content. A request with an unknown body equals no
- * other, so that nothing resumes it.
+ * Identity of a request: a hash over its method, URL, body, the headers named by its route, and its
+ * payment's content. The URL is the one that the buyer wrote. A request with an unknown body equals
+ * no other, so that nothing resumes it.
  *
  * A resumed payment was checked before, and its signature is not checked again. So a message that
  * names the nonce of one, and a higher amount than was paid, must be another request.

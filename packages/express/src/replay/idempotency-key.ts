@@ -5,8 +5,8 @@ import type { Request } from "express";
 const secret = /^[\x20-\x7e]{16,255}$/;
 
 /**
- * The secret under which a buyer can fetch a lost answer again: the `Idempotency-Key` header, or
- * the payment identifier in the payload. A key shorter than 16 characters counts as none.
+ * The secret under which a buyer can fetch a lost answer again. It is the `Idempotency-Key` header,
+ * or the payment identifier in the payload. A key shorter than 16 characters counts as none.
  */
 export function idempotencyKeyOf(request: Request, payload: PaymentPayload): string | undefined {
   const header = request.get(headerName.idempotencyKey);

@@ -67,7 +67,7 @@ describe.each(expressVersions)("the body of a paid request on $name", ({ express
   });
 
   it.each([1, 1000, 100_000, 900_000])(
-    "of %i bytes in chunks reaches a handler that reads the stream",
+    "reaches a handler that reads the stream with %i bytes in chunks",
     async (size) => {
       const bytes = Buffer.alloc(size, "abcdefg");
       const shop = await open({
@@ -90,7 +90,7 @@ describe.each(expressVersions)("the body of a paid request on $name", ({ express
     },
   );
 
-  it("that is empty but chunked delays no answer", async () => {
+  it("delays no answer when it is empty but chunked", async () => {
     const shop = await open({ after: (app) => app.use(express.json()), handle: () => "served" });
     const stream = new ReadableStream({ start: (controller) => controller.close() });
     const answer = await send(shop, { body: stream, duplex: "half" }, json);
@@ -142,7 +142,7 @@ describe.each(expressVersions)("the body of a paid request on $name", ({ express
         }),
       }),
     ],
-  ])("above the limit, sent %s, is refused before any reservation", async (_how, toInit) => {
+  ])("is refused before any reservation above the limit, sent %s", async (_how, toInit) => {
     let runs = 0;
     const shop = await open({
       maxRequestBytes: 1000,
@@ -181,7 +181,7 @@ describe.each(expressVersions)("the body of a paid request on $name", ({ express
     },
   );
 
-  it("that was consumed without a trace allows no resumption", async () => {
+  it("allows no resumption when it was consumed without a trace", async () => {
     const shop = await open({
       before(app) {
         app.use((request, _response, next) => {
@@ -204,7 +204,7 @@ describe.each(expressVersions)("the body of a paid request on $name", ({ express
     expect((await again()).status).toBe(409);
   });
 
-  it("that ends with its buyer's connection reserves nothing", async () => {
+  it("reserves nothing when it ends with its buyer's connection", async () => {
     let runs = 0;
     const shop = await open({
       handle: () => {

@@ -23,15 +23,15 @@ interface ReadBodyOptions {
   open: (onDrop: () => void) => PooledBody;
 }
 
-/** Whether a body has to be read, byte by byte, before its hash is known. */
+/** Returns whether a body has to be read, byte by byte, before its hash is known. */
 export function isBodyUnread(request: Request): boolean {
   return hasBody(request) && !knownHashes.has(request) && !isReadElsewhere(request);
 }
 
 /**
  * Identifies the body of a request, whether a body parser runs before or after. An unread stream is
- * read to its end and put back, so that a later reader gets it from the beginning. Of a read one,
- * `rawBody` is taken, or else the canonical form of the parsed value.
+ * read to its end and put back: a later reader gets it from the beginning. Of a read one, `rawBody`
+ * is taken, or else the canonical form of the parsed value.
  */
 export async function readRequestBody(
   request: Request,
@@ -106,7 +106,7 @@ function readStream(
 }
 
 /**
- * Growing buffer for bytes that arrive in pieces: a piece by itself takes many times its size, and
+ * Growing buffer for bytes that arrive in pieces. A piece by itself takes many times its size, and
  * a body may come as a million of them.
  */
 function createGrowingBytes(maxRequestBytes: number) {

@@ -118,7 +118,7 @@ async function admit(
   options: {
     request: ReservationRequest;
     refusalIfNew: string | undefined;
-    /** Whether the pool holds bytes for it. */
+    /** True if the pool holds bytes for it. */
     holdsBody: boolean;
   },
 ): Promise<Admission | undefined> {
@@ -164,7 +164,7 @@ async function admit(
   return { state: "in_use" };
 }
 
-/** Whether the payer's own running requests are in the way. */
+/** Returns whether the payer's own running requests are in the way. */
 function isLimited(result: Reserved): boolean {
   return result.state === "payer_limited" && result.isRunning;
 }

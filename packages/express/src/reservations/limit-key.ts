@@ -9,7 +9,7 @@ export type ClientKey = (request: Request) => string | undefined;
 const maxKeyLength = 128;
 
 /**
- * Derives the key under which a caller is limited: the client's name by `clientKey`, else the
+ * Derives the key under which a caller is limited. It is the client's name by `clientKey`, else the
  * address that Express derives under the application's `trust proxy`. An IPv6 address counts by its
  * /64, since one subscriber holds that many.
  *

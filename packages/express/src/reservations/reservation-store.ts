@@ -39,8 +39,8 @@ export interface ReservationStoreOptions {
    */
   maxReleasesPerMinute?: number | undefined;
   /**
-   * Or, if that is more, this share of the payer's paid runs of the last minute, for the same
-   * amount or more. Default 0.5.
+   * Or, if that is more, this share of the payer's paid runs of the last minute. Runs for the same
+   * amount or more count. Default 0.5.
    */
   releasesPerPaid?: number | undefined;
   /** Unix milliseconds. */

@@ -6,9 +6,9 @@ interface TurnRequest<Result> {
   key: string;
   attempt: () => Promise<Result>;
   mustWait: (result: Result) => boolean;
-  /** Whether the request may wait, as it stands: one that holds a body may not for long. */
+  /** Returns whether the request may still wait: one that holds a body may not for long. */
   mayWait: () => boolean;
-  /** Whether the caller has stopped waiting for the result. */
+  /** Returns whether the caller has stopped waiting for the result. */
   isGone: () => boolean;
 }
 

@@ -25,9 +25,9 @@ type RecordVerdict = (verdict: "good" | "refused" | undefined) => void;
 /** Bounds the fruitless verifications that callers cause at a facilitator elsewhere. */
 export interface VerificationBudget {
   /**
-   * Admits a payment to a verification. It counts while it runs, so that a burst is bounded as
-   * well, and for the minute once it is refused. A payment of the payer's key waits while others
-   * run, if it may; any other signature does not.
+   * Admits a payment to a verification. It counts while it runs, which bounds bursts as well, and
+   * for the minute once it is refused. A payment of the payer's key waits while others run, if it
+   * may; any other signature does not.
    *
    * @throws CallerGoneError where the caller has left while the payment waited.
    * @throws FacilitatorError with the time of the next attempt, where the budget is empty.
@@ -64,7 +64,7 @@ interface GoodPayment {
  */
 const limits = { perCaller: 30, perProvenPayer: 30, total: 1_200 };
 /**
- * For each of these, the good payments a minute for which no handler runs: the buyer leaves, or the
+ * For each of these, the good payments a minute without a handler run. The buyer leaves, or the
  * payer has had its free runs. They cost the same call, and no money.
  */
 const unusedPerRefused = 10;
@@ -196,7 +196,7 @@ function createTally(now: () => number) {
         if (verdict !== "good") return;
         const key = authorizationKey(id);
         const before = good.get(key);
-        // What another caller has brought stays counted against that one.
+        // A payment that another caller has brought stays counted against that one.
         const isSameCaller = before?.counters.at(-1) === counted.at(-1);
         const undecided = isSameCaller && before ? before.undecided + 1 : 1;
         good.set(key, { undecided, counters: counted });

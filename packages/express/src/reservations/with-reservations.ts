@@ -34,7 +34,7 @@ interface RemoteContext {
   budget: VerificationBudget;
   now: () => number;
   networkNames: NetworkNames;
-  /** Whether the payer's key has signed a payment, once that was recovered. */
+  /** By payment, true if the payer's key has signed it, once that was recovered. */
   keySigned: WeakMap<Payment, boolean>;
 }
 
@@ -211,9 +211,9 @@ function prove(
 }
 
 /**
- * Whether a refusal leaves the outcome of the money open. Every one does after an earlier call
- * without an answer. The first settlement may have been executed. It may be the very reason why
- * this one cannot be: a duplicate, a nonce that was used, a balance that is gone.
+ * Returns whether a refusal leaves the outcome of the money open. Every one does after an earlier
+ * call without an answer. The first settlement may have been executed. It may be the very reason
+ * why this one cannot be: a duplicate, a used nonce, a spent balance.
  */
 function isUnknown(errorReason: string, isRepeated: boolean): boolean {
   return isRepeated || errorReason === "settlement_pending";

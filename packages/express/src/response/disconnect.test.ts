@@ -110,7 +110,7 @@ describe("a buyer who leaves while the handler runs", () => {
     expect((await again()).status).toBe(402);
   });
 
-  it("during the settlement finds the answer with the same payment", async () => {
+  it("finds the answer with the same payment when it left during the settlement", async () => {
     let settled: () => void = () => undefined;
     let settling: () => void = () => undefined;
     let noticed: () => void = () => undefined;

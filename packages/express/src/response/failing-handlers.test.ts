@@ -59,7 +59,7 @@ describe.each(expressVersions)("a failing handler on $name", ({ express }) => {
   }
 
   it.each([400, 404, 500, 503])(
-    "with status %i is not charged, and the same payment may try again",
+    "is not charged for status %i, and the same payment may try again",
     async (status) => {
       let tries = 0;
       const shop = await open((_request, response) => {
@@ -95,7 +95,7 @@ describe.each(expressVersions)("a failing handler on $name", ({ express }) => {
     ["finds no route", (_request, _response, next) => next("route")],
   ];
 
-  it.each(failures)("that %s is not charged", async (what, handler) => {
+  it.each(failures)("is not charged when it %s", async (what, handler) => {
     const shop = await open(handler);
     const [first] = await payTwice(shop);
     expect(first.status).toBe(what === "finds no route" ? 404 : 500);
@@ -103,7 +103,7 @@ describe.each(expressVersions)("a failing handler on $name", ({ express }) => {
     expect(shop.facilitator.settled).toHaveLength(0);
   });
 
-  it("that throws is answered by the application's own error handler", async () => {
+  it("is answered by the application's own error handler when it throws", async () => {
     const shop = await open(
       (_request, response) => {
         response.write("half of a sec");
@@ -126,7 +126,7 @@ describe.each(expressVersions)("a failing handler on $name", ({ express }) => {
   });
 
   it.each([1, 20_000])(
-    "after a partial answer (%i times a few words), compressed after the gate, is answered as a whole",
+    "is answered as a whole after a partial answer (%i times a few words), compressed after the gate",
     async (times) => {
       const shop = await open((_request, response, next) => {
         compression({ threshold: 0 })(_request, response, () => {
@@ -145,7 +145,7 @@ describe.each(expressVersions)("a failing handler on $name", ({ express }) => {
     },
   );
 
-  it("after a partial answer is answered without that part's content headers", async () => {
+  it("is answered after a partial answer without that part's content headers", async () => {
     const shop = await open(
       (_request, response, next) => {
         response.set({ "Content-Length": "1000", "Content-Encoding": "gzip", "X-Own": "kept" });
@@ -168,7 +168,7 @@ describe.each(expressVersions)("a failing handler on $name", ({ express }) => {
     expect(first.text).toBe("sorry");
   });
 
-  it("over its time limit is answered with 504 and not charged, and its late writes are dropped", async () => {
+  it("is answered over its time limit with 504 and not charged, and its late writes are dropped", async () => {
     let late: () => void = () => undefined;
     const isOver = new Promise<void>((resolve) => {
       late = resolve;
@@ -200,7 +200,7 @@ describe.each(expressVersions)("a failing handler on $name", ({ express }) => {
     ["over its time limit", { timeout: 0.05 }, "handler_timeout"],
     ["above the size limit", {}, "response_too_large"],
   ])(
-    "%s that fails afterwards harms no other request of the connection",
+    "is harmless to other requests of the connection when it is %s and fails afterwards",
     async (_what, config, error) => {
       let fail: () => void = () => undefined;
       const shop = await open(
@@ -232,7 +232,7 @@ describe.each(expressVersions)("a failing handler on $name", ({ express }) => {
     },
   );
 
-  it("over its time limit leaves nothing of its partial answer in memory, although it keeps the response", async () => {
+  it("leaves nothing of its partial answer in memory over its time limit, although it keeps the response", async () => {
     const kept: unknown[] = [];
     const shop = await open(
       (_request, response) => {
@@ -252,7 +252,7 @@ describe.each(expressVersions)("a failing handler on $name", ({ express }) => {
     await expect.poll(bytesOfBuffers, { timeout: 5_000 }).toBeLessThan(1_000_000);
   });
 
-  it("above the size limit is not charged, and gets an error that says so", async () => {
+  it("is not charged above the size limit, and gets an error that says so", async () => {
     const shop = await open((_request, response) => {
       Readable.from(Array.from({ length: 100 }, () => longText)).pipe(response);
     });
@@ -262,7 +262,7 @@ describe.each(expressVersions)("a failing handler on $name", ({ express }) => {
     expect(shop.facilitator.settled).toHaveLength(0);
   });
 
-  it("with a failing source stream is not charged", async () => {
+  it("is not charged for a failing source stream", async () => {
     const shop = await open(async (_request, response) => {
       const source = new Readable({
         read() {
@@ -277,7 +277,7 @@ describe.each(expressVersions)("a failing handler on $name", ({ express }) => {
     expect(shop.facilitator.settled).toHaveLength(0);
   });
 
-  it("that answers twice is charged for the first answer", async () => {
+  it("is charged for the first answer when it answers twice", async () => {
     const shop = await open((_request, response) => {
       response.json({ first: true });
       try {
@@ -293,7 +293,7 @@ describe.each(expressVersions)("a failing handler on $name", ({ express }) => {
   });
 
   it.each([200, 404])(
-    "after it has answered with %i harms neither its answer nor the process",
+    "harms neither its answer nor the process after it has answered with %i",
     async (status) => {
       let late: () => unknown = () => undefined;
       const shop = await open((_request, response, next) => {
@@ -322,7 +322,7 @@ describe.each(expressVersions)("a failing handler on $name", ({ express }) => {
     },
   );
 
-  it("with an invalid status is not charged", async () => {
+  it("is not charged for an invalid status", async () => {
     const shop = await open((_request, response) => {
       response.writeHead(42).end("x");
     });

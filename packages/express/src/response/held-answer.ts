@@ -18,7 +18,7 @@ export interface HeldAnswer {
   body: Buffer;
 }
 
-/** Whether a head has the same bytes in every form. */
+/** Returns whether a head has the same bytes in every form. */
 export function isAsciiHead({ statusMessage, headers }: Omit<HeldAnswer, "body">): boolean {
   return (
     !beyondAscii.test(statusMessage ?? "") && !headers.some(([, value]) => isBeyondAscii(value))
@@ -96,7 +96,7 @@ export function sendAnswer(response: ServerResponse, answer: HeldAnswer): void {
 }
 
 /**
- * Ends a response with a body, or, where none may be sent (204, 304, HEAD), with its head alone: a
+ * Ends a response with a body. Where none may be sent (204, 304, HEAD), it sends the head alone: a
  * server may refuse more.
  */
 export function endWith(response: ServerResponse, body: Buffer): void {

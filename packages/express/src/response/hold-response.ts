@@ -52,9 +52,9 @@ interface Hold {
   begun: Beginning | undefined;
   /** The form in which Node would have sent the head of that answer. */
   headForm: HeadForm | undefined;
-  /** Whether the hold takes no further writes. */
+  /** True if the hold takes no further writes. */
   isOver: boolean;
-  /** Whether the handler has ended its answer. */
+  /** True if the handler has ended its answer. */
   hasEnded: boolean;
   /** The method that takes the handler's bytes, unless a wrapper covers it. */
   write: unknown;
@@ -247,7 +247,7 @@ function startAgainOnFailure(hold: Hold): void {
   hold.headForm = undefined;
 }
 
-/** Whether a status is one of a failure, which is not charged. Node refuses more than 999. */
+/** Returns whether a status is one of a failure, which is not charged. Node refuses more than 999. */
 function isFailure(status: unknown): boolean {
   const code = Number(status);
   return code >= 400 && code <= 999;

@@ -14,7 +14,7 @@ export function ignoreLateWrites(response: ServerResponse): void {
 }
 
 /**
- * Answers with a refusal, and keeps every write of a late handler out of it: that has not been paid
+ * Answers with a refusal, and keeps every write of a late handler out of it: those are not paid
  * for. Middleware outside may end the response later, by itself or by its `end`. The head and the
  * body of the refusal go out then.
  */

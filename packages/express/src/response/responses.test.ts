@@ -64,7 +64,7 @@ function comparable({ headers, ...answer }: Received): unknown {
   return { ...answer, headers: Object.fromEntries(kept) };
 }
 
-describe.each(expressVersions)("a sold answer on $name equals the free one", ({ express }) => {
+describe.each(expressVersions)("a sold answer on $name", ({ express }) => {
   async function open(
     handler: RequestHandler,
     around: { before?: (app: Express) => void; after?: (app: Express) => void } = {},
@@ -92,7 +92,7 @@ describe.each(expressVersions)("a sold answer on $name equals the free one", ({ 
     return receive(`${shop.url}/answer`, { ...init, headers: { ...init.headers, ...headers } });
   }
 
-  it.each(waysToAnswer)("with %s", async (_what, handler, headers = {}) => {
+  it.each(waysToAnswer)("equals the free one with %s", async (_what, handler, headers = {}) => {
     const { shop, free } = await open(handler);
     const sold = await receiveSold(shop, { headers });
     const given = await receive(`${free.url}/answer`, { headers });
@@ -108,15 +108,18 @@ describe.each(expressVersions)("a sold answer on $name equals the free one", ({ 
     ([what]) => what !== "trailers" && !/^letters .*: end of (?!nothing)/.test(what),
   );
 
-  it.each(answersToHead)("with %s, to HEAD", async (_what, handler, headers = {}) => {
-    const { shop, free } = await open(handler);
-    const sold = await receiveSold(shop, { method: "HEAD", headers });
-    const given = await receive(`${free.url}/answer`, { method: "HEAD", headers });
-    expect(comparable(sold)).toEqual(comparable(given));
-    expect(shop.facilitator.settled).toHaveLength(1);
-  });
+  it.each(answersToHead)(
+    "equals the free one with %s, to HEAD",
+    async (_what, handler, headers = {}) => {
+      const { shop, free } = await open(handler);
+      const sold = await receiveSold(shop, { method: "HEAD", headers });
+      const given = await receive(`${free.url}/answer`, { method: "HEAD", headers });
+      expect(comparable(sold)).toEqual(comparable(given));
+      expect(shop.facilitator.settled).toHaveLength(1);
+    },
+  );
 
-  it("without trailers, which HEAD cannot have", async () => {
+  it("equals the free one without trailers, which HEAD cannot have", async () => {
     const { shop } = await open((_request, response) => {
       response.setHeader("Trailer", "X-Sum");
       response.write("body");
@@ -129,7 +132,7 @@ describe.each(expressVersions)("a sold answer on $name equals the free one", ({ 
   it.each([
     ["before", { before: (app: Express) => app.use(compression({ threshold: 0 })) }],
     ["after", { after: (app: Express) => app.use(compression({ threshold: 0 })) }],
-  ])("with compression %s the gate", async (_where, around) => {
+  ])("equals the free one with compression %s the gate", async (_where, around) => {
     for (const [, handler] of waysToAnswer.slice(0, 2)) {
       const { shop, free } = await open(handler, around);
       const headers = { "Accept-Encoding": "gzip" };
@@ -140,22 +143,25 @@ describe.each(expressVersions)("a sold answer on $name equals the free one", ({ 
     }
   });
 
-  it.each(["before", "after"] as const)("with a session %s the gate", async (where) => {
-    const use = (app: Express) =>
-      app.use(session({ secret: "s", resave: false, saveUninitialized: true }));
-    const { shop } = await open(
-      (request, response) => {
-        Object.assign(request.session, { seen: true });
-        response.send("hello");
-      },
-      { [where]: use },
-    );
-    const sold = await receiveSold(shop);
-    expect(sold).toMatchObject({ status: 200, body: "hello" });
-    expect(String(sold.headers["set-cookie"])).toContain("connect.sid");
-  });
+  it.each(["before", "after"] as const)(
+    "equals the free one with a session %s the gate",
+    async (where) => {
+      const use = (app: Express) =>
+        app.use(session({ secret: "s", resave: false, saveUninitialized: true }));
+      const { shop } = await open(
+        (request, response) => {
+          Object.assign(request.session, { seen: true });
+          response.send("hello");
+        },
+        { [where]: use },
+      );
+      const sold = await receiveSold(shop);
+      expect(sold).toMatchObject({ status: 200, body: "hello" });
+      expect(String(sold.headers["set-cookie"])).toContain("connect.sid");
+    },
+  );
 
-  it("with 'finish' emitted after its last byte", async () => {
+  it("equals the free one with 'finish' emitted after its last byte", async () => {
     const order: string[] = [];
     const { shop } = await open((_request, response) => {
       response.on("finish", () => order.push("finish"));

@@ -19,7 +19,7 @@ export function runHandler(options: {
   /** Calls the handler. */
   next: () => void;
   timeoutSeconds: number;
-  /** Whether to give up when the buyer leaves. */
+  /** True if the run ends when the buyer leaves. */
   endsOnDisconnect: boolean;
 }): Promise<HandlerOutcome> {
   const { response, held, next, timeoutSeconds, endsOnDisconnect } = options;

@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 
-/** Whether the client has disconnected before its answer was sent. */
+/** Returns whether the client has disconnected before its answer was sent. */
 export function isGone(response: ServerResponse): boolean {
   return response.closed || (isQueued(response) && response.req.socket.destroyed);
 }
@@ -19,8 +19,8 @@ export function whenGone(response: ServerResponse, tell: () => void): () => void
 }
 
 /**
- * Whether a response waits for others on its connection (pipelining). It has no socket until its
- * turn comes, and emits no event when the connection is closed before.
+ * Returns whether a response waits for others on its connection (pipelining). It has no socket
+ * until its turn comes, and emits no event when the connection is closed before.
  */
 function isQueued(response: ServerResponse): boolean {
   return response.socket === null && !response.writableFinished;

@@ -4,7 +4,7 @@ import { FreeVerbWarning } from "../routes/warn-unsold-methods.ts";
 
 /**
  * Writes a fault to standard error, where no `onError` was given. Of a foreign error it writes the
- * name alone: its message may hold the address of a node, and with it a key.
+ * name alone. The message may hold the address of a node, and with it a key.
  */
 export function writeError(error: unknown): void {
   console.error(`coinslot: ${wordsOf(error)}`);

@@ -23,9 +23,8 @@ export function applicationRouter(app: Application): object {
 }
 
 /**
- * A router of the Express of an application. Either Express makes the application's own router with
- * its first handler, or on first access, from the settings of that time. The settings can still
- * change here.
+ * A router of the Express of an application. Either Express makes the application's own router from
+ * the settings of the moment, with its first handler or access. The settings can still change here.
  */
 export function routerOfItsExpress(app: Application): object {
   if (typeof Reflect.get(app, "lazyrouter") === "function") return applicationRouter(app);
@@ -36,7 +35,7 @@ export function routerOfItsExpress(app: Application): object {
   return applicationRouter(heir);
 }
 
-/** Whether a value is an application of either Express. */
+/** Returns whether a value is an application of either Express. */
 export function isApplication(value: unknown): value is Application {
   return typeof value === "function" && "handle" in value && "set" in value;
 }

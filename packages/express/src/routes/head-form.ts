@@ -5,7 +5,7 @@ export interface HeadForm {
   /** Node writes head and first text in one encoding. */
   encoding: "latin1" | "utf8";
   /**
-   * Whether the body was complete with the head: Node then writes `Content-Disposition`
+   * True if the body was complete with the head. Node then writes `Content-Disposition`
    * differently.
    */
   knowsLength: boolean;
@@ -16,7 +16,7 @@ export interface FirstWrite {
   /** `undefined`: the head alone, by `flushHeaders`. */
   chunk: unknown;
   encoding: BufferEncoding | undefined;
-  /** Whether it is all of the answer, and no `writeHead` came before it. */
+  /** True if it is all of the answer, and no `writeHead` came before it. */
   knowsLength: boolean;
 }
 
@@ -35,12 +35,12 @@ export function headFormOf(
 /** The form of a head that was sent by `flushHeaders`. */
 export const flushedHead: HeadForm = { encoding: "utf8", knowsLength: false };
 
-/** Whether a response has a body, regardless of the handler's writes. */
+/** Returns whether a response has a body, regardless of the handler's writes. */
 export function hasBody({ req, statusCode }: ServerResponse): boolean {
   return req.method !== "HEAD" && statusCode !== 204 && statusCode !== 304;
 }
 
-/** Whether a response of unknown length goes out in chunks. */
+/** Returns whether a response of unknown length goes out in chunks. */
 export function isChunked(response: ServerResponse): boolean {
   const isOld = response.req.httpVersion === "1.0";
   return hasBody(response) && !isOld && !response.hasHeader("Content-Length");

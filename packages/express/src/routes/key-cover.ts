@@ -6,7 +6,7 @@ const plainPath = /^[\w/.~%@,;=&'-]+$/;
 
 /**
  * Creates a check whether a key takes every request that fits a later one, which then never counts.
- * It reports a cover only in plain cases: the later path is the same, or has no parameters and fits
+ * It reports a cover only in plain cases. The later path is the same, or has no parameters and fits
  * to the letter.
  *
  * @param router of the Express that reads the keys

@@ -16,11 +16,10 @@ export type RouteMatcher = (request: Request) => Route | "malformed" | "closed" 
 /**
  * Finds the paid route of a request with the router of the application that serves it.
  *
- * It fails closed. A path is matched against the keys in three forms: as sent, relative to the
- * mount, and as handlers that decode and normalise paths read it. Letter case and trailing slashes
- * do not matter, unless the application and every router in it say that they do. The first key that
- * fits any of these counts. Where the tree holds two Expresses, paths that they read differently
- * are closed.
+ * It fails closed. Paths are matched in three forms: as sent, relative to the mount, and as decoded
+ * and normalised by handlers. Letter case and trailing slashes do not matter, unless the
+ * application and every router in it say that they do. The first key that fits any of these counts.
+ * Where the tree holds two Expresses, paths that they read differently are closed.
  */
 export function createRouteMatcher(
   routes: readonly Route[],

@@ -7,7 +7,7 @@ import { type PaymentRoutes, paymentMiddleware } from "../index.ts";
 import { createPaperFacilitator } from "../testing/paper-facilitator.ts";
 import { option } from "../testing/shop.ts";
 
-// The tree of a workspace with Express 4 at its root: this package resolves it, and the application
+// The tree of a workspace with Express 4 at its root. This package resolves it, and the application
 // resolves Express 5.
 vi.mock("express", async () => {
   const { createRequire: require } = await import("node:module");

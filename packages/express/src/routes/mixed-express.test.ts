@@ -131,7 +131,7 @@ describe.each(expressVersions)("a passed application on $name", ({ express }) =>
 });
 
 describe("an application with routers of both Express versions", () => {
-  it("on Express 5 sells paths of an Express 4 router under a wildcard of Express 5", async () => {
+  it("sells paths of an Express 4 router under a wildcard of Express 5, on Express 5", async () => {
     const shop = await open({
       express,
       routes: { "GET /files/*rest": { accepts } },
@@ -221,7 +221,7 @@ describe("an application with routers of both Express versions", () => {
   });
 
   it.each(expressVersions)(
-    "with $name at its root sells plain keys of every router",
+    "sells plain keys of every router with $name at its root",
     async (root) => {
       for (const { express: other } of expressVersions) {
         const shop = await open({

@@ -1,6 +1,6 @@
 import { emptyRouterLike } from "./application-router.ts";
 
-/** How a router reads the patterns of paths. */
+/** A router's syntax of path patterns. */
 export type PathDialect = "Express 4" | "Express 5";
 
 const dialects = new WeakMap<object, PathDialect>();
@@ -29,7 +29,10 @@ export function problemOfPath(router: object, path: string): string | undefined 
 /** Text without a sign that either Express treats as part of a pattern, or a parameter. */
 const plainSegment = /^(?:[^:*?+(){}[\]\\!|^$"]*|:[A-Za-z_]\w*)$/;
 
-/** Whether both Expresses read a path alike: in each segment there is text, or one parameter. */
+/**
+ * Returns whether both Expresses read a path alike: in each segment there is text, or one
+ * parameter.
+ */
 export function isReadAlike(path: string): boolean {
   return path.split("/").every((segment) => plainSegment.test(segment));
 }

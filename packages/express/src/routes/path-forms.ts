@@ -1,8 +1,8 @@
 import type { Request } from "express";
 
 /**
- * Whether Express reads a request target as it is written: a path, or an absolute URL in plain
- * characters. For any other target it falls back on a parser that rewrites the path, while mounted
+ * Returns whether Express reads a request target as it is written: a path, or an absolute URL in
+ * plain characters. For any other target it falls back on a parser that rewrites the path. Mounted
  * routers go on cutting the original. A router may then match a path that the whole request never
  * showed. No client sends such targets: RFC 9112, section 3.2.
  */
@@ -16,8 +16,8 @@ const plainUrl =
 const unusual = /[^\w\-.~!$&'()+,;=@/]|\/\/|\/\./;
 
 /**
- * The paths under which a request may reach a handler: as it was sent, and relative to the mount of
- * the middleware. Each of them counts with single slashes, too, as mounted routers read it. It also
+ * The paths under which a request may reach a handler: as sent, and relative to the mount of the
+ * middleware. Each of them counts with single slashes, too, as mounted routers read it. It also
  * counts decoded and normalised, as servers of files and proxies read it.
  */
 export function pathForms({ url, baseUrl, originalUrl }: Request): string[] {
@@ -33,7 +33,7 @@ export function pathForms({ url, baseUrl, originalUrl }: Request): string[] {
 }
 
 /**
- * The path of a key in the encoded normal form: clients need not escape characters that the key
+ * The path of a key in the encoded normal form. Clients need not escape characters that the key
  * escapes without need. An escaped slash stays escaped.
  */
 export function normalKeyPath(path: string): string {

@@ -18,10 +18,10 @@ const maxPaths = 500;
 const maxTarget = 1_000;
 
 /**
- * Looks routes up by method and path, with a router of the same kind as another one, in which each
- * route only returns its number. The match of a path depends on the path alone, and the last few
- * are cached: a router takes as long as the rest of an unpaid answer. Keys that such a router
- * cannot parse match nothing here.
+ * Looks routes up by method and path, with a router of another one's kind. Each of its routes only
+ * returns its number. The match of a path depends on the path alone, and the last few are cached. A
+ * router takes as long as the rest of an unpaid answer. Keys that such a router cannot parse match
+ * nothing here.
  */
 export function createPathRouter(options: {
   router: object;

@@ -24,8 +24,8 @@ export interface TokenPrice {
 }
 
 /**
- * Price of a request: a `TokenPrice`, or an exact decimal amount such as `"$0.001"` of the token
- * that is known for the network. It is never rounded, and never zero: of a number, the digits that
+ * Price of a request: a `TokenPrice`, or an exact decimal amount such as `"$0.001"` of the
+ * network's known token. It is never rounded, and never zero: of a number, the digits that
  * JavaScript writes count.
  */
 export type Price = TokenPrice | `$${number}` | `${number}` | number;
@@ -39,8 +39,7 @@ export interface PaymentOption {
   price: Price | ((request: Request) => MaybePromise<Price>);
   /**
    * Address that receives the money. A function is called once per request. Any value but an
-   * address is refused at start, `undefined` too, so that a variable of the environment can stand
-   * here.
+   * address is refused at start, also `undefined`: a variable of the environment can stand here.
    */
   payTo: string | undefined | ((request: Request) => MaybePromise<string>);
   /** Validity of a payment signed for this way. Default that of the route. */
@@ -107,7 +106,7 @@ export type RouteVerb =
 
 /**
  * Key of the requests to sell: a verb or `*`, a space, and a path in the syntax of the installed
- * Express; or a path alone, for all verbs. A path is the full one or the one relative to the mount.
+ * Express. A path alone is for all verbs. A path is the full one or the one relative to the mount.
  */
 export type RouteKey = `${RouteVerb | "*"} /${string}` | `/${string}`;
 

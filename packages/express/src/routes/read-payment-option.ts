@@ -68,7 +68,7 @@ export function readPaymentOption(
   return { network: network.data, price, payTo, maxTimeoutSeconds, extra };
 }
 
-/** Whether a value is a time as in an offer: positive, in whole seconds. */
+/** Returns whether a value is a time as in an offer: positive, in whole seconds. */
 export function isWholeSeconds(value: unknown): value is number {
   return typeof value === "number" && Number.isSafeInteger(value) && value > 0;
 }

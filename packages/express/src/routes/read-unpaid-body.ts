@@ -8,7 +8,7 @@ export interface UnpaidBytes {
 }
 
 /**
- * Reads the result of a seller's function for an unpaid request: text and bytes go out as they are,
+ * Reads the result of a seller's function for an unpaid request. Text and bytes go out as they are,
  * plain values as JSON. No other value goes out: a stream written as JSON would show its inner
  * state.
  *

@@ -25,7 +25,7 @@ describe.each(expressVersions)("routing settings on $name", ({ express }) => {
     return shop;
   }
 
-  it("with case sensitivity leave other routes beside the paid one", async () => {
+  it("leave other routes beside the paid one with case sensitivity", async () => {
     const shop = await open(
       { "GET /paid": { accepts: option() } },
       (app) => {
@@ -80,20 +80,17 @@ describe.each(expressVersions)("routing settings on $name", ({ express }) => {
         app.use("/paid", (_request, response) => void response.send(content));
       },
     ],
-  ])(
-    "with case sensitivity, and %s in the application, are still guarded",
-    async (_what, serve) => {
-      const shop = await open({ "GET /paid": { accepts: option() } }, serve, (app) =>
-        app.enable("case sensitive routing"),
-      );
-      for (const target of ["/paid", "/PAID"]) {
-        expect((await sendTarget(shop, target)).answer).not.toContain(content);
-      }
-    },
-  );
+  ])("are still guarded with case sensitivity, and %s in the application", async (_what, serve) => {
+    const shop = await open({ "GET /paid": { accepts: option() } }, serve, (app) =>
+      app.enable("case sensitive routing"),
+    );
+    for (const target of ["/paid", "/PAID"]) {
+      expect((await sendTarget(shop, target)).answer).not.toContain(content);
+    }
+  });
 
   it.each(["GET /api", "GET /api/"] as const)(
-    "with strict slashes, and a router whose root is %s, are still guarded",
+    "are still guarded with strict slashes, and a router whose root is %s",
     async (key) => {
       const shop = await open(
         { [key]: { accepts: option() } },

@@ -8,9 +8,9 @@ export interface RoutingSettings {
 }
 
 /**
- * Whether every router in an application distinguishes at least this much, so that a path which
- * differs only so reaches no handler. An opaque layer (another application, a function with a mount
- * path of its own) counts as distinguishing nothing. No router with a mount path of its own
+ * Returns whether every router in an application distinguishes at least this much. A path that
+ * differs only so then reaches no handler. An opaque layer (another application, a function with a
+ * mount path of its own) counts as distinguishing nothing. No router with a mount path of its own
  * distinguishes a slash at the end of that.
  */
 export function hasOnlyRoutersLike(app: Application, settings: RoutingSettings): boolean {
@@ -39,7 +39,7 @@ function isLike(router: object, settings: RoutingSettings, seen: Set<object>): b
   }
 }
 
-/** Whether this holds for every layer of a router, or of a route. */
+/** Returns whether this holds for every layer of a router, or of a route. */
 function isEveryLayer(parent: object, holds: (layer: object) => boolean): boolean {
   const stack: unknown = Reflect.get(parent, "stack");
   return Array.isArray(stack) && stack.every((layer) => isObject(layer) && holds(layer));
@@ -49,7 +49,7 @@ function isObject(value: unknown): value is object {
   return typeof value === "object" && value !== null;
 }
 
-/** Whether a layer stands at "/", as middleware does. */
+/** Returns whether a layer stands at "/", as middleware does. */
 function isAtRoot(layer: object): boolean {
   if (Reflect.get(layer, "slash") === true) return true;
   const pattern: unknown = Reflect.get(layer, "regexp");

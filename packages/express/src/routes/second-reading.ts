@@ -7,7 +7,7 @@ import type { Route } from "./read-routes.ts";
 
 /** Keys as the other Express of an application's tree reads them. */
 export interface SecondReading {
-  /** Whether this key was checked by one Express and is matched by another, or by none. */
+  /** Returns whether this key was checked by one Express and is matched by another, or by none. */
   isClosed(route: Route): boolean;
   /**
    * The keys as the other Express reads them, if there is one.
@@ -20,9 +20,9 @@ export interface SecondReading {
 }
 
 /**
- * Reads keys a second time where two Expresses are in one tree: the one that checked the keys at
- * start, the application's, and those of routers nested in it. Paths that either reads as one of a
- * key are withheld unless the application's own reading sells them.
+ * Reads keys a second time where two Expresses are in one tree. They are the one that checked the
+ * keys at start, the application's, and those of routers nested in it. Paths that either reads as
+ * one of a key are withheld unless the application's own reading sells them.
  *
  * @returns `undefined` when all keys are read alike by either Express
  */

@@ -30,7 +30,7 @@ describe.each(expressVersions)("on $name, a key for GET", ({ express }) => {
     return { ...shop, post };
   }
 
-  it("beside a handler for all methods leaves POST free, with one warning", async () => {
+  it("leaves POST free beside a handler for all methods, with one warning", async () => {
     const shop = await open({
       "GET /x": { accepts: option() },
       "GET /nested/:id": { accepts: option() },
@@ -45,7 +45,7 @@ describe.each(expressVersions)("on $name, a key for GET", ({ express }) => {
     expect(String(shop.errors[1])).toContain('"GET /nested/:id" does not sell POST');
   });
 
-  it("beside a handler of its own for POST causes no warning", async () => {
+  it("causes no warning beside a handler of its own for POST", async () => {
     const shop = await open({ "GET /y": { accepts: option() }, "* /x": { accepts: option() } });
     expect([await shop.post("/y"), await shop.post("/x")]).toEqual([200, 402]);
     expect(shop.errors).toEqual([]);

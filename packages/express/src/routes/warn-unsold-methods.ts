@@ -12,9 +12,9 @@ export class FreeVerbWarning extends Error {
 }
 
 /**
- * Warns the seller of a handler for all verbs (`app.all`) that has served a request free of charge,
- * where the request's key sells it under another verb only. It warns once for each key and verb.
- * This may be intended, but must not be silent.
+ * Warns the seller of a handler for all verbs (`app.all`) that has served a request free of charge.
+ * The request's key sells it under another verb only. It warns once for each key and verb. This may
+ * be intended, but must not be silent.
  *
  * @returns to be called with every request that is not sold, before it goes on.
  */

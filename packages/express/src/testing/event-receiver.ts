@@ -12,7 +12,7 @@ export interface ReceivedEvent {
 /** A server that receives events. */
 export interface EventReceiver extends Listening {
   received: ReceivedEvent[];
-  /** How many requests have come, read or not. */
+  /** Number of requests that have come, read or not. */
   requests(): number;
   types(): string[];
 }

@@ -86,14 +86,14 @@ describe.each([headerName.payment, headerName.paymentSignature])(
       });
     });
 
-    it("that comes twice is answered with 400", async () => {
+    it("is answered with 400 when it comes twice", async () => {
       const { headers } = toHeaders(await goodPayload(version));
       const answer = await sendRaw([`${name}: ${headers[name]}`, `${name}: ${headers[name]}`]);
       expect(answer).toMatch(/^HTTP\/1.1 400 /);
       expect(answer).toContain("A request brings one payment header, once");
     });
 
-    it("of the other version is answered with 400", async () => {
+    it("is answered with 400 in the form of the other version", async () => {
       const { headers } = toHeaders(await goodPayload(version === 1 ? 2 : 1));
       const [value = ""] = Object.values(headers);
       await supertest(shop.url).get("/paid").set(name, value).expect(400);
@@ -112,7 +112,7 @@ describe.each([headerName.payment, headerName.paymentSignature])(
         "to",
         [`0x${"0".repeat(40)}`, "0xb8CE59FC3717ada4C02eaDF9682A9e934F625ebb"],
       ],
-    ])("with %s is refused: %s", async (_what, member, values) => {
+    ])("is refused with %s: %s", async (_what, member, values) => {
       const seconds = Math.floor(Date.now() / 1000);
       for (const value of values) {
         const payload: unknown = structuredClone(await goodPayload(version));
@@ -143,7 +143,7 @@ function setMember(payload: unknown, member: string, value: string): void {
 }
 
 describe("a payment", () => {
-  it("in both versions at once is answered with 400", async () => {
+  it("is answered with 400 in both versions at once", async () => {
     const headers = {
       ...toHeaders(await goodPayload(1)).headers,
       ...toHeaders(await goodPayload(2)).headers,
@@ -151,7 +151,7 @@ describe("a payment", () => {
     await supertest(shop.url).get("/paid").set(headers).expect(400);
   });
 
-  it("for something that is not offered is answered with the offer", async () => {
+  it("is answered with the offer when it is for something else", async () => {
     const offer = await fetchOffer(`${shop.url}/paid`, 2);
     const [offered] = offer.accepts;
     if (offered?.x402Version !== 2) throw new Error("No offer");
@@ -166,7 +166,7 @@ describe("a payment", () => {
     expect(answer.body).toMatchObject({ error: "No matching payment requirements" });
   });
 
-  it("with another account's signature is refused with the reason", async () => {
+  it("is refused with the reason for another account's signature", async () => {
     const { headers } = await buyer.payFor(`${shop.url}/paid`, {
       authorization: { from: "0x00000000000000000000000000000000000000a1" },
     });
@@ -174,7 +174,7 @@ describe("a payment", () => {
     expect(answer.body).toMatchObject({ error: "invalid_exact_evm_signature" });
   });
 
-  it("that expires before the handler's time limit is refused, without a call to the facilitator", async () => {
+  it("is refused without a call to the facilitator when it expires before the handler's time limit", async () => {
     const before = shop.facilitator.verifications;
     const { headers } = await buyer.payFor(`${shop.url}/paid`, {
       authorization: { validBefore: BigInt(Math.floor(Date.now() / 1000) + 30) },

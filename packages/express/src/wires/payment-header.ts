@@ -28,7 +28,7 @@ export function removeHeader(request: IncomingMessage, name: string): void {
 
 /**
  * The headers as lists. Node makes them when they are first read, and counts on every raw one. Its
- * versions before 20.20.2, 22.22.2 and 24.14.1 throw at a header such as `__proto__`: a request
+ * versions before 20.20.2, 22.22.2 and 24.14.1 throw at a header such as `__proto__`. A request
  * keeps those lists that are made here.
  */
 function distinctHeadersOf(request: IncomingMessage): IncomingMessage["headersDistinct"] {

@@ -37,7 +37,7 @@ export interface Wire<Credential = unknown> {
   read(request: IncomingMessage): Credential;
   /**
    * Removes the payment from a request whose handler runs. A handler that forwards its headers, as
-   * proxies do, would give a signed payment to the upstream, and a logger would record it.
+   * proxies do, would pass a signed payment upstream, and a logger would record it.
    */
   withhold(request: IncomingMessage): void;
 
@@ -48,7 +48,7 @@ export interface Wire<Credential = unknown> {
 
   /**
    * Puts the receipt of a settlement, good or bad, into the head of an answer. A wire may leave it
-   * out of a failure: the settlement's, or that of an `upfront` handler, whose status is set.
+   * out of a failure of the settlement, or of an `upfront` handler, whose status is set.
    */
   writeReceipt(response: ServerResponse, settlement: SettleResponse, credential: Credential): void;
   /** The answer to a payment that failed; `undefined`: 402, with a fresh offer. */
@@ -61,7 +61,7 @@ export interface PaymentDemand {
   resource: ResourceInfo;
   /** A code for programs, or words where no payment came. */
   error: string;
-  /** Whether the payment has moved money, where that is said. */
+  /** True if the payment has moved money, where that is said. */
   charged?: boolean;
   /** Hash of the transaction that moved it. */
   transaction?: string;
