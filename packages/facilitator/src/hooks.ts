@@ -69,7 +69,7 @@ export interface Hooks {
   ): Promise<Result | VerifyResponse>;
   /**
    * Runs `settle` among its hooks. Throws only exceptions of `settle` and `isBegun`. The hooks
-   * before it decide on a payment once: one that `isBegun` reports may be on the chain, and is
+   * before it decide on a payment once. One that `isBegun` reports may be on the chain, and is
    * settled without them.
    */
   aroundSettle(

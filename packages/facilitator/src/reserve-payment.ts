@@ -41,7 +41,7 @@ export async function reserveForGate(
   return toReserved(id, result);
 }
 
-/** Whether a reservation that ends so counts against its payer. */
+/** Returns whether a reservation that ends so counts against its payer. */
 export function countsAgainstPayer(cause: ReleaseCause, hasRun: boolean): boolean | "if_failed" {
   if (cause === "refused") return "if_failed";
   return hasRun && (cause === "handler_failed" || cause === "disconnected");

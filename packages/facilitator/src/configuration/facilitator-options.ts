@@ -54,7 +54,7 @@ export interface FacilitatorNetworkOptions {
   callGas?: bigint | undefined;
   /**
    * Relayer balance in wei below which new payments are refused. Default by chain, such as 0.001
-   * XPL on Plasma, 0.0002 ETH on Base; 0.001 of the native coin where the chain is unknown.
+   * XPL on Plasma, 0.0002 ETH on Base. On an unknown chain it is 0.001 of the native coin.
    */
   minimumBalance?: bigint | undefined;
   /** Relayer balance in wei below which the log warns. Default ten times the minimum. */

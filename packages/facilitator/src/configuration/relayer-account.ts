@@ -6,9 +6,9 @@ import type { RelayerSigner } from "../settle/relay/relayer-signer.ts";
 import { findSeedPhraseProblem } from "./seed-phrase.ts";
 
 /**
- * The account whose gas pays for settlements: a BIP-39 seed phrase, a private key, either of them
- * as a plain string, or a viem account. Members may be `undefined` so that `process.env` can be
- * passed. `createFacilitator` reports that as a problem.
+ * The account whose gas pays for settlements. It is a BIP-39 seed phrase, a private key, either of
+ * them as a plain string, or a viem account. Members may be `undefined` so that `process.env` can
+ * be passed. `createFacilitator` reports that as a problem.
  *
  * A seed phrase gives the addresses at `m/44'/60'/0'/0/<index>`, as wallets number their accounts.
  */

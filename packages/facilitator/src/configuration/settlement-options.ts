@@ -16,8 +16,8 @@ export interface SettlementOptions {
   /** Answers larger than this are not kept. Default 1 MiB. */
   maxAnswerBytes?: number | undefined;
   /**
-   * Most bytes of kept answers: of a payer (default 16 MiB), kept by a process (256 MiB), and in
-   * the ledger (1 GiB). Beyond them the payer's own oldest goes, never another's.
+   * Maximum bytes of kept answers: of a payer (default 16 MiB), of a process (256 MiB), and in the
+   * ledger (1 GiB). Beyond them the payer's own oldest goes, never another's.
    */
   answerLimits?: Partial<AnswerLimits> | undefined;
   /**

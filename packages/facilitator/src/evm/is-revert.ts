@@ -5,8 +5,8 @@ const revertWords =
   /revert|execution error|evm error|out of ?gas|invalid (opcode|jump)|bad instruction|not activated|stack/i;
 
 /**
- * Whether a node's error means that the execution failed, in the wording of one of the clients, and
- * not the node.
+ * Returns whether a node's error means that the execution failed, and not the node, in a client's
+ * wording.
  */
 export function isRevert(error: Error): error is RpcResponseError {
   if (!(error instanceof RpcResponseError)) return false;

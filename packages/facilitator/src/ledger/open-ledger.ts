@@ -34,7 +34,7 @@ export interface LedgerDatabase {
  * Opens the ledger's database and brings its schema up to date.
  *
  * @throws DatabaseError when it cannot be reached, belongs to a newer version, or, as a SQLite
- * file, to another process: two of them would settle the same payments.
+ * file, to another process. Two processes would settle the same payments.
  */
 export async function openLedger(options: OpenLedgerOptions): Promise<LedgerDatabase> {
   const { url, processId, readOnly = false, onBackgroundError } = options;

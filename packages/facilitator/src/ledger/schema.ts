@@ -153,9 +153,9 @@ export interface PayersTable {
  * The processes that share the ledger, while they live.
  *
  * Heartbeats beside leases, for two reasons. A heartbeat excludes no other process and needs no
- * fencing token: a process that slept writes the next one, and what it held is fenced by tokens. And
- * the previous release, which may run beside this one, knows the living by this table alone: it
- * would release what a process holds whose heartbeat is a lease.
+ * fencing token. A process that slept writes the next one, and tokens fence its former payments.
+ * And the previous release, which may run beside this one, knows the living by this table alone. It
+ * would release the payments of a process whose heartbeat is a lease.
  */
 export interface ProcessesTable {
   id: string;

@@ -17,7 +17,7 @@ import { type Findings, joinFindings } from "./findings.ts";
 
 /** Findings about a network. */
 export interface NetworkReport extends Findings {
-  /** Whether many payments can share a transaction. */
+  /** True if many payments can share a transaction. */
   hasMulticall3: boolean;
   blockGasLimit: bigint;
   /** The chain could not be read: asked again, it may have no problem. */

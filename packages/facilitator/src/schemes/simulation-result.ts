@@ -1,5 +1,5 @@
 /**
- * The trial of a claim on the chain, with the state read before it, all at the end of one block.
+ * The trial of a claim on the chain, with the state read before it, all at one block's end.
  */
 export interface SimulationResult {
   /** Result of the token call when it was tried. */
@@ -7,12 +7,12 @@ export interface SimulationResult {
   /** Why the call reverted, in the token's words, as far as it gave any. */
   revertReason?: string | undefined;
   /**
-   * Whether the call had its full effect: the payer lost the value, the recipient gained it, and
+   * True if the call had its full effect. The payer lost the value, the recipient gained it, and
    * the authorization was unused before and used after. `undefined` where the node shows no
    * effects, and no state read before the call proves that there can be none.
    */
   isExact?: boolean | undefined;
-  /** Whether the authorization was used or cancelled before. */
+  /** True if the authorization was used or cancelled before. */
   isUsed: boolean;
   /** The payer's balance before, in the token's smallest unit. 0 where the asset returns none. */
   balance: bigint;
@@ -30,8 +30,8 @@ export interface SimulationResult {
 }
 
 /**
- * Whether the transfer would be made, exactly as signed. A call that succeeds is not enough: a
- * token may return normally from one that did nothing, or something else.
+ * Returns whether the transfer would be made, exactly as signed. A call that succeeds is not
+ * enough: a token may return normally from one that did nothing, or something else.
  */
 export function goesThrough({ outcome, isUsed, isExact }: SimulationResult): boolean {
   return outcome === "succeeded" && !isUsed && isExact !== false;

@@ -83,8 +83,8 @@ export function encodeDeploylessCall(
 const answerSchema = z.string().regex(/^0x(?:[0-9a-f]{64})+$/i);
 
 /**
- * Reads the answer to a call for `count` transfers: a reading for each, or for fewer where the node
- * granted less gas than it was asked for; those that are left out are the last ones.
+ * Reads the answer to a call for `count` transfers. It has a reading for each, or for fewer where
+ * the node granted less gas than requested. The last ones are left out.
  *
  * @throws FacilitatorError when the answer is not one of the simulator.
  */

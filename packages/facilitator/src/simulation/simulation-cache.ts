@@ -35,8 +35,8 @@ const maxEntries = 20_000;
 
 /**
  * Remembers simulations: a payment that was verified a moment ago is not tried once more when its
- * transaction is planned. Milliseconds: for `freshMs` it need not be tried again, for `keepMs` the
- * gas is known that a payer's code puts at risk. A forgotten payment is tried again.
+ * transaction is planned. Milliseconds. For `freshMs` it need not be tried again, for `keepMs` the
+ * gas at risk by a payer's code is known. A forgotten payment is tried again.
  */
 export function createSimulationCache(options: {
   freshMs: number;

@@ -37,7 +37,7 @@ export interface Simulator {
    * Returns the outcome of a transfer, as if it were the only one. Callers in the same turn of the
    * event loop share one RPC request. No transfer sees another's effects or uses its gas. Callers
    * take turns, and so do a caller's payers. Requests of a caller share one trial of the same
-   * transfer until an RPC request carries it: a trial that began before the call is none for its
+   * transfer until an RPC request carries it. A trial that began before the call is none for its
    * moment.
    *
    * @throws CallerGoneError when the caller has left before an RPC request carries the transfer.
@@ -60,7 +60,7 @@ const restrictionMs = 60_000;
 /**
  * Tries signed transfers by way of `eth_call`. Starts nothing by itself, and needs no closing.
  *
- * The queue is no batcher of `@coinslot/concurrency`: bytes bound a request, and a number of
+ * The queue is no batcher of `@coinslot/concurrency`. Bytes bound a request, and a number of
  * transfers that changes with the node's answers. A batcher has one constant `maxItems`.
  */
 export function createSimulator(options: SimulatorOptions): Simulator {
@@ -157,8 +157,7 @@ interface AskedNode extends Pick<SimulatorOptions, "rpc" | "sender" | "now"> {
    */
   restriction: { maxTransfers: number; untilMs: number };
   /**
-   * End of the time in which calls name no gas price, because the node found the relayer too poor
-   * for it.
+   * End of the time in which calls name no gas price, as the node found the relayer too poor.
    */
   pricelessUntilMs: number;
 }

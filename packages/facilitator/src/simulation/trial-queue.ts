@@ -59,7 +59,7 @@ interface Lane {
 }
 
 /**
- * Creates a queue with hierarchical round robin. A wallet costs nothing to make, so a caller with
+ * Creates a queue with hierarchical round robin. A wallet costs nothing to make. So a caller with
  * thousands of wallets has one share, and delays another caller by a single turn. The plan has half
  * of each request: a paid payment waits behind no verification. A line costs no memory while it is
  * empty.

@@ -24,9 +24,9 @@ type JsonRpcRequest = z.infer<typeof requestSchema>;
 
 export interface InterferingPool {
   pool: RpcPool;
-  /** How many `eth_call`s there were. */
+  /** Number of `eth_call`s. */
   calls(): number;
-  /** How many of them `interfere` answered. */
+  /** Number of them that `interfere` answered. */
   answered(): number;
 }
 

@@ -16,7 +16,7 @@ import { isRevert } from "../evm/is-revert.ts";
  */
 export interface TokenFacts {
   hasCode: boolean;
-  /** Whether it knows authorizations (EIP-3009). */
+  /** True if it knows authorizations (EIP-3009). */
   hasAuthorizations: boolean;
   /** `DOMAIN_SEPARATOR()`. */
   domainSeparator?: Hex | undefined;

@@ -4,8 +4,8 @@ import { type LedgerPayment, toLedgerPayment } from "../payments/ledger-payment.
 import { is, timeIsOver } from "../states.ts";
 
 /**
- * `queued` → `failed` for payments that can no longer be included in time. The buyer, or a
- * transaction that carried the payment before, may have executed it all the same, so it is watched.
+ * `queued` → `failed` for payments that can no longer be included in time. It is watched: the
+ * buyer, or a transaction that carried the payment before, may have executed it all the same.
  *
  * @param options `before`: Unix seconds. Payments that are valid only before this time are over
  * @returns the payments that changed, in their current state.

@@ -52,7 +52,7 @@ export async function forgetProcesses(options: {
  * Ends the holdings of dead processes: `reserved` → `released`, and `queued` without a kept answer
  * → `released`, for their answers died with them. A payment that had failed before is `failed`
  * again. A payment that a transaction carries, or has carried since it was reserved, is left to the
- * chain. The handler may have run for a reserved one, so a run is counted; `enqueue` has counted it
+ * chain. The handler may have run for a reserved one, so a run is counted. `enqueue` has counted it
  * for a queued one.
  *
  * The racer is the owner itself, frozen and awake again: its token is gone, so its `enqueue` finds

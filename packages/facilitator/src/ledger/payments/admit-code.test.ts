@@ -101,7 +101,7 @@ describe.each(engines)("a payer with code, on %s", (engine) => {
     await carry(one, id, 0);
     await recordOutcomes(one, [{ confirmed: { ids: [id], inclusion } }]);
     expect(await reservePayment(two, by(fourth))).toMatchObject({ outcome: "reserved" });
-    // What is confirmed vouches for the next: it takes nothing of the budget.
+    // A confirmed payment vouches for the next: it takes nothing of the budget.
     expect(await reservePayment(two, by(payer, { gasAtRisk: 900_000n }))).toMatchObject({
       outcome: "reserved",
     });
@@ -216,7 +216,7 @@ describe.each(engines)("a payer with code, on %s", (engine) => {
     const burn = { payer, gas: 2_000_000n, isBlamed: true };
     await recordOutcomes(one, [{ failed: [{ ids: [id], reason, inclusion, burn }] }]);
     const large = by(third, { gasAtRisk: 2_100_000n });
-    // What was burnt counts for a minute; what is confirmed counts no more.
+    // Burnt gas counts for a minute, that of confirmed payments no more.
     await carry(two, settled, 4);
     await recordOutcomes(two, [{ confirmed: { ids: [settled], inclusion } }]);
     expect(await reservePayment(two, large)).toMatchObject({ why: "no_gas_left" });

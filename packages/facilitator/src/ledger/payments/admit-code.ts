@@ -13,7 +13,7 @@ import type { CodeLimit, ReserveRequest, ReserveResult } from "./reserve-request
 export interface GasBurn {
   payer: Address;
   gas: bigint;
-  /** Whether the payer's code is the cause. The payer is then refused for a time. */
+  /** True if the payer's code is the cause. The payer is then refused for a time. */
   isBlamed: boolean;
 }
 
@@ -37,14 +37,14 @@ export interface CodeAdmission {
  * none.
  *
  * A payer has one place, and one more for each payment that was confirmed. An open payment takes a
- * place. So does one that came to nothing without a transaction, until a minute after it was
- * reserved: places cannot be held by giving up.
+ * place. So does one that came to nothing without a transaction, until a minute after its
+ * reservation. So places cannot be held by giving up.
  *
  * Confirmed payments vouch for as many places. A payment without such a voucher spends from the
- * network's budget, the rest from one that is four times as large. Spent is the gas of payments
- * that are open, and of those that a transaction carried for nothing, a minute long. A confirmed
- * payment gives back its gas, and so does one that no transaction ever carried. A record is one
- * network's, and begins anew with every transaction that moved nothing.
+ * network's budget, the rest from one four times as large. Spent is the gas of open payments, and
+ * for a minute of those that a transaction carried for nothing. A confirmed payment gives back its
+ * gas, and so does one that no transaction ever carried. A record is one network's, and begins anew
+ * with every transaction that moved nothing.
  *
  * The racers are reservations of other processes. A payer's own are decided under the lock on its
  * row, which the caller holds. The budget is decided under the lock on the network's row, which is
@@ -201,8 +201,7 @@ export async function findRefusal(
 }
 
 /**
- * Resets a payer's record, and refuses it where it is to blame, for a time that begins anew with
- * each burn.
+ * Resets a payer's record, and refuses it where it is to blame, for a time that each burn restarts.
  */
 export async function recordBurn(options: {
   transaction: Transaction<LedgerSchema>;

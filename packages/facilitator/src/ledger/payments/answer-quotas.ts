@@ -29,7 +29,7 @@ export interface AnswerQuotas {
   ): { isKept: boolean; evicted: AnswerName[] };
   /** Forgets what has expired. Unix milliseconds. */
   dropExpired(now: number): void;
-  /** Whether the table was not measured lately. Unix milliseconds. */
+  /** Returns whether the table was not measured lately. Unix milliseconds. */
   isMeasureDue(now: number): boolean;
   /** Records the bytes in the table, those of this process among them. */
   measure(tableBytes: number, now: number): void;

@@ -10,7 +10,7 @@ import type { ReserveRequest } from "./reserve-request.ts";
 /** Promises that payers have made to others already. */
 export interface Commitments {
   /**
-   * Whether the payer's balance covers this request besides everything promised to others.
+   * Returns whether the payer's balance covers this request besides everything promised to others.
    * `counted` is the amount that the request's own row already adds to that.
    */
   fits(request: ReserveRequest, counted: bigint): boolean;
@@ -25,9 +25,9 @@ export type BalanceKey = Omit<AuthorizationId, "nonce">;
 
 /**
  * Sums the promises of these requests' payers. They are the open payments, and those executed in a
- * block after the one at whose end a balance was read. That balance still contains them.
+ * block after the one of the balance's reading. That balance still contains them.
  *
- * A dead process's reservation counts until a process releases it: the one that took it over may
+ * A dead process's reservation counts until a process releases it. The one that took it over may
  * have settled it meanwhile. `alreadyDebited` are payments that are known to be missing in the
  * balances.
  */

@@ -5,9 +5,9 @@ import { renewHeartbeat } from "../maintenance/processes.ts";
  * Counts a handler's run for a settled payment, before it begins. Returns `false` where the token
  * was taken away, so that a frozen process which wakes up runs nothing.
  *
- * Rejects where the answer to its commit is lost. The run may be counted then, and none begins: the
- * count errs towards a run that was not made, never towards one that is not counted. A buyer who
- * has paid loses one of two runs by it. Two such losses leave it `used_up`, with its receipt.
+ * Rejects where the answer to its commit is lost. The run may be counted then, and none begins. The
+ * count errs towards a run that was not made, never towards an uncounted one. A buyer who has paid
+ * loses one of two runs by it. Two such losses leave it `used_up`, with its receipt.
  *
  * Runs before a settlement need no write of their own: `enqueue`, `release` or the death of their
  * process counts them.

@@ -15,7 +15,7 @@ export interface EnqueueRequest {
   token: string;
   payer: Address;
   order: TransferOrder;
-  /** Whether the handler has run: not where the money moves first. Default true. */
+  /** True if the handler has run: not where the money moves first. Default true. */
   hasRun?: boolean | undefined;
   answer?: SealedAnswer | undefined;
 }

@@ -6,7 +6,7 @@ import { identityColumns, toAuthorizationId } from "./ledger-payment.ts";
 
 /**
  * Which payment a buyer's key belongs to: `payer/keyHash` → `authorizationKey`. A key belongs to an
- * open payment, and to a confirmed one as long as its answer may be kept; then it is free again.
+ * open payment, and to a confirmed one while its answer may be kept. Then it is free again.
  */
 export async function findKeyOwners(options: {
   db: Kysely<LedgerSchema>;

@@ -41,8 +41,8 @@ export interface PaymentOutcomes {
   requeued?: { ids: readonly string[]; transactionId: string } | undefined;
   /**
    * Fingerprints: only payments that are still queued under one of them are confirmed, or fail. A
-   * decision on the queue does not hold for other payments: a transaction carries them by now, or
-   * they were signed anew.
+   * decision on the queue does not hold for others: a transaction carries them by now, or they were
+   * signed anew.
    */
   queuedUnder?: readonly string[] | undefined;
 }

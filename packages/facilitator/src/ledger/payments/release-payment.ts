@@ -9,11 +9,11 @@ export interface ReleaseRequest {
   token: string;
   payer: Address;
   /**
-   * Whether it counts against the payer: the seller has worked for nothing. `if_failed`: only where
+   * True if it counts against the payer: the seller has worked for nothing. `if_failed`: only where
    * the payment came to nothing on the chain, its balance gone or its authorization cancelled.
    */
   countsAgainstPayer: boolean | "if_failed";
-  /** Whether the handler has run under this reservation: counted once. Default false. */
+  /** True if the handler has run under this reservation: counted once. Default false. */
   hasRun?: boolean | undefined;
 }
 

@@ -19,8 +19,8 @@ export async function findExecutableOrder(
 }
 
 /**
- * Whether it has failed before, and any sender may still execute it. A reservation of it keeps the
- * reason of that failure until a block or a refusal gives another.
+ * Returns whether it has failed before, and any sender may still execute it. A reservation of it
+ * keeps the reason of that failure until a block or a refusal gives another.
  */
 function isStillExecutable({ state, reason, closedAt }: LedgerPayment): boolean {
   return (

@@ -274,8 +274,8 @@ async function writeAdmitted(reserving: Reserving): Promise<SoldNames> {
 }
 
 /**
- * The payment, with the run that a dead process may have made for its reservation: no row records
- * whether it did. Later runs are counted before they begin.
+ * The payment, with the possible run of a dead process for its reservation: no row records it.
+ * Later runs are counted before they begin.
  */
 function withLostRun({ payment, isAbandoned }: HeldPayment): LedgerPayment {
   const isLost = isAbandoned && payment.state === "reserved";

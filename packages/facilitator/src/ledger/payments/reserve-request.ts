@@ -42,8 +42,9 @@ export interface PayerLimit {
 }
 
 /**
- * Reason why a payer with code must wait: its own open payments; a minute since it reserved a
- * payment that was given up; or gas, which others have at risk or which its own payment took.
+ * Reason why a payer with code must wait. It is its own open payments, or a minute since it
+ * reserved a payment that was given up. Or it is gas, which others have at risk or which its own
+ * payment took.
  */
 export interface CodeLimit {
   why: "too_many_open" | "given_up" | "no_gas_left";
@@ -65,7 +66,7 @@ export type ReserveResult =
       payment: LedgerPayment;
       token: string;
       answer?: SealedAnswer | undefined;
-      /** Whether the handler may run for it, where no answer is kept. */
+      /** True if the handler may run for it, where no answer is kept. */
       mayRun: boolean;
     }
   | { outcome: "in_use"; payment: LedgerPayment }

@@ -11,7 +11,7 @@ const maxKnown = 20_000;
 /** PostgreSQL indexes no text of more than 2,700 bytes. */
 const maxNameLength = 500;
 
-/** Whether a reservation of these requests adds no name to the dictionary. */
+/** Returns whether a reservation of these requests adds no name to the dictionary. */
 export function areNamesKnown(requests: readonly ReserveRequest[], known: SoldNames): boolean {
   return requests.every((request) => namesOf(request).every((name) => known.has(name)));
 }
@@ -20,7 +20,7 @@ export function areNamesKnown(requests: readonly ReserveRequest[], known: SoldNa
  * Ids of the names in these requests: known ones, and the others from the dictionary, where they
  * are added. Pass them to `rememberSoldNames` once the transaction is committed.
  *
- * The racers are processes that add the same name: one of the two inserts waits for the other, and
+ * The racers are processes that add the same name. One of the two inserts waits for the other, and
  * is ignored. All add in the order of the names, and after every other lock, so no two deadlock.
  */
 export async function findSoldNames(options: {

@@ -47,7 +47,7 @@ export async function findPayments(options: {
 
 const columns = paymentColumns.map((column) => `payments.${column}` as const);
 
-/** Whether a process with a live heartbeat holds a token, as 1 or 0. */
+/** Returns whether a process with a live heartbeat holds a token, as 1 or 0. */
 function isHeld(dialect: Dialect, heartbeatLeaseMs: number) {
   return sql<number>`case when payments.token is not null and processes.heartbeat_at > ${dialect.nowMs()} - ${sql.lit(heartbeatLeaseMs)} then 1 else 0 end`.as(
     "is_held",

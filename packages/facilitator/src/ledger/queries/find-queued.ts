@@ -24,8 +24,8 @@ export async function findQueued(
 }
 
 /**
- * Number of queued payments of a lane, or of a network, counted up to a bound: cheaper than to read
- * them.
+ * Number of queued payments of a lane, or of a network, counted up to a bound. That is cheaper than
+ * to read them.
  */
 export async function countQueued(
   { db }: LedgerReads,

@@ -46,8 +46,8 @@ class StoreRefused extends Error {
 }
 
 /**
- * `queued` → `submitted`, together with nonce, raw transaction and hash: all or nothing, before
- * anything is broadcast, and only under a lease that is held.
+ * `queued` → `submitted`, together with nonce, raw transaction and hash. All or nothing, before
+ * anything is broadcast, and only under a held lease.
  *
  * The racers:
  * - a process that took the lease over while this one was frozen: the guard finds another epoch;

@@ -65,7 +65,7 @@ export async function findExecutions<Item extends Claim>(options: {
   return new Map(found.flat());
 }
 
-/** Whether a node has returned an error, rubbish or nothing. */
+/** Returns whether a node has returned an error, rubbish or nothing. */
 function isNodesFault(error: unknown): boolean {
   if (error instanceof RpcClosedError) return false;
   return error instanceof RpcError || error instanceof z.ZodError;

@@ -11,7 +11,7 @@ const structWords = 7;
 
 /**
  * The EIP-712 digest that the payer of an EIP-3009 transfer signs. It is the result of viem's
- * `hashTypedData` in an eighth of the time: the type and the domain need not be hashed again.
+ * `hashTypedData` in an eighth of the time. The type and the domain need not be hashed again.
  */
 export function hashTransfer(domainSeparator: Hex, authorization: Authorization): Uint8Array {
   const { from, to, value, validAfter, validBefore, nonce } = authorization;
