@@ -1,5 +1,5 @@
-// The product, end to end, on its own chain: free routes, priced routes, signatures, purchases, and
-// a check against the chain.
+// The product, end to end, on its own chain: free and priced routes, signatures, purchases, a check
+// against the chain.
 import { createPayingFetch } from "@coinslot/client";
 import { ApiError, createIndexerClient, type IndexerClient } from "@coinslot/indexer";
 import { decodePaymentV2, formatMoney, headerName } from "@coinslot/protocol";

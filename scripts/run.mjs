@@ -1,5 +1,5 @@
-// The door to the project on a machine that has Node and npm and nothing else: installs what is
-// missing, then runs a task. Plain JavaScript, because it runs before anything is installed.
+// The door to the project on a machine with only Node and npm: installs missing packages, then runs
+// a task. Plain JavaScript, because it runs before anything is installed.
 import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";

@@ -7,8 +7,7 @@ import { replaceLinks } from "./markdown-links.mjs";
 
 /**
  * Stages every public package: its files, a manifest with the publication's links, and a README
- * whose
- * links work outside of the repository.
+ * with links that work elsewhere.
  *
  * @param {string} folder becomes the parent of the packages' folders; its previous content is
  * removed

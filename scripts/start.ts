@@ -1,5 +1,5 @@
-// The product, to be tried by hand: a chain of its own, an indexing service, and a seller of its
-// data, until Ctrl-C.
+// The product, to be tried by hand until Ctrl-C: a chain, an indexing service, and a seller of its
+// data.
 import { once } from "node:events";
 import { ConfigurationError, formatMoney } from "@coinslot/protocol";
 import { type Market, openMarket } from "./demo/market.ts";

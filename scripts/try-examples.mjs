@@ -10,7 +10,10 @@ import { start } from "./start-program.mjs";
 
 const run = promisify(execFile);
 
-/** What each seller's buyer buys and gets. `buy` is bought with by all of them. */
+/**
+ * The purchase and the expected content of each seller's buyer. `buy` is bought with by all of
+ * them.
+ */
 const sellers = {
   sell: { path: "/weather/hamburg", answer: /"city":"hamburg","forecast":"sun","soldTo":"0x/ },
   "remote-facilitator": { path: "/weather", answer: /"forecast":"sun"/, beside: startFacilitator },

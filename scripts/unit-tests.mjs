@@ -22,7 +22,7 @@ const { status } = spawnSync("node", [vitest, "run", ...files, ...process.argv.s
 });
 process.exit(status ?? 1);
 
-/** Whether a file, or one that it imports, starts a chain, a server or a process. */
+/** Returns whether a file, or one that it imports, starts a chain, a server or a process. */
 function startsSomething(file) {
   const found = known.get(file);
   if (found !== undefined) return found;

@@ -2,8 +2,8 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join, posix } from "node:path";
 
 /**
- * Checks the built site: each link within it has its page and its anchor, and no page loads anything
- * from another host.
+ * Checks the built site. Each link within it has its page and its anchor, and no page loads
+ * anything from another host.
  *
  * @param folder the built site
  * @param base the path that it is served below, such as `/` or `/coinslot/`

@@ -5,8 +5,8 @@ import { publicationOrPlaceholder } from "../scripts/publication.mjs";
 import { type Page, root } from "./page.ts";
 
 /**
- * A page's Markdown with links that work on the site: to a page where the repository's file is one,
- * else to the repository.
+ * A page's Markdown with links that work on the site. A link goes to a page where the repository's
+ * file is one, else to the repository.
  *
  * @throws where a link leads to no file
  */

@@ -32,7 +32,7 @@ export async function http(): Promise<Figure[]> {
   }
 }
 
-/** What all sellers of a run share. */
+/** The common parts of all sellers of a run. */
 interface Place {
   devnet: Devnet;
   folder: string;
@@ -119,8 +119,8 @@ async function startSale(
 const alonePerTurn = 50;
 
 /**
- * The median time in milliseconds of requests that come one after the other, in turns, on a chain
- * that is nearly empty.
+ * The median time in milliseconds of requests that come one after the other, in turns, on a nearly
+ * empty chain.
  */
 async function timeAlone(sales: readonly Sale[]): Promise<number[]> {
   const times = sales.map((): number[] => []);

@@ -11,7 +11,7 @@ import { percentile } from "../support/measure.ts";
 const rows = Number(process.env.BENCH_INDEXED_ROWS ?? 10_000_000);
 const pageLength = 10;
 const farPage = 1_000;
-/** What runs for the first time is compiled first. */
+/** Code that runs for the first time is compiled first. */
 const warmUp = 300;
 const measured = 3_000;
 const repeats = 500;
@@ -44,8 +44,8 @@ export async function indexingQueries(engine: "sqlite" | "postgres"): Promise<Fi
 }
 
 /**
- * The milliseconds that each page took: the first of many addresses; of the heaviest one all, the
- * first, a far one.
+ * The milliseconds of each page: the first of many addresses; of the heaviest one all, the first, a
+ * far one.
  */
 async function timePages(indexer: Indexer, { accounts }: { accounts: number }) {
   async function readPage(address: Address, after?: IndexedTransfer) {

@@ -38,8 +38,8 @@ async function throughput(): Promise<Figure> {
       const block = await devnet.client.getBlock({ blockNumber: number });
       used.push(Number(block.gasUsed) / Number(blockGasLimit));
     }
-    // The first one was begun before there was any load, and those after the last payment came have
-    // less and less.
+    // The first one was begun before any load, and those after the last payment's arrival have less
+    // and less.
     const full = used.filter((share) => share > 0).slice(1);
     const share = full.reduce((sum, value) => sum + value, 0) / Math.max(1, full.length);
     const theirSeconds = await timeConcurrently(payments, 128, async (payment) => {

@@ -28,7 +28,7 @@ interface Ratio {
 /** A bound of `ours`, or of the ratio. */
 type Goal = { of: "ours" | "ratio" } & ({ atLeast: number } | { atMost: number });
 
-/** Whether a goal was reached; a row without a goal has no verdict. */
+/** The verdict on a goal; a row without a goal has none. */
 export type Verdict = "reached" | "missed";
 
 /** @returns whether the row's goal was reached, or `undefined` where it has none */

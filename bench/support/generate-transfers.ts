@@ -18,13 +18,12 @@ export function addressOf(account: number): `0x${string}` {
 }
 
 /**
- * Fills the tables of an indexer that is not running with transfers of its only token, by the
- * database's own means and
- * with the indexes made afterwards: a minute instead of an hour.
+ * Fills the tables of an indexer that is not running with transfers of its only token. The
+ * database's own means, and indexes made afterwards, take a minute instead of an hour.
  *
  * Every tenth transfer is sent by `HEAVY`. The rest have senders evenly, and recipients such that
- * few receive very much
- * and most a little (the number of account k's transfers falls with the root of k).
+ * few receive very much and most a little. The number of account k's transfers falls with the root
+ * of k.
  */
 export async function generateTransfers(
   url: string,

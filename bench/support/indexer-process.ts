@@ -7,7 +7,7 @@ import { createIndexer, devnetChain } from "@coinslot/indexer";
 export interface IndexerProcessOptions {
   rpcUrl: string;
   database: string;
-  /** How many transfers there are. */
+  /** Number of transfers. */
   transfers: number;
 }
 

@@ -1,8 +1,9 @@
 import type { Devnet } from "@coinslot/devnet";
 
 /**
- * Mines an empty block every second besides those of the payments. The reference's library looks for a receipt when a
- * block comes, and misses one that comes while it looks: without another, the last payments of a turn would not end.
+ * Mines an empty block every second besides those of the payments. The reference's library looks
+ * for a receipt when a block comes, and misses one that comes while it looks. Without another, the
+ * last payments of a turn would not end.
  *
  * @returns ends that
  */

@@ -32,11 +32,10 @@ const atOnce = 128;
 const maxTurnMs = 120_000;
 
 /**
- * How many jobs each side does in a second, 128 at once. They take turns, since the machine has
- * faster and slower
- * minutes, and since anvil takes longer for a block with every payment that its token has seen. A
- * turn begins on a chain
- * at rest: what one side's transactions leave to be mined is not the other's to wait for.
+ * Number of jobs that each side does in a second, 128 at once. They take turns, since the machine
+ * has faster and slower minutes. Moreover, anvil takes longer for a block with every payment that
+ * its token has seen. A turn begins on a chain at rest: no side waits for the mining of the other's
+ * transactions.
  */
 export async function takeTurns<Job>(
   devnet: Devnet,

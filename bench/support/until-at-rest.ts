@@ -5,8 +5,9 @@ const everyMs = 50;
 const looks = 10;
 
 /**
- * Resolves once no block has come for half a second. Anvil queues a block for every transaction that it is sent while it
- * mines another, also where that one takes both: after 128 at once it goes on for seconds, with empty blocks.
+ * Resolves once no block has come for half a second. Anvil queues a block for every transaction
+ * that it receives while it mines another, also where that one takes both. After 128 at once it
+ * goes on for seconds, with empty blocks.
  */
 export async function untilAtRest({ client }: Pick<Devnet, "client">): Promise<void> {
   let newest: bigint | undefined;

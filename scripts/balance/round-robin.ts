@@ -9,8 +9,8 @@ export interface Balancer {
 }
 
 /**
- * Balances connections on this machine, and reads nothing of what goes through them: each goes to the next server in
- * turn, or to the one after it where that takes none.
+ * Balances connections on this machine, and reads nothing of their content. Each goes to the next
+ * server in turn, or to the one after it where that takes none.
  *
  * @param options.backends ports of the servers
  */

@@ -9,7 +9,7 @@ export interface Market {
   devnet: Devnet;
   /** Where the seller is. */
   url: string;
-  /** What one request costs, in the token's smallest unit. */
+  /** Price of one request, in the token's smallest unit. */
   price: bigint;
   /** Accounts with tokens, which do not buy or sell. The first pays the others. */
   people: readonly [DevAccount, DevAccount, DevAccount];
@@ -23,9 +23,8 @@ const startTransfers = 12;
 const indexingTimeoutMs = 20_000;
 
 /**
- * Opens a market: a local Plasma, on which people pay each other, an indexing service that follows
- * it, and a seller
- * of its data. Resolves when all that has happened can be bought.
+ * Opens a market. It is a local Plasma with payments among people, an indexing service that follows
+ * it, and a seller of its data. Resolves when all that has happened can be bought.
  *
  * @throws ConfigurationError where it cannot be opened, such as when the port is taken
  */

@@ -7,7 +7,7 @@ export interface ExampleVariable {
   name: string;
   /** The value after the equals sign: the default, or an example. */
   value: string;
-  /** Whether it is left to be uncommented. */
+  /** True if it is left to be uncommented. */
   isComment: boolean;
 }
 

@@ -10,7 +10,7 @@ export interface KnownSetting {
   isSecret?: boolean;
 }
 
-/** What each service reads from its environment. */
+/** The settings that each service reads from its environment. */
 export const settingsOf: Readonly<
   Record<"facilitator" | "indexer" | "paid-indexer", readonly KnownSetting[]>
 > = {

@@ -96,7 +96,7 @@ async function complaintsOfShell(block: CodeBlock): Promise<string[]> {
   return complaints;
 }
 
-/** Whether a program reads a variable, or an example of the same document. */
+/** Returns whether a program reads a variable, or an example of the same document. */
 function isKnownVariable(name: string, { document }: CodeBlock): boolean {
   // Each secret may also be given as the name of a file that holds it.
   const secret = name.replace(/_FILE$/, "");

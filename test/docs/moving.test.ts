@@ -103,7 +103,7 @@ function hereOf(names: readonly string[]): Row[] {
   return found ?? [];
 }
 
-describe("the page on moving covers", () => {
+describe("the page on moving", () => {
   const bare = { accepts: option };
   const cases: [string, object, (name: string, value: unknown) => string][] = [
     ["a route", route, (name, value) => problemsOf({ ...bare, [name]: value })],
@@ -113,7 +113,7 @@ describe("the page on moving covers", () => {
     ["its config", configV1, (name, value) => problemsOf({ ...bare, [name]: value })],
   ];
 
-  it.each(cases)("every member of %s, correctly", (_what, members, start) => {
+  it.each(cases)("covers every member of %s, correctly", (_what, members, start) => {
     const rows = hereOf(Object.keys(members));
     expect(rows.map(({ name }) => name).toSorted()).toEqual(Object.keys(members).toSorted());
     for (const { name, here } of rows) {
@@ -127,7 +127,7 @@ describe("the page on moving covers", () => {
     }
   });
 
-  it("every option of the browser pages, correctly", () => {
+  it("covers every option of the browser pages, correctly", () => {
     const rows = tables.flat();
     for (const [name, value] of Object.entries(pages)) {
       expect(rows).toContainEqual({ name, here: "refused" });

@@ -7,7 +7,10 @@ const mounts = ["", "/api/v1"];
 
 const servedBySources = sources.flatMap(pathsIn);
 
-/** Whether a router of the repository, or one in an example of the same document, serves a path. */
+/**
+ * Returns whether a router of the repository, or one in an example of the same document, serves a
+ * path.
+ */
 export function isServedPath(path: string, examples: readonly { text: string }[]): boolean {
   const served = [...servedBySources, ...examples.flatMap(({ text }) => pathsIn(text))];
   return served.some((pattern) => mounts.some((mount) => toExpression(mount + pattern).test(path)));

@@ -12,8 +12,8 @@ interface Module {
 }
 
 /**
- * Type-checks blocks of TypeScript and JavaScript in one program, each as a module of its own that
- * may import what the tests may. Reports only errors at run time for JavaScript.
+ * Type-checks blocks of TypeScript and JavaScript in one program. Each is a module of its own with
+ * the tests' imports. Reports only errors at run time for JavaScript.
  *
  * @returns complaints, each with the line of the document
  */

@@ -84,7 +84,7 @@ async function sign(account: DevAccount, path: string): Promise<string> {
   return encodePaymentPayload({ ...decodePaymentV2(payment), extensions: undefined });
 }
 
-/** How much the seller has been paid, and in how many transfers. */
+/** Amount that the seller has been paid, and its number of transfers. */
 async function takings() {
   const { client, token, accounts } = devnet;
   const logs = await client.getLogs({

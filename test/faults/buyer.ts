@@ -4,7 +4,7 @@ import { decodeReceipt, headerName } from "@coinslot/protocol";
 import * as z from "zod";
 import type { Purchase } from "./purchase.ts";
 
-/** What one request of a buyer came to. */
+/** Outcome of one request of a buyer. */
 export type Attempt =
   | { kind: "served"; transaction: string; content: string }
   /** 402: this payment buys nothing, or no longer. `mayHaveRun`: before the refusal. */
@@ -20,19 +20,19 @@ export interface Bought {
   attempts: number;
   /** Requests after which the handler may have run, and had to run again. */
   interruptions: number;
-  /** How often the content arrived. */
+  /** Number of times that the content arrived. */
   deliveries: number;
   /** An observer with the payment and without the buyer's key got the content. */
   wasRobbed: boolean;
 }
 
 const errorSchema = z.object({ error: z.string(), transaction: z.string().default("") });
-/** How long a buyer waits for an answer. */
+/** Time limit of a buyer for an answer. */
 const patienceMs = 20_000;
 
 /**
- * Buys as a real client does: the same payment again until there is an answer that means something,
- * at whatever process is there.
+ * Buys as a real client does. It sends the same payment again until there is a meaningful answer,
+ * at any living process.
  */
 export async function buy(options: {
   purchase: Purchase;
@@ -132,7 +132,9 @@ async function request(options: {
   };
 }
 
-/** Whether the handler may have run for this answer, and has to run once more for the next. */
+/**
+ * Returns whether the handler may have run for this answer, and has to run once more for the next.
+ */
 function mayRunAgain(
   { error, isSent }: { error: string; isSent: boolean },
   purchase: Purchase,

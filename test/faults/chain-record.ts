@@ -7,7 +7,7 @@ import type { Purchase } from "./purchase.ts";
 export interface ChainRecord {
   /** Transactions that executed the authorization with its exact transfer; one, or none. */
   executionsOf(purchase: Purchase): readonly Hex[];
-  /** How many transfers from its payer to the seller the chain holds. */
+  /** Number of transfers from its payer to the seller on the chain. */
   transfersToSeller(payer: Address): number;
   /** Transactions that the account has sent. */
   nonce: number;

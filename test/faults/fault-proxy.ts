@@ -9,7 +9,7 @@ export interface FaultProxy {
   url: string;
   /** From now on, or no longer, some of the answers are faulty. */
   setFaulty(isFaulty: boolean): void;
-  /** How many HTTP requests came, and how many answers were faulty, by the fault. */
+  /** Number of HTTP requests, and of faulty answers by the fault. */
   counts(): { requests: number; faulty: number; faults: ReadonlyMap<RpcFaultName, number> };
   /** Every signed transaction sent, each once, in the order of arrival. */
   broadcasts(): readonly Hex[];

@@ -29,14 +29,14 @@ export interface FaultRunOptions {
   concurrency?: number;
 }
 
-/** What happened in a run, and what should not have. */
+/** Events of a run, and its violations. */
 export interface FaultReport extends Calamities {
   seed: string;
   engine: "sqlite" | "postgres";
   processes: number;
   seconds: number;
   bought: readonly Bought[];
-  /** How often a handler ran. */
+  /** Number of a handler's runs. */
   handlerRuns: number;
   ledger: readonly ListedPayment[];
   rpc: ReturnType<FaultProxy["counts"]>;
@@ -52,9 +52,9 @@ export interface FaultReport extends Calamities {
 }
 
 /**
- * Sells to buyers while processes die, freeze and restart, the chain reorganises, and one in twenty
- * of its answers is wrong. Then it lets everything come to rest, and compares the result with the
- * chain.
+ * Sells to buyers while processes die, freeze and restart, and the chain reorganises. One in twenty
+ * of the chain's answers is wrong. Then it lets everything come to rest, and compares the result
+ * with the chain.
  */
 export async function runFaults(options: FaultRunOptions): Promise<FaultReport> {
   const startedAt = performance.now();

@@ -48,7 +48,7 @@ describe.each(["sqlite", "postgres"] as const)("a seller on %s", (engine) => {
   });
 
   test.each(killPoints.map((point, index) => ({ point, index })))(
-    "killed at $point, started again: one transfer, the right state, nothing stuck",
+    "makes one transfer, and leaves nothing stuck, when it is killed at $point and started again",
     { timeout: 60_000 },
     async ({ point, index }) => {
       const purchase = purchases[index];

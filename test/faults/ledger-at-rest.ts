@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { ListedPayment } from "./worker-messages.ts";
 import type { WorkerProcess } from "./worker-process.ts";
 
-/** How long after the end of the faults payments may be under way. */
+/** Time after the end of the faults in which payments may be under way. */
 export const calmLimitMs = 45_000;
 const lookMs = 200;
 
@@ -16,7 +16,7 @@ export function awaitFinality(worker: WorkerProcess): Promise<ListedPayment[]> {
   return awaitLedger(worker, ({ state, isFinal }) => state !== "confirmed" || isFinal);
 }
 
-/** Whether a payment in this state still waits for something to happen. */
+/** Returns whether a payment in this state still waits for something to happen. */
 export function isUnderWay(state: ListedPayment["state"]): boolean {
   return state === "reserved" || state === "queued" || state === "submitted";
 }

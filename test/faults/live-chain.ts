@@ -16,7 +16,7 @@ export interface LiveChain {
   reorganise(): void;
   /** Forgets a reorganisation that has not begun. */
   calm(): void;
-  /** How often the chain has been reorganised. */
+  /** Number of the chain's reorganisations. */
   reorganisations(): number;
   /** Hashes of all transactions that stood in a block which a reorganisation replaced. */
   readonly replaced: ReadonlySet<Hex>;

@@ -35,17 +35,17 @@ export interface Purchase {
   path: string;
   /** The headers that pay for it. */
   headers: Readonly<Record<string, string>>;
-  /** Whether the buyer sends an `Idempotency-Key`. */
+  /** True if the buyer sends an `Idempotency-Key`. */
   hasKey: boolean;
-  /** Whether the buyer sends its first request twice at once. */
+  /** True if the buyer sends its first request twice at once. */
   isTwin: boolean;
-  /** Whether the buyer hangs up its first request after this many milliseconds. */
+  /** True if the buyer hangs up its first request after this many milliseconds. */
   hangsUpAfterMs: number | undefined;
 }
 
-/** What every purchase costs, in the token's smallest unit. */
+/** Price of every purchase, in the token's smallest unit. */
 export const price = 1_000n;
-/** How long a signed payment stays good, in seconds: longer than any run. */
+/** Lifetime of a signed payment, in seconds: longer than any run. */
 export const validitySeconds = 7_200;
 /** The EIP-712 domain of the devnet's stablecoin. */
 export const tokenDomain = { name: "USDT0", version: "1" } as const;
@@ -68,7 +68,7 @@ function requirementsOf(devnet: Devnet, flow: "authorization" | "upfront"): Paym
 }
 
 /**
- * Signs this many purchases. Of twenty, one is submitted, cancelled or drained: those have payers
+ * Signs this many purchases. Of twenty, one is submitted, cancelled or drained. Those have payers
  * of their own, so that no other balance depends on them.
  */
 export async function planPurchases(options: {

@@ -17,7 +17,7 @@ const html = "<html><head><title>Bad gateway</title></head><body>nginx</body></h
 
 /**
  * Every fault by its name. Those that fail after a request may or may not have forwarded it to the
- * node: a client cannot distinguish them, and must be right in both cases.
+ * node. A client cannot distinguish them, and must be right in both cases.
  */
 export const rpcFaults = {
   /** The answer is late. */

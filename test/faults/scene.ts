@@ -10,7 +10,7 @@ import type { Random } from "./seeded-random.ts";
 import type { SellerProgram } from "./worker-process.ts";
 
 /**
- * Where sellers are put to the test: a chain, a way to it that may fail, and files that outlive
+ * Environment of the sellers under test: a chain, a way to it that may fail, and files that outlive
  * them.
  */
 export interface Scene {
@@ -19,7 +19,7 @@ export interface Scene {
   program: SellerProgram;
   /** Holds the ledger's file, the log of the sellers, and the record of their handlers. */
   directory: string;
-  /** How often the handler ran, by path. */
+  /** Number of the handler's runs, by path. */
   handlerRuns(): Promise<Map<string, number[]>>;
   /** Ends the chain; keeps the files for an inspection on request. */
   close(options: { keepsFiles: boolean }): Promise<void>;
@@ -75,10 +75,9 @@ export async function openScene(options: {
 }
 
 /**
- * Gives honest payers twice what their purchases cost: what a block holds and the ledger has not
- * yet
- * written down counts twice against a balance for a moment. All others get exactly what they need.
- * No reorganisation reaches the blocks of these gifts.
+ * Gives honest payers twice the price of their purchases. A payment in a block that the ledger has
+ * not yet recorded counts twice against a balance for a moment. All others get exactly what they
+ * need. No reorganisation reaches the blocks of these gifts.
  */
 export async function fundPayers(devnet: Devnet, purchases: readonly Purchase[]): Promise<void> {
   const needs = new Map<Address, bigint>();

@@ -11,7 +11,7 @@ export interface SellerFleet {
   anyone(): Promise<WorkerProcess>;
   /** Resolves at the next death of any of them. */
   nextDeath(): Promise<void>;
-  /** How many have died. */
+  /** Number of deaths. */
   deaths(): number;
   /** Resolves when this many are alive. */
   waitFor(count: number): Promise<void>;

@@ -95,7 +95,7 @@ await gate.ready();
 const { url } = await listen(app);
 tell({ type: "listening", port: Number(new URL(url).port) });
 
-/** Whether the handler has run for a path, in any process. */
+/** Returns whether the handler has run for a path, in any process. */
 function hasRun(path: string): boolean {
   return readFileSync(options.runsFile, "utf8").includes(` ${path}\n`);
 }

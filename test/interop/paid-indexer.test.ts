@@ -36,8 +36,8 @@ async function buy(path: string, init?: RequestInit) {
   };
 }
 
-describe("@x402/fetch buys from the paid indexer", () => {
-  it("a history of transfers, and a balance", async () => {
+describe("@x402/fetch", () => {
+  it("buys a history of transfers, and a balance, from the paid indexer", async () => {
     const [{ address = "" } = {}] = devnet.accounts.others;
     const owner = `/api/v1/plasma/usdt/${address}`;
     const settled = { success: true, network: devnet.network };
@@ -55,7 +55,7 @@ describe("@x402/fetch buys from the paid indexer", () => {
     });
   });
 
-  it("a batch, at the price of its items", async () => {
+  it("buys a batch from the paid indexer, at the price of its items", async () => {
     const items = devnet.accounts.others
       .slice(0, 3)
       .map(({ address }) => ({ blockchain: "plasma", token: "usdt", address }));

@@ -34,7 +34,7 @@ afterAll(async () => {
 interface Seller {
   options?: PaymentMiddlewareOptions;
   trustProxy?: string;
-  /** How many ways to pay each offer lists. */
+  /** Number of ways to pay in each offer. */
   ways?: number;
 }
 

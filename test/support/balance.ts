@@ -1,7 +1,7 @@
 import type { Devnet } from "@coinslot/devnet";
 import { type Address, eip3009Abi } from "@coinslot/protocol";
 
-/** What an account holds of the devnet's stablecoin, in its smallest unit. */
+/** An account's balance of the devnet's stablecoin, in its smallest unit. */
 export function balanceOf(devnet: Devnet, account: Address): Promise<bigint> {
   return devnet.client.readContract({
     address: devnet.token,

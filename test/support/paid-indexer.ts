@@ -5,12 +5,12 @@ import { createIndexerClient, devnetChain } from "@coinslot/indexer";
 import { type PaidIndexer, startPaidIndexer } from "@coinslot/paid-indexer-app";
 import { plasma, plasmaUsdt0 } from "@coinslot/protocol";
 
-/** What one request costs, in the smallest unit of the token. */
+/** Price of one request, in the smallest unit of the token. */
 export const priceOfData = 1_000n;
 
 /**
- * The example seller in this process, on a devnet that goes by Plasma's id; its data is up to date
- * when it resolves.
+ * The example seller in this process, on a devnet with Plasma's id. Its data is up to date when it
+ * resolves.
  */
 export async function startTestPaidIndexer(devnet: Devnet): Promise<PaidIndexer> {
   const { seller, relayer } = devnet.accounts;

@@ -4,7 +4,7 @@ import { type CoinslotFacilitator, createFacilitator } from "@coinslot/facilitat
 import type { Facilitator } from "@coinslot/protocol";
 import express from "express";
 
-/** What one weather report costs in these tests: 0.001 of the token. */
+/** Price of one weather report in these tests: 0.001 of the token. */
 export const priceOfWeather = 1000n;
 
 /** Our facilitator in this process, on a devnet, with its ledger in memory. */

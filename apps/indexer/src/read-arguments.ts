@@ -3,7 +3,7 @@ import { KeysUsageError, keysUsage } from "@coinslot/hosting";
 /** The program's arguments. */
 export interface Arguments {
   isHelp: boolean;
-  /** Whether to start a development chain, and follow that. */
+  /** True if to start a development chain, and follow that. */
   isDevnet: boolean;
   /** A configuration file. */
   file: string | undefined;

@@ -24,12 +24,12 @@ export interface ForwardOptions extends RemoteApi {
 const passedHeaders = ["cache-control", "content-type", "link", "retry-after"];
 
 /**
- * Forwards a request to a remote API, with our key, and returns its answer: success, and errors
- * that are the buyer's (4xx) or temporary (429, 5xx). A request has its query, and its body as it
- * was counted, in JSON. The rest of the buyer's request stays here.
+ * Forwards a request to a remote API, with our key, and returns its answer. That is success, and
+ * errors that are the buyer's (4xx) or temporary (429, 5xx). A request has its query, and its body
+ * as it was counted, in JSON. The rest of the buyer's request stays here.
  *
- * Without an answer that a buyer could use it throws an `ApiError`: 503 when the API is
- * unreachable, 502 when another server answers, or the API no longer knows our key.
+ * Without an answer that a buyer could use, it throws an `ApiError`. That is 503 when the API is
+ * unreachable, 502 when another server answers, or our key is no longer valid.
  */
 export function forwardTo(options: ForwardOptions): RequestHandler {
   const { url, apiKey, timeoutMs = 20_000, maxAnswerBytes = defaultMaxAnswerBytes } = options;

@@ -56,7 +56,7 @@ function priceOf({ asset, price }: Terms, count: number): TokenPrice {
 }
 
 /**
- * Number of items that a batch is charged for. Every item counts, without a maximum: the API
+ * Number of items that a batch is charged for. Every item counts, without a maximum. The API
  * refuses too many, or no list at all, and a refusal costs nothing.
  */
 function countItems(body: unknown): number {

@@ -7,7 +7,7 @@ export interface Cell {
   client: MatrixClient;
   seller: MatrixSeller;
   facilitator: MatrixFacilitator;
-  /** Whether the three speak a version together, and so a purchase has to come about. */
+  /** True if the three speak a version together, and so a purchase has to come about. */
   buys: boolean;
 }
 

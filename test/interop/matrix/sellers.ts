@@ -11,7 +11,7 @@ import type { RunningFacilitator } from "./facilitators.ts";
 export interface MatrixSeller {
   name: string;
   versions: readonly (1 | 2)[];
-  /** Whether it takes a facilitator of its own process. */
+  /** True if it takes a facilitator of its own process. */
   takesObject: boolean;
   /** Sells `GET /weather` for `priceOfWeather`. */
   start(devnet: Devnet, facilitator: RunningFacilitator): Promise<Listening>;
