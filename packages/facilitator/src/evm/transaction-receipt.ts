@@ -14,6 +14,8 @@ export interface TransactionReceipt {
   transactionHash: Hex;
   blockNumber: number;
   blockHash: Hex;
+  /** Its place in the block, where the node returns it. */
+  transactionIndex?: number | undefined;
   isSuccess: boolean;
   gasUsed: bigint;
   /** In the order in which they were emitted. */
@@ -23,10 +25,14 @@ export interface TransactionReceipt {
 const hex = z.templateLiteral(["0x", z.string().regex(/^[0-9a-fA-F]*$/)]).transform(toLowerHex);
 const quantity = z.string().regex(/^0x[0-9a-f]{1,64}$/i);
 
+/** Reads a `transactionIndex`. Nothing but blame rests on it: rubbish is as good as none. */
+export const placeInBlock = quantity.transform(Number).optional().catch(undefined);
+
 const receiptSchema = z.object({
   transactionHash: hex,
   blockNumber: quantity.transform(Number),
   blockHash: hex,
+  transactionIndex: placeInBlock,
   status: quantity,
   gasUsed: quantity.transform(BigInt),
   logs: z.array(z.object({ address: hex, topics: z.array(hex), data: hex })),

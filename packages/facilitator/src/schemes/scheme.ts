@@ -37,12 +37,15 @@ export interface BatchCall {
  */
 export type LogOutcome = "executed" | "mismatch" | "absent";
 
-/** The chain's events about one claim, from any sender. */
+/**
+ * The chain's events about one claim, from any sender. With the transaction's place in its block,
+ * where the node returns it.
+ */
 export type Execution =
   /** Its exact Transfer stands in this block. */
-  | { outcome: "executed"; inclusion: Inclusion }
+  | { outcome: "executed"; inclusion: Inclusion; transactionIndex?: number | undefined }
   /** Used without its exact Transfer, or cancelled, in this block: it can never pay any more. */
-  | { outcome: "spent"; blockNumber: bigint }
+  | { outcome: "spent"; blockNumber: bigint; transactionIndex?: number | undefined }
   /**
    * Used, and the node has no receipt of that: its block has left the chain, or comes there later.
    */

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { ledgerForEachTest } from "../../testing/ledger-for-each-test.ts";
 import {
+  hash,
   inclusion,
   order,
   payer,
@@ -18,6 +19,9 @@ import { findRefusal } from "./admit-code.ts";
 import { recordOutcomes } from "./record-outcomes.ts";
 import { releasePayment } from "./release-payment.ts";
 import { reservePayment } from "./reserve-payments.ts";
+
+/** Where another sender executed a payment, in the block of the transaction with nonce 0. */
+const inAnother = { ...inclusion, transactionHash: hash(7_000) };
 
 const other = `0x${"ee".repeat(20)}` as const;
 const third = `0x${"ef".repeat(20)}` as const;
@@ -171,6 +175,68 @@ describe.each(engines)("a payer with code, on %s", (engine) => {
     await age("code_gas", "spent_at", 60_000);
     await age("payments", "submitted_at", 60_000);
     expect(await reservePayment(ledger, again)).toMatchObject({ outcome: "reserved" });
+  });
+
+  it.each([
+    ["at once", false],
+    ["after it had failed", true],
+  ])(
+    "gains nothing, and keeps its gas for the minute, when another sender executes what our transaction tried in vain, %s",
+    async (_, hasFailed) => {
+      const ledger = await join("one");
+      const id = await queue(ledger, by(payer, { order, gasAtRisk: 900_000n }));
+      await carry(ledger, id, 0);
+      const settled = { id: transaction(0, [id]).id, inclusion, gasUsed: 320_000n };
+      const gasShare = 320_000n;
+      const reason = "invalid_exact_evm_transaction_failed";
+      const failed = [{ ids: [id], reason, inclusion, gasShare }] as const;
+      if (hasFailed) await recordOutcomes(ledger, [{ failed: [...failed] }], settled);
+      const confirmed = { ids: [id], inclusion: inAnother, ...(hasFailed ? {} : { gasShare }) };
+      await recordOutcomes(ledger, [{ confirmed }], hasFailed ? undefined : settled);
+      expect(await stateOf(ledger, id)).toBe("confirmed");
+      expect(await findRefusal(ledger, payer)).toBeUndefined();
+      expect(await reservePayment(ledger, by(other))).toMatchObject({ why: "no_gas_left" });
+      await age("code_gas", "spent_at", 60_000);
+      await age("payments", "submitted_at", 60_000);
+      expect(await reservePayment(ledger, by(payer))).toMatchObject({ outcome: "reserved" });
+      expect(await reservePayment(ledger, by(payer))).toMatchObject({ why: "too_many_open" });
+    },
+  );
+
+  it("keeps what it has paid by our transactions when another sender executes a payment first", async () => {
+    const ledger = await join("one");
+    for (const nonce of [0, 1]) {
+      const id = await queue(ledger, by(payer, { order }));
+      await carry(ledger, id, nonce);
+      const ours = { ...inclusion, transactionHash: hash(1_000 + nonce) };
+      const settled = { id: transaction(nonce, [id]).id, inclusion: ours, gasUsed: 50_000n };
+      const place = nonce === 0 ? ours : inAnother;
+      const confirmed = { ids: [id], inclusion: place, gasShare: 50_000n };
+      await recordOutcomes(ledger, [{ confirmed }], settled);
+    }
+    const held = [];
+    for (const _ of [1, 2, 3]) held.push(await reservePayment(ledger, by(payer)));
+    expect(held).toMatchObject([
+      { outcome: "reserved" },
+      { outcome: "reserved" },
+      { why: "too_many_open" },
+    ]);
+  });
+
+  it("is refused for a burn of our transaction though another sender's executed the payment behind it", async () => {
+    const [one, two] = [await join("one"), await join("two")];
+    const id = await queue(one, by(payer, { order }));
+    await carry(one, id, 0);
+    const burn = { payer, gas: 320_000n, isBlamed: true };
+    const confirmed = { ids: [id], inclusion: inAnother, burn };
+    await recordOutcomes(one, [{ confirmed }]);
+    const left = await findRefusal(one, payer);
+    expect(left).toBeGreaterThan(50_000);
+    expect(await reservePayment(two, by(payer))).toMatchObject({ outcome: "burnt_gas" });
+    // Another process reads the same block.
+    await age("code_payers", "refused_until", 30_000);
+    await recordOutcomes(two, [{ confirmed }]);
+    expect(await findRefusal(two, payer)).toBeLessThan(left ?? 0);
   });
 
   it("has its record on the network where it paid", async () => {

@@ -43,8 +43,11 @@ export interface CodeAdmission {
  * Confirmed payments vouch for as many places. A payment without such a voucher spends from the
  * network's budget, the rest from one four times as large. Spent is the gas of open payments, and
  * for a minute of those that a transaction carried for nothing. A confirmed payment gives back its
- * gas, and so does one that no transaction ever carried. A record is one network's, and begins anew
- * with every transaction that moved nothing.
+ * gas, and so does one that no transaction ever carried.
+ *
+ * Another sender may execute a payment after a transaction of ours has tried it in vain. Its gas
+ * counts for the minute then, and it vouches for nothing. A record is one network's, and begins
+ * anew with every transaction that moved nothing, unless another sender's stands before it.
  *
  * The racers are reservations of other processes. A payer's own are decided under the lock on its
  * row, which the caller holds. The budget is decided under the lock on the network's row, which is
@@ -138,7 +141,10 @@ interface PayerRecord {
   refusedForMs: number;
   /** Its open payments that may burn gas. */
   open: number;
-  /** Its payments that were confirmed since a transaction for it moved nothing, if one did. */
+  /**
+   * Its payments that were confirmed since a transaction for it moved nothing, if one did, and
+   * that our transaction executed, or none of ours tried.
+   */
   confirmed: number;
 }
 
@@ -171,11 +177,19 @@ async function readRecord(options: {
     .executeTakeFirst();
   const newest = await transaction
     .selectFrom("payments")
+    .leftJoin("transactions", "transactions.id", "payments.transaction_id")
     .select("confirmed_at")
     .where("payer", "=", payer)
-    .where("network", "=", network)
-    .where("state", "=", is("confirmed"))
-    .orderBy("block_number", "desc")
+    .where("payments.network", "=", network)
+    .where("payments.state", "=", is("confirmed"))
+    // One that a transaction of ours tried in vain, and another sender's executed, is no record.
+    .where(({ or, eb, ref }) =>
+      or([
+        eb("gas_share", "is", null),
+        eb("transactions.hash", "=", ref("payments.transaction_hash")),
+      ]),
+    )
+    .orderBy("payments.block_number", "desc")
     .limit(maxPlaces)
     .execute();
   const since = burner?.refused_until ?? 0;

@@ -1,4 +1,4 @@
-import type { Address, Network } from "@coinslot/protocol";
+import type { Address, Hex, Network } from "@coinslot/protocol";
 import type { Dialect } from "@coinslot/storage";
 import type { Transaction } from "kysely";
 import type { LedgerSchema } from "../schema.ts";
@@ -55,7 +55,9 @@ export async function readCodeBudget(options: {
   const rows = await transaction
     .selectFrom("code_gas")
     .leftJoin("payments", "payments.id", "code_gas.payment_id")
-    .select(["payment_id", "gas", "spent_at", "is_vouched", "payer", "state", "submitted_at"])
+    .leftJoin("transactions", "transactions.id", "payments.transaction_id")
+    .select(["payment_id", "gas", "spent_at", "is_vouched", "payer", "payments.state"])
+    .select(["submitted_at", "gas_share", "payments.transaction_hash", "transactions.hash"])
     .where("code_gas.network", "=", network)
     .execute();
   const budget: CodeBudget = {
@@ -67,7 +69,8 @@ export async function readCodeBudget(options: {
     givenUpForMs: new Map(),
   };
   const over: string[] = [];
-  for (const { payment_id, gas, spent_at, is_vouched, payer, state, submitted_at } of rows) {
+  for (const row of rows) {
+    const { payment_id, gas, spent_at, is_vouched, payer, state, submitted_at } = row;
     const isVouched = is_vouched === 1;
     const spent = isVouched ? budget.vouched : budget.unvouched;
     // A handler may have run for long: the gas is burnt once a transaction carries the payment.
@@ -76,7 +79,7 @@ export async function readCodeBudget(options: {
       spent.used += BigInt(gas);
       spent.nextMs = Math.min(spent.nextMs, openRetryMs);
       budget.open.set(payment_id, { gas: BigInt(gas), isVouched });
-    } else if (payer === null || state === "confirmed" || leftMs <= 0) {
+    } else if (payer === null || leftMs <= 0 || (state === "confirmed" && !wasTriedInVain(row))) {
       over.push(payment_id);
     } else if (submitted_at !== null) {
       spent.used += BigInt(gas);
@@ -94,4 +97,17 @@ export async function readCodeBudget(options: {
       .execute();
   }
   return budget;
+}
+
+/**
+ * Whether a transaction of ours tried a confirmed payment for nothing: another sender's executed
+ * it.
+ */
+function wasTriedInVain(row: {
+  gas_share: number | null;
+  transaction_hash: Hex | null;
+  /** Of our transaction that carried it last. */
+  hash: Hex | null;
+}): boolean {
+  return row.gas_share !== null && row.hash !== row.transaction_hash;
 }

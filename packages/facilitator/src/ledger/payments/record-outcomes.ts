@@ -18,7 +18,13 @@ import {
 export interface PaymentOutcomes {
   /** `queued`, `submitted`, `failed` → `confirmed`: the exact Transfer stands in this block. */
   confirmed?:
-    | { ids: readonly string[]; inclusion: Inclusion; gasShare?: bigint | undefined }
+    | {
+        ids: readonly string[];
+        inclusion: Inclusion;
+        gasShare?: bigint | undefined;
+        /** A transaction of ours burnt gas for it, before another sender's executed it. */
+        burn?: GasBurn | undefined;
+      }
     | undefined;
   /**
    * `queued`, `submitted` → `failed`. With the block of the transaction that did not move the
@@ -97,6 +103,7 @@ async function record(
       .returning(concludedColumns)
       .execute();
     changed.push(...rows);
+    if (rows.length > 0) await noteBurn(confirmed.burn);
   }
   for (const { ids, reason, inclusion, gasShare, burn } of failed) {
     if (ids.length === 0) continue;
@@ -115,10 +122,7 @@ async function record(
       .returning(concludedColumns)
       .execute();
     changed.push(...rows);
-    // Of two processes that read the same block, the second finds nothing to change.
-    if (burn && rows.length > 0) {
-      await recordBurn({ transaction, dialect, burn, refusalMs: codePayers.refusalMs });
-    }
+    if (rows.length > 0) await noteBurn(burn);
   }
   if (requeued && requeued.ids.length > 0) {
     await transaction
@@ -131,6 +135,12 @@ async function record(
       .execute();
   }
   return changed;
+
+  /** Of two processes that read the same block, the second finds nothing to change. */
+  async function noteBurn(burn: GasBurn | undefined): Promise<void> {
+    if (burn === undefined) return;
+    await recordBurn({ transaction, dialect, burn, refusalMs: codePayers.refusalMs });
+  }
 }
 
 /** An execution by another sender leaves the share of a transaction of ours that tried before. */

@@ -1,7 +1,7 @@
 import { RpcClosedError, RpcError, type RpcRequester } from "@coinslot/chain";
 import { type Address, type Hex, toLowerHex } from "@coinslot/protocol";
 import * as z from "zod";
-import { readReceipt, receiptCall } from "../../evm/transaction-receipt.ts";
+import { placeInBlock, readReceipt, receiptCall } from "../../evm/transaction-receipt.ts";
 import type { Claim, Execution } from "../scheme.ts";
 import {
   authorizationCanceledTopic,
@@ -21,6 +21,7 @@ const placeSchema = z.object({
     .string()
     .regex(/^0x[0-9a-f]{1,16}$/i)
     .transform(BigInt),
+  transactionIndex: placeInBlock,
 });
 
 /** Nodes limit the blocks of one query. Most grant this many. */
@@ -93,6 +94,7 @@ interface Mark<Item> {
   isUse: boolean;
   transactionHash: Hex;
   blockNumber: bigint;
+  transactionIndex?: number | undefined;
 }
 
 /** `undecided`: claims that a log may be about which cannot be read. */
@@ -127,9 +129,8 @@ async function findMarks<Item extends Claim>(
         undecided.add(claim);
         continue;
       }
-      const { blockNumber } = place;
       const isUse = event.toLowerCase() === authorizationUsedTopic;
-      marks.push({ claim, isUse, transactionHash: toLowerHex(place.transactionHash), blockNumber });
+      marks.push({ ...place, claim, isUse, transactionHash: toLowerHex(place.transactionHash) });
     }
   }
   return { marks, undecided };
@@ -141,7 +142,9 @@ async function readMarks<Item extends Claim>(options: {
 }): Promise<Map<Item, Execution>> {
   const { rpc, marks } = options;
   const found = new Map<Item, Execution>();
-  for (const { claim, blockNumber } of marks) found.set(claim, { outcome: "spent", blockNumber });
+  for (const { claim, blockNumber, transactionIndex } of marks) {
+    found.set(claim, { outcome: "spent", blockNumber, transactionIndex });
+  }
   const uses = marks.filter(({ isUse }) => isUse);
   if (uses.length === 0) return found;
   const hashes = [...new Set(uses.map(({ transactionHash }) => transactionHash))];
@@ -154,10 +157,10 @@ async function readMarks<Item extends Claim>(options: {
       for (const claim of used) found.set(claim, { outcome: "unknown" });
       continue;
     }
-    const { transactionHash, blockNumber, blockHash } = receipt;
+    const { transactionHash, blockNumber, blockHash, transactionIndex } = receipt;
     const inclusion = { transactionHash, blockNumber, blockHash };
     for (const [claim, outcome] of readOutcomes(receipt.logs, used)) {
-      if (outcome === "executed") found.set(claim, { outcome: "executed", inclusion });
+      if (outcome === "executed") found.set(claim, { outcome, inclusion, transactionIndex });
       // The node's log says that it is used there, and the node's receipt does not.
       else if (outcome === "absent") found.set(claim, { outcome: "unknown" });
     }

@@ -6,6 +6,7 @@ import { hexWord } from "../../evm/word.ts";
 import type { GasBurn } from "../../ledger/payments/admit-code.ts";
 import type { OrderedPayment } from "../../ledger/queries/find-orders.ts";
 import type { Broadcast } from "../../ledger/transactions/store-transaction.ts";
+import type { Execution } from "../../schemes/scheme.ts";
 import { gasBeforeCall } from "../relay/gas.ts";
 import { readAuthorizationStates } from "./authorization-states.ts";
 
@@ -21,45 +22,62 @@ const word = z
   .transform(BigInt);
 
 /**
- * Gas used by a transaction for one payer with code that moved no money.
+ * Gas used by a transaction for one payer with code that moved no money. `undefined` where another
+ * sender's transaction moved it, unless ours is known to stand before that.
  *
  * The payer is not to blame where little gas was used. Nor where its authorization was used or
  * cancelled by then: an observer of the mempool may have executed it first. Nor where its balance
- * did not suffice, which makes a token revert early. Nor where no node returns both facts.
+ * did not suffice, which makes a token revert early. Nor where no node returns these facts.
  */
 export async function findBurn(options: {
   network: { rpc: RpcRequester };
   payment: OrderedPayment;
   sent: Broadcast;
   receipt: TransactionReceipt;
-}): Promise<GasBurn> {
-  const { payment, sent, receipt } = options;
+  /** The use of the authorization by another sender, up to the receipt's block. */
+  use: Execution | undefined;
+}): Promise<GasBurn | undefined> {
+  const { payment, sent, receipt, use } = options;
+  const isUsedBehind = use !== undefined && standsBehind(use, receipt);
+  if (use?.outcome === "executed" && !isUsedBehind) return undefined;
   const { payer } = payment.payment.authorization;
   const gas = receipt.gasUsed;
   const before = gasBeforeCall(parseTransaction(sent.raw).data ?? "0x");
-  const isBlamed = gas - before > ordinaryFailureGas && (await couldHavePaid(options));
+  const isBlamed =
+    gas - before > ordinaryFailureGas && (await couldHavePaid(options, isUsedBehind));
   return { payer, gas, isBlamed };
 }
 
+/** Whether the authorization was used in the receipt's block, and after the receipt's transaction. */
+function standsBehind(use: Execution, { blockNumber, transactionIndex }: TransactionReceipt) {
+  if (use.outcome === "unknown" || transactionIndex === undefined) return false;
+  const usedAt = use.outcome === "executed" ? use.inclusion.blockNumber : Number(use.blockNumber);
+  return usedAt === blockNumber && (use.transactionIndex ?? -1) > transactionIndex;
+}
+
 /**
- * Whether the authorization was unused, and its payer had the money, at the end of the receipt's
- * block.
+ * Whether the authorization was unused, and its payer had the money: at the end of the receipt's
+ * block, or, where it was used behind the receipt's transaction, at the beginning.
  */
-async function couldHavePaid(options: {
-  network: { rpc: RpcRequester };
-  payment: OrderedPayment;
-  receipt: TransactionReceipt;
-}): Promise<boolean> {
+async function couldHavePaid(
+  options: {
+    network: { rpc: RpcRequester };
+    payment: OrderedPayment;
+    receipt: TransactionReceipt;
+  },
+  isUsedBehind: boolean,
+): Promise<boolean> {
   const { network, payment, receipt } = options;
   const { authorization, value } = payment.payment;
   const minBlock = BigInt(receipt.blockNumber);
   const { rpc } = network;
   const { asset, payer } = authorization;
   const balanceOf = { to: asset, data: `${balanceOfSelector}${hexWord(payer)}` };
-  const params = [balanceOf, `0x${minBlock.toString(16)}`];
+  const blockNumber = isUsedBehind ? minBlock - 1n : minBlock;
+  const params = [balanceOf, `0x${blockNumber.toString(16)}`];
   try {
     const [states, balance] = await Promise.all([
-      readAuthorizationStates({ rpc, payments: [payment.payment], blockNumber: minBlock }),
+      readAuthorizationStates({ rpc, payments: [payment.payment], blockNumber }),
       rpc.request({ method: "eth_call", params }, { minBlock }),
     ]);
     return states[0] === false && word.parse(balance) >= value;

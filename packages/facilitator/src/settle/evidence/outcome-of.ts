@@ -22,7 +22,9 @@ export function outcomeOf(
 ): Pick<PaymentOutcomes, "confirmed" | "failed"> | undefined {
   switch (execution?.outcome) {
     case "executed":
-      return { confirmed: { ids: [id], inclusion: execution.inclusion } };
+      return {
+        confirmed: { ids: [id], inclusion: execution.inclusion, gasShare: failure.gasShare },
+      };
     case "unknown":
       return undefined;
     case "spent":

@@ -86,11 +86,17 @@ export async function resolveTransaction(options: {
     absent,
     ({ payment }) => ranOut && payment.attempts < maxAttempts,
   );
-  const { outcomes, unexplained } = await explainAbsent(network, tried, { inclusion, gasShare });
+  const { outcomes, unexplained, executions } = await explainAbsent(network, tried, {
+    inclusion,
+    gasShare,
+  });
   const [only] = transaction.payments;
   if (isSingle && only?.payment.settlesAlone && sent) {
-    for (const failed of outcomes.flatMap((each) => each.failed ?? [])) {
-      failed.burn = await findBurn({ network, payment: only, sent, receipt });
+    const use = executions?.get(only);
+    for (const { confirmed, failed = [] } of outcomes) {
+      for (const part of confirmed ? [confirmed] : failed) {
+        part.burn = await findBurn({ network, payment: only, sent, receipt, use });
+      }
     }
   }
   return {
@@ -116,7 +122,11 @@ async function explainAbsent(
   { rpc }: { rpc: RpcRequester },
   absent: readonly OrderedPayment[],
   { inclusion, gasShare }: { inclusion: Inclusion; gasShare: bigint | undefined },
-): Promise<{ outcomes: PaymentOutcomes[]; unexplained: OrderedPayment[] }> {
+): Promise<{
+  outcomes: PaymentOutcomes[];
+  unexplained: OrderedPayment[];
+  executions?: ReadonlyMap<OrderedPayment, Execution>;
+}> {
   const starts = absent.flatMap(({ payment }) => payment.unusedAtBlock ?? []);
   const executions =
     starts.length === 0
@@ -137,7 +147,7 @@ async function explainAbsent(
     if (outcome) outcomes.push(outcome);
     else unexplained.push(each);
   }
-  return { outcomes, unexplained };
+  return { outcomes, unexplained, executions };
 }
 
 /**
