@@ -23,7 +23,9 @@ export async function conclude(
   let outcome: StandingPayment | undefined;
   try {
     outcome = await awaitOutcome(settling, known, payment);
-    return settleResponseOf(outcome);
+    const response = settleResponseOf(outcome);
+    if (response.success) settling.verifier.prove(payment);
+    return response;
   } finally {
     const end =
       outcome?.payment.state === "confirmed"

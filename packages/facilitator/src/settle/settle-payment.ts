@@ -111,7 +111,9 @@ async function settleReserved(
     return duplicateResponse({ payment: known, hash: await findHash(settling, known) });
   }
   await context.faultPoint("queued");
-  return settleResponseOf(await awaitOutcome(settling, queued, payment));
+  const response = settleResponseOf(await awaitOutcome(settling, queued, payment));
+  if (response.success) settling.verifier.prove(payment);
+  return response;
 }
 
 interface DirectSettlement {

@@ -6,7 +6,7 @@ import type { NetworkSettlement } from "./engine.ts";
 /** Dependencies of a payment's way from `settle` to its outcome. */
 export interface SettlingContext {
   context: SettlementContext;
-  verifier: Pick<Verifier, "verify">;
+  verifier: Pick<Verifier, "verify" | "prove">;
   /** The engine of each network that is served. */
   settlements: ReadonlyMap<Network, NetworkSettlement>;
   /** Wait for an outcome before the answer is "pending". */

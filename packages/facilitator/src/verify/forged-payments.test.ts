@@ -66,6 +66,14 @@ function signAsWallet(wallet: TestPayment["payTo"], change: Partial<TestPayment>
   return chain.sign({ authorization: { from: wallet }, ...change });
 }
 
+/** Verifies a payment of the wallet, and says that it was settled. */
+async function payAs(wallet: TestPayment["payTo"], options = shop) {
+  const { paymentPayload, paymentRequirements } = await signAsWallet(wallet);
+  const verdict = await verifier.verify(paymentPayload, paymentRequirements, options);
+  if (!verdict.isValid) throw new Error(verdict.invalidReason);
+  verifier.prove(verdict.payment);
+}
+
 const refused = { isValid: false, invalidReason: "invalid_exact_evm_signature" };
 
 describe("a forged payment", () => {
@@ -142,14 +150,51 @@ describe("a forged payment", () => {
 describe("a wallet that has paid through a caller", () => {
   test("adds one further budget for forgeries in its name, and no more", async () => {
     const wallet = await deployWallet();
-    expect(await verify(await signAsWallet(wallet))).toMatchObject({ isValid: true });
+    await payAs(wallet);
     const forged = await Promise.all(Array.from({ length: 80 }, () => forge(wallet)));
     const outcomes = await Promise.allSettled(forged.map((payment) => verify(payment)));
     expect(outcomes.filter(({ status }) => status === "rejected")).toHaveLength(20);
   });
+
+  test("adds no budget through another caller", async () => {
+    const wallet = await deployWallet();
+    await payAs(wallet, { limitKey: "address 198.51.100.7" });
+    const forged = await Promise.all(Array.from({ length: 40 }, () => forge(wallet)));
+    const outcomes = await Promise.allSettled(forged.map((payment) => verify(payment)));
+    expect(outcomes.filter(({ status }) => status === "rejected")).toHaveLength(10);
+  });
+
+  test("adds no more for all such wallets together than all callers have", async () => {
+    const { devnet, pool } = chain;
+    const limits = { perCaller: 2, perProvenPayer: 2, total: 5 };
+    const time = Date.now();
+    verifier = createTestVerifier({ devnet, pool, limits, now: () => time });
+    const wallets = [await deployWallet(), await deployWallet(), await deployWallet()];
+    for (const wallet of wallets) await payAs(wallet);
+    let admitted = 0;
+    for (const wallet of wallets) {
+      for (let count = 0; count < 5; count += 1) {
+        const outcome = await verify(await forge(wallet)).catch(() => undefined);
+        if (outcome !== undefined) admitted += 1;
+      }
+    }
+    expect(admitted).toBe(5 + 2);
+  });
 });
 
 describe("a wallet that signs by code", () => {
+  test("adds no budget by valid payments that were never settled, nor do many such", async () => {
+    const wallets = [await deployWallet(), await deployWallet(), await deployWallet()];
+    for (const wallet of wallets) {
+      expect(await verify(await signAsWallet(wallet))).toMatchObject({ isValid: true });
+    }
+    const forged = await Promise.all(
+      Array.from({ length: 60 }, (_, index) => forge(wallets[index % wallets.length])),
+    );
+    const outcomes = await Promise.allSettled(forged.map((payment) => verify(payment)));
+    expect(outcomes.filter(({ status }) => status === "rejected")).toHaveLength(30);
+  });
+
   test("uses up no budget with valid payments", async () => {
     const wallet = await deployWallet();
     for (let count = 0; count < 40; count += 1) {
@@ -159,7 +204,7 @@ describe("a wallet that signs by code", () => {
 
   test("that has paid through a caller still pays when that caller presents forged payments", async () => {
     const wallet = await deployWallet();
-    expect(await verify(await signAsWallet(wallet))).toMatchObject({ isValid: true });
+    await payAs(wallet);
     const forged = await Promise.all(Array.from({ length: 60 }, () => forge()));
     await Promise.allSettled(forged.map((payment) => verify(payment)));
     expect(await verify(await signAsWallet(wallet))).toMatchObject({ isValid: true });

@@ -11,6 +11,8 @@ export interface SignatureBudget {
   charge(payment: Payment, limitKey: string | undefined): void;
   /** Takes the count back, once the chain has taken the signature for the payer's. */
   refund(payment: Payment): void;
+  /** Remembers the payer of a settled payment. No effect unless its count was taken back. */
+  prove(payment: Payment): void;
 }
 
 /** Payments a minute; those whose signature proves good do not count. */
@@ -18,11 +20,11 @@ export interface SignatureLimits {
   /** Of one caller. */
   perCaller: number;
   /**
-   * Of one payer through one caller, if that caller has brought a good signature of the payer
+   * Of one payer through one caller, if a payment of the payer was settled through that caller
    * within the hour. Forgeries through the same caller do not shut it out.
    */
   perProvenPayer: number;
-  /** Of all callers together, but for proven payers. */
+  /** Of all callers together; and as many of all proven payers together. */
   total: number;
 }
 
@@ -40,11 +42,14 @@ interface Charge {
 }
 
 const all = "all";
+const allProven = "all proven";
 
 /**
  * Creates a budget. A payment counts from its start, so that a burst is bounded as well. It counts
  * against its caller alone: the payer that a forged payment names has no part in it. A payment whose
- * caller leaves before its trial stays counted: whether it has code was asked already.
+ * caller leaves before its trial stays counted: whether it has code was asked already. A settled
+ * payment proves its payer, and a valid verdict does not: the money that it shows may be moved on
+ * to the next wallet.
  */
 export function createSignatureBudget(options: {
   limits?: SignatureLimits | undefined;
@@ -54,6 +59,8 @@ export function createSignatureBudget(options: {
   const { limits = usualLimits, now } = options;
   const { perCaller, perProvenPayer, total } = limits;
   const charges = new WeakMap<Payment, Charge>();
+  /** Payer and caller of each payment whose count was taken back. */
+  const good = new WeakMap<Payment, string>();
   /** Payers by caller, with the time until which they count as proven; the oldest first. */
   const proven = new Map<string, number>();
   let minute = 0;
@@ -69,8 +76,9 @@ export function createSignatureBudget(options: {
 
   /** Keys under which a payment is counted. `undefined` where there is no room. */
   function findRoom(caller: string | undefined, pair: string | undefined): string[] | undefined {
-    if (pair !== undefined && now() < (proven.get(pair) ?? 0) && hasRoom(pair, perProvenPayer)) {
-      return [pair];
+    const isProven = pair !== undefined && now() < (proven.get(pair) ?? 0);
+    if (isProven && hasRoom(pair, perProvenPayer) && hasRoom(allProven, total)) {
+      return [allProven, pair];
     }
     if (!hasRoom(all, total)) return undefined;
     if (caller === undefined) return [all];
@@ -99,11 +107,16 @@ export function createSignatureBudget(options: {
       if (charge === undefined) return;
       charges.delete(payment);
       add(charge.names, -1, charge.counts);
-      if (charge.pair === undefined) return;
-      proven.delete(charge.pair);
+      if (charge.pair !== undefined) good.set(payment, charge.pair);
+    },
+
+    prove(payment) {
+      const pair = good.get(payment);
+      if (pair === undefined) return;
+      proven.delete(pair);
       const [oldest] = proven.size >= maxProven ? proven.keys() : [];
       if (oldest !== undefined) proven.delete(oldest);
-      proven.set(charge.pair, now() + provenMs);
+      proven.set(pair, now() + provenMs);
     },
   };
 }

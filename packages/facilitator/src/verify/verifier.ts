@@ -3,6 +3,7 @@ import {
   type Address,
   FacilitatorError,
   type Network,
+  type Payment,
   toLowerHex,
   type VerifyOptions,
 } from "@coinslot/protocol";
@@ -76,6 +77,8 @@ export interface Verifier {
     paymentRequirements: unknown,
     options?: VerifyOptions,
   ): Promise<Verdict>;
+  /** Remembers the payer of a payment that was verified here, and settled. */
+  prove(payment: Payment): void;
 }
 
 /** Verifications of one payer through one caller that wait for a node, at most. */
@@ -174,7 +177,7 @@ export function createVerifier(options: VerifierOptions): Verifier {
     return verdict;
   }
 
-  return { verifyLocally, screen, verify };
+  return { verifyLocally, screen, verify, prove: budget.prove };
 }
 
 function tooManyWaiting(): FacilitatorError {

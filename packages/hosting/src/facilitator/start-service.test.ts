@@ -2,7 +2,7 @@ import { createHmac } from "node:crypto";
 import { createPayingFetch } from "@coinslot/client";
 import { type Devnet, listen, startDevnet, startPostgres } from "@coinslot/devnet";
 import { createFacilitatorClient, paymentMiddleware } from "@coinslot/express";
-import { ConfigurationError, FacilitatorError } from "@coinslot/protocol";
+import { type Address, ConfigurationError, FacilitatorError } from "@coinslot/protocol";
 import express from "express";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
@@ -350,6 +350,40 @@ describe("a hosted facilitator", () => {
     expect((await ask("/verify", kiosk, await forge())).status).toBe(200);
     const good = await ask("/verify", shop, await signRequest(devnet));
     expect(good.body).toMatchObject({ isValid: true });
+  });
+
+  it("lets a wallet that has settled through a key pay beside that key's forgeries", async () => {
+    const [shop, kiosk] = [createCallerKey("shop"), createCallerKey("kiosk")];
+    const hosted = await startHosted(devnet, {
+      FACILITATOR_KEYS: `${shop.entry},${kiosk.entry}`,
+      FACILITATOR_REQUESTS_PER_MINUTE: "100000",
+    });
+    const ask = async (path: string, { key }: { key: string }, from: Address) =>
+      hosted.post(path, await signRequest(devnet, { from }), { Authorization: `Bearer ${key}` });
+    const deploy = async () => {
+      const wallet = await devnet.deploySmartAccount({ owner: devnet.accounts.buyer.address });
+      await devnet.mint({ to: wallet, amount: 10_000n });
+      return wallet;
+    };
+    const [paying, verified, elsewhere] = [await deploy(), await deploy(), await deploy()];
+    expect((await ask("/settle", shop, paying)).body).toMatchObject({ success: true });
+    expect((await ask("/verify", shop, verified)).body).toMatchObject({ isValid: true });
+    expect((await ask("/settle", kiosk, elsewhere)).body).toMatchObject({ success: true });
+    // A minute may end in between, and the budget with it.
+    await expect
+      .poll(async () => {
+        for (let count = 0; count < 31; count += 1) {
+          await ask("/verify", shop, privateKeyToAccount(generatePrivateKey()).address);
+        }
+        const answers = [
+          await ask("/verify", shop, verified),
+          await ask("/verify", shop, elsewhere),
+        ];
+        return answers.map(({ status }) => status);
+      }, patience)
+      .toEqual([503, 503]);
+    expect((await ask("/verify", shop, paying)).body).toMatchObject({ isValid: true });
+    expect((await ask("/verify", kiosk, verified)).body).toMatchObject({ isValid: true });
   });
 
   it("is not ready, and answers 503, while its database is away", async () => {

@@ -63,6 +63,7 @@ async function settlerOf(ledger: LedgerContext) {
         invalidMessage: "The nonce is used.",
         payer: toLowerHex(buyer.address),
       }),
+      prove: () => undefined,
     },
     settlements: new Map(),
     timeoutMs: 100,

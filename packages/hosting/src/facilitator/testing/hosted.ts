@@ -54,17 +54,20 @@ export async function startHosted(
   };
 }
 
-/** The body of `/verify` and `/settle` with a payment of the devnet's buyer. */
+/**
+ * The body of `/verify` and `/settle` with a payment of the devnet's buyer, or in the name of
+ * another payer.
+ */
 export async function signRequest(
   devnet: Devnet,
-  change: { payTo?: Address; asset?: Address; signer?: DevAccount } = {},
+  change: { payTo?: Address; asset?: Address; signer?: DevAccount; from?: Address } = {},
 ) {
   const { accounts, network, token } = devnet;
   const { payTo = accounts.seller.address, asset = token, signer = accounts.buyer } = change;
   const domain = { name: "USDT0", version: "1" };
   const nonce: Hex = `0x${randomBytes(32).toString("hex")}`;
   const authorization: Authorization = {
-    from: signer.address,
+    from: change.from ?? signer.address,
     to: payTo,
     value: 1_000n,
     validAfter: 0n,
