@@ -255,6 +255,26 @@ describe("a remote facilitator", () => {
     expect((await shop.send(await shop.pay(buyer))).status).toBe(404);
   });
 
+  it("is asked about any number of payments of wallets with code whose handlers run", async () => {
+    const shop = await open();
+    shop.facilitator.verify = async () => {
+      shop.facilitator.verifications += 1;
+      return { isValid: true };
+    };
+    const init = { method: "POST", body: "order" };
+    const statuses = new Map<number, number>();
+    for (let index = 1; index <= 310; index += 1) {
+      const wallet = toLowerHex(`0x5${index.toString(16).padStart(39, "0")}`);
+      const authorization = { from: wallet };
+      const { headers } = await createBuyer().payFor(`${shop.url}/sold`, { init, authorization });
+      const { status } = await shop.send(headers, "gateway", init);
+      statuses.set(status, (statuses.get(status) ?? 0) + 1);
+    }
+    expect(Object.fromEntries(statuses)).toEqual({ 200: 310 });
+    // Before the body is read, and after.
+    expect(shop.facilitator.verifications).toBe(620);
+  });
+
   it("is asked 300 times a minute about a caller's valid payments whose buyers leave at once", async () => {
     const paper = createPaperFacilitator();
     const store = createReservationStore({ now: () => time });

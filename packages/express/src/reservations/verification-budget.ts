@@ -56,6 +56,8 @@ interface Counter {
 interface GoodPayment {
   undecided: number;
   counters: readonly Counter[];
+  /** A request that is verified before its body is read, and after, counts once. */
+  requests: WeakSet<Pick<Payment, "id">>;
 }
 
 /**
@@ -174,6 +176,20 @@ function createTally(now: () => number) {
     }
   }
 
+  function addGood(payment: Pick<Payment, "id">, counters: readonly Counter[]): void {
+    const key = authorizationKey(payment.id);
+    const before = good.get(key);
+    // A payment that another caller has brought stays counted against that one.
+    const isSameCaller = before?.counters.at(-1) === counters.at(-1);
+    const found =
+      isSameCaller && before ? before : { undecided: 0, counters, requests: new WeakSet() };
+    if (found.requests.has(payment)) return;
+    found.requests.add(payment);
+    found.undecided += 1;
+    for (const counter of counters) counter.undecided += 1;
+    good.set(key, found);
+  }
+
   return {
     turnMinute,
     /** Time until the minute ends. */
@@ -182,7 +198,7 @@ function createTally(now: () => number) {
     counterOf: (name: string): Counter =>
       counters.get(name) ?? { name, running: 0, refused: 0, undecided: 0, unused: 0 },
     /** Counts a verification as running in each of these, until its verdict. */
-    begin({ id }: Pick<Payment, "id">, counted: readonly Counter[]): RecordVerdict {
+    begin(payment: Pick<Payment, "id">, counted: readonly Counter[]): RecordVerdict {
       for (const counter of counted) {
         counter.running += 1;
         counters.set(counter.name, counter);
@@ -191,15 +207,8 @@ function createTally(now: () => number) {
         for (const counter of counted) {
           counter.running -= 1;
           if (verdict === "refused") counter.refused += 1;
-          if (verdict === "good") counter.undecided += 1;
         }
-        if (verdict !== "good") return;
-        const key = authorizationKey(id);
-        const before = good.get(key);
-        // A payment that another caller has brought stays counted against that one.
-        const isSameCaller = before?.counters.at(-1) === counted.at(-1);
-        const undecided = isSameCaller && before ? before.undecided + 1 : 1;
-        good.set(key, { undecided, counters: counted });
+        if (verdict === "good") addGood(payment, counted);
       };
     },
     decide(id: AuthorizationId, { isUnused }: { isUnused: boolean }): void {
