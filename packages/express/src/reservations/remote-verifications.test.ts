@@ -383,6 +383,32 @@ describe("the budget of a payer with a record", () => {
   });
 });
 
+describe("the budget of all payers with a record together", () => {
+  it.each([
+    ["refused", 1_200, 30],
+    ["unused", 12_000, 300],
+  ] as const)(
+    "has room for as many %s payments a minute as that of all callers",
+    async (end, total, perCaller) => {
+      const budget = createVerificationBudget({ now: () => time });
+      const signed = { limitKey: "shared", isSignedByPayer: false };
+      let admitted = 0;
+      for (let index = 0; index <= 40; index += 1) {
+        budget.prove(paymentOf(index), signed);
+        for (let count = 0; count <= perCaller; count += 1) {
+          const record = await budget.admit(paymentOf(index), signed).catch(() => undefined);
+          record?.(end === "refused" ? end : "good");
+          if (record !== undefined && end === "unused") {
+            budget.decide(paymentOf(index).id, { isUnused: true });
+          }
+          if (record !== undefined) admitted += 1;
+        }
+      }
+      expect(admitted).toBe(total + perCaller);
+    },
+  );
+});
+
 describe("the budget of a caller", () => {
   it("does not grow with payments that another caller presents too", async () => {
     const budget = createVerificationBudget({ now: () => time });

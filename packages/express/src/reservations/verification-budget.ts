@@ -62,7 +62,8 @@ interface GoodPayment {
 
 /**
  * Running and refused verifications a minute: of one caller, of one proven payer through it, of all
- * callers. Forged signatures and those of the payer's key have separate limits.
+ * callers. All proven payers together have another total of the same size. Forged signatures and
+ * those of the payer's key have separate limits.
  */
 const limits = { perCaller: 30, perProvenPayer: 30, total: 1_200 };
 /**
@@ -90,27 +91,36 @@ export function createVerificationBudget({ now }: { now: () => number }): Verifi
 
   /** Begins as a proven payer, if it is one and has room of its own. */
   function attemptOwn(payment: Pick<Payment, "id">, signed: Signed): RecordVerdict | undefined {
-    const own = ownCounterOf(payment, signed);
-    return own && isOpen(own, limits.perProvenPayer) ? tally.begin(payment, [own]) : undefined;
+    const own = ownCountersOf(payment, signed);
+    return own?.mayJoin(isOpen) ? tally.begin(payment, own.counters) : undefined;
   }
 
-  /** The counter of a proven payer. A payer proves itself for payments of the same kind alone. */
-  function ownCounterOf({ id }: Pick<Payment, "id">, signed: Signed): Counter | undefined {
+  /**
+   * The counters of a proven payer: of all such payers, and its own. A payer proves itself for
+   * payments of the same kind alone.
+   */
+  function ownCountersOf({ id }: Pick<Payment, "id">, signed: Signed) {
     const pair = pairOf(id, signed);
-    return now() < (proven.get(pair) ?? 0) ? tally.counterOf(pair) : undefined;
+    if (now() >= (proven.get(pair) ?? 0)) return undefined;
+    const all = tally.counterOf(`proven ${kindOf(signed)}`);
+    const own = tally.counterOf(pair);
+    return {
+      counters: [all, own],
+      mayJoin: (isFree: typeof isOpen) =>
+        isFree(all, limits.total) && isFree(own, limits.perProvenPayer),
+    };
   }
 
   /** @returns `"busy"`: there is room once those that run have come out valid. */
   function attemptShared(payment: Pick<Payment, "id">, signed: Signed): RecordVerdict | "busy" {
     const { limitKey, isSignedByPayer } = signed;
-    const kind = isSignedByPayer ? "signed" : "forged";
+    const kind = kindOf(signed);
     const all = tally.counterOf(kind);
     const caller = limitKey === undefined ? undefined : tally.counterOf(`${kind} ${limitKey}`);
     const mayJoin = (isFree: typeof isOpen) =>
       isFree(all, limits.total) && (caller === undefined || isFree(caller, limits.perCaller));
     if (mayJoin(isOpen)) return tally.begin(payment, caller === undefined ? [all] : [all, caller]);
-    const own = ownCounterOf(payment, signed);
-    const opensAgain = mayJoin(isUnspent) || (own && isUnspent(own, limits.perProvenPayer));
+    const opensAgain = mayJoin(isUnspent) || ownCountersOf(payment, signed)?.mayJoin(isUnspent);
     if (isSignedByPayer && opensAgain) return "busy";
     throw tooManyFruitless(tally.remainingMs());
   }
@@ -236,9 +246,12 @@ function isUnspent({ refused, unused }: Counter, limit: number): boolean {
   return refused < limit && unused < limit * unusedPerRefused;
 }
 
-function pairOf(id: Payment["id"], { limitKey, isSignedByPayer }: Signed): string {
-  const kind = isSignedByPayer ? "signed" : "forged";
-  return `${kind} payer ${id.network} ${id.payer} ${limitKey}`;
+function kindOf({ isSignedByPayer }: Signed): "signed" | "forged" {
+  return isSignedByPayer ? "signed" : "forged";
+}
+
+function pairOf(id: Payment["id"], signed: Signed): string {
+  return `${kindOf(signed)} payer ${id.network} ${id.payer} ${signed.limitKey}`;
 }
 
 function tooManyFruitless(waitMs: number): FacilitatorError {
