@@ -2,6 +2,8 @@ import { describe, expect, it } from "vitest";
 import { ledgerForEachTest } from "../../testing/ledger-for-each-test.ts";
 import {
   authorization,
+  inclusion,
+  network,
   order,
   payer,
   queue,
@@ -10,10 +12,13 @@ import {
   wish,
 } from "../../testing/ledger-payments.ts";
 import { engines } from "../../testing/settling-devnet.ts";
+import { deliverPayment } from "../payments/deliver-payments.ts";
 import { enqueuePayment } from "../payments/enqueue-payments.ts";
+import { recordOutcomes } from "../payments/record-outcomes.ts";
 import { releasePayment } from "../payments/release-payment.ts";
 import { reservePayment } from "../payments/reserve-payments.ts";
-import { releaseAbandoned } from "./processes.ts";
+import { undoBlocks } from "../transactions/undo-blocks.ts";
+import { releaseAbandoned, sendHeartbeat } from "./processes.ts";
 
 describe.each(engines)("maintenance after a dead process, on %s", (engine) => {
   const { join, silence } = ledgerForEachTest(engine);
@@ -30,6 +35,43 @@ describe.each(engines)("maintenance after a dead process, on %s", (engine) => {
     expect(await enqueuePayment(one, { token: first.token, payer, order })).toBeUndefined();
     await releasePayment(one, { token: first.token, payer, countsAgainstPayer: true });
     expect(await stateOf(two, first.paymentId)).toBe("reserved");
+  });
+
+  it("keeps what no process holds, also while no heartbeat is fresh", async () => {
+    const [one, two] = [await join("one"), await join("two")];
+    const balance = { amount: 1_000n, blockNumber: 3n };
+    // Its caller was answered "pending".
+    const pending = await reservePayment(one, wish({ order, balance }));
+    if (pending.outcome !== "reserved") throw new Error(pending.outcome);
+    await releasePayment(one, { token: pending.token, payer, countsAgainstPayer: false });
+    // Delivered, executed by another sender, and its block has left the chain.
+    const paid = await reservePayment(one, wish({ order, balance }));
+    if (paid.outcome !== "reserved") throw new Error(paid.outcome);
+    await recordOutcomes(one, [{ confirmed: { ids: [paid.paymentId], inclusion } }]);
+    await deliverPayment(one, paid.token);
+    await undoBlocks(one, { network, blockHashes: [inclusion.blockHash] });
+    await silence("one");
+    await releaseAbandoned(two);
+    for (const { paymentId } of [pending, paid]) {
+      expect(await stateOf(two, paymentId)).toBe("queued");
+    }
+    await silence("two");
+    await releaseAbandoned(two);
+    for (const { paymentId } of [pending, paid]) {
+      expect(await stateOf(two, paymentId)).toBe("queued");
+    }
+  });
+
+  it("releases nothing while its own heartbeat is old, too", async () => {
+    const [one, two] = [await join("one"), await join("two")];
+    const running = await reservePayment(one, wish());
+    if (running.outcome !== "reserved") throw new Error(running.outcome);
+    await silence("one");
+    await silence("two");
+    expect(await releaseAbandoned(two)).toEqual({ reserved: 0, queued: [] });
+    expect(await stateOf(two, running.paymentId)).toBe("reserved");
+    await sendHeartbeat(two);
+    expect(await releaseAbandoned(two)).toEqual({ reserved: 1, queued: [] });
   });
 
   it("lets a frozen process reserve before its next heartbeat", async () => {

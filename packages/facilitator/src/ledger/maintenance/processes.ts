@@ -68,7 +68,7 @@ export function releaseAbandoned(
 }
 
 async function release(
-  { dialect, heartbeatLeaseMs }: LedgerContext,
+  { dialect, heartbeatLeaseMs, processId }: LedgerContext,
   transaction: Transaction<LedgerSchema>,
 ): Promise<{ reserved: number; queued: LedgerPayment[] }> {
   // Rows of the long dead are of no use: a process without one counts as dead.
@@ -82,6 +82,9 @@ async function release(
     .where((where) =>
       where("heartbeat_at", ">", sql<number>`${dialect.nowMs()} - ${sql.lit(heartbeatLeaseMs)}`),
     );
+  // Where this process's own heartbeat is old, the database stood still for all of them.
+  const self = await alive.where("id", "=", processId).executeTakeFirst();
+  if (self === undefined) return { reserved: 0, queued: [] };
   const reserved = await transaction
     .updateTable("payments")
     .set((set) => ({
@@ -99,6 +102,8 @@ async function release(
     .where("state", "=", is("queued"))
     // No transaction has carried it since it was reserved.
     .where("submitted_at", "is", null)
+    // A request that was answered "pending" left it without an owner: the chain decides.
+    .where("owner", "is not", null)
     .where("owner", "not in", alive)
     .where(({ not, exists, selectFrom }) =>
       not(

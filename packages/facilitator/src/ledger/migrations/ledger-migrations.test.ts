@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createTestLedger, engines, type TestLedger } from "../../testing/settling-devnet.ts";
 import { createLedger } from "../create-ledger.ts";
 import type { LedgerContext } from "../ledger-context.ts";
-import { releaseAbandoned } from "../maintenance/processes.ts";
+import { releaseAbandoned, sendHeartbeat } from "../maintenance/processes.ts";
 import { type LedgerDatabase, openLedger } from "../open-ledger.ts";
 import { reservePayment } from "../payments/reserve-payments.ts";
 import { getPayments, listPayments } from "../queries/list-payments.ts";
@@ -129,6 +129,7 @@ describe.each(engines)("the ledger's migrations, on %s", (engine) => {
 
     it("keep every payment in its state, and the ledger in use", async () => {
       const ledger = await openNewest();
+      await sendHeartbeat(ledger);
       await releaseAbandoned(ledger);
       const { payments } = await listPayments(ledger, {});
       const found = payments.map(({ state, finalAt, deliveredAt, value }) => ({

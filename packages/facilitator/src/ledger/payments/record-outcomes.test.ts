@@ -11,6 +11,7 @@ import {
   submit,
   takeLease,
   transaction,
+  wish,
 } from "../../testing/ledger-payments.ts";
 import { engines } from "../../testing/settling-devnet.ts";
 import { closePayments, expirePayments } from "../maintenance/expire-payments.ts";
@@ -20,7 +21,7 @@ import { getPayments } from "../queries/list-payments.ts";
 import { findOpenTransactions } from "../transactions/find-transactions.ts";
 import { storeTransaction } from "../transactions/store-transaction.ts";
 import { finaliseBlocks, findBlocks, undoBlocks } from "../transactions/undo-blocks.ts";
-import { recordOutcomes } from "./record-outcomes.ts";
+import { type PaymentOutcomes, recordOutcomes } from "./record-outcomes.ts";
 
 describe.each(engines)("recorded outcomes on %s", (engine) => {
   const { join, silence } = ledgerForEachTest(engine);
@@ -38,6 +39,25 @@ describe.each(engines)("recorded outcomes on %s", (engine) => {
     expect(await getPayments(ledger, [id])).toMatchObject([
       { state: "confirmed", reason: undefined, inclusion },
     ]);
+  });
+
+  it("of a receipt that is read twice leave the payment's next transaction alone", async () => {
+    const [one, two] = [await join("one"), await join("two")];
+    const wanted = wish({ balance: { amount: 1_000n, blockNumber: 4n } });
+    const id = await submit(one, wanted);
+    const [carried] = await getPayments(one, [id]);
+    const { transactionId } = carried ?? {};
+    const reason = "invalid_exact_evm_transaction_failed" as const;
+    const failure: PaymentOutcomes[] = [
+      { failed: [{ ids: [id], reason, transactionId, inclusion }] },
+    ];
+    expect(await recordOutcomes(two, failure)).toHaveLength(1);
+    expect(await queue(two, wanted)).toBe(id);
+    const lease = await takeLease(two);
+    const next = { ...transaction(1, [id]), id: "next" };
+    expect(await storeTransaction(two, lease, next)).toBe("stored");
+    expect(await recordOutcomes(one, failure)).toEqual([]);
+    expect(await stateOf(two, id)).toBe("submitted");
   });
 
   it("of the queue change no payment that a transaction carries by now, or that was signed again", async () => {

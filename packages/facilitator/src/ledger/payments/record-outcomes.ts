@@ -34,6 +34,8 @@ export interface PaymentOutcomes {
     | {
         ids: readonly string[];
         reason: SettleErrorReason;
+        /** Decided by the receipt of this transaction: only of payments that it still carries. */
+        transactionId?: string | undefined;
         inclusion?: Inclusion | undefined;
         gasShare?: bigint | undefined;
         /** Its payer's record begins anew; one that is to blame is refused from now on. */
@@ -58,7 +60,8 @@ export interface PaymentOutcomes {
  * states named is left alone.
  *
  * The racers are two processes that read the same block, the old and the new holder of a lease.
- * They write the same, and the second changes nothing.
+ * They write the same, and the second changes nothing: also not where the payment has failed, was
+ * reserved again, and another transaction carries it by now.
  *
  * @returns the payments that changed, in their current state.
  */
@@ -105,9 +108,9 @@ async function record(
     changed.push(...rows);
     if (rows.length > 0) await noteBurn(confirmed.burn);
   }
-  for (const { ids, reason, inclusion, gasShare, burn } of failed) {
+  for (const { ids, reason, transactionId, inclusion, gasShare, burn } of failed) {
     if (ids.length === 0) continue;
-    const rows = await transaction
+    const failing = transaction
       .updateTable("payments")
       .set({
         state: "failed",
@@ -118,9 +121,10 @@ async function record(
         ...gasShareColumn(gasShare),
       })
       .where("id", "in", dialect.among(ids))
-      .where(standsAt(["queued", "submitted"], { queuedUnder, dialect }))
-      .returning(concludedColumns)
-      .execute();
+      .where(standsAt(["queued", "submitted"], { queuedUnder, dialect }));
+    const carried =
+      transactionId === undefined ? failing : failing.where("transaction_id", "=", transactionId);
+    const rows = await carried.returning(concludedColumns).execute();
     changed.push(...rows);
     if (rows.length > 0) await noteBurn(burn);
   }

@@ -1,3 +1,5 @@
+import { createAutoResetEvent } from "@coinslot/concurrency";
+import { sql } from "kysely";
 import { describe, expect, it } from "vitest";
 import { ledgerForEachTest } from "../../testing/ledger-for-each-test.ts";
 import {
@@ -112,5 +114,40 @@ describe.each(engines)("a failed payment that is reserved again on %s", (engine)
     const again = await reservePayment(ledger, request);
     expect(again.outcome).toBe("reserved");
     expect((await getPayments(ledger, [first.paymentId]))[0]?.deliveredAt).toBeUndefined();
+  });
+});
+
+describe("a dead process's reservation that is taken over while its owner wakes up", () => {
+  const { join, silence, read } = ledgerForEachTest("postgres");
+
+  it("is reserved again, or queued by its owner, never both", async () => {
+    const [one, two] = [await join("one"), await join("two")];
+    const wanted = wish({ balance: { amount: 1_000n, blockNumber: 3n } });
+    const first = await reservePayment(one, wanted);
+    if (first.outcome !== "reserved") throw new Error(first.outcome);
+    await silence("one");
+    // Another reservation of a payer with code holds the network's budget.
+    const locked = createAutoResetEvent();
+    const free = createAutoResetEvent();
+    await read(sql`insert into code_budgets (network) values (${network})`);
+    const holding = one.write(async (transaction) => {
+      await sql`select * from code_budgets for update`.execute(transaction);
+      locked.set();
+      await free.wait(60_000);
+    });
+    await locked.wait(60_000);
+    const taking = reservePayment(two, { ...wanted, gasAtRisk: 100_000n });
+    const waiting = (query: string) =>
+      read(
+        sql`select 1 from pg_stat_activity where wait_event_type = 'Lock' and query ilike ${query}`,
+      );
+    await expect.poll(() => waiting("%code_budgets%")).not.toEqual([]);
+    const queueing = enqueuePayment(one, { token: first.token, payer, order });
+    await expect.poll(() => waiting("%update%payments%")).not.toEqual([]);
+    free.set();
+    await holding;
+    expect(await taking).toMatchObject({ outcome: "reserved", paymentId: first.paymentId });
+    expect(await queueing).toBeUndefined();
+    expect(await stateOf(two, first.paymentId)).toBe("reserved");
   });
 });

@@ -108,7 +108,9 @@ interface Reservations {
  * The racers are two requests with one authorization, here or in another process. So are two
  * payments of one payer that together exceed its balance. The payers' rows are locked first, in one
  * order for every caller. Every increase of a payer's promises passes here, so a sum read under the
- * lock stays true until the commit. (Other writers only lower them.)
+ * lock stays true until the commit. (Other writers only lower them.) A third racer is a frozen
+ * process that wakes up and queues the payment that is taken over here. It holds no lock of payers,
+ * so the payments' own rows are locked next.
  */
 async function reservePayments(
   ledger: LedgerContext,
@@ -156,7 +158,13 @@ async function lockAndRead(
   const payers = [...new Set(requests.map(({ id }) => id.payer))];
   const releases = await lockPayers({ transaction, dialect, payers, now });
   const ids = requests.map(({ id }) => id);
-  const known = await findPayments({ db: transaction, dialect, ids, heartbeatLeaseMs });
+  const known = await findPayments({
+    db: transaction,
+    dialect,
+    ids,
+    heartbeatLeaseMs,
+    isLocking: true,
+  });
   const keyOwners = await findKeyOwners({ db: transaction, requests, now, keepAnswersMs });
   const answers = await findAnswers({ db: transaction, requests, now });
   const commitments = await findCommitments({ transaction, dialect, requests, alreadyDebited });

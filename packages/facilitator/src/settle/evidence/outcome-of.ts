@@ -6,7 +6,9 @@ import type { Execution } from "../../schemes/scheme.ts";
 /** The record of a payment that has not paid. */
 export interface Failure {
   reason: SettleErrorReason;
-  /** The transaction of ours that did not move the money, if there was one. */
+  /** The transaction whose receipt decides, if one does. */
+  transactionId?: string | undefined;
+  /** The inclusion of the transaction of ours that did not move the money, if there was one. */
   inclusion?: Inclusion | undefined;
   gasShare?: bigint | undefined;
 }

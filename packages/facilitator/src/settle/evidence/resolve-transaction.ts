@@ -62,6 +62,7 @@ export async function resolveTransaction(options: {
   if (!hasTried) {
     const [tryAgain, tooOften] = partition(due, ({ payment }) => payment.attempts < maxAttempts);
     const { outcomes, unexplained } = await explainAbsent(network, tooOften, {
+      transactionId: transaction.id,
       inclusion,
       gasShare,
     });
@@ -87,6 +88,7 @@ export async function resolveTransaction(options: {
     ({ payment }) => ranOut && payment.attempts < maxAttempts,
   );
   const { outcomes, unexplained, executions } = await explainAbsent(network, tried, {
+    transactionId: transaction.id,
     inclusion,
     gasShare,
   });
@@ -108,6 +110,7 @@ export async function resolveTransaction(options: {
         failed: mismatched.map(({ payment }) => ({
           ids: [payment.id],
           reason: schemeOf(payment).reasons.transferMismatch,
+          transactionId: transaction.id,
           inclusion,
           gasShare,
         })),
@@ -121,7 +124,7 @@ export async function resolveTransaction(options: {
 async function explainAbsent(
   { rpc }: { rpc: RpcRequester },
   absent: readonly OrderedPayment[],
-  { inclusion, gasShare }: { inclusion: Inclusion; gasShare: bigint | undefined },
+  tried: { transactionId: string; inclusion: Inclusion; gasShare: bigint | undefined },
 ): Promise<{
   outcomes: PaymentOutcomes[];
   unexplained: OrderedPayment[];
@@ -135,15 +138,14 @@ async function explainAbsent(
           rpc,
           payments: absent.filter(({ payment }) => payment.unusedAtBlock !== undefined),
           fromBlock: BigInt(Math.min(...starts)) + 1n,
-          toBlock: BigInt(inclusion.blockNumber),
+          toBlock: BigInt(tried.inclusion.blockNumber),
         });
   if (executions === undefined) return { outcomes: [], unexplained: [...absent] };
   const outcomes: PaymentOutcomes[] = [];
   const unexplained: OrderedPayment[] = [];
   for (const each of absent) {
     const reason = schemeOf(each.payment).reasons.executionFailed;
-    const failure = { reason, inclusion, gasShare };
-    const outcome = outcomeOf(each.payment.id, executions.get(each), failure);
+    const outcome = outcomeOf(each.payment.id, executions.get(each), { reason, ...tried });
     if (outcome) outcomes.push(outcome);
     else unexplained.push(each);
   }
