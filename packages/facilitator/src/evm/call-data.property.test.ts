@@ -45,7 +45,7 @@ it("the call data of a signed transaction is what viem parses", async () => {
   );
 });
 
-it("bytes of no transaction have no call data", () => {
+it("bytes that encode no transaction have no call data", () => {
   for (const raw of ["0x", "0x02", "0x02c0", "0x01c0", "0xc0", "0x80"] as const) {
     expect(() => callDataOf(raw)).toThrow();
   }

@@ -81,7 +81,7 @@ describe.each(engines)("a reader of the ledger on %s", (engine) => {
   });
 });
 
-it("a reader of the ledger creates no file where it is missing", async () => {
+it("a reader of a missing SQLite ledger creates no file", async () => {
   const place = await createTestLedger("sqlite");
   await expect(openLedgerReader({ url: place.url })).rejects.toMatchObject({
     kind: "configuration",

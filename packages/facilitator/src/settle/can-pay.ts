@@ -1,7 +1,7 @@
 import type { Network } from "@coinslot/protocol";
 import type { NetworkSettlement } from "./engine.ts";
 
-/** Whether a relayer of the network has gas money, and payments may be accepted. */
+/** True if a relayer of the network has gas money, so that payments may be accepted. */
 export function canPay(
   settlements: ReadonlyMap<Network, NetworkSettlement>,
   network: Network,

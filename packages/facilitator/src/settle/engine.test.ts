@@ -44,7 +44,7 @@ describe("the settlement engine", () => {
     ]);
   });
 
-  it("answers a repeated settlement by the rule for its state", async () => {
+  it("repeats the answer to the same idempotency key, and refuses a duplicate settlement without one", async () => {
     const { start, pay } = await begin();
     const facilitator = await start();
     const paid = await pay();
@@ -61,7 +61,7 @@ describe("the settlement engine", () => {
     });
   });
 
-  it("answers pending with the hash, and the same payment resumes without paying again", async () => {
+  it("answers pending with the hash, and resumes the same payment without a second transfer", async () => {
     const { devnet, start, pay, balanceOf } = await begin();
     const facilitator = await start({ settleTimeoutSeconds: 0.3 });
     const events = listen(facilitator);
@@ -81,7 +81,7 @@ describe("the settlement engine", () => {
     expect(await balanceOf(devnet.accounts.seller.address)).toBe(1_000n);
   });
 
-  it("confirms a settlement to its own seller and amount alone", async () => {
+  it("reports a settled payment as success only for its own payer, seller and amount", async () => {
     const { devnet, start, pay } = await begin();
     const { buyer, deployer, seller } = devnet.accounts;
     const facilitator = await start({ settleTimeoutSeconds: 0.3 });

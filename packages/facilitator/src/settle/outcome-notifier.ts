@@ -194,7 +194,7 @@ function announce({ metrics, logger, emit }: Notifier, payment: ConcludedPayment
   }
 }
 
-/** Whether no work under way changes the payment any more. */
+/** True if no work in flight can change the payment's state. */
 export function hasOutcome({ state }: ConcludedPayment): boolean {
   switch (state) {
     case "confirmed":

@@ -29,7 +29,7 @@ export function settleFingerprint({ authorization }: Payment): string {
   return `settle ${createHash("sha256").update(terms).digest("hex")}`;
 }
 
-/** Whether a payment, once settled, is to this seller, for what that seller requires. */
+/** True if a payment goes to this seller, with at least the amount that the seller requires. */
 export function isAskedFor({ authorization, payTo, amountRequired }: Payment): boolean {
   return authorization.to === payTo && authorization.value >= amountRequired;
 }

@@ -36,7 +36,7 @@ function refuseChannel(ledger: LedgerContext, refused: string) {
 }
 
 it.each(["coinslot_queue", "coinslot_undone"])(
-  "a network whose subscription to %s is refused leaves none behind",
+  "a network start that fails to subscribe to %s leaves no subscription behind",
   async (refused) => {
     const devnet = await startDevnet();
     onTestFinished(() => devnet.stop());

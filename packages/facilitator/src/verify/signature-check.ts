@@ -3,9 +3,9 @@ import type { RecoverSigner } from "../evm/recover-signer.ts";
 import { splitSignature } from "../evm/split-signature.ts";
 
 /**
- * Whether a payment was signed by its payer's own key. The result is cached: one payment is checked
- * on its way into a shop, before its trial and when it is settled. Finding the key takes longer
- * than the rest of a check. A payment cannot be changed, so a cached result stays true.
+ * Creates the check that the payer's own key signed a payment. Cached by payment object, since
+ * admission, simulation and settlement all check it. Key recovery takes longer than the rest of a
+ * check. Payments are immutable, so a cached result stays true.
  */
 export function createSignatureCheck(options: {
   digestOf: (payment: Payment) => Uint8Array;

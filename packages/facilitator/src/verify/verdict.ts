@@ -23,9 +23,9 @@ export type LocalVerdict =
       payer: Address;
       payment: Payment;
       /**
-       * Whether the payer's own key has signed, which takes longer than all other checks. If not,
-       * the payment is good only where the payer has code that accepts the signature. Only the
-       * chain knows that.
+       * True if the payer's own key has signed; slower than all other checks. Otherwise the payment
+       * is valid only where the payer has code that accepts the signature. Only the chain knows
+       * that.
        */
       isSignedByPayer: () => boolean;
     }
@@ -37,7 +37,7 @@ export type Verdict =
       isValid: true;
       payer: Address;
       payment: Payment;
-      /** Whether the payer is a contract, or delegates to one (EIP-7702). */
+      /** True if the payer is a contract, or delegates to one (EIP-7702). */
       payerHasCode: boolean;
       /** The balance on which a reservation is decided. */
       balance: BalanceReading;

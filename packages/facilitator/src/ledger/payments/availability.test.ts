@@ -17,10 +17,10 @@ import { recordOutcomes } from "./record-outcomes.ts";
 import { releasePayment } from "./release-payment.ts";
 import { reservePayment } from "./reserve-payments.ts";
 
-describe.each(engines)("a payment that is brought again on %s", (engine) => {
+describe.each(engines)("a payment that is presented again on %s", (engine) => {
   const { join, silence, wait } = ledgerForEachTest(engine);
 
-  it("resumes a submitted payment for the same request, when no process runs for it", async () => {
+  it("resumes for the same request once the process of its submission is dead", async () => {
     const [one, two] = [await join("one"), await join("two")];
     const id = authorization();
     const paymentId = await submit(one, { id });
@@ -38,7 +38,7 @@ describe.each(engines)("a payment that is brought again on %s", (engine) => {
     expect(await reservePayment(two, same)).toMatchObject({ outcome: "in_use" });
   });
 
-  it("resumes a payment whose buyer sent a key with that key only", async () => {
+  it("resumes with the key of its first request only", async () => {
     const ledger = await join("one");
     const id = authorization();
     const first = await reservePayment(ledger, wish({ id, order, keyHash: "key" }));
@@ -53,7 +53,7 @@ describe.each(engines)("a payment that is brought again on %s", (engine) => {
     });
   });
 
-  it("refuses a key that belongs to another payment of the payer", async () => {
+  it("is refused with a key of another payment of its payer", async () => {
     const ledger = await join("one");
     await reservePayment(ledger, wish({ keyHash: "key" }));
     expect(await reservePayment(ledger, wish({ keyHash: "key" }))).toEqual({
@@ -65,7 +65,7 @@ describe.each(engines)("a payment that is brought again on %s", (engine) => {
     });
   });
 
-  it("gives a kept answer to its key alone, also after delivery, until its time is over", async () => {
+  it("returns its kept answer to its key alone, also after delivery, until the answer expires", async () => {
     const ledger = await join("one");
     const wanted = wish({ keyHash: "key" });
     const reserved = await reservePayment(ledger, wanted);

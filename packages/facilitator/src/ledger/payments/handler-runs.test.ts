@@ -45,7 +45,7 @@ describe.each(engines)("handler runs of a dead process, on %s", (engine) => {
   }
 
   it.each([true, false])(
-    "end the use of an unpaid payment after two runs, released by others: %s",
+    "use up an unpaid payment after two, with a release by another process: %s",
     async (housekeeping) => {
       const wanted = wish();
       const outcomes: string[] = [];
@@ -91,7 +91,7 @@ describe.each(engines)("handler runs of a dead process, on %s", (engine) => {
     });
   });
 
-  it("begin with none for a payment that is settled before its handler runs", async () => {
+  it("stay at zero for a payment that is settled before its handler runs", async () => {
     const wanted = wish();
     for (const life of ["one", "two", "three"]) {
       const ledger = await join(life);

@@ -6,8 +6,8 @@ import type { LedgerSchema } from "../schema.ts";
 import type { AnswerName } from "./answer-quotas.ts";
 
 /**
- * Keeps sealed answers until `expiresAt`. A key that was used before for a payment which came to
- * nothing is given to the new one.
+ * Stores sealed answers until `expiresAt`. The key of an earlier payment that ended unpaid moves to
+ * the new payment.
  */
 export async function keepAnswers(options: {
   transaction: Transaction<LedgerSchema>;
@@ -31,7 +31,7 @@ export async function keepAnswers(options: {
   );
 }
 
-/** Gives up answers of a payer for newer ones. */
+/** Deletes answers to make room for newer ones of the same payer. */
 export async function evictAnswers(options: {
   transaction: Transaction<LedgerSchema>;
   answers: readonly AnswerName[];
@@ -47,7 +47,7 @@ export async function evictAnswers(options: {
   }
 }
 
-/** Forgets the answers whose time is over. Sums all kept answers from time to time. */
+/** Deletes expired answers. Measures the bytes of all answers when a measurement is due. */
 export async function dropExpiredAnswers(ledger: LedgerContext): Promise<void> {
   const { db, quotas } = ledger;
   const now = ledger.now();
@@ -58,7 +58,7 @@ export async function dropExpiredAnswers(ledger: LedgerContext): Promise<void> {
   if (quotas.isMeasureDue(now)) quotas.measure(await measureAnswers(db), now);
 }
 
-/** The bytes of all kept answers. Goes through all of them. */
+/** Bytes of all kept answers. Full table scan. */
 async function measureAnswers(db: Kysely<LedgerSchema>): Promise<number> {
   const { bytes } = await db
     .selectFrom("answers")

@@ -41,7 +41,7 @@ describe.each(engines)("recorded outcomes on %s", (engine) => {
     ]);
   });
 
-  it("of a receipt that is read twice leave the payment's next transaction alone", async () => {
+  it("leave the payment's next transaction alone, where a receipt is read twice", async () => {
     const [one, two] = [await join("one"), await join("two")];
     const wanted = wish({ balance: { amount: 1_000n, blockNumber: 4n } });
     const id = await submit(one, wanted);
@@ -60,7 +60,7 @@ describe.each(engines)("recorded outcomes on %s", (engine) => {
     expect(await stateOf(two, id)).toBe("submitted");
   });
 
-  it("of the queue change no payment that a transaction carries by now, or that was signed again", async () => {
+  it("for queued payments change none that was submitted, or signed again, in the meantime", async () => {
     const [one, two] = [await join("one"), await join("two")];
     const carried = await submit(one);
     const id = authorization();

@@ -136,7 +136,7 @@ describe.each(engines)("free runs on %s", (engine) => {
     expect(resumed).toMatchObject({ outcome: "resumed", payment: { runs: 2 }, mayRun: false });
   });
 
-  it("end the use of an unpaid payment", async () => {
+  it("use up an unpaid payment after two of them", async () => {
     const ledger = await join("one");
     const wanted = wish();
     for (const run of [1, 2]) {

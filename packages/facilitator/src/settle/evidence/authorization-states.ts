@@ -10,10 +10,10 @@ const wordSchema = z
   .transform(BigInt);
 
 /**
- * Whether authorizations were used, or cancelled, at the end of a block, in the order of their
- * payments; `undefined` where the contract does not answer, or returns rubbish.
+ * Reads for each payment whether its authorization was used or cancelled at the end of a block.
+ * `undefined` where the contract returns nothing, or malformed data.
  *
- * @throws RpcError when the chain cannot be asked.
+ * @throws RpcError when the chain is unreachable.
  */
 export async function readAuthorizationStates(options: {
   rpc: RpcRequester;

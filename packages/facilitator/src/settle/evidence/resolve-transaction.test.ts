@@ -79,11 +79,11 @@ async function gasShares(calls: number) {
 }
 
 describe("the share of gas of a payment", () => {
-  it("is a part for each payment that the transaction was signed for, though others have left it", async () => {
+  it("counts every payment at signing, even if some have left the transaction", async () => {
     expect(await gasShares(3)).toEqual([100_000n]);
   });
 
-  it("is all of it for a payment that has the transaction for itself", async () => {
+  it("is the whole gas for the only payment of a transaction", async () => {
     expect(await gasShares(1)).toEqual([300_000n]);
   });
 });

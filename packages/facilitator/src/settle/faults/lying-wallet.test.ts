@@ -110,7 +110,7 @@ describe("a wallet that passes its trial and burns gas in the block", () => {
     }
   });
 
-  it("keeps its record where its balance was gone by then, since a token refuses that too", async () => {
+  it("keeps its record where its balance was spent before the block, since the token also refuses that", async () => {
     const here = await begin();
     const { devnet, start, pay } = here;
     const [account] = devnet.accounts.others;

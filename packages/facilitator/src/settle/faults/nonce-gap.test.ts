@@ -68,7 +68,7 @@ describe("a node that reports a nonce above the true one", () => {
     );
   });
 
-  it("until a transaction is given up has its nonce reclaimed: the payment is mined once", async () => {
+  it("for so long that a transaction counts as lost does not cause a second payment", async () => {
     const { devnet, start, pay, options, countUsed, lying, balanceOf } = await begin(0);
     const facilitator = await start(options);
     await devnet.setAutomine(false);

@@ -7,7 +7,7 @@ const begin = useSettlingDevnet();
 const promised = 10;
 const authorizationState = "0xe94a0102";
 
-it("a payer whose money is promised has each open payment read once for a block, however often it asks", async () => {
+it("a payer without uncommitted balance causes one read of each open payment per block, over many requests", async () => {
   const here = await begin();
   const { devnet, start, pay } = here;
   const [payer] = devnet.accounts.others;

@@ -38,7 +38,7 @@ describe.each(engines)("the settlement of a reservation, on %s", (engine) => {
     return facilitator.settle(paymentPayload, paymentRequirements, { reservation });
   }
 
-  it("that was lost is an internal fault: the payment stays unsettled, and may be tried again", async () => {
+  it("fails as an internal fault after the reservation was lost, and a retry of the payment settles", async () => {
     const paid = await settling.pay();
     const reservation = await reserve(paid);
     // As another process gives up a silent owner's payment.

@@ -233,7 +233,7 @@ describe("a transaction in flight", () => {
     expect(await balanceOf(seller.address)).toBe(20_000n);
   });
 
-  it("is not awaited for gas money once its payments can no longer be executed", async () => {
+  it("frees its gas money once its payments can no longer be executed", async () => {
     const { devnet, start, pay, balanceOf } = await begin();
     const { relayer, seller } = devnet.accounts;
     let passedMs = 0;

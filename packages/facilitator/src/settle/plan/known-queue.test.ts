@@ -181,7 +181,7 @@ describe("the known queue of a process", () => {
     expect(reads).toBe(1);
   });
 
-  it("prefers its reading to a late notice about a row that was signed again since", async () => {
+  it("prefers the row it has read to a late notice of the row's earlier authorization", async () => {
     const two = await join("two");
     const id = authorization();
     const wanted = wish({ id, fingerprint: "GET /a for 10", value: 10n });

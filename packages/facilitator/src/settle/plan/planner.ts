@@ -28,7 +28,7 @@ export interface PlanOptions {
   queues: Readonly<Record<Lane, KnownQueue>>;
   relayers: readonly Relayer[];
   funds: RelayerFunds;
-  /** Whether to read the queue even when gathering is likely better: payments may become urgent. */
+  /** True to read the queue even where gathering is likely better: payments may become urgent. */
   isSweep: boolean;
 }
 

@@ -72,7 +72,7 @@ describe.each(engines)("a relayer's nonce, on %s", (engine) => {
     expect(await balanceOf(devnet.accounts.seller.address)).toBe(2_000n);
   });
 
-  it("is given up when another program uses it before ours is mined: the payment goes with the next", async () => {
+  it("is given up when another program uses it first: the payment goes with the next nonce", async () => {
     const here = await begin(engine);
     const { devnet, start, pay, balanceOf } = here;
     const facilitator = await start({ times: { resendMs: 50, loseMs: 200, replaceMs: 60_000 } });

@@ -22,7 +22,7 @@ describe("the receipt poll interval", () => {
     expect(follow(60, { times: 1 })).toEqual([2, 4, 8, 16, 32, 64]);
   });
 
-  it("learns when a chain is about to have the receipt", () => {
+  it("adapts to the block time of a chain, for fewer polls", () => {
     expect(follow(12, { times: 50 }).length).toBeLessThanOrEqual(3);
     expect(follow(3, { times: 50 }).length).toBeLessThanOrEqual(2);
   });

@@ -52,7 +52,7 @@ export interface Relayer extends RelayerOptions {
   rejectSettled: (error: Error) => void;
 }
 
-/** Whether transactions may be planned: the lease is held, and the earlier open ones are known. */
+/** True if the relayer may plan: it holds the lease, and knows its earlier open transactions. */
 export function isReady({ state }: Relayer): boolean {
   return state.lease !== undefined && state.nextNonce !== undefined;
 }

@@ -24,9 +24,9 @@ export interface RelayerFundsOptions {
 
 /** Watches the gas money of a network's relayers. */
 export interface RelayerFunds {
-  /** Whether new payments may be accepted. `true` until a balance is known. */
+  /** True if new payments may be accepted, and until a balance is known. */
   suffice(): boolean;
-  /** Whether this relayer has gas money, as far as is known. */
+  /** True if this relayer has gas money, as far as is known. */
   sufficeFor(relayer: Address): boolean;
   /** A relayer's balance in wei: the cached one where it is plenty for this cost, else read now. */
   balanceFor(relayer: Address, cost: bigint): Promise<bigint>;
