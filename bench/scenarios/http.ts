@@ -96,8 +96,8 @@ async function startSale(
   load: { warmUp: number; perTurn: number },
 ) {
   const seller = await startSeller(place, kind);
-  // Given up before the seller's own five seconds: else a connection is used while it is being
-  // closed.
+  // Shorter than the seller's keep-alive timeout of five seconds. Otherwise a request races the
+  // seller's close of an idle connection.
   const agent = new Agent({ keepAlive: true, maxSockets: 128, timeout: 2_000 });
   const count = turns * (alonePerTurn + load.perTurn) + load.warmUp;
   const side: Side<string> = {
@@ -119,8 +119,8 @@ async function startSale(
 const alonePerTurn = 50;
 
 /**
- * The median time in milliseconds of requests that come one after the other, in turns, on a nearly
- * empty chain.
+ * Median latency of sequential requests, in milliseconds. The sales take turns, on a nearly empty
+ * chain.
  */
 async function timeAlone(sales: readonly Sale[]): Promise<number[]> {
   const times = sales.map((): number[] => []);
@@ -137,7 +137,7 @@ async function timeAlone(sales: readonly Sale[]): Promise<number[]> {
 async function unpaid(place: Place): Promise<Figure> {
   const rates = new Map<string, number>();
   const kinds = ["bare", "ours", "reference"] as const;
-  // In turns, and the best of each, since a busy moment slows down only one of them.
+  // Round robin, and the best rate of each kind: a busy moment slows down one measurement only.
   for (const kind of [...kinds, ...kinds, ...kinds]) {
     const seller = await startSeller(place, kind);
     const url = `http://127.0.0.1:${seller.port}/weather`;
@@ -190,7 +190,7 @@ function get(options: { port: number; agent: Agent; header: string }): Promise<v
         });
         response.on("end", () => {
           if (response.statusCode === 200) resolve();
-          else reject(new Error(`A paid request was answered ${response.statusCode}: ${body}`));
+          else reject(new Error(`A paid request got status ${response.statusCode}: ${body}`));
         });
       },
     );

@@ -1,7 +1,7 @@
 import { facilitatorSettings, indexerSettings } from "@coinslot/hosting";
 import { settings as paidIndexerSettings } from "@coinslot/paid-indexer-app";
 
-/** A setting, as each program lists its own. */
+/** Description of an environment variable that a program reads. */
 export interface KnownSetting {
   name: string;
   explanation: string;

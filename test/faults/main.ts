@@ -1,5 +1,5 @@
-// Runs the faults once, by the environment, and prints the report: SEED, PAYMENTS (2000), KILLS
-// (200), ENGINE (sqlite or postgres), PROCESSES (1 or 4).
+// Runs the fault test once and prints its report. Environment, with defaults: SEED (random),
+// PAYMENTS (2000), KILLS (200), ENGINE (sqlite; or postgres), PROCESSES (1; on postgres 4).
 import { randomBytes } from "node:crypto";
 import { startPostgres } from "@coinslot/devnet";
 import * as z from "zod";

@@ -9,17 +9,14 @@ import { type Purchase, price, validitySeconds } from "./purchase.ts";
 import type { Random } from "./seeded-random.ts";
 import type { SellerProgram } from "./worker-process.ts";
 
-/**
- * Environment of the sellers under test: a chain, a way to it that may fail, and files that outlive
- * them.
- */
+/** Environment of the sellers under test: chain, faulty RPC proxy, and files that outlive them. */
 export interface Scene {
   devnet: Devnet;
   proxy: FaultProxy;
   program: SellerProgram;
   /** Holds the ledger's file, the log of the sellers, and the record of their handlers. */
   directory: string;
-  /** Number of the handler's runs, by path. */
+  /** Process id of each handler run, by path. */
   handlerRuns(): Promise<Map<string, number[]>>;
   /** Ends the chain; keeps the files for an inspection on request. */
   close(options: { keepsFiles: boolean }): Promise<void>;
@@ -30,7 +27,7 @@ const workerSource = new URL("./seller-worker.ts", import.meta.url);
 /** More blocks than the network needs to call a payment final. */
 const finalBlocks = 12;
 
-/** Sets the scene. The ledger is a SQLite file unless the URL of another is given. */
+/** Starts the chain and its proxy. Without `postgresUrl`, the ledger is a SQLite file. */
 export async function openScene(options: {
   random: Random;
   postgresUrl?: string | undefined;
@@ -76,8 +73,8 @@ export async function openScene(options: {
 
 /**
  * Gives honest payers twice the price of their purchases. A payment in a block that the ledger has
- * not yet recorded counts twice against a balance for a moment. All others get exactly what they
- * need. No reorganisation reaches the blocks of these gifts.
+ * not yet recorded counts twice against a balance for a moment. Other payers get exactly that
+ * price. No reorganisation reaches the blocks of these gifts.
  */
 export async function fundPayers(devnet: Devnet, purchases: readonly Purchase[]): Promise<void> {
   const needs = new Map<Address, bigint>();

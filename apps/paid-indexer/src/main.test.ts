@@ -62,7 +62,7 @@ describe("the paid indexer", { timeout: 120_000 }, () => {
     expect(seller.stderr()).toBe("");
   });
 
-  it("stops gracefully while its database is away", async () => {
+  it("stops gracefully while its database is unreachable", async () => {
     const postgres = await startPostgres();
     onTestFinished(() => postgres.stop());
     const { url } = await postgres.createDatabase();
@@ -118,13 +118,13 @@ describe("the paid indexer", { timeout: 120_000 }, () => {
     expect(said).not.toContain("    at ");
   });
 
-  it("exits with 1 where the indexed chain is another one", async () => {
+  it("exits with 1 where the indexer's endpoint serves another chain", async () => {
     const failed = run({ ...environment(), INDEXER_RPC_URLS_PLASMA: otherChain.rpcUrl });
     expect(await failed.ended).toBe(1);
     expect(failed.stderr()).toMatch(/chain 988[\s\S]*INDEXER_RPC_URLS/);
   });
 
-  it("exits with 1 where the remote service is away, or refuses the key", async () => {
+  it("exits with 1 where the remote service is unreachable, or refuses the key", async () => {
     const api = await startScriptedApi();
     onTestFinished(() => api.stop());
     api.answer(json(401, { error: "Unauthorized", message: "No.", status: 401 }));

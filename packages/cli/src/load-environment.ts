@@ -8,8 +8,8 @@ import {
 import { commandSettings } from "./command-settings.ts";
 
 /**
- * The environment of a command, with the settings of an .env file: those of all commands, and
- * nothing else.
+ * Loads the environment of a command, and the settings of any command from its .env file. Ignores
+ * other variables of the file.
  *
  * @throws EnvironmentFileError when the file cannot be read
  */

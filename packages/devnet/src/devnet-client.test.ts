@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => devnet.stop());
 
-test("a receipt is found although its block came during the lookup, and no other comes", async () => {
+test("the client finds a receipt whose block is mined during the lookup, without a later block", async () => {
   const { chainId, rpcUrl, accounts } = devnet;
   const before = await devnet.client.getBlockNumber();
   const hash = await devnet.client.sendTransaction({ to: accounts.buyer.address, value: 1n });
@@ -25,9 +25,7 @@ test("a receipt is found although its block came during the lookup, and no other
     tellNextHead = resolve;
   });
 
-  /**
-   * The chain as seen by a client that asks first while the block is being mined, and then again.
-   */
+  /** Returns a state before the block for the first lookups, and the true state afterwards. */
   const proxy = await listen(async (request, response) => {
     const body = await text(request);
     const { id, method } = callSchema.parse(JSON.parse(body));

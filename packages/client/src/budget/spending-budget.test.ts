@@ -37,7 +37,7 @@ describe("the booking of a refused payment", () => {
       pass(seconds: number) {
         now += seconds * 1000;
       },
-      /** Brings the chain's clock up to it. */
+      /** Advances the chain's clock to this one. */
       async mine() {
         await client.setNextBlockTimestamp({ timestamp: BigInt(Math.floor(now / 1000)) });
         await client.mine({ blocks: 1 });
@@ -53,7 +53,7 @@ describe("the booking of a refused payment", () => {
 
     await expect(pay(seller.url)).rejects.toMatchObject({ code: "over_budget" });
     pass(1000);
-    // Our clock is past it, but the chain's is not: it could still be executed there.
+    // Expired by our clock and not by the chain's: the seller could still execute the payment.
     await expect(pay(seller.url)).rejects.toMatchObject({ code: "over_budget" });
     await mine();
     expect((await pay(seller.url)).status).toBe(200);

@@ -25,9 +25,9 @@ export interface Readiness {
 const retryMs = 2_000;
 
 /**
- * Prepares the routes: waits for the facilitator and reads its supported kinds. An unreachable
- * facilitator is asked again on the next request, every two seconds at most. A configuration that
- * cannot work stays failed until the process restarts.
+ * Prepares the routes: waits for the facilitator and reads its supported kinds. After a retryable
+ * error, a request starts another attempt, at most every two seconds. A configuration that cannot
+ * work stays failed until the process restarts.
  */
 export function createReadiness(options: {
   load: () => Promise<ReservingFacilitator>;
@@ -39,7 +39,7 @@ export function createReadiness(options: {
   let prepared: Prepared | undefined;
   let retryAt = Number.POSITIVE_INFINITY;
   const first = attempt();
-  // A caller of `ready()` gets the error; a call is optional.
+  // No unhandled rejection where the application never calls `ready()`.
   first.catch(() => undefined);
 
   async function attempt(): Promise<void> {

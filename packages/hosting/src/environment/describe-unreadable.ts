@@ -1,8 +1,8 @@
 import { statSync } from "node:fs";
 
 /**
- * Reason why a file cannot be read, for its owner. Secrets of containers keep the owner and mode
- * that they have outside, and the program inside is another user.
+ * Reason why a file cannot be read, for its owner. A container's secret keeps its owner and mode
+ * from the host, while the program runs as another user.
  *
  * @param uid the user of this process
  */
@@ -18,7 +18,7 @@ export function describeUnreadable(
   return `${path} cannot be read: user ${uid} may not read it${ownerOf(path)}. Make user ${uid} its owner: chown ${uid} <file>`;
 }
 
-/** Unknown for a file in a folder that may not be entered either. */
+/** Owner and mode of a file. Empty where its folder is inaccessible too. */
 function ownerOf(path: string): string {
   try {
     const { uid, mode } = statSync(path);

@@ -35,18 +35,15 @@ const knownTypes: ReadonlySet<bigint> = new Set([0n, 1n, 2n, 3n, 4n]);
 /** Verdict on the receipts of a block, by the root that its header commits to. */
 export type ReceiptsVerdict =
   | { kind: "proven" }
-  /**
-   * The root is another one: the list is not the block's, or the chain computes the root in its own
-   * way.
-   */
+  /** Root mismatch: a list of another block, or a chain with its own computation of the root. */
   | { kind: "different" }
   /** No statement: a receipt of an unknown form. */
   | { kind: "unknown-form"; reason: string };
 
 /**
  * Compares receipts, as `eth_getBlockReceipts` returns them, with the `receiptsRoot` of their
- * block. Some nodes return a bloom filter of zeros for each receipt, though the root has the real
- * ones. Both are tried.
+ * block. Some nodes return a bloom filter of zeros for each receipt, while the root commits to the
+ * real filters. Tries both.
  */
 export function verifyReceipts(receipts: unknown, receiptsRoot: string): ReceiptsVerdict {
   const { data } = receiptsSchema.safeParse(receipts);
