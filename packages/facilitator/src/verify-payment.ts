@@ -8,7 +8,7 @@ import { toVerifyResponse } from "./verify/verdict.ts";
 
 type VerifyLocally = NonNullable<ReservingFacilitator["verifyLocally"]>;
 
-/** The checks before the chain is asked: `verifyLocally` of a facilitator. */
+/** The checks that need no chain: `verifyLocally` of a facilitator. */
 export async function verifyBeforeChain(
   facilitator: FacilitatorContext,
   ...[payload, requirements, options]: Parameters<VerifyLocally>

@@ -112,7 +112,7 @@ describe("invalid facilitator options", () => {
     expect(problems[0]).toMatch(/^networks\[0\]: /);
   });
 
-  test("are refused for a network listed twice, and for none", () => {
+  test("are refused with a network listed twice, and without networks", () => {
     expect(problemsOf({ ...good, networks: [plasma, plasma] })).toEqual([
       "networks[1]: eip155:9745 is named before, by networks[0]",
     ]);

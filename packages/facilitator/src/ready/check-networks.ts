@@ -15,8 +15,8 @@ export interface CheckedNetwork {
 const pauseMs = 250;
 
 /**
- * Checks all networks at the same time. A chain that cannot be read is asked again for a while. A
- * problem that no retry can mend, there or on another chain, ends that at once.
+ * Checks all networks concurrently, with retries for an unreachable chain until the deadline. A
+ * problem that no retry can mend, there or on another chain, ends the retries at once.
  *
  * @returns the findings about each; warnings have been logged.
  * @throws ConfigurationError with every problem of every network.

@@ -5,7 +5,7 @@ import { listen, reserve, settle, useSettlingDevnet } from "../testing/settling-
 const begin = useSettlingDevnet();
 
 describe("the settlement engine", () => {
-  it("settles one of two payments from a balance for one", async () => {
+  it("settles one of two payments whose payer can afford one", async () => {
     const { devnet, start, pay } = await begin();
     const [poor] = devnet.accounts.others;
     if (poor === undefined) throw new Error("No account");

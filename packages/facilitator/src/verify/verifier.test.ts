@@ -371,7 +371,7 @@ describe("a payer with 1,000 payments that wait for a node", () => {
   });
 });
 
-describe("an unreachable chain", () => {
+describe("a failing node", () => {
   test("makes a valid payment neither valid nor invalid: verify throws a retryable error", async () => {
     const { devnet } = chain;
     const pool = createPool(devnet, () => Promise.reject(new TypeError("fetch failed")));
@@ -413,7 +413,7 @@ describe("an unreachable chain", () => {
         to === undefined ? { code: -32602, message: "to is missing" } : undefined,
       ).pool;
 
-    test("is asked in another way", async () => {
+    test("gets other calls, which verify payments", async () => {
       const pool = refusesDeployless();
       const verifier = createTestVerifier({ devnet: chain.devnet, pool });
       expect(await verify({}, verifier)).toMatchObject({ isValid: true, payerHasCode: false });

@@ -117,7 +117,7 @@ describe.each(engines)("handler runs of a dead process, on %s", (engine) => {
     expect(await getPayments(ledger, [another?.paymentId ?? ""])).toMatchObject([{ runs: 1 }]);
   });
 
-  it("leave a settled payment four at most, each but the first after the death of the previous one", async () => {
+  it("stop at four for a settled payment, if every process dies during its run", async () => {
     const wanted = wish({ order });
     const first = await takeAndDie(wanted, "one", false);
     if (first.outcome !== "reserved") throw new Error(first.outcome);
@@ -134,7 +134,7 @@ describe.each(engines)("handler runs of a dead process, on %s", (engine) => {
     expect(runs).toEqual([true, true, true, true, false]);
   });
 
-  it("leave a settled payment no run after two in a living process", async () => {
+  it("stop at two for a settled payment in a living process", async () => {
     const wanted = wish({ order });
     const first = await takeAndDie(wanted, "one", false);
     if (first.outcome !== "reserved") throw new Error(first.outcome);

@@ -65,7 +65,7 @@ describe.each(engines)("names of sold items, on %s", (engine) => {
     expect(await readSales()).toMatchObject([kept, kept]);
   });
 
-  it("are those of the newest request, where a payment is reserved again", async () => {
+  it("follow the newest request of a payment that is reserved again", async () => {
     const ledger = await join("one");
     const wanted = wish({ sold });
     const first = await reservePayment(ledger, wanted);
@@ -76,7 +76,7 @@ describe.each(engines)("names of sold items, on %s", (engine) => {
     expect(await readSales()).toMatchObject([{ route: "GET /tides" }]);
   });
 
-  it("stay with a failed payment that is retried without a name, and so does its gas", async () => {
+  it("stay with a failed payment, as does its gas, when it is retried without names", async () => {
     const ledger = await join("one");
     const { sold: _, ...unnamed } = wish({ sold });
     const id = await submit(ledger, { ...unnamed, sold });

@@ -10,12 +10,10 @@ const selectorByCode = "cf092995";
 const headWordsByCode = 7;
 
 /**
- * The calldata with which a token makes a signed transfer. A payer without code has signed with its
- * key: `(v, r, s)`, in any form in which the signature travelled. A payer with code is asked by the
- * token (EIP-1271) and gets its signature as it wrote it.
+ * Calldata of a token's signed transfer. For a payer without code it has `(v, r, s)`, split from
+ * any form of a key's signature. For a payer with code (EIP-1271) it has the unchanged signature.
  *
- * @returns `undefined` when a payer without code claims a signature that is none of a key: no
- * calldata makes such a transfer.
+ * @returns `undefined` for a payer without code whose signature no key can have made.
  */
 export function encodeTransfer(options: {
   authorization: Authorization;

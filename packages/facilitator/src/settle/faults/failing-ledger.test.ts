@@ -46,7 +46,7 @@ it("a ledger failure at the end of a request delays the release until the next w
   expect(await settle(facilitator, paid)).toMatchObject({ success: true });
 });
 
-it("a settlement is answered as such when the ledger cannot record it, and recorded later", async () => {
+it("a settlement succeeds while the ledger cannot record it, and is recorded later", async () => {
   const here = await begin();
   const facilitator = await here.start(soon);
   const paid = await here.pay();

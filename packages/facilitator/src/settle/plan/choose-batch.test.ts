@@ -31,7 +31,7 @@ function many(count: number, changes = {}): Candidate[] {
 }
 
 describe("the choice of a batch", () => {
-  it("takes all that wait, and reports room for more", () => {
+  it("takes every waiting payment, and reports room for more", () => {
     expect(chooseBatch(many(5), limits)).toMatchObject({ chosen: { length: 5 }, isFull: false });
     expect(chooseBatch([], limits)).toEqual({ chosen: [], isFull: false });
   });

@@ -117,7 +117,7 @@ describe("the known queue of a process", () => {
     );
   });
 
-  it("drops what a transaction carries", async () => {
+  it("drops the payments that a transaction carries", async () => {
     await first();
     const [a, b] = [await queueHere(), await queueHere()];
     const [carried] = await queue.first(1);

@@ -8,7 +8,7 @@ import { createTestLedger } from "../../testing/settling-devnet.ts";
 import { keepLease } from "./lease-keeper.ts";
 
 describe.each(["sqlite", "postgres"] as const)("a kept lease on %s", (engine) => {
-  it("is given up when its time is over while a renewal hangs, and taken again later", async () => {
+  it("is given up when it expires during a hanging renewal, and taken again later", async () => {
     const place = await createTestLedger(engine);
     onTestFinished(place.drop);
     const { database, close } = await openLedger({ url: place.url, processId: "here" });

@@ -87,7 +87,7 @@ describe.each(engines)("a relayer's nonce, on %s", (engine) => {
     expect(await balanceOf(devnet.accounts.seller.address)).toBe(1_000n);
   });
 
-  it("is read from the chain when another program used several: one attempt is lost in all", async () => {
+  it("is read from the chain after another program used several, at the cost of one attempt", async () => {
     const here = await begin(engine);
     const { devnet, start, pay, balanceOf } = here;
     const facilitator = await start({ times: { resendMs: 50, loseMs: 500 } });

@@ -38,7 +38,7 @@ function countUpdates(ledger: LedgerContext) {
   return { counted, updates: () => updates };
 }
 
-it("ends payments whose time is over with one update, however many they are", async () => {
+it("ends any number of overdue payments with one update", async () => {
   const devnet = await startDevnet();
   onTestFinished(() => devnet.stop());
   const pool = createPool(devnet, httpPost);

@@ -45,7 +45,7 @@ export async function undoUnseenBlocks(
   await takeBackBlocks(watch, absent);
 }
 
-/** Final is for ever: a notification is not enough, so the chain is asked. */
+/** Queries the chain, since finality is irreversible and a notification is no proof. */
 export async function confirmFinality(
   watch: WatchContext,
   known: readonly KnownBlock[],
