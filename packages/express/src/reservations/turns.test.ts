@@ -118,6 +118,48 @@ describe("a queue of one payer's requests", () => {
     expect(new Set(service.attempts)).toEqual(new Set(["first", "last"]));
   });
 
+  it("ends one wait at each poll where no request may wait, the newest first", async () => {
+    const turns = createTurns({ pauseMs: 1 });
+    const service = createBusyService();
+    let places = 20;
+    const outcomes = new Map<string, string>();
+    const take = async (name: string) => {
+      const hold = { ...requestOf(name, service), mayWait: () => places >= 20 };
+      outcomes.set(name, await turns.take(hold));
+      // Its body is closed some time after its wait has ended.
+      await new Promise(setImmediate);
+      places += 1;
+    };
+    const names = Array.from({ length: 20 }, (_, index) => `request ${index}`);
+    const [first = "", ...others] = names;
+    const taken = [take(first)];
+    await Promise.resolve();
+    taken.push(...others.map(take));
+    places -= 2;
+    await expect.poll(() => outcomes.size).toBe(2);
+    expect([...outcomes.keys()]).toEqual(["request 19", "request 18"]);
+    service.isBusy = false;
+    await Promise.all(taken);
+    expect(names.filter((name) => outcomes.get(name) === "served")).toEqual(names.slice(0, 18));
+  });
+
+  it("ends the wait of the first request last, where none may wait any more", async () => {
+    const turns = createTurns({ pauseMs: 1 });
+    const service = createBusyService();
+    let mayWait = true;
+    const ended: string[] = [];
+    const take = async (name: string) => {
+      const outcome = await turns.take({ ...requestOf(name, service), mayWait: () => mayWait });
+      ended.push(`${name}: ${outcome}`);
+    };
+    const taken = [take("first")];
+    await Promise.resolve();
+    taken.push(take("second"), take("third"));
+    mayWait = false;
+    await Promise.all(taken);
+    expect(ended).toEqual(["third: no_place", "second: no_place", "first: busy"]);
+  });
+
   it("makes no attempt for a caller that is gone", async () => {
     const turns = createTurns({ pauseMs: 1 });
     const service = createBusyService();

@@ -25,16 +25,16 @@ export interface Turns {
 }
 
 /** A request behind the first one of its queue. */
-interface Waiter {
-  canStay(): boolean;
+interface Waiter extends Pick<TurnRequest<unknown>, "mayWait" | "isGone"> {
   leave(): void;
 }
 
 /**
  * Creates one FIFO queue per key. Only the first request of each queue polls. The others wait
- * behind it: a thousand of them cost no more than one. With each poll, those behind it leave that
- * may not wait any more, or whose callers have left. Requests of another process have a queue of
- * their own. The record that both processes ask decides which request is served.
+ * behind it: a thousand of them cost no more than one. With each poll, those behind it leave whose
+ * callers have left. Of those that may not wait any more, the newest leaves: the room that it gives
+ * back may be enough for the others. Requests of another process have a queue of their own. The
+ * record that both processes ask decides which request is served.
  */
 export function createTurns(
   options: { patienceMs?: number; pauseMs?: number; maxWaiting?: number } = {},
@@ -50,10 +50,21 @@ export function createTurns(
     for (;;) {
       if (isGone()) return "gone";
       const result = await attempt();
-      if (performance.now() >= deadline || !mustWait(result) || !mayWait()) return result;
+      if (performance.now() >= deadline || !mustWait(result)) return result;
+      if (!endWaits(key) && !mayWait()) return result;
       await sleep(pauseMs);
-      for (const waiter of waiters.get(key) ?? []) if (!waiter.canStay()) waiter.leave();
     }
+  }
+
+  /** Returns whether a request had to end its wait, so that those before it may go on. */
+  function endWaits(key: string): boolean {
+    let newest: Waiter | undefined;
+    for (const waiter of waiters.get(key) ?? []) {
+      if (waiter.isGone()) waiter.leave();
+      else if (!waiter.mayWait()) newest = waiter;
+    }
+    newest?.leave();
+    return newest !== undefined;
   }
 
   async function waitForTurn<Result>(
@@ -62,10 +73,7 @@ export function createTurns(
     const { key, mayWait, isGone } = request;
     const deadline = performance.now() + patienceMs;
     const leaving = new AbortController();
-    const waiter: Waiter = {
-      canStay: () => !isGone() && mayWait(),
-      leave: () => leaving.abort(),
-    };
+    const waiter: Waiter = { mayWait, isGone, leave: () => leaving.abort() };
     const others = waiters.get(key) ?? new Set<Waiter>();
     waiters.set(key, others.add(waiter));
     let hasTurn = false;
