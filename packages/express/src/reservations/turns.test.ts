@@ -160,6 +160,27 @@ describe("a queue of one payer's requests", () => {
     expect(ended).toEqual(["third: no_place", "second: no_place", "first: busy"]);
   });
 
+  it.each(["isGone", "mayWait"])("lets a request stay whose %s throws", async (question) => {
+    const turns = createTurns({ pauseMs: 1 });
+    const service = createBusyService();
+    const first = turns.take(requestOf("first", service));
+    await Promise.resolve();
+    let asked = 0;
+    const failing = turns.take({
+      ...requestOf("failing", service),
+      [question]() {
+        asked += 1;
+        // As it joins the queue, it answers.
+        if (asked > 1 && service.isBusy) throw new Error("no answer");
+        return question === "mayWait";
+      },
+    });
+    const last = turns.take(requestOf("last", service));
+    await expect.poll(() => asked).toBeGreaterThan(2);
+    service.isBusy = false;
+    expect(await Promise.all([first, failing, last])).toEqual(["served", "served", "served"]);
+  });
+
   it("makes no attempt for a caller that is gone", async () => {
     const turns = createTurns({ pauseMs: 1 });
     const service = createBusyService();

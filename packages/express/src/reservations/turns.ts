@@ -60,8 +60,8 @@ export function createTurns(
   function endWaits(key: string): boolean {
     let newest: Waiter | undefined;
     for (const waiter of waiters.get(key) ?? []) {
-      if (waiter.isGone()) waiter.leave();
-      else if (!waiter.mayWait()) newest = waiter;
+      if (answerOf(waiter.isGone, false)) waiter.leave();
+      else if (!answerOf(waiter.mayWait, true)) newest = waiter;
     }
     newest?.leave();
     return newest !== undefined;
@@ -107,4 +107,13 @@ export function createTurns(
       return waitForTurn(request);
     },
   };
+}
+
+/** A request whose own function throws stays: the first of its queue is not to fail for that. */
+function answerOf(question: () => boolean, otherwise: boolean): boolean {
+  try {
+    return question();
+  } catch {
+    return otherwise;
+  }
 }

@@ -68,6 +68,23 @@ async function startBusySimulator() {
 }
 
 describe("the trials that wait for a node", () => {
+  it("are all made where one of their callers cannot say whether it has left", async () => {
+    const { simulator, calls, release, close } = await startBusySimulator();
+    const isGone = () => {
+      throw new Error("no answer");
+    };
+    const before = simulator.simulate(transferOf(1), attacker);
+    const failing = simulator.simulate(transferOf(2), {
+      ...buyer,
+      wait: { mayWait: () => true, isGone },
+    });
+    await release();
+    const outcomes = (await Promise.all([before, failing])).map(({ outcome }) => outcome);
+    expect(outcomes).toEqual(["reverted", "reverted"]);
+    expect(calls()).toBe(2);
+    close();
+  });
+
   it("serve a caller in the next call, before the rest of another caller's 500 wallets", async () => {
     const { simulator, calls, release, close } = await startBusySimulator();
     const flood = listOf(500, (index) => simulator.simulate(transferOf(index), attacker));

@@ -160,9 +160,18 @@ function firstIn(lane: Lane, drop: (trial: WaitingTrial) => void): WaitingTrial 
 
 function isWanted(trial: WaitingTrial): boolean {
   for (let each: WaitingTrial | undefined = trial; each; each = each.twin) {
-    if (each.caller?.wait?.isGone() !== true) return true;
+    if (!hasLeft(each)) return true;
   }
   return false;
+}
+
+/** A caller whose own function throws is still there: the trials of others are not to end by it. */
+function hasLeft({ caller }: WaitingTrial): boolean {
+  try {
+    return caller?.wait?.isGone() === true;
+  } catch {
+    return false;
+  }
 }
 
 /** Removes the first transfer of a lane, and gives the turn to the next caller and payer. */
