@@ -1,3 +1,4 @@
+import type { Lease } from "@coinslot/storage";
 import { type Broadcast, storeReplacement } from "../../ledger/transactions/store-transaction.ts";
 import type { Relayer } from "./relayer-context.ts";
 import { newestForm, type TrackedTransaction } from "./relayer-state.ts";
@@ -7,23 +8,29 @@ import { signReplacement } from "./sign-replacement.ts";
 /** Number of a node's "never" answers after which they are believed. */
 const maxRefusals = 3;
 
-/** Sends the newest form of an open transaction, and acts on a node's refusal. */
+/**
+ * Sends the newest form of an open transaction, and acts on a node's refusal.
+ *
+ * @param lease the one under which `transaction` is followed. Under another, the relayer follows
+ * another object for it, read from the ledger, and this one is left as it is.
+ */
 export async function dispatchTransaction(
   relayer: Relayer,
   transaction: TrackedTransaction,
+  lease: Lease | undefined,
 ): Promise<void> {
   const { context, network, state, keeper, polling } = relayer;
   const { ledger, clock, times, faultPoint } = context;
-  const { lease } = state;
-  if (lease === undefined) return;
+  if (lease === undefined || state.lease !== lease) return;
   // A process that slept since it stored this may have lost its lease to another.
   if (!(await ledger.leases.isHeld(lease))) return keeper.lost(lease);
+  if (state.lease !== lease) return;
   const form = newestForm(transaction);
   transaction.sentAt = clock.now();
   transaction.isTooDear = false;
   const result = await sendTransaction({ context, network, broadcast: form });
   await faultPoint("broadcast");
-  if (result.outcome !== "refused") return;
+  if (result.outcome !== "refused" || state.lease !== lease) return;
   switch (result.error) {
     case "already_known":
     case "busy":
@@ -53,34 +60,36 @@ export async function dispatchTransaction(
     case "invalid": {
       transaction.refusals += result.error === "too_large" ? maxRefusals : 1;
       if (transaction.refusals < maxRefusals || form.content === "filler") return;
-      return replaceTransaction(relayer, transaction, "filler");
+      return replaceTransaction(relayer, transaction, { content: "filler", lease });
     }
   }
 }
 
-/** Sends another form of an open transaction, which pays more or only uses the nonce up. */
+/**
+ * Sends another form of an open transaction, which pays more or only uses the nonce up. `lease` as
+ * for `dispatchTransaction`.
+ */
 export async function replaceTransaction(
   relayer: Relayer,
   transaction: TrackedTransaction,
-  content: Broadcast["content"],
+  { content, lease }: { content: Broadcast["content"]; lease: Lease },
 ): Promise<void> {
   const { context, network, signer, state, labels, keeper, reconciling } = relayer;
   const { ledger, clock, logger, metrics } = context;
-  const { lease } = state;
-  if (lease === undefined) return;
   const form = await signReplacement({ network, signer, transaction, content });
+  if (state.lease !== lease) return;
   transaction.formedAt = clock.now();
   if (form === undefined) {
     logger.warn(
       { ...labels, nonce: transaction.nonce },
       "the gas price is above the cap on fees; the transaction waits",
     );
-    return dispatchTransaction(relayer, transaction);
+    return dispatchTransaction(relayer, transaction, lease);
   }
   const stored = await storeReplacement(ledger, lease, { id: transaction.id, broadcast: form });
   if (stored === "lease_lost") return keeper.lost(lease);
   if (stored !== "stored") return reconciling.trigger();
   transaction.broadcasts.push({ createdAt: context.now(), ...form });
   metrics.transactions.inc({ network: network.network, event: "replaced" });
-  await dispatchTransaction(relayer, transaction);
+  await dispatchTransaction(relayer, transaction, lease);
 }

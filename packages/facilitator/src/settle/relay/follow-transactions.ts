@@ -11,16 +11,20 @@ import { resendStuck } from "./resend-stuck.ts";
 
 /**
  * Reads receipts, records outcomes, and resends or replaces transactions that take too long. A
- * transaction whose receipt cannot be read waits for the next poll. The others go on.
+ * transaction whose receipt cannot be read waits for the next poll. The others go on. A relayer that
+ * loses its lease meanwhile, and regains it, follows other objects: this poll ends there.
  *
  * @throws RpcUnavailableError when no node answers anything.
  */
 export async function followTransactions(relayer: Relayer): Promise<void> {
-  const open = [...relayer.state.open.values()].sort((a, b) => a.nonce - b.nonce);
-  const { context, labels } = relayer;
+  const { context, labels, state } = relayer;
+  const { lease } = state;
+  if (lease === undefined) return;
+  const open = [...state.open.values()].sort((a, b) => a.nonce - b.nonce);
   const { receipts, faults } = await readReceipts(relayer, open);
   const missing: TrackedTransaction[] = [];
   for (const transaction of open) {
+    if (state.lease !== lease) return;
     const receipt = receipts.get(transaction.id);
     const err = faults.get(transaction.id);
     if (err !== undefined && receipt === undefined) {
@@ -32,7 +36,7 @@ export async function followTransactions(relayer: Relayer): Promise<void> {
     else missing.push(transaction);
   }
   if (receipts.size > 0) relayer.onCapacity();
-  await resendStuck(relayer, missing);
+  await resendStuck(relayer, missing, lease);
 }
 
 const unreadable = "a node's answer about a transaction's receipt cannot be read; asking again";

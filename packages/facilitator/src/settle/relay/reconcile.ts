@@ -31,7 +31,7 @@ export async function reconcile(relayer: Relayer): Promise<void> {
   await pollTransactions(relayer);
   for (const transaction of state.open.values()) {
     if (transaction.sentAt !== undefined || transaction.isIncluded) continue;
-    await dispatchTransaction(relayer, transaction);
+    await dispatchTransaction(relayer, transaction, lease);
   }
   if (state.lease?.epoch !== lease.epoch) return;
   // Only now: work that breaks off before this starts again from its beginning.

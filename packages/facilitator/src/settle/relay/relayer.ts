@@ -56,7 +56,7 @@ export function launchTransaction(relayer: Relayer, transaction: TrackedTransact
   state.open.set(transaction.id, transaction);
   metrics.inFlight.set(labels, countInFlight(state));
   const sent = attempt(relayer, "send a transaction", () =>
-    dispatchTransaction(relayer, transaction),
+    dispatchTransaction(relayer, transaction, state.lease),
   ).finally(() => {
     sending.delete(sent);
     const sinceMs = clock.now() - (transaction.sentAt ?? clock.now());

@@ -1,3 +1,4 @@
+import type { Lease } from "@coinslot/storage";
 import { loseTransaction } from "../../ledger/transactions/settle-transaction.ts";
 import { dispatchTransaction, replaceTransaction } from "./dispatch-transaction.ts";
 import { fillNonces } from "./fill-nonces.ts";
@@ -7,11 +8,12 @@ import { countUsedNonces } from "./used-nonces.ts";
 
 /**
  * Resends a transaction that no block holds, then replaces it; or finds its nonce used by another
- * sender.
+ * sender. Ends where `lease` is over: under a new one, the relayer follows other objects.
  */
 export async function resendStuck(
   relayer: Relayer,
   missing: readonly TrackedTransaction[],
+  lease: Lease,
 ): Promise<void> {
   const { context, state } = relayer;
   const { clock, times } = context;
@@ -21,10 +23,13 @@ export async function resendStuck(
   );
   if (late.length === 0) return;
   const used = await countUsedNonces(relayer, state.nextNonce ?? 0);
-  await fillGap(relayer, used);
+  if (state.lease !== lease) return;
+  await fillGap(relayer, used, lease);
+  if (state.lease !== lease) return;
   // Where the key is used elsewhere too, the code below must not try every used nonce in turn.
   if (state.nextNonce !== undefined) state.nextNonce = Math.max(state.nextNonce, used);
   for (const transaction of late) {
+    if (state.lease !== lease) return;
     if (transaction.nonce < used) {
       transaction.nonceUsedSince ??= now;
       if (now - transaction.nonceUsedSince >= times.loseMs) await lose(relayer, transaction);
@@ -36,9 +41,9 @@ export async function resendStuck(
     // A relayer that could not pay the last form would not be helped by one that costs more.
     const isDue = !transaction.isTooDear && now - transaction.formedAt >= times.replaceMs;
     if (transaction.nonce === used && (isDue || wanted !== content)) {
-      await replaceTransaction(relayer, transaction, wanted);
+      await replaceTransaction(relayer, transaction, { content: wanted, lease });
     } else {
-      await dispatchTransaction(relayer, transaction);
+      await dispatchTransaction(relayer, transaction, lease);
     }
   }
 }
@@ -53,19 +58,23 @@ function isOver({ network }: Relayer, { payments }: TrackedTransaction): boolean
  * The nonce that the chain waits for must be filled, whatever caused the gap. Nothing behind it is
  * ever mined.
  */
-async function fillGap(relayer: Relayer, used: number): Promise<void> {
+async function fillGap(relayer: Relayer, used: number, lease: Lease): Promise<void> {
   const { context, network, signer, state } = relayer;
-  const { lease } = state;
   const lowest = Math.min(
     ...[...state.open.values()].map(({ nonce }) => nonce).filter((nonce) => nonce >= used),
   );
-  if (lease === undefined || lowest === used || !Number.isFinite(lowest)) return;
+  if (lowest === used || !Number.isFinite(lowest)) return;
   const length = Math.min(lowest - used, network.maxInFlight);
   const nonces = Array.from({ length }, (_, index) => used + index);
   const filled = await fillNonces({ context, network, signer, lease, nonces });
   if (filled === "lease_lost") return relayer.keeper.lost(lease);
-  for (const transaction of filled.stored) state.open.set(transaction.id, transaction);
-  for (const transaction of filled.stored) await dispatchTransaction(relayer, transaction);
+  if (state.lease === lease) {
+    for (const transaction of filled.stored) state.open.set(transaction.id, transaction);
+    for (const transaction of filled.stored) {
+      await dispatchTransaction(relayer, transaction, lease);
+    }
+  }
+  // Under another lease too: its reconciliation may have read the ledger before that.
   if (filled.isReopened) relayer.reconciling.trigger();
 }
 
