@@ -199,3 +199,55 @@ it("a node that misreports one receipt delays its transaction alone", async () =
   expect(await delayed).toMatchObject({ success: true, transaction: first });
   expect(await here.balanceOf(here.devnet.accounts.seller.address)).toBe(2_000n);
 });
+
+it("a node without a readable receipt of a dropped transaction gets it again, replaced", async () => {
+  const here = await startSettlingDevnet("sqlite");
+  settling = here;
+  let first: Hex | undefined;
+  proxy = await startNodeProxy(here.devnet.rpcUrl, async ({ method, params: [hash] }, ask) => {
+    if (method === "eth_sendRawTransaction" && isHex(hash)) {
+      first ??= keccak256(hash);
+      // It drops the transaction.
+      if (first === keccak256(hash)) return { result: first };
+    }
+    if (method !== "eth_getTransactionReceipt" || hash !== first) return ask();
+    return { error: { code: -32603, message: "internal error" } };
+  });
+  const warnings: string[] = [];
+  const note = () => undefined;
+  const warn = (_fields: object, text?: string) => void warnings.push(text ?? "");
+  const facilitator = await here.start({
+    network: { rpcUrls: [proxy.url], blockTimeSeconds: 1 },
+    maxPaymentsPerTransaction: 1,
+    times: { resendMs: 100, replaceMs: 500 },
+    logger: { debug: note, info: note, warn, error: note },
+  });
+  const payments = [await here.pay(), await here.pay()];
+  const settled = await Promise.all(payments.map((paid) => settle(facilitator, paid)));
+  expect(settled.map(({ success }) => success)).toEqual([true, true]);
+  expect(warnings.filter((text) => text.includes("receipt cannot be read"))).toHaveLength(1);
+});
+
+it("a node without a readable receipt of a mined transaction does not make it lost", async () => {
+  const here = await startSettlingDevnet("sqlite");
+  settling = here;
+  let first: unknown;
+  let isMended = false;
+  let asked = 0;
+  proxy = await startNodeProxy(here.devnet.rpcUrl, async ({ method, params: [hash] }, ask) => {
+    if (method === "eth_sendRawTransaction" && isHex(hash)) first ??= keccak256(hash);
+    if (method === "eth_getTransactionCount" && first !== undefined) asked += 1;
+    if (method !== "eth_getTransactionReceipt" || hash !== first || isMended) return ask();
+    return { error: { code: -32603, message: "internal error" } };
+  });
+  const facilitator = await here.start({
+    network: { rpcUrls: [proxy.url], blockTimeSeconds: 1 },
+    times: { resendMs: 50, replaceMs: 50, loseMs: 1 },
+  });
+  const settled = settle(facilitator, await here.pay());
+  await vi.waitFor(() => expect(asked).toBeGreaterThan(3), 10_000);
+  const metric = "coinslot_transactions_total";
+  expect(await facilitator.metrics.getSingleMetricAsString(metric)).not.toContain('event="lost"');
+  isMended = true;
+  expect(await settled).toMatchObject({ success: true, transaction: first });
+});

@@ -11,26 +11,32 @@ import { resendStuck } from "./resend-stuck.ts";
 
 /**
  * Reads receipts, records outcomes, and resends or replaces transactions that take too long. A
- * transaction whose receipt cannot be read waits for the next poll. The others go on. A relayer that
- * loses its lease meanwhile, and regains it, follows other objects: this poll ends there.
+ * transaction whose receipt cannot be read waits for the next poll, and after `replaceMs` is resent
+ * like a missing one: those behind its nonce wait for it. The others go on. A relayer that loses
+ * its lease meanwhile, and regains it, follows other objects: this poll ends there.
  *
  * @throws RpcUnavailableError when no node answers anything.
  */
 export async function followTransactions(relayer: Relayer): Promise<void> {
-  const { context, labels, state } = relayer;
+  const { context, state } = relayer;
+  const { clock, times } = context;
   const { lease } = state;
   if (lease === undefined) return;
   const open = [...state.open.values()].sort((a, b) => a.nonce - b.nonce);
   const { receipts, faults } = await readReceipts(relayer, open);
   const missing: TrackedTransaction[] = [];
+  const now = clock.now();
   for (const transaction of open) {
     if (state.lease !== lease) return;
     const receipt = receipts.get(transaction.id);
     const err = faults.get(transaction.id);
     if (err !== undefined && receipt === undefined) {
-      context.logger.warn({ err, ...labels, nonce: transaction.nonce }, unreadable);
+      logFault(relayer, transaction, err);
+      transaction.unreadableSince ??= now;
+      if (now - transaction.unreadableSince >= times.replaceMs) missing.push(transaction);
       continue;
     }
+    transaction.unreadableSince = undefined;
     notice(relayer, transaction, receipt !== undefined);
     if (receipt) await recordReceipt(relayer, transaction, receipt);
     else missing.push(transaction);
@@ -39,7 +45,15 @@ export async function followTransactions(relayer: Relayer): Promise<void> {
   await resendStuck(relayer, missing, lease);
 }
 
-const unreadable = "a node's answer about a transaction's receipt cannot be read; asking again";
+/** Logs the first fault of a transaction: each poll would repeat it. */
+function logFault({ context, labels }: Relayer, transaction: TrackedTransaction, err: Error): void {
+  if (transaction.isUnreadableLogged) return;
+  transaction.isUnreadableLogged = true;
+  context.logger.warn(
+    { err, ...labels, nonce: transaction.nonce },
+    "a node's answer about a transaction's receipt cannot be read; asking again",
+  );
+}
 
 /** By transaction: a form's receipt, and a fault in the answer about a form. */
 async function readReceipts(

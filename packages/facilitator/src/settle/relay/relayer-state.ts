@@ -9,6 +9,10 @@ export interface TrackedTransaction extends OpenTransaction {
   sentAt: number | undefined;
   /** Since when its nonce has been seen as used, without a receipt of ours. */
   nonceUsedSince: number | undefined;
+  /** Since when the answers about its receipt cannot be read. */
+  unreadableSince: number | undefined;
+  /** The log has a line about such an answer. */
+  isUnreadableLogged: boolean;
   /** Number of a node's answers that it would never take the transaction. */
   refusals: number;
   /** A node has returned that the relayer cannot pay the form that was sent last. */
@@ -34,6 +38,8 @@ export function trackedFrom(transaction: OpenTransaction, now: number): TrackedT
     formedAt: now,
     sentAt: undefined,
     nonceUsedSince: undefined,
+    unreadableSince: undefined,
+    isUnreadableLogged: false,
     refusals: 0,
     isTooDear: false,
     isIncluded: false,

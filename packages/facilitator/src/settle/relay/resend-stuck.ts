@@ -31,6 +31,8 @@ export async function resendStuck(
   for (const transaction of late) {
     if (state.lease !== lease) return;
     if (transaction.nonce < used) {
+      // Perhaps by this very transaction, whose receipt cannot be read. None waits for its nonce.
+      if (transaction.unreadableSince !== undefined) continue;
       transaction.nonceUsedSince ??= now;
       if (now - transaction.nonceUsedSince >= times.loseMs) await lose(relayer, transaction);
       continue;
