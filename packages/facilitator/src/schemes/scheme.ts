@@ -79,13 +79,14 @@ export interface OperationKind {
   ): Map<Item, LogOutcome>;
   /**
    * Executions and cancellations by any sender in some blocks. A claim without either is missing.
+   * The search for each token begins at the lowest `fromBlock` of its own claims.
    *
    * @throws RpcError when the chain cannot be asked, ZodError when it returns rubbish.
    */
   findExecutions<Item extends Claim>(options: {
     rpc: RpcRequester;
     claims: readonly Item[];
-    fromBlock: bigint;
+    fromBlock: (claim: Item) => bigint;
     toBlock: bigint;
   }): Promise<Map<Item, Execution>>;
   readonly reasons: OperationReasons;

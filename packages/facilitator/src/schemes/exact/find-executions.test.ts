@@ -52,7 +52,7 @@ async function execute(): Promise<{ claim: Claim; hash: Hex }> {
 
 async function outcomesOf(claims: readonly Claim[]) {
   const toBlock = await settling.devnet.client.getBlockNumber();
-  const found = await findExecutions({ rpc, claims, fromBlock: 0n, toBlock });
+  const found = await findExecutions({ rpc, claims, fromBlock: () => 0n, toBlock });
   return claims.map((claim) => found.get(claim)?.outcome);
 }
 

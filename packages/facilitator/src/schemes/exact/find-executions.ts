@@ -30,7 +30,8 @@ const blocksPerQuestion = 1_000n;
 /**
  * Looks for authorizations that any sender executed or cancelled, in some blocks. One query for
  * each token and range of blocks, for any number of payments. A payment that is not found is not in
- * the result.
+ * the result. The search for each token begins at the lowest `fromBlock` of its own payments: those
+ * of a token that stays unreadable keep an old one.
  *
  * A log or a receipt that cannot be read leaves its payments `unknown`, and those alone. So do the
  * logs of one token among several.
@@ -40,10 +41,10 @@ const blocksPerQuestion = 1_000n;
 export async function findExecutions<Item extends Claim>(options: {
   rpc: RpcRequester;
   claims: readonly Item[];
-  fromBlock: bigint;
+  fromBlock: (claim: Item) => bigint;
   toBlock: bigint;
 }): Promise<Map<Item, Execution>> {
-  const { claims } = options;
+  const { rpc, claims, toBlock } = options;
   const groups = new Map<Address, Item[]>();
   for (const claim of claims) {
     const group = groups.get(claim.id.asset);
@@ -54,7 +55,9 @@ export async function findExecutions<Item extends Claim>(options: {
   const found = await Promise.all(
     [...groups].map(async ([asset, ofAsset]) => {
       try {
-        return [...(await findOfAsset({ ...options, asset, claims: ofAsset }))];
+        const fromBlock = ofAsset.map(options.fromBlock).reduce(min);
+        const query = { rpc, asset, claims: ofAsset, fromBlock, toBlock };
+        return [...(await findOfAsset(query))];
       } catch (error) {
         if (!isNodesFault(error)) throw error;
         faults.push(error);
@@ -166,6 +169,10 @@ async function readMarks<Item extends Claim>(options: {
     }
   }
   return found;
+}
+
+function min(a: bigint, b: bigint): bigint {
+  return a < b ? a : b;
 }
 
 function max(a: bigint, b: bigint): bigint {

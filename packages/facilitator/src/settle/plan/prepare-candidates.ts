@@ -159,17 +159,15 @@ async function searchUsed(
   refused: ReadonlyMap<OrderedPayment, SimulationResult>,
 ): Promise<ReadonlyMap<OrderedPayment, Execution>> {
   const used: OrderedPayment[] = [];
-  const starts: number[] = [];
   let toBlock = 0n;
   for (const [queued, { isUsed, blockNumber }] of refused) {
     const { unusedAtBlock } = queued.payment;
     if (!isUsed || unusedAtBlock === undefined) continue;
     used.push(queued);
-    starts.push(unusedAtBlock);
     if (blockNumber > toBlock) toBlock = blockNumber;
   }
   if (used.length === 0) return new Map();
-  const fromBlock = BigInt(Math.min(...starts)) + 1n;
+  const fromBlock = ({ payment }: OrderedPayment) => BigInt(payment.unusedAtBlock ?? 0) + 1n;
   const found = await tryToFindExecutions({ rpc, payments: used, fromBlock, toBlock });
   return found ?? new Map(used.map((queued) => [queued, { outcome: "unknown" }]));
 }

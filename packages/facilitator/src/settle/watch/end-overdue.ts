@@ -96,10 +96,9 @@ async function explainUsed(
   used: readonly OrderedPayment[],
   head: bigint,
 ): Promise<PaymentOutcomes[]> {
-  const starts = used.flatMap(({ payment }) => payment.unusedAtBlock ?? []);
-  if (starts.length === 0) return [];
-  const fromBlock = BigInt(Math.min(...starts)) + 1n;
   const payments = used.filter(({ payment }) => payment.unusedAtBlock !== undefined);
+  if (payments.length === 0) return [];
+  const fromBlock = ({ payment }: OrderedPayment) => BigInt(payment.unusedAtBlock ?? 0) + 1n;
   const executions = await findExecutions({ rpc, payments, fromBlock, toBlock: head });
   const outcomes: PaymentOutcomes[] = [];
   for (const [{ payment }, execution] of executions) {

@@ -5,8 +5,15 @@ import { recordOutcomes } from "../../ledger/payments/record-outcomes.ts";
 import type { OrderedPayment, PendingPayment } from "../../ledger/queries/find-orders.ts";
 import { findFailed } from "../../ledger/queries/find-watched.ts";
 import type { Execution } from "../../schemes/scheme.ts";
+import type { SettlementContext, SettlementNetwork } from "../context.ts";
 import { findExecutions } from "../evidence/find-executions.ts";
 import type { WatchContext } from "./watch-context.ts";
+
+/** What the watch over failed payments needs of the one over blocks. */
+interface FailedWatch extends Pick<WatchContext, "searchedTo" | "resumeAfter"> {
+  context: Pick<SettlementContext, "ledger" | "notifier">;
+  network: Pick<SettlementNetwork, "network" | "rpc" | "serveAfter" | "finalAfter">;
+}
 
 /** Payments read in one round. */
 const maxAtOnce = 500;
@@ -14,7 +21,7 @@ const maxAtOnce = 500;
 /**
  * Confirms failed payments that any sender executed, and closes those that no sender can any more.
  */
-export async function watchFailed(watch: WatchContext, head: bigint): Promise<void> {
+export async function watchFailed(watch: FailedWatch, head: bigint): Promise<void> {
   const { context, network, searchedTo } = watch;
   const failed = await findFailed(context.ledger, {
     network: network.network,
@@ -25,11 +32,10 @@ export async function watchFailed(watch: WatchContext, head: bigint): Promise<vo
   watch.resumeAfter = failed.length === maxAtOnce ? (failed.at(-1)?.payment.id ?? "") : "";
   const searchable = failed.filter(({ payment }) => startOf(watch, payment) <= head);
   if (searchable.length > 0) {
-    const starts = searchable.map(({ payment }) => Number(startOf(watch, payment)));
     const found = await findExecutions({
       rpc: network.rpc,
       payments: searchable,
-      fromBlock: BigInt(Math.min(...starts)),
+      fromBlock: ({ payment }) => startOf(watch, payment),
       toBlock: head,
     });
     const unsettled = await recordExecutions(watch, found, head);
@@ -42,7 +48,7 @@ export async function watchFailed(watch: WatchContext, head: bigint): Promise<vo
 
 /** Returns the payments to look for again in the same blocks: nothing in them is certain yet. */
 async function recordExecutions(
-  { context, network }: WatchContext,
+  { context, network }: FailedWatch,
   found: ReadonlyMap<OrderedPayment, Execution>,
   head: bigint,
 ): Promise<Set<OrderedPayment>> {
@@ -76,7 +82,7 @@ async function recordExecutions(
 }
 
 async function closeOver(
-  { context, network, searchedTo }: WatchContext,
+  { context, network, searchedTo }: FailedWatch,
   failed: readonly OrderedPayment[],
   height: bigint,
 ): Promise<void> {
@@ -94,7 +100,7 @@ async function closeOver(
   for (const { payment } of over) searchedTo.delete(payment.id);
 }
 
-function startOf({ searchedTo }: WatchContext, payment: PendingPayment): bigint {
+function startOf({ searchedTo }: FailedWatch, payment: PendingPayment): bigint {
   const searched = searchedTo.get(payment.id);
   if (searched !== undefined) return searched + 1n;
   return BigInt(payment.unusedAtBlock ?? payment.inclusion?.blockNumber ?? 0) + 1n;
