@@ -1,6 +1,7 @@
 import {
   type AuthorizationId,
   authorizationKey,
+  CallerGoneError,
   type FacilitatorRequest,
   readPayment,
   type SettleResponse,
@@ -122,6 +123,8 @@ export function createPaymentEvents(options: {
         tell({ type: "verify_completed", details: { ...about, ...verdict } });
         return result;
       } catch (error) {
+        // No fault, and nothing is known of the payment.
+        if (error instanceof CallerGoneError) throw error;
         tell({ type: "verify_failed", details: { ...about, error: "unexpected_verify_error" } });
         throw error;
       }

@@ -1,6 +1,8 @@
 import { listen } from "@coinslot/devnet";
 import {
+  CallerGoneError,
   FacilitatorError,
+  headerName,
   type PaymentRequirements,
   plasma,
   readPayment,
@@ -114,6 +116,34 @@ describe.each(expressVersions)("lifecycle events on $name", ({ express }) => {
     await received(receiver, ["verify_started", "verify_failed"]);
     expect(receiver.received[1]?.event.details).toMatchObject({ error: "unexpected_verify_error" });
     expect(receiver.received.map(({ body }) => body).join()).not.toContain("rpc");
+  });
+
+  it("report no end of a verification whose caller has left: it is no fault", async () => {
+    const { client, url, receiver, facilitator } = await open();
+    const { payload } = await sign();
+    const leaving = new AbortController();
+    facilitator.onVerify = () => {
+      leaving.abort();
+      throw new CallerGoneError();
+    };
+    const call = fetch(`${url}/verify`, {
+      method: "POST",
+      headers: {
+        "Content-Type": "application/json",
+        [headerName.eventCallback]: `${receiver.url}/shop-7`,
+      },
+      body: JSON.stringify({
+        x402Version: 2,
+        paymentPayload: payload,
+        paymentRequirements: requirements,
+      }),
+      signal: leaving.signal,
+    });
+    await expect(call).rejects.toThrow();
+    await received(receiver, ["verify_started"]);
+    facilitator.onVerify = () => ({ isValid: true });
+    await client.verify(payload, requirements);
+    await received(receiver, ["verify_started", "verify_started", "verify_completed"]);
   });
 
   it("report a settlement by its answer, where the facilitator reports no progress", async () => {
