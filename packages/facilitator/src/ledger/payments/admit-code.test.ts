@@ -203,6 +203,21 @@ describe.each(engines)("a payer with code, on %s", (engine) => {
     },
   );
 
+  it("gets its place back when another sender executes a payment that was brought again and is still queued", async () => {
+    const ledger = await join("one");
+    const wished = by(payer, { order });
+    const id = await queue(ledger, wished);
+    await carry(ledger, id, 0);
+    const reason = "invalid_exact_evm_transaction_failed";
+    const failed = [{ ids: [id], reason, inclusion, gasShare: 50_000n }] as const;
+    await recordOutcomes(ledger, [{ failed: [...failed] }]);
+    await age("code_gas", "spent_at", 60_000);
+    await age("payments", "submitted_at", 60_000);
+    expect(await queue(ledger, wished)).toBe(id);
+    await recordOutcomes(ledger, [{ confirmed: { ids: [id], inclusion: inAnother } }]);
+    expect(await reservePayment(ledger, by(payer))).toMatchObject({ outcome: "reserved" });
+  });
+
   it("keeps what it has paid by our transactions when another sender executes a payment first", async () => {
     const ledger = await join("one");
     for (const nonce of [0, 1]) {

@@ -101,13 +101,15 @@ export async function readCodeBudget(options: {
 
 /**
  * Whether a transaction of ours tried a confirmed payment for nothing: another sender's executed
- * it.
+ * it. Brought again, a payment keeps the share of an earlier try, whose gas has been given back.
  */
 function wasTriedInVain(row: {
   gas_share: number | null;
+  submitted_at: number | null;
   transaction_hash: Hex | null;
   /** Of our transaction that carried it last. */
   hash: Hex | null;
 }): boolean {
-  return row.gas_share !== null && row.hash !== row.transaction_hash;
+  const { gas_share, submitted_at, hash, transaction_hash } = row;
+  return gas_share !== null && submitted_at !== null && hash !== transaction_hash;
 }
