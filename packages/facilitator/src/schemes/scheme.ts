@@ -45,7 +45,13 @@ export type Execution =
   /** Its exact Transfer stands in this block. */
   | { outcome: "executed"; inclusion: Inclusion; transactionIndex?: number | undefined }
   /** Used without its exact Transfer, or cancelled, in this block: it can never pay any more. */
-  | { outcome: "spent"; blockNumber: bigint; transactionIndex?: number | undefined }
+  | {
+      outcome: "spent";
+      blockNumber: bigint;
+      /** Where the node returns it. */
+      blockHash?: Hex | undefined;
+      transactionIndex?: number | undefined;
+    }
   /**
    * Used, and the node has no receipt of that: its block has left the chain, or comes there later.
    */

@@ -21,6 +21,11 @@ const placeSchema = z.object({
     .string()
     .regex(/^0x[0-9a-f]{1,16}$/i)
     .transform(BigInt),
+  blockHash: z
+    .templateLiteral(["0x", z.string()])
+    .transform(toLowerHex)
+    .optional()
+    .catch(undefined),
   transactionIndex: placeInBlock,
 });
 
@@ -97,6 +102,7 @@ interface Mark<Item> {
   isUse: boolean;
   transactionHash: Hex;
   blockNumber: bigint;
+  blockHash?: Hex | undefined;
   transactionIndex?: number | undefined;
 }
 
@@ -145,8 +151,8 @@ async function readMarks<Item extends Claim>(options: {
 }): Promise<Map<Item, Execution>> {
   const { rpc, marks } = options;
   const found = new Map<Item, Execution>();
-  for (const { claim, blockNumber, transactionIndex } of marks) {
-    found.set(claim, { outcome: "spent", blockNumber, transactionIndex });
+  for (const { claim, blockNumber, blockHash, transactionIndex } of marks) {
+    found.set(claim, { outcome: "spent", blockNumber, blockHash, transactionIndex });
   }
   const uses = marks.filter(({ isUse }) => isUse);
   if (uses.length === 0) return found;

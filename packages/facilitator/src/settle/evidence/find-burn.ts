@@ -49,10 +49,11 @@ export async function findBurn(options: {
 }
 
 /** Whether the authorization was used in the receipt's block, and after the receipt's transaction. */
-function standsBehind(use: Execution, { blockNumber, transactionIndex }: TransactionReceipt) {
+function standsBehind(use: Execution, { blockHash, transactionIndex }: TransactionReceipt) {
   if (use.outcome === "unknown" || transactionIndex === undefined) return false;
-  const usedAt = use.outcome === "executed" ? use.inclusion.blockNumber : Number(use.blockNumber);
-  return usedAt === blockNumber && (use.transactionIndex ?? -1) > transactionIndex;
+  // During a reorganisation two blocks have one number, and their orders say nothing together.
+  const usedAt = use.outcome === "executed" ? use.inclusion.blockHash : use.blockHash;
+  return usedAt === blockHash && (use.transactionIndex ?? -1) > transactionIndex;
 }
 
 /**

@@ -146,6 +146,7 @@ describe.each(engines)(
     it.each([
       ["stands in front of our transaction", { transactionIndex: "0xff" }],
       ["has no known place beside our transaction", { transactionIndex: undefined }],
+      ["stands in another block of that number", { blockHash: `0x${"11".repeat(32)}` }],
     ])(
       "is not refused, gains no record, and waits for its gas where the execution %s",
       async (_, says) => {
