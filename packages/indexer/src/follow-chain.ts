@@ -75,7 +75,8 @@ export async function followChain(context: ChainContext, signal: AbortSignal): P
   /** One step: a request, or a poll of the chain and what follows from it. */
   async function step(): Promise<void> {
     const { kysely } = context.database;
-    const request = await readNextRequest(kysely, chain.chainId);
+    const isDoubted = !doubt.isClear();
+    const request = await readNextRequest(kysely, { chainId: chain.chainId, isDoubted });
     if (request !== undefined) {
       await filling.stop();
       history.reset();

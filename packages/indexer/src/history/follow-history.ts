@@ -56,7 +56,8 @@ export function createHistoryFollower(
       await sleep(clock, requestPollIntervalMs, round.signal).catch(() => undefined);
       if (round.signal.aborted) return;
       try {
-        if ((await readNextRequest(database.kysely, chainId)) !== undefined) return leave();
+        const isDoubted = !doubt.isClear();
+        if (await readNextRequest(database.kysely, { chainId, isDoubted })) return leave();
         if (clock.now() - polledAt < chain.verifyAfterMs) continue;
         polledAt = clock.now();
         if ((await poll(oldest)).event.type === "beyond-finality") {

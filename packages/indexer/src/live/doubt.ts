@@ -22,6 +22,8 @@ export interface Doubt {
   ): Promise<void>;
   /** The indexed final block is part of the chain. */
   clear(): Promise<void>;
+  /** Whether the last poll cleared it. It did not before the first poll, nor on a stopped chain. */
+  isClear(): boolean;
 }
 
 export function createDoubt(context: ChainContext, signal: AbortSignal): Doubt {
@@ -42,8 +44,8 @@ export function createDoubt(context: ChainContext, signal: AbortSignal): Doubt {
       else since ??= clock.now();
       const doubtedForMs = clock.now() - (since ?? clock.now());
       await settleDoubt(context, event, { endpoint: handle, doubtedForMs, unasked });
-      const isDecided = (await readNextRequest(database.kysely, chainId)) !== undefined;
-      if (isDecided) since = undefined;
+      const decision = await readNextRequest(database.kysely, { chainId, isDoubted: true });
+      if (decision !== undefined) since = undefined;
       else await sleep(clock, pauseMs, signal);
     },
     async clear() {
@@ -55,5 +57,6 @@ export function createDoubt(context: ChainContext, signal: AbortSignal): Doubt {
       );
       isClear = true;
     },
+    isClear: () => isClear,
   };
 }

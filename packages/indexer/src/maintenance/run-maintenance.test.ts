@@ -1,7 +1,9 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { devnetChain } from "../chains/indexer-chain.ts";
+import { createIndexer } from "../create-indexer.ts";
 import { silentLogger } from "../logger.ts";
+import { addRequest } from "../store/requests.ts";
 import { engines } from "../testing/engines.ts";
 import { startFaultProxy } from "../testing/fault-proxy.ts";
 import { finalDepth } from "../testing/final-depth.ts";
@@ -209,6 +211,60 @@ describe.each(engines)("maintenance, on $engine", ({ createUrl }) => {
     await expect(maintain(fork, database, { kind: "reindex" })).rejects.toThrow(
       /^devnet is in doubt.*was final as/,
     );
+  }, 60_000);
+
+  it("passes over a waiting reindex while the chain is stopped, for a rewind of later", async () => {
+    const devnet = await startUsedChain(20);
+    const proxy = await startFaultProxy(devnet.rpcUrl);
+    const database = await createUrl();
+    const chain = { maxRewindBlocks: 1 };
+    const service = await startIndexer({ rpcUrls: [proxy.url], database, chain });
+    await expectVerified(service, devnet);
+    const fork = await startFork(devnet, 15n);
+    await fork.mine(60);
+    proxy.setUpstream(fork.rpcUrl);
+    const state = async () => (await service.status()).chains[0]?.state;
+    await expect.poll(state, { timeout: 20_000 }).toBe("stopped");
+    const { kysely, dialect } = await service.database();
+    const stored = await readStored(service, usdtOf(devnet));
+    const { chainId } = devnet;
+    const reindex = await addRequest(kysely, dialect, { chainId, kind: "reindex", from: 0 });
+    const polls = proxy.requests.length;
+    await expect.poll(() => proxy.requests.length, { timeout: 20_000 }).toBeGreaterThan(polls + 10);
+    const readEnd = async () => {
+      const request = kysely.selectFrom("indexer_requests").where("id", "=", reindex);
+      return (await request.select("done_at_ms").executeTakeFirstOrThrow()).done_at_ms;
+    };
+    expect(await readEnd()).toBeNull();
+    expect(await readStored(service, usdtOf(devnet))).toEqual(stored);
+
+    expect(await maintain(fork, database, { kind: "rewind", from: 16 })).toMatchObject({
+      phase: "done",
+    });
+    await expect.poll(readEnd, { timeout: 10_000 }).not.toBeNull();
+    await expectExact(service, fork, usdtOf(fork));
+  }, 60_000);
+
+  it("looks for the indexed chain after a start before it deletes", async () => {
+    const devnet = await startUsedChain(20);
+    const database = await createUrl();
+    const chain = { maxRewindBlocks: 1 };
+    const before = await startIndexer({ rpcUrls: [devnet.rpcUrl], database, chain });
+    await expectVerified(before, devnet);
+    const stored = await readStored(before, usdtOf(devnet));
+    await before.close();
+    const fork = await startFork(devnet, 15n);
+    await fork.mine(60);
+    const reader = createIndexer({ chains: [devnetChain({ rpcUrls: [fork.rpcUrl] })], database });
+    onTestFinished(() => reader.close());
+    const { kysely, dialect } = await reader.database();
+    const { chainId } = devnet;
+    await addRequest(kysely, dialect, { chainId, kind: "reindex", from: 0 });
+    const service = await startIndexer({ rpcUrls: [fork.rpcUrl], database, chain });
+    const readStatus = async () => (await service.status()).chains[0];
+    await expect.poll(async () => (await readStatus())?.state, { timeout: 20_000 }).toBe("stopped");
+    expect((await readStatus())?.problem).toMatch(/coinslot indexer rewind/);
+    expect(await readStored(service, usdtOf(devnet))).toEqual(stored);
   }, 60_000);
 
   it("reports an empty index, instead of success", async () => {

@@ -108,7 +108,8 @@ export async function runMaintenance(options: {
       const progress = { phase, share, repairedBlocks, ...(problem !== undefined && { problem }) };
       onProgress(progress);
       if (phase === "done") return progress;
-      const isStopped = phase === "working" && status?.state === "stopped";
+      const isWaiting = phase === "working" || wish.kind === "reindex";
+      const isStopped = isWaiting && status?.state === "stopped";
       stoppedSince = isStopped ? (stoppedSince ?? clock.now()) : undefined;
       if (stoppedSince !== undefined && clock.now() - stoppedSince >= patienceMs)
         throw new ChainStaysStoppedError(

@@ -48,7 +48,8 @@ describe.each(engines)("query plans, on $engine", ({ createUrl }) => {
       ({ kysely }) => findBlockOfRowBelow(kysely, { tokenIds: [1], below: 9_000, count: 500 }),
     ],
     ["the newest known block", ({ kysely }) => findKnownBlock(kysely, { chainId, number: 9_000 })],
-    ["the next request", ({ kysely }) => readNextRequest(kysely, chainId)],
+    ["the next request", ({ kysely }) => readNextRequest(kysely, { chainId, isDoubted: false })],
+    ["the next in doubt", ({ kysely }) => readNextRequest(kysely, { chainId, isDoubted: true })],
     [
       "the sums of an address",
       async (db) => {

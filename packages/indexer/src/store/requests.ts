@@ -36,16 +36,20 @@ export async function addRequest(
   return id;
 }
 
-/** The oldest request of a chain that is not done. */
+/**
+ * The oldest request of a chain that is not done. In doubt about final blocks a reindex is passed
+ * over: it deletes the blocks by which the common one is found. A later rewind goes before it.
+ */
 export async function readNextRequest(
   kysely: Kysely<IndexerSchema>,
-  chainId: number,
+  { chainId, isDoubted }: { chainId: number; isDoubted: boolean },
 ): Promise<WriterRequest | undefined> {
   return kysely
     .selectFrom("indexer_requests")
     .selectAll()
     .where("chain_id", "=", chainId)
     .where("done_at_ms", "is", null)
+    .$if(isDoubted, (requests) => requests.where("kind", "!=", "reindex"))
     .orderBy("id")
     .limit(1)
     .executeTakeFirst();
