@@ -32,6 +32,34 @@ describe.each(engines)("balances, on $engine", ({ createUrl }) => {
     expect(await indexer.readBalance({ ...watched, address })).toBe(2n);
   });
 
+  it("ask no endpoint for a block that the index has seen replaced", async () => {
+    const devnet = await startUsedChain();
+    const seller = devnet.accounts.seller.address;
+    await devnet.mint({ to: seller, amount: 5n });
+    await devnet.mine(2);
+    const head = Number(await devnet.client.getBlockNumber());
+    const tokens = [{ name: "usdt", address: devnet.token, startBlock: head - 1, decimals: 6 }];
+    const proxy = await startFaultProxy(devnet.rpcUrl);
+    const indexer = await startIndexer({
+      rpcUrls: [proxy.url],
+      database: await createUrl(),
+      chain: { tokens },
+    });
+    const watched = usdtOf(devnet);
+    const fromBlock = BigInt(head - 1);
+    await expectExact(indexer, devnet, watched, { fromBlock });
+    const question = { ...watched, address: lower(seller) };
+    expect(await indexer.readBalance(question)).toBe(5n);
+    const calls = () => proxy.requests.flat().filter(({ method }) => method === "eth_call").length;
+
+    await devnet.reorg({ depth: 1 });
+    await devnet.mint({ to: devnet.accounts.buyer.address, amount: 2n });
+    await expectExact(indexer, devnet, watched, { fromBlock });
+    const before = calls();
+    expect(await indexer.readBalance(question)).toBe(5n);
+    expect(calls() - before).toBe(1);
+  });
+
   it("become right after a node answered from a later state than requested", async () => {
     const devnet = await startUsedChain();
     const seller = devnet.accounts.seller.address;

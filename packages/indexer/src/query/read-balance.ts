@@ -2,7 +2,9 @@ import { type Database, isDatabaseError } from "@coinslot/storage";
 import { type Address, zeroAddress } from "viem";
 import { readTokenBalance } from "../rpc/read-token-balance.ts";
 import { bytesOfHex } from "../store/bytes.ts";
+import { findKnownBlock } from "../store/marks.ts";
 import type { IndexerSchema } from "../store/schema.ts";
+import { findWindowBlock } from "../store/window.ts";
 import { wrapUint256 } from "../store/wrap-uint256.ts";
 import type { TrustedPool } from "../trusted-pool.ts";
 import type { AskedBalance, AskedBalances } from "./asked-balances.ts";
@@ -46,7 +48,7 @@ export async function readBalance(
   }
   if (!isSum) return askChain(context, question, block);
   const before = asked.takeOlder(question, known);
-  if (before !== undefined) {
+  if (before !== undefined && !(await isReplaced(database, token.chainId, before.block))) {
     const opening = await findOpening(context, question, before);
     if (opening !== undefined) {
       await keepOpening(database, { tokenId: token.id, address, opening, revision });
@@ -56,6 +58,22 @@ export async function readBalance(
   const balance = await askChain(context, question, block);
   asked.note(question, { ...known, block });
   return balance;
+}
+
+/**
+ * Whether the index has another block in its place. No endpoint has it any more, and the pool would
+ * ask all of them until its patience ends.
+ */
+async function isReplaced(
+  { kysely }: Pick<Database<IndexerSchema>, "kysely">,
+  chainId: number,
+  { number, hash }: AskedBalance["block"],
+): Promise<boolean> {
+  if (hash === undefined) return false;
+  const inWindow = await findWindowBlock(kysely, { chainId, number });
+  // Below the window, only marks and blocks with transfers are known.
+  const known = inWindow ?? (await findKnownBlock(kysely, { chainId, number }));
+  return known?.number === number && known.hash !== hash;
 }
 
 /**

@@ -19,6 +19,20 @@ export async function readWindow(
   return rows.map(({ number, hash }) => ({ number, hash: hexOfBytes(hash) }));
 }
 
+/** The block of the window with this number. */
+export async function findWindowBlock(
+  kysely: Kysely<IndexerSchema>,
+  { chainId, number }: { chainId: number; number: number },
+): Promise<BlockId | undefined> {
+  const row = await kysely
+    .selectFrom("indexer_window")
+    .select("hash")
+    .where("chain_id", "=", chainId)
+    .where("number", "=", number)
+    .executeTakeFirst();
+  return row && { number, hash: hexOfBytes(row.hash) };
+}
+
 export async function extendWindow(
   transaction: Transaction<IndexerSchema>,
   chainId: number,
@@ -38,16 +52,8 @@ export async function raiseBase(
   dialect: Dialect,
   { chainId, base, keep }: { chainId: number; base: number; keep: number },
 ): Promise<void> {
-  const row = await transaction
-    .selectFrom("indexer_window")
-    .select("hash")
-    .where("chain_id", "=", chainId)
-    .where("number", "=", base)
-    .executeTakeFirst();
-  if (row !== undefined) {
-    const block = { number: base, hash: hexOfBytes(row.hash) };
-    await addMark(transaction, dialect, { chainId, block, keep });
-  }
+  const block = await findWindowBlock(transaction, { chainId, number: base });
+  if (block !== undefined) await addMark(transaction, dialect, { chainId, block, keep });
   await transaction
     .deleteFrom("indexer_window")
     .where("chain_id", "=", chainId)
