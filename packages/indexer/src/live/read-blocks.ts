@@ -1,8 +1,13 @@
-import { endpointProblem, type RpcEndpointHandle, RpcResponseError } from "@coinslot/chain";
+import {
+  endpointProblem,
+  type RpcEndpointHandle,
+  type RpcOutcome,
+  RpcResponseError,
+} from "@coinslot/chain";
 import type { Dialect } from "@coinslot/storage";
 import { type ChainEvidence, noteBloom } from "../proof/chain-evidence.ts";
 import { createBloomTest } from "../proof/logs-bloom.ts";
-import { readReceipts, transfersAmong } from "../proof/read-receipts.ts";
+import { readReceipts, receiptsCalls, receiptsOf, transfersAmong } from "../proof/read-receipts.ts";
 import { type BlockHeader, headerByHash, headerOf } from "../rpc/block-header.ts";
 import { getTransferLogs } from "../rpc/get-logs.ts";
 import type { Tolerance } from "../rpc/tolerance.ts";
@@ -13,6 +18,8 @@ import { transferTopic } from "../transfer-log/transfer-topic.ts";
 
 /** No endpoint truncates lists as short as this. */
 const fewLogs = 10;
+/** Transactions whose receipts are read in one request: an endpoint bounds its answers. */
+const receiptsAtOnce = 500;
 
 export interface BlocksQuestion {
   blocks: readonly BlockId[];
@@ -48,6 +55,7 @@ export async function readBlocks(
       getTransferLogs({ blockHash: hash }, addresses),
     ]),
   );
+  const receipts = await readSuspects(endpoint, question, outcomes);
   const batches: TransferBatch[] = [];
   const oddities: string[] = [];
   const malformed = (found: string | undefined) =>
@@ -59,9 +67,10 @@ export async function readBlocks(
     const isRefused = logs?.ok === false && logs.error instanceof RpcResponseError;
     if (logs?.ok === false && !isRefused) throw logs.error;
     const count = logs?.ok ? countOf(logs.result) : 0;
-    const isSuspect = count === 0 && !isProvenEmpty(header, question);
-    const isBelievable = logs?.ok && !isSuspect && count < maxLogsOf(endpoint, question);
-    const answer = isBelievable ? logs.result : await readByReceipts(endpoint, question, block);
+    const isBelievable = logs?.ok && count < maxLogsOf(endpoint, question);
+    const answer =
+      receipts.get(block.hash) ??
+      (isBelievable ? logs.result : await readByReceipts(endpoint, question, block));
     const isAll = logs?.ok && countOf(answer) === count;
     if (isAll)
       question.maxLogs.set(
@@ -77,6 +86,41 @@ export async function readBlocks(
   }
   if (tolerates(oddities)) return batches;
   throw malformed(oddities[0]);
+}
+
+/**
+ * The transfers of the blocks whose empty answer nothing proves, by their receipts. A chain may have
+ * a transaction without logs in each block, so all are suspects: few requests read them together.
+ */
+async function readSuspects(
+  endpoint: RpcEndpointHandle,
+  question: BlocksQuestion,
+  outcomes: readonly RpcOutcome[],
+): Promise<ReadonlyMap<string, readonly unknown[]>> {
+  const { blocks, tokens, evidence } = question;
+  const groups: string[][] = [];
+  let room = 0;
+  for (const [index, { hash }] of blocks.entries()) {
+    const header = headerOf(endpoint, outcomes[2 * index], hash);
+    const logs = outcomes[2 * index + 1];
+    const isSuspect = logs?.ok && countOf(logs.result) === 0 && !isProvenEmpty(header, question);
+    if (!isSuspect) continue;
+    const { transactionCount = receiptsAtOnce } = header;
+    const group = transactionCount <= room ? groups.at(-1) : undefined;
+    if (group === undefined) groups.push([hash]);
+    else group.push(hash);
+    room = (group === undefined ? receiptsAtOnce : room) - transactionCount;
+  }
+  const transfers = new Map<string, readonly unknown[]>();
+  for (const group of groups) {
+    const answers = await endpoint.requestMany(group.flatMap((hash) => receiptsCalls(hash)));
+    for (const [index, block] of group.entries()) {
+      const own = answers.slice(2 * index, 2 * index + 2);
+      const { logs } = await receiptsOf(endpoint, { block, evidence }, own);
+      transfers.set(block, transfersAmong(logs, tokens));
+    }
+  }
+  return transfers;
 }
 
 async function readByReceipts(

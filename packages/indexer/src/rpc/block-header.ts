@@ -22,6 +22,8 @@ export interface BlockHeader extends TimedBlock {
   logsBloom: string | undefined;
   /** Root hash of the block's receipts; undefined where the node omits it. */
   receiptsRoot: string | undefined;
+  /** Undefined where the node omits the transactions. */
+  transactionCount: number | undefined;
   /** True if the header shows a block without transactions. */
   isEmpty: boolean;
 }
@@ -49,6 +51,7 @@ export function parseHeader(result: unknown): BlockHeader | undefined {
     timestampMs: Number(timestamp) * 1000,
     logsBloom: hasNoBloom ? undefined : logsBloom,
     receiptsRoot: receiptsRoot ?? undefined,
+    transactionCount: transactions?.length,
     isEmpty: transactions?.length === 0 && receiptsRoot === emptyTrieRoot,
   };
 }
