@@ -32,7 +32,7 @@ interface Vote {
  * that it reaches, and higher ones wait for it.
  */
 export async function agreeOnBlock(
-  context: ChainContext,
+  context: Pick<ChainContext, "chain" | "database" | "logger" | "pool" | "outvoted">,
   top: BlockId,
   signal: AbortSignal,
 ): Promise<Agreement> {
@@ -41,6 +41,8 @@ export async function agreeOnBlock(
   const asked = await Promise.all(
     pool.endpoints.map((endpoint) => vote(context, endpoint, { top, signal })),
   );
+  // The writer has ended: others may read at every endpoint again, and no later vote lets them.
+  signal.throwIfAborted();
   const votes = asked.flatMap((each) => each ?? []);
   const agreeing = votes
     .filter(({ isSame }) => isSame)
@@ -77,7 +79,7 @@ export async function agreeOnBlock(
 
 /** Undefined: the endpoint cannot be asked. */
 async function vote(
-  { chain: { chainId }, database: { kysely } }: ChainContext,
+  { chain: { chainId }, database: { kysely } }: Pick<ChainContext, "chain" | "database">,
   endpoint: RpcEndpointHandle,
   { top, signal }: { top: BlockId; signal: AbortSignal },
 ): Promise<Vote | undefined> {

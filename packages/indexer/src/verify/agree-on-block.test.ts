@@ -1,0 +1,48 @@
+import { createRpcPool } from "@coinslot/chain";
+import { expect, it, onTestFinished } from "vitest";
+import { devnetChain } from "../chains/indexer-chain.ts";
+import { readConfiguration } from "../configuration.ts";
+import { createIndexer } from "../create-indexer.ts";
+import { silentLogger } from "../logger.ts";
+import { startFork, startUsedChain } from "../testing/scene.ts";
+import { agreeOnBlock } from "./agree-on-block.ts";
+
+it("outvotes no endpoint where the writer has ended since the answers", async () => {
+  const devnet = await startUsedChain();
+  const fork = await startFork(devnet, 5n);
+  await fork.mine(30);
+  const rpcUrls = [fork.rpcUrl, devnet.rpcUrl, devnet.rpcUrl];
+  const configuration = { chains: [devnetChain({ rpcUrls })], database: "sqlite::memory:" };
+  const indexer = createIndexer(configuration);
+  onTestFinished(() => indexer.close());
+  const database = await indexer.database();
+  const [chain] = readConfiguration(configuration).chains;
+  if (chain === undefined) throw new Error("No chain");
+  const pool = createRpcPool({ chainId: devnet.chainId, rpcUrls });
+  onTestFinished(() => pool.close());
+  const writer = new AbortController();
+  let answers = 0;
+  const ending = pool.endpoints.map((endpoint) => ({
+    ...endpoint,
+    async requestMany(...question: Parameters<typeof endpoint.requestMany>) {
+      const outcomes = await endpoint.requestMany(...question);
+      answers += 1;
+      if (answers === rpcUrls.length) writer.abort(new Error("The lease is lost"));
+      return outcomes;
+    },
+  }));
+  const { number, hash } = await devnet.client.getBlock();
+  const top = { number: Number(number), hash };
+  const outvoted = new Set<number>();
+  const context = { chain, database, logger: silentLogger, pool, outvoted };
+  await agreeOnBlock(context, top, writer.signal);
+  expect([...outvoted]).toEqual([1]);
+  outvoted.clear();
+  const ended = agreeOnBlock(
+    { ...context, pool: { ...pool, endpoints: ending } },
+    top,
+    writer.signal,
+  );
+  await expect(ended).rejects.toThrow("The lease is lost");
+  expect([...outvoted]).toEqual([]);
+});
