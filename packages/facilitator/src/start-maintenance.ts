@@ -32,7 +32,8 @@ export function startMaintenance(options: {
           "payments of a dead process were released",
         );
       }
-      notifier.publish(queued);
+      // Their tokens were taken away.
+      notifier.publish(queued.map((payment) => ({ ...payment, token: undefined })));
       await dropExpiredAnswers(ledger);
       if (keepPaymentsMs !== undefined) {
         const before = now() - keepPaymentsMs;

@@ -1,7 +1,7 @@
 import type { Hex, Payment, SettleResponse } from "@coinslot/protocol";
 import { deliverPayment } from "../ledger/payments/deliver-payments.ts";
 import type { QueuedPayment } from "../ledger/payments/enqueue-payments.ts";
-import type { ConcludedPayment, LedgerPayment } from "../ledger/payments/ledger-payment.ts";
+import type { LedgerPayment, PaymentStanding } from "../ledger/payments/ledger-payment.ts";
 import { releasePayment } from "../ledger/payments/release-payment.ts";
 import type { OrderedPayment } from "../ledger/queries/find-orders.ts";
 import { findHashes } from "../ledger/transactions/find-transactions.ts";
@@ -22,7 +22,7 @@ export async function conclude(
   const { payer } = payment.id;
   let outcome: StandingPayment | undefined;
   try {
-    outcome = await awaitOutcome(settling, known, payment);
+    outcome = await awaitOutcome(settling, { known, payment, token });
     const response = settleResponseOf(outcome);
     if (response.success) settling.verifier.prove(payment);
     return response;
@@ -38,19 +38,29 @@ export async function conclude(
   }
 }
 
-/** Waits until the payment has an outcome, or the time is over. */
+/**
+ * Waits until the payment has an outcome, or the time is over.
+ *
+ * @param options `token`: of the caller's reservation. Without one, the outcome may be of a later
+ * reservation for another request
+ * @throws FacilitatorError, when the reservation was lost meanwhile.
+ */
 export async function awaitOutcome(
   settling: SettlingContext,
-  known: QueuedPayment | LedgerPayment,
-  payment: Payment | undefined,
+  options: {
+    known: QueuedPayment | LedgerPayment;
+    payment: Payment | undefined;
+    token: string | undefined;
+  },
 ): Promise<StandingPayment> {
+  const { known, payment, token } = options;
   const { context, settlements, timeoutMs } = settling;
   const { notifier, metrics } = context;
   const isNew = !("authorization" in known);
   if (!isNew && hasOutcome(known)) return { payment: known, hash: undefined };
   const startedAt = performance.now();
   notifier.follow(known.id);
-  const waiting = notifier.wait(known.id, { timeoutMs });
+  const waiting = notifier.wait(known.id, { token, timeoutMs });
   if (payment) {
     const queued = isNew ? orderedPayment(known, payment) : undefined;
     const settlement = settlements.get(payment.network);
@@ -65,7 +75,7 @@ export async function awaitOutcome(
 /** The hash of a payment's transaction: the one in a block, or the newest that was signed. */
 export async function findHash(
   { context }: SettlingContext,
-  { inclusion, transactionId }: ConcludedPayment,
+  { inclusion, transactionId }: PaymentStanding,
 ): Promise<Hex | undefined> {
   if (inclusion || transactionId === undefined) return inclusion?.transactionHash;
   const [newest] = await findHashes(context.ledger, transactionId);

@@ -2,8 +2,8 @@ import type { Clock } from "@coinslot/chain";
 import { createSingleFlight } from "@coinslot/concurrency";
 import type { Hex } from "@coinslot/protocol";
 import type { LedgerContext } from "../ledger/ledger-context.ts";
-import type { ConcludedPayment } from "../ledger/payments/ledger-payment.ts";
-import { getPayments } from "../ledger/queries/list-payments.ts";
+import type { ConcludedPayment, PaymentStanding } from "../ledger/payments/ledger-payment.ts";
+import { getConcluded } from "../ledger/queries/list-payments.ts";
 import type { Logger } from "../logger.ts";
 import type { SettlementMetrics } from "./metrics.ts";
 import type { SettlementEvent } from "./settlement-event.ts";
@@ -25,9 +25,13 @@ export interface OutcomeNotifierOptions {
 export interface OutcomeNotifier {
   /**
    * Returns the payment once it has an outcome, or its current state when the time is over.
-   * `undefined`: there is no such payment.
+   * `undefined`: there is no such payment, or another reservation than `token` has it, or had it
+   * last. Without a token, the outcome of any reservation counts.
    */
-  wait(paymentId: string, options: { timeoutMs: number }): Promise<ConcludedPayment | undefined>;
+  wait(
+    paymentId: string,
+    options: { token: string | undefined; timeoutMs: number },
+  ): Promise<ConcludedPayment | undefined>;
   /** Follows a payment for its events, also after the last waiter has gone. */
   follow(paymentId: string): void;
   /** Called with the payments whose outcome this process has recorded, in their current state. */
@@ -42,9 +46,16 @@ const channel = "coinslot_outcomes";
 /** Ids in one message: PostgreSQL takes 8,000 bytes. */
 const idsPerMessage = 200;
 
+/** A caller that waits for the outcome of a payment. */
+interface Waiter {
+  /** Of its reservation. A payment that came to nothing may be reserved again for another. */
+  token: string | undefined;
+  end(payment: ConcludedPayment | undefined): void;
+}
+
 /** The payments that this process waits for. */
 interface Notifier extends OutcomeNotifierOptions {
-  waiters: Map<string, Set<(payment: ConcludedPayment) => void>>;
+  waiters: Map<string, Set<Waiter>>;
   followed: Set<string>;
   /** Payments to be read from the ledger. */
   changed: Set<string>;
@@ -86,7 +97,7 @@ export async function createOutcomeNotifier(
   }
 
   return {
-    wait: (paymentId, { timeoutMs }) => waitFor(notifier, paymentId, timeoutMs),
+    wait: (paymentId, options) => waitFor(notifier, paymentId, options),
     follow(paymentId) {
       followed.add(paymentId);
     },
@@ -110,8 +121,10 @@ export async function createOutcomeNotifier(
       cancelPoll?.();
       await reading.stop();
       // Remaining waiters get the current state. Another process, or the next start, goes on.
-      for (const payment of await getPayments(ledger, [...waiters.keys()])) {
-        for (const resolve of waiters.get(payment.id) ?? []) resolve(payment);
+      for (const payment of await getConcluded(ledger, [...waiters.keys()])) {
+        for (const waiter of waiters.get(payment.id) ?? []) {
+          waiter.end(isFor(waiter, payment) ? payment : undefined);
+        }
       }
       waiters.clear();
       await stopListening();
@@ -122,34 +135,54 @@ export async function createOutcomeNotifier(
 function waitFor(
   { ledger, clock, waiters }: Notifier,
   paymentId: string,
-  timeoutMs: number,
+  { token, timeoutMs }: { token: string | undefined; timeoutMs: number },
 ): Promise<ConcludedPayment | undefined> {
   return new Promise((resolve, reject) => {
     const cancel = clock.setTimer(() => {
-      forget();
-      getPayments(ledger, [paymentId]).then(([payment]) => resolve(payment), reject);
+      forget(waiters, paymentId, waiter);
+      getConcluded(ledger, [paymentId]).then(
+        ([payment]) => resolve(payment && isFor(waiter, payment) ? payment : undefined),
+        reject,
+      );
     }, timeoutMs);
-    function done(payment: ConcludedPayment): void {
-      cancel();
-      resolve(payment);
-    }
-    function forget(): void {
-      const waiting = waiters.get(paymentId);
-      waiting?.delete(done);
-      if (waiting?.size === 0) waiters.delete(paymentId);
-    }
+    const waiter: Waiter = {
+      token,
+      end(payment) {
+        cancel();
+        resolve(payment);
+      },
+    };
     const waiting = waiters.get(paymentId);
-    if (waiting) waiting.add(done);
-    else waiters.set(paymentId, new Set([done]));
+    if (waiting) waiting.add(waiter);
+    else waiters.set(paymentId, new Set([waiter]));
   });
+}
+
+function forget(waiters: Notifier["waiters"], paymentId: string, waiter: Waiter): void {
+  const waiting = waiters.get(paymentId);
+  waiting?.delete(waiter);
+  if (waiting?.size === 0) waiters.delete(paymentId);
+}
+
+/** True if a payment stands as it does by the waiter's own reservation. */
+function isFor({ token }: Waiter, payment: ConcludedPayment): boolean {
+  return token === undefined || token === payment.token;
 }
 
 async function readChanged(notifier: Notifier): Promise<void> {
   const ids = notifier.changed;
   notifier.changed = new Set();
+  const { waiters } = notifier;
+  // Only of these do the rows decide who is lost: a later waiter's reservation may be newer.
+  const waiting = new Map([...ids].map((id) => [id, [...(waiters.get(id) ?? [])]]));
   try {
-    for (const payment of await getPayments(notifier.ledger, [...ids])) {
+    for (const payment of await getConcluded(notifier.ledger, [...ids])) {
       conclude(notifier, payment, { isOwn: false });
+      for (const waiter of waiting.get(payment.id) ?? []) {
+        if (isFor(waiter, payment)) continue;
+        forget(waiters, payment.id, waiter);
+        waiter.end(undefined);
+      }
     }
   } catch (error) {
     notifier.logger.warn({ err: error }, "outcomes could not be read");
@@ -157,7 +190,10 @@ async function readChanged(notifier: Notifier): Promise<void> {
   }
 }
 
-/** Ends the wait for a payment that has an outcome. `isOwn`: this process has recorded it. */
+/**
+ * Ends the waits of the reservation under which a payment has its outcome. `isOwn`: this process
+ * has recorded it.
+ */
 function conclude(
   notifier: Notifier,
   payment: ConcludedPayment,
@@ -167,9 +203,11 @@ function conclude(
   const { waiters, followed } = notifier;
   const wasFollowed = followed.delete(payment.id);
   if (isOwn || wasFollowed) announce(notifier, payment);
-  const waiting = waiters.get(payment.id) ?? [];
-  waiters.delete(payment.id);
-  for (const resolve of waiting) resolve(payment);
+  for (const waiter of waiters.get(payment.id) ?? []) {
+    if (!isFor(waiter, payment)) continue;
+    forget(waiters, payment.id, waiter);
+    waiter.end(payment);
+  }
 }
 
 function announce({ metrics, logger, emit }: Notifier, payment: ConcludedPayment): void {
@@ -195,7 +233,7 @@ function announce({ metrics, logger, emit }: Notifier, payment: ConcludedPayment
 }
 
 /** True if no work in flight can change the payment's state. */
-export function hasOutcome({ state }: ConcludedPayment): boolean {
+export function hasOutcome({ state }: PaymentStanding): boolean {
   switch (state) {
     case "confirmed":
     case "failed":

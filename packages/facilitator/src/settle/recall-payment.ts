@@ -7,12 +7,14 @@ import type {
 import type { LedgerPayment } from "../ledger/payments/ledger-payment.ts";
 import { releasePayment } from "../ledger/payments/release-payment.ts";
 import { reservePayment } from "../ledger/payments/reserve-payments.ts";
+import { getPayments } from "../ledger/queries/list-payments.ts";
 import { lookUpPayment } from "../ledger/queries/look-up-payments.ts";
 import { schemeOf } from "../schemes/registry.ts";
 import { awaitOutcome, conclude, findHash } from "./await-outcome.ts";
 import { isAskedFor, keyHashOf, paymentOf, settleFingerprint } from "./settle-request.ts";
 import { duplicateResponse, settleResponseOf } from "./settle-response.ts";
 import type { SettlingContext } from "./settling-context.ts";
+import { reservationLost } from "./unavailable-errors.ts";
 
 /** The response for a payment that the chain refuses now and that was settled before. */
 export async function recallPayment(
@@ -60,5 +62,13 @@ export async function repeatPayment(
   if (!isSameCaller) {
     return duplicateResponse({ payment: known, hash: await findHash(settling, known) });
   }
-  return settleResponseOf(await awaitOutcome(settling, known, payment));
+  await awaitOutcome(settling, { known, payment, token: undefined });
+  // The outcome may be of a later reservation, for another request.
+  const [standing] = await getPayments(settling.context.ledger, [known.id]);
+  if (standing === undefined) throw reservationLost();
+  const hash = await findHash(settling, standing);
+  const isSameRequest = standing.keyHash === keyHash && standing.fingerprint === known.fingerprint;
+  return isSameRequest
+    ? settleResponseOf({ payment: standing, hash })
+    : duplicateResponse({ payment: standing, hash });
 }

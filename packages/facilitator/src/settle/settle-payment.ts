@@ -111,7 +111,9 @@ async function settleReserved(
     return duplicateResponse({ payment: known, hash: await findHash(settling, known) });
   }
   await context.faultPoint("queued");
-  const response = settleResponseOf(await awaitOutcome(settling, queued, payment));
+  const { token } = reservation;
+  const outcome = await awaitOutcome(settling, { known: queued, payment, token });
+  const response = settleResponseOf(outcome);
   if (response.success) settling.verifier.prove(payment);
   return response;
 }

@@ -1,10 +1,10 @@
 import type { Hex, InvalidReason, SettleErrorReason, SettleResponse } from "@coinslot/protocol";
-import type { ConcludedPayment } from "../ledger/payments/ledger-payment.ts";
+import type { PaymentStanding } from "../ledger/payments/ledger-payment.ts";
 import { schemeOf } from "../schemes/registry.ts";
 
 /** A payment's current state, and the hash of its transaction where no block holds it yet. */
 export interface StandingPayment {
-  payment: ConcludedPayment;
+  payment: PaymentStanding;
   hash?: Hex | undefined;
 }
 

@@ -1,4 +1,5 @@
 import { writeSync } from "node:fs";
+import { FacilitatorError } from "@coinslot/protocol";
 import * as z from "zod";
 import { createFacilitator } from "../create-facilitator.ts";
 import type { FaultPointName } from "../settle/context.ts";
@@ -47,14 +48,20 @@ async function main(argument: string): Promise<void> {
   });
   await facilitator.ready();
   const results = await Promise.all(
-    task.payments.map(({ paymentPayload, paymentRequirements }) =>
-      facilitator.settle(
-        payloadSchema.parse(paymentPayload),
-        requirementsSchema.parse(paymentRequirements),
-      ),
-    ),
+    task.payments.map(async ({ paymentPayload, paymentRequirements }) => {
+      try {
+        const { success, errorReason } = await facilitator.settle(
+          payloadSchema.parse(paymentPayload),
+          requirementsSchema.parse(paymentRequirements),
+        );
+        return errorReason ?? success;
+      } catch (error) {
+        if (error instanceof FacilitatorError) return error.kind;
+        throw error;
+      }
+    }),
   );
-  console.log(JSON.stringify(results.map(({ success, errorReason }) => errorReason ?? success)));
+  console.log(JSON.stringify(results));
   await facilitator.close();
 }
 

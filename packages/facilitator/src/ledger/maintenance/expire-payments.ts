@@ -1,6 +1,10 @@
 import type { Network } from "@coinslot/protocol";
 import type { LedgerContext } from "../ledger-context.ts";
-import { type LedgerPayment, toLedgerPayment } from "../payments/ledger-payment.ts";
+import {
+  type ConcludedPayment,
+  concludedColumns,
+  toConcludedPayment,
+} from "../payments/ledger-payment.ts";
 import { is, timeIsOver } from "../states.ts";
 
 /**
@@ -13,7 +17,7 @@ import { is, timeIsOver } from "../states.ts";
 export function expirePayments(
   { write, dialect }: LedgerContext,
   { network, before }: { network: Network; before: bigint },
-): Promise<LedgerPayment[]> {
+): Promise<ConcludedPayment[]> {
   return write(async (transaction) => {
     const rows = await transaction
       .updateTable("payments")
@@ -21,9 +25,9 @@ export function expirePayments(
       .where("network", "=", network)
       .where("state", "=", is("queued"))
       .where("valid_before", "<=", dialect.amount.encode(before))
-      .returningAll()
+      .returning(concludedColumns)
       .execute();
-    return rows.map((row) => toLedgerPayment(row, dialect));
+    return rows.map((row) => toConcludedPayment(row, dialect));
   });
 }
 

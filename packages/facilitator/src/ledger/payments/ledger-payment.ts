@@ -44,17 +44,19 @@ export interface LedgerPayment {
   closedAt: number | undefined;
 }
 
-/** The part of a payment that its waiters get. */
-export type ConcludedPayment = Pick<
+/** The part of a payment that a settlement's response is made of. */
+export type PaymentStanding = Pick<
   LedgerPayment,
   "id" | "kind" | "authorization" | "value" | "state" | "transactionId" | "inclusion" | "reason"
 >;
 
-/**
- * The columns of a `ConcludedPayment`: half of them all, and reading them is much of an outcome's
- * cost.
- */
-export const concludedColumns = [
+/** The part of a payment that its waiters get. */
+export interface ConcludedPayment extends PaymentStanding {
+  /** The reservation that the state belongs to; `undefined` once that has given its token up. */
+  token: string | undefined;
+}
+
+const standingColumns = [
   "id",
   "network",
   "asset",
@@ -70,6 +72,14 @@ export const concludedColumns = [
   "block_hash",
   "reason",
 ] as const satisfies readonly (keyof PaymentsTable)[];
+
+/**
+ * The columns of a `ConcludedPayment`: half of them all, and reading them is much of an outcome's
+ * cost.
+ */
+export const concludedColumns = [...standingColumns, "token"] as const;
+
+type StandingRow = Pick<Selectable<PaymentsTable>, (typeof standingColumns)[number]>;
 
 export type ConcludedRow = Pick<Selectable<PaymentsTable>, (typeof concludedColumns)[number]>;
 
@@ -87,6 +97,10 @@ export function toAuthorizationId(
 
 /** Reads a row of `concludedColumns`. */
 export function toConcludedPayment(row: ConcludedRow, dialect: Dialect): ConcludedPayment {
+  return { ...toStanding(row, dialect), token: row.token ?? undefined };
+}
+
+function toStanding(row: StandingRow, dialect: Dialect): PaymentStanding {
   const { transaction_hash, block_number, block_hash } = row;
   return {
     id: row.id,
@@ -108,7 +122,7 @@ export function toConcludedPayment(row: ConcludedRow, dialect: Dialect): Conclud
  * time, since the names behind it follow the schema.
  */
 export const paymentColumns = [
-  ...concludedColumns,
+  ...standingColumns,
   "valid_before",
   "fingerprint",
   "key_hash",
@@ -130,7 +144,7 @@ export type PaymentRow = Pick<Selectable<PaymentsTable>, (typeof paymentColumns)
 /** Reads a row of `paymentColumns`. */
 export function toLedgerPayment(row: PaymentRow, dialect: Dialect): LedgerPayment {
   return {
-    ...toConcludedPayment(row, dialect),
+    ...toStanding(row, dialect),
     validBefore: dialect.amount.decode(row.valid_before),
     fingerprint: row.fingerprint,
     keyHash: row.key_hash ?? undefined,

@@ -1,6 +1,12 @@
 import { type Address, type Network, toLowerHex } from "@coinslot/protocol";
 import type { LedgerReads } from "../ledger-context.ts";
-import { type LedgerPayment, toLedgerPayment } from "../payments/ledger-payment.ts";
+import {
+  type ConcludedPayment,
+  concludedColumns,
+  type LedgerPayment,
+  toConcludedPayment,
+  toLedgerPayment,
+} from "../payments/ledger-payment.ts";
 import type { PaymentState } from "../schema.ts";
 
 /** Filter for a list of payments. */
@@ -60,4 +66,18 @@ export async function getPayments(
     .where("id", "in", dialect.among(ids))
     .execute();
   return rows.map((row) => toLedgerPayment(row, dialect));
+}
+
+/** As `getPayments`, for waiters: each with the token that holds it. */
+export async function getConcluded(
+  { db, dialect }: LedgerReads,
+  ids: readonly string[],
+): Promise<ConcludedPayment[]> {
+  if (ids.length === 0) return [];
+  const rows = await db
+    .selectFrom("payments")
+    .select(concludedColumns)
+    .where("id", "in", dialect.among(ids))
+    .execute();
+  return rows.map((row) => toConcludedPayment(row, dialect));
 }

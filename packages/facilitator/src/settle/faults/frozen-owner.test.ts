@@ -2,9 +2,11 @@ import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { useProgram } from "@coinslot/devnet/use-program";
+import { FacilitatorError } from "@coinslot/protocol";
 import { type Hex, isHex } from "viem";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { callsByNonce, type NodeProxy, startNodeProxy } from "../../testing/node-proxy.ts";
+import { drain, reserve, settle } from "../../testing/settling-actions.ts";
 import { settlingProgram, spawnSettling } from "../../testing/settling-child.ts";
 import {
   type Engine,
@@ -86,7 +88,9 @@ describe("a process that is frozen while it holds the relayer, on PostgreSQL", (
       expect(code).toBe(0);
       // A payment that was not stored yet may have been released with the seemingly dead owner.
       const outcomes =
-        place === "signed" ? /^\[((true|"settlement_pending"),?){3}]$/ : /^\[true,true,true]$/;
+        place === "signed"
+          ? /^\[((true|"settlement_pending"|"unavailable"),?){3}]$/
+          : /^\[true,true,true]$/;
       expect(told).toMatch(outcomes);
 
       for (const { paymentPayload, paymentRequirements } of payments) {
@@ -107,6 +111,47 @@ describe("a process that is frozen while it holds the relayer, on PostgreSQL", (
     },
     60_000,
   );
+});
+
+describe("a process that stands still after it has queued a payment, on PostgreSQL", () => {
+  it("does not answer for a payment that failed meanwhile, and was settled for another request", async () => {
+    const here = await begin("postgres");
+    const { devnet, start, pay, balanceOf } = here;
+    const { buyer, seller } = devnet.accounts;
+    // The first one holds the relayer.
+    const other = await start({ times: { sweepMs: 100 } });
+    let wake: () => void = () => undefined;
+    const stood = new Promise<void>((resolve) => {
+      wake = resolve;
+    });
+    let isStill = false;
+    const still = await start({
+      times: { sweepMs: 100 },
+      async faultPoint(name) {
+        if (name !== "queued") return;
+        isStill = true;
+        await stood;
+      },
+    });
+
+    const paid = await pay();
+    const reservation = await reserve(still, paid);
+    await drain(here);
+    const first = settle(still, paid, reservation);
+    const isRefused = expect(first).rejects.toThrow(FacilitatorError);
+    await vi.waitFor(async () => {
+      expect(isStill).toBe(true);
+      const { payments } = await other.payments.list({ state: "failed" });
+      expect(payments).toHaveLength(1);
+    }, 10_000);
+    await devnet.mint({ to: buyer.address, amount: 1_000n });
+    const second = await settle(other, paid, await reserve(other, paid));
+    wake();
+
+    expect(second).toMatchObject({ success: true });
+    await isRefused;
+    expect(await balanceOf(seller.address)).toBe(1_000n);
+  }, 60_000);
 });
 
 describe("a process that is frozen for longer than its lease, on SQLite", () => {

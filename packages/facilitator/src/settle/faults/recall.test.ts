@@ -18,7 +18,7 @@ import { signPayment } from "../../testing/payments.ts";
 import { createMetrics } from "../metrics.ts";
 import { createOutcomeNotifier } from "../outcome-notifier.ts";
 import { settlePayment } from "../settle-payment.ts";
-import { paymentOf, settleFingerprint } from "../settle-request.ts";
+import { keyHashOf, paymentOf, settleFingerprint } from "../settle-request.ts";
 import type { SettlingContext } from "../settling-context.ts";
 
 const buyer = privateKeyToAccount(hash(1));
@@ -72,8 +72,8 @@ async function settlerOf(ledger: LedgerContext) {
   return { settler, notifier };
 }
 
-/** A new payment of the buyer that is queued, and that no request holds. */
-async function queuePayment(ledger: LedgerContext) {
+/** A new payment of the buyer that is queued for a request. */
+async function queueHeld(ledger: LedgerContext, idempotencyKey?: string) {
   const { paymentPayload, paymentRequirements } = await signPayment({
     network,
     asset,
@@ -83,18 +83,27 @@ async function queuePayment(ledger: LedgerContext) {
   const payment = paymentOf(paymentPayload, paymentRequirements);
   if (payment === undefined) throw new Error("The payment cannot be read");
   const { value, validBefore } = payment.authorization;
-  const reserved = await reservePayment(ledger, {
+  const wish = {
     id: payment.id,
     fingerprint: settleFingerprint(payment),
     value,
     validBefore,
     payTo: payment.payTo,
     order,
-  });
+  };
+  const keyHash = keyHashOf(payment, idempotencyKey);
+  const reserved = await reservePayment(ledger, { ...wish, keyHash });
   if (reserved.outcome !== "reserved") throw new Error(reserved.outcome);
   const { paymentId, token } = reserved;
-  await releasePayment(ledger, { token, payer: payment.id.payer, countsAgainstPayer: false });
-  return { payment, paymentId, paymentPayload, paymentRequirements };
+  return { wish, payment, paymentId, token, paymentPayload, paymentRequirements };
+}
+
+/** A new payment of the buyer that is queued, and that no request holds. */
+async function queuePayment(ledger: LedgerContext) {
+  const queued = await queueHeld(ledger);
+  const { payer } = queued.payment.id;
+  await releasePayment(ledger, { token: queued.token, payer, countsAgainstPayer: false });
+  return queued;
 }
 
 it("a renewed lookup leaves a payment to the watch that failed meanwhile", async () => {
@@ -134,5 +143,33 @@ it("a renewed lookup reports nothing as settled that a reorganisation undid mean
 
   expect(settled).toMatchObject({ success: false, errorReason: "settlement_pending" });
   expect(await getPayments(ledger, [paymentId])).toMatchObject([{ deliveredAt: undefined }]);
+  await notifier.stop();
+});
+
+it("a repeated settlement reports no payment as its own that another request has settled meanwhile", async () => {
+  const ledger = await join("one");
+  const idempotencyKey = "order 1";
+  const { wish, paymentId, paymentPayload, paymentRequirements } = await queueHeld(
+    ledger,
+    idempotencyKey,
+  );
+  let hasFailed = false;
+  const { settler, notifier } = await settlerOf(
+    afterReads(ledger, async () => {
+      if (hasFailed) return;
+      hasFailed = true;
+      const reason = "invalid_exact_evm_insufficient_balance";
+      await recordOutcomes(ledger, [{ failed: [{ ids: [paymentId], reason }] }]);
+      const again = await reservePayment(ledger, { ...wish, fingerprint: "GET /b" });
+      expect(again.outcome).toBe("reserved");
+      await recordOutcomes(ledger, [{ confirmed: { ids: [paymentId], inclusion } }]);
+    }),
+  );
+
+  const settled = await settlePayment(settler, paymentPayload, paymentRequirements, {
+    idempotencyKey,
+  });
+
+  expect(settled).toMatchObject({ success: false, errorReason: "duplicate_settlement" });
   await notifier.stop();
 });
