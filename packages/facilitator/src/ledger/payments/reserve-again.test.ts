@@ -142,12 +142,13 @@ describe("a dead process's reservation that is taken over while its owner wakes 
         sql`select 1 from pg_stat_activity where wait_event_type = 'Lock' and query ilike ${query}`,
       );
     await expect.poll(() => waiting("%code_budgets%")).not.toEqual([]);
-    const queueing = enqueuePayment(one, { token: first.token, payer, order });
-    await expect.poll(() => waiting("%update%payments%")).not.toEqual([]);
+    const queued = await enqueuePayment(one, { token: first.token, payer, order });
+    expect(queued).toBeDefined();
     free.set();
     await holding;
-    expect(await taking).toMatchObject({ outcome: "reserved", paymentId: first.paymentId });
-    expect(await queueing).toBeUndefined();
-    expect(await stateOf(two, first.paymentId)).toBe("reserved");
+    // Decided anew: the owner's heartbeat is old, but its payment is queued.
+    expect(await taking).toMatchObject({ outcome: "resumed", payment: { id: first.paymentId } });
+    expect(await stateOf(two, first.paymentId)).toBe("queued");
+    expect(await read(sql`select payment_id from orders`)).toHaveLength(1);
   });
 });

@@ -1,4 +1,5 @@
 import type { Address } from "@coinslot/protocol";
+import { DatabaseError } from "@coinslot/storage";
 import type { Transaction, Updateable } from "kysely";
 import type { LedgerSchema, PaymentsTable } from "../schema.ts";
 import type { LedgerPayment } from "./ledger-payment.ts";
@@ -49,16 +50,15 @@ export interface ReserveAgainOptions {
   transaction: Transaction<LedgerSchema>;
   /** The payment before this reservation. */
   payment: LedgerPayment;
+  /** The token in its row, as it was read. */
+  token: string | null;
   row: ReservationRow;
 }
 
 /** As if it had never been seen. */
-export async function reserveAnew({
-  transaction,
-  payment,
-  row,
-}: ReserveAgainOptions): Promise<void> {
-  await overwrite(transaction, payment, { ...row, reason: null });
+export async function reserveAnew(options: ReserveAgainOptions): Promise<void> {
+  const { transaction, payment, row } = options;
+  await overwrite(options, { ...row, reason: null });
   await transaction.deleteFrom("orders").where("payment_id", "=", payment.id).execute();
 }
 
@@ -66,27 +66,27 @@ export async function reserveAnew({
  * Its order, its reason, its number of attempts and its share of gas stay. So does what was sold,
  * where the request does not name it. Given up, it is `failed` and watched again.
  */
-export async function reserveStillExecutable({
-  transaction,
-  payment,
-  row,
-}: ReserveAgainOptions): Promise<void> {
+export async function reserveStillExecutable(options: ReserveAgainOptions): Promise<void> {
+  const { payment, row } = options;
   const { carried: _, gas_share: __, unused_at_block, ...rest } = row;
   const { wire, route_id, resource_id, ...fresh } = rest;
-  await overwrite(transaction, payment, {
+  await overwrite(options, {
     ...fresh,
     ...(wire === null ? {} : { wire, route_id, resource_id }),
     unused_at_block: unused_at_block ?? payment.unusedAtBlock ?? null,
   });
 }
 
+/**
+ * Writes the row, unless it is another one than was read: its owner was frozen, has woken up and
+ * queued it. Then the whole decision is undone, and made again by the writer.
+ */
 async function overwrite(
-  transaction: Transaction<LedgerSchema>,
-  payment: LedgerPayment,
+  { transaction, payment, token }: ReserveAgainOptions,
   row: Updateable<PaymentsTable>,
 ): Promise<void> {
   const { id: _, created_at: __, ...fresh } = row;
-  await transaction
+  const { numUpdatedRows } = await transaction
     .updateTable("payments")
     .set({
       ...fresh,
@@ -99,6 +99,11 @@ async function overwrite(
       closed_at: null,
     })
     .where("id", "=", payment.id)
-    .execute();
+    .where("state", "=", payment.state)
+    .where("token", token === null ? "is" : "=", token)
+    .executeTakeFirst();
+  if (numUpdatedRows === 0n) {
+    throw new DatabaseError("busy", "A payment changed while it was reserved again");
+  }
   await transaction.deleteFrom("answers").where("payment_id", "=", payment.id).execute();
 }

@@ -109,8 +109,8 @@ interface Reservations {
  * payments of one payer that together exceed its balance. The payers' rows are locked first, in one
  * order for every caller. Every increase of a payer's promises passes here, so a sum read under the
  * lock stays true until the commit. (Other writers only lower them.) A third racer is a frozen
- * process that wakes up and queues the payment that is taken over here. It holds no lock of payers,
- * so the payments' own rows are locked next.
+ * process that wakes up and queues the payment that is taken over here. It takes no lock of payers,
+ * so a row is overwritten only as it was read; else all is decided anew.
  */
 async function reservePayments(
   ledger: LedgerContext,
@@ -158,13 +158,7 @@ async function lockAndRead(
   const payers = [...new Set(requests.map(({ id }) => id.payer))];
   const releases = await lockPayers({ transaction, dialect, payers, now });
   const ids = requests.map(({ id }) => id);
-  const known = await findPayments({
-    db: transaction,
-    dialect,
-    ids,
-    heartbeatLeaseMs,
-    isLocking: true,
-  });
+  const known = await findPayments({ db: transaction, dialect, ids, heartbeatLeaseMs });
   const keyOwners = await findKeyOwners({ db: transaction, requests, now, keepAnswersMs });
   const answers = await findAnswers({ db: transaction, requests, now });
   const commitments = await findCommitments({ transaction, dialect, requests, alreadyDebited });
@@ -225,18 +219,20 @@ async function decide(reserving: Reserving, request: ReserveRequest): Promise<Re
   const limited = code.refuse(request, payment);
   if (limited) return limited;
   commitments.add(request, counted);
-  return admit(reserving, request, { payment, isStillExecutable: executableOrder !== undefined });
+  return admit(reserving, request, {
+    payment,
+    token: found?.token ?? null,
+    isStillExecutable: executableOrder !== undefined,
+  });
 }
 
 /** Gathers the writes of a request that is reserved. `payment`: its row, if there is one. */
 function admit(
   reserving: Reserving,
   request: ReserveRequest,
-  {
-    payment,
-    isStillExecutable,
-  }: { payment: LedgerPayment | undefined; isStillExecutable: boolean },
+  found: { payment: LedgerPayment | undefined; token: string | null; isStillExecutable: boolean },
 ): ReserveResult {
+  const { payment, token, isStillExecutable } = found;
   const { ledger, transaction, now, known, keyOwners, overwrites } = reserving;
   const { dialect, processId: owner } = ledger;
   const key = authorizationKey(request.id);
@@ -247,8 +243,8 @@ function admit(
   reserving.admitted.push({ request, row });
   if (payment === undefined) reserving.inserts.push(row);
   else if (isStillExecutable)
-    overwrites.push(() => reserveStillExecutable({ transaction, payment, row }));
-  else overwrites.push(() => reserveAnew({ transaction, payment, row }));
+    overwrites.push(() => reserveStillExecutable({ transaction, payment, token, row }));
+  else overwrites.push(() => reserveAnew({ transaction, payment, token, row }));
   if (request.order) reserving.orders.push(orderRow(paymentId, request.order, dialect));
   if (request.keyHash) keyOwners.set(`${request.id.payer}/${request.keyHash}`, key);
   known.set(key, {

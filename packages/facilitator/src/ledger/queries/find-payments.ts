@@ -26,22 +26,16 @@ export async function findPayments(options: {
   dialect: Dialect;
   ids: readonly AuthorizationId[];
   heartbeatLeaseMs: number;
-  /** Locks the rows until the transaction ends, for a decision that overwrites them. */
-  isLocking?: boolean;
 }): Promise<Map<string, HeldPayment>> {
-  const { db, dialect, ids, heartbeatLeaseMs, isLocking = false } = options;
-  const nonces = dialect.among([...new Set(ids.map(({ nonce }) => nonce))]);
-  const payments = db
-    .selectFrom("payments")
-    .selectAll()
-    // A nonce is random: alone it finds the payment, and copies of one are distinguished below.
-    .where("nonce", "in", nonces);
+  const { db, dialect, ids, heartbeatLeaseMs } = options;
   const rows = await db
-    .selectFrom((isLocking ? payments.$call(dialect.forUpdate) : payments).as("payments"))
+    .selectFrom("payments")
     .leftJoin("processes", "processes.id", "payments.owner")
     .select(columns)
     .select(isHeld(dialect, heartbeatLeaseMs))
     .select("payments.token")
+    // A nonce is random: alone it finds the payment, and copies of one are distinguished below.
+    .where("nonce", "in", dialect.among([...new Set(ids.map(({ nonce }) => nonce))]))
     .execute();
   return new Map(
     rows.map((row) => {
