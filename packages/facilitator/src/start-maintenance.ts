@@ -12,7 +12,7 @@ const forgottenAtOnce = 500;
  * and forgets expired rows.
  */
 export function startMaintenance(options: {
-  context: SettlementContext;
+  context: Pick<SettlementContext, "ledger" | "notifier" | "clock" | "now" | "logger">;
   heartbeatLeaseMs: number;
   /** Time for which ended payments are kept. `undefined`: for ever. */
   keepPaymentsMs: number | undefined;
@@ -24,8 +24,10 @@ export function startMaintenance(options: {
   let isStopped = false;
   const working = createSingleFlight(async () => {
     try {
-      await sendHeartbeat(ledger);
-      const { reserved, queued } = await releaseAbandoned(ledger);
+      const wasAlive = await sendHeartbeat(ledger);
+      const { reserved, queued } = wasAlive
+        ? await releaseAbandoned(ledger)
+        : { reserved: 0, queued: [] };
       if (reserved + queued.length > 0) {
         logger.warn(
           { reserved, queued: queued.length },

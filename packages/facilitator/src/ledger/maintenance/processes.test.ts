@@ -70,7 +70,8 @@ describe.each(engines)("maintenance after a dead process, on %s", (engine) => {
     await silence("two");
     expect(await releaseAbandoned(two)).toEqual({ reserved: 0, queued: [] });
     expect(await stateOf(two, running.paymentId)).toBe("reserved");
-    await sendHeartbeat(two);
+    expect(await sendHeartbeat(two)).toBe(false);
+    expect(await sendHeartbeat(two)).toBe(true);
     expect(await releaseAbandoned(two)).toEqual({ reserved: 1, queued: [] });
   });
 

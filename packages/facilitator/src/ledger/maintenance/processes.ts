@@ -4,9 +4,33 @@ import { type LedgerPayment, toLedgerPayment } from "../payments/ledger-payment.
 import type { LedgerSchema } from "../schema.ts";
 import { givenUp, is } from "../states.ts";
 
-/** Writes this process's heartbeat, on the database's clock. */
-export function sendHeartbeat(ledger: LedgerContext): Promise<void> {
-  return ledger.write((transaction) => renewHeartbeat(ledger, transaction, { freshMs: 0 }));
+/**
+ * Writes this process's heartbeat, on the database's clock.
+ *
+ * @returns whether its last one still counted. If not, the database may have stood still for all
+ * processes, and the others' heartbeats say nothing until they could write one, too.
+ */
+export function sendHeartbeat(ledger: LedgerContext): Promise<boolean> {
+  return ledger.write(async (transaction) => {
+    const last = await selectAlive(ledger, transaction)
+      .where("id", "=", ledger.processId)
+      .executeTakeFirst();
+    await renewHeartbeat(ledger, transaction, { freshMs: 0 });
+    return last !== undefined;
+  });
+}
+
+/** Ids of the processes whose heartbeat still counts. */
+function selectAlive(
+  { dialect, heartbeatLeaseMs }: LedgerContext,
+  transaction: Transaction<LedgerSchema>,
+) {
+  return transaction
+    .selectFrom("processes")
+    .select("id")
+    .where((where) =>
+      where("heartbeat_at", ">", sql<number>`${dialect.nowMs()} - ${sql.lit(heartbeatLeaseMs)}`),
+    );
 }
 
 /** Writes this process's heartbeat, unless the last one is no older than `freshMs`. */
@@ -68,20 +92,16 @@ export function releaseAbandoned(
 }
 
 async function release(
-  { dialect, heartbeatLeaseMs, processId }: LedgerContext,
+  ledger: LedgerContext,
   transaction: Transaction<LedgerSchema>,
 ): Promise<{ reserved: number; queued: LedgerPayment[] }> {
+  const { dialect, heartbeatLeaseMs, processId } = ledger;
   // Rows of the long dead are of no use: a process without one counts as dead.
   await transaction
     .deleteFrom("processes")
     .where("heartbeat_at", "<", sql<number>`${dialect.nowMs()} - ${sql.lit(10 * heartbeatLeaseMs)}`)
     .execute();
-  const alive = transaction
-    .selectFrom("processes")
-    .select("id")
-    .where((where) =>
-      where("heartbeat_at", ">", sql<number>`${dialect.nowMs()} - ${sql.lit(heartbeatLeaseMs)}`),
-    );
+  const alive = selectAlive(ledger, transaction);
   // Where this process's own heartbeat is old, the database stood still for all of them.
   const self = await alive.where("id", "=", processId).executeTakeFirst();
   if (self === undefined) return { reserved: 0, queued: [] };
