@@ -129,6 +129,26 @@ describe.each(engines)("the wait for an outcome, on %s", (engine) => {
     expect(await late).toMatchObject({ state: "confirmed" });
   });
 
+  it("ends at the stop, also where it begins while the stop reads the ledger", async () => {
+    const ledger = await join("one");
+    const id = authorization();
+    const { paymentId, token: first } = await queueFor(ledger, { id, fingerprint: "GET /a" });
+    let late: Promise<unknown> | undefined;
+    const notifier = await notifierOf(
+      afterReads(ledger, async () => {
+        if (late !== undefined) return;
+        await fail(ledger, paymentId);
+        const { token } = await queueFor(ledger, { id, fingerprint: "GET /b" });
+        late = notifier.wait(paymentId, { token, timeoutMs: never });
+      }),
+      { pollMs: never },
+    );
+    const early = notifier.wait(paymentId, { token: first, timeoutMs: never });
+    await notifier.stop();
+    expect(await early).toMatchObject({ state: "queued" });
+    expect(await late).toMatchObject({ state: "queued" });
+  });
+
   it("ends with the outcome for the request alone that has taken the payment up last", async () => {
     const [one, two] = [await join("one"), await join("two")];
     const id = authorization();

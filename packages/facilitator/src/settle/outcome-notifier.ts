@@ -121,12 +121,8 @@ export async function createOutcomeNotifier(
       cancelPoll?.();
       await reading.stop();
       // Remaining waiters get the current state. Another process, or the next start, goes on.
-      for (const payment of await getConcluded(ledger, [...waiters.keys()])) {
-        for (const waiter of waiters.get(payment.id) ?? []) {
-          waiter.end(isFor(waiter, payment) ? payment : undefined);
-        }
-      }
-      waiters.clear();
+      // In rounds: a caller may begin to wait during a read, whose rows are then too old for it.
+      while (waiters.size > 0) await endWaits(notifier);
       await stopListening();
     },
   };
@@ -162,6 +158,23 @@ function forget(waiters: Notifier["waiters"], paymentId: string, waiter: Waiter)
   const waiting = waiters.get(paymentId);
   waiting?.delete(waiter);
   if (waiting?.size === 0) waiters.delete(paymentId);
+}
+
+/** Ends all waits that have begun by now, by the payments' current state. */
+async function endWaits({ ledger, waiters }: Notifier): Promise<void> {
+  const waiting = [...waiters];
+  waiters.clear();
+  const payments = await getConcluded(
+    ledger,
+    waiting.map(([id]) => id),
+  );
+  const byId = new Map(payments.map((payment) => [payment.id, payment]));
+  for (const [id, ended] of waiting) {
+    const payment = byId.get(id);
+    for (const waiter of ended) {
+      waiter.end(payment && isFor(waiter, payment) ? payment : undefined);
+    }
+  }
 }
 
 /** True if a payment stands as it does by the waiter's own reservation. */
