@@ -8,23 +8,22 @@ import { claimsByScheme } from "./claims-by-scheme.ts";
  * Finds payments that any sender executed, or that were cancelled, in some blocks: one query for
  * each token and range of blocks. A payment without either is missing in the result.
  *
- * @param options.fromBlock of each payment, or of all. A token's search begins at its lowest.
+ * @param options.fromBlock of each payment. A token's search begins at its lowest.
  * @throws RpcError when the chain cannot be asked, ZodError when it returns rubbish.
  */
 export async function findExecutions(options: {
   rpc: RpcRequester;
   payments: readonly OrderedPayment[];
-  fromBlock: bigint | ((payment: OrderedPayment) => bigint);
+  fromBlock: (payment: OrderedPayment) => bigint;
   toBlock: bigint;
 }): Promise<Map<OrderedPayment, Execution>> {
   const { rpc, payments, fromBlock, toBlock } = options;
-  const startOf = typeof fromBlock === "bigint" ? () => fromBlock : fromBlock;
   const found = new Map<OrderedPayment, Execution>();
   for (const [scheme, claims] of claimsByScheme(payments)) {
     const executions = await scheme.findExecutions({
       rpc,
       claims,
-      fromBlock: ({ payment }) => startOf(payment),
+      fromBlock: ({ payment }) => fromBlock(payment),
       toBlock,
     });
     for (const [{ payment }, execution] of executions) found.set(payment, execution);

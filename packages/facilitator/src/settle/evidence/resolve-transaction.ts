@@ -130,14 +130,14 @@ async function explainAbsent(
   unexplained: OrderedPayment[];
   executions?: ReadonlyMap<OrderedPayment, Execution>;
 }> {
-  const starts = absent.flatMap(({ payment }) => payment.unusedAtBlock ?? []);
+  const searchable = absent.filter(({ payment }) => payment.unusedAtBlock !== undefined);
   const executions =
-    starts.length === 0
+    searchable.length === 0
       ? new Map<OrderedPayment, Execution>()
       : await tryToFindExecutions({
           rpc,
-          payments: absent.filter(({ payment }) => payment.unusedAtBlock !== undefined),
-          fromBlock: BigInt(Math.min(...starts)) + 1n,
+          payments: searchable,
+          fromBlock: ({ payment }) => BigInt(payment.unusedAtBlock ?? 0) + 1n,
           toBlock: BigInt(tried.inclusion.blockNumber),
         });
   if (executions === undefined) return { outcomes: [], unexplained: [...absent] };
