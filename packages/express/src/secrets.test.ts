@@ -51,8 +51,8 @@ describe("a node's URL", () => {
     const answer = await supertest(shop.url).get("/paid").set(headers);
     expect([402, 503]).toContain(answer.status);
     const receipt = Buffer.from(answer.get("PAYMENT-RESPONSE") ?? "", "base64").toString();
-    const told = `${answer.text}${receipt}${lines.join()}`;
-    expect(told).not.toContain("secret-key");
-    expect(told).not.toContain("rpc.example");
+    const printed = `${answer.text}${receipt}${lines.join()}`;
+    expect(printed).not.toContain("secret-key");
+    expect(printed).not.toContain("rpc.example");
   });
 });

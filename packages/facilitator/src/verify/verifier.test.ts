@@ -334,7 +334,7 @@ describe("a misbehaving token", () => {
 });
 
 describe("a payer with 1,000 payments that wait for a node", () => {
-  test("is refused for now, while other payers are served", async () => {
+  test("is refused while they wait, and other payers are served", async () => {
     const { devnet } = chain;
     let release = () => {};
     const released = new Promise<void>((resolve) => {

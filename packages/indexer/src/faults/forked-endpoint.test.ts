@@ -28,7 +28,7 @@ describe.each(engines)("an endpoint on a fork of its own, on $engine", ({ create
     const chain = await expectUnverified(
       indexer,
       forkedAt,
-      (told) => told?.doubtedFrom !== undefined,
+      (status) => status?.doubtedFrom !== undefined,
     );
     expect(chain).toMatchObject({ health: "unhealthy", state: "live" });
     expect(chain?.lagBlocks).toBeGreaterThan(0);
@@ -60,8 +60,8 @@ describe.each(engines)("an endpoint on a fork of its own, on $engine", ({ create
       database: await createUrl(),
       chain: { ...patient, verifyAfterMs: 50 },
     });
-    const chain = await expectUnverified(indexer, forkedAt, (told) =>
-      /endpoint 1 alone/.test(told?.problem ?? ""),
+    const chain = await expectUnverified(indexer, forkedAt, (status) =>
+      /endpoint 1 alone/.test(status?.problem ?? ""),
     );
     expect(chain).toMatchObject({ health: "degraded", doubtedFrom: undefined });
 
@@ -105,8 +105,8 @@ describe.each(engines)("an endpoint on a fork of its own, on $engine", ({ create
       database: await createUrl(),
       chain: { ...patient, verifyAfterMs: 50 },
     });
-    const chain = await expectUnverified(indexer, forkedAt, (told) =>
-      /endpoint 2 has another/.test(told?.problem ?? ""),
+    const chain = await expectUnverified(indexer, forkedAt, (status) =>
+      /endpoint 2 has another/.test(status?.problem ?? ""),
     );
     expect(chain).toMatchObject({ health: "degraded" });
 

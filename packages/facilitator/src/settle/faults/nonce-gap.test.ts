@@ -68,7 +68,7 @@ describe("a node that reports a nonce above the true one", () => {
     );
   });
 
-  it("for so long that a transaction counts as lost does not cause a second payment", async () => {
+  it("causes no second payment, even if a transaction counts as lost meanwhile", async () => {
     const { devnet, start, pay, options, countUsed, lying, balanceOf } = await begin(0);
     const facilitator = await start(options);
     await devnet.setAutomine(false);
