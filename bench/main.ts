@@ -1,6 +1,7 @@
 // Measures ours beside the reference implementation, on the same chain, in one run.
 //   npm run bench                       every scenario, as a table
 //   npm run bench -- verify settle      some of them
+//   npm run bench -- growth             every scenario whose name begins with growth-
 //   npm run bench -- --json verify      the rows as JSON on standard output
 import { parseArgs } from "node:util";
 import { http } from "./scenarios/http.ts";
@@ -26,7 +27,7 @@ const { values, positionals } = parseArgs({
   options: { json: { type: "boolean", default: false } },
   allowPositionals: true,
 });
-const names = positionals.length > 0 ? positionals : Object.keys(scenarios);
+const names = positionals.length > 0 ? positionals.flatMap(membersOf) : Object.keys(scenarios);
 const unknown = names.filter((name) => scenarios[name] === undefined);
 if (unknown.length > 0) {
   console.error(`Unknown: ${unknown.join(", ")}. There are: ${Object.keys(scenarios).join(", ")}.`);
@@ -44,3 +45,9 @@ const missed = figures.filter(
 );
 for (const { scenario } of missed) console.error(`Missed: ${scenario.trim()}`);
 if (missed.length > 0) process.exitCode = 1;
+
+/** A scenario, or all of a group: `growth` is every `growth-...`. */
+function membersOf(name: string): string[] {
+  const members = Object.keys(scenarios).filter((scenario) => scenario.startsWith(`${name}-`));
+  return scenarios[name] === undefined && members.length > 0 ? members : [name];
+}
