@@ -1,10 +1,11 @@
-import { type Kysely, sql } from "kysely";
+import { sql, type Transaction } from "kysely";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { asset, network, order, payer, queue, submit } from "../testing/ledger-payments.ts";
+import { asset, network, order, payer, queue, submit, wish } from "../testing/ledger-payments.ts";
 import { createTestLedger, type TestLedger } from "../testing/settling-devnet.ts";
 import { createLedger } from "./create-ledger.ts";
 import type { LedgerContext } from "./ledger-context.ts";
 import { type LedgerDatabase, openLedger } from "./open-ledger.ts";
+import { readCodeAdmission } from "./payments/admit-code.ts";
 import { findPromised } from "./payments/committed-balance.ts";
 import { recordOutcomes } from "./payments/record-outcomes.ts";
 import { countQueued, findQueued } from "./queries/find-queued.ts";
@@ -64,7 +65,7 @@ describe("a long history on postgres", () => {
   }
 
   /** The rows that this work's statements read from the tables, used or not. */
-  function countRead(work: (db: Kysely<LedgerSchema>) => Promise<unknown>): Promise<number> {
+  function countRead(work: (db: Transaction<LedgerSchema>) => Promise<unknown>): Promise<number> {
     return opened.database.transaction(async (transaction) => {
       const before = await readSoFar(transaction);
       await work(transaction);
@@ -72,7 +73,7 @@ describe("a long history on postgres", () => {
     });
   }
 
-  async function readSoFar(db: Kysely<LedgerSchema>): Promise<number> {
+  async function readSoFar(db: Transaction<LedgerSchema>): Promise<number> {
     const { rows } = await sql<{ read: string }>`
       select sum(seq_tup_read + idx_tup_fetch) as read from pg_stat_xact_user_tables
       where relname in ('payments', 'orders')
@@ -131,6 +132,23 @@ describe("a long history on postgres", () => {
       const promised = await findPromised({ db, dialect }, { network, asset, payer, limit: 20 });
       expect(promised.map((payment) => payment.id)).toEqual([id]);
     });
+    expect(read).toBeLessThan(10);
+  });
+
+  it("is not scanned for the record of a payer with code, on a network where it has none", async () => {
+    await addOld("submitted");
+    await finishOld();
+    const { dialect } = opened.database;
+    const { id, ...wished } = wish({ gasAtRisk: 300_000n });
+    const request = {
+      ...wished,
+      id: { ...id, network: "eip155:988" },
+      paymentId: "",
+      token: "",
+    } as const;
+    const read = await countRead((transaction) =>
+      readCodeAdmission({ transaction, dialect, requests: [request], limits: ledger.codePayers }),
+    );
     expect(read).toBeLessThan(10);
   });
 });

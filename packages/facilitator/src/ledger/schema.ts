@@ -186,6 +186,20 @@ export interface CodeGasTable {
   spent_at: number;
   /** 1: its payer's record vouches for it. */
   is_vouched: Generated<number>;
+  /**
+   * The part of it that a transaction of ours has burnt without moving the money. `null` while
+   * unknown: all of it counts.
+   */
+  burnt: number | null;
+}
+
+/** Records of payers with code: one row per payer and network, once a payment is confirmed there. */
+export interface CodeRecordsTable {
+  payer: Address;
+  network: Network;
+  /** End of the payer's last refusal when the count began. A later one ends the record. */
+  counts_from: number;
+  confirmed: number;
 }
 
 /** The dictionary of sold things: routes, resources and recipients, each text once. */
@@ -206,5 +220,6 @@ export interface LedgerSchema {
   code_payers: CodePayersTable;
   code_budgets: CodeBudgetsTable;
   code_gas: CodeGasTable;
+  code_records: CodeRecordsTable;
   sold_names: SoldNamesTable;
 }

@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describeSchema, restoreDatabase, withDatabase } from "@coinslot/devnet";
 import { migrate, openDatabase } from "@coinslot/storage";
+import { sql } from "kysely";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createTestLedger, engines, type TestLedger } from "../../testing/settling-devnet.ts";
 import { createLedger } from "../create-ledger.ts";
@@ -63,6 +64,43 @@ describe.each(engines)("the ledger's migrations, on %s", (engine) => {
         await migrate(database, { ...ledgerMigrations, migrations });
         await expect(await readSchema()).toMatchFileSnapshot(schemaFile(count + 1));
       }
+    } finally {
+      await database.close();
+    }
+  });
+
+  it("keep the records of payers with code, without payments before a burn or tried in vain", async () => {
+    const database = await openDatabase({ url: place.url });
+    const rows = [
+      { id: "a", network: "one", is_alone: 1, confirmed_at: 10 },
+      { id: "b", network: "one", is_alone: 1, confirmed_at: 11 },
+      { id: "of a key", network: "one", is_alone: 0, confirmed_at: 12 },
+      { id: "before a burn", network: "one", is_alone: 1, confirmed_at: 9 },
+      { id: "c", network: "two", is_alone: 1, confirmed_at: 10 },
+      { id: "in vain", network: "two", is_alone: 1, confirmed_at: 10, gas_share: 5 },
+    ];
+    try {
+      const migrations = ledgerMigrations.migrations.slice(0, 6);
+      await migrate(database, { ...ledgerMigrations, migrations });
+      for (const { id, network, is_alone, confirmed_at, gas_share = null } of rows) {
+        await sql`
+          insert into payments (id, network, asset, payer, nonce, value, valid_before, state,
+            fingerprint, carried, is_alone, created_at, confirmed_at, gas_share)
+          values (${id}, ${network}, 'asset', 'payer', ${id}, ${database.dialect.amount.encode(1n)},
+            ${database.dialect.amount.encode(9n)}, 'confirmed', 'GET /', 1, ${is_alone}, 1,
+            ${confirmed_at}, ${gas_share})
+        `.execute(database.kysely);
+      }
+      await sql`insert into code_payers values ('payer', 10, 1)`.execute(database.kysely);
+      await migrate(database, ledgerMigrations);
+      const { rows: records } = await sql`select * from code_records order by network`.execute(
+        database.kysely,
+      );
+      const record = { payer: "payer", counts_from: 10 };
+      expect(records).toEqual([
+        { ...record, network: "one", confirmed: 2 },
+        { ...record, network: "two", confirmed: 1 },
+      ]);
     } finally {
       await database.close();
     }

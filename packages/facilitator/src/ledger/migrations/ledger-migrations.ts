@@ -2,6 +2,7 @@ import { leasesMigration, type MigrateOptions } from "@coinslot/storage";
 import { countRuns } from "./count-runs.ts";
 import { createCodePayers } from "./create-code-payers.ts";
 import { createTables } from "./create-tables.ts";
+import { keepCodeRecords } from "./keep-code-records.ts";
 import { recordWhatWasSold } from "./record-what-was-sold.ts";
 import { vouchCodeGas } from "./vouch-code-gas.ts";
 
@@ -19,5 +20,6 @@ export const ledgerMigrations: MigrateOptions = {
     { title: "runs of a payment's handler", up: countRuns },
     { title: "gas that a payer's record vouches for", up: vouchCodeGas },
     { title: "the authority of a nonce, and what was sold", up: recordWhatWasSold },
+    { title: "records of payers with code", up: keepCodeRecords },
   ],
 };

@@ -3,6 +3,7 @@ import { ledgerForEachTest } from "../../testing/ledger-for-each-test.ts";
 import {
   hash,
   inclusion,
+  network,
   order,
   payer,
   queue,
@@ -15,6 +16,7 @@ import { engines } from "../../testing/settling-devnet.ts";
 import type { LedgerContext } from "../ledger-context.ts";
 import { releaseAbandoned } from "../maintenance/processes.ts";
 import { storeTransaction } from "../transactions/store-transaction.ts";
+import { undoBlocks } from "../transactions/undo-blocks.ts";
 import { findRefusal } from "./admit-code.ts";
 import { recordOutcomes } from "./record-outcomes.ts";
 import { releasePayment } from "./release-payment.ts";
@@ -125,6 +127,44 @@ describe.each(engines)("a payer with code, on %s", (engine) => {
     expect(await reservePayment(ledger, by(other))).toMatchObject({ outcome: "reserved" });
   });
 
+  it("spends no gas of the budget when another sender executes its payment first", async () => {
+    const ledger = await join("one");
+    const id = await queue(ledger, by(payer, { order, gasAtRisk: 900_000n }));
+    await carry(ledger, id, 0);
+    const confirmed = { ids: [id], inclusion: inAnother, gasShare: 50_000n, billedGas: 0n };
+    await recordOutcomes(ledger, [{ confirmed }]);
+    expect(await reservePayment(ledger, by(other, { gasAtRisk: 1_000_000n }))).toMatchObject({
+      outcome: "reserved",
+    });
+  });
+
+  it("risks all its gas again when the block of its failure's explanation has left the chain", async () => {
+    const ledger = await join("one");
+    const id = await queue(ledger, by(payer, { order, gasAtRisk: 900_000n }));
+    await carry(ledger, id, 0);
+    const gas = { gasShare: 50_000n, billedGas: 50_000n };
+    await recordOutcomes(ledger, [{ confirmed: { ids: [id], inclusion: inAnother, ...gas } }]);
+    const token = await hold(ledger, other);
+    await releasePayment(ledger, { token, payer: other, countsAgainstPayer: false });
+    await undoBlocks(ledger, { network, blockHashes: [inclusion.blockHash] });
+    expect(await stateOf(ledger, id)).toBe("submitted");
+    expect(await reservePayment(ledger, by(third))).toMatchObject({ why: "no_gas_left" });
+  });
+
+  it("has one place for a payment that is confirmed again after a reorganisation", async () => {
+    const ledger = await join("one");
+    const id = await queue(ledger, by(payer, { order }));
+    await carry(ledger, id, 0);
+    const confirmed = { ids: [id], inclusion, gasShare: 50_000n };
+    await recordOutcomes(ledger, [{ confirmed }]);
+    await undoBlocks(ledger, { network, blockHashes: [inclusion.blockHash] });
+    await recordOutcomes(ledger, [{ confirmed }]);
+    expect(await stateOf(ledger, id)).toBe("confirmed");
+    await hold(ledger, payer);
+    await hold(ledger, payer);
+    expect(await reservePayment(ledger, by(payer))).toMatchObject({ why: "too_many_open" });
+  });
+
   it("is refused by every process for a time after burning gas, and then starts without a record", async () => {
     const [one, two] = [await join("one"), await join("two")];
     const paid = await queue(one, by(payer, { order }));
@@ -181,23 +221,30 @@ describe.each(engines)("a payer with code, on %s", (engine) => {
     ["at once", false],
     ["after it had failed", true],
   ])(
-    "gains nothing, and keeps its gas for the minute, when another sender executes what our transaction tried in vain, %s",
+    "gains nothing, and pays its burnt gas for the minute, when another sender executes what our transaction tried in vain, %s",
     async (_, hasFailed) => {
       const ledger = await join("one");
       const id = await queue(ledger, by(payer, { order, gasAtRisk: 900_000n }));
       await carry(ledger, id, 0);
       const settled = { id: transaction(0, [id]).id, inclusion, gasUsed: 320_000n };
-      const gasShare = 320_000n;
+      const gas = { gasShare: 320_000n, billedGas: 320_000n };
       const reason = "invalid_exact_evm_transaction_failed";
-      const failed = [{ ids: [id], reason, inclusion, gasShare }] as const;
+      const failed = [{ ids: [id], reason, inclusion, ...gas }] as const;
       if (hasFailed) await recordOutcomes(ledger, [{ failed: [...failed] }], settled);
-      const confirmed = { ids: [id], inclusion: inAnother, ...(hasFailed ? {} : { gasShare }) };
+      const confirmed = { ids: [id], inclusion: inAnother, ...(hasFailed ? {} : gas) };
       await recordOutcomes(ledger, [{ confirmed }], hasFailed ? undefined : settled);
       expect(await stateOf(ledger, id)).toBe("confirmed");
       expect(await findRefusal(ledger, payer)).toBeUndefined();
-      expect(await reservePayment(ledger, by(other))).toMatchObject({ why: "no_gas_left" });
+      expect(await reservePayment(ledger, by(other, { gasAtRisk: 690_000n }))).toMatchObject({
+        why: "no_gas_left",
+      });
+      const held = await hold(ledger, other, { gasAtRisk: 670_000n });
+      await releasePayment(ledger, { token: held, payer: other, countsAgainstPayer: false });
       await age("code_gas", "spent_at", 60_000);
       await age("payments", "submitted_at", 60_000);
+      expect(await reservePayment(ledger, by(other, { gasAtRisk: 700_000n }))).toMatchObject({
+        outcome: "reserved",
+      });
       expect(await reservePayment(ledger, by(payer))).toMatchObject({ outcome: "reserved" });
       expect(await reservePayment(ledger, by(payer))).toMatchObject({ why: "too_many_open" });
     },
@@ -226,7 +273,9 @@ describe.each(engines)("a payer with code, on %s", (engine) => {
       const ours = { ...inclusion, transactionHash: hash(1_000 + nonce) };
       const settled = { id: transaction(nonce, [id]).id, inclusion: ours, gasUsed: 50_000n };
       const place = nonce === 0 ? ours : inAnother;
-      const confirmed = { ids: [id], inclusion: place, gasShare: 50_000n };
+      const isOthers = place === inAnother;
+      const gas = { gasShare: 50_000n, ...(isOthers ? { billedGas: 0n } : {}) };
+      const confirmed = { ids: [id], inclusion: place, ...gas };
       await recordOutcomes(ledger, [{ confirmed }], settled);
     }
     const held = [];

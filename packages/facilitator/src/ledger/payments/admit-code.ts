@@ -1,11 +1,11 @@
-import type { Address, AuthorizationId, Network } from "@coinslot/protocol";
+import type { Address, Network } from "@coinslot/protocol";
 import type { Dialect } from "@coinslot/storage";
 import { type Insertable, sql, type Transaction } from "kysely";
 import type { LedgerReads } from "../ledger-context.ts";
 import type { CodePayerLimits } from "../ledger-limits.ts";
-import { type CodeGasTable, type LedgerSchema, openStates } from "../schema.ts";
-import { is } from "../states.ts";
+import type { CodeGasTable, LedgerSchema } from "../schema.ts";
 import { type CodeBudget, openRetryMs, readCodeBudget } from "./code-budget.ts";
+import { type PayerRecord, readRecord, recordKey } from "./code-records.ts";
 import type { LedgerPayment } from "./ledger-payment.ts";
 import type { CodeLimit, ReserveRequest, ReserveResult } from "./reserve-request.ts";
 
@@ -19,7 +19,7 @@ export interface GasBurn {
 
 /** Multiple of the budget without a record, for payments that a record vouches for. */
 const vouchedShare = 4n;
-/** Places of one payer with code, at most. More confirmed payments than this are not counted. */
+/** Places of one payer with code, at most. */
 const maxPlaces = 16;
 
 /** Decides on payments of payers with code, in the order of the requests. */
@@ -41,12 +41,12 @@ export interface CodeAdmission {
  * reservation. So places cannot be held by giving up.
  *
  * Confirmed payments vouch for as many places. A payment without such a voucher spends from the
- * network's budget, the rest from one four times as large. Spent is the gas of open payments, and
- * for a minute of those that a transaction carried for nothing. A confirmed payment gives back its
+ * network's budget, the rest from one four times as large. Spent is all gas of open payments, and
+ * for a minute the gas that a transaction has burnt for nothing. A confirmed payment gives back its
  * gas, and so does one that no transaction ever carried.
  *
- * Another sender may execute a payment after a transaction of ours has tried it in vain. Its gas
- * counts for the minute then, and it vouches for nothing. A record is one network's, and begins
+ * Another sender may execute a payment after a transaction of ours has tried it in vain. It vouches
+ * for nothing then. A record is one network's, and begins
  * anew with every transaction that moved nothing, unless another sender's stands before it.
  *
  * The racers are reservations of other processes. A payer's own are decided under the lock on its
@@ -64,7 +64,7 @@ export async function readCodeAdmission(options: {
   const records = new Map<string, PayerRecord>();
   for (const { id } of requests) {
     if (records.has(recordKey(id))) continue;
-    records.set(recordKey(id), await readRecord({ transaction, dialect, id }));
+    records.set(recordKey(id), await readRecord({ transaction, dialect, owner: id }));
   }
   const networks = [...new Set(requests.map(({ id }) => id.network))].sort();
   const budgets = new Map<Network, CodeBudget>();
@@ -121,12 +121,13 @@ export async function readCodeAdmission(options: {
         gas: Number(gasAtRisk),
         spent_at: budget.nowMs,
         is_vouched: isVouched ? 1 : 0,
+        burnt: null,
       });
     },
     async store() {
       await dialect.insertMany<LedgerSchema, "code_gas">(transaction, "code_gas", spent, {
         keys: ["payment_id"],
-        replace: ["network", "gas", "spent_at", "is_vouched"],
+        replace: ["network", "gas", "spent_at", "is_vouched", "burnt"],
       });
     },
   };
@@ -134,70 +135,6 @@ export async function readCodeAdmission(options: {
 
 function limited(why: CodeLimit["why"], retryAfterMs: number): ReserveResult {
   return { outcome: "code_limited", why, retryAfterMs };
-}
-
-interface PayerRecord {
-  /** 0 where it is not refused. */
-  refusedForMs: number;
-  /** Its open payments that may burn gas. */
-  open: number;
-  /**
-   * Its payments that were confirmed since a transaction for it moved nothing, if one did, and
-   * that our transaction executed, or none of ours tried.
-   */
-  confirmed: number;
-}
-
-/**
- * A payer's record on one network proves nothing on another, where its tokens may be worth nothing.
- */
-function recordKey({ network, payer }: AuthorizationId): string {
-  return `${network}/${payer}`;
-}
-
-async function readRecord(options: {
-  transaction: Transaction<LedgerSchema>;
-  dialect: Dialect;
-  id: AuthorizationId;
-}): Promise<PayerRecord> {
-  const { transaction, dialect } = options;
-  const { network, payer } = options.id;
-  const burner = await transaction
-    .selectFrom("code_payers")
-    .select(["refused_until", dialect.nowMs().as("now_ms")])
-    .where("payer", "=", payer)
-    .executeTakeFirst();
-  const open = await transaction
-    .selectFrom("payments")
-    .select(({ fn }) => fn.countAll().as("count"))
-    .where("payer", "=", payer)
-    .where("network", "=", network)
-    .where("state", "in", openStates)
-    .where("is_alone", "=", 1)
-    .executeTakeFirst();
-  const newest = await transaction
-    .selectFrom("payments")
-    .leftJoin("transactions", "transactions.id", "payments.transaction_id")
-    .select("confirmed_at")
-    .where("payer", "=", payer)
-    .where("payments.network", "=", network)
-    .where("payments.state", "=", is("confirmed"))
-    // One that a transaction of ours tried in vain, and another sender's executed, is no record.
-    .where(({ or, eb, ref }) =>
-      or([
-        eb("gas_share", "is", null),
-        eb("transactions.hash", "=", ref("payments.transaction_hash")),
-      ]),
-    )
-    .orderBy("payments.block_number", "desc")
-    .limit(maxPlaces)
-    .execute();
-  const since = burner?.refused_until ?? 0;
-  return {
-    refusedForMs: burner === undefined ? 0 : Math.max(0, burner.refused_until - burner.now_ms),
-    open: Number(open?.count ?? 0),
-    confirmed: newest.filter(({ confirmed_at }) => (confirmed_at ?? 0) >= since).length,
-  };
 }
 
 /** The milliseconds for which a payer is still refused. `undefined` where it is not. */

@@ -56,7 +56,7 @@ export async function readCodeBudget(options: {
     .selectFrom("code_gas")
     .leftJoin("payments", "payments.id", "code_gas.payment_id")
     .leftJoin("transactions", "transactions.id", "payments.transaction_id")
-    .select(["payment_id", "gas", "spent_at", "is_vouched", "payer", "payments.state"])
+    .select(["payment_id", "gas", "burnt", "spent_at", "is_vouched", "payer", "payments.state"])
     .select(["submitted_at", "gas_share", "payments.transaction_hash", "transactions.hash"])
     .where("code_gas.network", "=", network)
     .execute();
@@ -70,7 +70,7 @@ export async function readCodeBudget(options: {
   };
   const over: string[] = [];
   for (const row of rows) {
-    const { payment_id, gas, spent_at, is_vouched, payer, state, submitted_at } = row;
+    const { payment_id, gas, burnt, spent_at, is_vouched, payer, state, submitted_at } = row;
     const isVouched = is_vouched === 1;
     const spent = isVouched ? budget.vouched : budget.unvouched;
     // A handler may have run for long: the gas is burnt once a transaction carries the payment.
@@ -79,10 +79,12 @@ export async function readCodeBudget(options: {
       spent.used += BigInt(gas);
       spent.nextMs = Math.min(spent.nextMs, openRetryMs);
       budget.open.set(payment_id, { gas: BigInt(gas), isVouched });
-    } else if (payer === null || leftMs <= 0 || (state === "confirmed" && !wasTriedInVain(row))) {
+    } else if (payer === null || leftMs <= 0 || burnt === 0) {
+      over.push(payment_id);
+    } else if (state === "confirmed" && !wasTriedInVain(row)) {
       over.push(payment_id);
     } else if (submitted_at !== null) {
-      spent.used += BigInt(gas);
+      spent.used += BigInt(burnt ?? gas);
       spent.nextMs = Math.min(spent.nextMs, leftMs);
       budget.ended.set(payment_id, { why: "no_gas_left", forMs: leftMs });
     } else {
@@ -97,6 +99,30 @@ export async function readCodeBudget(options: {
       .execute();
   }
   return budget;
+}
+
+/**
+ * Records the gas that a transaction has burnt for payments that it did not execute. It is never
+ * more than they had at risk. Other payments have no such row.
+ *
+ * No lock of the budget is taken: a reservation that reads the row before sees more gas spent, and
+ * admits less. While a payment is open again, all its gas is at risk again.
+ */
+export async function billBurntGas(options: {
+  transaction: Transaction<LedgerSchema>;
+  dialect: Dialect;
+  paymentIds: readonly string[];
+  gas: bigint;
+}): Promise<void> {
+  const { transaction, dialect, paymentIds } = options;
+  const burnt = Number(options.gas);
+  await transaction
+    .updateTable("code_gas")
+    .set((set) => ({
+      burnt: set.case().when("gas", "<", burnt).then(set.ref("gas")).else(burnt).end(),
+    }))
+    .where("payment_id", "in", dialect.among(paymentIds))
+    .execute();
 }
 
 /**

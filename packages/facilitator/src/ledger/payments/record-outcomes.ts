@@ -6,6 +6,8 @@ import type { LedgerSchema, PaymentState } from "../schema.ts";
 import { is } from "../states.ts";
 import { type SettledTransaction, settleTransaction } from "../transactions/settle-transaction.ts";
 import { type GasBurn, recordBurn } from "./admit-code.ts";
+import { billBurntGas } from "./code-budget.ts";
+import { addToRecords, type RecordOwner } from "./code-records.ts";
 import {
   type ConcludedPayment,
   type ConcludedRow,
@@ -22,6 +24,11 @@ export interface PaymentOutcomes {
         ids: readonly string[];
         inclusion: Inclusion;
         gasShare?: bigint | undefined;
+        /**
+         * Another sender's transaction executed it, and ours was included in vain: the gas that
+         * the budget of payers with code bills for that.
+         */
+        billedGas?: bigint | undefined;
         /** A transaction of ours burnt gas for it, before another sender's executed it. */
         burn?: GasBurn | undefined;
       }
@@ -38,6 +45,8 @@ export interface PaymentOutcomes {
         transactionId?: string | undefined;
         inclusion?: Inclusion | undefined;
         gasShare?: bigint | undefined;
+        /** Gas of our transaction that the budget of payers with code bills. Default: all at risk. */
+        billedGas?: bigint | undefined;
         /** Its payer's record begins anew; one that is to blame is refused from now on. */
         burn?: GasBurn | undefined;
       }[]
@@ -72,17 +81,28 @@ export function recordOutcomes(
 ): Promise<ConcludedPayment[]> {
   return ledger.write(async (transaction) => {
     const changed: ConcludedRow[] = [];
-    for (const each of outcomes) changed.push(...(await record(ledger, transaction, each)));
+    const vouching: RecordOwner[] = [];
+    for (const each of outcomes) {
+      changed.push(...(await record({ ledger, transaction, vouching }, each)));
+    }
+    if (vouching.length > 0) {
+      await addToRecords({ transaction, dialect: ledger.dialect, owners: vouching });
+    }
     if (settled) await settleTransaction({ transaction, ...settled });
     return changed.map((row) => toConcludedPayment(row, ledger.dialect));
   });
 }
 
 async function record(
-  ledger: LedgerContext,
-  transaction: Transaction<LedgerSchema>,
+  recording: {
+    ledger: LedgerContext;
+    transaction: Transaction<LedgerSchema>;
+    /** Gets the owner of each payment that counts for its payer's record. */
+    vouching: RecordOwner[];
+  },
   outcomes: PaymentOutcomes,
 ): Promise<ConcludedRow[]> {
+  const { ledger, transaction, vouching } = recording;
   const { dialect, codePayers } = ledger;
   const now = ledger.now();
   const changed: ConcludedRow[] = [];
@@ -103,12 +123,14 @@ async function record(
       })
       .where("id", "in", dialect.among(confirmed.ids))
       .where(standsAt(["queued", "submitted", "failed"], { queuedUnder, dialect }))
-      .returning(concludedColumns)
+      .returning([...concludedColumns, "is_alone", "gas_share"])
       .execute();
     changed.push(...rows);
-    if (rows.length > 0) await noteBurn(confirmed.burn);
+    vouching.push(...rows.filter((row) => row.is_alone === 1 && isRecord(row, confirmed)));
+    await noteBurn(rows, confirmed);
   }
-  for (const { ids, reason, transactionId, inclusion, gasShare, burn } of failed) {
+  for (const failure of failed) {
+    const { ids, reason, transactionId, inclusion, gasShare } = failure;
     if (ids.length === 0) continue;
     const failing = transaction
       .updateTable("payments")
@@ -124,9 +146,9 @@ async function record(
       .where(standsAt(["queued", "submitted"], { queuedUnder, dialect }));
     const carried =
       transactionId === undefined ? failing : failing.where("transaction_id", "=", transactionId);
-    const rows = await carried.returning(concludedColumns).execute();
+    const rows = await carried.returning([...concludedColumns, "is_alone"]).execute();
     changed.push(...rows);
-    if (rows.length > 0) await noteBurn(burn);
+    await noteBurn(rows, failure);
   }
   if (requeued && requeued.ids.length > 0) {
     await transaction
@@ -141,10 +163,26 @@ async function record(
   return changed;
 
   /** Of two processes that read the same block, the second finds nothing to change. */
-  async function noteBurn(burn: GasBurn | undefined): Promise<void> {
-    if (burn === undefined) return;
-    await recordBurn({ transaction, dialect, burn, refusalMs: codePayers.refusalMs });
+  async function noteBurn(
+    rows: readonly { id: string; is_alone: number }[],
+    { billedGas: gas, burn }: { billedGas?: bigint | undefined; burn?: GasBurn | undefined },
+  ): Promise<void> {
+    const paymentIds = rows.flatMap(({ id, is_alone }) => (is_alone === 1 ? id : []));
+    if (paymentIds.length === 0) return;
+    if (gas !== undefined) await billBurntGas({ transaction, dialect, paymentIds, gas });
+    if (burn) await recordBurn({ transaction, dialect, burn, refusalMs: codePayers.refusalMs });
   }
+}
+
+/**
+ * Whether a confirmed payment counts for its payer's record: our transaction executed it, or none
+ * of ours ever tried it.
+ */
+function isRecord(
+  { gas_share }: { gas_share: number | null },
+  { gasShare, billedGas }: { gasShare?: bigint | undefined; billedGas?: bigint | undefined },
+): boolean {
+  return gas_share === null || (gasShare !== undefined && billedGas === undefined);
 }
 
 /** An execution by another sender leaves the share of a transaction of ours that tried before. */

@@ -1,5 +1,6 @@
 import type { AuthorizationId, Hex, Network } from "@coinslot/protocol";
 import type { LedgerContext, LedgerReads } from "../ledger-context.ts";
+import { takeFromRecords } from "../payments/code-records.ts";
 import { identityColumns, toAuthorizationId } from "../payments/ledger-payment.ts";
 import { is } from "../states.ts";
 
@@ -84,8 +85,10 @@ export async function undoBlocks(
       .where("state", "=", is("confirmed"))
       .where("final_at", "is", null)
       .where("block_hash", "in", [...blockHashes])
-      .returning(["id", ...identityColumns, "delivered_at"])
+      .returning(["id", ...identityColumns, "delivered_at", "is_alone"])
       .execute();
+    const owners = rows.filter(({ is_alone }) => is_alone === 1);
+    await takeFromRecords({ transaction, owners });
     return rows.map((row) => ({
       id: row.id,
       authorization: toAuthorizationId(row),

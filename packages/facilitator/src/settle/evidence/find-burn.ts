@@ -21,9 +21,23 @@ const word = z
   .regex(/^0x[0-9a-f]{64}$/i)
   .transform(BigInt);
 
+/** Consequences of a transaction for one payer with code that moved no money. */
+export interface VainTry {
+  /**
+   * Gas that the shared budget bills. None where another sender's transaction is known to stand
+   * before ours, and the token refused ours with little gas: an observer of the mempool can do that
+   * to an honest wallet, as to a key.
+   */
+  billedGas: bigint;
+  /**
+   * `undefined` where another sender's transaction moved the money, unless ours is known to stand
+   * before that.
+   */
+  burn: GasBurn | undefined;
+}
+
 /**
- * Gas used by a transaction for one payer with code that moved no money. `undefined` where another
- * sender's transaction moved it, unless ours is known to stand before that.
+ * Reads the consequences of a transaction for one payer with code that moved no money.
  *
  * The payer is not to blame where little gas was used. Nor where its authorization was used or
  * cancelled by then: an observer of the mempool may have executed it first. Nor where its balance
@@ -36,24 +50,34 @@ export async function findBurn(options: {
   receipt: TransactionReceipt;
   /** The use of the authorization by another sender, up to the receipt's block. */
   use: Execution | undefined;
-}): Promise<GasBurn | undefined> {
+}): Promise<VainTry> {
   const { payment, sent, receipt, use } = options;
-  const isUsedBehind = use !== undefined && standsBehind(use, receipt);
-  if (use?.outcome === "executed" && !isUsedBehind) return undefined;
-  const { payer } = payment.payment.authorization;
   const gas = receipt.gasUsed;
   const before = gasBeforeCall(parseTransaction(sent.raw).data ?? "0x");
-  const isBlamed =
-    gas - before > ordinaryFailureGas && (await couldHavePaid(options, isUsedBehind));
-  return { payer, gas, isBlamed };
+  const isOrdinary = gas - before <= ordinaryFailureGas;
+  const usedAt = use && placeOf(use, receipt);
+  if (use?.outcome === "executed" && usedAt !== "behind") {
+    return { billedGas: usedAt === "before" && isOrdinary ? 0n : gas, burn: undefined };
+  }
+  const { payer } = payment.payment.authorization;
+  const isBlamed = !isOrdinary && (await couldHavePaid(options, usedAt === "behind"));
+  return { billedGas: gas, burn: { payer, gas, isBlamed } };
 }
 
-/** Whether the authorization was used in the receipt's block, and after the receipt's transaction. */
-function standsBehind(use: Execution, { blockHash, transactionIndex }: TransactionReceipt) {
-  if (use.outcome === "unknown" || transactionIndex === undefined) return false;
-  // During a reorganisation two blocks have one number, and their orders say nothing together.
-  const usedAt = use.outcome === "executed" ? use.inclusion.blockHash : use.blockHash;
-  return usedAt === blockHash && (use.transactionIndex ?? -1) > transactionIndex;
+/**
+ * Place of an authorization's use beside the receipt's transaction. `undefined` where the node does
+ * not return it: during a reorganisation two blocks have one number, and their orders say nothing
+ * together.
+ */
+function placeOf(use: Execution, receipt: TransactionReceipt): "before" | "behind" | undefined {
+  if (use.outcome === "unknown") return undefined;
+  const block = use.outcome === "executed" ? use.inclusion : use;
+  if (BigInt(block.blockNumber) < BigInt(receipt.blockNumber)) return "before";
+  const [usedAt, triedAt] = [use.transactionIndex, receipt.transactionIndex];
+  if (block.blockHash !== receipt.blockHash || usedAt === undefined || triedAt === undefined) {
+    return undefined;
+  }
+  return usedAt > triedAt ? "behind" : "before";
 }
 
 /**

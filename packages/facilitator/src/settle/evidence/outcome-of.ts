@@ -11,6 +11,8 @@ export interface Failure {
   /** The inclusion of the transaction of ours that did not move the money, if there was one. */
   inclusion?: Inclusion | undefined;
   gasShare?: bigint | undefined;
+  /** Of that transaction, where its payer has code: the gas that the shared budget bills. */
+  billedGas?: bigint | undefined;
 }
 
 /**
@@ -25,7 +27,12 @@ export function outcomeOf(
   switch (execution?.outcome) {
     case "executed":
       return {
-        confirmed: { ids: [id], inclusion: execution.inclusion, gasShare: failure.gasShare },
+        confirmed: {
+          ids: [id],
+          inclusion: execution.inclusion,
+          gasShare: failure.gasShare,
+          billedGas: failure.billedGas,
+        },
       };
     case "unknown":
       return undefined;

@@ -33,8 +33,11 @@ const payment: OrderedPayment = {
   },
 };
 
-/** Gas shares of the outcomes of a transaction that was signed for some calls, with one payment left in it. */
-async function gasShares(calls: number) {
+/**
+ * Failures of a transaction that was signed for some calls, with one payment left in it. A block
+ * holds its first form, or a later filler.
+ */
+async function failuresOf(calls: number, included: "payments" | "filler" = "payments") {
   const call = { target: asset, callData: "0x00" } as const;
   const raw = await relayer.signTransaction({
     to: calls === 1 ? asset : multicall3Address,
@@ -54,16 +57,14 @@ async function gasShares(calls: number) {
       gasLimit: 500_000n,
       createdAt: 0,
       payments: [payment],
-      broadcasts: [
-        {
-          hash: hash(2),
-          raw,
-          content: "payments",
-          maxFeePerGas: 1n,
-          maxPriorityFeePerGas: undefined,
-          createdAt: 0,
-        },
-      ],
+      broadcasts: (["payments", "filler"] as const).map((content) => ({
+        hash: hash(content === included ? 2 : 3),
+        raw,
+        content,
+        maxFeePerGas: 1n,
+        maxPriorityFeePerGas: undefined,
+        createdAt: 0,
+      })),
     },
     receipt: {
       transactionHash: hash(2),
@@ -75,15 +76,22 @@ async function gasShares(calls: number) {
     },
     depth: 0,
   });
-  return outcomes.flatMap(({ failed = [] }) => failed.map(({ gasShare }) => gasShare));
+  return outcomes.flatMap(({ failed = [] }) => failed);
 }
 
 describe("the share of gas of a payment", () => {
   it("counts every payment at signing, even if some have left the transaction", async () => {
-    expect(await gasShares(3)).toEqual([100_000n]);
+    expect(await failuresOf(3)).toMatchObject([{ gasShare: 100_000n }]);
   });
 
   it("is the whole gas for the only payment of a transaction", async () => {
-    expect(await gasShares(1)).toEqual([300_000n]);
+    expect(await failuresOf(1)).toMatchObject([{ gasShare: 300_000n }]);
+  });
+
+  it("is nothing of a filler's gas, which no payer is billed for", async () => {
+    const [failure, ...others] = await failuresOf(1, "filler");
+    expect(others).toEqual([]);
+    expect(failure).toMatchObject({ ids: ["left"], billedGas: 0n });
+    expect(failure?.gasShare).toBeUndefined();
   });
 });

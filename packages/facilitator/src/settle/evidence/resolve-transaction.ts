@@ -14,7 +14,7 @@ import type { SettlementNetwork } from "../context.ts";
 import { claimsByScheme } from "./claims-by-scheme.ts";
 import { findBurn } from "./find-burn.ts";
 import { tryToFindExecutions } from "./find-executions.ts";
-import { outcomeOf } from "./outcome-of.ts";
+import { type Failure, outcomeOf } from "./outcome-of.ts";
 
 /** A payment fails after this many transactions that tried it unfairly. */
 const maxAttempts = 8;
@@ -60,16 +60,18 @@ export async function resolveTransaction(options: {
   const gasShare = gasShareOf(transaction, receipt);
   const hasTried = sent?.content !== "filler" && (receipt.isSuccess || isSingle);
   if (!hasTried) {
+    // A filler has no call of a payment: its gas is no payment's, and no payer's.
+    const isFiller = sent?.content === "filler";
     const [tryAgain, tooOften] = partition(due, ({ payment }) => payment.attempts < maxAttempts);
     const { outcomes, unexplained } = await explainAbsent(network, tooOften, {
       transactionId: transaction.id,
       inclusion,
-      gasShare,
+      ...(isFiller ? { billedGas: 0n } : { gasShare }),
     });
     return {
       outcomes: [requeue(transaction, tryAgain), ...outcomes],
       left: [...young, ...unexplained],
-      isSpoilt: sent !== undefined && sent.content !== "filler",
+      isSpoilt: sent !== undefined && !isFiller,
     };
   }
   const executed: OrderedPayment[] = [];
@@ -97,7 +99,9 @@ export async function resolveTransaction(options: {
     const use = executions?.get(only);
     for (const { confirmed, failed = [] } of outcomes) {
       for (const part of confirmed ? [confirmed] : failed) {
-        part.burn = await findBurn({ network, payment: only, sent, receipt, use });
+        const { billedGas, burn } = await findBurn({ network, payment: only, sent, receipt, use });
+        part.billedGas = billedGas;
+        part.burn = burn;
       }
     }
   }
@@ -113,6 +117,7 @@ export async function resolveTransaction(options: {
           transactionId: transaction.id,
           inclusion,
           gasShare,
+          billedGas: gasShare,
         })),
       },
       requeue(transaction, unfair),
@@ -124,7 +129,7 @@ export async function resolveTransaction(options: {
 async function explainAbsent(
   { rpc }: { rpc: RpcRequester },
   absent: readonly OrderedPayment[],
-  tried: { transactionId: string; inclusion: Inclusion; gasShare: bigint | undefined },
+  tried: Omit<Failure, "reason"> & { inclusion: Inclusion },
 ): Promise<{
   outcomes: PaymentOutcomes[];
   unexplained: OrderedPayment[];

@@ -167,6 +167,15 @@ describe.each(engines)(
       expect(await settlePlainly()).toMatchObject(succeeds);
     });
 
+    it("spends no gas of the budget where observers execute its payments first", async () => {
+      const { settleBeside, settlePlainly } = await begin(engine);
+      // The budget has room for two whose gas was burnt.
+      for (const _ of [1, 2, 3, 4]) {
+        expect(await settleBeside(execute, "before")).toMatchObject(succeeds);
+      }
+      expect(await settlePlainly()).toMatchObject(succeeds);
+    });
+
     it("keeps its record where an observer executes its payment first", async () => {
       const { settleBeside, settlePlainly } = await begin(engine);
       expect(await settlePlainly()).toMatchObject(succeeds);
