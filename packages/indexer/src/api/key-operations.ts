@@ -24,12 +24,12 @@ export async function createApiKey(
   { caller, wish, now }: { caller: StoredKey; wish: KeyRequest; now: number },
 ): Promise<KeyCreated> {
   const { owner } = caller;
-  if ((await keys.list(owner)).length >= maxKeysOfOwner) {
+  const ttlMs = boundLifetime(wish.ttl ?? 0, caller, now);
+  const made = await keys.createWithin(maxKeysOfOwner, { owner, label: wish.label, ttlMs });
+  if (made === undefined) {
     throw badRequest(`keys: ${maxKeysOfOwner} are there already; revoke one first`);
   }
-  const ttlMs = boundLifetime(wish.ttl ?? 0, caller, now);
-  const { key, stored } = await keys.create({ owner, label: wish.label, ttlMs });
-  return { key, ...toInfo(stored) };
+  return { key: made.key, ...toInfo(made.stored) };
 }
 
 /**

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { Database } from "@coinslot/storage";
-import { sql } from "kysely";
+import { sql, type Transaction } from "kysely";
 import type { Limit } from "../limits/limit.ts";
 import { type ApiKeyText, generateKey, hashKey, isSameHash, readKey } from "./api-key.ts";
 import { writeDurably } from "./durable-write.ts";
@@ -30,6 +30,12 @@ export interface KeyWish {
   key?: string | undefined;
 }
 
+/** A new key, and its entry. */
+interface CreatedKey {
+  key: string;
+  stored: StoredKey;
+}
+
 /** Result of checking a presented key. */
 export type KeyCheck = { state: "valid" | "expired"; key: StoredKey } | { state: "invalid" };
 
@@ -40,7 +46,9 @@ export interface KeyStore {
    * Resolves with the key itself, which is stored nowhere.
    * @throws TypeError if `wish.key` has not the form of one
    */
-  create(wish: KeyWish): Promise<{ key: string; stored: StoredKey }>;
+  create(wish: KeyWish): Promise<CreatedKey>;
+  /** As `create`. Resolves to `undefined` where the owner has `maxOfOwner` keys already. */
+  createWithin(maxOfOwner: number, wish: KeyWish): Promise<CreatedKey | undefined>;
   /** Newest first; of one owner, or of all. */
   list(owner?: string): Promise<StoredKey[]>;
   /** Resolves to whether there was such a key, and of this owner if one is given. */
@@ -79,6 +87,22 @@ export function createKeyStore<Schema>(database: Database<Schema>): KeyStore {
     `.execute(kysely);
   }
 
+  async function insert<Any>(tx: Transaction<Any>, wish: KeyWish): Promise<CreatedKey> {
+    const { owner, label, ttlMs = 0, limit, key: given } = wish;
+    const { id, key } = given === undefined ? generateKey() : requireForm(given);
+    const salt = randomBytes(16).toString("hex");
+    const { rows } = await sql<KeyRow>`
+      insert into indexer_api_keys (id, salt, hash, owner, label, ttl_ms, created_at_ms,
+        last_active_at_ms, limit_max, limit_window_ms)
+      values (${id}, ${salt}, ${hashKey(key, salt)}, ${owner}, ${label ?? null}, ${ttlMs},
+        ${dialect.nowMs()}, ${dialect.nowMs()}, ${limit?.max ?? null}, ${limit?.windowMs ?? null})
+      returning ${columns}
+    `.execute(tx);
+    const [row] = rows;
+    if (row === undefined) throw new Error("Storing a key returned no row.");
+    return { key, stored: toStoredKey(row) };
+  }
+
   return {
     async check(presented) {
       const parts = readKey(presented);
@@ -97,21 +121,19 @@ export function createKeyStore<Schema>(database: Database<Schema>): KeyStore {
       return { state: "valid", key };
     },
 
-    async create({ owner, label, ttlMs = 0, limit, key: given }) {
-      const { id, key } = given === undefined ? generateKey() : requireForm(given);
-      const salt = randomBytes(16).toString("hex");
-      const { rows } = await writeDurably(database, (tx) =>
-        sql<KeyRow>`
-        insert into indexer_api_keys (id, salt, hash, owner, label, ttl_ms, created_at_ms,
-          last_active_at_ms, limit_max, limit_window_ms)
-        values (${id}, ${salt}, ${hashKey(key, salt)}, ${owner}, ${label ?? null}, ${ttlMs},
-          ${dialect.nowMs()}, ${dialect.nowMs()}, ${limit?.max ?? null}, ${limit?.windowMs ?? null})
-        returning ${columns}
-      `.execute(tx),
-      );
-      const [row] = rows;
-      if (row === undefined) throw new Error("Storing a key returned no row.");
-      return { key, stored: toStoredKey(row) };
+    create(wish) {
+      return writeDurably(database, (tx) => insert(tx, wish));
+    },
+
+    createWithin(maxOfOwner, wish) {
+      return writeDurably(database, async (tx) => {
+        // Two processes would count the same keys otherwise, and each add the last one.
+        await dialect.lockKey(tx, `coinslot:keys:${wish.owner}`);
+        const { rows } = await sql`
+          select 1 from indexer_api_keys where owner = ${wish.owner} limit ${maxOfOwner}
+        `.execute(tx);
+        return rows.length < maxOfOwner ? insert(tx, wish) : undefined;
+      });
     },
 
     async list(owner) {
