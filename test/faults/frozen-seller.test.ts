@@ -77,6 +77,30 @@ test.each([{ hasKey: false }, { hasKey: true }])(
   },
 );
 
+test("a seller that freezes before it answers a payment without a key does not answer after another has", {
+  timeout: 60_000,
+}, async () => {
+  const purchase = purchases.find((each) => !each.hasKey && !each.isTwin && isCalmReport(each));
+  if (purchase === undefined) throw new Error("No purchase is sent once, without a key.");
+  const { path, headers } = purchase;
+  const ask = (url: string) => fetch(`${url}${path}`, { headers });
+  frozen.freezeAt("settled", 1);
+  const first = ask(frozen.url);
+  await expect
+    .poll(() => find(purchase), { timeout: 20_000 })
+    .toMatchObject({ state: "confirmed" });
+  // Until the frozen process counts as dead, its reservation holds.
+  await expect.poll(async () => (await ask(other.url)).status, { timeout: 20_000 }).toBe(200);
+  frozen.thaw();
+  const late = await first;
+  expect({ status: late.status, body: await late.json() }).toMatchObject({
+    status: 503,
+    body: { error: "settlement_pending" },
+  });
+  expect((await scene.handlerRuns()).get(path)).toHaveLength(2);
+  expect(await find(purchase)).toMatchObject({ state: "confirmed", isDelivered: true });
+});
+
 /** Resolves when the frozen process has lost its reservation. */
 async function isReleased(purchase: Purchase): Promise<void> {
   await expect.poll(() => find(purchase), { timeout: 20_000 }).toMatchObject({ state: "released" });
@@ -87,7 +111,11 @@ async function find({ authorization }: Purchase): Promise<ListedPayment | undefi
   return (await other.listPayments()).find((payment) => toLowerHex(payment.nonce) === nonce);
 }
 
-function isTwinOfReport({ interference, isTwin, hangsUpAfterMs, path, number }: Purchase): boolean {
+function isTwinOfReport(purchase: Purchase): boolean {
+  return purchase.isTwin && isCalmReport(purchase);
+}
+
+function isCalmReport({ interference, hangsUpAfterMs, path, number }: Purchase): boolean {
   const isCalm = hangsUpAfterMs === undefined && number % 50 !== 7;
-  return isTwin && isCalm && interference === "none" && path.startsWith("/report");
+  return isCalm && interference === "none" && path.startsWith("/report");
 }

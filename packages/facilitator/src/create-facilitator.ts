@@ -22,6 +22,7 @@ import {
   withEngine,
 } from "./facilitator-context.ts";
 import { createHooks, type HookMethods } from "./hooks.ts";
+import { isReservationHeld } from "./ledger/maintenance/processes.ts";
 import { deliverPayment } from "./ledger/payments/deliver-payments.ts";
 import type { LedgerPayment } from "./ledger/payments/ledger-payment.ts";
 import { releasePayment } from "./ledger/payments/release-payment.ts";
@@ -137,6 +138,8 @@ export function createFacilitator(
           countsAgainstPayer: countsAgainstPayer(cause, hasRun),
         }),
       ),
+    isHeld: (reservation) =>
+      withEngine(facilitator, ({ context }) => isReservationHeld(context.ledger, reservation)),
     deliver: ({ token }) =>
       withEngine(facilitator, ({ context }) => deliverPayment(context.ledger, token)),
     payments: {

@@ -1,9 +1,9 @@
 import type { SettleResponse } from "@coinslot/protocol";
-import { answerRefusal } from "../answer.ts";
+import { answerRefusal, answerUnsettled } from "../answer.ts";
 import { internalError } from "../refusals.ts";
 import { keepAnswer } from "../replay/kept-answer.ts";
 import { deliverSale, releaseSale } from "../reservations/end-reservation.ts";
-import type { MatchedPayment, PaidSale } from "../sale.ts";
+import type { MatchedPayment, PaidSale, Sale } from "../sale.ts";
 import { type HeldAnswer, sendAnswer } from "./held-answer.ts";
 import type { HeldResponse } from "./hold-response.ts";
 import { exposePaymentHeaders, makePrivate } from "./response-headers.ts";
@@ -16,6 +16,9 @@ export async function handOver(
   answer: HeldAnswer,
 ): Promise<void> {
   const { response, settings, settlement } = sale;
+  if (isDeliveredOnce(sale) && !(await isStillHeld(sale))) {
+    return held.replace(() => answerUnsettled(sale, pending(settlement)));
+  }
   const sent = whenStreamed(response);
   try {
     held.release(answer, () => decorate(sale, settlement));
@@ -62,6 +65,9 @@ export async function handOverKept(
   settlement: SettleResponse,
 ): Promise<void> {
   const { response } = order;
+  if ("reservation" in order && isDeliveredOnce(order) && !(await isStillHeld(order))) {
+    return answerUnsettled(order, pending(settlement));
+  }
   const sent = whenStreamed(response);
   for (const [name, value] of kept.headers) response.setHeader(name, value);
   decorate(order, settlement);
@@ -70,6 +76,26 @@ export async function handOverKept(
   if (!("reservation" in order)) return;
   if (outcome === "disconnected") await releaseSale(order, "disconnected");
   else await deliverSale(order);
+}
+
+/** Without a buyer's key there is one delivery: a payload is public once it is broadcast. */
+function isDeliveredOnce({ seal, facilitator }: Sale): boolean {
+  return seal === undefined && facilitator.isHeld !== undefined;
+}
+
+/** Fails closed: another process may deliver the answer. */
+async function isStillHeld({ facilitator, reservation, settings }: Sale): Promise<boolean> {
+  try {
+    return (await facilitator.isHeld?.(reservation)) ?? true;
+  } catch (error) {
+    settings.onError(error);
+    return false;
+  }
+}
+
+/** Says to try again, which finds out what became of the payment. */
+function pending(settlement: SettleResponse): SettleResponse {
+  return { ...settlement, success: false, errorReason: "settlement_pending" };
 }
 
 function decorate({ response, presented }: MatchedPayment, settlement: SettleResponse): void {

@@ -31,6 +31,8 @@ export interface LedgerContext extends LedgerReads {
   readonly now: () => number;
   /** Time after its last heartbeat for which a process counts as alive. */
   readonly heartbeatLeaseMs: number;
+  /** Begin of the last heartbeat that was written, on the clock of `now`. */
+  readonly heartbeat: { sentAt: number };
   /** Time for which answers are kept, and keys belong to one payment. */
   readonly keepAnswersMs: number;
   readonly releaseLimit: FreeRunLimit;

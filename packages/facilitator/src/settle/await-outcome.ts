@@ -1,4 +1,5 @@
 import type { Hex, Payment, SettleResponse } from "@coinslot/protocol";
+import { isReservationHeld } from "../ledger/maintenance/processes.ts";
 import { deliverPayment } from "../ledger/payments/deliver-payments.ts";
 import type { QueuedPayment } from "../ledger/payments/enqueue-payments.ts";
 import type { LedgerPayment, PaymentStanding } from "../ledger/payments/ledger-payment.ts";
@@ -23,6 +24,7 @@ export async function conclude(
   let outcome: StandingPayment | undefined;
   try {
     outcome = await awaitOutcome(settling, { known, payment, token });
+    if (!(await isReservationHeld(ledger, { id: payment.id, token }))) throw reservationLost();
     const response = settleResponseOf(outcome);
     if (response.success) settling.verifier.prove(payment);
     return response;

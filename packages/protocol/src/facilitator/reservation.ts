@@ -157,6 +157,12 @@ export interface Reservations {
     cause: ReleaseCause,
     options?: { hasRun?: boolean },
   ): Promise<void>;
+  /**
+   * Whether the reservation is still its caller's. Another process may have taken it from one that
+   * was frozen, and delivered the answer. Called before an answer goes out that is delivered once.
+   * Without it, a reservation is its caller's until it ends.
+   */
+  isHeld?(reservation: Reservation): Promise<boolean>;
   /** Records that the answer has gone out: the authorization is used up. */
   deliver(reservation: Reservation): Promise<void>;
 }

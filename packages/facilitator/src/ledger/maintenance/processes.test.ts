@@ -18,10 +18,35 @@ import { recordOutcomes } from "../payments/record-outcomes.ts";
 import { releasePayment } from "../payments/release-payment.ts";
 import { reservePayment } from "../payments/reserve-payments.ts";
 import { undoBlocks } from "../transactions/undo-blocks.ts";
-import { releaseAbandoned, sendHeartbeat } from "./processes.ts";
+import { isReservationHeld, releaseAbandoned, sendHeartbeat } from "./processes.ts";
 
 describe.each(engines)("maintenance after a dead process, on %s", (engine) => {
-  const { join, silence } = ledgerForEachTest(engine);
+  const { join, silence, wait } = ledgerForEachTest(engine);
+
+  /** A confirmed payment without a key, whose process was frozen with its answer in its hands. */
+  async function freezeBeforeAnswer() {
+    const [one, two] = [await join("one"), await join("two")];
+    const wanted = wish();
+    const held = await reservePayment(one, wanted);
+    if (held.outcome !== "reserved") throw new Error(held.outcome);
+    await enqueuePayment(one, { token: held.token, payer, order });
+    await recordOutcomes(one, [{ confirmed: { ids: [held.paymentId], inclusion } }]);
+    await silence("one");
+    wait(10_000);
+    return { one, two, wanted, reservation: { id: wanted.id, token: held.token } };
+  }
+
+  it("leaves it no answer that another process has taken up meanwhile", async () => {
+    const { one, two, wanted, reservation } = await freezeBeforeAnswer();
+    expect(await reservePayment(two, wanted)).toMatchObject({ outcome: "resumed" });
+    expect(await isReservationHeld(one, reservation)).toBe(false);
+  });
+
+  it("leaves it an answer that no other process has taken up, and none takes it then", async () => {
+    const { one, two, wanted, reservation } = await freezeBeforeAnswer();
+    expect(await isReservationHeld(one, reservation)).toBe(true);
+    expect(await reservePayment(two, wanted)).toMatchObject({ outcome: "in_use" });
+  });
 
   it("frees its reservations, and invalidates their tokens", async () => {
     const [one, two] = [await join("one"), await join("two")];

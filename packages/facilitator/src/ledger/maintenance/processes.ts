@@ -1,6 +1,8 @@
+import type { Reservation } from "@coinslot/protocol";
 import { sql, type Transaction } from "kysely";
-import type { LedgerContext } from "../ledger-context.ts";
+import { forProcess, type LedgerContext } from "../ledger-context.ts";
 import { type LedgerPayment, toLedgerPayment } from "../payments/ledger-payment.ts";
+import { lockPayers } from "../payments/lock-payers.ts";
 import type { LedgerSchema } from "../schema.ts";
 import { givenUp, is } from "../states.ts";
 
@@ -10,14 +12,44 @@ import { givenUp, is } from "../states.ts";
  * @returns whether its last one still counted. If not, the database may have stood still for all
  * processes, and the others' heartbeats say nothing until they could write one, too.
  */
-export function sendHeartbeat(ledger: LedgerContext): Promise<boolean> {
-  return ledger.write(async (transaction) => {
+export async function sendHeartbeat(ledger: LedgerContext): Promise<boolean> {
+  const sentAt = ledger.now();
+  const wasAlive = await ledger.write(async (transaction) => {
     const last = await selectAlive(ledger, transaction)
       .where("id", "=", ledger.processId)
       .executeTakeFirst();
     await renewHeartbeat(ledger, transaction, { freshMs: 0 });
     return last !== undefined;
   });
+  ledger.heartbeat.sentAt = sentAt;
+  return wasAlive;
+}
+
+/**
+ * Whether this process still holds a reservation, and goes on holding it. No statement where its
+ * last heartbeat is young: no other process can have taken it then.
+ *
+ * The racer is another process that takes the payment up after a freeze of this one. It decides
+ * under the payer's lock. Before ours, the token is gone; behind it, our heartbeat is new.
+ */
+export async function isReservationHeld(
+  ledger: LedgerContext,
+  { token, id }: Reservation,
+): Promise<boolean> {
+  const { heartbeat, heartbeatLeaseMs, dialect } = ledger;
+  const now = ledger.now();
+  const ageMs = now - heartbeat.sentAt;
+  if (ageMs >= 0 && ageMs < heartbeatLeaseMs / 2) return true;
+  return ledger.write(async (transaction) => {
+    await renewHeartbeat(ledger, transaction, { freshMs: heartbeatLeaseMs / 2 });
+    await lockPayers({ transaction, dialect, payers: [id.payer], now });
+    const held = await transaction
+      .selectFrom("payments")
+      .select("id")
+      .where("token", "=", token)
+      .executeTakeFirst();
+    return held !== undefined;
+  }, forProcess);
 }
 
 /** Ids of the processes whose heartbeat still counts. */
